@@ -1,0 +1,219 @@
+"""The syntax tree of a text: what was written, with a span on every node, and nothing resolved yet.
+
+Nodes compare by what they say, not by where they stand: spans are excluded from equality.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+from tc.errors import Span
+
+
+class UnaryOperator(Enum):
+    NEGATE = "-"
+    NOT = "!"
+
+
+class BinaryOperator(Enum):
+    ADD = "+"
+    SUBTRACT = "-"
+    MULTIPLY = "*"
+    DIVIDE = "/"
+    REMAINDER = "%"
+    EQUAL = "=="
+    NOT_EQUAL = "!="
+    LESS = "<"
+    LESS_EQUAL = "<="
+    GREATER = ">"
+    GREATER_EQUAL = ">="
+    AND = "&&"
+    OR = "||"
+
+
+class Assignment(Enum):
+    """How a statement writes its target; the forms with ``!`` start from the neutral element."""
+
+    SET = "="
+    ADD = "+="
+    MULTIPLY = "*="
+    MINIMUM = "min="
+    MAXIMUM = "max="
+    ADD_INITIALIZED = "+=!"
+    MULTIPLY_INITIALIZED = "*=!"
+    MINIMUM_INITIALIZED = "min=!"
+    MAXIMUM_INITIALIZED = "max=!"
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A literal in C syntax; ``value`` is an int, or a float where the text has a point, exponent or ``f``."""
+
+    value: int | float
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A bare identifier: an iterator, a size, a scalar argument, or (in calls) a tensor."""
+
+    name: str
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """``T.0``: the size of one dimension of a tensor."""
+
+    tensor: str
+    dimension: int
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """``f(e, ...)``: tensor access, builtin function, cast or call of a definition; checking decides."""
+
+    name: str
+    arguments: tuple[Expression, ...]
+    span: Span = field(compare=False)
+    name_span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    operator: UnaryOperator
+    operand: Expression
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    operator: BinaryOperator
+    left: Expression
+    right: Expression
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional:
+    """``condition ? then : otherwise``."""
+
+    condition: Expression
+    then: Expression
+    otherwise: Expression
+    span: Span = field(compare=False)
+
+
+Expression: TypeAlias = Number | Name | Extent | Apply | Unary | Binary | Conditional
+
+
+@dataclass(frozen=True, slots=True)
+class RangeClause:
+    """``i in a:b`` (upper end excluded); the left side may be any affine expression."""
+
+    subject: Expression
+    begin: Expression
+    end: Expression
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LetClause:
+    """``x = e``: every ``x`` of the statement stands for ``e``."""
+
+    name: str
+    value: Expression
+    span: Span = field(compare=False)
+    name_span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ExistsClause:
+    """``exists T(i)``: the access takes part in range inference and reads nothing."""
+
+    access: Apply
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionClause:
+    """A boolean expression that every instance of the statement fulfils."""
+
+    condition: Expression
+    span: Span = field(compare=False)
+
+
+WhereClause: TypeAlias = RangeClause | LetClause | ExistsClause | ConditionClause
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """``T(subscripts) op value where ...``; ``subscripts`` is None where the text has no parentheses.
+
+    Without parentheses the statement writes a zero-dimensional tensor, or calls a definition
+    (``O1 = MLP1(I, W1, B1)``); checking decides.
+    """
+
+    target: str
+    subscripts: tuple[Expression, ...] | None
+    assignment: Assignment
+    value: Expression
+    where: tuple[WhereClause, ...]
+    span: Span = field(compare=False)
+    target_span: Span = field(compare=False)
+    assignment_span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Identifier:
+    """A name in a list of names."""
+
+    name: str
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CallStatement:
+    """``(C1, C2) = callee(arguments)``."""
+
+    results: tuple[Identifier, ...]
+    callee: Identifier
+    arguments: tuple[Expression, ...]
+    span: Span = field(compare=False)
+
+
+Statement: TypeAlias = Assign | CallStatement
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """``float(M, 4) A`` or ``int sh``; ``dimensions`` is None for a scalar, sizes are names or numbers."""
+
+    type_name: str
+    dimensions: tuple[Name | Number, ...] | None
+    name: str
+    span: Span = field(compare=False)
+    type_span: Span = field(compare=False)
+    name_span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """``def name(parameters) -> (results) { statements }``."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    results: tuple[Identifier, ...]
+    statements: tuple[Statement, ...]
+    span: Span = field(compare=False)
+    name_span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """All definitions of one source text, in order."""
+
+    definitions: tuple[Definition, ...]

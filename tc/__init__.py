@@ -1,0 +1,1 @@
+"""Tensor Comprehensions: Einstein notation compiled to proven kernels."""

@@ -1,0 +1,254 @@
+"""From typed expressions to isl: quasi-affine functions, conditions, iteration domains and access relations.
+
+Sizes and scalars that are still symbolic become isl parameters; iterators are the dimensions of a tuple that
+carries the statement's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+import islpy as isl
+
+from tc.grammar.syntax import BinaryOperator, UnaryOperator
+from tc.language.program import (
+    Binary,
+    Call,
+    Cast,
+    Expression,
+    GuardedRead,
+    IteratorReference,
+    Literal,
+    Read,
+    ScalarReference,
+    Select,
+    SizeReference,
+    Statement,
+    Unary,
+)
+from tc.types import ScalarType
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The space in which expressions become isl objects: parameters, and the iterators of one statement."""
+
+    context: isl.Context
+    statement: str
+    iterators: tuple[str, ...]
+    parameters: tuple[str, ...] = ()
+
+    def space(self) -> isl.Space:
+        """The space of the statement's tuple, its dimensions named after the iterators."""
+        space = isl.Space.set_alloc(self.context, len(self.parameters), len(self.iterators))
+        for position, name in enumerate(self.parameters):
+            space = space.set_dim_name(isl.dim_type.param, position, name)
+        for position, name in enumerate(self.iterators):
+            space = space.set_dim_name(isl.dim_type.set, position, name)
+        return space.set_tuple_name(isl.dim_type.set, self.statement)
+
+    def constant(self, value: int) -> isl.PwAff:
+        local = isl.LocalSpace.from_space(self.space())
+        return isl.PwAff.from_aff(isl.Aff.val_on_domain(local, isl.Val.int_from_si(self.context, value)))
+
+    def variable(self, name: str) -> isl.PwAff | None:
+        """The iterator or parameter called ``name``; None if the frame has none."""
+        local = isl.LocalSpace.from_space(self.space())
+        if name in self.iterators:
+            return isl.PwAff.from_aff(isl.Aff.var_on_domain(local, isl.dim_type.set, self.iterators.index(name)))
+        if name in self.parameters:
+            return isl.PwAff.from_aff(isl.Aff.var_on_domain(local, isl.dim_type.param, self.parameters.index(name)))
+        return None
+
+    def universe(self) -> isl.Set:
+        return isl.Set.universe(self.space())
+
+
+def _is_constant(function: isl.PwAff) -> bool:
+    return bool(function.is_cst())
+
+
+def affine_function(expression: Expression, frame: Frame) -> isl.PwAff | None:
+    """The expression as a piecewise quasi-affine function of the frame; None where it is not one.
+
+    ``/`` and ``%`` truncate towards zero, as in the language, and need a constant divisor other than 0.
+    Casts between integer types are taken as the identity: subscripts are proven to lie inside a tensor, hence
+    inside INT64, and narrower casts are refused.
+    """
+    match expression:
+        case Literal(value, type):
+            return None if type.is_floating else frame.constant(int(value))
+        case IteratorReference(name) | SizeReference(name) | ScalarReference(name, _):
+            return frame.variable(name)
+        case Unary(UnaryOperator.NEGATE, operand):
+            function = affine_function(operand, frame)
+            return None if function is None else function.neg()
+        case Unary():
+            return None
+        case Cast(operand, type):
+            return affine_function(operand, frame) if type is ScalarType.INT64 and operand.type.is_integer else None
+        case Binary(operator, left, right):
+            return _affine_binary(operator, left, right, frame)
+        case Select(condition, then, otherwise):
+            chosen = affine_condition(condition, frame)
+            first, second = affine_function(then, frame), affine_function(otherwise, frame)
+            if chosen is None or first is None or second is None:
+                return None
+            return first.intersect_domain(chosen).union_add(second.intersect_domain(chosen.complement()))
+        case Call("min" | "max" as name, (left, right)):
+            first, second = affine_function(left, frame), affine_function(right, frame)
+            if first is None or second is None:
+                return None
+            return first.min(second) if name == "min" else first.max(second)
+        case Call() | Read():
+            return None
+        case _:
+            assert_never(expression)
+
+
+def _affine_binary(operator: BinaryOperator, left: Expression, right: Expression, frame: Frame) -> isl.PwAff | None:
+    first, second = affine_function(left, frame), affine_function(right, frame)
+    if first is None or second is None:
+        return None
+    match operator:
+        case BinaryOperator.ADD:
+            return first.add(second)
+        case BinaryOperator.SUBTRACT:
+            return first.sub(second)
+        case BinaryOperator.MULTIPLY:
+            return first.mul(second) if _is_constant(first) or _is_constant(second) else None
+        case BinaryOperator.DIVIDE | BinaryOperator.REMAINDER:
+            return _divide(operator, first, right)
+        case _:
+            return None
+
+
+def _divide(operator: BinaryOperator, dividend: isl.PwAff, divisor: Expression) -> isl.PwAff | None:
+    """Truncated division by a literal; isl's ``tdiv_q`` wants a positive divisor."""
+    if not isinstance(divisor, Literal) or divisor.value == 0:
+        return None
+    value = int(divisor.value)
+    magnitude = isl.PwAff.from_aff(
+        isl.Aff.val_on_domain(
+            isl.LocalSpace.from_space(dividend.get_domain_space()),
+            isl.Val.int_from_si(dividend.get_ctx(), abs(value)),
+        )
+    )
+    if operator is BinaryOperator.REMAINDER:
+        return dividend.tdiv_r(magnitude)
+    quotient = dividend.tdiv_q(magnitude)
+    return quotient if value > 0 else quotient.neg()
+
+
+def affine_condition(expression: Expression, frame: Frame) -> isl.Set | None:
+    """The points where a BOOL expression is true; None where it is not affine."""
+    match expression:
+        case Literal(value):
+            return frame.universe() if value else frame.universe().complement()
+        case Unary(UnaryOperator.NOT, operand):
+            inside = affine_condition(operand, frame)
+            return None if inside is None else inside.complement()
+        case Binary(BinaryOperator.AND | BinaryOperator.OR as operator, left, right):
+            first, second = affine_condition(left, frame), affine_condition(right, frame)
+            if first is None or second is None:
+                return None
+            return first.intersect(second) if operator is BinaryOperator.AND else first.union(second)
+        case Binary(operator, left, right) if left.type.is_integer:
+            return _comparison(operator, left, right, frame)
+        case Cast(operand, ScalarType.BOOL) if operand.type.is_integer:
+            function = affine_function(operand, frame)
+            return None if function is None else function.ne_set(frame.constant(0))
+        case _:
+            return None
+
+
+def _comparison(operator: BinaryOperator, left: Expression, right: Expression, frame: Frame) -> isl.Set | None:
+    first, second = affine_function(left, frame), affine_function(right, frame)
+    if first is None or second is None:
+        return None
+    match operator:
+        case BinaryOperator.EQUAL:
+            return first.eq_set(second)
+        case BinaryOperator.NOT_EQUAL:
+            return first.ne_set(second)
+        case BinaryOperator.LESS:
+            return first.lt_set(second)
+        case BinaryOperator.LESS_EQUAL:
+            return first.le_set(second)
+        case BinaryOperator.GREATER:
+            return first.gt_set(second)
+        case BinaryOperator.GREATER_EQUAL:
+            return first.ge_set(second)
+        case _:
+            return None
+
+
+def frame_of(statement: Statement, context: isl.Context, parameters: Sequence[str] = ()) -> Frame:
+    """The frame of a statement."""
+    names = tuple(iterator.name for iterator in statement.iterators)
+    return Frame(context, statement.name, names, tuple(parameters))
+
+
+def iteration_domain(statement: Statement, frame: Frame) -> isl.Set | None:
+    """All instances of the statement; None if a bound or a condition is not affine."""
+    domain = frame.universe()
+    for iterator in statement.iterators:
+        begin, end = affine_function(iterator.begin, frame), affine_function(iterator.end, frame)
+        variable = frame.variable(iterator.name)
+        if begin is None or end is None or variable is None:
+            return None
+        domain = domain.intersect(begin.le_set(variable)).intersect(variable.lt_set(end))
+    for condition in statement.conditions:
+        inside = affine_condition(condition, frame)
+        if inside is None:
+            return None
+        domain = domain.intersect(inside)
+    return domain.coalesce()
+
+
+def guard_domain(read: GuardedRead, frame: Frame) -> isl.Set:
+    """Where a read may be evaluated: guards that are not affine are ignored, which only enlarges the set."""
+    domain = frame.universe()
+    for condition, value in read.guards:
+        inside = affine_condition(condition, frame)
+        if inside is not None:
+            domain = domain.intersect(inside if value else inside.complement())
+    return domain
+
+
+def access_relation(
+    tensor: str, subscripts: Sequence[Expression], extents: Sequence[int | None], frame: Frame
+) -> isl.Map:
+    """``{ statement[iterators] -> tensor[subscripts] }``.
+
+    A subscript that is not affine (a gather) may touch the whole dimension: ``0 <= x < extent`` where the extent is
+    known, anything otherwise.
+    """
+    target = isl.Space.set_alloc(frame.context, len(frame.parameters), len(subscripts))
+    for position, name in enumerate(frame.parameters):
+        target = target.set_dim_name(isl.dim_type.param, position, name)
+    target = target.set_tuple_name(isl.dim_type.set, tensor)
+    relation = isl.Map.from_domain_and_range(frame.universe(), isl.Set.universe(target))
+    for position, (subscript, extent) in enumerate(zip(subscripts, extents, strict=True)):
+        function = affine_function(subscript, frame)
+        if function is None:
+            if extent is not None:
+                relation = relation.lower_bound_val(isl.dim_type.out, position, isl.Val.zero(frame.context))
+                relation = relation.upper_bound_val(
+                    isl.dim_type.out, position, isl.Val.int_from_si(frame.context, extent - 1)
+                )
+            continue
+        # { S[i] -> [f(i)] } becomes { S[i] -> T[.., f(i), ..] } by constraining one output dimension.
+        single = isl.Map.from_pw_aff(function)
+        relation = relation.intersect(_fix_dimension(single, target, position))
+    return relation
+
+
+def _fix_dimension(single: isl.Map, target: isl.Space, position: int) -> isl.Map:
+    """``{ S[i] -> T[x0, .., xn] : x_position = f(i) }`` from ``{ S[i] -> [f(i)] }``."""
+    everything = isl.Set.universe(target)
+    selector = isl.Map.from_domain_and_range(everything, isl.Set.universe(single.range().get_space()))
+    selector = selector.equate(isl.dim_type.in_, position, isl.dim_type.out, 0)
+    return single.apply_range(selector.reverse())

@@ -1,0 +1,70 @@
+"""``Specialization``: a program for one set of dtypes, shapes, strides and structural scalar values."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from tc.language.program import Program
+from tc.types import ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySpec:
+    """What a call must know of an array: ``strides`` in elements; None means C-contiguous."""
+
+    shape: tuple[int, ...]
+    dtype: ScalarType
+    strides: tuple[int, ...] | None = None
+
+
+def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Row-major strides in elements."""
+    strides: list[int] = []
+    step = 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= max(extent, 1)
+    return tuple(reversed(strides))
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the elements of a tensor lie: shape and strides, both in elements."""
+
+    type: ScalarType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What distinguishes one compilation of a program from another.
+
+    ``arguments``: per tensor argument its spec.  ``results``: specs of outputs passed through ``out=`` that are
+    not C-contiguous.  ``scalars``: values of the integer scalars that occur in subscripts, ranges or shapes.
+    ``aliases``: pairs (output, input) that share one memory with one layout.
+    """
+
+    arguments: tuple[tuple[str, ArraySpec], ...]
+    results: tuple[tuple[str, ArraySpec], ...] = ()
+    scalars: tuple[tuple[str, int], ...] = ()
+    aliases: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Specialization:
+    """A program whose sizes and structural scalars are literals, proven to stay inside its tensors.
+
+    ``program`` has no sizes left: ranges, conditions, shapes and subscripts are affine in the iterators, apart
+    from gathers.  ``layouts`` covers every tensor, results and temporaries included.
+    """
+
+    program: Program
+    signature: Signature
+    layouts: dict[str, Layout] = field(hash=False)

@@ -1,0 +1,125 @@
+"""Typed options: what a user, the tuner and the cache may choose about a kernel.
+
+Target-neutral options stand inside the options of a target.  Construction validates; ``to_json`` and
+``from_json`` round-trip; an unknown name is refused with its nearest match.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from tc.errors import OptionsError, nearest
+
+
+class Fusion(Enum):
+    """Which statements share loops (the paper's three strategies)."""
+
+    MAXIMAL = "maximal"
+    PRESERVE_PARALLEL = "preserve-parallel"
+    MINIMAL = "minimal"
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleOptions:
+    """Choices that every target shares.
+
+    ``tile``: tile sizes of the outermost band, outer member first; members beyond the tuple, or with size 0,
+    are not tiled.  None lets the target choose; an empty tuple tiles nothing.
+    ``unroll``: loops whose bodies hold at most this many statement instances in all are unrolled; 1 unrolls none.
+    """
+
+    fusion: Fusion = Fusion.PRESERVE_PARALLEL
+    tile: tuple[int, ...] | None = None
+    unroll: int = 1
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.fusion, Fusion):
+            raise OptionsError(f"fusion must be a tc.Fusion, got {self.fusion!r}")
+        if self.tile is not None:
+            for size in self.tile:
+                _require_integer("tile", size, 0, 1 << 30)
+        _require_integer("unroll", self.unroll, 1, 4096)
+
+
+@dataclass(frozen=True, slots=True)
+class CpuOptions:
+    """Options of the ``cpu`` target.
+
+    ``threads``: the most threads one call uses; 0 means as many as ``tc.set_threads`` allows.
+    ``vectorize``: mark innermost parallel or reducing loops for the compiler's vectorizer.
+    ``check_indices``: gathers check their indices (see *Gathers* in the README).
+    """
+
+    schedule: ScheduleOptions = field(default_factory=ScheduleOptions)
+    threads: int = 0
+    vectorize: bool = True
+    check_indices: bool = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.schedule, ScheduleOptions):
+            raise OptionsError(f"schedule must be tc.ScheduleOptions, got {self.schedule!r}")
+        _require_integer("threads", self.threads, 0, 4096)
+        _require_boolean("vectorize", self.vectorize)
+        _require_boolean("check_indices", self.check_indices)
+
+
+def _require_integer(name: str, value: object, least: int, most: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise OptionsError(f"{name} must be an integer from {least} to {most}, got {value!r}")
+
+
+def _require_boolean(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise OptionsError(f"{name} must be True or False, got {value!r}")
+
+
+def to_json(options: CpuOptions) -> dict[str, Any]:
+    """The options as plain JSON values."""
+    return {
+        "schedule": {
+            "fusion": options.schedule.fusion.value,
+            "tile": None if options.schedule.tile is None else list(options.schedule.tile),
+            "unroll": options.schedule.unroll,
+        },
+        "threads": options.threads,
+        "vectorize": options.vectorize,
+        "check_indices": options.check_indices,
+    }
+
+
+def from_json(data: Mapping[str, Any]) -> CpuOptions:
+    """The inverse of ``to_json``; missing names keep their defaults.  OptionsError for anything else."""
+    values = _known(data, CpuOptions)
+    if "schedule" in values:
+        schedule = _known(values["schedule"], ScheduleOptions)
+        if "fusion" in schedule:
+            schedule["fusion"] = _fusion(schedule["fusion"])
+        if schedule.get("tile") is not None:
+            if not isinstance(schedule["tile"], list):
+                raise OptionsError(f"tile must be a list of integers or null, got {schedule['tile']!r}")
+            schedule["tile"] = tuple(schedule["tile"])
+        values["schedule"] = ScheduleOptions(**schedule)
+    return CpuOptions(**values)
+
+
+def _fusion(value: object) -> Fusion:
+    for fusion in Fusion:
+        if fusion.value == value:
+            return fusion
+    raise OptionsError(f"fusion must be one of {', '.join(f.value for f in Fusion)}, got {value!r}")
+
+
+def _known(data: object, options: type) -> dict[str, Any]:
+    if not isinstance(data, Mapping):
+        raise OptionsError(f"{options.__name__} must be a JSON object, got {data!r}")
+    names = [f.name for f in dataclasses.fields(options)]
+    for name in data:
+        if name not in names:
+            guess = nearest(str(name), names)
+            hint = f"; did you mean {guess!r}?" if guess else f"; known: {', '.join(names)}"
+            raise OptionsError(f"{options.__name__} has no option {name!r}{hint}")
+    return dict(data)

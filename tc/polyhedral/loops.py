@@ -1,0 +1,144 @@
+"""The loop program that code generation prints: what isl's AST becomes, free of isl objects.
+
+Index expressions are over int64.  Division and remainder say which of C's or isl's they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from tc.language.program import Expression, Reduction
+from tc.language.specialization import Layout
+from tc.types import ScalarType
+
+
+class IndexOperator(Enum):
+    """Operations of index expressions and guards; all operands are int64 (or truth values, for logic)."""
+
+    ADD = "+"
+    SUBTRACT = "-"
+    MULTIPLY = "*"
+    NEGATE = "neg"
+    MINIMUM = "min"
+    MAXIMUM = "max"
+    EXACT_DIVIDE = "exact/"  # the remainder is known to be 0
+    FLOOR_DIVIDE = "floor/"  # rounds to minus infinity; the divisor is positive
+    NONNEGATIVE_DIVIDE = "nonnegative/"  # the dividend is known to be nonnegative, the divisor positive
+    NONNEGATIVE_REMAINDER = "nonnegative%"  # likewise
+    ZERO_REMAINDER = "zero%"  # only compared with 0; the dividend may be negative
+    AND = "&&"
+    OR = "||"
+    SELECT = "?:"
+    EQUAL = "=="
+    LESS = "<"
+    LESS_EQUAL = "<="
+    GREATER = ">"
+    GREATER_EQUAL = ">="
+
+
+@dataclass(frozen=True, slots=True)
+class IndexLiteral:
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class IndexVariable:
+    """A loop iterator, or a size that stayed symbolic."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class IndexOperation:
+    operator: IndexOperator
+    operands: tuple[IndexExpression, ...]
+
+
+IndexExpression: TypeAlias = IndexLiteral | IndexVariable | IndexOperation
+
+
+@dataclass(frozen=True, slots=True)
+class StatementBody:
+    """What one instance of a statement does: ``target[subscripts] (reduction)= value``.
+
+    ``iterators`` name the variables in ``subscripts`` and ``value``.
+    """
+
+    name: str
+    iterators: tuple[str, ...]
+    target: str
+    subscripts: tuple[Expression, ...]
+    reduction: Reduction | None
+    value: Expression
+
+
+class LoopKind(Enum):
+    """How the iterations of a loop run."""
+
+    SEQUENTIAL = "sequential"
+    PARALLEL = "parallel"  # chunks of it may run on different cores
+    VECTOR = "vector"  # independent iterations: the compiler may run them in lanes
+    REDUCTION = "reduction"  # lanes may keep partial results of the one reducing statement inside
+    UNROLLED = "unrolled"
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """``for (iterator = lower; iterator <= upper; iterator += step) body``."""
+
+    iterator: str
+    lower: IndexExpression
+    upper: IndexExpression
+    step: int
+    kind: LoopKind
+    body: LoopTree
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    condition: IndexExpression
+    then: LoopTree
+    otherwise: LoopTree | None
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    children: tuple[LoopTree, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """Runs the statement at ``arguments``, the values of its iterators."""
+
+    statement: str
+    arguments: tuple[IndexExpression, ...]
+
+
+LoopTree: TypeAlias = Loop | Guard | Block | Instance
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A tensor as a kernel sees it.  ``writable``: some statement stores into it."""
+
+    name: str
+    layout: Layout
+    writable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LoopProgram:
+    """One kernel: buffers in the order of its parameters, scalar parameters, bodies by name, and the loops.
+
+    ``checked``: gathers report out-of-range indices through the kernel's fault flag instead of reading.
+    """
+
+    name: str
+    buffers: tuple[Buffer, ...]
+    temporaries: tuple[Buffer, ...]
+    scalars: tuple[tuple[str, ScalarType], ...]
+    bodies: tuple[StatementBody, ...]
+    root: LoopTree
+    checked: bool
