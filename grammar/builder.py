@@ -1,0 +1,258 @@
+"""From the rules of the grammar to the nodes of the syntax tree; runs while the parser reduces."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from lark import Token, Transformer, v_args
+
+from tc.errors import Diagnostic, Span
+from tc.grammar.syntax import (
+    Apply,
+    Assign,
+    Assignment,
+    Binary,
+    BinaryOperator,
+    CallStatement,
+    Conditional,
+    ConditionClause,
+    Definition,
+    ExistsClause,
+    Expression,
+    Extent,
+    Identifier,
+    LetClause,
+    Name,
+    Number,
+    Parameter,
+    RangeClause,
+    Statement,
+    Text,
+    Unary,
+    UnaryOperator,
+    WhereClause,
+)
+
+MAXIMUM_DEPTH: Final = 200
+"""Levels of an expression: operators, applications and parentheses inside each other.
+
+Passes over the tree may recurse: at four Python frames per level they stay below the default limit of 1,000.
+"""
+
+
+class RefusedError(Exception):
+    """The text is in the grammar but beyond what the tree can hold; the parser adds the source."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        super().__init__(diagnostic.message)
+        self.diagnostic = diagnostic
+
+
+class Measured(NamedTuple):
+    """An expression and the number of levels in it."""
+
+    expression: Expression
+    depth: int
+
+    @property
+    def span(self) -> Span:
+        return self.expression.span
+
+
+def too_deep(span: Span) -> Diagnostic:
+    return Diagnostic(
+        f"the expression has more than {MAXIMUM_DEPTH} levels of operators and parentheses",
+        span,
+        "split it into several statements, each with a target of its own",
+    )
+
+
+def span_of(token: Token) -> Span:
+    """The place of a token that came from a text."""
+    start = token.start_pos
+    assert start is not None
+    return Span(start, start + len(token))
+
+
+def _measured(expression: Expression, *parts: Measured) -> Measured:
+    depth = 1 + max((part.depth for part in parts), default=0)
+    if depth > MAXIMUM_DEPTH:
+        raise RefusedError(too_deep(expression.span))
+    return Measured(expression, depth)
+
+
+def _expressions(parts: tuple[Measured, ...]) -> tuple[Expression, ...]:
+    return tuple(part.expression for part in parts)
+
+
+_LARGEST_INTEGER: Final = 2**64 - 1
+_LONGEST_INTEGER: Final = len(str(_LARGEST_INTEGER))
+
+
+def _integer(token: Token) -> int:
+    hexadecimal = token[:2] in ("0x", "0X")
+    # Longer texts are not converted at all: Python refuses to convert thousands of decimal digits.
+    if hexadecimal or len(token) <= _LONGEST_INTEGER:
+        value = int(token, 16 if hexadecimal else 10)
+        if value <= _LARGEST_INTEGER:
+            return value
+    raise RefusedError(Diagnostic("this integer does not fit 64 bits", span_of(token), "append `.0` for a float"))
+
+
+def _floating(token: Token) -> float:
+    value = float(token.rstrip("fF"))
+    if math.isinf(value):
+        message = "this number is beyond the range of 64-bit floating point"
+        raise RefusedError(Diagnostic(message, span_of(token), "the largest is 1.7976931348623157e308"))
+    return value
+
+
+class Target(NamedTuple):
+    """The left-hand side of an assignment."""
+
+    name: str
+    subscripts: tuple[Expression, ...] | None
+    name_span: Span
+
+
+@v_args(inline=True)
+class Builder(Transformer[Token, Text]):
+    """One method per rule of ``tc.lark``; expressions travel with their depth until a statement takes them."""
+
+    def start(self, *definitions: Definition) -> Text:
+        return Text(definitions)
+
+    # Definitions
+
+    def definition(
+        self,
+        opening: Token,
+        name: Token,
+        parameters: tuple[Parameter, ...],
+        results: tuple[Identifier, ...],
+        *rest: Statement | Token,
+    ) -> Definition:
+        statements = tuple(part for part in rest if not isinstance(part, Token))
+        closing = rest[-1]
+        assert isinstance(closing, Token)
+        span = span_of(opening).to(span_of(closing))
+        return Definition(str(name), parameters, results, statements, span, span_of(name))
+
+    def parameters(self, *parameters: Parameter) -> tuple[Parameter, ...]:
+        return parameters
+
+    def scalar_parameter(self, type_name: Token, name: Token) -> Parameter:
+        type_span, name_span = span_of(type_name), span_of(name)
+        return Parameter(str(type_name), None, str(name), type_span.to(name_span), type_span, name_span)
+
+    def tensor_parameter(
+        self, type_name: Token, sizes: tuple[Name | Number, ...], closing: Token, name: Token
+    ) -> Parameter:
+        del closing
+        type_span, name_span = span_of(type_name), span_of(name)
+        return Parameter(str(type_name), sizes, str(name), type_span.to(name_span), type_span, name_span)
+
+    def sizes(self, *sizes: Measured) -> tuple[Name | Number, ...]:
+        return tuple(size.expression for size in sizes if isinstance(size.expression, Name | Number))
+
+    def names(self, *names: Identifier) -> tuple[Identifier, ...]:
+        return names
+
+    def name(self, name: Token) -> Identifier:
+        return Identifier(str(name), span_of(name))
+
+    # Statements
+
+    def bare_target(self, name: Token) -> Target:
+        return Target(str(name), None, span_of(name))
+
+    def indexed_target(self, name: Token, subscripts: tuple[Measured, ...], closing: Token) -> Target:
+        del closing
+        return Target(str(name), _expressions(subscripts), span_of(name))
+
+    def assign(self, target: Target, assignment: Token, value: Measured, where: tuple[WhereClause, ...] = ()) -> Assign:
+        end = where[-1].span if where else value.span
+        return Assign(
+            target.name,
+            target.subscripts,
+            Assignment(assignment),
+            value.expression,
+            where,
+            target.name_span.to(end),
+            target.name_span,
+            span_of(assignment),
+        )
+
+    def call(
+        self,
+        opening: Token,
+        results: tuple[Identifier, ...],
+        assignment: Token,
+        callee: Identifier,
+        arguments: tuple[Measured, ...],
+        closing: Token,
+    ) -> CallStatement:
+        del assignment
+        return CallStatement(results, callee, _expressions(arguments), span_of(opening).to(span_of(closing)))
+
+    def where(self, keyword: Token, *clauses: WhereClause) -> tuple[WhereClause, ...]:
+        del keyword
+        return clauses
+
+    def range(self, subject: Measured, keyword: Token, begin: Measured, end: Measured) -> RangeClause:
+        del keyword
+        return RangeClause(subject.expression, begin.expression, end.expression, subject.span.to(end.span))
+
+    def let(self, name: Token, assignment: Token, value: Measured) -> LetClause:
+        del assignment
+        name_span = span_of(name)
+        return LetClause(str(name), value.expression, name_span.to(value.span), name_span)
+
+    def exists(self, keyword: Token, name: Token, arguments: tuple[Measured, ...], closing: Token) -> ExistsClause:
+        name_span, end = span_of(name), span_of(closing)
+        access = Apply(str(name), _expressions(arguments), name_span.to(end), name_span)
+        return ExistsClause(access, span_of(keyword).to(end))
+
+    def condition(self, condition: Measured) -> ConditionClause:
+        return ConditionClause(condition.expression, condition.span)
+
+    # Expressions
+
+    def arguments(self, *arguments: Measured) -> tuple[Measured, ...]:
+        return arguments
+
+    def conditional(self, condition: Measured, then: Measured, otherwise: Measured) -> Measured:
+        span = condition.span.to(otherwise.span)
+        node = Conditional(condition.expression, then.expression, otherwise.expression, span)
+        return _measured(node, condition, then, otherwise)
+
+    def binary(self, left: Measured, operator: Token, right: Measured) -> Measured:
+        span = left.span.to(right.span)
+        return _measured(Binary(BinaryOperator(operator), left.expression, right.expression, span), left, right)
+
+    def unary(self, operator: Token, operand: Measured) -> Measured:
+        span = span_of(operator).to(operand.span)
+        return _measured(Unary(UnaryOperator(operator), operand.expression, span), operand)
+
+    def integer(self, token: Token) -> Measured:
+        return _measured(Number(_integer(token), span_of(token)))
+
+    def floating(self, token: Token) -> Measured:
+        return _measured(Number(_floating(token), span_of(token)))
+
+    def variable(self, name: Token) -> Measured:
+        return _measured(Name(str(name), span_of(name)))
+
+    def extent(self, tensor: Token, dimension: Token) -> Measured:
+        return _measured(Extent(str(tensor), _integer(dimension), span_of(tensor).to(span_of(dimension))))
+
+    def application(self, name: Token, arguments: tuple[Measured, ...], closing: Token) -> Measured:
+        name_span = span_of(name)
+        node = Apply(str(name), _expressions(arguments), name_span.to(span_of(closing)), name_span)
+        return _measured(node, *arguments)
+
+    def parenthesized(self, opening: Token, inner: Measured, closing: Token) -> Measured:
+        """The same node, spanning its parentheses, so that a caret under a product covers all of ``(a + b) * c``."""
+        return _measured(replace(inner.expression, span=span_of(opening).to(span_of(closing))), inner)
