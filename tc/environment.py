@@ -1,0 +1,50 @@
+"""The environment variables of this package, read once and in this place only."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What the user asked for outside the program; None where nothing was asked.
+
+    ``target``: ``TC_TARGET``, the target of calls that name none.  ``compiler``: ``TC_CC``, the C compiler's
+    command with its own arguments.  ``dump``: ``TC_DUMP``, the folder that receives what every stage made.
+    ``cache_home``: the user's folder for files that can be made again (``XDG_CACHE_HOME``, else ``~/.cache``).
+    """
+
+    target: str | None = None
+    compiler: str | None = None
+    dump: Path | None = None
+    cache_home: Path | None = None
+
+    @staticmethod
+    def read(variables: Mapping[str, str]) -> Environment:
+        """The environment that ``variables`` describe; an empty value counts as absent."""
+        dump = variables.get("TC_DUMP")
+        return Environment(
+            target=variables.get("TC_TARGET") or None,
+            compiler=variables.get("TC_CC") or None,
+            dump=Path(dump) if dump else None,
+            cache_home=_cache_home(variables),
+        )
+
+
+def _cache_home(variables: Mapping[str, str]) -> Path | None:
+    # The XDG specification: a relative path is invalid and must be ignored.
+    chosen = Path(variables.get("XDG_CACHE_HOME", ""))
+    if chosen.is_absolute():
+        return chosen
+    home = Path(variables.get("HOME", ""))
+    return home / ".cache" if home.is_absolute() else None
+
+
+@functools.cache
+def environment() -> Environment:
+    """The environment of this process, as it was when first asked for."""
+    return Environment.read(os.environ)

@@ -1,0 +1,135 @@
+"""The machine's C compiler: found, called and, when it refuses, quoted."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tc.environment import Environment
+from tc.errors import CompileError, DeviceError
+from tc.target import CpuTarget
+
+# Never -ffast-math or -Ofast, neither here nor at link time: the start-up code they link in turns subnormals off
+# for the whole process that loads the library.
+OPTIMIZATION: Final = (
+    "-O3",
+    "-fwrapv",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fopenmp-simd",
+    "-ffp-contract=fast",
+)
+SHARED: Final = ("-std=gnu11", "-g0", "-fPIC", "-shared", "-fno-semantic-interposition")
+LIBRARIES: Final = ("-lm",)
+
+# Five minutes: a hundred times what the largest kernel takes; a compiler that hangs must not hang the program.
+TIMEOUT: Final = 300.0
+
+_CANDIDATES: Final = ("cc", "gcc", "clang")
+_INSTALL: Final = (
+    "install one (Debian and Ubuntu: apt install gcc; Fedora: dnf install gcc; Alpine: apk add gcc musl-dev)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """A C compiler: its command, and an identity that changes whenever the program on disk does."""
+
+    command: tuple[str, ...]
+    identity: str
+
+
+def find_compiler(environment: Environment) -> Compiler:
+    """The compiler that ``TC_CC`` names, else the first of cc, gcc and clang; DeviceError when there is none."""
+    if environment.compiler is not None:
+        try:
+            command = tuple(shlex.split(environment.compiler))
+        except ValueError as error:
+            raise DeviceError(f"TC_CC={environment.compiler!r} is not a command: {error}") from error
+        program = shutil.which(command[0]) if command else None
+        if program is None:
+            raise DeviceError(
+                f"no C compiler: TC_CC names {environment.compiler!r}, which is not a program here; correct or unset it"
+            )
+        return _compiler(program, command[1:])
+    for name in _CANDIDATES:
+        program = shutil.which(name)
+        if program is not None:
+            return _compiler(program, ())
+    raise DeviceError(
+        f"no C compiler: none of {', '.join(_CANDIDATES)} is on the PATH; {_INSTALL}, or name one in TC_CC"
+    )
+
+
+def _compiler(program: str, arguments: Sequence[str]) -> Compiler:
+    file = Path(program).resolve()
+    status = file.stat()
+    identity = f"{shlex.join((str(file), *arguments))} {status.st_size} {status.st_mtime_ns}"
+    return Compiler((program, *arguments), identity)
+
+
+def kernel_flags(target: CpuTarget) -> tuple[str, ...]:
+    """Options with which kernels for ``target`` are compiled."""
+    return (*SHARED, *OPTIMIZATION, *target.flags)
+
+
+def compile_shared(source: str, flags: Sequence[str], compiler: Compiler, *, timeout: float = TIMEOUT) -> bytes:
+    """The shared library that ``compiler`` makes of the C text ``source``.
+
+    Nothing stays on disk, unless the compiler refuses: CompileError then holds its log and the place where the
+    source was kept.  Safe from many threads and processes.
+    """
+    with tempfile.TemporaryDirectory(prefix="tc-") as folder:
+        text, library = Path(folder, "kernel.c"), Path(folder, "kernel.so")
+        text.write_text(source, encoding="utf-8")
+        command = (*compiler.command, *flags, "-o", str(library), str(text), *LIBRARIES)
+        status, log = _run(command, timeout)
+        if status == 0 and library.exists():
+            return library.read_bytes()
+    kept = _keep(source)
+    reason = f"gave up after {timeout:g} s" if status is None else f"exit status {status}"
+    log = log.replace(str(text), str(kept)).strip() or "(no output)"
+    raise CompileError(
+        f"the C compiler refused the generated source ({reason})\n"
+        f"source kept in: {kept}\ncommand: {shlex.join(command).replace(str(text), str(kept))}\n{log}"
+    )
+
+
+def _run(command: Sequence[str], timeout: float) -> tuple[int | None, str]:
+    """Exit status (None: stopped after ``timeout`` seconds) and everything the command printed."""
+    try:
+        # A session of its own, because the compiler is a driver whose children must be stopped with it.
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise DeviceError(f"the C compiler {command[0]!r} cannot be started: {error.strerror}; {_INSTALL}") from error
+    with process:
+        try:
+            output, _ = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            output, _ = process.communicate()
+            return None, output.decode(errors="replace")
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return process.returncode, output.decode(errors="replace")
+
+
+def _keep(source: str) -> Path:
+    file = Path(tempfile.mkdtemp(prefix="tc-refused-"), "kernel.c")
+    file.write_text(source, encoding="utf-8")
+    return file

@@ -1,0 +1,67 @@
+"""Files that can be made again, kept in the user's cache folder under the hash of what they are made from."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+_DIGEST_BYTES: Final = hashlib.sha256().digest_size
+
+
+def remembered(folder: Path | None, ingredients: tuple[str, ...], make: Callable[[], bytes]) -> bytes:
+    """What ``make`` returned for these ``ingredients``, in this process or an earlier one.
+
+    Any number of processes may ask at once.  A folder that is None, not writable, or under somebody else's control
+    is not used, and a damaged file is made anew; then every process makes its own.
+    """
+    key = hashlib.sha256("\0".join(ingredients).encode()).hexdigest()
+    if folder is None or not _private(folder):
+        return make()
+    file = folder / key
+    found = _read(file)
+    if found is None:
+        found = make()
+        _write(file, found)
+    return found
+
+
+def _private(folder: Path) -> bool:
+    """Whether ``folder`` exists (made if need be), is ours, and nobody else may write into it."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.stat()
+    except OSError:
+        return False
+    ours = status.st_uid == os.geteuid() and stat.S_ISDIR(status.st_mode)
+    return ours and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _read(file: Path) -> bytes | None:
+    try:
+        content = file.read_bytes()
+    except OSError:
+        return None
+    digest, body = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
+    return body if hashlib.sha256(body).digest() == digest else None
+
+
+def _write(file: Path, body: bytes) -> None:
+    """Puts the file in place at once or, on a full or read-only disk, not at all."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=file.parent, prefix="new-", delete=False) as new:
+            temporary = Path(new.name)
+            try:
+                new.write(hashlib.sha256(body).digest() + body)
+                new.close()
+                temporary.replace(file)
+            except BaseException:
+                temporary.unlink(missing_ok=True)
+                raise
+    except OSError:
+        return

@@ -1,0 +1,60 @@
+"""A compiled kernel in this process, and the way to launch it."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Sequence
+from typing import Final, assert_never
+
+from tc.errors import DeviceError
+from tc.runtime.library import load_library
+from tc.runtime.pool import Pool
+from tc.types import Kind, ScalarType
+
+ENTRY: Final = "tc_kernel"
+
+
+def _slot(scalar: ScalarType) -> str:
+    """The struct format of one ``tc_scalar``."""
+    match scalar.kind:
+        case Kind.SIGNED:
+            return "q"
+        case Kind.UNSIGNED | Kind.BOOLEAN:
+            return "Q"
+        case Kind.FLOATING:
+            return "d" if scalar is ScalarType.FLOAT64 else "f4x"
+        case _:
+            assert_never(scalar.kind)
+
+
+class LoadedKernel:
+    """A kernel ready to run: immutable, and safe to launch from any number of threads."""
+
+    __slots__ = ("_address", "_buffers", "_pack", "_run")
+
+    def __init__(self, library: ctypes.CDLL, buffers: int, scalars: Sequence[ScalarType], pool: Pool) -> None:
+        try:
+            entry = library[ENTRY]
+        except AttributeError as error:
+            raise DeviceError(
+                f"the compiled library exports no function {ENTRY!r}; compile the kernel again"
+            ) from error
+        self._address = ctypes.cast(entry, ctypes.c_void_p).value
+        self._buffers = buffers
+        # A call packs its launch into a bytes object of its own, which costs less than any ctypes array.
+        self._pack = struct.Struct("Pqq" + "P" * buffers + "".join(map(_slot, scalars))).pack
+        self._run = pool.run
+
+    def launch(self, addresses: Sequence[int], scalars: Sequence[int | float], threads: int) -> int:
+        """Runs the kernel on buffers at ``addresses`` and returns its fault, 0 when there was none.
+
+        Addresses and scalars come in the order of the kernel's parameters.  The caller keeps the memory alive and
+        holds scalars in the range of their types (halves as float32 values); neither is checked here.
+        """
+        return self._run(self._pack(self._address, threads, self._buffers, *addresses, *scalars))
+
+
+def load_kernel(binary: bytes, buffers: int, scalars: Sequence[ScalarType], pool: Pool) -> LoadedKernel:
+    """Loads a compiled kernel with ``buffers`` buffers and scalar parameters of these types."""
+    return LoadedKernel(load_library(binary), buffers, scalars, pool)

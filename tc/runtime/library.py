@@ -1,0 +1,28 @@
+"""Shared libraries in this process, from their bytes."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import tempfile
+from pathlib import Path
+
+from tc.errors import DeviceError
+
+
+def load_library(binary: bytes) -> ctypes.CDLL:
+    """Loads a shared library; its file is gone when this returns, and the code stays until the process ends.
+
+    The dynamic loader identifies libraries by path, so every one gets a new name: descriptors of anonymous
+    memory, whose numbers come back, would return an older library.
+    """
+    with tempfile.TemporaryDirectory(prefix="tc-") as folder:
+        file = Path(folder, f"{Path(folder).name}.so")
+        file.write_bytes(binary)
+        try:
+            return ctypes.CDLL(str(file), mode=os.RTLD_NOW | os.RTLD_LOCAL)
+        except OSError as error:
+            raise DeviceError(
+                f"a compiled library cannot be loaded: {error}; if the folder for temporary files is mounted "
+                "noexec, name another one in TMPDIR"
+            ) from error

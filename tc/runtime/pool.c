@@ -1,0 +1,238 @@
+// The thread pool under all kernels of a process.
+//
+// One caller at a time owns the pool; whoever finds it owned (another thread, or a nested call) runs its iterations
+// itself.  The owner offers chunk i + 1 to worker i by setting the worker's ticket, runs chunk 0, takes back every
+// chunk that its worker has not begun, and waits for the others.  So a worker that wakes late costs nothing, a worker
+// that could not be started costs only its help, and no lock is ever held that a fork could leave behind.
+
+#define _GNU_SOURCE
+#include "pool.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+enum {
+  MAX_WORKERS = 1023,
+  CACHE_LINE = 64,
+  STACK_BYTES = 8 << 20,
+  SPIN_NANOSECONDS = 20000,  // bridges the gap between two calls from Python; sleeping and waking costs as much
+  SPINS_PER_CLOCK = 32,
+};
+
+enum { NOTHING = 0, OFFERED = 1 };
+
+struct pool;
+
+typedef struct worker {
+  _Alignas(CACHE_LINE) atomic_uint ticket;  // OFFERED: the chunk of this worker waits for whoever takes it
+  atomic_uint asleep;
+  struct pool *pool;
+  uint64_t chunk;
+} worker;
+
+typedef struct pool {
+  atomic_uint owned;
+  uint64_t workers;  // started so far; belongs to the owner, as the job does
+
+  tc_body *body;
+  const void *context;
+  int64_t lower;
+  uint64_t count;
+  uint64_t chunks;
+
+  _Alignas(CACHE_LINE) atomic_uint pending;  // chunks that workers may still be running
+  atomic_uint owner_asleep;
+
+  worker worker[MAX_WORKERS];
+} pool;
+
+static pool the_pool;
+
+static void relax(void) {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+// ---- floating-point environment: rounding to nearest, subnormals kept, whatever the thread was set to
+
+#if defined(__x86_64__)
+typedef unsigned float_state;
+static const float_state DEFAULT_FLOAT_STATE = 0x1f80;
+static const float_state FLOAT_STATUS_FLAGS = 0x3f;
+static float_state get_float_state(void) { return _mm_getcsr(); }
+static void set_float_state(float_state state) { _mm_setcsr(state); }
+#elif defined(__aarch64__)
+typedef uint64_t float_state;
+static const float_state DEFAULT_FLOAT_STATE = 0;
+static const float_state FLOAT_STATUS_FLAGS = 0;
+static float_state get_float_state(void) {
+  float_state state;
+  __asm__ volatile("mrs %0, fpcr" : "=r"(state));
+  return state;
+}
+static void set_float_state(float_state state) { __asm__ volatile("msr fpcr, %0" : : "r"(state)); }
+#endif
+
+// ---- sleeping
+
+static void futex(atomic_uint *word, int operation, unsigned value) {
+  syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
+}
+
+static int64_t nanoseconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+// Returns once *word differs from `value` (or spuriously): spins for a while, then sleeps.  Whoever changes the word
+// must look at *asleep afterwards; both sides use sequentially consistent order, so one of them sees the other.
+static void wait_while(atomic_uint *word, unsigned value, atomic_uint *asleep) {
+  int64_t deadline = nanoseconds() + SPIN_NANOSECONDS;
+  do {
+    for (int i = 0; i < SPINS_PER_CLOCK; i++) {
+      if (atomic_load_explicit(word, memory_order_acquire) != value) return;
+      relax();
+    }
+  } while (nanoseconds() < deadline);
+  atomic_store(asleep, 1);
+  if (atomic_load(word) == value) futex(word, FUTEX_WAIT, value);
+  atomic_store(asleep, 0);
+}
+
+static void wake(atomic_uint *word, atomic_uint *asleep) {
+  if (atomic_load(asleep)) futex(word, FUTEX_WAKE, 1);
+}
+
+// ---- workers
+
+static bool take(worker *self) {
+  unsigned offered = OFFERED;
+  return atomic_compare_exchange_strong(&self->ticket, &offered, NOTHING);
+}
+
+// Chunk c of n: the first `count % n` chunks are one iteration longer.
+static int64_t chunk_begin(const pool *self, uint64_t chunk) {
+  uint64_t size = self->count / self->chunks, longer = self->count % self->chunks;
+  return (int64_t)((uint64_t)self->lower + chunk * size + (chunk < longer ? chunk : longer));
+}
+
+static void run_chunk(const pool *self, uint64_t chunk) {
+  self->body(self->context, chunk_begin(self, chunk), chunk_begin(self, chunk + 1));
+}
+
+static void *work(void *argument) {
+  worker *self = argument;
+  pool *home = self->pool;
+  set_float_state(DEFAULT_FLOAT_STATE);
+  for (;;) {
+    if (!take(self)) {
+      wait_while(&self->ticket, NOTHING, &self->asleep);
+      continue;
+    }
+    run_chunk(home, self->chunk);
+    if (atomic_fetch_sub(&home->pending, 1) == 1) wake(&home->pending, &home->owner_asleep);
+  }
+  return NULL;
+}
+
+static bool start_worker(pool *self, uint64_t index) {
+  worker *started = &self->worker[index];
+  started->pool = self;
+  started->chunk = index + 1;
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return false;
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_attr_setstacksize(&attributes, STACK_BYTES);
+  // Signals are for the threads of the program.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread;
+  bool created = pthread_create(&thread, &attributes, work, started) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  pthread_attr_destroy(&attributes);
+  return created;
+}
+
+// ---- the owner
+
+static void parallel_for(void *argument, tc_body *body, const void *context, int64_t lower, int64_t upper,
+                         int64_t threads) {
+  if (lower >= upper) return;
+  pool *self = argument;
+  uint64_t count = (uint64_t)upper - (uint64_t)lower;
+  uint64_t chunks = threads < 1 ? 1 : (uint64_t)threads;
+  if (chunks > count) chunks = count;
+  if (chunks > MAX_WORKERS + 1) chunks = MAX_WORKERS + 1;
+  if (chunks == 1 || atomic_exchange_explicit(&self->owned, 1, memory_order_acquire)) {
+    body(context, lower, upper);
+    return;
+  }
+  while (self->workers < chunks - 1 && start_worker(self, self->workers)) self->workers++;
+  self->body = body;
+  self->context = context;
+  self->lower = lower;
+  self->count = count;
+  self->chunks = chunks;
+
+  uint64_t helpers = self->workers < chunks - 1 ? self->workers : chunks - 1;
+  atomic_store_explicit(&self->pending, (unsigned)helpers, memory_order_relaxed);
+  for (uint64_t i = 0; i < helpers; i++) {
+    atomic_store(&self->worker[i].ticket, OFFERED);
+    wake(&self->worker[i].ticket, &self->worker[i].asleep);
+  }
+  run_chunk(self, 0);
+  for (uint64_t chunk = helpers + 1; chunk < chunks; chunk++) run_chunk(self, chunk);
+  for (uint64_t i = helpers; i-- > 0;) {
+    if (take(&self->worker[i])) {
+      run_chunk(self, i + 1);
+      atomic_fetch_sub(&self->pending, 1);
+    }
+  }
+  unsigned pending;
+  while ((pending = atomic_load_explicit(&self->pending, memory_order_acquire)) != 0) {
+    wait_while(&self->pending, pending, &self->owner_asleep);
+  }
+  atomic_store_explicit(&self->owned, 0, memory_order_release);
+}
+
+int32_t tc_run(const tc_launch *launch) {
+  int32_t fault = 0;
+  tc_runtime runtime = {parallel_for, &the_pool, launch->threads, &fault};
+  float_state before = get_float_state();
+  bool foreign = (before & ~FLOAT_STATUS_FLAGS) != DEFAULT_FLOAT_STATE;
+  if (foreign) set_float_state(DEFAULT_FLOAT_STATE);
+  launch->kernel((void *const *)launch->words, (const tc_scalar *)(launch->words + launch->buffers), &runtime);
+  if (foreign) set_float_state(before);
+  return fault;
+}
+
+// ---- fork: the child has none of the workers, and nobody in it is inside a parallel call
+
+static void forget_workers(void) {
+  for (uint64_t i = 0; i < the_pool.workers; i++) {
+    atomic_store(&the_pool.worker[i].ticket, NOTHING);
+    atomic_store(&the_pool.worker[i].asleep, 0);
+  }
+  the_pool.workers = 0;
+  atomic_store(&the_pool.pending, 0);
+  atomic_store(&the_pool.owner_asleep, 0);
+  atomic_store(&the_pool.owned, 0);
+}
+
+__attribute__((constructor)) static void survive_forks(void) { pthread_atfork(NULL, NULL, forget_workers); }

@@ -1,0 +1,223 @@
+"""Target descriptions: which machine a kernel is made for, always by name, never "native"."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from tc.errors import DeviceError, OptionsError, nearest
+
+
+@dataclass(frozen=True, slots=True)
+class _March:
+    """One architecture level: its vector registers and, per processor flag of Linux, the compiler's option.
+
+    Options are spelled out instead of ``-march=x86-64-v3``, which compilers before GCC 11 do not know.
+    """
+
+    machine: str
+    vector_bytes: int
+    base: tuple[str, ...]
+    features: Mapping[str, str]
+
+
+_V2: Final = {
+    "cx16": "-mcx16",
+    "lahf_lm": "-msahf",
+    "popcnt": "-mpopcnt",
+    "pni": "-msse3",
+    "ssse3": "-mssse3",
+    "sse4_1": "-msse4.1",
+    "sse4_2": "-msse4.2",
+}
+_V3: Final = {
+    **_V2,
+    "avx": "-mavx",
+    "avx2": "-mavx2",
+    "bmi1": "-mbmi",
+    "bmi2": "-mbmi2",
+    "f16c": "-mf16c",
+    "fma": "-mfma",
+    "abm": "-mlzcnt",
+    "movbe": "-mmovbe",
+    "xsave": "-mxsave",
+}
+_V4: Final = {
+    **_V3,
+    "avx512f": "-mavx512f",
+    "avx512bw": "-mavx512bw",
+    "avx512cd": "-mavx512cd",
+    "avx512dq": "-mavx512dq",
+    "avx512vl": "-mavx512vl",
+}
+_X86: Final = ("-march=x86-64", "-mtune=generic")
+# Compilers tuned for "generic" may halve the vectors; whole ones are as fast (Zen 4) or faster (two 512-bit units).
+_WIDE: Final = (*_X86, "-mprefer-vector-width=512")
+
+# From the plainest to the richest of each machine.
+_MARCHES: Final[Mapping[str, _March]] = MappingProxyType(
+    {
+        "x86-64": _March("x86_64", 16, _X86, {}),
+        "x86-64-v2": _March("x86_64", 16, _X86, _V2),
+        "x86-64-v3": _March("x86_64", 32, _X86, _V3),
+        "x86-64-v4": _March("x86_64", 64, _WIDE, _V4),
+        "armv8-a": _March("aarch64", 16, ("-march=armv8-a",), {}),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Extension:
+    """A feature beyond a level that compilers use unasked."""
+
+    march: str
+    feature: str
+    option: str
+
+
+_EXTENSIONS: Final[Mapping[str, _Extension]] = MappingProxyType(
+    {
+        "avx512vbmi": _Extension("x86-64-v4", "avx512vbmi", "-mavx512vbmi"),
+        "avx512vnni": _Extension("x86-64-v4", "avx512_vnni", "-mavx512vnni"),
+    }
+)
+
+_MACHINE_NAMES: Final[Mapping[str, str]] = MappingProxyType({"amd64": "x86_64", "arm64": "aarch64"})
+
+_UNAVAILABLE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "cuda": "this version of tc generates code for the cpu only",
+        "opencl": "this version of tc generates code for the cpu only",
+        "emulator": "this version of tc generates code for the cpu only",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CpuTarget:
+    """A processor family: an architecture level and the extensions beyond it, by name.
+
+    ``str(target)`` is the canonical name (``cpu:x86-64-v4+avx512vnni``), which ``parse_target`` reads back.
+    """
+
+    march: str
+    extensions: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.march not in _MARCHES:
+            raise OptionsError(_unknown("cpu architecture", self.march, _MARCHES))
+        for name in self.extensions:
+            if name not in _EXTENSIONS:
+                raise OptionsError(_unknown("cpu extension", name, _EXTENSIONS))
+            if _EXTENSIONS[name].march != self.march:
+                raise OptionsError(f"cpu extension {name!r} belongs to {_EXTENSIONS[name].march}, not to {self.march}")
+
+    def __str__(self) -> str:
+        return "+".join((f"cpu:{self.march}", *self.extensions))
+
+    @property
+    def vector_bytes(self) -> int:
+        """Bytes of one vector register."""
+        return _MARCHES[self.march].vector_bytes
+
+    @property
+    def machine(self) -> str:
+        """The machine, as ``uname -m`` calls it."""
+        return _MARCHES[self.march].machine
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Options that make GCC and clang generate code for this target."""
+        march = _MARCHES[self.march]
+        return (*march.base, *march.features.values(), *(_EXTENSIONS[name].option for name in self.extensions))
+
+    @property
+    def features(self) -> frozenset[str]:
+        """Flags of ``/proc/cpuinfo`` that a processor must show to run code for this target."""
+        extensions = {_EXTENSIONS[name].feature for name in self.extensions}
+        return extensions | _MARCHES[self.march].features.keys()
+
+
+@dataclass(frozen=True, slots=True)
+class Processor:
+    """What this machine is: its name as ``uname -m`` gives it, and the flags of ``/proc/cpuinfo``."""
+
+    machine: str
+    features: frozenset[str]
+
+
+@functools.cache
+def processor() -> Processor:
+    """The processor of this machine; without ``/proc/cpuinfo`` it shows no features beyond the plainest."""
+    name = os.uname().machine.lower()
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        text = ""
+    return Processor(_MACHINE_NAMES.get(name, name), _features(text))
+
+
+def _features(cpuinfo: str) -> frozenset[str]:
+    for line in cpuinfo.splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() in ("flags", "Features"):
+            return frozenset(value.split())
+    return frozenset()
+
+
+def resolve(host: Processor) -> CpuTarget:
+    """The richest target that ``host`` runs; DeviceError for a machine that no target describes."""
+    fitting = [name for name in _MARCHES if _runs(CpuTarget(name), host)]
+    if not fitting:
+        machines = ", ".join(sorted({march.machine for march in _MARCHES.values()}))
+        raise DeviceError(f"target 'cpu' is not available: this machine is {host.machine}, tc knows {machines}")
+    march = fitting[-1]
+    extensions = [name for name, extension in _EXTENSIONS.items() if extension.march == march]
+    return CpuTarget(march, tuple(name for name in extensions if _runs(CpuTarget(march, (name,)), host)))
+
+
+def _runs(target: CpuTarget, host: Processor) -> bool:
+    return target.machine == host.machine and target.features <= host.features
+
+
+def check_runs(target: CpuTarget, host: Processor) -> None:
+    """DeviceError, saying what is missing, when ``host`` cannot run code for ``target``."""
+    if target.machine != host.machine:
+        raise DeviceError(f"target '{target}' does not run here: this machine is {host.machine}; use target 'cpu'")
+    missing = sorted(target.features - host.features)
+    if missing:
+        raise DeviceError(
+            f"target '{target}' does not run here: this processor lacks {', '.join(missing)}; use target 'cpu'"
+        )
+
+
+def parse_target(text: str, host: Processor | None = None) -> CpuTarget:
+    """The target called ``text``: ``cpu`` is ``host`` (this machine), ``cpu:x86-64-v3`` an architecture.
+
+    OptionsError for a name that means nothing, DeviceError for a target that cannot serve.
+    """
+    kind, colon, architecture = text.partition(":")
+    if kind in _UNAVAILABLE:
+        raise DeviceError(f"target {text!r} is not available: {_UNAVAILABLE[kind]}; use 'cpu'")
+    if kind != "cpu":
+        raise OptionsError(_unknown("target", text, ("cpu", *_UNAVAILABLE)))
+    if not colon:
+        return resolve(processor() if host is None else host)
+    march, *extensions = architecture.split("+")
+    return CpuTarget(march, tuple(sorted(set(extensions))))
+
+
+def unavailable_targets() -> Mapping[str, str]:
+    """Per target that cannot serve on this machine, the reason."""
+    return _UNAVAILABLE
+
+
+def _unknown(what: str, name: str, known: Mapping[str, object] | tuple[str, ...]) -> str:
+    guess = nearest(name, known)
+    hint = f"did you mean {guess!r}?" if guess else f"known: {', '.join(known)}"
+    return f"unknown {what} {name!r}; {hint}"
