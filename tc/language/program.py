@@ -7,7 +7,7 @@ of a new value has a tensor of its own (see *Values* in the design).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final, TypeAlias, assert_never
@@ -270,6 +270,27 @@ class Statement:
     value: Expression
     required: tuple[Read, ...]
     origin: Origin = field(compare=False)
+
+
+def iterators_in(expressions: Iterable[Expression]) -> frozenset[str]:
+    """Names of the iterators that occur in the expressions."""
+    return frozenset(e.name for x in expressions for e in walk(x) if isinstance(e, IteratorReference))
+
+
+def written_iterators(statement: Statement) -> tuple[IterationVariable, ...]:
+    """The iterators of the left-hand side; the others are reduced."""
+    names = iterators_in(statement.subscripts)
+    return tuple(iterator for iterator in statement.iterators if iterator.name in names)
+
+
+def initial_conditions(statement: Statement) -> tuple[Expression, ...]:
+    """The conditions on written iterators alone.
+
+    ``+=!`` sets every element whose written iterators lie in their ranges and fulfil these conditions to the neutral
+    element, also where the conditions on reduced iterators leave nothing to add.
+    """
+    names = {iterator.name for iterator in written_iterators(statement)}
+    return tuple(condition for condition in statement.conditions if iterators_in((condition,)) <= names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,120 @@
+"""Tile sizes for a kernel that nobody has tuned: from the accesses and a budget of first-level cache."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import islpy as isl
+
+from tc.language.specialization import Layout
+from tc.polyhedral.loops import StatementBody
+from tc.polyhedral.parallelize import ENOUGH_CHUNKS, volume
+from tc.polyhedral.scop import Scop
+from tc.polyhedral.tile import ChooseSizes
+from tc.polyhedral.tree import Band, Member, statement_names
+from tc.polyhedral.vectorize import ends_nest, extent_of, layouts_of, preference
+
+# Elements of the target that one tile of a reduction updates again and again: half of a 32 KiB first-level cache.
+TARGET_ELEMENTS = 4096
+# The longest run of contiguous elements in a tile; longer ones evict what the other operands could reuse.
+LONGEST_RUN = 512
+# Tiles of the two innermost loops around a reduction along contiguous memory share their operands' rows.
+ROWS = 16
+# Tiles of an element-wise statement that walks one of its tensors across memory, as a transposition does.
+SQUARE = 32
+# A single flat loop is cut into chunks of this size, for the cores outside and the vector lanes inside.
+CHUNK = 4096
+
+
+def default_sizes(scop: Scop) -> ChooseSizes:
+    """The static rule of the ``cpu`` target."""
+    layouts = layouts_of(scop)
+
+    def choose(band: Band, domain: isl.UnionSet, _depth: int) -> tuple[int, ...]:
+        heaviest = max(statement_names(domain), key=lambda name: volume(_only(scop, name)))
+        return _Rule(band, domain, scop.statement(heaviest).body, layouts).sizes(_own(band))
+
+    return choose
+
+
+def _only(scop: Scop, name: str) -> isl.UnionSet:
+    return isl.UnionSet.from_set(scop.statement(name).domain)
+
+
+def _own(band: Band) -> tuple[Member, ...]:
+    """Members from which the innermost loop will be chosen: the band's, and those of bands right below it."""
+    members = band.members
+    node = band.child
+    while isinstance(node, Band):
+        members = (*members, *node.members)
+        node = node.child
+    return members
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    band: Band
+    domain: isl.UnionSet
+    body: StatementBody
+    layouts: Mapping[str, Layout]
+
+    def sizes(self, candidates: tuple[Member, ...]) -> tuple[int, ...]:
+        members = self.band.members
+        extents = [extent_of(member.function, self.domain) for member in members]
+        reduces = self.body.reduction is not None
+        inner = self.innermost(candidates)
+        if not reduces and ends_nest(self.band.child):
+            return self.elementwise(extents, inner)
+        if inner is None:
+            return tuple(0 for _ in members)
+        if not inner.coincident:
+            return self.rows(members)
+        positions = [position for position, member in enumerate(members) if member is inner]
+        if not positions:
+            return tuple(0 for _ in members)
+        return self.reused_target(members, extents, positions[0])
+
+    def innermost(self, candidates: tuple[Member, ...]) -> Member | None:
+        found = [(preference(m, (self.body,), self.layouts, self.domain), m) for m in candidates]
+        usable = [(p.key(), position) for position, (p, _) in enumerate(found) if p is not None]
+        return found[min(usable)[1]][1] if usable else None
+
+    def elementwise(self, extents: list[int], inner: Member | None) -> tuple[int, ...]:
+        members = self.band.members
+        if len(members) == 1:
+            return (CHUNK if extents[0] >= 2 * CHUNK else 0,)
+        scattered = inner is not None and (found := self.preference_of(inner)) is not None and found > 0
+        if not scattered:
+            return tuple(0 for _ in members)
+        return tuple(SQUARE if member.coincident else 0 for member in members)
+
+    def preference_of(self, member: Member) -> int | None:
+        found = preference(member, (self.body,), self.layouts, self.domain)
+        return None if found is None else found.scattered
+
+    def rows(self, members: tuple[Member, ...]) -> tuple[int, ...]:
+        """The reduction runs along memory and stays whole; the loops around it share their operands' rows."""
+        coincident = [position for position, member in enumerate(members) if member.coincident]
+        if len(coincident) < 2:
+            return tuple(0 for _ in members)
+        return tuple(ROWS if position in coincident[-2:] else 0 for position in range(len(members)))
+
+    def reused_target(self, members: tuple[Member, ...], extents: list[int], inner: int) -> tuple[int, ...]:
+        """The tile's part of the target stays in the cache while the reduction runs over it."""
+        sizes = [0] * len(members)
+        sizes[inner] = min(extents[inner], LONGEST_RUN)
+        budget = TARGET_ELEMENTS // sizes[inner]
+        others = [p for p in reversed(range(len(members))) if p != inner and members[p].coincident]
+        for position in others:
+            if budget < 2:
+                break
+            sizes[position] = min(extents[position], budget)
+            budget //= sizes[position]
+        chunks = [-(-extent // size) if size else extent for extent, size in zip(extents, sizes, strict=True)]
+        coincident = [p for p, member in enumerate(members) if member.coincident]
+        if max(chunks[p] for p in coincident) < ENOUGH_CHUNKS:
+            widest = max(coincident, key=lambda p: (extents[p], p != inner))
+            if extents[widest] >= ENOUGH_CHUNKS:
+                sizes[widest] = -(-extents[widest] // ENOUGH_CHUNKS)
+        return tuple(sizes)

@@ -1,0 +1,261 @@
+"""When and where every instance runs: what a schedule tree or a loop tree comes down to, for the proofs.
+
+Time is a vector.  Its dimensions alternate between ordered ones and unordered ones: positions in sequences and
+iterations of sequential loops are ordered; iterations of parallel and vector loops are not.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from collections.abc import Sequence as Items
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias, assert_never
+
+import islpy as isl
+
+from tc.language.affine import Frame
+from tc.polyhedral.loops import (
+    Block,
+    Guard,
+    IndexExpression,
+    IndexLiteral,
+    IndexOperation,
+    IndexOperator,
+    IndexVariable,
+    Instance,
+    Loop,
+    LoopKind,
+    LoopTree,
+)
+from tc.polyhedral.tree import Band, Leaf, Node, ScheduleTree, Sequence
+
+
+class Concurrency(Enum):
+    """What two different values of a time dimension say about two instances that agree on all outer ones."""
+
+    ORDERED = "ordered"  # the smaller one runs first
+    LANES = "lanes"  # partial results of one reduction may be kept apart
+    UNORDERED = "unordered"  # they may run at the same time
+
+
+@dataclass(frozen=True)
+class Execution:
+    """``{ statement instance -> time }``, padded with zeros to one length, and what each dimension means."""
+
+    times: isl.UnionMap
+    dimensions: tuple[Concurrency, ...]
+
+
+# Every level of nesting takes one dimension of each sort, so that different branches need no agreement.
+_LEVEL = (Concurrency.ORDERED, Concurrency.LANES, Concurrency.UNORDERED)
+
+
+def _concurrency(kind: LoopKind) -> Concurrency:
+    match kind:
+        case LoopKind.SEQUENTIAL | LoopKind.UNROLLED:
+            return Concurrency.ORDERED
+        case LoopKind.REDUCTION:
+            return Concurrency.LANES
+        case LoopKind.PARALLEL | LoopKind.VECTOR:
+            return Concurrency.UNORDERED
+        case _:
+            assert_never(kind)
+
+
+@dataclass(frozen=True)
+class _Branch:
+    """The way to one leaf: ``points`` of some space, the statement instance of each, and its time."""
+
+    instances: isl.Map
+    time: tuple[tuple[Concurrency, isl.PwAff], ...]
+
+
+def _assemble(branches: Items[_Branch], context: isl.Context) -> Execution:
+    """One union map from the time vectors of all branches."""
+    depth = max((len(branch.time) for branch in branches), default=0)
+    union = isl.UnionMap.empty(isl.Space.params_alloc(context, 0))
+    for branch in branches:
+        points = branch.instances.domain()
+        zero = isl.PwAff.from_aff(isl.Aff.zero_on_domain(isl.LocalSpace.from_space(points.get_space())))
+        times = isl.Map.from_domain(points)
+        for level in range(depth):
+            sort, value = branch.time[level] if level < len(branch.time) else (Concurrency.ORDERED, zero)
+            for dimension in _LEVEL:
+                times = times.flat_range_product(isl.Map.from_pw_aff(value if dimension is sort else zero))
+        union = union.union(isl.UnionMap.from_map(branch.instances.reverse().apply_range(times)))
+    return Execution(union.coalesce(), _LEVEL * depth)
+
+
+# --- of a schedule tree --------------------------------------------------------------------------------------
+
+
+def tree_execution(tree: ScheduleTree, context: isl.Context) -> Execution:
+    """The execution that the tree asks for."""
+    branches: list[_Branch] = []
+    for reached, path in _tree_paths(tree.root, tree.domain):
+        pieces: list[isl.Set] = []
+        reached.foreach_set(pieces.append)
+        branches += [_tree_branch(instances, path) for instances in pieces]
+    return _assemble(branches, context)
+
+
+_TreePath: TypeAlias = tuple[tuple[Concurrency, isl.UnionPwAff | int], ...]
+
+
+def _tree_paths(node: Node, domain: isl.UnionSet) -> Iterator[tuple[isl.UnionSet, _TreePath]]:
+    """For every leaf: the instances that reach it, and the time dimensions on the way."""
+    match node:
+        case Leaf():
+            yield domain, ()
+        case Band(members, _, child):
+            own = tuple((_concurrency(m.kind), m.function) for m in members)
+            for reached, path in _tree_paths(child, domain):
+                yield reached, (*own, *path)
+        case Sequence(filters):
+            for position, branch in enumerate(filters):
+                for reached, path in _tree_paths(branch.child, domain.intersect(branch.domain)):
+                    yield reached, ((Concurrency.ORDERED, position), *path)
+        case _:
+            assert_never(node)
+
+
+def _tree_branch(instances: isl.Set, path: _TreePath) -> _Branch:
+    identity = isl.Map.identity(instances.get_space().map_from_set()).intersect_domain(instances)
+    own = isl.UnionSet.from_set(isl.Set.universe(instances.get_space()))
+    local = isl.LocalSpace.from_space(instances.get_space())
+    time: list[tuple[Concurrency, isl.PwAff]] = []
+    for sort, function in path:
+        if isinstance(function, int):
+            value = isl.Val.int_from_si(instances.get_ctx(), function)
+            time.append((sort, isl.PwAff.from_aff(isl.Aff.val_on_domain(local, value))))
+        else:
+            found: list[isl.PwAff] = []
+            function.intersect_domain(own).foreach_pw_aff(found.append)
+            time.append((sort, found[0]))
+    return _Branch(identity, tuple(time))
+
+
+# --- of a loop tree ------------------------------------------------------------------------------------------
+
+# What stands above a statement: a position in a block, a loop, or a guard and which of its branches was taken.
+_Step: TypeAlias = int | Loop | tuple[IndexExpression, bool]
+
+
+def loop_execution(root: LoopTree, context: isl.Context) -> Execution:
+    """The execution of the loops as they will be printed, read off the loop tree alone."""
+    return _assemble([_loop_branch(instance, path, context) for instance, path in _loop_paths(root, ())], context)
+
+
+def _loop_paths(tree: LoopTree, path: tuple[_Step, ...]) -> Iterator[tuple[Instance, tuple[_Step, ...]]]:
+    match tree:
+        case Instance():
+            yield tree, path
+        case Block(children):
+            for position, child in enumerate(children):
+                yield from _loop_paths(child, (*path, position))
+        case Guard(condition, then, otherwise):
+            yield from _loop_paths(then, (*path, (condition, True)))
+            if otherwise is not None:
+                yield from _loop_paths(otherwise, (*path, (condition, False)))
+        case Loop():
+            yield from _loop_paths(tree.body, (*path, tree))
+        case _:
+            assert_never(tree)
+
+
+def _loop_branch(instance: Instance, path: tuple[_Step, ...], context: isl.Context) -> _Branch:
+    frame = Frame(context, "loops", tuple(step.iterator for step in path if isinstance(step, Loop)))
+    points = frame.universe()
+    time: list[tuple[Concurrency, isl.PwAff]] = []
+    for step in path:
+        match step:
+            case int():
+                time.append((Concurrency.ORDERED, frame.constant(step)))
+            case Loop():
+                iterator = index_function(IndexVariable(step.iterator), frame)
+                lower, upper = index_function(step.lower, frame), index_function(step.upper, frame)
+                points = points.intersect(lower.le_set(iterator)).intersect(iterator.le_set(upper))
+                if step.step != 1:
+                    stride = isl.Val.int_from_si(context, step.step)
+                    points = points.intersect(iterator.sub(lower).mod_val(stride).eq_set(frame.constant(0)))
+                time.append((_concurrency(step.kind), iterator))
+            case (condition, taken):
+                holds = index_condition(condition, frame)
+                points = points.intersect(holds if taken else holds.complement())
+            case _:
+                assert_never(step)
+    instances = isl.Map.from_domain(points)
+    for argument in instance.arguments:
+        instances = instances.flat_range_product(isl.Map.from_pw_aff(index_function(argument, frame)))
+    return _Branch(instances.set_tuple_name(isl.dim_type.out, instance.statement), tuple(time))
+
+
+def index_function(expression: IndexExpression, frame: Frame) -> isl.PwAff:
+    """An index expression as a function of the loop iterators; AssertionError if it is not quasi-affine."""
+    match expression:
+        case IndexLiteral(value):
+            return frame.constant(value)
+        case IndexVariable(name):
+            variable = frame.variable(name)
+            if variable is None:
+                raise AssertionError(f"the loops use {name!r} outside of its loop")
+            return variable
+        case IndexOperation(IndexOperator.SELECT, (condition, then, otherwise)):
+            holds = index_condition(condition, frame)
+            first, second = index_function(then, frame), index_function(otherwise, frame)
+            return first.intersect_domain(holds).union_add(second.intersect_domain(holds.complement()))
+        case IndexOperation(operator, operands):
+            return _operation(operator, [index_function(operand, frame) for operand in operands])
+        case _:
+            assert_never(expression)
+
+
+def _operation(operator: IndexOperator, operands: list[isl.PwAff]) -> isl.PwAff:
+    first = operands[0]
+    match operator:
+        case IndexOperator.NEGATE:
+            return first.neg()
+        case IndexOperator.ADD:
+            return functools.reduce(isl.PwAff.add, operands)
+        case IndexOperator.SUBTRACT:
+            return first.sub(operands[1])
+        case IndexOperator.MULTIPLY:
+            return first.mul(operands[1])
+        case IndexOperator.MINIMUM:
+            return functools.reduce(isl.PwAff.min, operands)
+        case IndexOperator.MAXIMUM:
+            return functools.reduce(isl.PwAff.max, operands)
+        case IndexOperator.EXACT_DIVIDE | IndexOperator.FLOOR_DIVIDE | IndexOperator.NONNEGATIVE_DIVIDE:
+            return first.div(operands[1]).floor()
+        case IndexOperator.NONNEGATIVE_REMAINDER | IndexOperator.ZERO_REMAINDER:
+            return first.sub(operands[1].mul(first.div(operands[1]).floor()))
+        case _:
+            raise AssertionError(f"{operator} is not a number")
+
+
+def index_condition(expression: IndexExpression, frame: Frame) -> isl.Set:
+    """Where a truth-valued index expression holds."""
+    match expression:
+        case IndexOperation(IndexOperator.AND, operands):
+            return functools.reduce(isl.Set.intersect, (index_condition(o, frame) for o in operands))
+        case IndexOperation(IndexOperator.OR, operands):
+            return functools.reduce(isl.Set.union, (index_condition(o, frame) for o in operands))
+        case IndexOperation(operator, (left, right)):
+            first, second = index_function(left, frame), index_function(right, frame)
+            match operator:
+                case IndexOperator.EQUAL:
+                    return first.eq_set(second)
+                case IndexOperator.LESS:
+                    return first.lt_set(second)
+                case IndexOperator.LESS_EQUAL:
+                    return first.le_set(second)
+                case IndexOperator.GREATER:
+                    return first.gt_set(second)
+                case IndexOperator.GREATER_EQUAL:
+                    return first.ge_set(second)
+                case _:
+                    raise AssertionError(f"{operator} is not a condition")
+        case _:
+            raise AssertionError(f"not a condition: {expression}")

@@ -1,0 +1,131 @@
+"""From a schedule tree to loops: isl generates the AST, which is copied into our own loop tree.
+
+What isl decided is not trusted here: ``tc.polyhedral.verify`` proves the loop tree itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import islpy as isl
+
+from tc.polyhedral.loops import (
+    Block,
+    Guard,
+    IndexExpression,
+    IndexLiteral,
+    IndexOperation,
+    IndexOperator,
+    IndexVariable,
+    Instance,
+    Loop,
+    LoopKind,
+    LoopTree,
+)
+from tc.polyhedral.tree import ScheduleTree, mark_name, to_isl
+
+# By name: islpy's type stubs miss the members whose C names are Python keywords.
+_OPERATORS: Final[Mapping[str, IndexOperator]] = {
+    "add": IndexOperator.ADD,
+    "sub": IndexOperator.SUBTRACT,
+    "mul": IndexOperator.MULTIPLY,
+    "minus": IndexOperator.NEGATE,
+    "min": IndexOperator.MINIMUM,
+    "max": IndexOperator.MAXIMUM,
+    "div": IndexOperator.EXACT_DIVIDE,
+    "fdiv_q": IndexOperator.FLOOR_DIVIDE,
+    "pdiv_q": IndexOperator.NONNEGATIVE_DIVIDE,
+    "pdiv_r": IndexOperator.NONNEGATIVE_REMAINDER,
+    "zdiv_r": IndexOperator.ZERO_REMAINDER,
+    "and_": IndexOperator.AND,
+    "and_then": IndexOperator.AND,
+    "or_": IndexOperator.OR,
+    "or_else": IndexOperator.OR,
+    "cond": IndexOperator.SELECT,
+    "select": IndexOperator.SELECT,
+    "eq": IndexOperator.EQUAL,
+    "lt": IndexOperator.LESS,
+    "le": IndexOperator.LESS_EQUAL,
+    "gt": IndexOperator.GREATER,
+    "ge": IndexOperator.GREATER_EQUAL,
+}
+
+_KINDS: Final = {mark_name(kind): kind for kind in LoopKind}
+
+
+def generate_loops(tree: ScheduleTree, context: isl.Context) -> LoopTree:
+    """The loops that run the tree's instances in the tree's order."""
+    if tree.domain.is_empty():
+        return Block(())
+    context.set_ast_build_detect_min_max(1)
+    context.set_ast_build_exploit_nested_bounds(1)
+    context.set_ast_build_atomic_upper_bound(1)
+    build = isl.AstBuild.from_context(isl.Set.universe(isl.Space.params_alloc(context, 0)))
+    return _convert(build.node_from_schedule(to_isl(tree, context)), LoopKind.SEQUENTIAL, {})
+
+
+def _convert(node: isl.AstNode, kind: LoopKind, known: Mapping[str, IndexExpression]) -> LoopTree:
+    """``kind`` is that of the mark above; ``known`` maps iterators of loops that run once to their values."""
+    match isl.ast_node_type(node.get_type()).name:
+        case "for_":
+            return _convert_loop(node, kind, known)
+        case "if_":
+            condition = _expression(node.if_get_cond(), known)
+            otherwise = _convert(node.if_get_else_node(), kind, known) if node.if_has_else_node() else None
+            return Guard(condition, _convert(node.if_get_then_node(), kind, known), otherwise)
+        case "block":
+            children = node.block_get_children()
+            count = children.n_ast_node()
+            return Block(tuple(_convert(children.get_ast_node(i), kind, known) for i in range(count)))
+        case "mark":
+            return _convert(node.mark_get_node(), _KINDS[node.mark_get_id().get_name()], known)
+        case "user":
+            call = node.user_get_expr()
+            arguments = (_expression(call.get_op_arg(i), known) for i in range(1, call.get_op_n_arg()))
+            return Instance(call.get_op_arg(0).get_id().get_name(), tuple(arguments))
+        case other:
+            raise AssertionError(f"isl generated an unexpected node: {other}")
+
+
+def _convert_loop(node: isl.AstNode, kind: LoopKind, known: Mapping[str, IndexExpression]) -> LoopTree:
+    name = node.for_get_iterator().get_id().get_name()
+    lower = _expression(node.for_get_init(), known)
+    if node.for_is_degenerate():
+        return _convert(node.for_get_body(), LoopKind.SEQUENTIAL, {**known, name: lower})
+    inner = {other: value for other, value in known.items() if other != name}
+    body = _convert(node.for_get_body(), LoopKind.SEQUENTIAL, inner)
+    step = _expression(node.for_get_inc(), known)
+    if not isinstance(step, IndexLiteral) or step.value < 1:
+        raise AssertionError(f"isl generated a loop with step {step}")
+    shown = LoopKind.SEQUENTIAL if kind is LoopKind.UNROLLED else kind
+    return Loop(name, lower, _upper_bound(node.for_get_cond(), name, known), step.value, shown, body)
+
+
+def _upper_bound(condition: isl.AstExpr, name: str, known: Mapping[str, IndexExpression]) -> IndexExpression:
+    """The inclusive upper bound of a loop from its condition ``name < e`` or ``name <= e``."""
+    match _expression(condition, known):
+        case IndexOperation(IndexOperator.LESS_EQUAL, (IndexVariable(left), right)) if left == name:
+            return right
+        case IndexOperation(IndexOperator.LESS, (IndexVariable(left), IndexLiteral(value))) if left == name:
+            return IndexLiteral(value - 1)
+        case IndexOperation(IndexOperator.LESS, (IndexVariable(left), right)) if left == name:
+            return IndexOperation(IndexOperator.SUBTRACT, (right, IndexLiteral(1)))
+        case other:
+            raise AssertionError(f"isl generated a loop with the condition {other}")
+
+
+def _expression(expression: isl.AstExpr, known: Mapping[str, IndexExpression]) -> IndexExpression:
+    match isl.ast_expr_type(expression.get_type()):
+        case isl.ast_expr_type.int:
+            return IndexLiteral(int(expression.get_val().to_python()))
+        case isl.ast_expr_type.id:
+            name = expression.get_id().get_name()
+            return known.get(name, IndexVariable(name))
+        case isl.ast_expr_type.op:
+            operator = _OPERATORS[isl.ast_expr_op_type(expression.get_op_type()).name]
+            count = expression.get_op_n_arg()
+            operands = tuple(_expression(expression.get_op_arg(i), known) for i in range(count))
+            return IndexOperation(operator, operands)
+        case other:
+            raise AssertionError(f"isl generated an unexpected expression: {other}")

@@ -1,0 +1,173 @@
+"""Scheduling: which statements share loops, and which of the loops are parallel.
+
+isl finds the band that a group of statements can share; which groups to form is decided here, because isl's own
+clustering fuses reductions into full-rank bands whose guards a compiler cannot vectorize.  A shared band holds the
+leading coincident members only; below it the statements are grouped again (paper, Section 5.2, and Verdoolaege's
+recursive clustering).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Items
+from dataclasses import dataclass
+
+import islpy as isl
+
+from tc.options import Fusion
+from tc.polyhedral.dependences import Dependences, analyze_dependences
+from tc.polyhedral.scop import Scop, ScopStatement
+from tc.polyhedral.tree import Band, Filter, Leaf, Member, Node, ScheduleTree, Sequence
+
+Group = tuple[ScopStatement, ...]
+
+
+def schedule_scop(scop: Scop, fusion: Fusion) -> ScheduleTree:
+    """A legal tree for the statements that have instances."""
+    _configure(scop.context)
+    statements = tuple(s for s in scop.statements if not s.domain.is_empty())
+    scheduler = _Scheduler(analyze_dependences(scop), fusion)
+    return ScheduleTree(_domain_of(statements, scop), scheduler.order(statements, ()) if statements else Leaf())
+
+
+def _domain_of(statements: Group, scop: Scop) -> isl.UnionSet:
+    empty = isl.UnionSet.empty(isl.Space.params_alloc(scop.context, 0))
+    return _union(statements) if statements else empty
+
+
+def _configure(context: isl.Context) -> None:
+    context.set_schedule_outer_coincidence(1)
+    context.set_schedule_maximize_coincidence(1)
+    context.set_schedule_whole_component(1)
+    context.set_schedule_treat_coalescing(0)
+
+
+def _union(statements: Group) -> isl.UnionSet:
+    union = isl.UnionSet.from_set(statements[0].domain)
+    for statement in statements[1:]:
+        union = union.union(isl.UnionSet.from_set(statement.domain))
+    return union
+
+
+@dataclass(frozen=True)
+class _Scheduler:
+    dependences: Dependences
+    fusion: Fusion
+
+    def order(self, statements: Group, prefix: tuple[isl.UnionPwAff, ...]) -> Node:
+        """The subtree for the statements, below bands with the members ``prefix``."""
+        groups = self.group(statements, prefix)
+        if len(groups) == 1:
+            return self.nest(groups[0], prefix)
+        return Sequence(tuple(Filter(_universe(group), self.nest(group, prefix)) for group in groups))
+
+    def group(self, statements: Group, prefix: tuple[isl.UnionPwAff, ...]) -> list[Group]:
+        """Neighbours in program order that share a band; statements without loops left stand alone."""
+        groups: list[Group] = [(statement,) for statement in statements]
+        sweeps = 0 if self.fusion is Fusion.MINIMAL else len(groups)
+        for _ in range(sweeps):
+            merged: list[Group] = []
+            for group in groups:
+                if merged and self.fuses(merged[-1], group, prefix):
+                    merged[-1] = merged[-1] + group
+                else:
+                    merged.append(group)
+            if len(merged) == len(groups):
+                break
+            groups = merged
+        return groups
+
+    def fuses(self, first: Group, second: Group, prefix: tuple[isl.UnionPwAff, ...]) -> bool:
+        """Whether two neighbours share a band; the strategy that preserves parallel loops also wants a flow to save."""
+        if self.fusion is Fusion.PRESERVE_PARALLEL and not self.flows(first, second):
+            return False
+        together = len(self.shared(first + second, prefix))
+        if together == 0 or self.fusion is Fusion.MAXIMAL:
+            return together > 0
+        return together >= min(len(self.shared(first, prefix)), len(self.shared(second, prefix)))
+
+    def flows(self, first: Group, second: Group) -> bool:
+        flow = self.dependences.flow.intersect_domain(_union(first)).intersect_range(_union(second))
+        return not flow.is_empty()
+
+    def nest(self, group: Group, prefix: tuple[isl.UnionPwAff, ...]) -> Node:
+        if len(group) == 1:
+            members = self.own_members(group[0], prefix)
+            return Band(members, permutable=True, child=Leaf()) if members else Leaf()
+        members = self.shared(group, prefix)
+        below = (*prefix, *(member.function for member in members))
+        return Band(members, permutable=True, child=self.order(group, below))
+
+    def shared(self, group: Group, prefix: tuple[isl.UnionPwAff, ...]) -> tuple[Member, ...]:
+        """The coincident members that the whole group can share."""
+        if len(group) == 1:
+            return tuple(m for m in self.own_members(group[0], prefix) if m.coincident)
+        domain = _union(group)
+        order = _equal_at(self.dependences.order, prefix, domain)
+        conflicts = _equal_at(self.dependences.conflicts, prefix, domain)
+        # No proximity: coincident members already bring every flow to distance 0, and for the other members, which are
+        # thrown away, it makes isl's linear programs a thousand times slower.
+        constraints = isl.ScheduleConstraints.on_domain(domain).set_validity(order)
+        schedule = constraints.set_coincidence(conflicts).compute_schedule()
+        node = schedule.get_root().child(0)
+        if isl.schedule_node_type(node.get_type()) is not isl.schedule_node_type.band:
+            return ()
+        functions = node.band_get_partial_schedule()
+        members: list[Member] = []
+        for position in range(node.band_n_member()):
+            if not node.band_member_get_coincident(position):
+                break
+            function = functions.get_union_pw_aff(position)
+            if not all(_is_determined(function, s, prefix) for s in group):
+                members.append(Member(function, coincident=True))
+        return tuple(members)
+
+    def own_members(self, statement: ScopStatement, prefix: tuple[isl.UnionPwAff, ...]) -> tuple[Member, ...]:
+        """All remaining iterators of one statement, coincident ones first.
+
+        Within a statement nothing is ordered (a right-hand side is read before its left-hand side is written, in-place
+        reads are element-wise, reductions are unordered), so every order of its iterators is legal.
+        """
+        domain = isl.UnionSet.from_set(statement.domain)
+        conflicts = _equal_at(self.dependences.accumulation, prefix, domain)
+        found: list[Member] = []
+        for position in range(statement.domain.dim(isl.dim_type.set)):
+            function = _iterator(statement, position)
+            if not _is_determined(function, statement, prefix):
+                coincident = conflicts.is_subset(_at(conflicts, (function,)))
+                found.append(Member(function, bool(coincident)))
+        return (*(m for m in found if m.coincident), *(m for m in found if not m.coincident))
+
+
+def _iterator(statement: ScopStatement, position: int) -> isl.UnionPwAff:
+    local = isl.LocalSpace.from_space(statement.domain.get_space())
+    function = isl.PwAff.from_aff(isl.Aff.var_on_domain(local, isl.dim_type.set, position))
+    return isl.UnionPwAff.from_pw_aff(function)
+
+
+def _universe(group: Group) -> isl.UnionSet:
+    """All points of the group's spaces: what a filter has to say."""
+    return _union(group).universe()
+
+
+def _multiple(functions: Items[isl.UnionPwAff]) -> isl.MultiUnionPwAff:
+    items = isl.UnionPwAffList.from_union_pw_aff(functions[0])
+    for function in functions[1:]:
+        items = items.add(function)
+    space = isl.Space.set_alloc(functions[0].get_ctx(), 0, len(functions))
+    return isl.MultiUnionPwAff.from_union_pw_aff_list(space, items)
+
+
+def _at(pairs: isl.UnionMap, functions: Items[isl.UnionPwAff]) -> isl.UnionMap:
+    """The pairs whose two ends agree on every function."""
+    return pairs.eq_at_multi_union_pw_aff(_multiple(functions)) if functions else pairs
+
+
+def _equal_at(pairs: isl.UnionMap, prefix: Items[isl.UnionPwAff], domain: isl.UnionSet) -> isl.UnionMap:
+    return _at(pairs.intersect_domain(domain).intersect_range(domain), prefix)
+
+
+def _is_determined(function: isl.UnionPwAff, statement: ScopStatement, prefix: Items[isl.UnionPwAff]) -> bool:
+    """Whether the prefix leaves the function only one value on the statement's instances."""
+    domain = isl.UnionSet.from_set(statement.domain)
+    pairs = _at(isl.UnionMap.from_domain_and_range(domain, domain), prefix)
+    return bool(pairs.is_subset(_at(pairs, (function,))))

@@ -1,0 +1,201 @@
+"""From a specialization to its static control part: iteration domains, access relations, statement bodies.
+
+A reducing statement with initialization becomes two: one that writes the neutral element and one that updates.
+Reductions into sixteen-bit floats go through a float32 temporary, so that partial sums are never rounded.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import islpy as isl
+
+from tc.language.affine import Frame, access_relation, frame_of, guard_domain, iteration_domain
+from tc.language.program import (
+    Cast,
+    Expression,
+    GuardedRead,
+    IterationVariable,
+    Literal,
+    Read,
+    Reduction,
+    Role,
+    Statement,
+    guarded_reads,
+    initial_conditions,
+    written_iterators,
+)
+from tc.language.specialization import Layout, Specialization, contiguous_strides
+from tc.polyhedral.loops import Buffer, StatementBody
+from tc.types import ScalarType
+
+
+@dataclass(frozen=True)
+class ScopStatement:
+    """One statement: its instances, what each does, and what each touches.
+
+    ``reads`` and ``writes`` map instances to elements of storages.  ``accumulates``: instances only combine into
+    their target with an associative and commutative operator, so they may run in any order, but not at once.
+    """
+
+    name: str
+    domain: isl.Set
+    body: StatementBody
+    reads: tuple[isl.Map, ...]
+    writes: tuple[isl.Map, ...]
+    accumulates: bool
+
+
+@dataclass(frozen=True)
+class Scop:
+    """Statements in program order, with the buffers that they touch."""
+
+    context: isl.Context
+    statements: tuple[ScopStatement, ...]
+    buffers: tuple[Buffer, ...]
+    temporaries: tuple[Buffer, ...]
+
+    def statement(self, name: str) -> ScopStatement:
+        return next(s for s in self.statements if s.name == name)
+
+    @property
+    def domain(self) -> isl.UnionSet:
+        union = isl.UnionSet.empty(isl.Space.params_alloc(self.context, 0))
+        for statement in self.statements:
+            union = union.union(isl.UnionSet.from_set(statement.domain))
+        return union
+
+
+def neutral_element(reduction: Reduction, type: ScalarType) -> Literal:
+    """The value that a reduction starts from, and the result of an empty one."""
+    match reduction:
+        case Reduction.ADD:
+            return Literal(0.0 if type.is_floating else 0, type)
+        case Reduction.MULTIPLY:
+            return Literal(1.0 if type.is_floating else 1, type)
+        case Reduction.MINIMUM:
+            return Literal(math.inf if type.is_floating else _limit(type.maximum, type), type)
+        case Reduction.MAXIMUM:
+            return Literal(-math.inf if type.is_floating else _limit(type.minimum, type), type)
+
+
+def _limit(value: int, type: ScalarType) -> bool | int:
+    return bool(value) if type is ScalarType.BOOL else value
+
+
+def build_scop(specialization: Specialization, context: isl.Context) -> Scop:
+    """The static control part of a specialized program."""
+    builder = _Builder(specialization, context)
+    for statement in specialization.program.statements:
+        builder.add(statement)
+    return builder.finish()
+
+
+class _Builder:
+    """Collects statements and the accumulators that they need."""
+
+    def __init__(self, specialization: Specialization, context: isl.Context) -> None:
+        self.program = specialization.program
+        self.layouts = dict(specialization.layouts)
+        self.storage = dict(specialization.signature.aliases)
+        self.context = context
+        self.statements: list[ScopStatement] = []
+        self.accumulators: list[str] = []
+
+    def add(self, statement: Statement) -> None:
+        layout = self.layouts[statement.target]
+        if statement.reduction is None or not layout.type.is_half:
+            self.add_initialization(statement, layout.type)
+            self.add_statement(statement)
+            return
+        accumulator = self.accumulator(layout)
+        element = Read(statement.target, statement.subscripts, layout.type)
+        partial = replace(statement, target=accumulator, value=_cast(statement.value, ScalarType.FLOAT32))
+        if statement.initialize:
+            self.add_initialization(partial, ScalarType.FLOAT32)
+        else:
+            self.add_statement(
+                replace(
+                    _without_reduced(statement, "load"),
+                    target=accumulator,
+                    value=_cast(element, ScalarType.FLOAT32),
+                )
+            )
+        self.add_statement(partial)
+        total = Read(accumulator, statement.subscripts, ScalarType.FLOAT32)
+        self.add_statement(replace(_without_reduced(statement, "round"), value=_cast(total, layout.type)))
+
+    def accumulator(self, layout: Layout) -> str:
+        """A float32 temporary of the same shape, under a name that no tensor has."""
+        number = len(self.accumulators)
+        while f"sum{number}" in self.layouts:
+            number += 1
+        name = f"sum{number}"
+        self.layouts[name] = Layout(ScalarType.FLOAT32, layout.shape, contiguous_strides(layout.shape))
+        self.accumulators.append(name)
+        return name
+
+    def add_initialization(self, statement: Statement, type: ScalarType) -> None:
+        if statement.reduction is not None and statement.initialize:
+            neutral = neutral_element(statement.reduction, type)
+            self.add_statement(replace(_without_reduced(statement, "init"), value=neutral))
+
+    def add_statement(self, statement: Statement) -> None:
+        frame = frame_of(statement, self.context)
+        domain = iteration_domain(statement, frame)
+        if domain is None:
+            raise AssertionError(f"specialization let a non-affine domain through: {statement}")
+        write = self.relation(statement.target, statement.subscripts, frame).intersect_domain(domain)
+        reads = [self.read(guarded, domain, frame) for guarded in guarded_reads(statement.value)]
+        for subscript in statement.subscripts:
+            reads += [self.read(guarded, domain, frame) for guarded in guarded_reads(subscript)]
+        if statement.reduction is not None:
+            reads.append(write)
+        body = StatementBody(
+            statement.name,
+            frame.iterators,
+            statement.target,
+            statement.subscripts,
+            statement.reduction,
+            statement.value,
+        )
+        accumulates = statement.reduction is not None
+        self.statements.append(ScopStatement(statement.name, domain, body, tuple(reads), (write,), accumulates))
+
+    def relation(self, tensor: str, subscripts: tuple[Expression, ...], frame: Frame) -> isl.Map:
+        shape = self.layouts[tensor].shape
+        return access_relation(self.storage.get(tensor, tensor), subscripts, shape, frame)
+
+    def read(self, guarded: GuardedRead, domain: isl.Set, frame: Frame) -> isl.Map:
+        relation = self.relation(guarded.read.tensor, guarded.read.subscripts, frame)
+        return relation.intersect_domain(domain.intersect(guard_domain(guarded, frame)))
+
+    def finish(self) -> Scop:
+        written = {s.body.target for s in self.statements}
+        buffers = [
+            Buffer(t.name, self.layouts[t.name], t.name in written)
+            for t in self.program.tensors
+            if t.role is not Role.TEMPORARY
+        ]
+        names = [t.name for t in self.program.tensors if t.role is Role.TEMPORARY] + self.accumulators
+        temporaries = [Buffer(name, self.layouts[name], writable=True) for name in names]
+        return Scop(self.context, tuple(self.statements), tuple(buffers), tuple(temporaries))
+
+
+def _cast(value: Expression, type: ScalarType) -> Expression:
+    return value if value.type is type else Cast(value, type)
+
+
+def _without_reduced(statement: Statement, suffix: str) -> Statement:
+    """The statement over its written iterators only, not reducing: for loading, initializing and rounding."""
+    kept: tuple[IterationVariable, ...] = written_iterators(statement)
+    return replace(
+        statement,
+        name=f"{statement.name}_{suffix}",
+        iterators=kept,
+        conditions=initial_conditions(statement),
+        reduction=None,
+        initialize=False,
+        required=(),
+    )

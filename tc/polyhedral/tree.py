@@ -1,0 +1,162 @@
+"""The schedule tree: our own, immutable, transformed by passes and handed to isl once, for AST generation.
+
+A tree orders the instances of its statements (paper, Section 5): a ``Band`` is a tuple of quasi-affine functions run
+as nested loops, a ``Sequence`` runs its filters one after another, a ``Leaf`` ends a branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias, assert_never
+
+import islpy as isl
+
+from tc.polyhedral.loops import LoopKind
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One schedule dimension of a band.
+
+    ``function`` gives its value for every instance below the band.  ``coincident``: no conflicting pair that the
+    outer bands leave together is separated by it, so its iterations may run at the same time.
+    """
+
+    function: isl.UnionPwAff
+    coincident: bool
+    kind: LoopKind = LoopKind.SEQUENTIAL
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Nested loops, outermost member first; ``permutable``: any order of the members is legal."""
+
+    members: tuple[Member, ...]
+    permutable: bool
+    child: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A branch of a sequence: the instances that it keeps, and their order."""
+
+    domain: isl.UnionSet
+    child: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """Branches run in order."""
+
+    filters: tuple[Filter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """At most one instance of each statement is left here."""
+
+
+Node: TypeAlias = Band | Sequence | Leaf
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleTree:
+    """A tree and the instances that it orders."""
+
+    domain: isl.UnionSet
+    root: Node
+
+
+def statement_names(domain: isl.UnionSet) -> tuple[str, ...]:
+    """Names of the statements in a union set, sorted."""
+    names: list[str] = []
+    domain.foreach_set(lambda piece: names.append(piece.get_tuple_name()))
+    return tuple(sorted(names))
+
+
+def branches(node: Node, domain: isl.UnionSet) -> Iterator[tuple[isl.UnionSet, tuple[Member, ...]]]:
+    """For every leaf: the instances that reach it and the members above it, outermost first."""
+    match node:
+        case Leaf():
+            yield domain, ()
+        case Band(members, _, child):
+            for reached, below in branches(child, domain):
+                yield reached, (*members, *below)
+        case Sequence(filters):
+            for branch in filters:
+                yield from branches(branch.child, domain.intersect(branch.domain))
+        case _:
+            assert_never(node)
+
+
+# --- text ----------------------------------------------------------------------------------------------------
+
+
+def tree_text(tree: ScheduleTree) -> str:
+    """The tree as indented text, for people and for golden tests."""
+    return "\n".join([f"domain {tree.domain}", *_node_lines(tree.root, 1)])
+
+
+def _node_lines(node: Node, depth: int) -> Iterator[str]:
+    indent = "  " * depth
+    match node:
+        case Leaf():
+            return
+        case Band(members, permutable, child):
+            yield f"{indent}band{' permutable' if permutable else ''}"
+            for member in members:
+                marks = [] if member.kind is LoopKind.SEQUENTIAL else [member.kind.value]
+                if member.coincident:
+                    marks.append("coincident")
+                yield f"{indent}  {member.function}{'  # ' if marks else ''}{', '.join(marks)}"
+            yield from _node_lines(child, depth + 1)
+        case Sequence(filters):
+            yield f"{indent}sequence"
+            for branch in filters:
+                yield f"{indent}  filter {', '.join(statement_names(branch.domain))}"
+                yield from _node_lines(branch.child, depth + 2)
+        case _:
+            assert_never(node)
+
+
+# --- to isl --------------------------------------------------------------------------------------------------
+
+
+def mark_name(kind: LoopKind) -> str:
+    """The name of the isl mark that stands above a loop of this kind."""
+    return f"loop:{kind.value}"
+
+
+def to_isl(tree: ScheduleTree, context: isl.Context) -> isl.Schedule:
+    """The tree as an isl schedule, through isl's YAML form.
+
+    Every member becomes a band of its own.  A mark above it carries its kind to the AST, and unrolled members get
+    isl's ``unroll`` option, so that every unrolled copy is an instance that the proofs see.
+    """
+    text = f'{{ domain: "{tree.domain}"{_yaml_child(tree.root)} }}'
+    return isl.Schedule.read_from_str(context, text)
+
+
+def _yaml_child(node: Node) -> str:
+    match node:
+        case Leaf():
+            return ""
+        case Band(members, _, child):
+            below = _yaml_child(child)
+            for member in reversed(members):
+                below = f", child: {{ {_yaml_member(member)}{below} }}"
+                if member.kind is not LoopKind.SEQUENTIAL:
+                    below = f', child: {{ mark: "{mark_name(member.kind)}"{below} }}'
+            return below
+        case Sequence(filters):
+            parts = (f'{{ filter: "{branch.domain}"{_yaml_child(branch.child)} }}' for branch in filters)
+            return f", child: {{ sequence: [ {', '.join(parts)} ] }}"
+        case _:
+            assert_never(node)
+
+
+def _yaml_member(member: Member) -> str:
+    schedule = isl.MultiUnionPwAff.from_union_pw_aff(member.function)
+    options = ', options: "{ unroll[x] }"' if member.kind is LoopKind.UNROLLED else ""
+    return f'schedule: "{schedule}"{options}'

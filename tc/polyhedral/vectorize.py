@@ -1,0 +1,127 @@
+"""Choosing the innermost loop of every nest: the one along which memory is contiguous."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+import islpy as isl
+
+from tc.language.specialization import Layout
+from tc.polyhedral.loops import LoopKind, StatementBody
+from tc.polyhedral.scop import Scop
+from tc.polyhedral.strides import iterator_of, scattered_accesses, stride
+from tc.polyhedral.tree import Band, Leaf, Member, Node, ScheduleTree, Sequence, statement_names
+
+# A loop shorter than this does not fill the lanes of a vector register.
+SHORT = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """Compared in order: fewer scattered accesses, then independent iterations, then more of them."""
+
+    scattered: int
+    dependent: bool
+    negative_extent: int
+
+    def key(self) -> tuple[int, bool, int]:
+        return self.scattered, self.dependent, self.negative_extent
+
+
+def layouts_of(scop: Scop) -> dict[str, Layout]:
+    """Layouts of all buffers by name."""
+    return {buffer.name: buffer.layout for buffer in (*scop.buffers, *scop.temporaries)}
+
+
+def extent_of(function: isl.UnionPwAff, domain: isl.UnionSet) -> int:
+    """Number of values between the least and the greatest of the function on the domain."""
+    values = isl.UnionPwAff.intersect_domain(function, domain)
+    return int(values.max_val().to_python()) - int(values.min_val().to_python()) + 1
+
+
+def preference(
+    member: Member, bodies: tuple[StatementBody, ...], layouts: Mapping[str, Layout], domain: isl.UnionSet
+) -> Preference | None:
+    """How well the member serves as the innermost loop of the statements; None where it cannot."""
+    scattered = 0
+    for body in bodies:
+        iterator = iterator_of(member.function, body)
+        if iterator is None:
+            return None
+        if not member.coincident and not _accumulates(body, layouts, iterator):
+            return None
+        scattered += scattered_accesses(body, layouts, iterator)
+    extent = extent_of(member.function, domain)
+    if extent < 2:
+        return None
+    return Preference(scattered + (extent < SHORT), not member.coincident, -extent)
+
+
+def _accumulates(body: StatementBody, layouts: Mapping[str, Layout], iterator: str) -> bool:
+    """Whether all iterations along the iterator combine into one element."""
+    return body.reduction is not None and stride(body.subscripts, layouts[body.target], iterator) == 0
+
+
+def vectorize_tree(tree: ScheduleTree, scop: Scop, *, mark: bool) -> ScheduleTree:
+    """Move the preferred member of every innermost band inwards; ``mark`` it for the compiler's vectorizer."""
+    return replace(tree, root=_Vectorizer(scop, layouts_of(scop), mark).visit(tree.root, tree.domain))
+
+
+def ends_nest(node: Node) -> bool:
+    """Whether only statements, no loops, are left below."""
+    match node:
+        case Leaf():
+            return True
+        case Sequence(filters):
+            return all(isinstance(branch.child, Leaf) for branch in filters)
+        case Band():
+            return False
+        case _:
+            assert_never(node)
+
+
+@dataclass(frozen=True, slots=True)
+class _Vectorizer:
+    scop: Scop
+    layouts: Mapping[str, Layout]
+    mark: bool
+
+    def visit(self, node: Node, domain: isl.UnionSet) -> Node:
+        match node:
+            case Leaf():
+                return node
+            case Sequence(filters):
+                return Sequence(
+                    tuple(replace(f, child=self.visit(f.child, domain.intersect(f.domain))) for f in filters)
+                )
+            case Band(members, _, child):
+                if ends_nest(child):
+                    return replace(node, members=self.reorder(members, domain))
+                if isinstance(child, Band) and domain.n_set() == 1:
+                    # Nothing within one statement is ordered, so its nested bands permute with each other.
+                    return self.visit(Band((*members, *child.members), permutable=True, child=child.child), domain)
+                return replace(node, child=self.visit(child, domain))
+            case _:
+                assert_never(node)
+
+    def reorder(self, members: tuple[Member, ...], domain: isl.UnionSet) -> tuple[Member, ...]:
+        bodies = tuple(self.scop.statement(name).body for name in statement_names(domain))
+        best: tuple[Preference, int] | None = None
+        seen: set[str | None] = set()
+        for position in reversed(range(len(members))):
+            # Of the tile loop and the point loop over one iterator, only the inner one walks along memory.
+            iterator = iterator_of(members[position].function, bodies[0])
+            if iterator in seen:
+                continue
+            seen.add(iterator)
+            found = preference(members[position], bodies, self.layouts, domain)
+            if found is not None and (best is None or found.key() < best[0].key()):
+                best = found, position
+        if best is None:
+            return members
+        chosen = members[best[1]]
+        if self.mark:
+            chosen = replace(chosen, kind=LoopKind.VECTOR if chosen.coincident else LoopKind.REDUCTION)
+        return (*members[: best[1]], *members[best[1] + 1 :], chosen)

@@ -1,0 +1,194 @@
+"""The proof that a mapped program means what the definition says.
+
+Shown with isl, for a schedule tree and again for the loop tree made of it:
+
+1. every instance of every statement runs exactly once, and nothing else runs;
+2. every conflicting pair of instances runs in program order, and never at the same time; instances of one reducing
+   statement may run in any order, but not at the same time (unless lanes keep their partial results apart);
+3. every access stays inside its buffer.
+
+Conflicts are derived here from the accesses themselves; no dependence code is shared with the scheduler.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import islpy as isl
+
+from tc.errors import VerificationError
+from tc.language.specialization import Layout
+from tc.polyhedral.execution import Concurrency, Execution
+from tc.polyhedral.scop import Scop, ScopStatement
+
+
+class Violation(Enum):
+    """Which part of the proof fails."""
+
+    MISSING = "an instance never runs"
+    FOREIGN = "an instance runs that is not in the program"
+    REPEATED = "an instance runs more than once"
+    REORDERED = "two conflicting instances run in the wrong order"
+    CONCURRENT = "two conflicting instances may run at the same time"
+    OUT_OF_BOUNDS = "an access leaves its buffer"
+    WRITTEN_TWICE = "two instances of one statement write one element"
+
+
+@dataclass(frozen=True, slots=True)
+class Counterexample:
+    """One failure: what, and a witness instance (or pair of instances) as isl text."""
+
+    violation: Violation
+    witness: str
+
+    def __str__(self) -> str:
+        return f"{self.violation.value}: {self.witness}"
+
+
+def require_proof(scop: Scop, execution: Execution, stage: str) -> None:
+    """VerificationError with a witness unless the execution is proven correct."""
+    found = find_counterexample(scop, execution)
+    if found is not None:
+        raise VerificationError(f"the {stage} is not proven: {found}")
+
+
+def find_counterexample(scop: Scop, execution: Execution) -> Counterexample | None:
+    """The first failure of the proof, or None: the execution is correct."""
+    return _check_instances(scop, execution) or _check_bounds(scop) or _check_order(scop, execution)
+
+
+# --- 1. exactly once -----------------------------------------------------------------------------------------
+
+
+def _check_instances(scop: Scop, execution: Execution) -> Counterexample | None:
+    running = execution.times.domain()
+    missing = scop.domain.subtract(running)
+    if not missing.is_empty():
+        return Counterexample(Violation.MISSING, _point(missing))
+    foreign = running.subtract(scop.domain)
+    if not foreign.is_empty():
+        return Counterexample(Violation.FOREIGN, _point(foreign))
+    if not execution.times.is_single_valued():
+        same = execution.times.range_map().reverse()  # { instance -> [instance -> time] }
+        pairs = same.reverse().apply_range(same)  # { [instance -> time] -> [instance -> time'] }
+        different = pairs.subtract(isl.UnionSet.identity(pairs.domain()))
+        repeated = different.domain().unwrap().domain()
+        return Counterexample(Violation.REPEATED, _point(repeated))
+    return None
+
+
+# --- 2. order ------------------------------------------------------------------------------------------------
+
+
+def _check_order(scop: Scop, execution: Execution) -> Counterexample | None:
+    ordered, unordered = _conflicts(scop)
+    for pairs, strict in ((ordered, True), (unordered, False)):
+        found = _check_pairs(pairs, execution, strict=strict)
+        if found is not None:
+            return found
+    for statement in scop.statements:
+        if not statement.accumulates:
+            twice = _self_conflicts(statement)
+            if not twice.is_empty():
+                return Counterexample(Violation.WRITTEN_TWICE, _pair(isl.UnionMap.from_map(twice)))
+    return None
+
+
+def _conflicts(scop: Scop) -> tuple[isl.UnionMap, isl.UnionMap]:
+    """Conflicting pairs of different statements, earlier statement first; and pairs of one reducing statement."""
+    empty = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
+    between, within = empty, empty
+    for position, first in enumerate(scop.statements):
+        if first.accumulates:
+            within = within.union(isl.UnionMap.from_map(_self_conflicts(first)))
+        for second in scop.statements[position + 1 :]:
+            for pairs in _pairs(first, second):
+                between = between.union(isl.UnionMap.from_map(pairs))
+    return between, within
+
+
+def _pairs(first: ScopStatement, second: ScopStatement) -> list[isl.Map]:
+    """Pairs that touch one element, at least one of them writing."""
+    found = [(w, other) for w in first.writes for other in (*second.reads, *second.writes)]
+    found += [(read, w) for read in first.reads for w in second.writes]
+    return [a.apply_range(b.reverse()) for a, b in found if _touch_one_tensor(a, b)]
+
+
+def _touch_one_tensor(first: isl.Map, second: isl.Map) -> bool:
+    return bool(first.get_tuple_name(isl.dim_type.out) == second.get_tuple_name(isl.dim_type.out))
+
+
+def _self_conflicts(statement: ScopStatement) -> isl.Map:
+    """Pairs of different instances of the statement that touch one element, at least one of them writing."""
+    space = statement.domain.get_space().map_from_set()
+    pairs = isl.Map.empty(space)
+    for relation in _pairs(statement, statement):
+        pairs = pairs.union(relation)
+    return pairs.subtract(isl.Map.identity(space))
+
+
+def _check_pairs(pairs: isl.UnionMap, execution: Execution, *, strict: bool) -> Counterexample | None:
+    """Walk the time dimensions outside in; a pair is settled at the first one that tells its ends apart.
+
+    ``strict``: the first end must run earlier.  Otherwise either may, and lanes may hold both.
+    """
+    times = isl.MultiUnionPwAff.from_union_map(execution.times)
+    remaining = pairs
+    for position, concurrency in enumerate(execution.dimensions):
+        if remaining.is_empty():
+            return None
+        dimension = isl.MultiUnionPwAff.from_union_pw_aff(times.get_union_pw_aff(position))
+        equal = remaining.eq_at_multi_union_pw_aff(dimension)
+        apart = remaining.subtract(equal)
+        separates = concurrency is Concurrency.ORDERED or (concurrency is Concurrency.LANES and not strict)
+        if not separates and not apart.is_empty():
+            return Counterexample(Violation.CONCURRENT, _pair(apart))
+        if strict:
+            reversed_pairs = apart.lex_gt_at_multi_union_pw_aff(dimension)
+            if not reversed_pairs.is_empty():
+                return Counterexample(Violation.REORDERED, _pair(reversed_pairs))
+        remaining = equal
+    return None if remaining.is_empty() else Counterexample(Violation.CONCURRENT, _pair(remaining))
+
+
+# --- 3. bounds -----------------------------------------------------------------------------------------------
+
+
+def _check_bounds(scop: Scop) -> Counterexample | None:
+    layouts = {buffer.name: buffer.layout for buffer in (*scop.buffers, *scop.temporaries)}
+    for statement in scop.statements:
+        for relation in (*statement.reads, *statement.writes):
+            layout = layouts[relation.get_tuple_name(isl.dim_type.out)]
+            outside = relation.subtract_range(_box(relation, layout))
+            if not outside.is_empty():
+                return Counterexample(Violation.OUT_OF_BOUNDS, _pair(isl.UnionMap.from_map(outside)))
+    return None
+
+
+def _box(relation: isl.Map, layout: Layout) -> isl.Set:
+    box = isl.Set.universe(relation.get_space().range())
+    for position, extent in enumerate(layout.shape):
+        box = box.lower_bound_val(isl.dim_type.set, position, isl.Val.zero(relation.get_ctx()))
+        box = box.upper_bound_val(isl.dim_type.set, position, isl.Val.int_from_si(relation.get_ctx(), extent - 1))
+    return box
+
+
+# --- witnesses -----------------------------------------------------------------------------------------------
+
+
+def _point(points: isl.UnionSet) -> str:
+    """One point of the set, such as ``S0[3, 4]``."""
+    return _bare(str(isl.UnionSet.from_point(points.sample_point())))
+
+
+def _pair(pairs: isl.UnionMap) -> str:
+    """One pair of the relation, such as ``S0[3, 4] -> S1[3, 4, 0]``."""
+    found: list[isl.Map] = []
+    pairs.foreach_map(found.append)
+    chosen = next(relation for relation in found if not relation.is_empty())
+    return _bare(str(chosen.sample()))
+
+
+def _bare(text: str) -> str:
+    return text.strip().removeprefix("{").removesuffix("}").strip()
