@@ -8,47 +8,73 @@ from typing import Final
 
 from lark import Token
 
-from tc.errors import Diagnostic, Span, line_and_column
+from tc.errors import Diagnostic, Span
 from tc.grammar.builder import span_of
-
-_WORD: Final = re.compile(r"[A-Za-z0-9_]+")
-_NUMBER: Final = re.compile(r"(?=\.?[0-9])(?:[0-9.]+[eE][+-]?[0-9]+|[A-Za-z0-9_.])+")
-_SYMBOL: Final = re.compile(r"->|[-+*/%]=!?|[=!<>]=|&&|\|\||\.\.|//|[!-~]")
-_NAME: Final = re.compile(r"[0-9]*[A-Za-z_][A-Za-z0-9_]*")
-
-_STARTS_EXPRESSION: Final = frozenset({"NAME", "INTEGER", "FLOAT", "LPAR", "MINUS", "NOT"})
-_OPERATORS: Final = frozenset(
-    {"OR", "AND", "EQUALITY", "RELATION", "PLUS", "MINUS", "MULTIPLICATION", "QMARK", "DOT", "LPAR"}
-)
-_WORDS: Final = {
-    "SET": "`=`", "IN": "`in`", "WHERE": "`where`", "DEF": "`def`", "ARROW": "`->`", "LPAR": "`(`", "COMMA": "`,`",
-    "COLON": "`:`", "RPAR": "`)`", "LBRACE": "`{`", "RBRACE": "`}`", "$END": "the end of the text",
-}  # fmt: skip
+from tc.grammar.remedies import Place, remedy, unclosed_body
 
 
 def complain(text: str, tokens: Sequence[Token], position: int, accepted: Set[str]) -> Diagnostic:
-    """The complaint about what stands at ``position``, after ``tokens``, where only ``accepted`` can stand."""
-    found, span = _found(text, position)
-    return Diagnostic(f"expected {_alternatives(accepted)}, found {found}", span, None)
+    """The complaint about what stands at ``position`` behind ``tokens``, where only ``accepted`` may follow.
+
+    ``position`` is the length of the text where the text is incomplete.
+    """
+    match = _FOUND.match(text, position)
+    found = match.group() if match is not None else ""
+    place = Place(text, tokens, position, found, accepted)
+    if place.follows("def") and "UPDATE" in accepted and _WORD.fullmatch(found):
+        # The parser read `def` as the target of one more statement and stopped behind it.
+        return Diagnostic("expected a statement or `}`, found `def`", span_of(tokens[-1]), unclosed_body(place))
+    # The end is shown just behind the last token, not on an empty last line.
+    start = position if found or not tokens else span_of(tokens[-1]).end
+    message = f"expected {_alternatives(accepted)}, found {_shown(found)}"
+    return Diagnostic(message, Span(start, start + max(1, len(found))), remedy(place))
 
 
-def _found(text: str, position: int) -> tuple[str, Span]:
-    if position >= len(text):
-        return "the end of the text", Span(position, position + 1)
-    for pattern in (_NUMBER, _WORD, _SYMBOL):
-        match = pattern.match(text, position)
-        if match is not None:
-            return f"`{match.group()}`", Span(*match.span())
-    character = text[position]
-    shown = f"`{character}`" if character.isprintable() else f"the character U+{ord(character):04X}"
-    return shown, Span(position, position + 1)
+_WORD: Final = re.compile(r"[A-Za-z0-9_]+")
+# A number, well formed or not; a word; an operator; or any other single character.
+_FOUND: Final = re.compile(
+    r"\.?[0-9][0-9.]*[eE][+-][0-9][A-Za-z0-9_.]*|\.?[0-9][A-Za-z0-9_.]*|[A-Za-z0-9_]+"
+    r"|->|[-+*/%]=!?|[=!<>]=|&&|\|\||[\s\S]"
+)
+_LONGEST_SHOWN: Final = 40
+
+
+def _shown(found: str) -> str:
+    if not found:
+        return "the end of the text"
+    if not found.isprintable():
+        return f"the character U+{ord(found):04X}"
+    return f"`{found}`" if len(found) <= _LONGEST_SHOWN else f"`{found[:_LONGEST_SHOWN]}...`"
+
+
+# Terminals of the grammar that together have a name, in the order in which a message lists them: a group is
+# named where its first set is accepted whole, and with it the second set is said.
+_EXPRESSION: Final = frozenset({"NAME", "INTEGER", "FLOAT", "LPAR", "MINUS", "NOT"})
+_OPERATOR: Final = frozenset({"OR", "AND", "EQUALITY", "RELATION", "PLUS", "MINUS", "MULTIPLICATION", "QMARK"})
+_ASSIGNMENT: Final = frozenset({"SET", "UPDATE"})
+_GROUPS: Final[tuple[tuple[frozenset[str], frozenset[str], str], ...]] = (
+    (_EXPRESSION, _EXPRESSION, "an expression"),
+    (_OPERATOR, _OPERATOR | {"DOT", "LPAR"}, "an operator"),
+    (_ASSIGNMENT, _ASSIGNMENT, "an assignment (`=`, `+=`, `*=`, `min=`, `max=`)"),
+    (frozenset({"NAME", "RBRACE"}), frozenset({"NAME", "LPAR", "SEMICOLON"}), "a statement"),
+    (frozenset({"NAME", "INTEGER"}), frozenset({"NAME", "INTEGER"}), "a size (a name or an integer)"),
+    (frozenset({"NAME", "RPAR"}), frozenset({"NAME"}), "a parameter"),
+    (frozenset({"NAME"}), frozenset({"NAME"}), "a name"),
+    (frozenset({"INTEGER"}), frozenset({"INTEGER"}), "the number of a dimension"),
+)
+_WORDS: Final = {
+    "SET": "`=`", "LPAR": "`(`", "COMMA": "`,`", "COLON": "`:`", "RPAR": "`)`", "ARROW": "`->`", "IN": "`in`",
+    "EXISTS": "`exists`", "WHERE": "`where`", "LBRACE": "`{`", "RBRACE": "`}`", "DEF": "`def`",
+    "$END": "the end of the text",
+}  # fmt: skip
 
 
 def _alternatives(accepted: Set[str]) -> str:
-    words: list[str] = []
     rest = set(accepted)
-    if rest >= _STARTS_EXPRESSION:
-        words.append("an expression")
-        rest -= _STARTS_EXPRESSION
-    words.extend(_WORDS.get(name, name) for name in sorted(rest))
+    words: list[str] = []
+    for needed, said, phrase in _GROUPS:
+        if rest >= needed:
+            rest -= said
+            words.append(phrase)
+    words.extend(word for terminal, word in _WORDS.items() if terminal in rest)
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " or " + words[-1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from lark import Lark, Token
 from lark.exceptions import UnexpectedInput, UnexpectedToken
@@ -14,7 +14,10 @@ from tc.grammar.builder import MAXIMUM_DEPTH, Builder, RefusedError, span_of, to
 from tc.grammar.complaint import complain
 from tc.grammar.syntax import Text
 
-# An open level of an expression holds at most five symbols on the parser's stack (`f ( a , b ,`).
+_END: Final = "$END"
+
+# An open level of an expression holds at most five symbols on the parser's stack: `f ( a, b ,` has a name, a
+# parenthesis, an argument, the list of the further ones and a comma.
 _MAXIMUM_STACK: Final = 5 * MAXIMUM_DEPTH + 50
 
 
@@ -27,40 +30,41 @@ def _parser() -> Lark:
 def parse(text: str) -> Text:
     """The definitions of a text, at least one.
 
-    Raises ``ParseError``, with the place, what was found, what could stand there and often a hint, for a text
-    outside the grammar, for numbers that no type holds, and for expressions of more than ``MAXIMUM_DEPTH`` levels.
+    Raises ``ParseError``, which says what could stand where and what was found, for a text outside the grammar, for
+    a number that no type holds, and for an expression of more than ``MAXIMUM_DEPTH`` levels.
     """
     interactive = _parser().parse_interactive(text)
-    state = interactive.parser_state
     tokens: list[Token] = []
     try:
-        for token in interactive.lexer_thread.lex(state):
-            interactive.feed_token(token)
-            tokens.append(token)
-            if len(state.state_stack) > _MAXIMUM_STACK:
+        for token in interactive.iter_parse():
+            if len(interactive.parser_state.state_stack) > _MAXIMUM_STACK:
                 raise RefusedError(too_deep(span_of(token)))
-        parsed: Text = interactive.feed_eof(tokens[-1] if tokens else None)
+            tokens.append(token)
+        parsed: Text = interactive.feed_token(Token(_END, ""))
     except UnexpectedInput as error:
-        raise ParseError(complain(text, tokens, _position(error, tokens), _accepted(tokens)), text) from None
+        at_end = isinstance(error, UnexpectedToken) and error.token.type == _END
+        position = len(text) if at_end or error.pos_in_stream is None else error.pos_in_stream
+        before = [token for token in tokens if span_of(token).start < position]
+        raise ParseError(complain(text, before, position, _accepted(before)), text) from None
     except RefusedError as refused:
         raise ParseError(refused.diagnostic, text) from None
     return parsed
 
 
-def _accepted(tokens: list[Token]) -> frozenset[str]:
+class _Steps(Protocol):
+    """What Lark's interactive parser does without declaring its types."""
+
+    def accepts(self) -> set[str]: ...
+
+
+def _accepted(tokens: list[Token]) -> set[str]:
     """The terminals that can follow ``tokens``.
 
-    The parser that met the error has already reduced with the wrong token in sight and knows less.
+    They are parsed again because the parser that met the error has already reduced with the wrong token in sight,
+    after which fewer can follow.
     """
-    fresh = _parser().parse_interactive("")
+    interactive = _parser().parse_interactive("")
     for token in tokens:
-        fresh.feed_token(token)
-    return frozenset(fresh.accepts())
-
-
-def _position(error: UnexpectedInput, tokens: list[Token]) -> int:
-    """The offset of what was met; the end of the text is just behind its last token."""
-    if isinstance(error, UnexpectedToken) and error.token.type == "$END":
-        return span_of(tokens[-1]).end if tokens else 0
-    assert error.pos_in_stream is not None
-    return error.pos_in_stream
+        interactive.feed_token(token)
+    steps: _Steps = interactive
+    return steps.accepts()

@@ -1,0 +1,192 @@
+"""Hints for common slips: what a person who wrote this, here, probably wants to write instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass
+from typing import Final
+
+from lark import Token
+
+from tc.errors import line_and_column
+from tc.grammar.builder import span_of
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the parser stopped: ``found`` stands at ``position``, empty at the end of the text."""
+
+    text: str
+    tokens: Sequence[Token]
+    position: int
+    found: str
+    accepted: Set[str]
+
+    def follows(self, *words: str) -> bool:
+        """Whether the last token is one of these."""
+        return bool(self.tokens) and self.tokens[-1] in words
+
+    def innermost(self, openers: Set[str], closer: str) -> Token | None:
+        """The last token of the types ``openers`` that no token of the type ``closer`` has closed."""
+        closed = 0
+        for token in reversed(self.tokens):
+            if token.type == closer:
+                closed += 1
+            elif token.type in openers:
+                if closed == 0:
+                    return token
+                closed -= 1
+        return None
+
+
+def remedy(place: Place) -> str | None:
+    """The first hint that fits."""
+    return next((hint for advise in _ADVICE if (hint := advise(place)) is not None), None)
+
+
+def unclosed_body(place: Place) -> str:
+    """The hint for a definition that goes on where it should have ended."""
+    opening = max(index for index, token in enumerate(place.tokens) if token.type == "DEF")
+    return f"the body of `{place.tokens[opening + 1]}` is not closed with `}}`"
+
+
+_NO_BITS: Final = "there are no operations on bits"
+_SUBSCRIPTS: Final = "subscripts are written in parentheses: `A(i, j)`"
+_CHARACTERS: Final = {
+    "[": _SUBSCRIPTS, "]": _SUBSCRIPTS, "&": f"write `&&`; {_NO_BITS}", "|": f"write `||`; {_NO_BITS}",
+    "^": f"write `pow(x, y)`; {_NO_BITS}", "~": _NO_BITS, "\u00a0": "write an ordinary space",
+    "\u2192": "write `->`", "\u21d2": "write `->`", "\u2264": "write `<=`", "\u2265": "write `>=`",
+    "\u2260": "write `!=`", "\u2212": "write `-`", "\u2013": "write `-`", "\u00d7": "write `*`", "\u00b7": "write `*`",
+    "\u22c5": "write `*`", "\u00f7": "write `/`", "\ufeff": "remove the byte order mark",
+}  # fmt: skip
+_USED: Final = re.compile(r"[A-Za-z0-9_().,:;?{}<>=!+\-*/%&|]*")
+
+
+def _character(place: Place) -> str | None:
+    hint = _CHARACTERS.get(place.found)
+    if hint is None and not _USED.fullmatch(place.found):
+        return "the language does not use this character"
+    return hint
+
+
+# What was found where a terminal of the grammar could stand.
+_CONFUSED: Final = {
+    ("UPDATE", "=="): "`==` compares; `=` assigns",
+    ("UPDATE", "-="): "`-=` is not a reduction; add the negated value: `+= -(...)`",
+    ("UPDATE", "/="): "`/=` is not a reduction; multiply by the reciprocal: `*= 1.0 / (...)`",
+    ("UPDATE", "%="): "`%=` is not a reduction; the reductions are `+=`, `*=`, `min=` and `max=`",
+    ("UPDATE", "min"): "write `min=` without a space",
+    ("UPDATE", "max"): "write `max=` without a space",
+    ("UPDATE", "+"): "write `+=` without a space",
+    ("UPDATE", "*"): "write `*=` without a space",
+    ("EQUALITY", "!"): "write `!=` without a space",
+    ("FLOAT", "+"): "there is no unary `+`",
+    ("COMMA", "where"): "a statement has one `where`; separate its clauses with commas",
+}
+
+
+def _confusion(place: Place) -> str | None:
+    return next((_CONFUSED[key] for name in place.accepted if (key := (name, place.found)) in _CONFUSED), None)
+
+
+def _borrowed(place: Place) -> str | None:
+    """Spellings of other languages."""
+    around = place.text[max(0, place.position - 1) : place.position + 2]
+    if "//" in around or "/*" in around:
+        return "a comment starts with `#`"
+    if "**" in around:
+        return "write `pow(x, y)`"
+    if "UPDATE" in place.accepted and place.follows("and", "or"):
+        return "write `&&` and `||`"
+    return None
+
+
+def _number(place: Place) -> str | None:
+    if "FLOAT" not in place.accepted or not re.match(r"\.?[0-9]", place.found):
+        return None
+    if ".." in place.found:
+        return _RANGE
+    if re.fullmatch(r"0[0-9]+", place.found):
+        return "write the number without zeros in front"
+    return "this is neither a number nor a name"
+
+
+_RANGE: Final = "a range is written `i in begin:end`, and its end is excluded"
+
+
+def _colon(place: Place) -> str | None:
+    if "COLON" not in place.accepted:
+        return None
+    opener = place.innermost({"QMARK", "IN"}, "COLON")
+    if opener is None or opener.type == "IN":
+        return _RANGE
+    return "a conditional is written `condition ? value : value`"
+
+
+def _parenthesis(place: Place) -> str | None:
+    opener = place.innermost({"LPAR"}, "RPAR")
+    if opener is None:
+        return "no parenthesis is open here" if place.found == ")" else None
+    if "RPAR" not in place.accepted or place.found not in ("", "{", "}", ";", "=", "->", "where", "def"):
+        return None
+    line, column = line_and_column(place.text, span_of(opener).start)
+    hint = f"the parenthesis opened at {line}:{column} is not closed"
+    return f"{hint}; to compare, write `==`" if place.found == "=" else hint
+
+
+def _equality(place: Place) -> str | None:
+    if place.found != "=" or "EQUALITY" not in place.accepted:
+        return None
+    if place.follows(")"):
+        return "if the parenthesis starts a new statement, write `;` before it; to compare, write `==`"
+    return "to compare, write `==`"
+
+
+_DEFINITION: Final = "def f(float(N) A) -> (B) { B(i) = A(i) }"
+
+
+def _header(place: Place) -> str | None:
+    if "DEF" in place.accepted:
+        return "no body is open here" if place.found == "}" else f"a text consists of definitions: `{_DEFINITION}`"
+    if "ARROW" in place.accepted:
+        return f"the results are named behind the parameters: `{_DEFINITION}`"
+    if place.follows("->"):
+        return "the results stand in parentheses: `-> (B)`"
+    return None
+
+
+def _statement(place: Place) -> str | None:
+    if place.accepted == {"SET"}:
+        return "the results of a call are assigned with `=`"
+    if place.accepted == {"LPAR"} and len(place.tokens) > 1 and place.tokens[-2].type == "SET":
+        return "a list of results takes those of a call: `(A, B) = f(C)`"
+    if "UPDATE" in place.accepted and place.follows("where"):
+        return "`where` belongs to the statement before it: remove the `;`"
+    return None
+
+
+def _body(place: Place) -> str | None:
+    """A body without its end: the text ends, or the next definition was read as statements."""
+    tokens = place.tokens
+    if not place.found and "RBRACE" in place.accepted:
+        return unclosed_body(place)
+    for first, second in zip(tokens, tokens[1:], strict=False):
+        if first == "def" and first.type == second.type == "NAME":
+            line, column = line_and_column(place.text, span_of(first).start)
+            return f"{unclosed_body(place)} before the `def` at {line}:{column}"
+    return None
+
+
+_ADVICE: Final[tuple[Callable[[Place], str | None], ...]] = (
+    _character,
+    _borrowed,
+    _confusion,
+    _number,
+    _parenthesis,
+    _equality,
+    _colon,
+    _header,
+    _statement,
+    _body,
+)
