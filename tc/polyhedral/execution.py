@@ -42,10 +42,14 @@ class Concurrency(Enum):
 
 @dataclass(frozen=True)
 class Execution:
-    """``{ statement instance -> time }``, padded with zeros to one length, and what each dimension means."""
+    """``{ statement instance -> time }``, padded with zeros to one length, and what each dimension means.
+
+    ``leaves``: the number of places where a statement stands.
+    """
 
     times: isl.UnionMap
     dimensions: tuple[Concurrency, ...]
+    leaves: int
 
 
 # Every level of nesting takes one dimension of each sort, so that different branches need no agreement.
@@ -85,7 +89,7 @@ def _assemble(branches: Items[_Branch], context: isl.Context) -> Execution:
             for dimension in _LEVEL:
                 times = times.flat_range_product(isl.Map.from_pw_aff(value if dimension is sort else zero))
         union = union.union(isl.UnionMap.from_map(branch.instances.reverse().apply_range(times)))
-    return Execution(union.coalesce(), _LEVEL * depth)
+    return Execution(union.coalesce(), _LEVEL * depth, len(branches))
 
 
 # --- of a schedule tree --------------------------------------------------------------------------------------

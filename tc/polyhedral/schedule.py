@@ -29,6 +29,22 @@ def schedule_scop(scop: Scop, fusion: Fusion) -> ScheduleTree:
     return ScheduleTree(_domain_of(statements, scop), scheduler.order(statements, ()) if statements else Leaf())
 
 
+def untransformed_tree(scop: Scop) -> ScheduleTree:
+    """Statements in program order, each as plain loops over its iterators, none of them parallel.
+
+    What is left when isl's scheduler exhausts its budget: legal by the meaning of a program, and cheap to find.
+    """
+    statements = tuple(s for s in scop.statements if not s.domain.is_empty())
+    filters = tuple(Filter(_universe((s,)), _plain_loops(s)) for s in statements)
+    return ScheduleTree(_domain_of(statements, scop), Sequence(filters) if filters else Leaf())
+
+
+def _plain_loops(statement: ScopStatement) -> Node:
+    dimensions = range(statement.domain.dim(isl.dim_type.set))
+    members = tuple(Member(_iterator(statement, position), coincident=False) for position in dimensions)
+    return Band(members, permutable=True, child=Leaf()) if members else Leaf()
+
+
 def _domain_of(statements: Group, scop: Scop) -> isl.UnionSet:
     empty = isl.UnionSet.empty(isl.Space.params_alloc(scop.context, 0))
     return _union(statements) if statements else empty

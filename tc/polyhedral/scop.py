@@ -24,6 +24,7 @@ from tc.language.program import (
     Statement,
     guarded_reads,
     initial_conditions,
+    rebuild,
     written_iterators,
 )
 from tc.language.specialization import Layout, Specialization, contiguous_strides
@@ -142,6 +143,7 @@ class _Builder:
             self.add_statement(replace(_without_reduced(statement, "init"), value=neutral))
 
     def add_statement(self, statement: Statement) -> None:
+        statement = self.stored(statement)
         frame = frame_of(statement, self.context)
         domain = iteration_domain(statement, frame)
         if domain is None:
@@ -163,9 +165,23 @@ class _Builder:
         accumulates = statement.reduction is not None
         self.statements.append(ScopStatement(statement.name, domain, body, tuple(reads), (write,), accumulates))
 
+    def stored(self, statement: Statement) -> Statement:
+        """The statement over storages: an output that shares the memory of an input is that input."""
+        if not self.storage:
+            return statement
+
+        def rename(expression: Expression) -> Expression:
+            renamed = rebuild(expression, rename)
+            if isinstance(renamed, Read):
+                return replace(renamed, tensor=self.storage.get(renamed.tensor, renamed.tensor))
+            return renamed
+
+        target = self.storage.get(statement.target, statement.target)
+        subscripts = tuple(rename(s) for s in statement.subscripts)
+        return replace(statement, target=target, subscripts=subscripts, value=rename(statement.value))
+
     def relation(self, tensor: str, subscripts: tuple[Expression, ...], frame: Frame) -> isl.Map:
-        shape = self.layouts[tensor].shape
-        return access_relation(self.storage.get(tensor, tensor), subscripts, shape, frame)
+        return access_relation(tensor, subscripts, self.layouts[tensor].shape, frame)
 
     def read(self, guarded: GuardedRead, domain: isl.Set, frame: Frame) -> isl.Map:
         relation = self.relation(guarded.read.tensor, guarded.read.subscripts, frame)

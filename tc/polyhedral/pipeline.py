@@ -1,0 +1,157 @@
+"""The way from a specialization to proven loops: one literal list of passes, run with timing and proofs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+import islpy as isl
+
+from tc.errors import CompileError
+from tc.language.session import MAX_OPERATIONS, isl_context
+from tc.language.specialization import Specialization
+from tc.options import CpuOptions
+from tc.polyhedral.defaults import default_sizes
+from tc.polyhedral.execution import loop_execution, tree_execution
+from tc.polyhedral.generate import generate_loops
+from tc.polyhedral.loops import LoopProgram, LoopTree
+from tc.polyhedral.parallelize import parallelize_tree
+from tc.polyhedral.schedule import schedule_scop, untransformed_tree
+from tc.polyhedral.scop import Scop, build_scop
+from tc.polyhedral.tile import explicit_sizes, tile_tree
+from tc.polyhedral.tree import ScheduleTree, tree_text
+from tc.polyhedral.unroll import unroll_tree
+from tc.polyhedral.vectorize import vectorize_tree
+from tc.polyhedral.verify import Proof, prove
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One step that was run: its name, its duration in seconds, and what it made, as text."""
+
+    name: str
+    seconds: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class MappedProgram:
+    """Loops that are proven, with the trees they came from as text."""
+
+    loops: LoopProgram
+    proof: Proof
+    stages: tuple[Stage, ...]
+
+    def stage(self, name: str) -> Stage:
+        """The stage called ``name``; KeyError if there is none."""
+        for stage in self.stages:
+            if stage.name == name:
+                return stage
+        raise KeyError(name)
+
+
+Pass: TypeAlias = Callable[[ScheduleTree, Scop, CpuOptions], ScheduleTree]
+
+
+def _tile(tree: ScheduleTree, scop: Scop, options: CpuOptions) -> ScheduleTree:
+    sizes = options.schedule.tile
+    return tile_tree(tree, default_sizes(scop) if sizes is None else explicit_sizes(sizes))
+
+
+def _vectorize(tree: ScheduleTree, scop: Scop, options: CpuOptions) -> ScheduleTree:
+    return vectorize_tree(tree, scop, mark=options.vectorize)
+
+
+def _parallelize(tree: ScheduleTree, _scop: Scop, options: CpuOptions) -> ScheduleTree:
+    return tree if options.threads == 1 else parallelize_tree(tree)
+
+
+def _unroll(tree: ScheduleTree, _scop: Scop, options: CpuOptions) -> ScheduleTree:
+    return unroll_tree(tree, options.schedule.unroll)
+
+
+# How isl says that its budget is spent.
+OUT_OF_OPERATIONS: Final = "maximal number of operations exceeded"
+
+PASSES: Final[tuple[tuple[str, Pass], ...]] = (
+    ("tile", _tile),
+    ("vectorize", _vectorize),
+    ("parallelize", _parallelize),
+    ("unroll", _unroll),
+)
+
+
+def map_program(
+    specialization: Specialization, options: CpuOptions, *, verify_every_pass: bool = False
+) -> MappedProgram:
+    """Schedule, transform, prove, generate, and prove what was generated.
+
+    The final tree and the generated loops are always proven; ``verify_every_pass`` proves the tree after every pass.
+    Where scheduling exhausts isl's budget the program keeps its order, untransformed.  CompileError if a proof or the
+    generation exhausts it, too; VerificationError if a proof fails.
+    """
+    with isl_context(max_operations) as context:
+        try:
+            return _Run(context, options, verify_every_pass).map(specialization)
+        except isl.Error as error:
+            name = specialization.program.name
+            raise CompileError(f"isl gave up on {name!r} within its budget of operations: {error}") from error
+
+
+class _Run:
+    """One run of the pipeline, collecting stages."""
+
+    def __init__(self, context: isl.Context, options: CpuOptions, verify_every_pass: bool) -> None:
+        self.context = context
+        self.options = options
+        self.verify_every_pass = verify_every_pass
+        self.stages: list[Stage] = []
+        self.started = time.perf_counter()
+
+    def done(self, name: str, text: str) -> None:
+        now = time.perf_counter()
+        self.stages.append(Stage(name, now - self.started, text))
+        self.started = time.perf_counter()
+
+    def map(self, specialization: Specialization) -> MappedProgram:
+        scop = build_scop(specialization, self.context)
+        self.done("scop", "\n".join(f"{s.name}: {s.domain}" for s in scop.statements))
+        tree = self.schedule(scop)
+        self.done("schedule", tree_text(tree))
+        # Statements without instances are not scheduled, and there is nothing to prove of them.
+        scop = replace(scop, statements=tuple(s for s in scop.statements if not s.domain.is_empty()))
+        for name, run in PASSES:
+            tree = run(tree, scop, self.options)
+            self.done(name, tree_text(tree))
+            if self.verify_every_pass:
+                prove(scop, tree_execution(tree, self.context), f"schedule after {name}")
+        prove(scop, tree_execution(tree, self.context), "schedule")
+        self.done("verify schedule", "")
+        root = generate_loops(tree, self.context)
+        self.done("generate", "")
+        proof = prove(scop, loop_execution(root, self.context), "generated code")
+        self.done("verify code", str(proof))
+        return MappedProgram(self.loop_program(specialization, scop, root), proof, tuple(self.stages))
+
+    def schedule(self, scop: Scop) -> ScheduleTree:
+        try:
+            return schedule_scop(scop, self.options.schedule.fusion)
+        except isl.Error as error:
+            if OUT_OF_OPERATIONS not in str(error):
+                raise
+            self.context.reset_operations()
+            return untransformed_tree(scop)
+
+    def loop_program(self, specialization: Specialization, scop: Scop, root: LoopTree) -> LoopProgram:
+        program = specialization.program
+        return LoopProgram(
+            name=program.name,
+            buffers=scop.buffers,
+            temporaries=scop.temporaries,
+            scalars=tuple((scalar.name, scalar.type) for scalar in program.scalars),
+            bodies=tuple(statement.body for statement in scop.statements),
+            root=root,
+            checked=self.options.check_indices,
+        )
