@@ -140,7 +140,7 @@ class CpuTarget:
     def features(self) -> frozenset[str]:
         """Flags of ``/proc/cpuinfo`` that a processor must show to run code for this target."""
         extensions = {_EXTENSIONS[name].feature for name in self.extensions}
-        return extensions | _MARCHES[self.march].features.keys()
+        return frozenset(extensions | _MARCHES[self.march].features.keys())
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from tc.types import ScalarType
 
 HEADER = (Path(__file__).parents[2] / "tc/runtime/pool.h").read_text(encoding="utf-8")
 
-# y[i] = a * x[i] + y[i]
+# Adds a times x to y.
 AXPY = """
 struct context { float a; const float *x; float *y; };
 static void body(const void *context, int64_t begin, int64_t end) {

@@ -1,0 +1,134 @@
+"""Arrays of any framework in and out.
+
+A *place* is how errors name an argument, for example ``argument A of mm``.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import sys
+from collections.abc import Callable, Hashable
+from typing import Any, Final, assert_never
+
+import numpy as np
+
+from tc.errors import ArgumentError, DeviceError
+from tc.runtime.dlpack import Exporter, describe_dlpack
+from tc.runtime.memory import overlaps_itself
+from tc.runtime.numpy_arrays import describe_numpy, numpy_address, numpy_dtype
+from tc.runtime.view import ArrayView, Framework
+from tc.types import ScalarType
+
+
+def describe(array: object, place: str) -> ArrayView:
+    """What ``array`` is and where its elements lie, without copying them.
+
+    Understands NumPy arrays, PyTorch tensors, JAX arrays, and what exports ``__dlpack__`` or
+    ``__array_interface__``.  ArgumentError for anything else, and for elements the language does not have;
+    DeviceError for memory that the CPU does not read.
+    """
+    if isinstance(array, np.ndarray):
+        return describe_numpy(array, place)
+    # An object of a framework that was never imported cannot exist.
+    torch, jax = sys.modules.get("torch"), sys.modules.get("jax")
+    if torch is not None and isinstance(array, torch.Tensor):
+        from tc.runtime.torch_arrays import describe_torch
+
+        return describe_torch(array, place)
+    if jax is not None and isinstance(array, (jax.Array, jax.core.Tracer)):
+        from tc.runtime.jax_arrays import describe_jax
+
+        return describe_jax(array, place)
+    if isinstance(array, Exporter):
+        return describe_dlpack(array, place)
+    if hasattr(array, "__cuda_array_interface__"):
+        raise DeviceError(f"{place}: the array is on a CUDA device, target 'cpu' reads only the CPU; copy it there")
+    if hasattr(array, "__array_interface__"):
+        return _describe_interface(array, place)
+    raise ArgumentError(
+        f"{place}: expected an array (NumPy, PyTorch, JAX, DLPack or __array_interface__), got "
+        f"{type(array).__name__}; numpy.asarray makes one of lists and numbers"
+    )
+
+
+def _describe_interface(array: object, place: str) -> ArrayView:
+    try:
+        view = np.asarray(array)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"{place}: its __array_interface__ is not valid: {error}") from error
+    return describe_numpy(view, place, Framework.OTHER)
+
+
+def describe_output(array: object, place: str) -> ArrayView:
+    """``describe`` for an array to be written: ArgumentError when it is read-only, JAX's, or overlaps itself."""
+    view = describe(array, place)
+    if view.framework is Framework.JAX:
+        raise ArgumentError(f"{place}: JAX arrays never change, so they cannot be outputs; use the returned array")
+    if not view.writable:
+        raise ArgumentError(f"{place}: the array is read-only; pass one that may be written")
+    if overlaps_itself(view):
+        raise ArgumentError(
+            f"{place}: several of its elements share one place in memory (strides {view.strides} for shape "
+            f"{view.shape}); pass an array with an element in every place"
+        )
+    return view
+
+
+def fast_key(array: object) -> Hashable | None:
+    """A key that arrays share only if ``describe`` sees them alike, but for address, owner and the right to write.
+
+    None where there is no quick answer, or ``describe`` would refuse.  For warm calls: well under a microsecond.
+    """
+    if type(array) is np.ndarray:
+        return (array.shape, array.strides, array.dtype) if array.flags.aligned else None
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(array, torch.Tensor) and type(array) is torch.Tensor:
+        return _torch_key()(array)
+    return None
+
+
+@functools.cache
+def _torch_key() -> Callable[[Any], Hashable | None]:
+    from tc.runtime.torch_arrays import torch_key
+
+    return torch_key
+
+
+_data_ptr: Final[Callable[[object], int]] = operator.methodcaller("data_ptr")
+
+
+def fast_address(array: object) -> int:
+    """The address of an array that has a ``fast_key``: NumPy's, or a tensor's."""
+    return numpy_address(array) if isinstance(array, np.ndarray) else _data_ptr(array)
+
+
+def allocator(framework: Framework, shape: tuple[int, ...], type: ScalarType) -> Callable[[], object]:
+    """A function that allocates uninitialized, C-contiguous memory for one result, to be passed to ``deliver``.
+
+    ArgumentError when the framework has no such type.
+    """
+    match framework:
+        case Framework.NUMPY | Framework.OTHER:
+            return functools.partial(np.empty, shape, numpy_dtype(type))
+        case Framework.TORCH:
+            import torch
+
+            from tc.runtime.torch_arrays import torch_dtype
+
+            return functools.partial(torch.empty, shape, dtype=torch_dtype(type), device="cpu")
+        case Framework.JAX:
+            from tc.runtime.jax_arrays import allocate_for_jax
+
+            return functools.partial(allocate_for_jax, shape, type)
+        case _:
+            assert_never(framework)
+
+
+def deliver(memory: object, framework: Framework, type: ScalarType) -> object:
+    """What the caller gets for ``memory``, once it holds a result: itself, or a JAX array over it."""
+    if framework is Framework.JAX and isinstance(memory, np.ndarray):
+        from tc.runtime.jax_arrays import deliver_to_jax
+
+        return deliver_to_jax(memory, type)
+    return memory

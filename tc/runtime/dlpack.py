@@ -1,0 +1,123 @@
+"""Arrays of any framework through DLPack, read in place (versions 0 and 1 of its C structures)."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from types import MappingProxyType
+from typing import Final, Protocol, runtime_checkable
+
+from tc.errors import ArgumentError, DeviceError
+from tc.runtime.view import ArrayView, Framework, check_address, element_strides, unsupported_type
+from tc.types import Kind, ScalarType
+
+
+@runtime_checkable
+class Exporter(Protocol):
+    """An object of the array interchange protocol."""
+
+    def __dlpack__(self, *, max_version: tuple[int, int] | None = None) -> object: ...
+
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+
+class _DLTensor(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_size_t),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    )
+
+
+class _Managed(ctypes.Structure):
+    _fields_ = (("tensor", _DLTensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p))
+
+
+class _ManagedVersioned(ctypes.Structure):
+    _fields_ = (
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", _DLTensor),
+    )
+
+
+_CAPSULE: Final = b"dltensor"
+_CAPSULE_VERSIONED: Final = b"dltensor_versioned"
+_MAJOR: Final = 1
+_READ_ONLY: Final = 1
+
+_DEVICES: Final = MappingProxyType({1: "cpu", 2: "cuda", 3: "cuda_host", 4: "opencl", 8: "metal", 10: "rocm"})
+_READABLE: Final = frozenset(("cpu", "cuda_host"))
+
+_CODES: Final = MappingProxyType({Kind.SIGNED: 0, Kind.UNSIGNED: 1, Kind.FLOATING: 2, Kind.BOOLEAN: 6})
+_BFLOAT: Final = 4
+_TYPES: Final = MappingProxyType(
+    {(_BFLOAT if t is ScalarType.BFLOAT16 else _CODES[t.kind], 8 * t.itemsize): t for t in ScalarType},
+)
+
+_is_capsule = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_IsValid", ctypes.pythonapi)
+)
+_capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+
+
+def describe_dlpack(array: Exporter, place: str, framework: Framework = Framework.OTHER) -> ArrayView:
+    """The view of what ``array`` exports; the capsule, never consumed, is the owner and frees itself.
+
+    DeviceError for memory that the CPU does not read, ArgumentError for elements it cannot compute with.
+    """
+    code, index = array.__dlpack_device__()
+    device = _DEVICES.get(int(code), f"device type {int(code)}")
+    if device not in _READABLE:
+        raise DeviceError(f"{place}: the array is on {device}:{index}, target 'cpu' reads only the CPU; copy it there")
+    capsule = _export(array, place)
+    tensor, read_only = _read(capsule, place)
+    type = _TYPES.get((tensor.code, tensor.bits))
+    if type is None or tensor.lanes != 1:
+        raise unsupported_type(f"DLPack code {tensor.code}, {tensor.bits} bits, {tensor.lanes} lanes", place)
+    shape = tuple(tensor.shape[: tensor.ndim])
+    given = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else _row_major(shape)
+    address = tensor.data + tensor.byte_offset
+    strides = element_strides(shape, given, 1, place)
+    view = ArrayView(address, shape, strides, type, not read_only, framework, capsule)
+    check_address(address, view.size, type.itemsize, place)
+    return view
+
+
+def _export(array: Exporter, place: str) -> object:
+    try:
+        try:
+            # Older exporters do not know the argument.
+            return array.__dlpack__(max_version=(_MAJOR, 0))
+        except TypeError:
+            return array.__dlpack__()
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise ArgumentError(f"{place}: the array cannot be exported through DLPack: {error}") from error
+
+
+def _read(capsule: object, place: str) -> tuple[_DLTensor, bool]:
+    """The tensor inside the capsule, and whether it may only be read."""
+    if _is_capsule(capsule, _CAPSULE_VERSIONED):
+        versioned = _ManagedVersioned.from_address(_capsule_pointer(capsule, _CAPSULE_VERSIONED))
+        if versioned.major != _MAJOR:
+            raise ArgumentError(f"{place}: DLPack version {versioned.major} is not supported, only up to {_MAJOR}")
+        return versioned.tensor, bool(versioned.flags & _READ_ONLY)
+    if _is_capsule(capsule, _CAPSULE):
+        return _Managed.from_address(_capsule_pointer(capsule, _CAPSULE)).tensor, False
+    raise ArgumentError(f"{place}: __dlpack__ returned {type(capsule).__name__}, not a fresh DLPack capsule")
+
+
+def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(math.prod(shape[position + 1 :]) for position in range(len(shape)))

@@ -1,0 +1,47 @@
+"""JAX's arrays in and out: they never change, so results are our memory, handed over.  Imported on demand."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import jax
+import numpy as np
+
+from tc.errors import ArgumentError
+from tc.runtime.dlpack import describe_dlpack
+from tc.runtime.numpy_arrays import numpy_dtype
+from tc.runtime.view import ArrayView, Framework
+from tc.types import ScalarType
+
+# JAX takes over memory with this alignment; anything else it copies.
+_ALIGNMENT: Final = 64
+
+
+def describe_jax(array: jax.Array, place: str) -> ArrayView:
+    """The view of an array that JAX has computed; a tracer, which stands for none, is refused."""
+    if isinstance(array, jax.core.Tracer):
+        raise ArgumentError(f"{place}: a traced JAX value has no elements; call the comprehension outside jit and grad")
+    return describe_dlpack(array.block_until_ready(), place, Framework.JAX)
+
+
+def allocate_for_jax(shape: tuple[int, ...], type: ScalarType) -> np.ndarray:
+    """Memory for a result that ``deliver_to_jax`` hands over; ArgumentError for a type that JAX would narrow."""
+    if type.itemsize == 8 and not jax.config.read("jax_enable_x64"):
+        raise ArgumentError(
+            f"JAX holds no {type} results as it is configured: jax.config.update('jax_enable_x64', True)"
+        )
+    # JAX imports bfloat16 only as its bits.
+    dtype = np.dtype(np.uint16) if type is ScalarType.BFLOAT16 else numpy_dtype(type)
+    count = math.prod(shape) * dtype.itemsize
+    memory = np.empty(count + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    return memory[start : start + count].view(dtype).reshape(shape)
+
+
+def deliver_to_jax(memory: np.ndarray, type: ScalarType) -> jax.Array:
+    """The JAX array over ``memory``, which nobody may write any more; bfloat16 is copied once."""
+    array = jax.dlpack.from_dlpack(memory)
+    if type is ScalarType.BFLOAT16:
+        return jax.lax.bitcast_convert_type(array, jax.numpy.bfloat16)
+    return array

@@ -1,0 +1,69 @@
+"""PyTorch's tensors in and out.  Imported only when an argument is a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from types import MappingProxyType
+from typing import Final
+
+import torch
+
+from tc.errors import ArgumentError, DeviceError
+from tc.runtime.view import ArrayView, Framework, check_address, element_strides, unsupported_type
+from tc.types import ScalarType
+
+_DTYPES: Final = MappingProxyType({type: getattr(torch, type.value) for type in ScalarType})
+_TYPES: Final = MappingProxyType({dtype: type for type, dtype in _DTYPES.items()})
+
+
+def torch_dtype(type: ScalarType) -> torch.dtype:
+    """PyTorch's dtype for ``type``."""
+    dtype: torch.dtype = _DTYPES[type]
+    return dtype
+
+
+def describe_torch(tensor: torch.Tensor, place: str) -> ArrayView:
+    """The view of a dense tensor in the machine's memory that autograd does not follow."""
+    if tensor.requires_grad:
+        raise ArgumentError(f"{place}: the tensor requires a gradient, which tc does not compute; pass .detach()")
+    if tensor.layout is not torch.strided or tensor.is_nested:
+        raise ArgumentError(f"{place}: a {_kind(tensor)} tensor has no dense elements; pass .to_dense()")
+    if tensor.device.type == "meta":
+        raise ArgumentError(f"{place}: a meta tensor has a shape but no elements; pass a tensor on the CPU")
+    if tensor.device.type != "cpu":
+        raise DeviceError(f"{place}: the tensor is on {tensor.device}, target 'cpu' reads only the CPU; pass .cpu()")
+    type = _TYPES.get(tensor.dtype)
+    if type is None:
+        raise unsupported_type(str(tensor.dtype), place)
+    if tensor.is_neg():
+        raise ArgumentError(f"{place}: the tensor's memory holds its negation; pass .resolve_neg()")
+    shape = tuple(tensor.shape)
+    address = _address(tensor, place)
+    check_address(address, tensor.numel(), tensor.element_size(), place)
+    strides = element_strides(shape, tuple(tensor.stride()), 1, place)
+    return ArrayView(address, shape, strides, type, True, Framework.TORCH, tensor)
+
+
+def _kind(tensor: torch.Tensor) -> str:
+    return "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
+
+
+def _address(tensor: torch.Tensor, place: str) -> int:
+    try:
+        return tensor.data_ptr()
+    except RuntimeError as error:  # a wrapper of torch.func or of a tracer
+        raise ArgumentError(f"{place}: the tensor has no memory of its own ({error}); pass a plain tensor") from error
+
+
+def torch_key(tensor: torch.Tensor) -> Hashable:
+    """All that ``describe_torch`` looks at, but for the address; None where it would refuse or must look closer."""
+    if tensor.requires_grad or not tensor.is_cpu or tensor.layout is not torch.strided or tensor.is_neg():
+        return None
+    if tensor.data_ptr() % tensor.element_size():
+        return None
+    return tensor.shape, tensor.stride(), tensor.dtype
+
+
+def mark_written(tensor: torch.Tensor) -> None:
+    """Tells autograd that ``tensor`` was changed in place, so that a backward pass over its old value fails."""
+    torch.autograd.graph.increment_version(tensor)

@@ -1,0 +1,81 @@
+"""``ArrayView``: what the runtime knows of an array, whichever framework made it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import Enum
+
+from tc.errors import ArgumentError
+from tc.types import ScalarType
+
+
+class Framework(Enum):
+    """Who made an array, and so in whose kind results are returned."""
+
+    NUMPY = "NumPy"
+    TORCH = "PyTorch"
+    JAX = "JAX"
+    OTHER = "DLPack"
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayView:
+    """Elements in the memory of this machine: at ``address``, with strides in elements (negative ones too).
+
+    Strides of dimensions with at most one element, and of empty arrays, say nothing about the memory and are those
+    of a contiguous array.  ``owner`` keeps the memory alive.
+    """
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    type: ScalarType
+    writable: bool
+    framework: Framework
+    owner: object = field(repr=False, compare=False)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+
+def element_strides(shape: tuple[int, ...], strides: tuple[int, ...], unit: int, place: str) -> tuple[int, ...]:
+    """``strides``, given in bytes with elements of ``unit`` bytes, or in elements (``unit`` 1), in elements.
+
+    ArgumentError, naming ``place``, for a stride between elements.
+    """
+    empty = 0 in shape
+    found: list[int] = []
+    contiguous = 1
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if extent <= 1 or empty:
+            step = contiguous
+        else:
+            step, rest = divmod(stride, unit)
+            if rest:
+                raise ArgumentError(
+                    f"{place}: a stride of {stride} bytes is no multiple of the element size, {unit} bytes; pass a copy"
+                )
+        found.append(step)
+        contiguous = step * max(extent, 1)
+    return tuple(reversed(found))
+
+
+def check_address(address: int, size: int, unit: int, place: str) -> None:
+    """ArgumentError unless ``size`` elements of ``unit`` bytes may lie at ``address``."""
+    if size == 0:
+        return
+    if address == 0:
+        raise ArgumentError(f"{place}: the array has no memory of its own; pass one that holds its elements")
+    if address % unit:
+        raise ArgumentError(
+            f"{place}: its first element lies at address {address:#x}, which is not aligned to {unit} bytes; "
+            "pass a copy"
+        )
+
+
+def unsupported_type(name: str, place: str) -> ArgumentError:
+    """The error for elements of a type that the language does not have."""
+    return ArgumentError(f"{place}: element type {name} is not supported; known: {', '.join(map(str, ScalarType))}")
