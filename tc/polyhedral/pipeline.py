@@ -84,7 +84,11 @@ PASSES: Final[tuple[tuple[str, Pass], ...]] = (
 
 
 def map_program(
-    specialization: Specialization, options: CpuOptions, *, verify_every_pass: bool = False
+    specialization: Specialization,
+    options: CpuOptions,
+    *,
+    verify_every_pass: bool = False,
+    max_operations: int = MAX_OPERATIONS,
 ) -> MappedProgram:
     """Schedule, transform, prove, generate, and prove what was generated.
 
