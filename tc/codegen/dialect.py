@@ -1,0 +1,63 @@
+"""What differs between the members of the C family.  The printer asks a dialect and knows no target by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from tc.types import ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One member of the C family.
+
+    ``values``: the type that holds a value while computing; ``storage``: the type of an element in memory.
+    ``restrict``: the qualifier of pointers that nothing else aliases.
+    ``helper``: what stands before the definition of a helper function, ``routine`` before an outlined one.
+    ``vector``, ``vector_reduction``, ``unroll``: lines before a loop whose iterations may run in lanes, may keep
+    partial results in lanes (``{operator}``, ``{variable}``), or are to be unrolled (``{count}``); None where the
+    language has no such thing.
+    """
+
+    values: Mapping[ScalarType, str]
+    storage: Mapping[ScalarType, str]
+    restrict: str
+    helper: str
+    routine: str
+    vector: str | None
+    vector_reduction: str | None
+    unroll: str | None
+
+    @property
+    def index(self) -> str:
+        """The type of iterators and element offsets."""
+        return self.values[ScalarType.INT64]
+
+
+_EXACT_INTEGERS: Final = {type: f"{type.value}_t" for type in ScalarType if type.is_integer}
+_C_VALUES: Final = {
+    **_EXACT_INTEGERS,
+    ScalarType.BOOL: "bool",
+    ScalarType.FLOAT16: "float",
+    ScalarType.BFLOAT16: "float",
+    ScalarType.FLOAT32: "float",
+    ScalarType.FLOAT64: "double",
+}
+
+C: Final = Dialect(
+    values=_C_VALUES,
+    storage={
+        **_C_VALUES,
+        ScalarType.BOOL: "uint8_t",
+        ScalarType.FLOAT16: "tc_float16",
+        ScalarType.BFLOAT16: "tc_bfloat16",
+    },
+    restrict="restrict",
+    helper="static inline",
+    routine="static __attribute__((noinline))",
+    vector="#pragma omp simd",
+    vector_reduction="#pragma omp simd reduction({operator}:{variable})",
+    unroll="#pragma GCC unroll {count}",
+)

@@ -1,0 +1,251 @@
+"""Typed expressions of statement bodies as C text, with the values that ``tc.language.program`` promises.
+
+Every fragment has the C type in which the dialect computes its scalar type: halves are floats in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, assert_never
+
+from tc.codegen.dialect import Dialect
+from tc.codegen.fragment import Fragment, call, cast, conditional, element, infix, prefix
+from tc.codegen.functions import function_name
+from tc.codegen.literals import bare_integer, literal_fragment
+from tc.codegen.names import Names
+from tc.grammar.syntax import BinaryOperator, UnaryOperator
+from tc.language.program import (
+    Binary,
+    Call,
+    Cast,
+    Expression,
+    IteratorReference,
+    Literal,
+    Read,
+    Reduction,
+    ScalarReference,
+    Select,
+    SizeReference,
+    Unary,
+)
+from tc.language.specialization import Layout
+from tc.types import ScalarType, computation_type
+
+_ARITHMETIC: Final = (BinaryOperator.ADD, BinaryOperator.SUBTRACT, BinaryOperator.MULTIPLY)
+_COMBINE: Final = {Reduction.ADD: BinaryOperator.ADD, Reduction.MULTIPLY: BinaryOperator.MULTIPLY}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A gather that is checked at run time: dimension ``dimension`` of a read of ``tensor`` in ``statement``."""
+
+    statement: str
+    tensor: str
+    dimension: int
+    extent: int
+
+
+class ExpressionPrinter:
+    """Prints the expressions of one kernel, and numbers the checks of its gathers as it meets them."""
+
+    def __init__(self, names: Names, layouts: Mapping[str, Layout], checked: bool, dialect: Dialect) -> None:
+        self._names = names
+        self._layouts = layouts
+        self._checked = checked
+        self._dialect = dialect
+        self._checks: dict[Check, int] = {}
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """The checks so far; fault number n means element n - 1."""
+        return tuple(self._checks)
+
+    def value(self, expression: Expression, statement: str) -> Fragment:
+        """The value of the expression inside the body of ``statement``."""
+        match expression:
+            case Literal():
+                return literal_fragment(expression, self._dialect)
+            case IteratorReference(name):
+                return Fragment(self._names.iterators[name])
+            case SizeReference(name) | ScalarReference(name, _):
+                return Fragment(self._names.scalars[name])
+            case Read():
+                return self._read(expression, statement)
+            case Unary(operator, operand, type):
+                return self._unary(operator, self.value(operand, statement), type)
+            case Binary():
+                return self._binary(expression, statement)
+            case Select(condition, then, otherwise):
+                return conditional(*(self.value(part, statement) for part in (condition, then, otherwise)))
+            case Cast(operand, type):
+                return self._convert(self.value(operand, statement), operand.type, type)
+            case Call(function, arguments, type):
+                name = function_name(function, type)
+                return call(name, *(self.value(argument, statement) for argument in arguments))
+            case _:
+                assert_never(expression)
+
+    def location(self, tensor: str, subscripts: Sequence[Expression], statement: str) -> Fragment:
+        """The element in memory, as something to assign to; the subscripts are known to be inside the tensor."""
+        indices = [self.value(subscript, statement) for subscript in subscripts]
+        return self._element(tensor, subscripts, indices)
+
+    def load(self, location: Fragment, type: ScalarType) -> Fragment:
+        """The value of an element in memory."""
+        if type is ScalarType.BOOL:
+            return infix("!=", location, Fragment("0"))
+        if type.is_half:
+            return call(f"tc_float32_from_{type}", location)
+        return location
+
+    def stored(self, value: Expression, type: ScalarType, statement: str) -> Fragment:
+        """A value in the form that is kept in memory."""
+        if type.is_half and isinstance(value, Cast):
+            return self._narrow(self.value(value.operand, statement), value.operand.type, type)
+        return self.store(self.value(value, statement), type)
+
+    def store(self, value: Fragment, type: ScalarType) -> Fragment:
+        """A computed value in the form that is kept in memory."""
+        return self._narrow(value, ScalarType.FLOAT32, type) if type.is_half else value
+
+    def combine(self, reduction: Reduction, left: Fragment, right: Fragment, type: ScalarType) -> Fragment:
+        """``left reduction right`` for operands of a type."""
+        match reduction:
+            case Reduction.ADD | Reduction.MULTIPLY:
+                return self._arithmetic(_COMBINE[reduction], left, right, computation_type(type))
+            case Reduction.MINIMUM | Reduction.MAXIMUM:
+                return call(function_name(reduction.value, type), left, right)
+            case _:
+                assert_never(reduction)
+
+    # --- reads
+
+    def _read(self, read: Read, statement: str) -> Fragment:
+        layout = self._layouts[read.tensor]
+        indices = [self.value(subscript, statement) for subscript in read.subscripts]
+        gathered = [d for d, subscript in enumerate(read.subscripts) if not is_affine(subscript)]
+        if self._checked:
+            for dimension in gathered:
+                check = Check(statement, read.tensor, dimension, layout.shape[dimension])
+                number = self._checks.setdefault(check, len(self._checks) + 1)
+                arguments = (indices[dimension], Fragment(str(check.extent)), Fragment("fault"), Fragment(str(number)))
+                indices[dimension] = call("tc_checked_index", *arguments)
+            if gathered and layout.size == 0:
+                # Every index is out of range, and there is no element to read instead.
+                tests = ", ".join(str(indices[dimension]) for dimension in gathered)
+                return cast(self._dialect.values[read.type], Fragment(f"({tests}, 0)"))
+        return self.load(self._element(read.tensor, read.subscripts, indices), layout.type)
+
+    def _element(self, tensor: str, subscripts: Sequence[Expression], indices: Sequence[Fragment]) -> Fragment:
+        layout = self._layouts[tensor]
+        offset: Fragment | None = None
+        for subscript, index, stride in zip(subscripts, indices, layout.strides, strict=True):
+            if stride == 0 or (isinstance(subscript, Literal) and subscript.value == 0):
+                continue
+            operator = "-" if stride < 0 and offset is not None else "+"
+            factor = abs(stride) if operator == "-" else stride
+            term = index if factor == 1 else infix("*", index, Fragment(str(factor)))
+            offset = term if offset is None else infix(operator, offset, term)
+        return element(self._names.tensors[tensor], offset or Fragment("0"))
+
+    # --- operators
+
+    def _unary(self, operator: UnaryOperator, operand: Fragment, type: ScalarType) -> Fragment:
+        match operator:
+            case UnaryOperator.NOT:
+                return prefix("!", operand)
+            case UnaryOperator.NEGATE:
+                negated = prefix("-", operand)
+                return negated if _has_own_arithmetic(type) else cast(self._dialect.values[type], negated)
+            case _:
+                assert_never(operator)
+
+    def _binary(self, expression: Binary, statement: str) -> Fragment:
+        operator, type = expression.operator, expression.left.type
+        left, right = self._operands(expression, statement)
+        if operator in _ARITHMETIC:
+            return self._arithmetic(operator, left, right, computation_type(type))
+        if operator in (BinaryOperator.DIVIDE, BinaryOperator.REMAINDER):
+            return self._divide(operator, left, right, expression.right)
+        return infix(operator.value, left, right)
+
+    def _operands(self, expression: Binary, statement: str) -> tuple[Fragment, Fragment]:
+        """Both operands; a literal needs no cast where the other operand already has the type."""
+        left, right = expression.left, expression.right
+        fragments = (self.value(left, statement), self.value(right, statement))
+        if isinstance(right, Literal) and right.type.is_integer and not isinstance(left, Literal):
+            return fragments[0], bare_integer(right)
+        if isinstance(left, Literal) and left.type.is_integer and not isinstance(right, Literal):
+            return bare_integer(left), fragments[1]
+        return fragments
+
+    def _arithmetic(self, operator: BinaryOperator, left: Fragment, right: Fragment, type: ScalarType) -> Fragment:
+        if type is ScalarType.UINT16 and operator is BinaryOperator.MULTIPLY:
+            # Promoted to int, the product could overflow.
+            left = cast(self._dialect.values[ScalarType.UINT32], left)
+        result = infix(operator.value, left, right)
+        return result if _has_own_arithmetic(type) else cast(self._dialect.values[type], result)
+
+    def _divide(self, operator: BinaryOperator, left: Fragment, right: Fragment, divisor: Expression) -> Fragment:
+        type = computation_type(divisor.type)
+        if type.is_floating:
+            return (
+                infix("/", left, right)
+                if operator is BinaryOperator.DIVIDE
+                else call(function_name("fmod", type), left, right)
+            )
+        if isinstance(divisor, Literal) and type.is_integer and divisor.value not in (0, -1):
+            result = infix(operator.value, left, right)
+            return result if _has_own_arithmetic(type) else cast(self._dialect.values[type], result)
+        name = "divide" if operator is BinaryOperator.DIVIDE else "remainder"
+        return call(f"tc_{name}_{type}", left, right)
+
+    # --- conversions
+
+    def _convert(self, value: Fragment, source: ScalarType, target: ScalarType) -> Fragment:
+        if target is ScalarType.BOOL:
+            return value if source is ScalarType.BOOL else infix("!=", value, Fragment("0"))
+        if target.is_half:
+            return self.load(self._narrow(value, source, target), target)
+        source = computation_type(source)
+        if source is target:
+            return value
+        if source.is_floating and target.is_integer:
+            return call(f"tc_{target}_from_{source}", value)
+        return cast(self._dialect.values[target], value)
+
+    def _narrow(self, value: Fragment, source: ScalarType, target: ScalarType) -> Fragment:
+        """A value of type ``source`` rounded once, to the nearest half."""
+        source = computation_type(source)
+        if source.is_floating:
+            return call(f"tc_{target}_from_{source}", value)
+        exact = ScalarType.FLOAT32 if source.itemsize < 4 else ScalarType.FLOAT64
+        return call(f"tc_{target}_from_{exact}", cast(self._dialect.values[exact], value))
+
+
+def is_affine(expression: Expression) -> bool:
+    """Whether a subscript was proven to lie inside its tensor: an affine function of the iterators.
+
+    The test is syntactic and narrower than the proof; what it does not recognize is checked at run time.
+    """
+    match expression:
+        case Literal(_, type):
+            return type.is_integer
+        case IteratorReference() | SizeReference():
+            return True
+        case Unary(UnaryOperator.NEGATE, operand):
+            return is_affine(operand)
+        case Binary(BinaryOperator.ADD | BinaryOperator.SUBTRACT, left, right):
+            return is_affine(left) and is_affine(right)
+        case Binary(BinaryOperator.MULTIPLY, left, right):
+            return (is_affine(left) and isinstance(right, Literal)) or (isinstance(left, Literal) and is_affine(right))
+        case Binary(BinaryOperator.DIVIDE | BinaryOperator.REMAINDER, dividend, Literal(value)):
+            return value != 0 and is_affine(dividend)
+        case _:
+            return False
+
+
+def _has_own_arithmetic(type: ScalarType) -> bool:
+    """Whether C computes the type in itself; narrower ones are promoted to int, so results must be cast back."""
+    return type.is_floating or type.itemsize >= 4

@@ -1,0 +1,98 @@
+"""Pieces of C text that know how tightly they bind, so that parentheses stand only where they are needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+
+class Precedence(IntEnum):
+    """How tightly the outermost operator of a fragment binds; greater is tighter."""
+
+    CONDITIONAL = 1
+    OR = 2
+    AND = 3
+    EQUALITY = 4
+    RELATIONAL = 5
+    ADDITIVE = 6
+    MULTIPLICATIVE = 7
+    PREFIX = 8
+    POSTFIX = 9
+
+
+_INFIX: Final = {
+    "||": Precedence.OR,
+    "&&": Precedence.AND,
+    "==": Precedence.EQUALITY,
+    "!=": Precedence.EQUALITY,
+    "<": Precedence.RELATIONAL,
+    "<=": Precedence.RELATIONAL,
+    ">": Precedence.RELATIONAL,
+    ">=": Precedence.RELATIONAL,
+    "+": Precedence.ADDITIVE,
+    "-": Precedence.ADDITIVE,
+    "*": Precedence.MULTIPLICATIVE,
+    "/": Precedence.MULTIPLICATIVE,
+    "%": Precedence.MULTIPLICATIVE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """An expression of the C family."""
+
+    text: str
+    precedence: Precedence = Precedence.POSTFIX
+
+    def __str__(self) -> str:
+        return self.text
+
+    def within(self, least: Precedence) -> str:
+        """The text, in parentheses if it binds less tightly than ``least``."""
+        return self.text if self.precedence >= least else f"({self.text})"
+
+
+def infix(operator: str, left: Fragment, right: Fragment) -> Fragment:
+    """``left operator right``; all infix operators of C associate to the left."""
+    precedence = _INFIX[operator]
+    if precedence in (Precedence.EQUALITY, Precedence.RELATIONAL):
+        # Chains of comparisons and mixtures of && and || are legal, but compilers warn and readers stumble.
+        return Fragment(
+            f"{left.within(Precedence.ADDITIVE)} {operator} {right.within(Precedence.ADDITIVE)}", precedence
+        )
+    if precedence is Precedence.OR:
+        sides = [s.within(precedence if s.precedence is precedence else Precedence.EQUALITY) for s in (left, right)]
+        return Fragment(f" {operator} ".join(sides), precedence)
+    return Fragment(f"{left.within(precedence)} {operator} {right.within(Precedence(precedence + 1))}", precedence)
+
+
+def prefix(operator: str, operand: Fragment) -> Fragment:
+    """``operator operand`` for ``-``, ``!``, ``&``."""
+    text = operand.within(Precedence.PREFIX)
+    gap = " " if text.startswith(operator) else ""
+    return Fragment(f"{operator}{gap}{text}", Precedence.PREFIX)
+
+
+def cast(type: str, operand: Fragment) -> Fragment:
+    """``(type)operand``."""
+    return Fragment(f"({type}){operand.within(Precedence.PREFIX)}", Precedence.PREFIX)
+
+
+def conditional(condition: Fragment, then: Fragment, otherwise: Fragment) -> Fragment:
+    """``condition ? then : otherwise``."""
+    tighter = Precedence.OR
+    return Fragment(
+        f"{condition.within(tighter)} ? {then.within(tighter)} : {otherwise.within(Precedence.CONDITIONAL)}",
+        Precedence.CONDITIONAL,
+    )
+
+
+def call(function: str, *arguments: Fragment) -> Fragment:
+    """``function(arguments)``."""
+    return Fragment(f"{function}({', '.join(str(argument) for argument in arguments)})")
+
+
+def element(pointer: str, index: Fragment) -> Fragment:
+    """``pointer[index]``."""
+    return Fragment(f"{pointer}[{index}]")

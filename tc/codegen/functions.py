@@ -1,0 +1,24 @@
+"""Where each builtin function of the language comes from: the C library, or ``numerics.h``."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tc.types import ScalarType, computation_type
+
+_LIBRARY: Final = frozenset({
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign", "cos", "cosh", "erf",
+    "erfc", "exp", "exp2", "expm1", "fabs", "floor", "fma", "fmax", "fmin", "fmod", "hypot", "j0", "j1", "log",
+    "log10", "log1p", "log2", "logb", "nextafter", "pow", "remainder", "round", "sin", "sinh", "sqrt", "tan", "tanh",
+    "tgamma", "trunc", "y0", "y1",
+})  # fmt: skip
+
+
+def function_name(function: str, type: ScalarType) -> str:
+    """The C function that computes a builtin, given by its canonical name, on operands of a type."""
+    type = computation_type(type)
+    if type.is_floating and function == "abs":
+        function = "fabs"
+    if function not in _LIBRARY:
+        return f"tc_{function}_{type}"
+    return function if type is ScalarType.FLOAT64 else f"{function}f"

@@ -1,0 +1,86 @@
+"""Index expressions of loops and guards as C text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import Final, assert_never
+
+from tc.codegen.dialect import Dialect
+from tc.codegen.fragment import Fragment, Precedence, call, cast, conditional, infix, prefix
+from tc.polyhedral.loops import IndexExpression, IndexLiteral, IndexOperation, IndexOperator, IndexVariable
+from tc.types import ScalarType
+
+_INFIX: Final = {
+    IndexOperator.ADD: "+",
+    IndexOperator.SUBTRACT: "-",
+    IndexOperator.MULTIPLY: "*",
+    IndexOperator.EXACT_DIVIDE: "/",
+    IndexOperator.NONNEGATIVE_DIVIDE: "/",
+    IndexOperator.NONNEGATIVE_REMAINDER: "%",
+    IndexOperator.ZERO_REMAINDER: "%",
+    IndexOperator.AND: "&&",
+    IndexOperator.OR: "||",
+    IndexOperator.EQUAL: "==",
+    IndexOperator.LESS: "<",
+    IndexOperator.LESS_EQUAL: "<=",
+    IndexOperator.GREATER: ">",
+    IndexOperator.GREATER_EQUAL: ">=",
+}
+_FUNCTIONS: Final = {
+    IndexOperator.MINIMUM: "tc_min_int64",
+    IndexOperator.MAXIMUM: "tc_max_int64",
+    IndexOperator.FLOOR_DIVIDE: "tc_floor_divide_int64",
+}
+
+
+def index_fragment(expression: IndexExpression, variables: Mapping[str, str], dialect: Dialect) -> Fragment:
+    """The expression as text of the index type, with its variables renamed."""
+    match expression:
+        case IndexLiteral(value):
+            return index_literal(value)
+        case IndexVariable(name):
+            return Fragment(variables[name])
+        case IndexOperation(IndexOperator.ADD, (left, IndexLiteral(value))) if value < 0:
+            return infix("-", index_fragment(left, variables, dialect), index_literal(-value))
+        case IndexOperation(operator, operands):
+            fragments = tuple(index_fragment(operand, variables, dialect) for operand in operands)
+            if all(isinstance(operand, IndexLiteral) for operand in operands):
+                # Arithmetic on plain literals would be done in int.
+                fragments = tuple(cast(dialect.index, fragment) for fragment in fragments)
+            return _operation(operator, fragments)
+        case _:
+            assert_never(expression)
+
+
+def index_literal(value: int) -> Fragment:
+    """A literal; of type int where it fits, so it must stand beside an operand of the index type."""
+    if value == ScalarType.INT64.minimum:
+        return Fragment("INT64_MIN")
+    return Fragment(str(value), Precedence.PREFIX if value < 0 else Precedence.POSTFIX)
+
+
+def after(expression: IndexExpression) -> IndexExpression:
+    """``expression + 1``: the exclusive end that belongs to an inclusive one."""
+    match expression:
+        case IndexLiteral(value):
+            return IndexLiteral(value + 1)
+        case IndexOperation(IndexOperator.MINIMUM | IndexOperator.MAXIMUM as operator, operands):
+            return IndexOperation(operator, tuple(after(operand) for operand in operands))
+        case IndexOperation(IndexOperator.ADD | IndexOperator.SUBTRACT as operator, (left, IndexLiteral(value))):
+            moved = value + 1 if operator is IndexOperator.ADD else value - 1
+            return left if moved == 0 else IndexOperation(operator, (left, IndexLiteral(moved)))
+        case IndexOperation(IndexOperator.SUBTRACT, (IndexLiteral(value), right)):
+            return IndexOperation(IndexOperator.SUBTRACT, (IndexLiteral(value + 1), right))
+        case _:
+            return IndexOperation(IndexOperator.ADD, (expression, IndexLiteral(1)))
+
+
+def _operation(operator: IndexOperator, operands: tuple[Fragment, ...]) -> Fragment:
+    if operator in _INFIX:
+        return reduce(lambda left, right: infix(_INFIX[operator], left, right), operands)
+    if operator in _FUNCTIONS:
+        return reduce(lambda left, right: call(_FUNCTIONS[operator], left, right), operands)
+    if operator is IndexOperator.NEGATE:
+        return prefix("-", operands[0])
+    return conditional(*operands)

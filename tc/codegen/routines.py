@@ -1,0 +1,77 @@
+"""The functions of a kernel's source; their parameters are what their bodies mention.
+
+Compilers honour ``restrict`` on parameters only, so whatever touches buffers is a function of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tc.codegen.dialect import Dialect
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of routines: ``argument`` is what the entry of the kernel passes for it."""
+
+    type: str
+    qualifier: str
+    name: str
+    argument: str
+
+    @property
+    def field(self) -> str:
+        """The declaration as a member of a structure."""
+        return f"{self.type}{self.name}" if self.type.endswith("*") else f"{self.type} {self.name}"
+
+    @property
+    def declaration(self) -> str:
+        """The declaration as a parameter of a function."""
+        return f"{self.type}{self.qualifier} {self.name}" if self.qualifier else self.field
+
+
+def indented(lines: Iterable[str]) -> list[str]:
+    """The lines one level deeper."""
+    return ["  " + line for line in lines]
+
+
+def braced(header: str, lines: Iterable[str]) -> list[str]:
+    """A block after a header, which may be empty."""
+    return [f"{header} {{".lstrip(), *indented(lines), "}"]
+
+
+def mentioned(parameters: Iterable[Parameter], lines: Iterable[str]) -> tuple[Parameter, ...]:
+    """Those of the parameters whose names occur in the lines, comments aside."""
+    words = {word for line in lines for word in re.findall(r"\w+", line.split("//")[0])}
+    return tuple(parameter for parameter in parameters if parameter.name in words)
+
+
+def routine(name: str, parameters: Sequence[str], lines: Sequence[str], dialect: Dialect) -> list[str]:
+    """A function that the rest of the text calls; it is never inlined, so its parameters stay parameters."""
+    return braced(f"{dialect.routine} void {name}({', '.join(parameters) or 'void'})", lines)
+
+
+def region(name: str, captured: Sequence[Parameter], lines: Sequence[str], dialect: Dialect) -> list[str]:
+    """The outlined body of a parallel loop, which the runtime calls as ``name`` for ``begin`` to ``end`` - 1."""
+    index = dialect.index
+    bounds = (f"{index} begin", f"{index} end")
+    arguments = ", ".join((*(f"captured->{p.name}" for p in captured), "begin", "end"))
+    entry = [f"const struct {name}_context *captured = context;", f"{name}_body({arguments});"]
+    return [
+        *braced(f"struct {name}_context", (f"{p.field};" for p in captured))[:-1],
+        "};",
+        "",
+        *routine(f"{name}_body", (*(p.declaration for p in captured), *bounds), lines, dialect),
+        "",
+        *braced(f"static void {name}(const void *context, {index} begin, {index} end)", entry),
+    ]
+
+
+def region_call(name: str, captured: Sequence[Parameter], lower: str, upper: str) -> list[str]:
+    """Runs the region for the iterations ``lower`` to ``upper`` - 1, on as many threads as the runtime allows."""
+    return [
+        f"const struct {name}_context captured = {{{', '.join(p.name for p in captured)}}};",
+        f"runtime->parallel_for(runtime->pool, {name}, &captured, {lower}, {upper}, runtime->threads);",
+    ]

@@ -1,0 +1,103 @@
+"""Compiles generated sources and runs them: one process, no runtime, parallel loops in uneven chunks."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import subprocess
+from collections.abc import Mapping, Sequence
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, TypeAlias
+
+import ml_dtypes
+import numpy as np
+
+from tc.codegen.source import c_source
+from tc.language.program import Expression
+from tc.polyhedral.loops import LoopProgram
+from tc.types import Kind, ScalarType
+from tests.codegen.build import buffer, pointwise
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+FLAGS: Final = (
+    "-std=gnu11", "-O3", "-march=native", "-fwrapv", "-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd",
+    "-ffp-contract=fast", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function",
+)  # fmt: skip
+
+# Runs chunks of 3 iterations, the last chunk first, as the threads of a pool might.
+_RUNTIME: Final = """
+static void run_in_chunks(void *pool, void (*body)(const void *, int64_t, int64_t), const void *context,
+                          int64_t lower, int64_t upper, int64_t threads) {
+  (void)pool; (void)threads;
+  for (int64_t chunk = (upper - lower + 2) / 3 - 1; chunk >= 0; chunk--) {
+    int64_t begin = lower + 3 * chunk;
+    body(context, begin, begin + 3 < upper ? begin + 3 : upper);
+  }
+}
+
+int32_t run(void *const *buffers, const tc_scalar *scalars) {
+  int32_t fault = 0;
+  const tc_runtime runtime = {run_in_chunks, 0, 2, &fault};
+  tc_kernel(buffers, scalars, &runtime);
+  return fault;
+}
+"""
+
+
+def compile_c(text: str, *flags: str) -> ctypes.CDLL:
+    """Compiles a source to a library and loads it."""
+    return _compiled(text, (*FLAGS, *flags))
+
+
+@cache
+def _compiled(text: str, flags: tuple[str, ...]) -> ctypes.CDLL:
+    with TemporaryDirectory() as folder:
+        source, library = Path(folder) / "kernel.c", Path(folder) / f"{sha256(text.encode()).hexdigest()[:16]}.so"
+        source.write_text(text, encoding="utf-8")
+        done = subprocess.run(
+            ["gcc", *flags, str(source), "-o", str(library), "-lm"], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"{done.stderr}\n{text}"
+        return ctypes.CDLL(str(library))
+
+
+def run(program: LoopProgram, arrays: Mapping[str, Array], scalars: Sequence[int | float] = (), *flags: str) -> int:
+    """Runs a kernel on arrays whose layouts are the program's, in place, and returns its fault."""
+    library = compile_c(c_source(program).text + _RUNTIME, *flags)
+    buffers = (*program.buffers, *program.temporaries)
+    for expected in buffers:
+        array = arrays[expected.name]
+        strides = tuple(step // array.itemsize for step in array.strides)
+        assert (array.shape, strides) == (expected.layout.shape, expected.layout.strides), expected.name
+        assert array.dtype.name == str(expected.layout.type), expected.name
+    addresses = (ctypes.c_void_p * len(buffers))(*(arrays[b.name].ctypes.data for b in buffers))
+    slots = b"".join(_slot(value, type) for value, (_, type) in zip(scalars, program.scalars, strict=True))
+    return int(library.run(addresses, ctypes.create_string_buffer(slots, len(slots) + 1)))
+
+
+def _slot(value: int | float, type: ScalarType) -> bytes:
+    match type.kind:
+        case Kind.FLOATING:
+            return struct.pack("d", value) if type is ScalarType.FLOAT64 else struct.pack("f4x", value)
+        case Kind.UNSIGNED:
+            return struct.pack("Q", value)
+        case _:
+            return struct.pack("q", value)
+
+
+def evaluate(value: Expression, inputs: Mapping[str, Array], output: ScalarType, *flags: str) -> Array:
+    """``value`` as a function of one-dimensional inputs of one length, read at iterator ``i``, element by element."""
+    extent = len(next(iter(inputs.values())))
+    buffers = [buffer(name, ScalarType(array.dtype.name), extent) for name, array in inputs.items()]
+    out = np.zeros(extent, dtype_of(output))
+    assert run(pointwise(value, buffers, output, extent), {**inputs, "out": out}, (), *flags) == 0
+    return out
+
+
+def dtype_of(type: ScalarType) -> np.dtype[Any]:
+    """NumPy's name of a scalar type."""
+    return np.dtype(ml_dtypes.bfloat16) if type is ScalarType.BFLOAT16 else np.dtype(type.value)

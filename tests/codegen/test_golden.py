@@ -1,0 +1,22 @@
+"""The sources of small kernels, to be read: what the printer makes of each kind of loop and statement."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from tc.codegen.source import c_source
+from tc.polyhedral.loops import LoopKind, LoopProgram
+from tests.codegen.test_kernels import matrix_product
+from tests.conftest import Golden
+
+PROGRAMS: Final[dict[str, LoopProgram]] = {
+    "matrix_product": matrix_product(LoopKind.REDUCTION),
+}
+FILES: Final = frozenset(f"{name}.c" for name in PROGRAMS)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_source(name: str, golden: Golden) -> None:
+    golden.check(f"codegen/{name}.c", c_source(PROGRAMS[name]).text)

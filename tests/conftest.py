@@ -1,0 +1,40 @@
+"""Golden files: texts under ``tests/golden`` that are compared with what is produced now.
+
+The files of a room lie in ``tests/golden/<room>`` and belong to ``tests/<room>/test_golden.py``, which lists their
+names in ``FILES``; ``tests/test_golden_files.py`` refuses files that nobody lists.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+DIRECTORY = Path(__file__).parent / "golden"
+
+
+@dataclass(frozen=True, slots=True)
+class Golden:
+    """Compares texts with golden files, or rewrites the files."""
+
+    update: bool
+
+    def check(self, path: str, text: str) -> None:
+        """Asserts that ``text`` is the content of ``tests/golden/<path>``, or makes it so."""
+        file = DIRECTORY / path
+        if self.update:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        assert file.exists(), f"{file} is missing: run pytest --update-golden and read what it writes"
+        assert text == file.read_text(encoding="utf-8"), f"{path}: run pytest --update-golden and read the difference"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden with what is produced now")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """``golden.check("room/name.ext", text)`` compares a text with its golden file."""
+    return Golden(update=bool(request.config.getoption("--update-golden")))
