@@ -98,7 +98,8 @@ def _integer(token: Token) -> int:
         value = int(token, 16 if hexadecimal else 10)
         if value <= _LARGEST_INTEGER:
             return value
-    raise RefusedError(Diagnostic("this integer does not fit 64 bits", span_of(token), "append `.0` for a float"))
+    hint = f"the largest is {_LARGEST_INTEGER}"
+    raise RefusedError(Diagnostic("this integer does not fit 64 bits", span_of(token), hint))
 
 
 def _floating(token: Token) -> float:

@@ -82,12 +82,16 @@ _CONFUSED: Final = {
     ("UPDATE", "*"): "write `*=` without a space",
     ("EQUALITY", "!"): "write `!=` without a space",
     ("FLOAT", "+"): "there is no unary `+`",
+    ("COMMA", ":"): "`:` stands in the ranges of `where` and in conditionals only",
     ("COMMA", "where"): "a statement has one `where`; separate its clauses with commas",
 }
 
 
 def _confusion(place: Place) -> str | None:
-    return next((_CONFUSED[key] for name in place.accepted if (key := (name, place.found)) in _CONFUSED), None)
+    for (terminal, found), hint in _CONFUSED.items():
+        if found == place.found and terminal in place.accepted:
+            return hint
+    return None
 
 
 def _borrowed(place: Place) -> str | None:
@@ -98,7 +102,7 @@ def _borrowed(place: Place) -> str | None:
     if "**" in around:
         return "write `pow(x, y)`"
     if "UPDATE" in place.accepted and place.follows("and", "or"):
-        return "write `&&` and `||`"
+        return "logical operators are written `&&`, `||` and `!`"
     return None
 
 
