@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+import tc.runtime.pool
 from tc.environment import environment
 from tc.runtime.compiler import compile_shared, find_compiler, kernel_flags
 from tc.runtime.kernel import LoadedKernel, load_kernel
@@ -15,7 +16,7 @@ from tc.runtime.pool import shared_pool
 from tc.target import parse_target
 from tc.types import ScalarType
 
-HEADER = (Path(__file__).parents[2] / "tc/runtime/pool.h").read_text(encoding="utf-8")
+HEADER = Path(tc.runtime.pool.__file__).with_name("pool.h").read_text(encoding="utf-8")
 
 # Adds a times x to y.
 AXPY = """
@@ -29,6 +30,24 @@ void tc_kernel(void *const *buffers, const tc_scalar *scalars, const tc_runtime 
   runtime->parallel_for(runtime->pool, body, &c, 0, scalars[1].i, runtime->threads);
 }
 """
+AXPY_SCALARS = (ScalarType.FLOAT32, ScalarType.INT64)
+
+# Writes, for every i of lower <= i < upper, begin and end of the chunk that ran it, and how often it ran.
+CHUNKS = """
+struct context { int64_t lower; int64_t (*seen)[3]; };
+static void body(const void *context, int64_t begin, int64_t end) {
+  const struct context *c = context;
+  for (int64_t i = begin; i < end; i++) {
+    int64_t *seen = c->seen[(uint64_t)i - (uint64_t)c->lower];
+    seen[0] = begin, seen[1] = end, seen[2] += 1;
+  }
+}
+void tc_kernel(void *const *buffers, const tc_scalar *scalars, const tc_runtime *runtime) {
+  struct context c = {scalars[0].i, buffers[0]};
+  runtime->parallel_for(runtime->pool, body, &c, scalars[0].i, scalars[1].i, runtime->threads);
+}
+"""
+CHUNKS_SCALARS = (ScalarType.INT64, ScalarType.INT64)
 
 
 @functools.cache
@@ -38,5 +57,30 @@ def kernel(body: str, buffers: int, scalars: tuple[ScalarType, ...] = ()) -> Loa
     return load_kernel(binary, buffers, scalars, shared_pool())
 
 
-def addresses(arrays: Sequence[np.ndarray]) -> tuple[int, ...]:
+def addresses(*arrays: np.ndarray) -> tuple[int, ...]:
     return tuple(array.ctypes.data for array in arrays)
+
+
+def axpy(a: float, x: np.ndarray, y: np.ndarray, threads: int) -> None:
+    """``y += a * x`` for contiguous float32 vectors."""
+    assert kernel(AXPY, 2, AXPY_SCALARS).launch(addresses(x, y), (a, len(x)), threads) == 0
+
+
+def chunks(lower: int, upper: int, threads: int) -> np.ndarray:
+    """Per iteration its chunk's begin and end, and how often it ran."""
+    seen = np.zeros((upper - lower, 3), np.int64)
+    assert kernel(CHUNKS, 1, CHUNKS_SCALARS).launch(addresses(seen), (lower, upper), threads) == 0
+    return seen
+
+
+def ramp(size: int) -> np.ndarray:
+    """Small whole numbers, exact in every float type."""
+    return (np.arange(size) % 64).astype(np.float32)
+
+
+def launch_all(sizes: Sequence[int], threads: int) -> None:
+    """Runs ``axpy`` at every size and checks it."""
+    for size in sizes:
+        x, y = ramp(size), np.ones(size, np.float32)
+        axpy(2.0, x, y, threads)
+        np.testing.assert_array_equal(y, 2.0 * x + 1.0)

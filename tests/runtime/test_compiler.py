@@ -1,0 +1,134 @@
+"""The C compiler: found or missed with a remedy, quoted when it refuses, stopped when it hangs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tc.environment import Environment, environment
+from tc.errors import CompileError, DeviceError
+from tc.runtime.compiler import Compiler, compile_shared, find_compiler, kernel_flags
+from tc.runtime.library import load_library
+from tc.target import parse_target
+
+ANSWER = "int answer(void) { return ANSWER; }"
+
+
+def script(folder: Path, text: str) -> Compiler:
+    """A stand-in for a compiler."""
+    file = folder / "cc"
+    file.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+    file.chmod(0o700)
+    return Compiler((str(file),), "a test's")
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder for temporary files, empty."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+def test_the_named_compiler_is_used_with_its_arguments() -> None:
+    found = find_compiler(environment())
+    named = find_compiler(Environment(compiler=f"{found.command[0]} -DANSWER=42"))
+    assert named.command == (found.command[0], "-DANSWER=42")
+    assert named.identity != found.identity
+    flags = kernel_flags(parse_target("cpu"))
+    assert load_library(compile_shared(ANSWER, flags, named)).answer() == 42
+
+
+@pytest.mark.parametrize("command", ["/nowhere/cc", "no-such-compiler -O3", "'", " "])
+def test_a_compiler_that_is_not_there(command: str) -> None:
+    with pytest.raises(DeviceError, match="TC_CC"):
+        find_compiler(Environment(compiler=command))
+
+
+def test_no_compiler_at_all_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(DeviceError, match=r"none of cc, gcc, clang is on the PATH; install one .*apt install gcc"):
+        find_compiler(Environment())
+
+
+def test_the_identity_follows_the_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    script(tmp_path, "exit 0")
+    before = find_compiler(Environment())
+    assert find_compiler(Environment()) == before
+    script(tmp_path, "exit 1")
+    os.utime(tmp_path / "cc", ns=(1, 1))
+    assert find_compiler(Environment()).identity != before.identity
+
+
+def test_nothing_stays_on_disk(temporary: Path) -> None:
+    binary = compile_shared(
+        "int one(void) { return 1; }", kernel_flags(parse_target("cpu")), find_compiler(environment())
+    )
+    assert load_library(binary).one() == 1
+    assert list(temporary.iterdir()) == []
+
+
+def test_an_error_holds_the_log_and_the_place_of_the_source(temporary: Path) -> None:
+    source = "int broken(void) { return nonsense; }\n"
+    with pytest.raises(CompileError) as caught:
+        compile_shared(source, kernel_flags(parse_target("cpu")), find_compiler(environment()))
+    message = str(caught.value)
+    assert "exit status 1" in message
+    assert "nonsense" in message
+    place = re.search(r"source kept in: (.*)", message)
+    assert place is not None
+    assert Path(place[1]).read_text(encoding="utf-8") == source
+    assert f"{place[1]}:1:" in message
+    assert [path.name for path in temporary.iterdir()] == [Path(place[1]).parent.name]
+
+
+def test_a_hanging_compiler_is_stopped_with_its_children(temporary: Path, tmp_path: Path) -> None:
+    # The child would keep the pipe open for a minute if only its parent were stopped.
+    hanging = script(tmp_path, "echo working; sleep 60 & sleep 60")
+    begin = time.monotonic()
+    with pytest.raises(CompileError, match=r"gave up after 0\.5 s[\s\S]*working"):
+        compile_shared("", (), hanging, timeout=0.5)
+    assert time.monotonic() - begin < 20
+
+
+def test_a_compiler_that_makes_nothing_or_cannot_start(temporary: Path, tmp_path: Path) -> None:
+    with pytest.raises(CompileError, match=r"exit status 0[\s\S]*no output"):
+        compile_shared("", (), script(tmp_path, "exit 0"))
+    with pytest.raises(DeviceError, match="cannot be started: No such file or directory; install one"):
+        compile_shared("", (), Compiler((str(tmp_path / "gone"),), "gone"))
+
+
+def test_flags_never_ask_for_fast_math() -> None:
+    flags = kernel_flags(parse_target("cpu"))
+    assert not {"-ffast-math", "-Ofast", "-funsafe-math-optimizations", "-ffinite-math-only"} & set(flags)
+
+
+def test_many_threads_compile_at_once() -> None:
+    compiler, flags = find_compiler(environment()), kernel_flags(parse_target("cpu"))
+
+    def answer(number: int) -> int:
+        return int(load_library(compile_shared(ANSWER, (*flags, f"-DANSWER={number}"), compiler)).answer())
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(answer, range(8))) == list(range(8))
+
+
+def test_a_library_that_cannot_be_loaded() -> None:
+    with pytest.raises(DeviceError, match=r"a compiled library cannot be loaded: .*TMPDIR"):
+        load_library(b"not a library")
+
+
+@pytest.mark.skipif(shutil.which("clang") is None, reason="clang is not installed")
+def test_clang_takes_the_same_flags() -> None:
+    clang = find_compiler(Environment(compiler="clang"))
+    binary = compile_shared("int one(void) { return 1; }", (*kernel_flags(parse_target("cpu")), "-Werror"), clang)
+    assert load_library(binary).one() == 1

@@ -1,0 +1,214 @@
+"""The thread pool: every iteration once, in balanced chunks, whoever calls, and after a fork."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tc.environment import Environment, environment
+from tc.errors import DeviceError
+from tc.runtime.pool import pool_binary, shared_pool
+from tests.runtime.kernels import axpy, chunks, kernel, ramp
+
+LEAST, MOST = -(2**63), 2**63 - 1
+
+NESTED = """
+struct context { const tc_runtime *runtime; int32_t *seen; };
+struct row { int32_t *seen; };
+static void inner(const void *context, int64_t begin, int64_t end) {
+  const struct row *c = context;
+  for (int64_t j = begin; j < end; j++) c->seen[j] += 1;
+}
+static void outer(const void *context, int64_t begin, int64_t end) {
+  const struct context *c = context;
+  for (int64_t i = begin; i < end; i++) {
+    struct row row = {c->seen + 37 * i};
+    c->runtime->parallel_for(c->runtime->pool, inner, &row, 0, 37, c->runtime->threads);
+  }
+}
+void tc_kernel(void *const *buffers, const tc_scalar *scalars, const tc_runtime *runtime) {
+  struct context c = {runtime, buffers[0]};
+  runtime->parallel_for(runtime->pool, outer, &c, 0, 41, runtime->threads);
+}
+"""
+# Every chunk waits for all others: only as many threads as chunks can run it.
+TOGETHER = """
+#include <time.h>
+struct context { int64_t *present; int64_t chunks; int32_t *fault; };
+static void body(const void *context, int64_t begin, int64_t end) {
+  const struct context *c = context;
+  time_t start = time(0);
+  __atomic_fetch_add(c->present, 1, __ATOMIC_SEQ_CST);
+  while (__atomic_load_n(c->present, __ATOMIC_SEQ_CST) < c->chunks)
+    if (time(0) > start + 30) { __atomic_store_n(c->fault, 1, __ATOMIC_RELAXED); return; }
+}
+void tc_kernel(void *const *buffers, const tc_scalar *scalars, const tc_runtime *runtime) {
+  struct context c = {buffers[0], runtime->threads, runtime->fault};
+  runtime->parallel_for(runtime->pool, body, &c, 0, runtime->threads, runtime->threads);
+}
+"""
+
+
+@settings(deadline=None)
+@given(
+    st.integers(0, 200),
+    st.integers(-1, 300),
+    st.one_of(st.sampled_from([0, LEAST, -(2**31) - 5, 2**31, MOST - 200]), st.integers(-300, 300)),
+)
+def test_chunks_are_contiguous_balanced_and_complete(count: int, threads: int, lower: int) -> None:
+    seen = chunks(lower, lower + count, threads)
+    assert (seen[:, 2] == 1).all()
+    begins = sorted(set(seen[:, 0].tolist()))
+    ends = sorted(set(seen[:, 1].tolist()))
+    assert len(begins) <= max(1, min(threads, count))
+    if count:
+        assert begins == [lower, *ends[:-1]]
+        assert ends[-1] == lower + count
+        lengths = [end - begin for begin, end in zip(begins, ends, strict=True)]
+        assert max(lengths) - min(lengths) <= 1
+
+
+def test_an_empty_range_runs_nothing() -> None:
+    assert chunks(5, 5, 4).size == 0
+
+
+def test_threads_really_run_together() -> None:
+    present = np.zeros(1, np.int64)
+    for count in (2, 5):
+        present[0] = 0
+        assert kernel(TOGETHER, 1).launch((present.ctypes.data,), (), count) == 0
+        assert present[0] == count
+
+
+def test_nested_loops_run_inline() -> None:
+    seen = np.zeros((41, 37), np.int32)
+    assert kernel(NESTED, 1).launch((seen.ctypes.data,), (), 4) == 0
+    assert (seen == 1).all()
+
+
+def test_sixteen_threads_call_at_once() -> None:
+    start = threading.Barrier(16)
+
+    def call(number: int) -> None:
+        x = ramp(1031 + number)
+        start.wait()
+        for _ in range(200):
+            y = np.ones_like(x)
+            axpy(2.0, x, y, 1 + number % 4)
+            np.testing.assert_array_equal(y, 2.0 * x + 1.0)
+
+    with ThreadPoolExecutor(16) as threads:
+        for future in [threads.submit(call, number) for number in range(16)]:
+            future.result(timeout=120)
+
+
+def test_the_same_bits_with_any_number_of_threads() -> None:
+    generator = np.random.default_rng(7)
+    x, y = (generator.standard_normal(1031).astype(np.float32) for _ in range(2))
+    results = []
+    for threads in (1, 2, 3, 16):
+        result = y.copy()
+        axpy(0.1, x, result, threads)
+        results.append(result.tobytes())
+    assert len(set(results)) == 1
+
+
+def run(program: str) -> str:
+    """Output of a Python program, which must end by itself within a minute."""
+    command = (sys.executable, "-W", "ignore", "-c", program)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+FORK = """
+import os, threading
+import numpy as np
+from tests.runtime.kernels import axpy, chunks, launch_all, kernel
+from tests.runtime.test_pool import TOGETHER
+
+def together():
+    present = np.zeros(1, np.int64)
+    assert kernel(TOGETHER, 1).launch((present.ctypes.data,), (), 2) == 0
+
+launch_all((1031,), 2); together()
+"""
+
+
+def test_the_child_of_a_fork_computes_in_parallel() -> None:
+    program = """
+for generation in range(3):
+    child = os.fork()
+    if child:
+        assert os.waitpid(child, 0)[1] == 0
+        break
+    launch_all((1031,), 2)
+    together()
+launch_all((1031,), 2)
+together()
+"""
+    run(FORK + program)
+
+
+def test_a_fork_during_the_call_of_another_thread() -> None:
+    program = """
+stop = threading.Event()
+def call():
+    while not stop.is_set():
+        launch_all((100_003,), 2)
+callers = [threading.Thread(target=call) for _ in range(2)]
+for caller in callers: caller.start()
+for _ in range(20):
+    child = os.fork()
+    if child == 0:
+        launch_all((1031, 129), 2)
+        together()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+stop.set()
+for caller in callers: caller.join()
+"""
+    run(FORK + program)
+
+
+def test_workers_start_with_the_first_parallel_call_and_leave_signals_alone() -> None:
+    program = """
+import os, signal
+from tests.runtime.kernels import launch_all
+def threads(): return len(os.listdir("/proc/self/task"))
+launch_all((129,), 1)
+before = threads()
+launch_all((129,), 3)
+assert threads() == before + 2, threads()
+newest = max(map(int, os.listdir("/proc/self/task")))
+status = open(f"/proc/self/task/{newest}/status").read()
+blocked = int(status.split("SigBlk:")[1].split()[0], 16)
+assert blocked >> (signal.SIGINT - 1) & 1 and blocked >> (signal.SIGTERM - 1) & 1
+"""
+    run(program)
+
+
+def test_the_pool_is_built_once_and_remembered(tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Environment.read({"XDG_CACHE_HOME": os.fspath(tmp_path)})
+    first = pool_binary(settings)
+    with monkeypatch.context() as without:
+        without.setattr("tc.runtime.pool.compile_shared", None)
+        assert pool_binary(settings) == first
+
+
+def test_without_a_compiler_there_is_a_reason() -> None:
+    with pytest.raises(DeviceError, match="TC_CC names '/nowhere/cc'"):
+        pool_binary(Environment(compiler="/nowhere/cc"))
+
+
+def test_one_pool_per_process() -> None:
+    assert environment() is environment()
+    assert shared_pool() is shared_pool()
