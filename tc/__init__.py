@@ -1,1 +1,48 @@
-"""Tensor Comprehensions: Einstein notation compiled to proven kernels."""
+"""Tensor Comprehensions: Einstein notation compiled to proven kernels.
+
+>>> import tc
+>>> mm = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,r_k) * B(r_k,n) }")
+>>> C = mm(A, B)
+"""
+
+from tc.comprehension import Comprehension, Definitions, define, targets
+from tc.errors import (
+    ArgumentError,
+    CacheError,
+    CompileError,
+    DeviceError,
+    OptionsError,
+    ParseError,
+    RangeError,
+    SemanticError,
+    TCError,
+    VerificationError,
+)
+from tc.language.specialization import ArraySpec
+from tc.options import CpuOptions, Fusion, ScheduleOptions
+from tc.runtime.threads import get_threads, set_threads
+from tc.types import ScalarType
+
+__all__ = [
+    "ArgumentError",
+    "ArraySpec",
+    "CacheError",
+    "CompileError",
+    "Comprehension",
+    "CpuOptions",
+    "Definitions",
+    "DeviceError",
+    "Fusion",
+    "OptionsError",
+    "ParseError",
+    "RangeError",
+    "ScalarType",
+    "ScheduleOptions",
+    "SemanticError",
+    "TCError",
+    "VerificationError",
+    "define",
+    "get_threads",
+    "set_threads",
+    "targets",
+]

@@ -5,17 +5,29 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from tc.errors import ArgumentError
 from tc.language.program import Program
 from tc.types import ScalarType
 
 
 @dataclass(frozen=True, slots=True)
 class ArraySpec:
-    """What a call must know of an array: ``strides`` in elements; None means C-contiguous."""
+    """What a call must know of an array: ``strides`` in elements; None means C-contiguous.
+
+    ArgumentError for a negative extent, or strides whose number is not that of the extents.
+    """
 
     shape: tuple[int, ...]
     dtype: ScalarType
     strides: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if any(extent < 0 for extent in self.shape):
+            raise ArgumentError(f"an array cannot have the shape {self.shape}; extents are not negative")
+        if self.strides is not None and len(self.strides) != len(self.shape):
+            raise ArgumentError(f"{len(self.strides)} strides for {len(self.shape)} dimensions; give one for each")
+        if self.strides == contiguous_strides(self.shape):
+            object.__setattr__(self, "strides", None)
 
 
 def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -1,0 +1,184 @@
+"""What a caller passed, checked and put in order: arrays, scalars, and the arrays for the results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tc.errors import ArgumentError
+from tc.language.program import Program, Role, Tensor
+from tc.language.specialization import ArraySpec, Signature
+from tc.runtime.arrays import describe, describe_output
+from tc.runtime.memory import Sharing, sharing
+from tc.runtime.scalars import convert_scalar
+from tc.runtime.view import ArrayView, Framework
+from tc.types import ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """One call: views of the tensors by name, values of the scalars by name, and whose kind the results are.
+
+    ``outputs`` holds the results that the caller brought; the others are allocated.
+    """
+
+    inputs: Mapping[str, ArrayView]
+    scalars: Mapping[str, int | float]
+    outputs: Mapping[str, ArrayView]
+    framework: Framework
+
+    def signature(self, program: Program, structural: frozenset[str]) -> Signature:
+        """What a kernel for this call depends on.  ``structural``: the scalars whose values it depends on."""
+        return Signature(
+            arguments=tuple((name, _spec(self.inputs[name])) for name in program.arguments if name in self.inputs),
+            results=tuple(
+                (name, spec)
+                for name in program.results
+                if name in self.outputs and (spec := _spec(self.outputs[name])).strides is not None
+            ),
+            scalars=tuple((name, int(value)) for name, value in self.scalars.items() if name in structural),
+            aliases=self.aliases(program.name),
+        )
+
+    def aliases(self, definition: str) -> tuple[tuple[str, str], ...]:
+        """Outputs that are inputs; ArgumentError for outputs that overlap anything in another way."""
+        found: list[tuple[str, str]] = []
+        names = list(self.outputs)
+        for position, name in enumerate(names):
+            view = self.outputs[name]
+            for other in names[:position]:
+                if sharing(view, self.outputs[other]) is not Sharing.DISJOINT:
+                    raise ArgumentError(
+                        f"{definition}: the outputs {other} and {name} share memory; pass separate ones"
+                    )
+            shared = {other: sharing(view, self.inputs[other]) for other in self.inputs}
+            for other, how in shared.items():
+                if how is Sharing.OVERLAPPING:
+                    raise ArgumentError(
+                        f"{definition}: the output {name} overlaps the input {other}; pass a separate array"
+                    )
+            same = [other for other, how in shared.items() if how is Sharing.IDENTICAL]
+            if len(same) > 1:
+                raise ArgumentError(
+                    f"{definition}: the output {name} is several inputs at once ({', '.join(same)}); pass a separate array"
+                )
+            found += [(name, other) for other in same]
+        return tuple(found)
+
+
+def _spec(view: ArrayView) -> ArraySpec:
+    return ArraySpec(view.shape, view.type, view.strides)
+
+
+def bind(program: Program, arguments: Sequence[object], out: object) -> Arguments:
+    """The call's arguments by name; ArgumentError if their number, kinds or values do not fit the definition."""
+    _require_count(program, arguments)
+    tensors = {tensor.name: tensor for tensor in program.tensors}
+    scalars = {scalar.name: scalar for scalar in program.scalars}
+    inputs: dict[str, ArrayView] = {}
+    values: dict[str, int | float] = {}
+    for name, value in zip(program.arguments, arguments, strict=True):
+        place = f"argument {name} of {program.name}"
+        if name in scalars:
+            values[name] = convert_scalar(value, scalars[name].type, place)
+        else:
+            inputs[name] = _input(tensors[name], value, place)
+    outputs = _outputs(program, out)
+    return Arguments(inputs, values, outputs, _framework(inputs, outputs))
+
+
+def bind_specs(program: Program, arguments: Sequence[object], structural: frozenset[str]) -> Signature:
+    """The signature of a call on arrays, ``ArraySpec`` or plain shapes (tuples of integers); scalars by value."""
+    _require_count(program, arguments)
+    tensors = {tensor.name: tensor for tensor in program.tensors}
+    scalars = {scalar.name: scalar for scalar in program.scalars}
+    specs: list[tuple[str, ArraySpec]] = []
+    values: list[tuple[str, int]] = []
+    for name, value in zip(program.arguments, arguments, strict=True):
+        place = f"argument {name} of {program.name}"
+        if name in tensors:
+            specs.append((name, _as_spec(tensors[name], value, place)))
+        elif name in structural:
+            values.append((name, int(convert_scalar(value, scalars[name].type, place))))
+    return Signature(arguments=tuple(specs), scalars=tuple(values))
+
+
+def _as_spec(tensor: Tensor, value: object, place: str) -> ArraySpec:
+    if isinstance(value, tuple) and all(isinstance(extent, int) for extent in value):
+        spec = ArraySpec(value, tensor.type)
+    else:
+        spec = value if isinstance(value, ArraySpec) else _spec(describe(value, place))
+    _require_fit(tensor, spec.dtype, spec.shape, place)
+    return spec
+
+
+def _input(tensor: Tensor, value: object, place: str) -> ArrayView:
+    view = describe(value, place)
+    _require_fit(tensor, view.type, view.shape, place)
+    return view
+
+
+def _require_count(program: Program, arguments: Sequence[object]) -> None:
+    if len(arguments) != len(program.arguments):
+        expected = f"{len(program.arguments)} argument{'s' * (len(program.arguments) != 1)}"
+        raise ArgumentError(f"{program.name} takes {expected} ({', '.join(program.arguments)}), got {len(arguments)}")
+
+
+def _require_fit(tensor: Tensor, type: ScalarType, shape: tuple[int, ...], place: str) -> None:
+    if type is not tensor.type:
+        raise ArgumentError(f"{place}: expected element type {tensor.type}, got {type}")
+    if len(shape) != len(tensor.shape):
+        raise ArgumentError(
+            f"{place}: expected {_dimensions(len(tensor.shape))}, got {_dimensions(len(shape))} {shape}"
+        )
+
+
+def _dimensions(count: int) -> str:
+    return "1 dimension" if count == 1 else f"{count} dimensions"
+
+
+def _outputs(program: Program, out: object) -> dict[str, ArrayView]:
+    given = _by_name(program, out)
+    views: dict[str, ArrayView] = {}
+    for name in program.results:
+        tensor = program.tensor(name)
+        place = f"output {name} of {program.name}"
+        if given.get(name) is None:
+            if tensor.role is Role.IN_OUT:
+                raise ArgumentError(
+                    f"{place}: the definition reads {name} before it writes it; pass its first value through out="
+                )
+            continue
+        view = describe_output(given[name], place)
+        _require_fit(tensor, view.type, view.shape, place)
+        views[name] = view
+    return views
+
+
+def _by_name(program: Program, out: object) -> Mapping[str, object]:
+    """``out=``: an array for a single result, a tuple in the order of the results, or a mapping by name."""
+    if out is None:
+        return {}
+    if isinstance(out, Mapping):
+        for name in out:
+            if name not in program.results:
+                raise ArgumentError(f"{program.name} has no result {name!r}; it has {', '.join(program.results)}")
+        return out
+    if isinstance(out, (tuple, list)):
+        if len(out) != len(program.results):
+            expected = f"{len(program.results)} result{'s' * (len(program.results) != 1)}"
+            raise ArgumentError(f"{program.name} has {expected} ({', '.join(program.results)}), out= holds {len(out)}")
+        return dict(zip(program.results, out, strict=True))
+    if len(program.results) != 1:
+        raise ArgumentError(
+            f"{program.name} has {len(program.results)} results ({', '.join(program.results)}); out= must be a tuple "
+            "of as many arrays (None for one to be allocated) or a dictionary by name"
+        )
+    return {program.results[0]: out}
+
+
+def _framework(inputs: Mapping[str, ArrayView], outputs: Mapping[str, ArrayView]) -> Framework:
+    """Whose arrays the results are: the first argument's that is not plain NumPy, else NumPy's."""
+    views = (*inputs.values(), *outputs.values())
+    found = (view.framework for view in views if view.framework not in (Framework.NUMPY, Framework.OTHER))
+    return next(found, Framework.NUMPY)

@@ -1,0 +1,84 @@
+"""From a specialization to a kernel in this process: mapping, printing, compiling and loading, each of them timed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from tc.codegen.expressions import Check
+from tc.codegen.source import CSource, c_source
+from tc.environment import Environment
+from tc.language.specialization import Specialization
+from tc.options import CpuOptions
+from tc.polyhedral.pipeline import MappedProgram, Stage, map_program
+from tc.polyhedral.verify import Proof
+from tc.runtime.compiler import compile_shared, find_compiler, kernel_flags
+from tc.runtime.kernel import LoadedKernel, load_kernel
+from tc.runtime.pool import shared_pool
+from tc.target import CpuTarget, check_runs, processor
+
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """Everything that is known of a kernel before it is compiled for a processor.
+
+    ``buffers``: tensors in the order of the kernel's parameters, temporaries last.
+    """
+
+    specialization: Specialization
+    options: CpuOptions
+    target: CpuTarget
+    mapped: MappedProgram
+    source: CSource
+    stages: tuple[Stage, ...]
+
+    @property
+    def buffers(self) -> tuple[str, ...]:
+        loops = self.mapped.loops
+        return tuple(buffer.name for buffer in (*loops.buffers, *loops.temporaries))
+
+    @property
+    def proof(self) -> Proof:
+        return self.mapped.proof
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """The gather that stores fault number n stands at n - 1."""
+        return self.source.checks
+
+
+def translate(specialization: Specialization, options: CpuOptions, target: CpuTarget) -> Compilation:
+    """Schedule, map, prove and print a specialized program; needs no C compiler."""
+    mapped = map_program(specialization, options)
+    source, seconds = _timed(lambda: c_source(mapped.loops))
+    stages = (*mapped.stages, Stage("print", seconds, source.text))
+    return Compilation(specialization, options, target, mapped, source, stages)
+
+
+def build(compilation: Compilation, settings: Environment) -> tuple[bytes, Stage]:
+    """The source compiled for its target.
+
+    DeviceError if there is no C compiler; CompileError with the compiler's log if it refuses the source.
+    """
+    compiler = find_compiler(settings)
+    flags = kernel_flags(compilation.target)
+    binary, seconds = _timed(lambda: compile_shared(compilation.source.text, flags, compiler))
+    return binary, Stage("compile", seconds, " ".join(flags))
+
+
+def load(compilation: Compilation, binary: bytes) -> tuple[LoadedKernel, Stage]:
+    """The binary in this process; DeviceError if this processor cannot run its target."""
+    check_runs(compilation.target, processor())
+    scalars = [type for _, type in compilation.mapped.loops.scalars]
+    kernel, seconds = _timed(lambda: load_kernel(binary, len(compilation.buffers), scalars, shared_pool()))
+    return kernel, Stage("load", seconds, "")
+
+
+def _timed(make: Callable[[], Made]) -> tuple[Made, float]:
+    started = time.perf_counter()
+    made = make()
+    return made, time.perf_counter() - started

@@ -1,0 +1,240 @@
+"""The public face: texts become definitions, definitions are called on arrays, kernels are made when first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from tc.environment import environment
+from tc.errors import ArgumentError, OptionsError, nearest
+from tc.once import Once
+from tc.options import CpuOptions
+from tc.runtime.arrays import fast_key
+from tc.target import CpuTarget, parse_target
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tc.arguments import Arguments
+    from tc.kernel import Kernel
+    from tc.language.program import Program
+    from tc.language.specialization import Signature, Specialization
+    from tc.reference.evaluate import Result
+
+FastCall: TypeAlias = Callable[[Sequence[object]], object]
+
+
+class Definitions(Mapping[str, "Comprehension"]):
+    """The definitions of one text: ``defs.mm``, ``defs["mm"]``, ``list(defs)``, ``len(defs)``.
+
+    Callable itself when it holds one definition; then it has that definition's methods, too.
+    """
+
+    def __init__(self, programs: Mapping[str, Program]) -> None:
+        self._comprehensions = {name: Comprehension(program) for name, program in programs.items()}
+
+    def __getitem__(self, name: str) -> Comprehension:
+        return self._comprehensions[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._comprehensions)
+
+    def __len__(self) -> int:
+        return len(self._comprehensions)
+
+    def __getattr__(self, name: str) -> Comprehension:
+        found = self.__dict__.get("_comprehensions", {})
+        if name in found:
+            comprehension: Comprehension = found[name]
+            return comprehension
+        guess = nearest(name, found)
+        hint = f"; did you mean {guess!r}?" if guess else f"; defined: {', '.join(found)}"
+        raise AttributeError(f"no definition is called {name!r}{hint}")
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._comprehensions]
+
+    def __repr__(self) -> str:
+        return f"<tc.Definitions {', '.join(self)}>"
+
+    def single(self) -> Comprehension:
+        """The only definition; TypeError if there are several."""
+        if len(self) != 1:
+            raise TypeError(
+                f"the text defines {', '.join(self)}; call one of them, for example defs.{next(iter(self))}"
+            )
+        return next(iter(self._comprehensions.values()))
+
+    def __call__(
+        self,
+        *arguments: object,
+        out: object = None,
+        target: str | None = None,
+        options: CpuOptions | None = None,
+    ) -> object:
+        return self.single()(*arguments, out=out, target=target, options=options)
+
+
+class Comprehension:
+    """One definition: called on arrays, it returns arrays."""
+
+    def __init__(self, program: Program) -> None:
+        from tc.language.specialize import structural_scalars
+
+        self.program: Final = program
+        self.name: Final = program.name
+        self._structural: Final = frozenset(structural_scalars(program))
+        self._kernels: Final[Once[tuple[Signature, CpuOptions, CpuTarget], Kernel]] = Once()
+        self._fast: dict[tuple[object, ...], FastCall] = {}
+
+    def __repr__(self) -> str:
+        return (
+            f"<tc.Comprehension {self.name}({', '.join(self.program.arguments)}) -> {', '.join(self.program.results)}>"
+        )
+
+    def __str__(self) -> str:
+        from tc.language.print_program import program_text
+
+        return program_text(self.program)
+
+    def __call__(
+        self,
+        *arguments: object,
+        out: object = None,
+        target: str | None = None,
+        options: CpuOptions | None = None,
+    ) -> object:
+        """Run on arrays; compile first if the dtypes, shapes, strides or structural scalars are new.
+
+        Returns one array, or a tuple in the order of the ``->`` list, of the arguments' framework.  ``out``: arrays to
+        write into: one, a tuple in that order (None: allocate), or a mapping by name.
+        """
+        if out is None and target is None and options is None:
+            key = tuple(map(fast_key, arguments))
+            fast = self._fast.get(key)
+            if fast is not None:
+                return fast(arguments)
+            return self._call(arguments, out, target, options, key)
+        return self._call(arguments, out, target, options, None)
+
+    def _call(
+        self,
+        arguments: Sequence[object],
+        out: object,
+        target: str | None,
+        options: CpuOptions | None,
+        key: tuple[object, ...] | None,
+    ) -> object:
+        bound = self._bind(arguments, out)
+        kernel = self._kernel(bound.signature(self.program, self._structural), target, options)
+        result = kernel.run(bound)
+        if key is not None and None not in key:
+            fast = kernel.fast_path(bound.framework, range(len(arguments)))
+            if fast is not None:
+                self._fast[key] = fast
+        return result
+
+    def _bind(self, arguments: Sequence[object], out: object) -> Arguments:
+        from tc.arguments import bind
+
+        return bind(self.program, arguments, out)
+
+    def _kernel(self, signature: Signature, target: str | None, options: CpuOptions | None) -> Kernel:
+        chosen = _target(target)
+        settled = CpuOptions() if options is None else options
+        if not isinstance(settled, CpuOptions):
+            raise OptionsError(f"options must be tc.CpuOptions for target {str(chosen)!r}, got {settled!r}")
+
+        def make() -> Kernel:
+            from tc.compiler import translate
+            from tc.kernel import Kernel
+
+            specialization = self._specialize(signature)
+            return Kernel(translate(specialization, settled, chosen), self._structural, environment())
+
+        return self._kernels.get((signature, settled, chosen), make)
+
+    def _specialize(self, signature: Signature) -> Specialization:
+        from tc.language.specialize import specialize
+        from tc.polyhedral.aliasing import find_overwritten_read
+
+        if signature.aliases:
+            apart = specialize(self.program, replace(signature, aliases=()))
+            for output, input in signature.aliases:
+                found = find_overwritten_read(apart, output, input)
+                if found is not None:
+                    raise ArgumentError(
+                        f"{self.name}: the output {output} cannot share the memory of the input {input}: {found}; "
+                        "pass a separate array"
+                    )
+        return specialize(self.program, signature)
+
+    def compile(self, *arguments: object, target: str | None = None, options: CpuOptions | None = None) -> Kernel:
+        """The kernel for arrays, or for ``tc.ArraySpec`` in their place; scalars by value.  Runs nothing."""
+        return self._kernel(self._signature(arguments), target, options)
+
+    def _signature(self, arguments: Sequence[object]) -> Signature:
+        from tc.arguments import bind_specs
+
+        return bind_specs(self.program, arguments, self._structural)
+
+    def output_shapes(self, *arguments: object) -> dict[str, tuple[int, ...]]:
+        """Shapes of the results by name, for arrays, specs or plain shapes.  Runs nothing."""
+        specialization = self._specialize(self._signature(arguments))
+        return {name: specialization.layouts[name].shape for name in self.program.results}
+
+    def reference(self, *arguments: object, out: object = None) -> np.ndarray | tuple[np.ndarray, ...]:
+        """The oracle's values: integers exact in their type, floating results in float64.  ``out`` is only read."""
+        results = self.oracle(*arguments, out=out)
+        values = tuple(results[name].values for name in self.program.results)
+        return values[0] if len(values) == 1 else values
+
+    def oracle(self, *arguments: object, out: object = None) -> Mapping[str, Result]:
+        """The oracle's values by result, with an error bound for every element (see ``tc.reference``)."""
+        from tc.reference.evaluate import evaluate
+        from tc.runtime.borrow import borrow
+
+        bound = self._bind(arguments, out)
+        arrays = {name: borrow(view) for name, view in (*bound.inputs.items(), *bound.outputs.items())}
+        specialization = self._specialize(self._signature(arguments))
+        return evaluate(specialization, arrays, bound.scalars)
+
+    def explain(self, *arguments: object, target: str | None = None, options: CpuOptions | None = None) -> str:
+        """What becomes of a call, as text: ranges, schedule before and after, buffers, proof, times, source."""
+        from tc.explain import explain_kernel
+
+        return explain_kernel(self.compile(*arguments, target=target, options=options))
+
+
+def _target(name: str | None) -> CpuTarget:
+    settings = environment()
+    return parse_target(name or settings.target or "cpu")
+
+
+def define(text: str) -> Definitions:
+    """The definitions of a text in the tensor comprehension language.
+
+    ParseError if it is not in the grammar; SemanticError or RangeError, with all complaints together, if it means
+    nothing.
+    """
+    from tc.grammar.parser import parse
+    from tc.language.lower import lower_text
+
+    if not isinstance(text, str):
+        raise ArgumentError(f"tc.define takes the text of definitions, got {type(text).__name__}")
+    return Definitions(lower_text(parse(text), text))
+
+
+def targets() -> dict[str, str]:
+    """What this machine can run: ``"available"`` and the resolved name, or why not."""
+    from tc.errors import DeviceError
+    from tc.runtime.compiler import find_compiler
+    from tc.target import unavailable_targets
+
+    try:
+        find_compiler(environment())
+        cpu = f"available: {_target('cpu')}"
+    except DeviceError as error:
+        cpu = f"not available: {error}"
+    return {"cpu": cpu, **{name: f"not available: {reason}" for name, reason in unavailable_targets().items()}}
