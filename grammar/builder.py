@@ -149,9 +149,8 @@ class Builder(Transformer[Token, Text]):
         return Parameter(str(type_name), None, str(name), type_span.to(name_span), type_span, name_span)
 
     def tensor_parameter(
-        self, type_name: Token, sizes: tuple[Name | Number, ...], closing: Token, name: Token
+        self, type_name: Token, sizes: tuple[Name | Number, ...], _closing: Token, name: Token
     ) -> Parameter:
-        del closing
         type_span, name_span = span_of(type_name), span_of(name)
         return Parameter(str(type_name), sizes, str(name), type_span.to(name_span), type_span, name_span)
 
@@ -169,8 +168,7 @@ class Builder(Transformer[Token, Text]):
     def bare_target(self, name: Token) -> Target:
         return Target(str(name), None, span_of(name))
 
-    def indexed_target(self, name: Token, subscripts: tuple[Measured, ...], closing: Token) -> Target:
-        del closing
+    def indexed_target(self, name: Token, subscripts: tuple[Measured, ...], _closing: Token) -> Target:
         return Target(str(name), _expressions(subscripts), span_of(name))
 
     def assign(self, target: Target, assignment: Token, value: Measured, where: tuple[WhereClause, ...] = ()) -> Assign:
@@ -190,24 +188,20 @@ class Builder(Transformer[Token, Text]):
         self,
         opening: Token,
         results: tuple[Identifier, ...],
-        assignment: Token,
+        _assignment: Token,
         callee: Identifier,
         arguments: tuple[Measured, ...],
         closing: Token,
     ) -> CallStatement:
-        del assignment
         return CallStatement(results, callee, _expressions(arguments), span_of(opening).to(span_of(closing)))
 
-    def where(self, keyword: Token, *clauses: WhereClause) -> tuple[WhereClause, ...]:
-        del keyword
+    def where(self, _keyword: Token, *clauses: WhereClause) -> tuple[WhereClause, ...]:
         return clauses
 
-    def range(self, subject: Measured, keyword: Token, begin: Measured, end: Measured) -> RangeClause:
-        del keyword
+    def range(self, subject: Measured, _keyword: Token, begin: Measured, end: Measured) -> RangeClause:
         return RangeClause(subject.expression, begin.expression, end.expression, subject.span.to(end.span))
 
-    def let(self, name: Token, assignment: Token, value: Measured) -> LetClause:
-        del assignment
+    def let(self, name: Token, _assignment: Token, value: Measured) -> LetClause:
         name_span = span_of(name)
         return LetClause(str(name), value.expression, name_span.to(value.span), name_span)
 

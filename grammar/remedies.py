@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from lark import Token
@@ -175,7 +176,7 @@ def _body(place: Place) -> str | None:
     tokens = place.tokens
     if not place.found and "RBRACE" in place.accepted:
         return unclosed_body(place)
-    for first, second in zip(tokens, tokens[1:], strict=False):
+    for first, second in pairwise(tokens):
         if first == "def" and first.type == second.type == "NAME":
             line, column = line_and_column(place.text, span_of(first).start)
             return f"{unclosed_body(place)} before the `def` at {line}:{column}"

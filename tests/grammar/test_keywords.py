@@ -119,6 +119,7 @@ def test_in_is_a_keyword_behind_the_subject_of_a_range() -> None:
 
 def test_exists_is_a_keyword_before_an_access() -> None:
     assert parse_where("exists exists(exists)") == (ExistsClause(apply("exists", name("exists")), NOWHERE),)
+    assert parse_where("exists in(i)") == (ExistsClause(apply("in", name("i")), NOWHERE),)
     assert parse_where("exists # here\nT()") == (ExistsClause(apply("T"), NOWHERE),)
     assert parse_where("exists in 0:3") == (RangeClause(name("exists"), number(0), number(3), NOWHERE),)
     assert parse_where("exists(i), exists") == (

@@ -560,10 +560,11 @@ MESSAGES = {
                          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
     hint: split it into several statements, each with a target of its own
 """,
-    "def f() -> (c) { c = a xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy }": """
-1:75: expected an assignment (`=`, `+=`, `*=`, `min=`, `max=`) or `(`, found `yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy...`
-    xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy
-                                                      ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    "def f() -> " + "x" * 41 + " { }": """
+1:12: expected `(`, found `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...`
+    def f() -> xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx { }
+               ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    hint: the results stand in parentheses: `-> (B)`
 """,
 }
 
