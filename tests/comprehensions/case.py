@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array: TypeAlias = npt.NDArray[np.generic]
+Integers: TypeAlias = npt.NDArray[np.integer]
 Argument: TypeAlias = Array | int | float
 Sizes: TypeAlias = Mapping[str, int]
 Maker: TypeAlias = Callable[[np.random.Generator, Sizes], Argument]

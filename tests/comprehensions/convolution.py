@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.comprehensions.case import Case, at, indices, integers, normal, scalar_size, uniform
+from tests.comprehensions.case import Case, Integers, at, indices, integers, normal, scalar_size, uniform
 from tests.comprehensions.formulas import Floats, convolution, convolution_gradients, grouped_convolution
 
 _PLANE = "N C F H W KH KW"
@@ -25,7 +25,7 @@ def _skewed(data: Floats, weight: Floats) -> Floats:
     return dense[:, :, 2 * rows[:, None] + 3 * columns[None, :], 2 * columns[None, :]]
 
 
-def _perforated(data: Floats, weight: Floats, index: Floats) -> Floats:
+def _perforated(data: Floats, weight: Floats, index: Integers) -> Floats:
     """Samples of the dense convolution at the diagonal places ``(index, index)`` of each image."""
     dense = convolution(data, weight)
     images = np.arange(len(data))[:, None]
@@ -35,10 +35,9 @@ def _perforated(data: Floats, weight: Floats, index: Floats) -> Floats:
 def _products_of_windows(data: Floats, weight: Floats) -> Floats:
     """Product instead of sum over all terms of a convolution."""
     windows = np.lib.stride_tricks.sliding_window_view(data, weight.shape[2:], axis=(2, 3))
-    return (
-        np.multiply.reduce(windows, axis=(1, 4, 5))[:, None]
-        * np.multiply.reduce(weight, axis=(1, 2, 3))[None, :, None, None]
-    )
+    of_data = np.asarray(windows.prod(axis=(1, 4, 5)), dtype=np.float64)
+    of_weight = np.asarray(weight.prod(axis=(1, 2, 3)), dtype=np.float64)
+    return of_data[:, None] * of_weight[None, :, None, None]
 
 
 def _depthwise_and_outer_product(data: Floats, other: Floats, weight: Floats) -> tuple[Floats, Floats]:

@@ -128,4 +128,4 @@ def upsample_nearest(data: Floats, factor: int) -> Floats:
 
 def embedding_sum(table: Floats, subscripts: npt.NDArray[np.int32]) -> Floats:
     """Sums of the rows of ``table`` that each row of ``subscripts`` names."""
-    return np.take(table, subscripts, axis=0).sum(axis=1)
+    return np.asarray(np.take(table, subscripts, axis=0).sum(axis=1), dtype=np.float64)

@@ -36,7 +36,8 @@ def _chain_of_three(a: Floats, b: Floats, c: Floats) -> tuple[Floats, ...]:
 
 def _third(second: Floats, c: Floats) -> Floats:
     rows, columns = np.minimum(c.shape[:2], second.shape[1:])
-    return second.shape[0] * c[:rows, :columns] + second.sum(axis=0)[:rows, :columns, None]
+    total: Floats = second.shape[0] * c[:rows, :columns] + second.sum(axis=0)[:rows, :columns, None]
+    return total
 
 
 CASES = (

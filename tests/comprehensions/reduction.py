@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.comprehensions.case import Argument, Array, Case, Maker, at, fixed, integers, normal, scalar_size, uniform
+from tests.comprehensions.case import Case, Integers, Maker, at, fixed, integers, normal, scalar_size, uniform
 from tests.comprehensions.formulas import Floats, average_pool, max_pool
 
 _MOMENTS = """
@@ -102,18 +102,18 @@ _NEAREST_SOURCE = "python/examples/min_distance.py"
 _MAX_OVER = (at("B C H W", 1, 1, 2, 2), at("B C H W", 2, 3, 7, 13), at("B C H W", 0, 3, 4, 6))
 
 
-def _distances(table: Floats, codes: Argument) -> Floats:
-    return table[np.arange(len(table)), codes].sum(axis=1)
+def _distances(table: Floats, codes: Integers) -> Floats:
+    return np.asarray(table[np.arange(len(table)), codes].sum(axis=1), dtype=np.float64)
 
 
-def _first_where_equal(values: Floats, sought: float | Floats, otherwise: int) -> Array:
+def _first_where_equal(values: Floats, sought: float | Floats, otherwise: int) -> Integers:
     """Least index along the last axis where the value is the one sought."""
     size = values.shape[-1]
     equal = values == np.expand_dims(np.asarray(sought), -1)
-    return np.where(equal, np.arange(size), otherwise).min(axis=-1, initial=otherwise)
+    return np.asarray(np.where(equal, np.arange(size), otherwise).min(axis=-1, initial=otherwise))
 
 
-def _staged_argmin(values: Floats, sought: Floats, width: int) -> Array:
+def _staged_argmin(values: Floats, sought: Floats, width: int) -> Integers:
     """Least flat index per row of blocks where the value is the one sought, or the number of all values."""
     blocks = values.shape[-2]
     first = _first_where_equal(values, sought, width)
@@ -424,8 +424,8 @@ CASES = (
         {"L": _small("M", 256), "Codes": integers(0, 256, "N", "M", dtype="uint8")},
         lambda table, codes: (
             _distances(table, codes),
-            _distances(table, codes).min(),
-            _distances(table, codes).argmin(),
+            np.asarray(_distances(table, codes).min()),
+            np.asarray(_distances(table, codes).argmin()),
         ),
         at("N M", 1000, 32),
         (at("N M", 1, 1), at("N M", 129, 7)),
@@ -579,7 +579,7 @@ CASES = (
         "product_of_few",
         "a product that starts from a given value",
         "def f(float(3,4) A) -> (p) { p(i) *= A(i,j) }",
-        {"A": fixed([[1, 2, 3, 4], [0.5, 2, -1, 1], [3, 0, 1, 1]], "float32")},
+        {"A": fixed([[1.0, 2.0, 3.0, 4.0], [0.5, 2.0, -1.0, 1.0], [3.0, 0.0, 1.0, 1.0]], "float32")},
         lambda a, p: (a.prod(axis=1) * p,),
         {},
         (),

@@ -242,12 +242,12 @@ def _later(size: int) -> npt.NDArray[np.bool_]:
 def _segment_weights(bounds: npt.NDArray[np.int32], like: Array) -> Floats:
     """One for pairs at most two apart, the second later than the first, both inside their segment."""
     size = len(like)
-    near = np.tril(_later(size), k=2)
+    near = np.tril(_later(size), k=2).astype(np.float64)
     inside = np.arange(size) < np.diff(bounds)[:, None]
-    return near * (inside[:, :, None] & inside[:, None, :]).astype(np.float64)
+    return near * (inside[:, :, None] & inside[:, None, :])
 
 
-def _segment_counts(weights: Floats, like: Array) -> tuple[Floats, ...]:
+def _segment_counts(weights: Floats, like: Array) -> tuple[Array, ...]:
     later = _later(len(like))
     positive = ((weights > 0) & later).sum(axis=2)
     negative = ((weights < 0) & later).sum(axis=2)

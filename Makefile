@@ -1,0 +1,60 @@
+# `make demo` and `make test` start from nothing but python3, make and a C compiler.
+
+PYTHON ?= python3
+JOBS ?= 2
+PROGRAMS ?= 20000
+
+VENV := .venv
+BIN := $(VENV)/bin
+TYPED := build/typed
+
+.PHONY: help demo test lint types fuzz clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo   run the comprehensions of the demo on a photograph and print what they cost"
+	@echo "make test   check style, types and layers, and run the tests"
+	@echo "make fuzz   compare PROGRAMS=$(PROGRAMS) random programs with the oracle"
+	@echo "make clean  remove everything that make has made"
+
+demo: $(VENV)/demo.installed
+	$(BIN)/python -m examples.demo
+
+test: lint types
+	$(BIN)/python -m pytest -n $(JOBS)
+
+lint: $(VENV)/test.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+# The folders grammar/, tuner/ and cache/ are packages of tc: mypy sees them where they will be installed.
+types: $(VENV)/test.installed
+	rm -rf $(TYPED)
+	mkdir -p $(TYPED)/tc
+	cd $(TYPED)/tc && ln -s ../../../tc/* . && ln -s ../../../grammar ../../../tuner ../../../cache .
+	cd $(TYPED) && ln -s ../../tests ../../benchmarks ../../examples .
+	cd $(TYPED) && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache \
+		-p tc -p tests -p benchmarks -p examples
+
+fuzz: $(VENV)/test.installed
+	$(BIN)/python -m tests.fuzz --programs $(PROGRAMS)
+
+$(VENV)/created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "error: Python 3.11 or newer is needed; \`make PYTHON=python3.12 ...\` names another one" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' || \
+		{ echo "error: this Python cannot make virtual environments; install them (Debian: python3-venv)" >&2; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+$(VENV)/demo.installed: $(VENV)/created pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	@touch $@
+
+$(VENV)/test.installed: $(VENV)/created pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

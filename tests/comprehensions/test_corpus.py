@@ -1,0 +1,73 @@
+"""Every comprehension of the corpus against the oracle, and both against a formula that shares nothing with them."""
+
+from __future__ import annotations
+
+import functools
+import zlib
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+import tc
+from tc.reference.compare import compare
+from tests.comprehensions.case import Array, Case, Sizes
+from tests.comprehensions.corpus import CASES
+
+
+@functools.cache
+def _definitions(text: str) -> tc.Definitions:
+    return tc.define(text)
+
+
+def _comprehension(case: Case) -> tc.Comprehension:
+    definitions = _definitions(case.text)
+    return definitions.single() if case.definition is None else definitions[case.definition]
+
+
+def _calls() -> list[object]:
+    return [
+        pytest.param(case, sizes, id="-".join((case.name, *(f"{name}{size}" for name, size in sizes.items()))))
+        for case in CASES
+        for sizes in (case.paper_sizes, *case.ragged_sizes)
+    ]
+
+
+def _assert_near(values: Array, expected: Array, roundoff: float, terms: int, what: str) -> None:
+    """Equal integers; floats as near as ``terms`` roundings of the largest intermediate result allow."""
+    if values.dtype.kind in "biu":
+        np.testing.assert_array_equal(values, expected, err_msg=what)
+        return
+    finite = np.abs(expected[np.isfinite(expected)]).astype(np.float64)
+    tolerance = (8 + terms) * roundoff * max(1.0, finite.max(initial=0.0))
+    np.testing.assert_allclose(values.astype(np.float64), expected, rtol=8 * roundoff, atol=tolerance, err_msg=what)
+
+
+@pytest.mark.parametrize(("case", "sizes"), _calls())
+def test_agrees_with_oracle_and_formula(case: Case, sizes: Sizes) -> None:
+    rng = np.random.default_rng(zlib.crc32(case.name.encode()))
+    inputs, outputs = case.make_inputs(rng, sizes), case.make_outputs(rng, sizes)
+    comprehension = _comprehension(case)
+    formula = case.expect(inputs, outputs)
+    oracle = comprehension.oracle(*inputs.values(), out=outputs or None)
+    results = {name: oracle[name] for name in comprehension.program.results}
+    assert [result.values.shape for result in results.values()] == [expected.shape for expected in formula]
+    for (name, result), expected in zip(results.items(), formula, strict=True):
+        _assert_near(result.values, expected, 1e-9 + result.type.unit_roundoff / 64, 1, f"the oracle's {name}")
+
+    actual = _as_mapping(comprehension, comprehension(*inputs.values(), out=outputs or None))
+    for (name, result), expected in zip(results.items(), formula, strict=True):
+        comparison = compare(result, actual[name])
+        assert comparison.ok, f"{name}: {comparison}"
+        assert comparison.ambiguous < 0.01, f"{name}: {comparison}"
+        _assert_near(actual[name], expected, 2 * result.type.unit_roundoff, case.terms_of(sizes), name)
+
+
+def _as_mapping(comprehension: tc.Comprehension, results: object) -> Mapping[str, Array]:
+    names = comprehension.program.results
+    values = results if isinstance(results, tuple) else (results,)
+    return {name: np.asarray(value) for name, value in zip(names, values, strict=True)}
+
+
+def test_entries_have_names_of_their_own() -> None:
+    assert len({case.name for case in CASES}) == len(CASES)
