@@ -1,0 +1,126 @@
+"""Where the instances of a statement touch a tensor: strided views for affine subscripts, index arrays otherwise.
+
+A *box* is a tuple of ranges, one per iterator of the statement.  Arrays over a box are open grids: they have one
+dimension per iterator, of size 1 where they do not depend on it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tc.grammar.syntax import BinaryOperator, UnaryOperator
+from tc.language.program import Binary, Expression, IteratorReference, Literal, Unary
+from tc.reference.bounded import Array
+
+ElementType = TypeVar("ElementType", bound=np.generic)
+Box: TypeAlias = tuple[range, ...]
+
+
+def extents(box: Box) -> tuple[int, ...]:
+    """Number of points along each dimension."""
+    return tuple(len(interval) for interval in box)
+
+
+def volume(box: Box) -> int:
+    """Number of points."""
+    return math.prod(extents(box))
+
+
+def grid(box: Box, position: int) -> Array:
+    """The values of one iterator, as an open grid."""
+    shape = [1] * len(box)
+    shape[position] = len(box[position])
+    return np.arange(box[position].start, box[position].stop, dtype=np.int64).reshape(shape)
+
+
+@dataclass(frozen=True, slots=True)
+class LinearForm:
+    """``constant + sum of coefficient * iterator``; iterators by position, coefficients not 0."""
+
+    constant: int
+    coefficients: Mapping[int, int]
+
+    def bounds(self, box: Box) -> tuple[int, int]:
+        """Least and greatest value on a box that is not empty."""
+        ends = [(c * box[p].start, c * (box[p].stop - 1)) for p, c in self.coefficients.items()]
+        return self.constant + sum(min(e) for e in ends), self.constant + sum(max(e) for e in ends)
+
+    def scaled(self, factor: int) -> LinearForm:
+        if factor == 0:
+            return LinearForm(0, {})
+        return LinearForm(self.constant * factor, {p: c * factor for p, c in self.coefficients.items()})
+
+    def plus(self, other: LinearForm) -> LinearForm:
+        sums = dict(self.coefficients)
+        for position, coefficient in other.coefficients.items():
+            sums[position] = sums.get(position, 0) + coefficient
+        return LinearForm(self.constant + other.constant, {p: c for p, c in sums.items() if c})
+
+
+def linear_form(expression: Expression, positions: Mapping[str, int]) -> LinearForm | None:
+    """The expression as a linear form in the iterators; None where it is not written as one."""
+    match expression:
+        case Literal(int() as value, _):
+            return LinearForm(int(value), {})
+        case IteratorReference(name):
+            return LinearForm(0, {positions[name]: 1})
+        case Unary(UnaryOperator.NEGATE, operand):
+            form = linear_form(operand, positions)
+            return None if form is None else form.scaled(-1)
+        case Binary(BinaryOperator.ADD | BinaryOperator.SUBTRACT | BinaryOperator.MULTIPLY as operator, left, right):
+            first, second = linear_form(left, positions), linear_form(right, positions)
+            if first is None or second is None:
+                return None
+            if operator is BinaryOperator.ADD:
+                return first.plus(second)
+            if operator is BinaryOperator.SUBTRACT:
+                return first.plus(second.scaled(-1))
+            if not second.coefficients:
+                return first.scaled(second.constant)
+            return None if first.coefficients else second.scaled(first.constant)
+        case _:
+            return None
+
+
+def linear_forms(subscripts: Sequence[Expression], positions: Mapping[str, int]) -> tuple[LinearForm, ...] | None:
+    """All subscripts as linear forms, or None."""
+    forms = [linear_form(subscript, positions) for subscript in subscripts]
+    found = tuple(form for form in forms if form is not None)
+    return found if len(found) == len(forms) else None
+
+
+def inside(forms: Sequence[LinearForm], shape: Sequence[int], box: Box) -> bool:
+    """Whether every point of the box (not empty) lies inside the shape."""
+    ends = [form.bounds(box) for form in forms]
+    return all(low >= 0 and high < extent for (low, high), extent in zip(ends, shape, strict=True))
+
+
+def strided_view(
+    array: npt.NDArray[ElementType], forms: Sequence[LinearForm], box: Box, writeable: bool = False
+) -> npt.NDArray[ElementType]:
+    """The elements that the points of the box touch, as an open grid; the forms are ``inside`` the array's shape.
+
+    An iterator that no form depends on has size 1.  A writeable view is of use only if the forms are injective.
+    """
+    starts, shape, strides = [], [1] * len(box), [0] * len(box)
+    for form, stride in zip(forms, array.strides, strict=True):
+        starts.append(form.constant + sum(c * box[p].start for p, c in form.coefficients.items()))
+        for position, coefficient in form.coefficients.items():
+            shape[position] = len(box[position])
+            strides[position] += coefficient * stride
+    corner = array[tuple(slice(start, None) for start in starts)]
+    return np.lib.stride_tricks.as_strided(corner, shape, strides, writeable=writeable)
+
+
+def halves(box: Box, position: int) -> tuple[Box, Box]:
+    """The box cut in two along one iterator, whose range holds at least two points."""
+    interval = box[position]
+    middle = interval.start + len(interval) // 2
+    first, second = range(interval.start, middle), range(middle, interval.stop)
+    return (*box[:position], first, *box[position + 1 :]), (*box[:position], second, *box[position + 1 :])

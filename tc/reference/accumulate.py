@@ -1,0 +1,260 @@
+"""Reductions: what any order of combining the terms may give, per element of the target.
+
+The arrays have the shape of the target; terms arrive box by box through a ``Placement``.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from tc.language.program import Reduction
+from tc.reference.arithmetic import enclosing_error
+from tc.reference.bounded import (
+    Bounded,
+    BoolArray,
+    FloatArray,
+    numpy_type,
+    overflow_threshold,
+    roundoff,
+    settle,
+    smallest_normal,
+    span,
+)
+from tc.reference.integers import within_type
+from tc.reference.placement import Placement
+from tc.types import Kind, ScalarType, computation_type
+
+ZERO, ONE = np.zeros(()), np.ones(())
+
+
+class Accumulator(Protocol):
+    """Collects the terms of a reducing statement, then combines them with what the target held before."""
+
+    def absorb(self, terms: Bounded, place: Placement) -> None:
+        """Folds one box of terms in; they are not settled yet."""
+
+    def finish(self, before: Bounded, initialize: BoolArray) -> Bounded:
+        """The target afterwards; where ``initialize`` holds, what it held before does not count."""
+
+
+def accumulator(reduction: Reduction, shape: tuple[int, ...], type: ScalarType, contracted: bool) -> Accumulator:
+    """``contracted``: the term is a product, which a fused multiply-add may combine with the sum."""
+    if not type.is_floating:
+        return IntegerReduction(reduction, shape, type)
+    match reduction:
+        case Reduction.ADD:
+            return FloatSum(shape, type, contracted)
+        case Reduction.MULTIPLY:
+            return FloatProduct(shape, type)
+        case Reduction.MINIMUM | Reduction.MAXIMUM:
+            return FloatExtremum(reduction, shape, type)
+
+
+def growth(count: FloatArray, unit: float) -> FloatArray:
+    """How far ``count`` roundings in a row may change a value, relatively; infinite where that is meaningless."""
+    product = count * unit
+    return np.where(product < 0.5, product / (1.0 - np.minimum(product, 0.5)), np.inf)
+
+
+def stored(value: FloatArray, error: FloatArray, type: ScalarType) -> FloatArray:
+    """The error after a sum or product in the computation type was rounded to its own type."""
+    if not type.is_half:
+        return error
+    rounding = roundoff(type) * (np.abs(value) + error) + type.smallest_subnormal
+    return error + np.where(np.isfinite(value), rounding, 0.0)
+
+
+class _Flags:
+    """Which elements have an ambiguous term."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape = shape
+        self.found: BoolArray | None = None
+
+    def absorb(self, terms: Bounded, place: Placement) -> None:
+        if terms.ambiguous.any():
+            place.fold(np.logical_or, self._array(), terms.ambiguous, np.zeros((), np.bool_))
+
+    def mark(self, reduced: BoolArray, place: Placement) -> None:
+        """Elements some term of which, in the box of the placement, is ambiguous."""
+        place.fold_reduced(np.logical_or, self._array(), reduced)
+
+    def _array(self) -> BoolArray:
+        if self.found is None:
+            self.found = np.zeros(self.shape, np.bool_)
+        return self.found
+
+    def joined(self, before: BoolArray) -> BoolArray:
+        return before if self.found is None else np.logical_or(self.found, before)
+
+
+class FloatSum:
+    """Any tree of additions, in the computation type: |error| <= errors of the terms + growth * sum of magnitudes."""
+
+    def __init__(self, shape: tuple[int, ...], type: ScalarType, contracted: bool) -> None:
+        self.type = type
+        self.contracted = contracted
+        self.overflowed = False
+        self.total, self.magnitude = np.zeros(shape), np.zeros(shape)
+        self.error, self.count = np.zeros(shape), np.zeros(shape)
+        self.flags = _Flags(shape)
+
+    def absorb(self, terms: Bounded, place: Placement) -> None:
+        single = settle(terms, self.type)
+        if single is not terms and self.contracted:
+            # The product alone overflows; contracted, it may not, unless it lies beyond what a sum can bring back.
+            self.overflowed = True
+            near = np.abs(terms.value) - terms.error < 2.0 * overflow_threshold(self.type)
+            changed = (single.value != terms.value) & np.isfinite(terms.value)
+            single = Bounded(single.value, np.where(changed & near, np.inf, single.error), single.ambiguous)
+        finite = np.isfinite(single.value)
+        magnitude = np.abs(single.value) if finite.all() else np.where(finite, np.abs(single.value), 0.0)
+        place.fold(np.add, self.total, single.value, ZERO)
+        place.fold(np.add, self.magnitude, magnitude, ZERO)
+        place.fold(np.add, self.count, ONE, ZERO)
+        if not single.is_exact:
+            place.fold(np.add, self.error, single.error, ZERO)
+        self.flags.absorb(single, place)
+
+    def finish(self, before: Bounded, initialize: BoolArray) -> Bounded:
+        settled = settle(before, self.type)
+        old = np.where(initialize, 0.0, settled.value)
+        old_error = np.where(initialize, 0.0, settled.error)
+        total, spread = self.total + old, self.error + old_error
+        magnitude = self.magnitude + np.where(np.isfinite(old), np.abs(old), 0.0) + spread
+        computed = computation_type(self.type)
+        largest = magnitude * (1.0 + growth(self.count + 1, roundoff(computed)))
+        error = spread + growth(self.count + 1, roundoff(computed)) * magnitude
+        # Finite terms give infinity for certain only if they cannot add up to the other infinity on the way.
+        threshold = overflow_threshold(computed)
+        opposite = (magnitude - np.abs(total)) * 0.5 + spread < threshold
+        overflow = np.isfinite(total) & (largest >= threshold)
+        surely = overflow & opposite & (np.abs(total) - error >= threshold)
+        error = np.where(overflow & ~surely, np.inf, np.where(surely, 0.0, error))
+        reliable = (largest < threshold) & ~(np.isnan(total) & self.overflowed)
+        error = np.where(np.isfinite(total), error, np.where(reliable, 0.0, np.inf))
+        total = np.where(surely, np.copysign(np.inf, total), total)
+        ambiguous = self.flags.joined(np.logical_and(settled.ambiguous, ~initialize))
+        return Bounded(total, stored(total, np.where(np.isnan(error), np.inf, error), self.type), ambiguous)
+
+
+class FloatProduct:
+    """Any tree of multiplications, each of which may also underflow before a large factor follows."""
+
+    def __init__(self, shape: tuple[int, ...], type: ScalarType) -> None:
+        self.type = type
+        self.product, self.upper = np.ones(shape), np.ones(shape)
+        self.grown, self.shrunk = np.ones(shape), np.ones(shape)
+        self.count = np.zeros(shape)
+        self.flags = _Flags(shape)
+
+    def absorb(self, terms: Bounded, place: Placement) -> None:
+        single = settle(terms, self.type)
+        reach = np.abs(single.value) + single.error
+        place.fold(np.multiply, self.product, single.value, ONE)
+        place.fold(np.multiply, self.upper, reach, ONE)
+        place.fold(np.multiply, self.grown, np.maximum(reach, 1.0), ONE)
+        least = np.maximum(np.abs(single.value) - single.error, 0.0)
+        place.fold(np.multiply, self.shrunk, np.minimum(least, 1.0), ONE)
+        place.fold(np.add, self.count, ONE, ZERO)
+        self.flags.absorb(single, place)
+
+    def finish(self, before: Bounded, initialize: BoolArray) -> Bounded:
+        settled = settle(before, self.type)
+        old = np.where(initialize, 1.0, settled.value)
+        old_error = np.where(initialize, 0.0, settled.error)
+        reach = np.abs(old) + old_error
+        product, upper = self.product * old, self.upper * reach
+        grown = self.grown * np.maximum(reach, 1.0)
+        shrunk = self.shrunk * np.minimum(np.maximum(np.abs(old) - old_error, 0.0), 1.0)
+        computed = computation_type(self.type)
+        threshold, count = overflow_threshold(computed), self.count + 1
+        widening = 1.0 + growth(count, roundoff(computed))
+        error = upper * widening - np.abs(product) + count * computed.smallest_subnormal * grown
+        keeps_value = shrunk >= smallest_normal(computed)  # no partial product can vanish
+        overflow = np.isfinite(product) & ~(grown * widening < threshold)
+        surely = overflow & keeps_value & (np.abs(product) - error >= threshold)
+        error = np.where(overflow & ~surely, np.inf, np.where(surely, 0.0, error))
+        # NaN stays; an infinity stays unless a vanished factor may meet it.
+        certain = np.where(np.isnan(product), np.isnan(grown), keeps_value)
+        error = np.where(np.isfinite(product), error, np.where(certain, 0.0, np.inf))
+        product = np.where(surely, np.copysign(np.inf, product), product)
+        ambiguous = self.flags.joined(np.logical_and(settled.ambiguous, ~initialize))
+        return Bounded(product, stored(product, np.where(np.isnan(error), np.inf, error), self.type), ambiguous)
+
+
+class FloatExtremum:
+    """Minimum or maximum: exact, and NaN if any term is; the errors of the terms move both ends."""
+
+    def __init__(self, reduction: Reduction, shape: tuple[int, ...], type: ScalarType) -> None:
+        self.type = type
+        minimum = reduction is Reduction.MINIMUM
+        self.choose: np.ufunc = np.minimum if minimum else np.maximum
+        self.neutral = np.asarray(np.inf if minimum else -np.inf)
+        self.value, self.lower, self.upper = (np.full(shape, self.neutral) for _ in range(3))
+        self.flags = _Flags(shape)
+
+    def absorb(self, terms: Bounded, place: Placement) -> None:
+        single = settle(terms, self.type)
+        place.fold(self.choose, self.value, single.value, self.neutral)
+        place.fold(self.choose, self.lower, single.value - single.error, self.neutral)
+        place.fold(self.choose, self.upper, single.value + single.error, self.neutral)
+        self.flags.absorb(single, place)
+
+    def finish(self, before: Bounded, initialize: BoolArray) -> Bounded:
+        settled = settle(before, self.type)
+        old, slack = np.where(initialize, self.neutral, settled.value), np.where(initialize, 0.0, settled.error)
+        value = self.choose(self.value, old)
+        error = enclosing_error(value, self.choose(self.lower, old - slack), self.choose(self.upper, old + slack))
+        return Bounded(value, error, self.flags.joined(np.logical_and(settled.ambiguous, ~initialize)))
+
+
+class IntegerReduction:
+    """Exact in the declared type; booleans add and multiply as ``or`` and ``and``."""
+
+    def __init__(self, reduction: Reduction, shape: tuple[int, ...], type: ScalarType) -> None:
+        self.type = type
+        if type.kind is Kind.BOOLEAN:
+            adds = reduction in (Reduction.ADD, Reduction.MAXIMUM)
+            reduction = Reduction.MAXIMUM if adds else Reduction.MINIMUM
+        self.reduction = reduction
+        self.operation, neutral = {
+            Reduction.ADD: (np.add, 0),
+            Reduction.MULTIPLY: (np.multiply, 1),
+            Reduction.MINIMUM: (np.minimum, type.maximum),
+            Reduction.MAXIMUM: (np.maximum, type.minimum),
+        }[reduction]
+        self.neutral = np.asarray(neutral, dtype=numpy_type(type))
+        self.value = np.full(shape, self.neutral)
+        self.error: FloatArray | None = None
+        self.flags = _Flags(shape)
+
+    def absorb(self, terms: Bounded, place: Placement) -> None:
+        place.fold(self.operation, self.value, terms.value, self.neutral)
+        self.flags.absorb(terms, place)
+        if terms.is_exact:
+            return
+        if self.error is None:
+            self.error = np.zeros(self.value.shape)
+        match self.reduction:
+            case Reduction.ADD:
+                place.fold(np.add, self.error, terms.error, ZERO)
+            case Reduction.MULTIPLY:
+                place.fold(np.maximum, self.error, np.where(terms.error > 0, span(self.type), 0.0), ZERO)
+            case Reduction.MINIMUM | Reduction.MAXIMUM:
+                place.fold(np.maximum, self.error, terms.error, ZERO)
+
+    def finish(self, before: Bounded, initialize: BoolArray) -> Bounded:
+        old = np.where(initialize, self.neutral, before.value)
+        value = self.operation(self.value, old)
+        ambiguous = self.flags.joined(np.logical_and(before.ambiguous, ~initialize))
+        if self.error is None and before.is_exact:
+            return Bounded(value, ambiguous=ambiguous)
+        own = ZERO if self.error is None else self.error
+        inherited = np.where(initialize, 0.0, before.error)
+        if self.reduction is Reduction.MULTIPLY:
+            inherited = np.where(inherited > 0, span(self.type), 0.0)
+        combined = own + inherited if self.reduction is Reduction.ADD else np.maximum(own, inherited)
+        return Bounded(value, within_type(value, combined, self.type), ambiguous)

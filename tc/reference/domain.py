@@ -1,0 +1,86 @@
+"""The instances of a statement: boxes that hold them, and masks that say which points they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from tc.language.program import Expression, IteratorReference, Statement, walk
+from tc.reference.access import Box, extents, grid, halves, volume
+from tc.reference.bounded import BoolArray
+from tc.reference.expressions import ALWAYS, Frame, all_of, evaluate
+
+
+def names_in(expression: Expression) -> frozenset[str]:
+    """The iterators that the expression mentions."""
+    return frozenset(part.name for part in walk(expression) if isinstance(part, IteratorReference))
+
+
+def positions(statement: Statement) -> dict[str, int]:
+    """The dimension that each iterator has in arrays over a box."""
+    return {iterator.name: position for position, iterator in enumerate(statement.iterators)}
+
+
+def bounding_box(frame: Frame) -> Box:
+    """The smallest box of ranges that holds the iteration domain, conditions apart; the frame's own box is ignored.
+
+    A range that depends on an empty one is empty.
+    """
+    count = len(frame.statement.iterators)
+    box = [range(1)] * count
+    for position, iterator in enumerate(frame.statement.iterators):
+        here = replace(frame, box=tuple(box))
+        used = names_in(iterator.begin) | names_in(iterator.end)
+        if any(len(box[frame.positions[name]]) == 0 for name in used):
+            box[position] = range(0)
+            continue
+        begin, end = (evaluate(bound, here, ALWAYS).value for bound in (iterator.begin, iterator.end))
+        low, high = int(begin.min()), int(end.max())
+        box[position] = range(low, max(low, high))
+    return tuple(box)
+
+
+def instances(frame: Frame) -> BoolArray:
+    """Which points of the frame's box are instances, as an open grid or ``ALWAYS``."""
+    inside: list[BoolArray] = []
+    for position, iterator in enumerate(frame.statement.iterators):
+        if names_in(iterator.begin) | names_in(iterator.end):
+            value = grid(frame.box, position)
+            inside.append(np.asarray(evaluate(iterator.begin, frame, ALWAYS).value <= value))
+            inside.append(np.asarray(value < evaluate(iterator.end, frame, ALWAYS).value))
+    mask = all_of(inside)
+    for condition in frame.statement.conditions:
+        mask = np.logical_and(mask, evaluate(condition, frame, mask).value)
+    return mask
+
+
+def initialized(statement: Statement) -> Statement:
+    """The statement whose instances write the elements that ``op=!`` sets to the neutral element first.
+
+    An element is set even if no instance combines anything into it: iterators, ranges and conditions that only
+    concern the reduction are left out.
+    """
+    kept = frozenset[str]().union(*(names_in(subscript) for subscript in statement.subscripts))
+    for iterator in reversed(statement.iterators):
+        if iterator.name in kept:
+            kept |= names_in(iterator.begin) | names_in(iterator.end)
+    return replace(
+        statement,
+        iterators=tuple(iterator for iterator in statement.iterators if iterator.name in kept),
+        conditions=tuple(condition for condition in statement.conditions if names_in(condition) <= kept),
+    )
+
+
+def pieces(box: Box, first: frozenset[int], fits: Callable[[Box], bool]) -> Iterator[Box]:
+    """The box cut until every piece fits, along the longest iterator of ``first`` and then of the others."""
+    if volume(box) == 0:
+        return
+    lengths = extents(box)
+    candidates = [p for p in first if lengths[p] > 1] or [p for p in range(len(box)) if lengths[p] > 1]
+    if fits(box) or not candidates:
+        yield box
+        return
+    for half in halves(box, max(candidates, key=lambda p: (lengths[p], -p))):
+        yield from pieces(half, first, fits)

@@ -1,0 +1,225 @@
+"""The oracle: what a specialized program means, with a bound on what any correct kernel may compute instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tc.errors import ArgumentError
+from tc.grammar.syntax import BinaryOperator
+from tc.language.program import Binary, Expression, Role, Statement, Tensor
+from tc.language.specialization import Layout, Specialization
+from tc.reference.access import Box, extents, volume
+from tc.reference.accumulate import Accumulator, FloatSum, accumulator
+from tc.reference.bounded import Array, Bounded, BoolArray, FloatArray, collapse, constant, numpy_type, settle
+from tc.reference.contract import absorb_product, largest_intermediate
+from tc.reference.domain import bounding_box, initialized, instances, names_in, pieces, positions
+from tc.reference.expressions import ALWAYS, Frame, evaluate as evaluate_expression, is_product, unknown
+from tc.reference.placement import Placement, placement
+from tc.types import ScalarType
+
+# Elements of the arrays that one step computes with: a dozen of them stay near the cache, or below 256 MB.
+_STEP = 1 << 18
+_CONTRACTION_STEP = 1 << 21
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a tensor must hold after a call.
+
+    ``values``: the declared type for integers and booleans; float64, not rounded, for floating types.
+    ``error``: per element, how far a correct kernel may be from it; ``inf`` where anything is correct.
+    ``ambiguous``: a comparison, a conversion to integer or an overflow lay within its bound, and all its outcomes
+    are accepted.
+    """
+
+    type: ScalarType
+    values: Array
+    error: FloatArray
+    ambiguous: BoolArray
+
+
+def evaluate(
+    specialization: Specialization,
+    arrays: Mapping[str, Array],
+    scalars: Mapping[str, bool | int | float] | None = None,
+    *,
+    check_indices: bool = True,
+    temporaries: bool = False,
+) -> dict[str, Result]:
+    """The results of a call, by name of the output or in-out tensor.
+
+    ``arrays``: the input and in-out tensors, in their declared types and shapes.  ``scalars``: the scalar arguments.
+    ``check_indices``: an index that leaves its tensor is an ArgumentError; otherwise anything may be read there.
+    ``temporaries``: give those too.
+    """
+    program = specialization.program
+    with np.errstate(all="ignore"):
+        tensors = {t.name: _initial(t, specialization.layouts[t.name], arrays, program.name) for t in program.tensors}
+        values = {s.name: constant(_scalar(s.name, scalars or {}, program.name), s.type) for s in program.scalars}
+        for statement in program.statements:
+            frame = Frame(program, statement, positions(statement), (), tensors, values, check_indices)
+            tensors[statement.target] = _run(frame, specialization.layouts[statement.target].type)
+        wanted = {Role.OUTPUT, Role.IN_OUT} | ({Role.TEMPORARY} if temporaries else set())
+        return {t.name: _result(tensors[t.name], t.type) for t in program.tensors if t.role in wanted}
+
+
+def _initial(tensor: Tensor, layout: Layout, arrays: Mapping[str, Array], program: str) -> Bounded:
+    """The contents before the first statement: given, or unknown."""
+    if tensor.role in (Role.OUTPUT, Role.TEMPORARY):
+        error = np.full(layout.shape, unknown(layout.type))
+        return Bounded(np.zeros(layout.shape, numpy_type(layout.type)), error, np.ones(layout.shape, np.bool_))
+    if tensor.name not in arrays:
+        raise ArgumentError(f"{program}: argument {tensor.name} is missing; pass an array of shape {layout.shape}")
+    array = np.asarray(arrays[tensor.name])
+    if array.shape != layout.shape or array.dtype.name != layout.type.value:
+        raise ArgumentError(
+            f"{program}: argument {tensor.name} must be {layout.type} of shape {layout.shape}, "
+            f"got {array.dtype.name} of shape {array.shape}"
+        )
+    return Bounded(array.astype(numpy_type(layout.type)))
+
+
+def _scalar(name: str, scalars: Mapping[str, bool | int | float], program: str) -> bool | int | float:
+    if name not in scalars:
+        raise ArgumentError(f"{program}: scalar argument {name} is missing; pass its value")
+    return scalars[name]
+
+
+def _result(tensor: Bounded, type: ScalarType) -> Result:
+    shape = tensor.value.shape
+    error = np.array(np.broadcast_to(tensor.error, shape))
+    ambiguous = np.logical_or(tensor.ambiguous, np.isinf(error))
+    return Result(type, tensor.value, error, ambiguous)
+
+
+# --- statements ----------------------------------------------------------------------------------------------
+
+
+def _run(frame: Frame, type: ScalarType) -> Bounded:
+    """The target after the statement."""
+    box = bounding_box(frame)
+    frame = replace(frame, box=box)
+    before = frame.tensors[frame.statement.target]
+    if frame.statement.reduction is None:
+        return _assign(frame, before, type)
+    return _reduce(frame, before, type)
+
+
+def _assign(frame: Frame, before: Bounded, type: ScalarType) -> Bounded:
+    shape = before.value.shape
+    after = Bounded(
+        before.value.copy(),
+        np.array(np.broadcast_to(before.error, shape)),
+        np.array(np.broadcast_to(before.ambiguous, shape)),
+    )
+    for piece in pieces(frame.box, frozenset(), _fits_step):
+        here = replace(frame, box=piece)
+        mask = instances(here)
+        if not mask.any():
+            continue
+        terms = collapse(evaluate_expression(frame.statement.value, here, mask), type)
+        place = placement(here, mask, shape)
+        place.assign(after.value, terms.value)
+        place.assign(after.error, terms.error)
+        place.assign(after.ambiguous, terms.ambiguous)
+    return _compact(after)
+
+
+def _compact(tensor: Bounded) -> Bounded:
+    """The same without arrays of zeros, so that what is computed from exact values stays cheap."""
+    return Bounded(
+        tensor.value,
+        tensor.error if tensor.error.any() else np.zeros(()),
+        tensor.ambiguous if tensor.ambiguous.any() else np.zeros((), np.bool_),
+    )
+
+
+def _fits_step(box: Box) -> bool:
+    return volume(box) <= _STEP
+
+
+def _reduce(frame: Frame, before: Bounded, type: ScalarType) -> Bounded:
+    statement, shape = frame.statement, before.value.shape
+    if statement.reduction is None:
+        raise ValueError(f"statement {statement.name} does not reduce")
+    total = accumulator(statement.reduction, shape, type, contracted=is_product(statement.value))
+    factors = _factors(statement.value) if isinstance(total, FloatSum) else ()
+    used = [frozenset(frame.positions[name] for name in names_in(factor)) for factor in factors]
+    kept = frozenset(frame.positions[name] for subscript in statement.subscripts for name in names_in(subscript))
+
+    def fits(box: Box) -> bool:
+        if len(factors) < 2:
+            return _fits_step(box)
+        return largest_intermediate(used, kept, extents(box)) <= _CONTRACTION_STEP
+
+    touched = np.zeros(shape, np.bool_)
+    for piece in pieces(frame.box, kept, fits):
+        here = replace(frame, box=piece)
+        if not (isinstance(total, FloatSum) and len(factors) > 1 and _contract(here, factors, total, touched)):
+            for step in pieces(piece, frozenset(), _fits_step):
+                _absorb(replace(frame, box=step), total, touched)
+    fresh = _fresh(frame, shape) if statement.initialize else np.zeros((), np.bool_)
+    after = collapse(total.finish(before, fresh), type)
+    changed = np.logical_or(touched, fresh)
+    return _compact(
+        Bounded(
+            np.where(changed, after.value, before.value),
+            np.where(changed, after.error, before.error),
+            np.where(changed, after.ambiguous, before.ambiguous),
+        )
+    )
+
+
+def _absorb(frame: Frame, total: Accumulator, touched: BoolArray) -> None:
+    """Folds the terms of one box into the accumulator."""
+    mask = instances(frame)
+    if not mask.any():
+        return
+    place = placement(frame, mask, touched.shape)
+    total.absorb(evaluate_expression(frame.statement.value, frame, mask), place)
+    place.fold(np.logical_or, touched, ALWAYS, ~ALWAYS)
+
+
+def _contract(frame: Frame, factors: tuple[Expression, ...], total: FloatSum, touched: BoolArray) -> bool:
+    """As ``_absorb`` by matrix multiplication; False, and nothing done, where that is not possible."""
+    mask = instances(frame)
+    place = placement(frame, mask, touched.shape)
+    if place.forms is None or not mask.all():
+        return False
+    operands = [settle(evaluate_expression(factor, frame, ALWAYS), factor.type) for factor in factors]
+    if not absorb_product(total, [_open(operand, len(frame.box)) for operand in operands], place):
+        return False
+    place.fold(np.logical_or, touched, ALWAYS, ~ALWAYS)
+    return True
+
+
+def _open(operand: Bounded, dimensions: int) -> Bounded:
+    """A constant as an open grid."""
+    if operand.value.ndim:
+        return operand
+    return Bounded(operand.value.reshape((1,) * dimensions), operand.error, operand.ambiguous)
+
+
+def _factors(expression: Expression) -> tuple[Expression, ...]:
+    """The operands of a product of products."""
+    match expression:
+        case Binary(BinaryOperator.MULTIPLY, left, right):
+            return (*_factors(left), *_factors(right))
+        case _:
+            return (expression,)
+
+
+def _fresh(frame: Frame, shape: tuple[int, ...]) -> BoolArray:
+    """The elements that an initializing statement sets to the neutral element first."""
+    statement = initialized(frame.statement)
+    here = replace(frame, statement=statement, positions=positions(statement))
+    fresh = np.zeros(shape, np.bool_)
+    for piece in pieces(bounding_box(here), frozenset(), _fits_step):
+        mask = instances(replace(here, box=piece))
+        if mask.any():
+            place = placement(replace(here, box=piece), mask, shape)
+            place.fold(np.logical_or, fresh, ALWAYS, ~ALWAYS)
+    return fresh

@@ -1,0 +1,272 @@
+"""Evaluation of an expression at all points of a box at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import assert_never
+
+import numpy as np
+
+from tc.errors import ArgumentError, line_and_column
+from tc.grammar.syntax import BinaryOperator, UnaryOperator
+from tc.language.program import (
+    Binary,
+    Call,
+    Cast,
+    DerivedOrigin,
+    Expression,
+    IteratorReference,
+    Literal,
+    Origin,
+    Program,
+    PythonOrigin,
+    Read,
+    ScalarReference,
+    Select,
+    SizeReference,
+    Statement,
+    TextOrigin,
+    Unary,
+    walk,
+)
+from tc.reference import arithmetic, decisions, integers
+from tc.reference.access import Box, grid, inside, linear_forms, strided_view
+from tc.reference.bounded import (
+    EXACT,
+    Array,
+    Bounded,
+    BoolArray,
+    any_ambiguous,
+    constant,
+    hull,
+    settle,
+    span,
+)
+from tc.reference.functions import call
+from tc.types import ScalarType
+
+ALWAYS: BoolArray = np.ones((), dtype=np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What an expression of a statement may refer to, at the points of one box."""
+
+    program: Program
+    statement: Statement
+    positions: Mapping[str, int]
+    box: Box
+    tensors: Mapping[str, Bounded]
+    scalars: Mapping[str, Bounded]
+    check_indices: bool
+
+
+def evaluate(expression: Expression, frame: Frame, mask: BoolArray) -> Bounded:
+    """The expression where ``mask`` holds, before its consumer settles it; elsewhere the result means nothing."""
+    match expression:
+        case Literal(value, type):
+            return constant(value, type)
+        case IteratorReference(name):
+            return Bounded(grid(frame.box, frame.positions[name]))
+        case ScalarReference(name, _):
+            return frame.scalars[name]
+        case SizeReference(name):
+            raise ValueError(f"size {name} is still symbolic: only specialized programs can be evaluated")
+        case Read():
+            return _read(expression, frame, mask)
+        case Unary(operator, operand, type):
+            return _unary(operator, settled(operand, frame, mask), type)
+        case Binary():
+            return _binary(expression, frame, mask)
+        case Select(condition, then, otherwise):
+            return _select(condition, then, otherwise, frame, mask)
+        case Cast(operand, type):
+            return decisions.convert(settled(operand, frame, mask), operand.type, type)
+        case Call(name, arguments, type):
+            return _call(name, tuple(settled(a, frame, mask) for a in arguments), type)
+        case _:
+            assert_never(expression)
+
+
+def settled(expression: Expression, frame: Frame, mask: BoolArray) -> Bounded:
+    """The value as an operation that consumes it sees it."""
+    return settle(evaluate(expression, frame, mask), expression.type)
+
+
+def _unary(operator: UnaryOperator, operand: Bounded, type: ScalarType) -> Bounded:
+    match operator:
+        case UnaryOperator.NOT:
+            return decisions.negation(operand)
+        case UnaryOperator.NEGATE if type.is_floating:
+            return arithmetic.negate(operand)
+        case UnaryOperator.NEGATE:
+            return integers.binary(BinaryOperator.SUBTRACT, constant(0, type), operand, type)
+        case _:
+            assert_never(operator)
+
+
+def _select(condition: Expression, then: Expression, otherwise: Expression, frame: Frame, mask: BoolArray) -> Bounded:
+    chosen = settled(condition, frame, mask)
+    first = evaluate(then, frame, np.logical_and(mask, chosen.value))
+    second = evaluate(otherwise, frame, np.logical_and(mask, np.logical_not(chosen.value)))
+    return decisions.select(chosen, first, second)
+
+
+def _binary(expression: Binary, frame: Frame, mask: BoolArray) -> Bounded:
+    left = evaluate(expression.left, frame, mask)
+    first = settle(left, expression.left.type)
+    match expression.operator:
+        case BinaryOperator.AND:
+            return decisions.conjunction(first, settled(expression.right, frame, np.logical_and(mask, first.value)))
+        case BinaryOperator.OR:
+            taken = np.logical_and(mask, np.logical_not(first.value))
+            return decisions.disjunction(first, settled(expression.right, frame, taken))
+        case _:
+            pass
+    right = evaluate(expression.right, frame, mask)
+    second = settle(right, expression.right.type)
+    type = expression.left.type
+    match expression.operator:
+        case BinaryOperator.ADD | BinaryOperator.SUBTRACT if type.is_floating:
+            combine = arithmetic.add if expression.operator is BinaryOperator.ADD else arithmetic.subtract
+            result = combine(first, second, type)
+            # A product that overflows by itself need not do so inside a fused multiply-add.
+            fused_left = left if is_product(expression.left) else first
+            fused_right = right if is_product(expression.right) else second
+            if fused_left is not first or fused_right is not second:
+                result = hull(result, combine(fused_left, fused_right, type), ALWAYS)
+            return result
+        case BinaryOperator.MULTIPLY if type.is_floating:
+            return arithmetic.multiply(first, second, type)
+        case BinaryOperator.DIVIDE if type.is_floating:
+            return arithmetic.divide(first, second, type)
+        case BinaryOperator.REMAINDER if type.is_floating:
+            return call("fmod", (first, second), type)
+        case (
+            BinaryOperator.ADD
+            | BinaryOperator.SUBTRACT
+            | BinaryOperator.MULTIPLY
+            | BinaryOperator.DIVIDE
+            | BinaryOperator.REMAINDER
+        ):
+            return integers.binary(expression.operator, first, second, type)
+        case _:
+            return decisions.decide(expression.operator, first, second)
+
+
+def is_product(expression: Expression) -> bool:
+    """Whether an addition may be contracted with the expression."""
+    return isinstance(expression, Binary) and expression.operator is BinaryOperator.MULTIPLY
+
+
+def _call(name: str, arguments: tuple[Bounded, ...], type: ScalarType) -> Bounded:
+    if type.is_floating:
+        return call(name, arguments, type)
+    match name, arguments:
+        case "min", (left, right):
+            return _integer_extremum(np.minimum, left, right)
+        case "max", (left, right):
+            return _integer_extremum(np.maximum, left, right)
+        case "abs", (operand,):
+            value = np.abs(operand.value)  # the least value of a signed type wraps to itself
+            return Bounded(value, integers.within_type(value, operand.error, type), operand.ambiguous)
+        case _:
+            raise ValueError(f"{name} has no integer result")
+
+
+def _integer_extremum(choose: np.ufunc, left: Bounded, right: Bounded) -> Bounded:
+    value = np.asarray(choose(left.value, right.value))
+    error = EXACT if left.is_exact and right.is_exact else np.maximum(left.error, right.error)
+    return Bounded(value, error, any_ambiguous(left, right))
+
+
+# --- reads ---------------------------------------------------------------------------------------------------
+
+
+def _read(read: Read, frame: Frame, mask: BoolArray) -> Bounded:
+    tensor = frame.tensors[read.tensor]
+    shape = tensor.value.shape
+    forms = linear_forms(read.subscripts, frame.positions)
+    if forms is not None and inside(forms, shape, frame.box):
+        return Bounded(
+            strided_view(tensor.value, forms, frame.box),
+            strided_view(tensor.error, forms, frame.box) if tensor.error.ndim else tensor.error,
+            strided_view(tensor.ambiguous, forms, frame.box) if tensor.ambiguous.ndim else tensor.ambiguous,
+        )
+    indices = tuple(evaluate(subscript, frame, mask) for subscript in read.subscripts)
+    outside = np.zeros((), np.bool_)
+    uncertain = np.zeros((), np.bool_)
+    for dimension, index in enumerate(indices):
+        beyond = np.logical_or(index.value < 0, index.value >= shape[dimension])
+        wavering = index.error > 0
+        if frame.check_indices or not _is_gather(read.subscripts[dimension]):
+            _require_inside(read, dimension, index.value, beyond & ~wavering & mask, frame)
+        outside, uncertain = outside | beyond, uncertain | wavering
+    if tensor.value.size == 0:
+        return Bounded(np.zeros(outside.shape, tensor.value.dtype), np.asarray(unknown(read.type)))
+    clamped = tuple(np.clip(index.value, 0, n - 1) for index, n in zip(indices, shape, strict=True))
+    return _gathered(tensor, clamped, np.asarray(outside | uncertain), any_ambiguous(*indices), read.type)
+
+
+def _gathered(
+    tensor: Bounded, indices: tuple[Array, ...], open_: BoolArray, ambiguous: BoolArray, type: ScalarType
+) -> Bounded:
+    """The elements at ``indices``; nothing is known where another index could have been meant."""
+    value = np.asarray(tensor.value[indices])
+    error = tensor.error[indices] if tensor.error.ndim else tensor.error
+    if tensor.ambiguous.ndim:
+        ambiguous = np.logical_or(ambiguous, tensor.ambiguous[indices])
+    if open_.any():
+        return Bounded(value, np.where(open_, unknown(type), error), np.logical_or(ambiguous, open_))
+    return Bounded(value, error, ambiguous)
+
+
+def unknown(type: ScalarType) -> float:
+    """The error of a value of which nothing is known."""
+    return float("inf") if type.is_floating else span(type)
+
+
+def _is_gather(subscript: Expression) -> bool:
+    return any(isinstance(part, Read) for part in walk(subscript))
+
+
+def _require_inside(read: Read, dimension: int, index: Array, wrong: BoolArray, frame: Frame) -> None:
+    """ArgumentError that shows the first instance whose index leaves the tensor."""
+    if not wrong.any():
+        return
+    shape = tuple(len(interval) for interval in frame.box)
+    point = tuple(int(p) for p in np.argwhere(np.broadcast_to(wrong, shape))[0])
+    value = int(np.broadcast_to(index, shape)[point])
+    at = ", ".join(f"{name} = {frame.box[p].start + point[p]}" for name, p in frame.positions.items())
+    extent = frame.tensors[read.tensor].value.shape[dimension]
+    names = [part.tensor for part in walk(read.subscripts[dimension]) if isinstance(part, Read)]
+    what = f"index tensor {names[0]}" if names else "the subscript"
+    raise ArgumentError(
+        f"{frame.program.name}: {_place(frame)}{what} gives {value} for dimension {dimension} of {read.tensor}, "
+        f"which has {extent} elements{', at ' + at if at else ''}; indices must be at least 0 and less than {extent}"
+    )
+
+
+def _place(frame: Frame) -> str:
+    """Line and column of the statement, where its text is known."""
+
+    def text(origin: Origin) -> str:
+        match origin:
+            case TextOrigin(found):
+                source = frame.program.source
+                return "" if source is None else "{}:{}: ".format(*line_and_column(source, found.start))
+            case PythonOrigin(file, line):
+                return f"{file}:{line}: "
+            case DerivedOrigin(_, source):
+                return text(source)
+            case _:
+                assert_never(origin)
+
+    return text(frame.statement.origin)
+
+
+def all_of(conditions: list[BoolArray]) -> BoolArray:
+    """Where all conditions hold; everywhere if there are none."""
+    return reduce(np.logical_and, conditions, ALWAYS)

@@ -1,0 +1,259 @@
+"""The builtin functions on bounded values: how far an operand's error carries, and what a kernel's function adds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from tc.language.functions import FUNCTIONS
+from tc.reference import arithmetic
+from tc.reference.binary_functions import (
+    atan2,
+    copysign,
+    fma,
+    fmod,
+    nextafter,
+    positive_difference,
+    power,
+    remainder,
+    root_of_squares,
+)
+from tc.reference.bounded import (
+    ORACLE_ROUNDOFF,
+    Bounded,
+    FloatArray,
+    distance,
+)
+from tc.reference.elementary import (
+    Elementary,
+    bessel_i1,
+    cospi,
+    exp10,
+    logb,
+    rcbrt,
+    round_half_away,
+    rsqrt,
+    sinpi,
+    special,
+    with_limit,
+)
+from tc.types import ScalarType, computation_type
+
+Builtin: TypeAlias = Callable[[tuple[Bounded, ...], ScalarType], Bounded]
+
+
+def call(name: str, arguments: tuple[Bounded, ...], type: ScalarType) -> Bounded:
+    """The builtin ``name`` of settled floating operands, with the error that every backend may make."""
+    result = _BUILTINS[name](arguments, type)
+    ulps = FUNCTIONS[name].ulps
+    if ulps == 0:
+        return result
+    computed = computation_type(type)
+    magnitude = np.abs(result.value) + result.error
+    scale = np.maximum(magnitude, _FLOORS.get(name, 0.0))
+    rounding = ulps * (2.0 * (computed.unit_roundoff + ORACLE_ROUNDOFF) * scale + computed.smallest_subnormal)
+    if type.is_half:
+        rounding = rounding + type.unit_roundoff * magnitude + type.smallest_subnormal
+    if name in _BESSEL:
+        rounding = rounding + np.where(np.abs(arguments[0].value) > 8, _bessel_error(type), 0.0)
+    error = np.where(np.isfinite(result.value), result.error + rounding, result.error)
+    return Bounded(result.value, error, result.ambiguous)
+
+
+# Near their zeros these lose relative accuracy: their error counts against a magnitude of at least this.
+_FLOORS: Final = {"lgamma": 4.0, "j0": 1.0, "j1": 1.0, "y0": 1.0, "y1": 1.0}
+_BESSEL: Final = ("j0", "j1", "y0", "y1")
+
+
+def _bessel_error(type: ScalarType) -> float:
+    """The absolute error that CUDA states for arguments above 8."""
+    return 5e-12 if type is ScalarType.FLOAT64 else 2.2e-6
+
+
+def _result(value: FloatArray, error: FloatArray, operand: Bounded) -> Bounded:
+    """Nothing is known of the result where nothing is known of the operand."""
+    if not operand.is_exact:
+        error = np.where(np.isinf(operand.error), np.inf, error)
+    return Bounded(value, error, operand.ambiguous)
+
+
+def _monotone(function: Elementary) -> Builtin:
+    """Monotone on its domain; an interval that leaves the domain gives NaN at one end, hence an infinite error."""
+
+    def bounded(arguments: tuple[Bounded, ...], type: ScalarType) -> Bounded:
+        (x,) = arguments
+        value = function(x.value)
+        if x.is_exact:
+            return Bounded(value, ambiguous=x.ambiguous)
+        below, above = function(x.value - x.error), function(x.value + x.error)
+        return _result(value, np.maximum(distance(below, value), distance(above, value)), x)
+
+    return bounded
+
+
+def _even(function: Elementary) -> Builtin:
+    """Depends on the magnitude, and monotonically."""
+
+    def bounded(arguments: tuple[Bounded, ...], type: ScalarType) -> Bounded:
+        (x,) = arguments
+        value = function(x.value)
+        if x.is_exact:
+            return Bounded(value, ambiguous=x.ambiguous)
+        magnitude = np.abs(x.value)
+        below, above = function(np.maximum(magnitude - x.error, 0.0)), function(magnitude + x.error)
+        return _result(value, np.maximum(distance(below, value), distance(above, value)), x)
+
+    return bounded
+
+
+def _step(function: Builtin) -> Builtin:
+    """Jumps: an error means that the operand lay near a jump."""
+
+    def bounded(arguments: tuple[Bounded, ...], type: ScalarType) -> Bounded:
+        result = function(arguments, type)
+        if result.is_exact:
+            return result
+        return Bounded(result.value, result.error, np.logical_or(result.ambiguous, result.error > 0))
+
+    return bounded
+
+
+def _smooth(function: Elementary, slope: Callable[[Bounded], FloatArray], diameter: float = np.inf) -> Builtin:
+    """``slope`` bounds the derivative on the operand's interval, ``diameter`` any difference of two values."""
+
+    def bounded(arguments: tuple[Bounded, ...], type: ScalarType) -> Bounded:
+        (x,) = arguments
+        value = function(x.value)
+        if x.is_exact:
+            return Bounded(value, ambiguous=x.ambiguous)
+        error = np.where(x.error == 0, 0.0, np.minimum(x.error * slope(x), diameter))
+        return _result(value, np.where(np.isnan(error), np.inf, error), x)
+
+    return bounded
+
+
+def _constant_slope(limit: float) -> Callable[[Bounded], FloatArray]:
+    return lambda x: np.asarray(limit)
+
+
+def _between_poles(function: Elementary, branch: Callable[[FloatArray], FloatArray]) -> Builtin:
+    """Monotone wherever ``branch`` is constant, with poles in between."""
+
+    def bounded(arguments: tuple[Bounded, ...], type: ScalarType) -> Bounded:
+        (x,) = arguments
+        result = _monotone(function)(arguments, type)
+        if x.is_exact:
+            return result
+        same = (branch(x.value - x.error) == branch(x.value + x.error)) | (x.error == 0)
+        return Bounded(result.value, np.where(same, result.error, np.inf), result.ambiguous)
+
+    return bounded
+
+
+_Y0, _Y1 = special("y0"), special("y1")
+
+
+def _y0_slope(x: Bounded) -> FloatArray:
+    """|y0'| = |y1|, which falls to its first zero and never exceeds 0.42 beyond it."""
+    return np.maximum(np.abs(_Y1(x.value - x.error)), 0.42)
+
+
+def _y1_slope(x: Bounded) -> FloatArray:
+    """y1' = y0 - y1 / x, each part bounded from its value at the lower end."""
+    low = x.value - x.error
+    return np.maximum(np.abs(_Y0(low)), 0.53) + np.maximum(np.abs(_Y1(low)), 0.42) / low
+
+
+def _y(function: Elementary, slope: Callable[[Bounded], FloatArray]) -> Builtin:
+    """Below 0 the C library may return NaN or minus infinity."""
+
+    def bounded(arguments: tuple[Bounded, ...], type: ScalarType) -> Bounded:
+        (x,) = arguments
+        result = _smooth(with_limit(function, 0.0), slope)(arguments, type)
+        open_ = x.value - x.error < 0
+        return Bounded(result.value, np.where(open_, np.inf, result.error), np.logical_or(result.ambiguous, open_))
+
+    return bounded
+
+
+def _digamma_slope(x: Bounded) -> FloatArray:
+    """|lgamma'|, monotone between the poles: the greater of both ends, infinite across a pole."""
+    digamma = special("digamma")
+    low, high = x.value - x.error, x.value + x.error
+    pole = (low <= 0) & (np.floor(low) != np.floor(high))
+    return np.where(pole, np.inf, np.maximum(np.abs(digamma(low)), np.abs(digamma(high))))
+
+
+def _gamma_slope(x: Bounded) -> FloatArray:
+    """|gamma'| = |gamma * digamma|; |gamma| is convex between the poles, so its ends bound it too."""
+    gamma = special("gamma")
+    return np.maximum(np.abs(gamma(x.value - x.error)), np.abs(gamma(x.value + x.error))) * _digamma_slope(x)
+
+
+def _absolute(arguments: tuple[Bounded, ...], type: ScalarType) -> Bounded:
+    (x,) = arguments
+    return Bounded(np.abs(x.value), x.error, x.ambiguous)
+
+
+def _norm(arguments: tuple[Bounded, ...], type: ScalarType) -> Bounded:
+    return root_of_squares(arguments)
+
+
+def _reciprocal_norm(arguments: tuple[Bounded, ...], type: ScalarType) -> Bounded:
+    return _between_poles(lambda length: 1.0 / length, np.sign)((_norm(arguments, type),), type)
+
+
+def _chosen(choose: Callable[[FloatArray, FloatArray], FloatArray]) -> Builtin:
+    return lambda x, type: arithmetic.extremum(choose, x[0], x[1])
+
+
+_MONOTONE: Final[dict[str, Elementary]] = {
+    "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan,
+    "atanh": np.arctanh, "cbrt": np.cbrt, "cyl_bessel_i1": bessel_i1, "erf": special("erf"),
+    "erfc": special("erfc"), "erfcinv": special("erfcinv"), "erfcx": special("erfcx"), "erfinv": special("erfinv"),
+    "exp": np.exp, "exp10": exp10, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log10": np.log10,
+    "log1p": np.log1p, "log2": np.log2, "normcdf": special("ndtr"), "normcdfinv": special("ndtri"), "rsqrt": rsqrt,
+    "sinh": np.sinh, "sqrt": np.sqrt, "tanh": np.tanh,
+}  # fmt: skip
+
+_BUILTINS: Final[dict[str, Builtin]] = {
+    **{name: _monotone(function) for name, function in _MONOTONE.items()},
+    "cosh": _even(np.cosh),
+    "cyl_bessel_i0": _even(with_limit(special("i0"), np.inf)),
+    "sin": _smooth(np.sin, _constant_slope(1.0), 2.0),
+    "cos": _smooth(np.cos, _constant_slope(1.0), 2.0),
+    "sinpi": _smooth(sinpi, _constant_slope(np.pi), 2.0),
+    "cospi": _smooth(cospi, _constant_slope(np.pi), 2.0),
+    "j0": _smooth(with_limit(special("j0"), 0.0), _constant_slope(0.6), 2.0),
+    "j1": _smooth(with_limit(special("j1"), 0.0), _constant_slope(0.5), 2.0),
+    "y0": _y(_Y0, _y0_slope),
+    "y1": _y(_Y1, _y1_slope),
+    "lgamma": _smooth(with_limit(special("gammaln"), np.inf), _digamma_slope),
+    "tgamma": _smooth(special("gamma"), _gamma_slope),
+    "tan": _between_poles(np.tan, lambda x: np.floor(x / np.pi + 0.5)),
+    "rcbrt": _between_poles(rcbrt, np.sign),
+    "ceil": _step(_monotone(np.ceil)),
+    "floor": _step(_monotone(np.floor)),
+    "round": _step(_monotone(round_half_away)),
+    "trunc": _step(_monotone(np.trunc)),
+    "logb": _step(_even(logb)),
+    "abs": _absolute,
+    "fabs": _absolute,
+    "min": _chosen(np.minimum),
+    "max": _chosen(np.maximum),
+    "fmin": _chosen(np.fmin),
+    "fmax": _chosen(np.fmax),
+    "fdivide": lambda x, type: arithmetic.divide(x[0], x[1], type),
+    "fdim": lambda x, type: positive_difference(x[0], x[1], type),
+    "fma": lambda x, type: fma(x[0], x[1], x[2], type),
+    "nextafter": lambda x, type: nextafter(x[0], x[1], type),
+    "atan2": lambda x, type: atan2(x[0], x[1]),
+    "copysign": lambda x, type: copysign(x[0], x[1]),
+    "fmod": lambda x, type: fmod(x[0], x[1]),
+    "pow": lambda x, type: power(x[0], x[1]),
+    "remainder": lambda x, type: remainder(x[0], x[1]),
+    **dict.fromkeys(("hypot", "norm3d", "norm4d"), _norm),
+    **dict.fromkeys(("rhypot", "rnorm3d", "rnorm4d"), _reciprocal_norm),
+}

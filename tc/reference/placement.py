@@ -1,0 +1,91 @@
+"""Writing: terms computed over a box land in, or are folded into, the elements of the target."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tc.reference.access import LinearForm, extents, inside, linear_forms, strided_view
+from tc.reference.bounded import Array, BoolArray
+from tc.reference.expressions import Frame, evaluate
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where the instances of one box write, in arrays of the target's shape.
+
+    ``forms``: the subscripts, where each iterator occurs in at most one of them and each subscript has at most one:
+    then a strided view reaches every element once.  None where elements are reached through their indices.
+    ``mask``: the points of the box that are instances.
+    """
+
+    frame: Frame
+    forms: tuple[LinearForm, ...] | None
+    mask: BoolArray
+
+    @property
+    def kept(self) -> frozenset[int]:
+        """Positions of the iterators that choose the element."""
+        forms = self.forms or ()
+        return frozenset(p for form in forms for p in form.coefficients)
+
+    def assign(self, array: Array, terms: Array) -> None:
+        """``array[subscripts] = terms``; no element is written twice."""
+        if self.forms is not None:
+            view = strided_view(array, self.forms, self.frame.box, writeable=True)
+            np.copyto(view, terms, where=self.mask)
+            return
+        elements, chosen = self._elements(array, terms)
+        array.reshape(-1)[elements] = chosen
+
+    def fold(self, operation: np.ufunc, array: Array, terms: Array, neutral: Array) -> None:
+        """``array[subscripts] operation= terms`` for every instance; ``neutral`` changes nothing."""
+        if self.forms is None:
+            elements, chosen = self._elements(array, terms)
+            operation.at(array.reshape(-1), elements, chosen.astype(array.dtype))
+            return
+        if not self.mask.all():
+            terms = np.where(self.mask, terms, neutral)
+        shape = extents(self.frame.box)
+        reduced = tuple(p for p in range(len(shape)) if p not in self.kept)
+        if operation is np.multiply:
+            terms = np.broadcast_to(terms, shape)
+        terms = terms.reshape(terms.shape or (1,) * len(shape))
+        total = operation.reduce(terms, axis=reduced, keepdims=True, dtype=array.dtype)
+        if operation is np.add:
+            absent = math.prod(shape[p] for p in reduced if terms.shape[p] == 1)
+            total = total * np.asarray(absent).astype(array.dtype)
+        self.fold_reduced(operation, array, total)
+
+    def fold_reduced(self, operation: np.ufunc, array: Array, total: Array) -> None:
+        """``fold`` of terms that are combined already over the iterators that are not kept; only with ``forms``."""
+        view = strided_view(array, self.forms or (), self.frame.box, writeable=True)
+        operation(view, total, out=view)
+
+    def _elements(self, array: Array, terms: Array) -> tuple[Array, Array]:
+        """Flat indices of the elements written, and what goes there."""
+        frame = self.frame
+        shape = extents(frame.box)
+        indices = [evaluate(subscript, frame, self.mask).value for subscript in frame.statement.subscripts]
+        flat = np.zeros((), np.int64)
+        outside = np.zeros((), np.bool_)
+        for index, extent in zip(indices, array.shape, strict=True):
+            flat = flat * extent + index
+            outside = outside | (index < 0) | (index >= extent)
+        if (outside & self.mask).any():
+            raise IndexError(f"statement {frame.statement.name} writes outside {frame.statement.target}")
+        selected = np.broadcast_to(self.mask, shape)
+        return np.broadcast_to(flat, shape)[selected], np.broadcast_to(terms, shape)[selected]
+
+
+def placement(frame: Frame, mask: BoolArray, shape: tuple[int, ...]) -> Placement:
+    """Where the statement of the frame writes at the points of its box (not empty) where ``mask`` holds."""
+    forms = linear_forms(frame.statement.subscripts, frame.positions)
+    if forms is not None:
+        used = [p for form in forms for p in form.coefficients]
+        separable = len(used) == len(set(used)) and all(len(form.coefficients) <= 1 for form in forms)
+        if not separable or not inside(forms, shape, frame.box):
+            forms = None
+    return Placement(frame, forms, mask)

@@ -1,0 +1,139 @@
+"""Specialized programs by hand, for tests that must not depend on the front end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tc.errors import Span
+from tc.grammar.syntax import BinaryOperator, UnaryOperator
+from tc.language.program import (
+    Binary,
+    Call,
+    Cast,
+    Expression,
+    IterationVariable,
+    IteratorReference,
+    Literal,
+    Program,
+    Read,
+    Reduction,
+    Role,
+    Scalar,
+    Select,
+    Statement,
+    Tensor,
+    TextOrigin,
+    Unary,
+)
+from tc.language.specialization import ArraySpec, Layout, Signature, Specialization, contiguous_strides
+from tc.types import ScalarType
+
+NOWHERE = TextOrigin(Span(0, 0))
+LOGIC = (BinaryOperator.AND, BinaryOperator.OR)
+COMPARISONS = (
+    BinaryOperator.EQUAL,
+    BinaryOperator.NOT_EQUAL,
+    BinaryOperator.LESS,
+    BinaryOperator.LESS_EQUAL,
+    BinaryOperator.GREATER,
+    BinaryOperator.GREATER_EQUAL,
+)
+
+Operand = Expression | str | bool | int | float
+
+
+def index(value: Operand) -> Expression:
+    """An INT64 expression: names are iterators, numbers are literals."""
+    if isinstance(value, str):
+        return IteratorReference(value)
+    return Literal(value, ScalarType.INT64) if isinstance(value, (int, float)) else value
+
+
+def tensor(name: str, type: str, shape: Sequence[int], role: Role = Role.INPUT) -> Tensor:
+    extents = tuple(Literal(n, ScalarType.INT64) for n in shape)
+    return Tensor(name, ScalarType(type), extents, role, NOWHERE)
+
+
+def read(source: Tensor, *subscripts: Operand) -> Read:
+    return Read(source.name, tuple(index(s) for s in subscripts), source.type)
+
+
+def literal(value: bool | int | float, type: str) -> Literal:
+    return Literal(value, ScalarType(type))
+
+
+def binary(left: Operand, operator: str, right: Operand) -> Binary:
+    """Numbers take the type of the other operand; names are iterators."""
+    symbol = BinaryOperator(operator)
+    if isinstance(left, (bool, int, float)) and not isinstance(right, (bool, int, float, str)):
+        left = Literal(left, right.type)
+    first = index(left)
+    second = Literal(right, first.type) if isinstance(right, (bool, int, float)) else index(right)
+    type = ScalarType.BOOL if symbol in LOGIC + COMPARISONS else first.type
+    return Binary(symbol, first, second, type)
+
+
+def unary(operator: str, operand: Expression) -> Unary:
+    return Unary(UnaryOperator(operator), operand, operand.type)
+
+
+def select(condition: Expression, then: Expression, otherwise: Expression) -> Select:
+    return Select(condition, then, otherwise, then.type)
+
+
+def cast(operand: Expression, type: str) -> Cast:
+    return Cast(operand, ScalarType(type))
+
+
+def call(name: str, *arguments: Expression) -> Call:
+    return Call(name, arguments, arguments[0].type)
+
+
+def statement(
+    target: Tensor,
+    subscripts: Sequence[Operand],
+    ranges: dict[str, tuple[Operand, Operand]],
+    value: Expression,
+    reduction: str | None = None,
+    initialize: bool = False,
+    conditions: Sequence[Expression] = (),
+) -> Statement:
+    """``target(subscripts) reduction= value``, with ``ranges`` in order."""
+    return Statement(
+        name=f"S_{target.name}",
+        iterators=tuple(IterationVariable(n, index(b), index(e)) for n, (b, e) in ranges.items()),
+        conditions=tuple(conditions),
+        target=target.name,
+        subscripts=tuple(index(s) for s in subscripts),
+        reduction=None if reduction is None else Reduction(reduction),
+        initialize=initialize,
+        value=value,
+        required=(),
+        origin=NOWHERE,
+    )
+
+
+def specialize(
+    tensors: Sequence[Tensor],
+    statements: Sequence[Statement],
+    scalars: Sequence[Scalar] = (),
+    source: str | None = None,
+) -> Specialization:
+    """The program ``f`` over these tensors."""
+    layouts: dict[str, Layout] = {}
+    for declared in tensors:
+        shape = tuple(int(extent.value) for extent in declared.shape if isinstance(extent, Literal))
+        layouts[declared.name] = Layout(declared.type, shape, contiguous_strides(shape))
+    program = Program(
+        name="f",
+        sizes=(),
+        scalars=tuple(scalars),
+        tensors=tuple(tensors),
+        arguments=tuple(t.name for t in tensors if t.role is Role.INPUT) + tuple(s.name for s in scalars),
+        results=tuple(t.name for t in tensors if t.role in (Role.OUTPUT, Role.IN_OUT)),
+        statements=tuple(statements),
+        preconditions=(),
+        source=source,
+    )
+    arguments = tuple((t.name, ArraySpec(layouts[t.name].shape, t.type)) for t in tensors if t.role is Role.INPUT)
+    return Specialization(program, Signature(arguments), layouts)
