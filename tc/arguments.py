@@ -60,7 +60,8 @@ class Arguments:
             same = [other for other, how in shared.items() if how is Sharing.IDENTICAL]
             if len(same) > 1:
                 raise ArgumentError(
-                    f"{definition}: the output {name} is several inputs at once ({', '.join(same)}); pass a separate array"
+                    f"{definition}: the output {name} is several inputs at once ({', '.join(same)}); "
+                    "pass a separate array"
                 )
             found += [(name, other) for other in same]
         return tuple(found)

@@ -179,9 +179,13 @@ class Comprehension:
 
         return bind_specs(self.program, arguments, self._structural)
 
+    def specialize(self, *arguments: object) -> Specialization:
+        """The program for arrays, ``tc.ArraySpec`` or plain shapes, with all sizes settled.  Runs nothing."""
+        return self._specialize(self._signature(arguments))
+
     def output_shapes(self, *arguments: object) -> dict[str, tuple[int, ...]]:
         """Shapes of the results by name, for arrays, specs or plain shapes.  Runs nothing."""
-        specialization = self._specialize(self._signature(arguments))
+        specialization = self.specialize(*arguments)
         return {name: specialization.layouts[name].shape for name in self.program.results}
 
     def reference(self, *arguments: object, out: object = None) -> np.ndarray | tuple[np.ndarray, ...]:
@@ -197,8 +201,7 @@ class Comprehension:
 
         bound = self._bind(arguments, out)
         arrays = {name: borrow(view) for name, view in (*bound.inputs.items(), *bound.outputs.items())}
-        specialization = self._specialize(self._signature(arguments))
-        return evaluate(specialization, arrays, bound.scalars)
+        return evaluate(self.specialize(*arguments), arrays, bound.scalars)
 
     def explain(self, *arguments: object, target: str | None = None, options: CpuOptions | None = None) -> str:
         """What becomes of a call, as text: ranges, schedule before and after, buffers, proof, times, source."""

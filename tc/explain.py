@@ -10,7 +10,7 @@ from tc.polyhedral.pipeline import Stage
 
 
 def explain_kernel(kernel: Kernel) -> str:
-    """Sections: definition with ranges, target and options, buffers, schedule before and after, proof, times, source."""
+    """Sections: definition with ranges, target, buffers, schedule before and after, proof, times, source."""
     return "\n\n".join(f"== {title} ==\n{text}" for title, text in _sections(kernel) if text)
 
 

@@ -1,0 +1,56 @@
+"""How long a user waits: for the import, for a definition, for a translation, for a warm call."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+
+import numpy as np
+
+import tc
+from benchmarks.timing import machine, measure
+from tc.compiler import translate
+from tc.target import parse_target
+
+MATMUL = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,r_k) * B(r_k,n) }"
+
+# Milliseconds for `import tc` in a process that has NumPy already; it fails if a heavy package came along.
+_IMPORT = """
+import sys, time, numpy
+started = time.perf_counter()
+import tc
+print((time.perf_counter() - started) * 1e3)
+heavy = [name for name in ("islpy", "lark", "scipy", "sqlalchemy", "torch") if name in sys.modules]
+assert not heavy, heavy
+"""
+
+
+def import_time(rounds: int = 7) -> float:
+    """Median seconds of ``import tc`` on top of NumPy's own import, in fresh processes."""
+    command = [sys.executable, "-c", _IMPORT]
+    outputs = [subprocess.run(command, check=True, capture_output=True, text=True).stdout for _ in range(rounds)]
+    return statistics.median(float(output) for output in outputs) / 1e3
+
+
+def report() -> None:
+    """Print every latency with its target."""
+    print(machine())
+    print(f"{'import tc, on top of NumPy':44} {import_time() * 1e3:10.1f} ms   (target < 60 ms)")
+    print(f"{'define mm, warm':44} {measure(lambda: tc.define(MATMUL)).median * 1e3:10.2f} ms   (target < 5 ms)")
+
+    target = parse_target("cpu")
+    spec = tc.ArraySpec((1024, 1024), tc.ScalarType.FLOAT32)
+
+    def text_to_source() -> str:
+        comprehension = tc.define(MATMUL).single()
+        return translate(comprehension.specialize(spec, spec), tc.CpuOptions(), target).source.text
+
+    seconds = measure(text_to_source, at_least=0.0).median
+    print(f"{'text to source, mm 1024^3, no C compiler':44} {seconds * 1e3:10.1f} ms   (target < 150 ms)")
+
+    mm = tc.define(MATMUL).mm
+    a, b = (np.ones((8, 8), np.float32) for _ in range(2))
+    call, add = measure(lambda: mm(a, b)).median, measure(lambda: np.add(a, b)).median
+    print(f"{'warm call of mm, 8x8':44} {call * 1e6:10.2f} us   (target < 10 us)")
+    print(f"{'np.add, 8x8':44} {add * 1e6:10.2f} us")

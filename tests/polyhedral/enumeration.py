@@ -1,0 +1,174 @@
+"""The proof's conditions checked by running through every iteration: slow, obvious, and independent of isl."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tc.grammar.syntax import BinaryOperator
+from tc.language.program import Binary, Expression, IteratorReference, Literal, Read, walk
+from tc.polyhedral.loops import (
+    Block,
+    Guard,
+    IndexExpression,
+    IndexLiteral,
+    IndexOperation,
+    IndexOperator,
+    IndexVariable,
+    Instance,
+    Loop,
+    LoopKind,
+    LoopTree,
+    StatementBody,
+)
+from tc.polyhedral.scop import Scop
+
+Point = tuple[str, tuple[int, ...]]
+# One step of time: how a loop runs (None: a position in a block), and the value.
+Step = tuple[LoopKind | None, int]
+
+
+def run(tree: LoopTree, values: Mapping[str, int], time: tuple[Step, ...]) -> Iterator[tuple[Point, tuple[Step, ...]]]:
+    """Every execution of an instance, with its time."""
+    match tree:
+        case Instance(statement, arguments):
+            yield (statement, tuple(index(a, values) for a in arguments)), time
+        case Block(children):
+            for position, child in enumerate(children):
+                yield from run(child, values, (*time, (None, position)))
+        case Guard(condition, then, otherwise):
+            if index(condition, values):
+                yield from run(then, values, time)
+            elif otherwise is not None:
+                yield from run(otherwise, values, time)
+        case Loop(iterator, lower, upper, step, kind, body):
+            for value in range(index(lower, values), index(upper, values) + 1, step):
+                yield from run(body, {**values, iterator: value}, (*time, (kind, value)))
+
+
+def index(expression: IndexExpression, values: Mapping[str, int]) -> int:
+    match expression:
+        case IndexLiteral(value):
+            return value
+        case IndexVariable(name):
+            return values[name]
+        case IndexOperation(operator, operands):
+            return _apply(operator, [index(operand, values) for operand in operands])
+
+
+def _apply(operator: IndexOperator, x: list[int]) -> int:
+    results = {
+        IndexOperator.ADD: lambda: sum(x),
+        IndexOperator.SUBTRACT: lambda: x[0] - x[1],
+        IndexOperator.MULTIPLY: lambda: math.prod(x),
+        IndexOperator.NEGATE: lambda: -x[0],
+        IndexOperator.MINIMUM: lambda: min(x),
+        IndexOperator.MAXIMUM: lambda: max(x),
+        IndexOperator.EXACT_DIVIDE: lambda: x[0] // x[1],
+        IndexOperator.FLOOR_DIVIDE: lambda: x[0] // x[1],
+        IndexOperator.NONNEGATIVE_DIVIDE: lambda: x[0] // x[1],
+        IndexOperator.NONNEGATIVE_REMAINDER: lambda: x[0] % x[1],
+        IndexOperator.ZERO_REMAINDER: lambda: x[0] % x[1],
+        IndexOperator.AND: lambda: all(x),
+        IndexOperator.OR: lambda: any(x),
+        IndexOperator.SELECT: lambda: x[1] if x[0] else x[2],
+        IndexOperator.EQUAL: lambda: x[0] == x[1],
+        IndexOperator.LESS: lambda: x[0] < x[1],
+        IndexOperator.LESS_EQUAL: lambda: x[0] <= x[1],
+        IndexOperator.GREATER: lambda: x[0] > x[1],
+        IndexOperator.GREATER_EQUAL: lambda: x[0] >= x[1],
+    }
+    return int(results[operator]())
+
+
+@dataclass(frozen=True)
+class Touch:
+    """One access of one instance."""
+
+    point: Point
+    position: int
+    element: tuple[str, tuple[int, ...]]
+    writes: bool
+
+
+def instances(scop: Scop) -> dict[str, list[tuple[int, ...]]]:
+    """The points of every statement's domain."""
+    found: dict[str, list[tuple[int, ...]]] = {}
+    for statement in scop.statements:
+        points: list[tuple[int, ...]] = []
+        dimensions = range(len(statement.body.iterators))
+
+        def keep(point: object, points: list[tuple[int, ...]] = points, dimensions: range = dimensions) -> None:
+            points.append(tuple(int(c) for c in _coordinates(str(point), len(dimensions))))
+
+        statement.domain.foreach_point(keep)
+        found[statement.name] = points
+    return found
+
+
+def _coordinates(text: str, count: int) -> list[str]:
+    return text[text.index("[") + 1 : text.rindex("]")].split(",") if count else []
+
+
+def touches(scop: Scop) -> list[Touch]:
+    """Every access of every instance, from the statements' bodies."""
+    found: list[Touch] = []
+    for position, statement in enumerate(scop.statements):
+        for point in instances(scop)[statement.name]:
+            values = dict(zip(statement.body.iterators, point, strict=True))
+            for tensor, subscripts, writes in _accesses(statement.body):
+                element = tensor, tuple(_subscript(s, values) for s in subscripts)
+                found.append(Touch((statement.name, point), position, element, writes))
+    return found
+
+
+def _accesses(body: StatementBody) -> Iterator[tuple[str, tuple[Expression, ...], bool]]:
+    yield body.target, body.subscripts, True
+    for part in walk(body.value):
+        if isinstance(part, Read):
+            yield part.tensor, part.subscripts, False
+
+
+def _subscript(expression: Expression, values: Mapping[str, int]) -> int:
+    match expression:
+        case Literal(value):
+            return int(value)
+        case IteratorReference(name):
+            return values[name]
+        case Binary(BinaryOperator.ADD, left, right):
+            return _subscript(left, values) + _subscript(right, values)
+        case Binary(BinaryOperator.SUBTRACT, left, right):
+            return _subscript(left, values) - _subscript(right, values)
+        case _:
+            raise AssertionError(expression)
+
+
+def is_correct(scop: Scop, tree: LoopTree) -> bool:
+    """Whether the loops run every instance once, and conflicting ones in order and never at once."""
+    executions = list(run(tree, {}, ()))
+    wanted = Counter((name, point) for name, points in instances(scop).items() for point in points)
+    if Counter(point for point, _ in executions) != wanted:
+        return False
+    times = dict(executions)
+    by_element: dict[tuple[str, tuple[int, ...]], list[Touch]] = {}
+    for touch in touches(scop):
+        by_element.setdefault(touch.element, []).append(touch)
+    return all(
+        _settled(first, second, times)
+        for group in by_element.values()
+        for first in group
+        for second in group
+        if (first.writes or second.writes) and first.point != second.point and first.position <= second.position
+    )
+
+
+def _settled(first: Touch, second: Touch, times: Mapping[Point, tuple[Step, ...]]) -> bool:
+    strict = first.position < second.position
+    for (kind, early), (_, late) in zip(times[first.point], times[second.point], strict=False):
+        if early != late:
+            if kind in (LoopKind.PARALLEL, LoopKind.VECTOR) or (kind is LoopKind.REDUCTION and strict):
+                return False
+            return early < late or not strict
+    return False

@@ -1,0 +1,79 @@
+"""Scops and loop trees of small programs, for the tests of the polyhedral core."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import islpy as isl
+
+from tc.grammar.parser import parse
+from tc.language.lower import lower_text
+from tc.language.program import Program
+from tc.language.specialization import ArraySpec, Signature, Specialization
+from tc.language.specialize import specialize
+from tc.polyhedral.scop import Scop, build_scop
+
+MATMUL = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }"
+TRANSPOSED = "def tmm(float(M,K) A, float(N,K) B) -> (C) { C(m,n) +=! A(m,k) * B(n,k) }"
+LAYERS = """
+def layers(float(B,M) I, float(N,M) W1, float(N) B1, float(O,N) W2) -> (X, Y) {
+  X(b,n) = B1(n)
+  X(b,n) += I(b,m) * W1(n,m)
+  X(b,n) = fmax(X(b,n), 0)
+  Y(b,o) +=! X(b,n) * W2(o,n)
+}
+"""
+SOFTMAX = """
+def softmax(float(N,D) X) -> (O) {
+  M(i) max=! X(i,j)
+  E(i,j) = exp(X(i,j) - M(i))
+  S(i) +=! E(i,j)
+  O(i,j) = E(i,j) / S(i)
+}
+"""
+CONVOLUTION = """
+def conv(float(N,C,H,W) X, float(F,C,KH,KW) K, float(F) B) -> (O) {
+  O(n,f,h,w) +=! X(n,c,h+p,w+q) * K(f,c,p,q)
+  O(n,f,h,w) = O(n,f,h,w) + B(f)
+}
+"""
+BLUR = """
+def blur(float(N) X) -> (O) {
+  T(i) = X(i) + X(i+1)
+  O(i) = T(i) + T(i+1)
+}
+"""
+TRIANGLE = "def triangle(float(N) X) -> (O) { O(i) +=! X(j) where i in 0:N, j in 0:i+1 }"
+GRADIENT = "def gradient(float(M) dy, float(K) w) -> (dx) { dx(r) +=! dy(r-k) * w(k) where r in 0:M+K-1, r-k in 0:M }"
+
+SHAPES: Mapping[str, tuple[str, tuple[tuple[int, ...], ...]]] = {
+    "matmul": (MATMUL, ((5, 4), (4, 7))),
+    "transposed": (TRANSPOSED, ((5, 4), (3, 4))),
+    "layers": (LAYERS, ((3, 4), (2, 4), (2,), (3, 2))),
+    "softmax": (SOFTMAX, ((3, 5),)),
+    "convolution": (CONVOLUTION, ((1, 2, 4, 5), (2, 2, 2, 3), (2,))),
+    "blur": (BLUR, ((9,),)),
+    "triangle": (TRIANGLE, ((6,),)),
+    "gradient": (GRADIENT, ((5,), (3,))),
+}
+
+
+def program_of(text: str) -> Program:
+    """The single definition of a text."""
+    (program,) = lower_text(parse(text), text).values()
+    return program
+
+
+def specialized(text: str, shapes: tuple[tuple[int, ...], ...]) -> Specialization:
+    """The single definition of a text at contiguous arguments of these shapes."""
+    program = program_of(text)
+    specs = (
+        (name, ArraySpec(shape, program.tensor(name).type))
+        for name, shape in zip(program.arguments, shapes, strict=True)
+    )
+    return specialize(program, Signature(tuple(specs)))
+
+
+def scop_of(name: str, context: isl.Context) -> Scop:
+    """The scop of one of ``SHAPES``."""
+    return build_scop(specialized(*SHAPES[name]), context)
