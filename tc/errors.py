@@ -40,6 +40,11 @@ def line_and_column(source: str, offset: int) -> tuple[int, int]:
 _WINDOW = 100
 
 
+def _printable(text: str) -> str:
+    """The line with one visible column for every character, so that the caret stands right."""
+    return "".join(c if c.isprintable() else " " if c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
 def render(diagnostic: Diagnostic, source: str | None) -> str:
     """``line:column: message``, the line of the source, a caret under the span, and the hint."""
     lines: list[str] = []
@@ -51,7 +56,7 @@ def render(diagnostic: Diagnostic, source: str | None) -> str:
         lines.append(f"{line}:{column}: {diagnostic.message}")
         begin = start - column + 1
         end = source.find("\n", start)
-        text = source[begin : len(source) if end < 0 else end].replace("\t", " ")
+        text = _printable(source[begin : len(source) if end < 0 else end])
         width = max(1, min(diagnostic.span.end, begin + len(text)) - start)
         cut = max(0, column - 1 - _WINDOW // 2)
         shown = text[cut : cut + _WINDOW]
