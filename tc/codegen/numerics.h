@@ -87,10 +87,11 @@ static inline int64_t tc_checked_index(int64_t index, int64_t extent, int32_t *f
 }
 
 //= tc_round_to_odd
-// Nearest-odd rounding to float keeps what a second rounding to a half must know of the double.
+// A double as a float that still knows on which side of every shorter number it lies: rounded towards zero, and the
+// last bit set if that lost anything.  Rounding the result again is as good as rounding the double once.
 static inline float tc_round_to_odd(double x) {
   union { float f; uint32_t u; } r = {.f = (float)x};
-  if (r.f - x != 0 && !(r.u & 1)) r.u += (x > r.f) == (r.f >= 0) ? 1 : -1;
+  if (r.f != x && !(r.u & 1)) r.u += fabs(x) > fabsf(r.f) ? 1 : -1;
   return r.f;
 }
 
@@ -102,6 +103,26 @@ static inline tc_float16 tc_float16_from_float32(float x) { return x; }
 static inline tc_float16 tc_float16_from_float64(double x) { return x; }
 #else
 typedef uint16_t tc_float16;
+static inline float tc_float32_from_float16(tc_float16 x) {
+  union { uint32_t u; float f; } r = {.u = (uint32_t)(x & 0x7fff) << 13};
+  if ((x & 0x7c00) == 0x7c00) r.u |= 0x7f800000;
+  else r.f *= 0x1p112f;  // moves the exponent's bias, and normalizes subnormals
+  r.u |= (uint32_t)(x & 0x8000) << 16;
+  return r.f;
+}
+static inline tc_float16 tc_float16_from_float32(float x) {
+  union { float f; uint32_t u; } r = {.f = x};
+  const uint32_t sign = r.u >> 16 & 0x8000;
+  r.u &= 0x7fffffff;
+  if (r.u > 0x7f800000) return sign | 0x7e00;
+  if (r.f >= 0x1p16f) return sign | 0x7c00;
+  if (r.f < 0x1p-14f) {
+    r.f += 0.5f;  // whose last place is that of subnormal halves
+    return sign | (r.u - 0x3f000000);
+  }
+  return sign | ((r.u - 0x38000000 + 0xfff + (r.u >> 13 & 1)) >> 13);
+}
+static inline tc_float16 tc_float16_from_float64(double x) { return tc_float16_from_float32(tc_round_to_odd(x)); }
 #endif
 
 //= tc_bfloat16 tc_float32_from_bfloat16 tc_bfloat16_from_*
@@ -115,3 +136,166 @@ static inline tc_bfloat16 tc_bfloat16_from_float32(float x) {
   return x != x ? r.u >> 16 | 0x40 : (r.u + 0x7fff + (r.u >> 16 & 1)) >> 16;
 }
 static inline tc_bfloat16 tc_bfloat16_from_float64(double x) { return tc_bfloat16_from_float32(tc_round_to_odd(x)); }
+
+// The functions that the C library lacks.  Those of float32 are computed in double where that is simplest.
+
+//= tc_fdim_*
+static inline float tc_fdim_float32(float x, float y) { return x > y ? x - y : x <= y ? 0 : NAN; }
+static inline double tc_fdim_float64(double x, double y) { return x > y ? x - y : x <= y ? 0 : NAN; }
+
+//= tc_fdivide_*
+static inline float tc_fdivide_float32(float x, float y) { return x / y; }
+static inline double tc_fdivide_float64(double x, double y) { return x / y; }
+
+//= tc_rsqrt_*
+static inline float tc_rsqrt_float32(float x) { return 1 / sqrtf(x); }
+static inline double tc_rsqrt_float64(double x) { return 1 / sqrt(x); }
+
+//= tc_rcbrt_*
+static inline double tc_rcbrt_float64(double x) {
+  const double y = 1 / cbrt(x);
+  // One step of Newton's method on 1 - x y^3, because cbrt alone may be off by almost 4 ulps.
+  return y != 0 && isfinite(y) ? fma(y, fma(-(x * y) * y, y, 1) / 3, y) : y;
+}
+static inline float tc_rcbrt_float32(float x) { return 1 / cbrt(x); }
+
+//= tc_exp10_*
+static inline double tc_exp10_float64(double x) {
+  if (!(fabs(x) < 400)) return x < 0 ? 0 : x > 0 ? INFINITY : x;
+  // 10^x = 2^k 10^r; the product of k and the head of log10(2) is exact.
+  const double k = rint(x * 0x1.a934f0979a371p+1);
+  const double r = fma(-k, 0x1.cff7988f8959bp-41, fma(-k, 0x1.34413509f4p-2, x));
+  return ldexp(exp(r * 0x1.26bb1bbb55516p+1), (int)k);
+}
+static inline float tc_exp10_float32(float x) { return exp2(x * 0x1.a934f0979a371p+1); }
+
+//= tc_sinpi_* tc_cospi_*
+// sin(pi (x + shift / 2)); all reductions of the argument are exact.
+static inline double tc_sinpi_shifted(double x, int shift) {
+  const double r = x - 2 * rint(x / 2);
+  if (!(fabs(r) <= 1)) return NAN;
+  const double half = rint(2 * r), angle = 0x1.921fb54442d18p+1 * (r - half / 2);
+  const int quadrant = ((int)half + shift) & 3;
+  const double s = quadrant & 1 ? cos(angle) : sin(angle);
+  if (s == 0) return shift ? 0 : copysign(0, x);
+  return quadrant & 2 ? -s : s;
+}
+static inline double tc_sinpi_float64(double x) { return tc_sinpi_shifted(x, 0); }
+static inline double tc_cospi_float64(double x) { return tc_sinpi_shifted(x, 1); }
+static inline float tc_sinpi_float32(float x) { return tc_sinpi_shifted(x, 0); }
+static inline float tc_cospi_float32(float x) { return tc_sinpi_shifted(x, 1); }
+
+//= tc_norm3d_* tc_norm4d_* tc_rnorm3d_* tc_rnorm4d_* tc_rhypot_*
+// Computes the root of the sum of squares, or its reciprocal, without overflow or underflow in between.
+static inline double tc_norm(double x, double y, double z, double w, bool reciprocal) {
+  const double greatest = fmax(fmax(fabs(x), fabs(y)), fmax(fabs(z), fabs(w)));
+  if (greatest == INFINITY) return reciprocal ? 0 : INFINITY;
+  const double scale = greatest > 0x1p500 ? 0x1p-600 : greatest < 0x1p-400 ? 0x1p600 : 1;
+  x *= scale, y *= scale, z *= scale, w *= scale;
+  const double root = sqrt(x * x + y * y + z * z + w * w);
+  return reciprocal ? scale / root : root / scale;
+}
+static inline double tc_norm3d_float64(double x, double y, double z) { return tc_norm(x, y, z, 0, false); }
+static inline double tc_rnorm3d_float64(double x, double y, double z) { return tc_norm(x, y, z, 0, true); }
+static inline double tc_norm4d_float64(double x, double y, double z, double w) { return tc_norm(x, y, z, w, false); }
+static inline double tc_rnorm4d_float64(double x, double y, double z, double w) { return tc_norm(x, y, z, w, true); }
+static inline double tc_rhypot_float64(double x, double y) { return tc_norm(x, y, 0, 0, true); }
+static inline float tc_norm3d_float32(float x, float y, float z) { return tc_norm(x, y, z, 0, false); }
+static inline float tc_rnorm3d_float32(float x, float y, float z) { return tc_norm(x, y, z, 0, true); }
+static inline float tc_norm4d_float32(float x, float y, float z, float w) { return tc_norm(x, y, z, w, false); }
+static inline float tc_rnorm4d_float32(float x, float y, float z, float w) { return tc_norm(x, y, z, w, true); }
+static inline float tc_rhypot_float32(float x, float y) { return tc_norm(x, y, 0, 0, true); }
+
+//= tc_lgamma_*
+// lgamma itself also writes the global signgam, which threads would race for.
+static inline double tc_lgamma_float64(double x) {
+  int sign;
+  return lgamma_r(x, &sign);
+}
+static inline float tc_lgamma_float32(float x) {
+  int sign;
+  return lgammaf_r(x, &sign);
+}
+
+//= tc_erfcx_*
+// exp(x^2) erfc(x)
+static inline double tc_erfcx_float64(double x) {
+  if (x > 25) {
+    // erfc will underflow; here its asymptotic series has converged.
+    const double t = 0.5 / (x * x);
+    return 0x1.20dd750429b6dp-1 / x * (1 - t * (1 - 3 * t * (1 - 5 * t * (1 - 7 * t * (1 - 9 * t)))));
+  }
+  const double square = x * x, product = exp(square) * erfc(x);
+  return isfinite(product) ? fma(product, fma(x, x, -square), product) : product;
+}
+static inline float tc_erfcx_float32(float x) { return tc_erfcx_float64(x); }
+
+//= tc_normcdf_*
+// The argument -x / sqrt(2) of erfc needs more than a double: far out, its last bit changes hundreds of the result's.
+static inline double tc_normcdf_float64(double x) {
+  if (!(fabs(x) < 40)) return x < 0 ? 0 : x > 0 ? 1 : x;
+  const double head = x * -0x1.6a09e667f3bcdp-1;
+  const double tail = fma(x, -0x1.6a09e667f3bcdp-1, -head) + x * 0x1.bdd3413b26456p-55;
+  return 0.5 * (erfc(head) - tail * 0x1.20dd750429b6dp+0 * exp(-head * head));
+}
+static inline float tc_normcdf_float32(float x) { return tc_normcdf_float64(x); }
+
+//= tc_erfinv_* tc_erfcinv_* tc_normcdfinv_*
+// The inverse of erf on -0.5 <= x <= 0.5: its Taylor polynomial, refined by Halley's method.
+static inline double tc_erfinv_central(double x) {
+  const double s = x * x;
+  double w = x * (0x1.c5bf891b4ef6bp-1 + s * (0x1.db29fb2fee5e3p-3 + s * 0x1.053c2c0ab91c4p-3));
+  for (int step = 0; step < 2; step++) {
+    const double u = (erf(w) - x) / (0x1.20dd750429b6dp+0 * exp(-w * w));
+    w -= u / (1 + w * u);
+  }
+  return w;
+}
+// The inverse of erfc on 0 < y <= 0.5: Winitzki's formula, refined by Halley's method on log(erfc), because erfc
+// itself underflows.
+static inline double tc_erfcinv_tail(double y) {
+  const double l = log(y), m = l + log(2 - y), t = 4.33 + m / 2;
+  double w = sqrt(sqrt(t * t - m / 0.147) - t);
+  for (int step = 0; step < 2; step++) {
+    const double scaled = tc_erfcx_float64(w), slope = 0x1.20dd750429b6dp+0 / scaled;
+    const double f = fma(-w, w, log(scaled) - l);
+    w += f / (slope - f * (w - slope / 2));
+  }
+  return w;
+}
+static inline double tc_erfinv_float64(double x) {
+  const double distance = fabs(x);
+  if (distance <= 0.5) return tc_erfinv_central(x);
+  return distance < 1 ? copysign(tc_erfcinv_tail(1 - distance), x) : distance == 1 ? x * INFINITY : NAN;
+}
+static inline double tc_erfcinv_float64(double y) {
+  if (y >= 0.5 && y <= 1.5) return tc_erfinv_central(1 - y);
+  if (y > 0 && y < 2) return y < 1 ? tc_erfcinv_tail(y) : -tc_erfcinv_tail(2 - y);
+  return y == 0 ? INFINITY : y == 2 ? -INFINITY : NAN;
+}
+static inline double tc_normcdfinv_float64(double p) { return -0x1.6a09e667f3bcdp+0 * tc_erfcinv_float64(2 * p); }
+static inline float tc_erfinv_float32(float x) { return tc_erfinv_float64(x); }
+static inline float tc_erfcinv_float32(float y) { return tc_erfcinv_float64(y); }
+static inline float tc_normcdfinv_float32(float p) { return tc_normcdfinv_float64(p); }
+
+//= tc_cyl_bessel_i0_* tc_cyl_bessel_i1_*
+// The modified Bessel functions of the first kind, order 0 or 1.
+static inline double tc_cyl_bessel_i(double x, int order) {
+  const double z = fabs(x);
+  if (z > 720) return order == 0 ? INFINITY : copysign(INFINITY, x);
+  double term = 1, sum = 1;
+  if (!(z > 20)) {
+    const double q = 0.25 * z * z;
+    for (int k = 1; term > 0x1p-56 * sum; k++) sum += term *= q / (k * (k + order));
+    return order == 0 ? sum : 0.5 * x * sum;
+  }
+  // The asymptotic series; its terms fall until k is about 2 z, far below the last bit.
+  for (int k = 1; fabs(term) > 0x1p-56; k++) sum += term *= ((2 * k - 1) * (2 * k - 1) - 4 * order) / (8 * k * z);
+  const double root = exp(0.5 * z);  // exp(z) overflows before the result does
+  const double value = root * (sum / sqrt(0x1.921fb54442d18p+2 * z)) * root;
+  return order == 0 ? value : copysign(value, x);
+}
+static inline double tc_cyl_bessel_i0_float64(double x) { return tc_cyl_bessel_i(x, 0); }
+static inline double tc_cyl_bessel_i1_float64(double x) { return tc_cyl_bessel_i(x, 1); }
+static inline float tc_cyl_bessel_i0_float32(float x) { return tc_cyl_bessel_i(x, 0); }
+static inline float tc_cyl_bessel_i1_float32(float x) { return tc_cyl_bessel_i(x, 1); }

@@ -98,6 +98,7 @@ def evaluate(value: Expression, inputs: Mapping[str, Array], output: ScalarType,
     return out
 
 
-def dtype_of(type: ScalarType) -> np.dtype[Any]:
+def dtype_of(scalar_type: ScalarType) -> np.dtype[Any]:
     """NumPy's name of a scalar type."""
-    return np.dtype(ml_dtypes.bfloat16) if type is ScalarType.BFLOAT16 else np.dtype(type.value)
+    scalar: type[Any] | str = ml_dtypes.bfloat16 if scalar_type is ScalarType.BFLOAT16 else str(scalar_type)
+    return np.dtype(scalar)
