@@ -56,10 +56,10 @@ def render(diagnostic: Diagnostic, source: str | None) -> str:
         lines.append(f"{line}:{column}: {diagnostic.message}")
         begin = start - column + 1
         end = source.find("\n", start)
-        text = _printable(source[begin : len(source) if end < 0 else end])
+        text = source[begin : len(source) if end < 0 else end]
         width = max(1, min(diagnostic.span.end, begin + len(text)) - start)
         cut = max(0, column - 1 - _WINDOW // 2)
-        shown = text[cut : cut + _WINDOW]
+        shown = _printable(text[cut : cut + _WINDOW])
         lines.append("    " + shown)
         lines.append("    " + " " * (column - 1 - cut) + "^" * max(1, min(width, len(shown) - (column - 1 - cut))))
     if diagnostic.hint is not None:
