@@ -18,7 +18,7 @@ help:
 	@echo "make clean  remove everything that make has made"
 
 demo: $(VENV)/demo.installed
-	$(BIN)/python -m examples.demo
+	$(BIN)/python -m benchmarks demo
 
 test: lint types
 	$(BIN)/python -m pytest -n $(JOBS)
@@ -32,9 +32,9 @@ types: $(VENV)/test.installed
 	rm -rf $(TYPED)
 	mkdir -p $(TYPED)/tc
 	cd $(TYPED)/tc && ln -s ../../../tc/* . && ln -s ../../../grammar ../../../tuner ../../../cache .
-	cd $(TYPED) && ln -s ../../tests ../../benchmarks ../../examples .
+	cd $(TYPED) && ln -s ../../tests ../../benchmarks .
 	cd $(TYPED) && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache \
-		-p tc -p tests -p benchmarks -p examples
+		-p tc -p tests -p benchmarks
 
 fuzz: $(VENV)/test.installed
 	$(BIN)/python -m tests.fuzz --programs $(PROGRAMS)
