@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,7 +56,7 @@ _V4: Final = {
     "avx512dq": "-mavx512dq",
     "avx512vl": "-mavx512vl",
 }
-_X86: Final = ("-march=x86-64", "-mtune=generic")
+_X86: Final = ("-march=x86-64",)
 # Compilers tuned for "generic" may halve the vectors; whole ones are as fast (Zen 4) or faster (two 512-bit units).
 _WIDE: Final = (*_X86, "-mprefer-vector-width=512")
 
@@ -153,7 +154,12 @@ class Processor:
 
 @functools.cache
 def processor() -> Processor:
-    """The processor of this machine; without ``/proc/cpuinfo`` it shows no features beyond the plainest."""
+    """The processor of this machine; without ``/proc/cpuinfo`` it shows no features beyond the plainest.
+
+    DeviceError outside Linux.
+    """
+    if sys.platform != "linux":
+        raise DeviceError(f"target 'cpu' is not available: it runs on Linux, and this system is {sys.platform}")
     name = os.uname().machine.lower()
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")

@@ -57,6 +57,8 @@ def _describe_interface(array: object, place: str) -> ArrayView:
         view = np.asarray(array)
     except (TypeError, ValueError) as error:
         raise ArgumentError(f"{place}: its __array_interface__ is not valid: {error}") from error
+    if view.flags.owndata:  # a copy, as NumPy makes it of its own numbers: what is written there is lost
+        view.flags.writeable = False
     return describe_numpy(view, place, Framework.OTHER)
 
 

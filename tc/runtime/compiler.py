@@ -15,6 +15,7 @@ from typing import Final
 
 from tc.environment import Environment
 from tc.errors import CompileError, DeviceError
+from tc.runtime.disk import temporary_folder
 from tc.target import CpuTarget
 
 # Never -ffast-math or -Ofast, neither here nor at link time: the start-up code they link in turns subnormals off
@@ -87,8 +88,8 @@ def compile_shared(source: str, flags: Sequence[str], compiler: Compiler, *, tim
     Nothing stays on disk, unless the compiler refuses: CompileError then holds its log and the place where the
     source was kept.  Safe from many threads and processes.
     """
-    with tempfile.TemporaryDirectory(prefix="tc-") as folder:
-        text, library = Path(folder, "kernel.c"), Path(folder, "kernel.so")
+    with temporary_folder() as folder:
+        text, library = folder / "kernel.c", folder / "kernel.so"
         text.write_text(source, encoding="utf-8")
         command = (*compiler.command, *flags, "-o", str(library), str(text), *LIBRARIES)
         status, log = _run(command, timeout)

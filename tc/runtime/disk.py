@@ -1,4 +1,4 @@
-"""Files that can be made again, kept in the user's cache folder under the hash of what they are made from."""
+"""Temporary folders, and files that can be made again, kept under the hash of what they are made from."""
 
 from __future__ import annotations
 
@@ -6,11 +6,25 @@ import hashlib
 import os
 import stat
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from tc.errors import DeviceError
+
 _DIGEST_BYTES: Final = hashlib.sha256().digest_size
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A private folder that goes when the block ends; DeviceError when there is no place for one."""
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="tc-")
+    except OSError as error:
+        raise DeviceError(f"no place for temporary files: {error}; name a writable folder in TMPDIR") from error
+    with folder as name:
+        yield Path(name)
 
 
 def remembered(folder: Path | None, ingredients: tuple[str, ...], make: Callable[[], bytes]) -> bytes:

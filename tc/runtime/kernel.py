@@ -10,6 +10,7 @@ from typing import Final, assert_never
 from tc.errors import DeviceError
 from tc.runtime.library import load_library
 from tc.runtime.pool import Pool
+from tc.target import CpuTarget, check_runs, processor
 from tc.types import Kind, ScalarType
 
 ENTRY: Final = "tc_kernel"
@@ -55,6 +56,12 @@ class LoadedKernel:
         return self._run(self._pack(self._address, threads, self._buffers, *addresses, *scalars))
 
 
-def load_kernel(binary: bytes, buffers: int, scalars: Sequence[ScalarType], pool: Pool) -> LoadedKernel:
-    """Loads a compiled kernel with ``buffers`` buffers and scalar parameters of these types."""
+def load_kernel(
+    binary: bytes, target: CpuTarget, buffers: int, scalars: Sequence[ScalarType], pool: Pool
+) -> LoadedKernel:
+    """Loads a kernel compiled for ``target``, with ``buffers`` buffers and scalar parameters of these types.
+
+    DeviceError when this machine cannot run it.
+    """
+    check_runs(target, processor())
     return LoadedKernel(load_library(binary), buffers, scalars, pool)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
-import tempfile
-from pathlib import Path
 
 from tc.errors import DeviceError
+from tc.runtime.disk import temporary_folder
 
 
 def load_library(binary: bytes) -> ctypes.CDLL:
@@ -16,8 +15,8 @@ def load_library(binary: bytes) -> ctypes.CDLL:
     The dynamic loader identifies libraries by path, so every one gets a new name: descriptors of anonymous
     memory, whose numbers come back, would return an older library.
     """
-    with tempfile.TemporaryDirectory(prefix="tc-") as folder:
-        file = Path(folder, f"{Path(folder).name}.so")
+    with temporary_folder() as folder:
+        file = folder / f"{folder.name}.so"
         file.write_bytes(binary)
         try:
             return ctypes.CDLL(str(file), mode=os.RTLD_NOW | os.RTLD_LOCAL)

@@ -74,7 +74,8 @@ class ThreadCount:
     def __init__(self) -> None:
         self._chosen: int | None = None
         self._available: int | None = None
-        os.register_at_fork(after_in_child=self._forget)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forget)
 
     def _forget(self) -> None:
         self._available = None

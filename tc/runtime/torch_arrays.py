@@ -59,9 +59,13 @@ def torch_key(tensor: torch.Tensor) -> Hashable:
     """All that ``describe_torch`` looks at, but for the address; None where it would refuse or must look closer."""
     if tensor.requires_grad or not tensor.is_cpu or tensor.layout is not torch.strided or tensor.is_neg():
         return None
-    if tensor.data_ptr() % tensor.element_size():
+    try:
+        address = tensor.data_ptr()
+        if address == 0 or address % tensor.element_size():
+            return None
+        return tensor.shape, tensor.stride(), tensor.dtype
+    except RuntimeError:  # nested tensors, wrappers of torch.func
         return None
-    return tensor.shape, tensor.stride(), tensor.dtype
 
 
 def mark_written(tensor: torch.Tensor) -> None:

@@ -50,11 +50,14 @@ void tc_kernel(void *const *buffers, const tc_scalar *scalars, const tc_runtime 
 CHUNKS_SCALARS = (ScalarType.INT64, ScalarType.INT64)
 
 
-@functools.cache
-def kernel(body: str, buffers: int, scalars: tuple[ScalarType, ...] = ()) -> LoadedKernel:
-    """``body`` compiled for this machine and loaded, once per process."""
-    binary = compile_shared(HEADER + body, kernel_flags(parse_target("cpu")), find_compiler(environment()))
-    return load_kernel(binary, buffers, scalars, shared_pool())
+def load(body: str, buffers: int, scalars: tuple[ScalarType, ...] = ()) -> LoadedKernel:
+    """``body`` compiled for this machine and loaded."""
+    target = parse_target("cpu")
+    binary = compile_shared(HEADER + body, kernel_flags(target), find_compiler(environment()))
+    return load_kernel(binary, target, buffers, scalars, shared_pool())
+
+
+kernel = functools.cache(load)
 
 
 def addresses(*arrays: np.ndarray) -> tuple[int, ...]:

@@ -127,6 +127,12 @@ def test_a_library_that_cannot_be_loaded() -> None:
         load_library(b"not a library")
 
 
+def test_no_place_for_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    with pytest.raises(DeviceError, match=r"no place for temporary files: .*; name a writable folder in TMPDIR"):
+        compile_shared("", (), find_compiler(environment()))
+
+
 @pytest.mark.skipif(shutil.which("clang") is None, reason="clang is not installed")
 def test_clang_takes_the_same_flags() -> None:
     clang = find_compiler(Environment(compiler="clang"))

@@ -12,14 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tc.environment import environment
 from tc.errors import DeviceError
-from tc.runtime.compiler import compile_shared, find_compiler, kernel_flags
 from tc.runtime.kernel import load_kernel
 from tc.runtime.pool import shared_pool
-from tc.target import parse_target
+from tc.target import CpuTarget, parse_target
 from tc.types import ScalarType
-from tests.runtime.kernels import AXPY, AXPY_SCALARS, HEADER, addresses, kernel, launch_all, ramp
+from tests.runtime.kernels import AXPY, AXPY_SCALARS, addresses, kernel, launch_all, load, ramp
 
 SCALARS = """
 void tc_kernel(void *const *buffers, const tc_scalar *scalars, const tc_runtime *runtime) {
@@ -29,6 +27,14 @@ void tc_kernel(void *const *buffers, const tc_scalar *scalars, const tc_runtime 
   floats[0] = scalars[3].f, floats[1] = scalars[4].f, floats[2] = scalars[5].d;
 }
 """
+SCALAR_TYPES = (
+    ScalarType.INT16,
+    ScalarType.UINT64,
+    ScalarType.BOOL,
+    ScalarType.FLOAT32,
+    ScalarType.BFLOAT16,
+    ScalarType.FLOAT64,
+)
 FAULTY = """
 static void body(const void *context, int64_t begin, int64_t end) {
   if (begin <= 90 && 90 < end) __atomic_store_n(*(int32_t *const *)context, 3, __ATOMIC_RELAXED);
@@ -73,17 +79,9 @@ def test_results_at_ragged_sizes() -> None:
 
 
 def test_every_scalar_arrives_in_its_slot() -> None:
-    types = (
-        ScalarType.INT16,
-        ScalarType.UINT64,
-        ScalarType.BOOL,
-        ScalarType.FLOAT32,
-        ScalarType.BFLOAT16,
-        ScalarType.FLOAT64,
-    )
     integers, floats = np.zeros(3, np.int64), np.zeros(3)
     values = (-7, 2**64 - 1, True, 0.1, 1.5, 0.1)
-    assert kernel(SCALARS, 2, types).launch(addresses(integers, floats), values, 1) == 0
+    assert kernel(SCALARS, 2, SCALAR_TYPES).launch(addresses(integers, floats), values, 1) == 0
     assert integers.tolist() == [-7, -1, 1]
     assert floats.tolist() == [float(np.float32(0.1)), 1.5, 0.1]
 
@@ -148,12 +146,10 @@ def test_ten_thousand_launches_leak_nothing() -> None:
 
 
 def test_kernels_can_be_dropped_and_loaded_again() -> None:
-    binary = compile_shared(HEADER + SCALARS, kernel_flags(parse_target("cpu")), find_compiler(environment()))
     descriptors = entries("fd")
-    types = (ScalarType.INT16, ScalarType.UINT64, ScalarType.BOOL, *(ScalarType.FLOAT32,) * 2, ScalarType.FLOAT64)
-    for number in range(20):
+    for number in range(5):
         integers, floats = np.zeros(3, np.int64), np.zeros(3)
-        loaded = load_kernel(binary, 2, types, shared_pool())
+        loaded = load(SCALARS, 2, SCALAR_TYPES)
         loaded.launch(addresses(integers, floats), (number, 1, 0, 0.0, 0.0, math.inf), 1)
         assert integers.tolist() == [number, 1, 0]
         del loaded
@@ -162,19 +158,20 @@ def test_kernels_can_be_dropped_and_loaded_again() -> None:
 
 
 def test_different_libraries_do_not_become_one() -> None:
-    compiler, flags = find_compiler(environment()), kernel_flags(parse_target("cpu"))
-    answers = []
-    for number in range(3):
-        body = f"void tc_kernel(void *const *b, const tc_scalar *s, const tc_runtime *r) {{ *r->fault = {number}; }}"
-        loaded = load_kernel(compile_shared(HEADER + body, flags, compiler), 0, (), shared_pool())
-        answers.append(loaded.launch((), (), 1))
-    assert answers == [0, 1, 2]
+    body = "void tc_kernel(void *const *b, const tc_scalar *s, const tc_runtime *r) {{ *r->fault = {}; }}"
+    kernels = [load(body.format(number), 0) for number in range(3)]
+    assert [loaded.launch((), (), 1) for loaded in kernels] == [0, 1, 2]
 
 
 def test_a_library_without_a_kernel_is_refused() -> None:
-    binary = compile_shared("int x;", kernel_flags(parse_target("cpu")), find_compiler(environment()))
     with pytest.raises(DeviceError, match="exports no function 'tc_kernel'"):
-        load_kernel(binary, 0, (), shared_pool())
+        load("int x;", 0)
+
+
+def test_a_kernel_for_another_machine_is_refused() -> None:
+    other = CpuTarget("x86-64" if parse_target("cpu").machine == "aarch64" else "armv8-a")
+    with pytest.raises(DeviceError, match=f"'{other}' does not run here"):
+        load_kernel(b"", other, 0, (), shared_pool())
 
 
 def test_a_launch_is_quick() -> None:

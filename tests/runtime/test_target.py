@@ -57,6 +57,12 @@ def test_an_unknown_machine_is_refused() -> None:
         resolve(Processor("riscv64", frozenset()))
 
 
+def test_another_system_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "darwin")
+    with pytest.raises(DeviceError, match="it runs on Linux, and this system is darwin"):
+        processor.__wrapped__()
+
+
 def test_running_elsewhere_is_refused_with_what_is_missing() -> None:
     with pytest.raises(DeviceError, match=r"'cpu:x86-64-v3' does not run here: this processor lacks avx2, fma; use"):
         check_runs(V3, Processor("x86_64", V3.features - {"fma", "avx2"}))
