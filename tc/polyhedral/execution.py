@@ -44,12 +44,14 @@ class Concurrency(Enum):
 class Execution:
     """``{ statement instance -> time }``, padded with zeros to one length, and what each dimension means.
 
-    ``leaves``: the number of places where a statement stands.
+    ``leaves``: the number of places where a statement stands.  ``misuse``: loop iterations that divide by a form that
+    C gets wrong there (see ``IndexOperator``).
     """
 
     times: isl.UnionMap
     dimensions: tuple[Concurrency, ...]
     leaves: int
+    misuse: tuple[isl.Set, ...] = ()
 
 
 # Every level of nesting takes one dimension of each sort, so that different branches need no agreement.
@@ -74,6 +76,7 @@ class _Branch:
 
     instances: isl.Map
     time: tuple[tuple[Concurrency, isl.PwAff], ...]
+    misuse: tuple[isl.Set, ...] = ()
 
 
 def _assemble(branches: Items[_Branch], context: isl.Context) -> Execution:
@@ -89,7 +92,8 @@ def _assemble(branches: Items[_Branch], context: isl.Context) -> Execution:
             for dimension in _LEVEL:
                 times = times.flat_range_product(isl.Map.from_pw_aff(value if dimension is sort else zero))
         union = union.union(isl.UnionMap.from_map(branch.instances.reverse().apply_range(times)))
-    return Execution(union.coalesce(), _LEVEL * depth, len(branches))
+    misuse = tuple(points for branch in branches for points in branch.misuse)
+    return Execution(union.coalesce(), _LEVEL * depth, len(branches), misuse)
 
 
 # --- of a schedule tree --------------------------------------------------------------------------------------
@@ -173,11 +177,13 @@ def _loop_branch(instance: Instance, path: tuple[_Step, ...], context: isl.Conte
     frame = Frame(context, "loops", tuple(step.iterator for step in path if isinstance(step, Loop)))
     points = frame.universe()
     time: list[tuple[Concurrency, isl.PwAff]] = []
+    misuse: list[isl.Set] = []
     for step in path:
         match step:
             case int():
                 time.append((Concurrency.ORDERED, frame.constant(step)))
             case Loop():
+                misuse += [points.subtract(fit_for_c(bound, frame)) for bound in (step.lower, step.upper)]
                 iterator = index_function(IndexVariable(step.iterator), frame)
                 lower, upper = index_function(step.lower, frame), index_function(step.upper, frame)
                 points = points.intersect(lower.le_set(iterator)).intersect(iterator.le_set(upper))
@@ -186,14 +192,17 @@ def _loop_branch(instance: Instance, path: tuple[_Step, ...], context: isl.Conte
                     points = points.intersect(iterator.sub(lower).mod_val(stride).eq_set(frame.constant(0)))
                 time.append((_concurrency(step.kind), iterator))
             case (condition, taken):
+                misuse.append(points.subtract(fit_for_c(condition, frame)))
                 holds = index_condition(condition, frame)
                 points = points.intersect(holds if taken else holds.complement())
             case _:
                 assert_never(step)
     instances = isl.Map.from_domain(points)
     for argument in instance.arguments:
+        misuse.append(points.subtract(fit_for_c(argument, frame)))
         instances = instances.flat_range_product(isl.Map.from_pw_aff(index_function(argument, frame)))
-    return _Branch(instances.set_tuple_name(isl.dim_type.out, instance.statement), tuple(time))
+    named = instances.set_tuple_name(isl.dim_type.out, instance.statement)
+    return _Branch(named, tuple(time), tuple(where for where in misuse if not where.is_empty()))
 
 
 def index_function(expression: IndexExpression, frame: Frame) -> isl.PwAff:
@@ -263,3 +272,42 @@ def index_condition(expression: IndexExpression, frame: Frame) -> isl.Set:
                     raise AssertionError(f"{operator} is not a condition")
         case _:
             raise AssertionError(f"not a condition: {expression}")
+
+
+def fit_for_c(expression: IndexExpression, frame: Frame) -> isl.Set:
+    """Where the expression means in C what it means here: divisions are exact or of nonnegative numbers as promised.
+
+    Operands that C does not evaluate, behind ``&&``, ``||`` and ``?:``, promise nothing.
+    """
+    match expression:
+        case IndexLiteral() | IndexVariable():
+            return frame.universe()
+        case IndexOperation(IndexOperator.AND | IndexOperator.OR as operator, operands):
+            fit = fit_for_c(operands[-1], frame)
+            for operand in reversed(operands[:-1]):
+                holds = index_condition(operand, frame)
+                skipped = holds if operator is IndexOperator.OR else holds.complement()
+                fit = fit_for_c(operand, frame).intersect(skipped.union(fit))
+            return fit
+        case IndexOperation(IndexOperator.SELECT, (condition, then, otherwise)):
+            holds = index_condition(condition, frame)
+            chosen = holds.intersect(fit_for_c(then, frame)).union(
+                holds.complement().intersect(fit_for_c(otherwise, frame))
+            )
+            return fit_for_c(condition, frame).intersect(chosen)
+        case IndexOperation(operator, operands):
+            fit = functools.reduce(isl.Set.intersect, (fit_for_c(operand, frame) for operand in operands))
+            return fit.intersect(_promise(operator, operands, frame))
+        case _:
+            assert_never(expression)
+
+
+def _promise(operator: IndexOperator, operands: tuple[IndexExpression, ...], frame: Frame) -> isl.Set:
+    match operator:
+        case IndexOperator.NONNEGATIVE_DIVIDE | IndexOperator.NONNEGATIVE_REMAINDER:
+            return index_function(operands[0], frame).ge_set(frame.constant(0))
+        case IndexOperator.EXACT_DIVIDE:
+            quotient = index_function(IndexOperation(IndexOperator.FLOOR_DIVIDE, operands), frame)
+            return quotient.mul(index_function(operands[1], frame)).eq_set(index_function(operands[0], frame))
+        case _:
+            return frame.universe()

@@ -6,7 +6,7 @@ as nested loops, a ``Sequence`` runs its filters one after another, a ``Leaf`` e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
@@ -95,7 +95,15 @@ def branches(node: Node, domain: isl.UnionSet) -> Iterator[tuple[isl.UnionSet, t
 
 def tree_text(tree: ScheduleTree) -> str:
     """The tree as indented text, for people and for golden tests."""
-    return "\n".join([f"domain {tree.domain}", *_node_lines(tree.root, 1)])
+    pieces: list[isl.Set] = []
+    tree.domain.foreach_set(pieces.append)
+    return "\n".join([f"domain {_sorted_pieces(pieces)}", *_node_lines(tree.root, 1)])
+
+
+def _sorted_pieces(pieces: Iterable[isl.Set | isl.PwAff]) -> str:
+    """Pieces of a union in the order of their text: isl's own order is that of a hash table."""
+    texts = sorted(str(piece).removeprefix("{").removesuffix("}").strip() for piece in pieces)
+    return "{ " + "; ".join(texts) + " }"
 
 
 def _node_lines(node: Node, depth: int) -> Iterator[str]:
@@ -109,7 +117,9 @@ def _node_lines(node: Node, depth: int) -> Iterator[str]:
                 marks = [] if member.kind is LoopKind.SEQUENTIAL else [member.kind.value]
                 if member.coincident:
                     marks.append("coincident")
-                yield f"{indent}  {member.function}{'  # ' if marks else ''}{', '.join(marks)}"
+                functions: list[isl.PwAff] = []
+                member.function.foreach_pw_aff(functions.append)
+                yield f"{indent}  {_sorted_pieces(functions)}{'  # ' if marks else ''}{', '.join(marks)}"
             yield from _node_lines(child, depth + 1)
         case Sequence(filters):
             yield f"{indent}sequence"

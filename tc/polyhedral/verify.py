@@ -31,6 +31,7 @@ class Violation(Enum):
     REPEATED = "an instance runs more than once"
     REORDERED = "two conflicting instances run in the wrong order"
     CONCURRENT = "two conflicting instances may run at the same time"
+    MISUSED_DIVISION = "an index is divided by a form of division that C gets wrong there"
     OUT_OF_BOUNDS = "an access leaves its buffer"
     WRITTEN_TWICE = "two instances of one statement write one element"
 
@@ -86,6 +87,8 @@ def find_counterexample(scop: Scop, execution: Execution) -> Counterexample | No
 
 
 def _check_instances(scop: Scop, execution: Execution) -> Counterexample | None:
+    for where in execution.misuse:
+        return Counterexample(Violation.MISUSED_DIVISION, _bare(str(where.sample())))
     running = execution.times.domain()
     missing = scop.domain.subtract(running)
     if not missing.is_empty():

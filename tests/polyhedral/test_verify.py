@@ -18,7 +18,7 @@ from tc.polyhedral.parallelize import parallelize_tree
 from tc.polyhedral.schedule import schedule_scop
 from tc.polyhedral.scop import Scop
 from tc.polyhedral.tile import explicit_sizes, tile_tree
-from tc.polyhedral.tree import Band, Filter, Leaf, Member, Node, ScheduleTree, Sequence
+from tc.polyhedral.tree import Band, Filter, Leaf, Member, ScheduleTree, Sequence
 from tc.polyhedral.vectorize import vectorize_tree
 from tc.polyhedral.verify import Violation, find_counterexample, prove
 from tests.polyhedral.enumeration import is_correct

@@ -1,0 +1,147 @@
+"""What each option does to the loops, and what happens when isl gives up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tc.errors import CompileError
+from tc.language.session import isl_context
+from tc.options import CpuOptions, Fusion, ScheduleOptions
+from tc.polyhedral.loops import Block, Guard, Instance, Loop, LoopKind, LoopTree
+from tc.polyhedral.parallelize import WORTH_SPREADING
+from tc.polyhedral.pipeline import PASSES, map_program
+from tc.polyhedral.schedule import schedule_scop, untransformed_tree
+from tc.polyhedral.tree import Band, Sequence
+from tests.polyhedral.support import CONVOLUTION, LAYERS, MATMUL, SOFTMAX, TRANSPOSED, scop_of, specialized
+
+Shape = tuple[int, ...]
+
+
+def mapped(
+    text: str, *shapes: Shape, schedule: ScheduleOptions | None = None, vectorize: bool = True, threads: int = 0
+) -> LoopTree:
+    options = CpuOptions(schedule=schedule or ScheduleOptions(), vectorize=vectorize, threads=threads)
+    return map_program(specialized(text, shapes), options, verify_every_pass=True).loops.root
+
+
+def nodes(tree: LoopTree) -> Iterator[LoopTree]:
+    yield tree
+    match tree:
+        case Block(children):
+            for child in children:
+                yield from nodes(child)
+        case Guard(_, then, otherwise):
+            yield from nodes(then)
+            if otherwise is not None:
+                yield from nodes(otherwise)
+        case Loop():
+            yield from nodes(tree.body)
+        case Instance():
+            pass
+
+
+def kinds(tree: LoopTree) -> list[LoopKind]:
+    return [node.kind for node in nodes(tree) if isinstance(node, Loop)]
+
+
+def test_large_kernels_are_spread_over_the_cores_once_and_small_ones_are_not() -> None:
+    large = kinds(mapped(MATMUL, (129, 64), (64, 129)))
+    assert large.count(LoopKind.PARALLEL) == 1
+    assert large[0] is LoopKind.PARALLEL
+    assert LoopKind.PARALLEL not in kinds(mapped(MATMUL, (7, 5), (5, 3)))
+    assert 129 * 129 * 64 > WORTH_SPREADING > 7 * 5 * 3
+
+
+def test_one_thread_needs_no_parallel_loop() -> None:
+    assert LoopKind.PARALLEL not in kinds(mapped(MATMUL, (129, 64), (64, 129), threads=1))
+
+
+def test_the_innermost_loop_walks_along_memory() -> None:
+    rows = mapped(MATMUL, (33, 17), (17, 65))
+    assert innermost(rows)[-1] == (LoopKind.VECTOR, "S0")
+    dots = mapped(TRANSPOSED, (33, 65), (17, 65))
+    assert innermost(dots)[-1] == (LoopKind.REDUCTION, "S0")
+
+
+def innermost(tree: LoopTree) -> list[tuple[LoopKind, str]]:
+    return [
+        (node.kind, node.body.statement)
+        for node in nodes(tree)
+        if isinstance(node, Loop) and isinstance(node.body, Instance)
+    ]
+
+
+def test_vectorize_off_marks_nothing() -> None:
+    assert set(kinds(mapped(MATMUL, (33, 17), (17, 65), vectorize=False))) <= {LoopKind.SEQUENTIAL, LoopKind.PARALLEL}
+
+
+def test_unrolled_copies_are_instances() -> None:
+    shapes = ((1, 2, 6, 40), (4, 2, 3, 3), (4,))
+    count = len([n for n in nodes(mapped(CONVOLUTION, *shapes)) if isinstance(n, Instance)])
+    unrolled = mapped(CONVOLUTION, *shapes, schedule=ScheduleOptions(unroll=16))
+    assert len([n for n in nodes(unrolled) if isinstance(n, Instance)]) > count
+
+
+def test_tile_sizes_bound_the_loops() -> None:
+    tiled = mapped(MATMUL, (50, 20), (20, 70), schedule=ScheduleOptions(tile=(16, 32, 8)))
+    flat = mapped(MATMUL, (50, 20), (20, 70), schedule=ScheduleOptions(tile=()))
+    assert len(kinds(tiled)) == len(kinds(flat)) + 3
+
+
+def test_fusion_strategies() -> None:
+    with isl_context() as context:
+        scop = scop_of("layers", context)
+        counts = {}
+        for fusion in Fusion:
+            root = schedule_scop(scop, fusion).root
+            counts[fusion] = len(root.filters) if isinstance(root, Sequence) else 1
+    assert counts == {Fusion.MAXIMAL: 1, Fusion.PRESERVE_PARALLEL: 2, Fusion.MINIMAL: 5}
+
+
+def test_softmax_reads_its_rows_in_one_parallel_loop() -> None:
+    tree = mapped(SOFTMAX, (200, 300))
+    assert kinds(tree).count(LoopKind.PARALLEL) == 1
+
+
+def test_empty_domains_run_nothing() -> None:
+    assert [n for n in nodes(mapped(MATMUL, (0, 3), (3, 5))) if isinstance(n, Instance)] == []
+    only_initialized = mapped(MATMUL, (2, 0), (0, 3))
+    assert [n.statement for n in nodes(only_initialized) if isinstance(n, Instance)] == ["S0_init"]
+
+
+def test_a_scheduler_out_of_budget_leaves_the_program_order() -> None:
+    program = specialized(LAYERS, ((33, 40), (20, 40), (20,), (30, 20)))
+    with pytest.raises(CompileError, match="isl gave up on 'layers' within its budget of operations"):
+        map_program(program, CpuOptions(), max_operations=10)
+    with isl_context() as context:
+        scop = scop_of("layers", context)
+        tree = untransformed_tree(scop)
+    assert isinstance(tree.root, Sequence)
+    assert len(tree.root.filters) == 5
+    bands = [f.child for f in tree.root.filters]
+    assert all(isinstance(b, Band) and not any(m.coincident for m in b.members) for b in bands)
+
+
+def test_a_middling_budget_falls_back_and_is_still_proven() -> None:
+    program = specialized(LAYERS, ((33, 40), (20, 40), (20,), (30, 20)))
+    plain = [
+        budget for budget in (2_000, 5_000, 10_000, 20_000, 50_000, 100_000) if _stays_untransformed(program, budget)
+    ]
+    assert plain
+
+
+def _stays_untransformed(program: object, budget: int) -> bool:
+    from tc.language.specialization import Specialization
+
+    assert isinstance(program, Specialization)
+    try:
+        mapped_program = map_program(program, CpuOptions(), max_operations=budget)
+    except CompileError:
+        return False
+    return "coincident" not in mapped_program.stage("schedule").text
+
+
+def test_the_pipeline_is_one_list() -> None:
+    assert [name for name, _ in PASSES] == ["tile", "vectorize", "parallelize", "unroll"]
