@@ -10,7 +10,6 @@ from typing import Final, assert_never
 from tc.errors import DeviceError
 from tc.runtime.library import load_library
 from tc.runtime.pool import Pool
-from tc.target import CpuTarget, check_runs, processor
 from tc.types import Kind, ScalarType
 
 ENTRY: Final = "tc_kernel"
@@ -19,9 +18,9 @@ ENTRY: Final = "tc_kernel"
 def _slot(scalar: ScalarType) -> str:
     """The struct format of one ``tc_scalar``."""
     match scalar.kind:
-        case Kind.SIGNED:
+        case Kind.SIGNED | Kind.BOOLEAN:
             return "q"
-        case Kind.UNSIGNED | Kind.BOOLEAN:
+        case Kind.UNSIGNED:
             return "Q"
         case Kind.FLOATING:
             return "d" if scalar is ScalarType.FLOAT64 else "f4x"
@@ -56,12 +55,9 @@ class LoadedKernel:
         return self._run(self._pack(self._address, threads, self._buffers, *addresses, *scalars))
 
 
-def load_kernel(
-    binary: bytes, target: CpuTarget, buffers: int, scalars: Sequence[ScalarType], pool: Pool
-) -> LoadedKernel:
-    """Loads a kernel compiled for ``target``, with ``buffers`` buffers and scalar parameters of these types.
+def load_kernel(binary: bytes, buffers: int, scalars: Sequence[ScalarType], pool: Pool) -> LoadedKernel:
+    """Loads a compiled kernel with ``buffers`` buffers and scalar parameters of these types.
 
-    DeviceError when this machine cannot run it.
+    Ask ``tc.target.check_runs`` first: code for another processor loads, and stops the process when it runs.
     """
-    check_runs(target, processor())
     return LoadedKernel(load_library(binary), buffers, scalars, pool)

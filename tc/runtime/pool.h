@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-// One scalar argument: signed integers in i, unsigned ones and booleans in u, float64 in d, other floats in f.
+// One scalar argument: signed integers and booleans in i, unsigned integers in u, float64 in d, other floats in f.
 typedef union {
   int64_t i;
   uint64_t u;

@@ -52,9 +52,8 @@ CHUNKS_SCALARS = (ScalarType.INT64, ScalarType.INT64)
 
 def load(body: str, buffers: int, scalars: tuple[ScalarType, ...] = ()) -> LoadedKernel:
     """``body`` compiled for this machine and loaded."""
-    target = parse_target("cpu")
-    binary = compile_shared(HEADER + body, kernel_flags(target), find_compiler(environment()))
-    return load_kernel(binary, target, buffers, scalars, shared_pool())
+    binary = compile_shared(HEADER + body, kernel_flags(parse_target("cpu")), find_compiler(environment()))
+    return load_kernel(binary, buffers, scalars, shared_pool())
 
 
 kernel = functools.cache(load)
