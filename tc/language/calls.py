@@ -1,0 +1,159 @@
+"""Inlining: the statements of a called definition, with the caller's tensors, sizes and scalars put in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from tc.grammar.syntax import BinaryOperator
+from tc.language.draft import CallDraft
+from tc.language.expression_text import expression_text
+from tc.language.fold import substitute
+from tc.language.polynomial import Atoms, Polynomial
+from tc.language.program import (
+    Binary,
+    DerivedOrigin,
+    Expression,
+    IteratorReference,
+    Literal,
+    Read,
+    Role,
+    ScalarReference,
+    SizeReference,
+    Statement,
+    rebuild,
+)
+from tc.language.range_errors import RangeErrors
+from tc.language.requirements import Requirements
+from tc.types import ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class BoundCall:
+    """A call whose sizes are known.  ``values``: what the callee's sizes and scalars are in the caller.
+
+    ``extents``: of every tensor that the callee writes, under its name in the caller.
+    """
+
+    call: CallDraft
+    values: Mapping[Expression, Expression]
+    extents: Mapping[str, tuple[Polynomial, ...]]
+
+
+def bind_call(
+    call: CallDraft,
+    shapes: Mapping[str, tuple[Polynomial, ...]],
+    atoms: Atoms,
+    requirements: Requirements,
+    errors: RangeErrors,
+) -> BoundCall:
+    """Binds the callee's sizes to the extents of the arguments (``shapes``, by the callee's names).
+
+    The first argument that has a size gives it; the others must agree: a difference that is certain is an error,
+    any other becomes a precondition, as are the callee's own.
+    """
+    callee = call.callee
+    values: dict[Expression, Expression] = {
+        ScalarReference(s.name, s.type): call.scalars[s.name] for s in callee.scalars
+    }
+    places: dict[str, str] = {}
+    for name in callee.arguments:
+        for dimension, extent in enumerate(shapes.get(name, ())):
+            declared = callee.tensor(name).shape[dimension]
+            if isinstance(declared, SizeReference) and declared not in values:
+                values[declared] = atoms.expression(extent)
+                places[declared.name] = f"`{call.tensors[name]}.{dimension}`"
+    for tensor in callee.tensors:
+        for dimension, extent in enumerate(shapes.get(tensor.name, ())):
+            expected = atoms.polynomial(substitute(tensor.shape[dimension], values))
+            _require_equal(call, tensor.name, dimension, expected, extent, atoms, requirements, errors)
+    origin = DerivedOrigin(f"call of {callee.name}", call.origin)
+    for precondition in callee.preconditions:
+        condition = substitute(precondition.condition, values)
+        if condition == Literal(False, ScalarType.BOOL):
+            errors.impossible_call(call, precondition.message)
+        elif not isinstance(condition, Literal):
+            requirements.add(condition, f"`{callee.name}`: {precondition.message}", origin)
+    extents = {
+        call.tensors[tensor.name]: tuple(atoms.polynomial(substitute(e, values)) for e in tensor.shape)
+        for tensor in callee.tensors
+        if tensor.role is not Role.INPUT
+    }
+    return BoundCall(call, values, extents)
+
+
+def _require_equal(
+    call: CallDraft,
+    tensor: str,
+    dimension: int,
+    expected: Polynomial,
+    extent: Polynomial,
+    atoms: Atoms,
+    requirements: Requirements,
+    errors: RangeErrors,
+) -> None:
+    difference = expected - extent
+    if difference.constant == 0:
+        return
+    left, right = atoms.expression(extent), atoms.expression(expected)
+    message = (
+        f"`{call.callee.name}` needs `{call.tensors[tensor]}.{dimension}` to be {expression_text(right)}, "
+        f"it is {expression_text(left)}"
+    )
+    if difference.constant is not None:
+        errors.impossible_call(call, message)
+    else:
+        origin = DerivedOrigin(f"call of {call.callee.name}", call.origin)
+        requirements.add(Binary(BinaryOperator.EQUAL, left, right, ScalarType.BOOL), message, origin)
+
+
+def inlined_statements(bound: BoundCall, taken: Collection[str]) -> Iterator[Statement]:
+    """The callee's statements in the caller's terms; iterators whose names are ``taken`` there get others."""
+    call = bound.call
+    origin = DerivedOrigin(f"call of {call.callee.name}", call.origin)
+    for statement in call.callee.statements:
+        used = {iterator.name for iterator in statement.iterators}
+        iterators: dict[str, str] = {}
+        for name in (i.name for i in statement.iterators if i.name in taken):
+            iterators[name] = fresh_name(name, {*taken, *used})
+            used.add(iterators[name])
+
+        def change(expression: Expression, iterators: Mapping[str, str] = iterators) -> Expression:
+            return substitute(rename(expression, call.tensors, iterators), bound.values)
+
+        renamed = tuple(replace(i, name=iterators.get(i.name, i.name)) for i in statement.iterators)
+        inlined = map_statement(replace(statement, iterators=renamed), change)
+        yield replace(inlined, target=call.tensors[statement.target], origin=origin)
+
+
+def fresh_name(name: str, taken: Collection[str]) -> str:
+    """``name`` if it is free, else the first free one of ``name_1``, ``name_2``, ..."""
+    candidate, number = name, 0
+    while candidate in taken:
+        number += 1
+        candidate = f"{name}_{number}"
+    return candidate
+
+
+def rename(expression: Expression, tensors: Mapping[str, str], iterators: Mapping[str, str]) -> Expression:
+    """The expression with tensors and iterators renamed; names that are not mentioned stay."""
+    renamed = rebuild(expression, lambda child: rename(child, tensors, iterators))
+    match renamed:
+        case Read(tensor):
+            return replace(renamed, tensor=tensors.get(tensor, tensor))
+        case IteratorReference(name):
+            return IteratorReference(iterators.get(name, name))
+        case _:
+            return renamed
+
+
+def map_statement(statement: Statement, change: Callable[[Expression], Expression]) -> Statement:
+    """The statement with ``change`` applied to every expression."""
+    return replace(
+        statement,
+        iterators=tuple(replace(i, begin=change(i.begin), end=change(i.end)) for i in statement.iterators),
+        conditions=tuple(change(c) for c in statement.conditions),
+        subscripts=tuple(change(s) for s in statement.subscripts),
+        value=change(statement.value),
+        required=tuple(r for r in map(change, statement.required) if isinstance(r, Read)),
+    )

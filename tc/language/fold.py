@@ -1,0 +1,171 @@
+"""Constant folding: arithmetic on literals as kernels do it, and the identities that leave plain subscripts.
+
+Only index arithmetic (INT64), conditions and conversions of literals are folded; floating-point arithmetic is
+left to the kernel, whose rounding is its own.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Mapping
+from typing import Final
+
+from tc.grammar.syntax import BinaryOperator, UnaryOperator
+from tc.language.program import (
+    INDEX_TYPE,
+    Binary,
+    Call,
+    Cast,
+    Expression,
+    Literal,
+    ScalarReference,
+    Select,
+    SizeReference,
+    Unary,
+    rebuild,
+)
+from tc.types import Kind, ScalarType
+
+
+def divide(dividend: int, divisor: int) -> int:
+    """Truncated division; by zero it gives 0."""
+    if divisor == 0:
+        return 0
+    quotient = abs(dividend) // abs(divisor)
+    return quotient if (dividend < 0) == (divisor < 0) else -quotient
+
+
+def remainder(dividend: int, divisor: int) -> int:
+    """The remainder of ``divide``; by zero it gives 0."""
+    return 0 if divisor == 0 else dividend - divisor * divide(dividend, divisor)
+
+
+def wrap(value: int, type: ScalarType) -> int:
+    """The value modulo the range of an integer type."""
+    return (value - type.minimum) % (type.maximum - type.minimum + 1) + type.minimum
+
+
+_STRUCT_FORMATS: Final = {ScalarType.FLOAT16: "e", ScalarType.FLOAT32: "f"}
+
+
+def round_to(value: float, type: ScalarType) -> float:
+    """The value rounded to nearest, ties to even, in a floating type; infinity where it is too large."""
+    if type is ScalarType.FLOAT64 or not math.isfinite(value) or value == 0.0:
+        return value
+    if type is ScalarType.BFLOAT16:
+        mantissa, exponent = math.frexp(value)
+        scale = max(exponent - 8, -133)  # eight bits of precision; subnormals end at 2**-133
+        rounded = math.ldexp(round(math.ldexp(mantissa, exponent - scale)), scale)
+        return rounded if abs(rounded) < 2.0**128 else math.copysign(math.inf, value)
+    try:
+        return float(struct.unpack(_STRUCT_FORMATS[type], struct.pack(_STRUCT_FORMATS[type], value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def convert_literal(literal: Literal, type: ScalarType) -> Literal:
+    """``Cast`` of a literal: integers wrap, floating to integer truncates and saturates, NaN gives 0."""
+    value = literal.value
+    match type.kind:
+        case Kind.BOOLEAN:
+            return Literal(value != 0, type)
+        case Kind.FLOATING:
+            try:
+                return Literal(round_to(float(value), type), type)
+            except OverflowError:  # an integer beyond the range of a double
+                return Literal(math.copysign(math.inf, value), type)
+        case Kind.SIGNED | Kind.UNSIGNED:
+            if not isinstance(value, float):
+                return Literal(wrap(int(value), type), type)
+            if math.isnan(value):
+                return Literal(0, type)
+            if math.isinf(value):
+                return Literal(type.maximum if value > 0 else type.minimum, type)
+            return Literal(min(max(int(value), type.minimum), type.maximum), type)
+
+
+def substitute(expression: Expression, values: Mapping[Expression, Expression]) -> Expression:
+    """The expression with sizes and scalars (or any leaves) replaced, and folded."""
+    if not values:
+        return expression
+    found = values.get(expression) if isinstance(expression, SizeReference | ScalarReference) else None
+    return found if found is not None else fold(rebuild(expression, lambda child: substitute(child, values)))
+
+
+def fold(expression: Expression) -> Expression:
+    """The expression with its root folded; its children are taken as folded."""
+    match expression:
+        case Cast(Literal() as literal, type):
+            converted = convert_literal(literal, type)
+            # Infinity has no literal in the language.
+            return converted if math.isfinite(converted.value) else expression
+        case Cast(operand, type) if operand.type is type:
+            return operand
+        case Unary(UnaryOperator.NEGATE, Literal(value, type)) if type is INDEX_TYPE:
+            return Literal(wrap(-int(value), type), type)
+        case Unary(UnaryOperator.NOT, Literal(value, type)):
+            return Literal(not value, type)
+        case Select(Literal(value), then, otherwise):
+            return then if value else otherwise
+        case Call("min" | "max" as name, (Literal(left), Literal(right)), type) if type is INDEX_TYPE:
+            return Literal(min(left, right) if name == "min" else max(left, right), type)
+        case Binary(BinaryOperator.AND | BinaryOperator.OR):
+            return _fold_logic(expression)
+        case Binary(operator, left, right) if left.type is INDEX_TYPE:
+            return _fold_index(operator, left, right) or expression
+        case _:
+            return expression
+
+
+def _fold_logic(expression: Binary) -> Expression:
+    """A literal on the left decides, or leaves the right operand."""
+    if not isinstance(expression.left, Literal):
+        return expression
+    decides = bool(expression.left.value) == (expression.operator is BinaryOperator.OR)
+    return expression.left if decides else expression.right
+
+
+def _fold_index(operator: BinaryOperator, left: Expression, right: Expression) -> Expression | None:
+    """INT64 arithmetic and comparisons: on two literals, or with a neutral one; None where nothing folds."""
+    if isinstance(left, Literal) and isinstance(right, Literal):
+        return _evaluate(operator, int(left.value), int(right.value))
+    match operator, left, right:
+        case BinaryOperator.ADD, Literal(0), _:
+            return right
+        case ((BinaryOperator.ADD | BinaryOperator.SUBTRACT), _, Literal(0)):
+            return left
+        case BinaryOperator.MULTIPLY, Literal(1), _:
+            return right
+        case ((BinaryOperator.MULTIPLY | BinaryOperator.DIVIDE), _, Literal(1)):
+            return left
+        case _:
+            return None
+
+
+def _evaluate(operator: BinaryOperator, left: int, right: int) -> Literal | None:
+    match operator:
+        case BinaryOperator.ADD:
+            return Literal(wrap(left + right, INDEX_TYPE), INDEX_TYPE)
+        case BinaryOperator.SUBTRACT:
+            return Literal(wrap(left - right, INDEX_TYPE), INDEX_TYPE)
+        case BinaryOperator.MULTIPLY:
+            return Literal(wrap(left * right, INDEX_TYPE), INDEX_TYPE)
+        case BinaryOperator.DIVIDE:
+            return Literal(wrap(divide(left, right), INDEX_TYPE), INDEX_TYPE)
+        case BinaryOperator.REMAINDER:
+            return Literal(remainder(left, right), INDEX_TYPE)
+        case BinaryOperator.EQUAL:
+            return Literal(left == right, ScalarType.BOOL)
+        case BinaryOperator.NOT_EQUAL:
+            return Literal(left != right, ScalarType.BOOL)
+        case BinaryOperator.LESS:
+            return Literal(left < right, ScalarType.BOOL)
+        case BinaryOperator.LESS_EQUAL:
+            return Literal(left <= right, ScalarType.BOOL)
+        case BinaryOperator.GREATER:
+            return Literal(left > right, ScalarType.BOOL)
+        case BinaryOperator.GREATER_EQUAL:
+            return Literal(left >= right, ScalarType.BOOL)
+        case BinaryOperator.AND | BinaryOperator.OR:
+            return None

@@ -1,0 +1,80 @@
+"""``Program`` to text: canonical, with every range explicit; lowering the text gives an equal program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tc.grammar import syntax
+from tc.grammar.printer import print_definition
+from tc.grammar.syntax import Assignment
+from tc.language.expression_text import NOWHERE, index_syntax, value_syntax
+from tc.language.program import Program, Reduction, Scalar, Statement, Tensor
+
+_ASSIGNMENTS = {
+    (None, False): Assignment.SET,
+    (Reduction.ADD, False): Assignment.ADD,
+    (Reduction.ADD, True): Assignment.ADD_INITIALIZED,
+    (Reduction.MULTIPLY, False): Assignment.MULTIPLY,
+    (Reduction.MULTIPLY, True): Assignment.MULTIPLY_INITIALIZED,
+    (Reduction.MINIMUM, False): Assignment.MINIMUM,
+    (Reduction.MINIMUM, True): Assignment.MINIMUM_INITIALIZED,
+    (Reduction.MAXIMUM, False): Assignment.MAXIMUM,
+    (Reduction.MAXIMUM, True): Assignment.MAXIMUM_INITIALIZED,
+}
+
+
+def program_text(program: Program) -> str:
+    """The definition that means the program: calls inlined, values named, ranges and conversions explicit."""
+    return print_definition(program_syntax(program)) + "\n"
+
+
+def program_syntax(program: Program) -> syntax.Definition:
+    """As ``program_text``, as a syntax tree without places."""
+    declared = {declaration.name: declaration for declaration in (*program.tensors, *program.scalars)}
+    statements = [_statement(statement) for statement in program.statements]
+    if statements:
+        # A condition without iterators is a precondition of the call, wherever it stands.
+        conditions = (syntax.ConditionClause(value_syntax(p.condition), NOWHERE) for p in program.preconditions)
+        first = statements[0]
+        statements[0] = replace(first, where=(*first.where, *conditions))
+    return syntax.Definition(
+        name=program.name,
+        parameters=tuple(_parameter(declared[name]) for name in program.arguments),
+        results=tuple(syntax.Identifier(name, NOWHERE) for name in program.results),
+        statements=tuple(statements),
+        span=NOWHERE,
+        name_span=NOWHERE,
+    )
+
+
+def _parameter(declaration: Tensor | Scalar) -> syntax.Parameter:
+    dimensions: tuple[syntax.Name | syntax.Number, ...] | None = None
+    if isinstance(declaration, Tensor):
+        extents = (index_syntax(extent) for extent in declaration.shape)
+        dimensions = tuple(extent for extent in extents if isinstance(extent, syntax.Name | syntax.Number))
+    return syntax.Parameter(declaration.type.value, dimensions, declaration.name, NOWHERE, NOWHERE, NOWHERE)
+
+
+def _statement(statement: Statement) -> syntax.Assign:
+    return syntax.Assign(
+        target=statement.target,
+        subscripts=tuple(map(index_syntax, statement.subscripts)),
+        assignment=_ASSIGNMENTS[statement.reduction, statement.initialize],
+        value=value_syntax(statement.value),
+        where=tuple(_where(statement)),
+        span=NOWHERE,
+        target_span=NOWHERE,
+        assignment_span=NOWHERE,
+    )
+
+
+def _where(statement: Statement) -> Iterator[syntax.WhereClause]:
+    for iterator in statement.iterators:
+        subject = syntax.Name(iterator.name, NOWHERE)
+        yield syntax.RangeClause(subject, index_syntax(iterator.begin), index_syntax(iterator.end), NOWHERE)
+    for condition in statement.conditions:
+        yield syntax.ConditionClause(value_syntax(condition), NOWHERE)
+    for read in statement.required:
+        access = syntax.Apply(read.tensor, tuple(map(index_syntax, read.subscripts)), NOWHERE, NOWHERE)
+        yield syntax.ExistsClause(access, NOWHERE)

@@ -1,0 +1,256 @@
+"""Range inference: every iterator gets the largest range for which all accesses stay inside their tensors.
+
+It proceeds in rounds.  Iterators with a ``where`` are resolved from the start.  In every round, each access with
+one unresolved iterator bounds it, for all values of the resolved ones; the bounds of a round intersect.  What no
+other tensor bounds takes the extent that the other writers give the tensor being written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tc.language.calls import BoundCall, bind_call
+from tc.language.draft import CallDraft, Draft, Item
+from tc.language.polynomial import Atoms, Polynomial
+from tc.language.program import Expression, SizeReference, walk
+from tc.language.range_errors import RangeErrors
+from tc.language.report import Report
+from tc.language.requirements import Requirements
+from tc.language.rounds import Progress, accesses_of_target, begin, bound_accesses, run_rounds, written_extent
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """The outcome.  ``resolved``: per statement its draft (extents filled in) and the intervals of its iterators;
+    ``calls``: per call its binding; ``shapes``: per tensor its extents.  What is in error is missing.
+    """
+
+    resolved: Mapping[int, Progress]
+    calls: Mapping[int, BoundCall]
+    shapes: Mapping[str, tuple[Polynomial, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What range inference starts from.
+
+    ``shapes``: extents of the arguments; ``sizes``: names of the sizes in them.  ``ranks``: of every tensor that
+    statements write.  ``writers``: the numbers of the statements that write a tensor.  ``broken``: tensors with a
+    writer that is in error already.
+    """
+
+    shapes: Mapping[str, tuple[Expression, ...]]
+    ranks: Mapping[str, int]
+    writers: Mapping[str, Sequence[int]]
+    broken: frozenset[str]
+    sizes: tuple[str, ...]
+
+
+def infer_ranges(
+    items: Sequence[Item], known: Known, atoms: Atoms, requirements: Requirements, report: Report
+) -> Ranges:
+    """The ranges of all iterators and the shapes of all tensors of one definition; complaints go to the report."""
+    return _Solver(items, known, atoms, requirements, report).solve()
+
+
+class _Solver:
+    def __init__(
+        self, items: Sequence[Item], known: Known, atoms: Atoms, requirements: Requirements, report: Report
+    ) -> None:
+        self.items = items
+        self.known = known
+        self.inputs = {t: tuple(atoms.polynomial(e) for e in shape) for t, shape in known.shapes.items()}
+        self.broken = set(known.broken)
+        self.atoms = atoms
+        self.requirements = requirements
+        self.errors = RangeErrors(atoms, known.sizes, report)
+        self.progress: dict[int, Progress] = {}
+        self.calls: dict[int, BoundCall] = {}
+        self.extents: dict[tuple[int, str, int], Polynomial] = {}
+        # Set when nothing else helps: statements that wait for each other then use what is known.
+        self.relaxed = False
+
+    def solve(self) -> Ranges:
+        waiting = list(self.items)
+        while waiting:
+            before = self._measure()
+            waiting = [item for item in waiting if not self._advance(item)]
+            if self._measure() != before:
+                self.relaxed = False
+            elif not self._follow(waiting):
+                if self.relaxed:
+                    break
+                self.relaxed = True
+        self._complain(waiting)
+        resolved = {number: p for number, p in self.progress.items() if not p.unresolved and p.accesses is not None}
+        for progress in resolved.values():
+            self.errors.check_accesses(progress)
+        return Ranges(resolved, self.calls, self._shapes())
+
+    def _measure(self) -> tuple[int, int, int]:
+        """Grows with every step forward."""
+        unresolved = sum(len(p.unresolved) for p in self.progress.values())
+        known = sum(p.accesses is not None for p in self.progress.values())
+        return len(self.progress) + known, len(self.calls), -unresolved
+
+    # --- one statement ---------------------------------------------------------------------------------------
+
+    def _advance(self, item: Item) -> bool:
+        """Resolves what can be resolved now; True when nothing is left to do."""
+        if isinstance(item, CallDraft):
+            return self._advance_call(item)
+        progress = self.progress.get(item.number)
+        if progress is None:
+            values = self._pending_extents(item)
+            if values is None:
+                return False
+            progress = self.progress[item.number] = begin(item, values, self.atoms, self.errors)
+        if progress.accesses is None:
+            extents = self._read_extents(progress.draft)
+            if extents is None:
+                return False
+            progress.accesses = bound_accesses(progress, extents, self.atoms)
+        run_rounds(progress, progress.accesses, self.atoms, self.requirements, self.errors)
+        return not progress.unresolved
+
+    def _pending_extents(self, draft: Draft) -> dict[Expression, Expression] | None:
+        """The values of the placeholders (``T.0``) in a draft; None while one is unknown."""
+        values: dict[Expression, Expression] = {}
+        for expression in draft.expressions():
+            for leaf in walk(expression):
+                if isinstance(leaf, SizeReference) and "." in leaf.name and leaf not in values:
+                    tensor, _, dimension = leaf.name.rpartition(".")
+                    extent = self._extent(tensor, int(dimension), draft.number)
+                    if extent is None:
+                        return None
+                    values[leaf] = self.atoms.expression(extent)
+        return values
+
+    def _read_extents(self, draft: Draft) -> dict[str, tuple[Polynomial, ...]] | None:
+        """The extents of every other tensor that a draft reads; None while one is unknown."""
+        extents: dict[str, tuple[Polynomial, ...]] = {}
+        for guarded in draft.reads():
+            read = guarded.read
+            if read.tensor != draft.target and read.tensor not in extents:
+                found = self._tensor_extents(read.tensor, len(read.subscripts), draft.number)
+                if found is None:
+                    return None
+                extents[read.tensor] = found
+        return extents
+
+    def _advance_call(self, call: CallDraft) -> bool:
+        shapes: dict[str, tuple[Polynomial, ...]] = {}
+        for tensor in call.callee.tensors:
+            if tensor.name in call.callee.arguments:
+                found = self._tensor_extents(call.tensors[tensor.name], len(tensor.shape), call.number)
+                if found is None:
+                    return False
+                shapes[tensor.name] = found
+        self.calls[call.number] = bind_call(call, shapes, self.atoms, self.requirements, self.errors)
+        return True
+
+    # --- extents of written tensors --------------------------------------------------------------------------
+
+    def _tensor_extents(self, tensor: str, rank: int, reader: int) -> tuple[Polynomial, ...] | None:
+        extents = [self._extent(tensor, dimension, reader) for dimension in range(rank)]
+        known = tuple(extent for extent in extents if extent is not None)
+        return known if len(known) == rank else None
+
+    def _extent(self, tensor: str, dimension: int, reader: int) -> Polynomial | None:
+        """The extent that a reader sees: what the writers before it give; all writers, if those give nothing."""
+        shape = self.inputs.get(tensor)
+        if shape is not None:
+            return shape[dimension]
+        writers = self.known.writers.get(tensor, ())
+        earlier = [writer for writer in writers if writer < reader]
+        hull, complete = self._hull(earlier, tensor, dimension)
+        if hull is None and complete:
+            hull, complete = self._hull([w for w in writers if w != reader], tensor, dimension)
+        return hull if complete else None
+
+    def _hull(self, writers: Iterable[int], tensor: str, dimension: int) -> tuple[Polynomial | None, bool]:
+        """The greatest extent that the writers give, and whether all that give one are known.
+
+        A stalled writer gives none: it will follow the others.
+        """
+        found: list[Polynomial] = []
+        for writer in writers:
+            extent = self._written(writer, tensor, dimension)
+            if extent is not None:
+                found.append(extent)
+            elif not self.relaxed and not self._is_stalled(writer):
+                return None, False
+        return (self.atoms.greatest(found) if found else None), True
+
+    def _is_stalled(self, number: int) -> bool:
+        progress = self.progress.get(number)
+        return progress is not None and progress.accesses is not None
+
+    def _written(self, writer: int, tensor: str, dimension: int) -> Polynomial | None:
+        """One past the last subscript that a statement writes in a dimension; None while it is unknown."""
+        call = self.calls.get(writer)
+        if call is not None:
+            return call.extents[tensor][dimension]
+        progress = self.progress.get(writer)
+        if progress is None:
+            return None
+        key = (writer, tensor, dimension)
+        if key not in self.extents:
+            extent = written_extent(progress, dimension, self.atoms)
+            if extent is None:
+                return None
+            self.extents[key] = extent
+        return self.extents[key]
+
+    def _follow(self, waiting: Sequence[Item]) -> bool:
+        """Lets stalled statements take the extents of the other writers; whether that bounded an iterator."""
+        followed = False
+        for item in waiting:
+            progress = self.progress.get(item.number)
+            if progress is None or progress.accesses is None or not progress.unresolved:
+                continue
+            draft = progress.draft
+            others = [w for w in self.known.writers[draft.target] if w != draft.number]
+            hulls = [self._hull(others, draft.target, dimension) for dimension in range(len(draft.subscripts))]
+            if all(complete for _, complete in hulls):
+                accesses = accesses_of_target(progress, [hull for hull, _ in hulls], self.atoms)
+                before = len(progress.unresolved)
+                run_rounds(progress, accesses, self.atoms, self.requirements, self.errors)
+                followed |= len(progress.unresolved) < before
+        return followed
+
+    # --- the end ---------------------------------------------------------------------------------------------
+
+    def _complain(self, waiting: Sequence[Item]) -> None:
+        """Names what stayed undetermined, but not what only follows from another error."""
+        blocked: list[Item] = []
+        for item in waiting:
+            progress = self.progress.get(item.number)
+            if progress is None or progress.accesses is None:
+                blocked.append(item)
+                continue
+            draft = progress.draft
+            if draft.target not in self.broken and not progress.failed:
+                self.errors.undetermined(progress)
+            self.broken.add(draft.target)
+        for item in blocked:
+            reads = [r.read.tensor for r in item.reads()] if isinstance(item, Draft) else list(item.tensors.values())
+            if not self.broken.intersection(reads):
+                self.errors.circular(item)
+            self.broken.update([item.target] if isinstance(item, Draft) else item.tensors.values())
+
+    def _shapes(self) -> dict[str, tuple[Polynomial, ...]]:
+        shapes: dict[str, tuple[Polynomial, ...]] = {}
+        for tensor, rank in self.known.ranks.items():
+            if tensor in self.broken:
+                continue
+            hulls = [self._hull(self.known.writers[tensor], tensor, dimension)[0] for dimension in range(rank)]
+            known = tuple(hull for hull in hulls if hull is not None)
+            if len(known) == rank:
+                shapes[tensor] = known
+            else:
+                self.errors.no_extent(
+                    tensor, [self.progress[w] for w in self.known.writers[tensor] if w in self.progress]
+                )
+        return shapes

@@ -1,0 +1,200 @@
+"""The rounds of range inference for one statement: accesses bound iterators, one unresolved iterator at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tc.language.draft import Draft
+from tc.language.extremes import Extremes, Interval
+from tc.language.fold import substitute
+from tc.language.inequalities import inequalities, is_implied, linearize
+from tc.language.polynomial import Atoms, Polynomial, constant
+from tc.language.program import Expression, GuardedRead, Read, walk
+from tc.language.range_errors import RangeErrors
+from tc.language.requirements import Requirements
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """``condition >= 0`` keeps one subscript of a read inside; ``free``: no guard narrows its instances."""
+
+    condition: Polynomial
+    read: Read
+    free: bool
+
+
+@dataclass(slots=True)
+class Progress:
+    """What is known about one statement.
+
+    ``intervals``: of the resolved iterators.  ``facts``: polynomials that the ``where`` keeps from being negative.
+    ``accesses``: None until the extents of every tensor read are known.  ``failed``: it has an error already.
+    """
+
+    draft: Draft
+    intervals: dict[str, Interval]
+    unresolved: set[str]
+    facts: tuple[Polynomial, ...]
+    accesses: Sequence[Access] | None = None
+    failed: bool = False
+
+
+def begin(draft: Draft, values: Mapping[Expression, Expression], atoms: Atoms, errors: RangeErrors) -> Progress:
+    """The state of a statement before its first round; ``values`` replace the placeholders of extents."""
+    if values:
+        draft = draft.rebuilt(lambda expression: substitute(expression, values))
+    facts = tuple(fact for condition in draft.conditions for fact in inequalities(condition, True, atoms))
+    progress = Progress(draft, {}, set(draft.order) - draft.bounds.keys(), facts)
+    for name, bounds in draft.bounds.items():
+        progress.intervals[name] = Interval(atoms.polynomial(bounds.begin), atoms.polynomial(bounds.end))
+    progress.failed = not errors.check_bounds(progress)
+    if progress.failed:
+        progress.unresolved.update(draft.bounds)
+        progress.intervals.clear()
+    return progress
+
+
+def bound_accesses(progress: Progress, extents: Mapping[str, tuple[Polynomial, ...]], atoms: Atoms) -> Sequence[Access]:
+    """What the reads of other tensors ask for, apart from what a guard or the ``where`` grants."""
+    accesses: list[Access] = []
+    for guarded in progress.draft.reads():
+        if guarded.read.tensor in extents:
+            accesses.extend(_access(progress, guarded, extents[guarded.read.tensor], atoms, both=True))
+    return accesses
+
+
+def accesses_of_target(progress: Progress, extents: Sequence[Polynomial | None], atoms: Atoms) -> Sequence[Access]:
+    """What the accesses of the tensor being written ask for, given the extents from its other writers."""
+    draft = progress.draft
+    own = [g for g in draft.reads() if g.read.tensor == draft.target]
+    own.append(GuardedRead(Read(draft.target, draft.subscripts, draft.value.type), ()))
+    return [access for guarded in own for access in _access(progress, guarded, extents, atoms, both=False)]
+
+
+def _access(
+    progress: Progress, guarded: GuardedRead, extents: Sequence[Polynomial | None], atoms: Atoms, *, both: bool
+) -> Iterable[Access]:
+    """The inequalities of one read; a subscript that reads a tensor (a gather) asks for nothing."""
+    facts = [
+        *progress.facts,
+        *(f for condition, value in guarded.guards for f in inequalities(condition, value, atoms)),
+    ]
+    free = not guarded.guards and not progress.draft.conditions
+    for subscript, extent in zip(guarded.read.subscripts, extents, strict=True):
+        if extent is None or any(isinstance(e, Read) for e in walk(subscript)):
+            continue
+        position = atoms.polynomial(subscript)
+        for asked in (position, extent - 1 - position) if both else (extent - 1 - position,):
+            linear = linearize(asked, atoms)
+            if not is_implied(asked, facts, atoms) and not is_implied(linear, facts, atoms):
+                yield Access(linear, guarded.read, free)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """``factor * iterator <= limit``."""
+
+    limit: Polynomial
+    factor: Polynomial
+
+
+def run_rounds(
+    progress: Progress,
+    accesses: Sequence[Access],
+    atoms: Atoms,
+    requirements: Requirements,
+    errors: RangeErrors,
+) -> None:
+    """Resolves iterators until no access bounds another one."""
+    while progress.unresolved:
+        bounds: dict[str, list[_Bound]] = {}
+        assumptions: list[Polynomial] = []
+        for access in accesses:
+            extremes = Extremes(atoms, progress.intervals)
+            found = _bound(access, extremes, progress, errors)
+            if found is not None:
+                bounds.setdefault(found[0], []).append(found[1])
+                assumptions.extend(extremes.assumptions)
+        if not bounds:
+            return
+        origin = progress.draft.origin
+        for polynomial in assumptions:
+            requirements.at_least(
+                polynomial, 0, "the factor of an iterator in a subscript must not be negative", origin
+            )
+        for name in (n for n in progress.draft.order if n in bounds):
+            for bound in bounds[name]:
+                if bound.factor.constant is None:
+                    requirements.at_least(
+                        bound.factor, 1, f"the factor of `{name}` in a subscript must be positive", origin
+                    )
+            progress.intervals[name] = Interval(constant(0), _end(bounds[name], atoms))
+            progress.unresolved.remove(name)
+
+
+def _bound(access: Access, extremes: Extremes, progress: Progress, errors: RangeErrors) -> tuple[str, _Bound] | None:
+    """How an access bounds its only unresolved iterator from above; None if it does not."""
+    atoms = extremes.atoms
+    asked = extremes.least(access.condition)
+    if asked is None:
+        return None
+    names = atoms.variables(asked)
+    if len(names) != 1:
+        return None
+    (name,) = names
+    atom = atoms.iterator(name)
+    if any(atoms.iterators(other) for other in asked.atoms if other != atom):
+        return None
+    factor = asked.coefficient(atom)
+    positive = None if factor is None else extremes.is_positive(factor)
+    if factor is None or positive is None:
+        return None
+    if positive:
+        if access.free and atoms.is_negative(asked.rest(atom)):
+            errors.starts_above_zero(progress, name, access.read, asked.rest(atom), factor)
+            progress.failed = True
+        return None
+    return name, _Bound(asked.rest(atom), -factor)
+
+
+def _end(bounds: Sequence[_Bound], atoms: Atoms) -> Polynomial:
+    """The end of the range that all bounds allow: ``limit / factor + 1`` at most, rounded down."""
+    limits: list[tuple[Polynomial, list[Polynomial]]] = []
+    for bound in bounds:
+        for factor, same in limits:
+            if factor == bound.factor:
+                same.append(bound.limit)
+                break
+        else:
+            limits.append((bound.factor, [bound.limit]))
+    ends: list[Polynomial] = []
+    for factor, same in limits:
+        if factor.constant == 1:
+            ends.extend(limit + 1 for limit in same)
+        else:
+            # Written as (limit + factor) / factor, truncation gives an empty range where limit is negative.
+            ends.extend(atoms.quotient(limit + factor, factor) for limit in _smallest(same, atoms))
+    return atoms.least(ends)
+
+
+def _smallest(limits: Sequence[Polynomial], atoms: Atoms) -> list[Polynomial]:
+    """The limits that may be the least one; they are compared before they are divided."""
+    kept: list[Polynomial] = []
+    for limit in limits:
+        if not any(atoms.is_nonnegative(limit - other) for other in kept):
+            kept = [other for other in kept if not atoms.is_nonnegative(other - limit)]
+            kept.append(limit)
+    return kept
+
+
+def written_extent(progress: Progress, dimension: int, atoms: Atoms) -> Polynomial | None:
+    """One past the greatest subscript that a statement writes; None while its iterators are unresolved."""
+    subscript = atoms.polynomial(progress.draft.subscripts[dimension])
+    if atoms.variables(subscript) & progress.unresolved:
+        return None
+    greatest = Extremes(atoms, progress.intervals).greatest(subscript)
+    # A condition of the `where` may bound the subscript itself: `r - k in 0:M`.
+    granted = [total for fact in progress.facts if not atoms.variables(total := fact + subscript)]
+    limits = [*granted, *([greatest] if greatest is not None and not atoms.variables(greatest) else [])]
+    return atoms.least([limit + 1 for limit in limits]) if limits else None

@@ -1,0 +1,189 @@
+"""``Program`` and ``Signature`` to ``Specialization``: values put in, everything checked that needs them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from tc.errors import ArgumentError
+from tc.language.calls import map_statement
+from tc.language.expression_text import expression_text
+from tc.language.fold import substitute
+from tc.language.program import (
+    INDEX_TYPE,
+    Expression,
+    Literal,
+    Precondition,
+    Program,
+    Role,
+    ScalarReference,
+    SizeReference,
+    Tensor,
+    guarded_reads,
+    walk,
+)
+from tc.language.prove import prove_specialized
+from tc.language.specialization import ArraySpec, Layout, Signature, Specialization, contiguous_strides
+
+# Addresses are byte offsets in 64-bit integers.
+_MAXIMUM_BYTES = 2**63 - 1
+
+
+def structural_scalars(program: Program) -> tuple[str, ...]:
+    """The integer scalar arguments whose values shape the program: those in subscripts, ranges and conditions.
+
+    Their values belong to the signature.
+    """
+    used = {
+        leaf.name
+        for expression in _structure(program)
+        for leaf in walk(expression)
+        if isinstance(leaf, ScalarReference) and leaf.type.is_integer
+    }
+    return tuple(scalar.name for scalar in program.scalars if scalar.name in used)
+
+
+def _structure(program: Program) -> Iterator[Expression]:
+    """Every expression that decides which instances run and which elements they touch."""
+    for tensor in program.tensors:
+        yield from tensor.shape
+    for precondition in program.preconditions:
+        yield precondition.condition
+    for statement in program.statements:
+        yield from statement.subscripts
+        yield from statement.conditions
+        yield from statement.required
+        for iterator in statement.iterators:
+            yield from (iterator.begin, iterator.end)
+        for guarded in guarded_reads(statement.value):
+            yield from guarded.read.subscripts
+            yield from (condition for condition, _ in guarded.guards)
+
+
+def output_shapes(program: Program, signature: Signature) -> dict[str, tuple[int, ...]]:
+    """The shapes of the results, in their order.
+
+    Raises ``ArgumentError`` where the arguments do not fit, as ``specialize`` does, but proves nothing.
+    """
+    values = _argument_values(program, signature)
+    _check_preconditions(program, values)
+    return {name: _shape(program.tensor(name), values) for name in program.results}
+
+
+def specialize(program: Program, signature: Signature) -> Specialization:
+    """The program for one signature, with literals for sizes and structural scalars.
+
+    Raises ``ArgumentError`` where the arguments do not fit the parameters, and ``RangeError`` (with a witness)
+    where an access leaves its tensor or an element is written twice or not at all for these sizes.
+    """
+    values = _argument_values(program, signature)
+    _check_preconditions(program, values)
+    results = dict(signature.results)
+    given = dict(signature.arguments)
+    tensors: list[Tensor] = []
+    layouts: dict[str, Layout] = {}
+    for tensor in program.tensors:
+        shape = _shape(tensor, values)
+        tensors.append(replace(tensor, shape=tuple(Literal(extent, INDEX_TYPE) for extent in shape)))
+        layouts[tensor.name] = _layout(program, tensor, shape, given.get(tensor.name) or results.get(tensor.name))
+    statements = tuple(
+        map_statement(statement, lambda expression: substitute(expression, values)) for statement in program.statements
+    )
+    specialized = replace(program, sizes=(), tensors=tuple(tensors), statements=statements, preconditions=())
+    specialization = Specialization(specialized, signature, layouts)
+    prove_specialized(specialization)
+    return specialization
+
+
+def _argument_values(program: Program, signature: Signature) -> dict[Expression, Expression]:
+    """Literals for all sizes and structural scalars, after checking every argument."""
+    given = dict(signature.arguments)
+    sizes: dict[str, tuple[int, str]] = {}
+    values: dict[Expression, Expression] = {}
+    for tensor in program.tensors:
+        if tensor.role is not Role.INPUT:
+            continue
+        spec = given.get(tensor.name)
+        if spec is None:
+            raise ArgumentError(f"{program.name}: argument `{tensor.name}` is missing")
+        _check_argument(program, tensor, spec, sizes)
+    for name, (value, _) in sizes.items():
+        values[SizeReference(name)] = Literal(value, INDEX_TYPE)
+    scalars = dict(signature.scalars)
+    types = {scalar.name: scalar.type for scalar in program.scalars}
+    for name in structural_scalars(program):
+        if name not in scalars:
+            raise ArgumentError(f"{program.name}: the value of `{name}` is missing: it decides shapes or subscripts")
+        type, value = types[name], scalars[name]
+        if not type.minimum <= value <= type.maximum:
+            raise ArgumentError(f"{program.name}: argument `{name}` is {type}, {value} does not fit")
+        values[ScalarReference(name, type)] = Literal(value, type)
+    return values
+
+
+def _check_argument(program: Program, tensor: Tensor, spec: ArraySpec, sizes: dict[str, tuple[int, str]]) -> None:
+    """Type, rank and extents of one argument; the sizes that it gives are added to ``sizes`` with their place."""
+    name = f"{program.name}: argument `{tensor.name}`"
+    if spec.dtype is not tensor.type:
+        raise ArgumentError(f"{name} is declared {tensor.type}, got {spec.dtype}")
+    if len(spec.shape) != len(tensor.shape):
+        declared = ", ".join(expression_text(extent) for extent in tensor.shape)
+        raise ArgumentError(
+            f"{name} is declared ({declared}), with {len(tensor.shape)} dimensions, got shape {spec.shape}"
+        )
+    for dimension, (declared_extent, extent) in enumerate(zip(tensor.shape, spec.shape, strict=True)):
+        place = f"`{tensor.name}.{dimension}`"
+        if isinstance(declared_extent, Literal) and declared_extent.value != extent:
+            raise ArgumentError(f"{name} is declared with {declared_extent.value} as {place}, got shape {spec.shape}")
+        if isinstance(declared_extent, SizeReference):
+            known, where = sizes.setdefault(declared_extent.name, (extent, place))
+            if known != extent:
+                raise ArgumentError(
+                    f"{program.name}: the size `{declared_extent.name}` is {known} in {where} and {extent} in {place}"
+                )
+
+
+def _check_preconditions(program: Program, values: Mapping[Expression, Expression]) -> None:
+    for precondition in program.preconditions:
+        if substitute(precondition.condition, values) != Literal(True, precondition.condition.type):
+            raise ArgumentError(_violated(program, precondition, values))
+
+
+def _violated(program: Program, precondition: Precondition, values: Mapping[Expression, Expression]) -> str:
+    leaves = dict.fromkeys(leaf for leaf in walk(precondition.condition) if leaf in values)
+    found = ", ".join(f"{expression_text(leaf)} = {expression_text(values[leaf])}" for leaf in leaves)
+    return (
+        f"{program.name}: `{expression_text(precondition.condition)}` does not hold for {found}: {precondition.message}"
+    )
+
+
+def _shape(tensor: Tensor, values: Mapping[Expression, Expression]) -> tuple[int, ...]:
+    """The extents; a range that ends before it begins is empty."""
+    return tuple(max(0, evaluate(extent, values)) for extent in tensor.shape)
+
+
+def evaluate(expression: Expression, values: Mapping[Expression, Expression]) -> int:
+    """The value of an INT64 expression over sizes and scalars."""
+    result = substitute(expression, values)
+    if not isinstance(result, Literal):
+        raise AssertionError(f"{expression_text(result)} is not constant")
+    return int(result.value)
+
+
+def _layout(program: Program, tensor: Tensor, shape: tuple[int, ...], spec: ArraySpec | None) -> Layout:
+    if spec is not None and spec.shape != shape:
+        raise ArgumentError(f"{program.name}: result `{tensor.name}` has shape {shape}, got {spec.shape}")
+    if spec is not None and spec.dtype is not tensor.type:
+        raise ArgumentError(f"{program.name}: result `{tensor.name}` is {tensor.type}, got {spec.dtype}")
+    strides = contiguous_strides(shape) if spec is None or spec.strides is None else spec.strides
+    if 0 in shape:
+        reach = 0
+    else:
+        reach = sum((extent - 1) * abs(stride) for extent, stride in zip(shape, strides, strict=True)) + 1
+    if max(reach, math.prod(shape)) * tensor.type.itemsize > _MAXIMUM_BYTES:
+        raise ArgumentError(
+            f"{program.name}: `{tensor.name}` with shape {shape} spans more than {_MAXIMUM_BYTES} bytes, "
+            "beyond 64-bit indexing"
+        )
+    return Layout(tensor.type, shape, strides)
