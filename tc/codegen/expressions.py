@@ -33,6 +33,8 @@ from tc.language.specialization import Layout
 from tc.types import ScalarType, computation_type
 
 _ARITHMETIC: Final = (BinaryOperator.ADD, BinaryOperator.SUBTRACT, BinaryOperator.MULTIPLY)
+# Arithmetic on truth values is that of NumPy, and that of integers converted back: whatever is not 0 is true.
+_BITWISE: Final = {BinaryOperator.ADD: "|", BinaryOperator.SUBTRACT: "^", BinaryOperator.MULTIPLY: "&"}
 _COMBINE: Final = {Reduction.ADD: BinaryOperator.ADD, Reduction.MULTIPLY: BinaryOperator.MULTIPLY}
 
 
@@ -184,6 +186,8 @@ class ExpressionPrinter:
         if type is ScalarType.UINT16 and operator is BinaryOperator.MULTIPLY:
             # Promoted to int, the product could overflow.
             left = cast(self._dialect.values[ScalarType.UINT32], left)
+        if type is ScalarType.BOOL:
+            return infix(_BITWISE[operator], left, right)
         result = infix(operator.value, left, right)
         return result if _has_own_arithmetic(type) else cast(self._dialect.values[type], result)
 

@@ -13,17 +13,23 @@ class Precedence(IntEnum):
     CONDITIONAL = 1
     OR = 2
     AND = 3
-    EQUALITY = 4
-    RELATIONAL = 5
-    ADDITIVE = 6
-    MULTIPLICATIVE = 7
-    PREFIX = 8
-    POSTFIX = 9
+    BITWISE_OR = 4
+    BITWISE_XOR = 5
+    BITWISE_AND = 6
+    EQUALITY = 7
+    RELATIONAL = 8
+    ADDITIVE = 9
+    MULTIPLICATIVE = 10
+    PREFIX = 11
+    POSTFIX = 12
 
 
 _INFIX: Final = {
     "||": Precedence.OR,
     "&&": Precedence.AND,
+    "|": Precedence.BITWISE_OR,
+    "^": Precedence.BITWISE_XOR,
+    "&": Precedence.BITWISE_AND,
     "==": Precedence.EQUALITY,
     "!=": Precedence.EQUALITY,
     "<": Precedence.RELATIONAL,
@@ -56,7 +62,7 @@ class Fragment:
 def infix(operator: str, left: Fragment, right: Fragment) -> Fragment:
     """``left operator right``; all infix operators of C associate to the left."""
     precedence = _INFIX[operator]
-    if precedence in (Precedence.EQUALITY, Precedence.RELATIONAL):
+    if Precedence.BITWISE_OR <= precedence <= Precedence.RELATIONAL:
         # Chains of comparisons and mixtures of && and || are legal, but compilers warn and readers stumble.
         return Fragment(
             f"{left.within(Precedence.ADDITIVE)} {operator} {right.within(Precedence.ADDITIVE)}", precedence

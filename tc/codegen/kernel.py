@@ -14,7 +14,7 @@ from tc.codegen.fragment import Fragment
 from tc.codegen.functions import function_name
 from tc.codegen.indices import after, index_fragment
 from tc.codegen.literals import literal_fragment
-from tc.codegen.names import Names, loop_variable
+from tc.codegen.names import Names, comment, loop_variable
 from tc.codegen.ranges import Ranges, always_runs, iterator_range, most_iterations
 from tc.codegen.routines import Parameter, braced, mentioned, region, region_call
 from tc.language.program import IteratorReference, Literal, Reduction, walk
@@ -180,6 +180,7 @@ class KernelPrinter:
             e.name for part in (body.value, *body.subscripts) for e in walk(part) if isinstance(e, IteratorReference)
         }
         bindings = self._bindings(instance, body, used - located, scope)
+        bindings = [comment(body.name), *bindings]
         type = self._layouts[body.target].type
         if found is None:
             target = self.expressions.location(body.target, body.subscripts, body.name)

@@ -28,35 +28,38 @@ static inline int64_t tc_floor_divide_int64(int64_t a, int64_t b) { return a / b
 
 //= tc_divide_* tc_remainder_*
 // Truncating division: by zero it gives zero, and the least value over -1 wraps.
-#define TC_DIVISION(name, type)                                                                               \
-  static inline type tc_divide_##name(type a, type b) {                                                       \
-    return b == 0 ? (type)0 : (type)-1 < 0 && b == (type)-1 ? (type)(0 - a) : (type)(a / b);                   \
-  }                                                                                                           \
-  static inline type tc_remainder_##name(type a, type b) {                                                    \
-    return b == 0 || ((type)-1 < 0 && b == (type)-1) ? (type)0 : (type)(a % b);                                \
-  }
-TC_DIVISION(bool, bool)
-TC_DIVISION(int8, int8_t)
-TC_DIVISION(int16, int16_t)
-TC_DIVISION(int32, int32_t)
-TC_DIVISION(int64, int64_t)
-TC_DIVISION(uint8, uint8_t)
-TC_DIVISION(uint16, uint16_t)
-TC_DIVISION(uint32, uint32_t)
-TC_DIVISION(uint64, uint64_t)
+#define TC_SIGNED_DIVISION(name, type)                                                       \
+  static inline type tc_divide_##name(type a, type b) {                                      \
+    return b == 0 ? 0 : b == -1 ? (type)-(uint64_t)a : a / b;                                \
+  }                                                                                          \
+  static inline type tc_remainder_##name(type a, type b) { return b == 0 || b == -1 ? 0 : a % b; }
+#define TC_UNSIGNED_DIVISION(name, type)                                                     \
+  static inline type tc_divide_##name(type a, type b) { return b == 0 ? 0 : a / b; }         \
+  static inline type tc_remainder_##name(type a, type b) { return b == 0 ? 0 : a % b; }
+TC_SIGNED_DIVISION(int8, int8_t)
+TC_SIGNED_DIVISION(int16, int16_t)
+TC_SIGNED_DIVISION(int32, int32_t)
+TC_SIGNED_DIVISION(int64, int64_t)
+TC_UNSIGNED_DIVISION(bool, bool)
+TC_UNSIGNED_DIVISION(uint8, uint8_t)
+TC_UNSIGNED_DIVISION(uint16, uint16_t)
+TC_UNSIGNED_DIVISION(uint32, uint32_t)
+TC_UNSIGNED_DIVISION(uint64, uint64_t)
 
 //= tc_abs_*
-#define TC_ABSOLUTE(name, type) \
-  static inline type tc_abs_##name(type a) { return a < 0 ? (type)(0 - a) : a; }
-TC_ABSOLUTE(bool, bool)
-TC_ABSOLUTE(int8, int8_t)
-TC_ABSOLUTE(int16, int16_t)
-TC_ABSOLUTE(int32, int32_t)
-TC_ABSOLUTE(int64, int64_t)
-TC_ABSOLUTE(uint8, uint8_t)
-TC_ABSOLUTE(uint16, uint16_t)
-TC_ABSOLUTE(uint32, uint32_t)
-TC_ABSOLUTE(uint64, uint64_t)
+#define TC_SIGNED_ABSOLUTE(name, type) \
+  static inline type tc_abs_##name(type a) { return a < 0 ? (type)-(uint64_t)a : a; }
+#define TC_UNSIGNED_ABSOLUTE(name, type) \
+  static inline type tc_abs_##name(type a) { return a; }
+TC_SIGNED_ABSOLUTE(int8, int8_t)
+TC_SIGNED_ABSOLUTE(int16, int16_t)
+TC_SIGNED_ABSOLUTE(int32, int32_t)
+TC_SIGNED_ABSOLUTE(int64, int64_t)
+TC_UNSIGNED_ABSOLUTE(bool, bool)
+TC_UNSIGNED_ABSOLUTE(uint8, uint8_t)
+TC_UNSIGNED_ABSOLUTE(uint16, uint16_t)
+TC_UNSIGNED_ABSOLUTE(uint32, uint32_t)
+TC_UNSIGNED_ABSOLUTE(uint64, uint64_t)
 
 //= tc_*int8_from_float* tc_*int16_from_float* tc_*int32_from_float* tc_*int64_from_float*
 // Truncates; beyond the type's limits it saturates, and NaN gives 0.  END is the power of two after the greatest value.

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from tc.grammar.syntax import BinaryOperator
-
+from tc.grammar.syntax import BinaryOperator, UnaryOperator
 from tc.language.program import (
     Binary,
     Expression,
     IteratorReference,
     Literal,
     Read,
+    Unary,
 )
 from tc.language.specialization import Layout, contiguous_strides
 from tc.polyhedral.loops import (
+    Block,
     Buffer,
     IndexExpression,
     IndexLiteral,
@@ -47,18 +48,23 @@ def binary(operator: str, left: Expression, right: Expression) -> Binary:
     )
 
 
+def negate(operand: Expression) -> Unary:
+    return Unary(UnaryOperator.NEGATE, operand, operand.type)
+
+
 def integer(value: int) -> Literal:
     return Literal(value, ScalarType.INT64)
 
 
-def pointwise(
-    value: Expression, inputs: Sequence[Buffer], output: ScalarType, extent: int, checked: bool = True
-) -> LoopProgram:
-    """``out(i) = value`` for ``i`` below ``extent``."""
-    body = StatementBody("S0", ("i",), "out", (IteratorReference("i"),), None, value)
-    root = loops([("c0", extent, LoopKind.VECTOR)], instance("S0", "c0"))
-    buffers = (*inputs, buffer("out", output, extent, writable=True))
-    return LoopProgram("pointwise", buffers, (), (), (body,), root, checked)
+def pointwise(values: Mapping[str, Expression], inputs: Sequence[Buffer], extent: int) -> LoopProgram:
+    """``name(i) = value`` for every named value and ``i`` below ``extent``."""
+    bodies = [
+        StatementBody(f"S_{name}", ("i",), name, (IteratorReference("i"),), None, value)
+        for name, value in values.items()
+    ]
+    outputs = [buffer(name, value.type, extent, writable=True) for name, value in values.items()]
+    nests = [loops([("c0", extent, LoopKind.VECTOR)], instance(body.name, "c0")) for body in bodies]
+    return LoopProgram("pointwise", (*inputs, *outputs), (), (), tuple(bodies), Block(tuple(nests)), checked=True)
 
 
 def loops(kinds: Sequence[tuple[str, int, LoopKind]], inside: LoopTree) -> LoopTree:

@@ -61,7 +61,7 @@ def _compiled(text: str, flags: tuple[str, ...]) -> ctypes.CDLL:
         done = subprocess.run(
             ["gcc", *flags, str(source), "-o", str(library), "-lm"], capture_output=True, text=True, check=False
         )
-        assert done.returncode == 0, f"{done.stderr}\n{text}"
+        assert done.returncode == 0, done.stderr[:3000]
         return ctypes.CDLL(str(library))
 
 
@@ -89,13 +89,13 @@ def _slot(value: int | float, type: ScalarType) -> bytes:
             return struct.pack("q", value)
 
 
-def evaluate(value: Expression, inputs: Mapping[str, Array], output: ScalarType, *flags: str) -> Array:
-    """``value`` as a function of one-dimensional inputs of one length, read at iterator ``i``, element by element."""
+def evaluate(values: Mapping[str, Expression], inputs: Mapping[str, Array], *flags: str) -> dict[str, Array]:
+    """Values as functions of one-dimensional inputs of one length, read at iterator ``i``, element by element."""
     extent = len(next(iter(inputs.values())))
     buffers = [buffer(name, ScalarType(array.dtype.name), extent) for name, array in inputs.items()]
-    out = np.zeros(extent, dtype_of(output))
-    assert run(pointwise(value, buffers, output, extent), {**inputs, "out": out}, (), *flags) == 0
-    return out
+    outputs = {name: np.zeros(extent, dtype_of(value.type)) for name, value in values.items()}
+    assert run(pointwise(values, buffers, extent), {**inputs, **outputs}, (), *flags) == 0
+    return outputs
 
 
 def dtype_of(scalar_type: ScalarType) -> np.dtype[Any]:

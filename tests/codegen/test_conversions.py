@@ -1,0 +1,98 @@
+"""Conversions between all types, and the rounding of halves."""
+
+from __future__ import annotations
+
+import math
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tc.language.program import Cast
+from tc.types import ScalarType
+from tests.codegen.build import read
+from tests.codegen.harness import Array, dtype_of, evaluate
+from tests.codegen.test_integers import INTEGERS, edges, wrapped
+
+HALVES = (ScalarType.FLOAT16, ScalarType.BFLOAT16)
+FLOATS = (*HALVES, ScalarType.FLOAT32, ScalarType.FLOAT64)
+# Without the compiler's own half type, the prelude's bits decide.
+OWN_HALVES = "-U__FLT16_MAX__"
+
+
+def convert(values: Array, targets: list[ScalarType], *flags: str) -> dict[ScalarType, Array]:
+    source = ScalarType(values.dtype.name)
+    casts = {f"to_{target}": Cast(read("x", source, "i"), target) for target in targets}
+    results = evaluate(casts, {"x": values}, *flags)
+    return {target: results[f"to_{target}"] for target in targets}
+
+
+@pytest.mark.parametrize("source", INTEGERS, ids=str)
+def test_integers_convert_by_wrapping_and_to_the_nearest_float(source: ScalarType) -> None:
+    values = edges(source)
+    results = convert(np.array(values, dtype_of(source)), list(ScalarType))
+    for target, result in results.items():
+        if target is ScalarType.BOOL:
+            assert result.tolist() == [value != 0 for value in values]
+        elif target.is_integer:
+            assert result.tolist() == [wrapped(value, target) for value in values], target
+        else:
+            with np.errstate(over="ignore"):
+                np.testing.assert_array_equal(result, np.array([nearest(value, target) for value in values]))
+
+
+def nearest(value: float, target: ScalarType) -> float:
+    """The number of a floating type that is nearest to a float64 or an integer."""
+    if target is not ScalarType.BFLOAT16:
+        return float(dtype_of(target).type(value))
+    # Through float32 the value would be rounded twice, unless the first rounding goes to odd.
+    with np.errstate(over="ignore"):
+        first = np.float32(value)
+    if math.isfinite(first) and float(first) != value and not int(first.view(np.uint32)) & 1:
+        first = np.nextafter(first, np.float32(math.copysign(math.inf, value - float(first))))
+    return float(ml_dtypes.bfloat16(first))
+
+
+def saturated(value: float, target: ScalarType) -> int:
+    if math.isnan(value):
+        return 0
+    return target.maximum if value >= target.maximum else target.minimum if value <= target.minimum else int(value)
+
+
+@pytest.mark.parametrize("source", FLOATS, ids=str)
+def test_floats_truncate_and_saturate(source: ScalarType) -> None:
+    exact = [0.0, -0.0, 0.5, -0.5, 0.99, -0.99, 1.5, -1.5, math.nan, math.inf, -math.inf, 1e-45, 3e38, -3e38, 1e300]
+    exact += [
+        sign * (2.0**bits + offset)
+        for bits in (7, 8, 15, 16, 31, 32, 63, 64)
+        for sign in (1, -1)
+        for offset in (-1, -0.5, 0, 0.5, 1)
+    ]
+    with np.errstate(over="ignore"):
+        values = np.array(exact, dtype_of(source))
+    for target, result in convert(values, [ScalarType.BOOL, *INTEGERS]).items():
+        if target is ScalarType.BOOL:
+            assert result.tolist() == [float(value) != 0 for value in values]
+        else:
+            assert result.tolist() == [saturated(float(value), target) for value in values], target
+
+
+def bit_patterns() -> Array:
+    """Float32 values at, beside and between the halves of both kinds, and everything special."""
+    random = np.random.default_rng(0)
+    halves = np.arange(0, 1 << 16, 7, dtype=np.uint16)
+    exact = np.concatenate(
+        [halves.view(np.float16).astype(np.float32), halves.view(ml_dtypes.bfloat16).astype(np.float32)]
+    )
+    bits = exact.view(np.uint32)
+    between = [bits + np.uint32(offset) for offset in (0, 1, 0xFFF, 0x1000, 0x1001, 0x7FFF, 0x8000, 0x8001)]
+    return np.concatenate([*between, random.integers(0, 1 << 32, 5000, dtype=np.uint32)]).view(np.float32)
+
+
+@pytest.mark.parametrize("flags", [(), (OWN_HALVES,), ("-march=x86-64",)], ids=str)
+def test_floats_round_to_the_nearest_half(flags: tuple[str, ...]) -> None:
+    values = bit_patterns()
+    with np.errstate(over="ignore", invalid="ignore"):
+        for target, result in convert(values, list(HALVES), *flags).items():
+            expected = values.astype(dtype_of(target)).astype(np.float64)
+            np.testing.assert_array_equal(result.astype(np.float64), expected, str(target))
