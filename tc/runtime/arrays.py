@@ -9,6 +9,7 @@ import functools
 import operator
 import sys
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import Any, Final, assert_never
 
 import numpy as np
@@ -59,7 +60,7 @@ def _describe_interface(array: object, place: str) -> ArrayView:
         raise ArgumentError(f"{place}: its __array_interface__ is not valid: {error}") from error
     if view.flags.owndata:  # a copy, as NumPy makes it of its own numbers: what is written there is lost
         view.flags.writeable = False
-    return describe_numpy(view, place, Framework.OTHER)
+    return replace(describe_numpy(view, place), framework=Framework.OTHER, owner=array, lease=view)
 
 
 def describe_output(array: object, place: str) -> ArrayView:

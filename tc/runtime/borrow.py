@@ -9,11 +9,11 @@ from tc.runtime.view import ArrayView
 
 
 class _Exporter:
-    """Hands an address to NumPy through ``__array_interface__`` and keeps the owner of the memory alive."""
+    """Hands an address to NumPy through ``__array_interface__`` and keeps the memory alive."""
 
     def __init__(self, view: ArrayView) -> None:
         size = view.type.itemsize
-        self._owner = view.owner
+        self._view = view
         self.__array_interface__ = {
             "version": 3,
             "shape": view.shape,
@@ -24,9 +24,14 @@ class _Exporter:
         }
 
 
+def borrow_raw(view: ArrayView) -> np.ndarray:
+    """A read-only array of the same elements as uninterpreted bytes, at the same place."""
+    return np.asarray(_Exporter(view))
+
+
 def borrow(view: ArrayView) -> np.ndarray:
     """A read-only array of the same elements, without a copy; empty arrays have no memory to share."""
     dtype = numpy_dtype(view.type)
     if view.size == 0:
         return np.empty(view.shape, dtype)
-    return np.asarray(_Exporter(view)).view(dtype)
+    return borrow_raw(view).view(dtype)

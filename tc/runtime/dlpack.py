@@ -74,7 +74,7 @@ _capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c
 
 
 def describe_dlpack(array: Exporter, place: str, framework: Framework = Framework.OTHER) -> ArrayView:
-    """The view of what ``array`` exports; the capsule, never consumed, is the owner and frees itself.
+    """The view of what ``array`` exports; the capsule, never consumed, is the lease and frees itself.
 
     DeviceError for memory that the CPU does not read, ArgumentError for elements it cannot compute with.
     """
@@ -91,7 +91,7 @@ def describe_dlpack(array: Exporter, place: str, framework: Framework = Framewor
     given = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else _row_major(shape)
     address = tensor.data + tensor.byte_offset
     strides = element_strides(shape, given, 1, place)
-    view = ArrayView(address, shape, strides, type, not read_only, framework, capsule)
+    view = ArrayView(address, shape, strides, type, not read_only, framework, array, capsule)
     check_address(address, view.size, type.itemsize, place)
     return view
 

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from tc.runtime.borrow import borrow_raw
 from tc.runtime.view import ArrayView
 
 # Of NumPy's exact search; beyond it arrays count as overlapping.
@@ -42,7 +43,7 @@ def sharing(left: ArrayView, right: ArrayView) -> Sharing:
     if same and left.type is right.type and not overlaps_itself(left):
         return Sharing.IDENTICAL
     try:
-        shared = _shares_memory(_bytes(left), _bytes(right), max_work=_MAX_WORK)
+        shared = _shares_memory(borrow_raw(left), borrow_raw(right), max_work=_MAX_WORK)
     except np.exceptions.TooHardError:
         shared = True
     return Sharing.OVERLAPPING if shared else Sharing.DISJOINT
@@ -63,21 +64,3 @@ def overlaps_itself(view: ArrayView) -> bool:
             return True
         reach += stride * (count - 1)
     return False
-
-
-class _Bytes:
-    """The elements of a view as NumPy's interface describes them; the memory itself is never touched."""
-
-    def __init__(self, view: ArrayView) -> None:
-        size = view.type.itemsize
-        self.__array_interface__ = {
-            "version": 3,
-            "data": (view.address, True),
-            "shape": view.shape,
-            "strides": tuple(stride * size for stride in view.strides),
-            "typestr": f"|V{size}",
-        }
-
-
-def _bytes(view: ArrayView) -> np.ndarray:
-    return np.asarray(_Bytes(view))

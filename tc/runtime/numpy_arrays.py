@@ -79,7 +79,7 @@ def _address_reader() -> Callable[[np.ndarray], int]:
 numpy_address: Final = _address_reader()
 
 
-def describe_numpy(array: np.ndarray, place: str, framework: Framework = Framework.NUMPY) -> ArrayView:
+def describe_numpy(array: np.ndarray, place: str) -> ArrayView:
     """The view of a NumPy array, or of a subclass whose elements are all there is to it."""
     if isinstance(array, np.ma.MaskedArray):
         raise ArgumentError(f"{place}: masked arrays are not supported; pass array.filled(value) or array.data")
@@ -87,4 +87,4 @@ def describe_numpy(array: np.ndarray, place: str, framework: Framework = Framewo
     address = numpy_address(array)
     strides = element_strides(array.shape, array.strides, array.itemsize, place)
     check_address(address, array.size, array.itemsize, place)
-    return ArrayView(address, array.shape, strides, type, array.flags.writeable, framework, array)
+    return ArrayView(address, array.shape, strides, type, array.flags.writeable, Framework.NUMPY, array)

@@ -24,7 +24,7 @@ class ArrayView:
     """Elements in the memory of this machine: at ``address``, with strides in elements (negative ones too).
 
     Strides of dimensions with at most one element, and of empty arrays, say nothing about the memory and are those
-    of a contiguous array.  ``owner`` keeps the memory alive.
+    of a contiguous array.  ``owner`` is the array as it was passed; it and ``lease`` keep the memory alive.
     """
 
     address: int
@@ -34,6 +34,7 @@ class ArrayView:
     writable: bool
     framework: Framework
     owner: object = field(repr=False, compare=False)
+    lease: object = field(default=None, repr=False, compare=False)
 
     @property
     def size(self) -> int:

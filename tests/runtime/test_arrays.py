@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from tc.errors import ArgumentError, DeviceError, TCError
 from tc.runtime.arrays import allocator, deliver, describe, describe_output, fast_address, fast_key
-from tc.runtime.numpy_arrays import numpy_dtype
+from tc.runtime.borrow import borrow
 from tc.runtime.torch_arrays import mark_written, torch_dtype
 from tc.runtime.view import ArrayView, Framework
 from tc.types import ScalarType
@@ -45,23 +46,9 @@ TORCH_VIEWS = [
 ]
 
 
-class Memory:
-    """The memory of a view, as opaque elements."""
-
-    def __init__(self, view: ArrayView) -> None:
-        size = view.type.itemsize
-        self.__array_interface__ = {
-            "version": 3,
-            "data": (view.address, True),
-            "shape": view.shape,
-            "strides": tuple(stride * size for stride in view.strides),
-            "typestr": f"|V{size}",
-        }
-
-
 def elements(view: ArrayView) -> list[object]:
     """The elements of a view, read through its address and strides, in row-major order."""
-    values: list[object] = np.asarray(Memory(view)).copy().view(numpy_dtype(view.type)).ravel().tolist()
+    values: list[object] = borrow(view).ravel().tolist()
     return values
 
 
@@ -109,6 +96,7 @@ def test_bfloat16_without_ml_dtypes_says_what_to_install() -> None:
     program = """
 import sys
 sys.modules["ml_dtypes"] = None
+from tc.runtime.borrow import borrow
 from tc.runtime.numpy_arrays import numpy_dtype
 from tc.types import ScalarType
 try: numpy_dtype(ScalarType.BFLOAT16)
@@ -212,13 +200,25 @@ class Interface:
 
 
 def test_the_array_interface_is_read_in_place() -> None:
-    view = describe(Interface(block[::-2, 1:]), PLACE)
+    array = Interface(block[::-2, 1:])
+    view = describe(array, PLACE)
     assert view.framework is Framework.OTHER
+    assert view.owner is array
     assert elements(view) == block[::-2, 1:].ravel().tolist()
     read_only = Interface(block, data=(block.ctypes.data, True))
     assert not describe(read_only, PLACE).writable
     with pytest.raises(ArgumentError, match="A of mm: its __array_interface__ is not valid"):
         describe(Interface(block, shape="nonsense"), PLACE)
+
+
+def test_borrowed_arrays_share_memory_and_keep_it_alive() -> None:
+    array = np.arange(9.0)
+    borrowed = borrow(describe(array[::-2], PLACE))
+    assert np.shares_memory(borrowed, array)
+    assert not borrowed.flags.writeable
+    del array
+    gc.collect()
+    assert borrowed.tolist() == [8.0, 6.0, 4.0, 2.0, 0.0]
 
 
 def test_numbers_of_numpy_are_read_but_never_written() -> None:

@@ -22,7 +22,7 @@ PLACE = "argument A of mm"
 class Exporter:
     """An array of a framework that nobody has heard of."""
 
-    def __init__(self, array: np.ndarray | torch.Tensor, versioned: bool = True) -> None:
+    def __init__(self, array: np.ndarray | torch.Tensor, *, versioned: bool = True) -> None:
         self.array = array
         self.versioned = versioned
 
@@ -39,9 +39,11 @@ class Exporter:
 @pytest.mark.parametrize("versioned", [True, False])
 def test_strided_arrays_are_read_in_place(versioned: bool) -> None:
     array = np.arange(7 * 129, dtype=np.int16).reshape(7, 129)[::-2, 3::5]
-    view = describe(Exporter(array, versioned), PLACE)
+    exporter = Exporter(array, versioned=versioned)
+    view = describe(exporter, PLACE)
     assert (view.address, view.shape, view.strides) == (array.ctypes.data, (4, 26), (-258, 5))
     assert (view.type, view.writable, view.framework) == (ScalarType.INT16, True, Framework.OTHER)
+    assert view.owner is exporter
 
 
 @pytest.mark.parametrize("type", list(ScalarType))
@@ -67,16 +69,22 @@ def test_the_memory_lives_as_long_as_the_view() -> None:
     class Array(np.ndarray):
         pass
 
-    exporter = Exporter(np.ones(1031).view(Array))
-    alive = weakref.ref(exporter.array)
-    view = describe(exporter, PLACE)
-    del exporter
+    class Copying(Exporter):
+        """Exports a copy, which nobody else keeps."""
+
+        def __dlpack__(self, *, max_version: tuple[int, int] | None = None) -> object:
+            copy = np.array(self.array).view(Array)
+            copies.append(weakref.ref(copy))
+            return copy.__dlpack__(max_version=max_version)
+
+    copies: list[weakref.ref[Array]] = []
+    view = describe(Copying(np.ones(1031)), PLACE)
     gc.collect()
-    assert alive() is not None
+    assert copies[0]() is not None
     assert ctypes.c_double.from_address(view.address).value == 1.0
     del view
     gc.collect()
-    assert alive() is None
+    assert copies[0]() is None
 
 
 @dataclass

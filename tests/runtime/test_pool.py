@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tc.codegen
 from tc.environment import Environment, environment
 from tc.errors import DeviceError
+from tc.runtime.compiler import SHARED, compile_shared, find_compiler
 from tc.runtime.pool import pool_binary, shared_pool
-from tests.runtime.kernels import axpy, chunks, kernel, ramp
+from tests.runtime.kernels import HEADER, axpy, chunks, kernel, ramp
 
 LEAST, MOST = -(2**63), 2**63 - 1
 
@@ -132,7 +134,7 @@ def run(program: str) -> str:
 FORK = """
 import os, threading
 import numpy as np
-from tests.runtime.kernels import axpy, chunks, launch_all, kernel
+from tests.runtime.kernels import HEADER, axpy, chunks, launch_all, kernel
 from tests.runtime.test_pool import TOGETHER
 
 def together():
@@ -196,8 +198,30 @@ assert blocked >> (signal.SIGINT - 1) & 1 and blocked >> (signal.SIGTERM - 1) & 
     run(program)
 
 
-def test_the_pool_is_built_once_and_remembered(tmp_path: os.PathLike[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = Environment.read({"XDG_CACHE_HOME": os.fspath(tmp_path)})
+def test_generated_sources_declare_the_same_types() -> None:
+    generated = Path(tc.codegen.__file__).with_name("abi.h").read_text(encoding="utf-8")
+    members = ("parallel_for", "pool", "threads", "fault")
+    same = [f"offsetof(tc_runtime, {name}) == offsetof(other_runtime, {name})" for name in members]
+    same += [f"SAME(((tc_runtime *)0)->{name}, ((other_runtime *)0)->{name})" for name in members]
+    same += [f"offsetof(other_scalar, {name}) == 0" for name in "iudf"]
+    same += [f"SAME(((tc_scalar *)0)->{name}, ((other_scalar *)0)->{name})" for name in "iudf"]
+    source = f"""
+#include <stddef.h>
+{HEADER}
+#define SAME(left, right) __builtin_types_compatible_p(__typeof__(left), __typeof__(right))
+#define tc_scalar other_scalar
+#define tc_runtime other_runtime
+{generated}
+#undef tc_scalar
+#undef tc_runtime
+_Static_assert(sizeof(tc_scalar) == sizeof(other_scalar) && sizeof(tc_runtime) == sizeof(other_runtime), "size");
+"""
+    source += "".join(f'_Static_assert({condition}, "{condition}");\n' for condition in same)
+    compile_shared(source, SHARED, find_compiler(environment()))
+
+
+def test_the_pool_is_built_once_and_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Environment.read({"XDG_CACHE_HOME": str(tmp_path)})
     first = pool_binary(settings)
     with monkeypatch.context() as without:
         without.setattr("tc.runtime.pool.compile_shared", None)
@@ -210,5 +234,4 @@ def test_without_a_compiler_there_is_a_reason() -> None:
 
 
 def test_one_pool_per_process() -> None:
-    assert environment() is environment()
     assert shared_pool() is shared_pool()
