@@ -101,7 +101,10 @@ def map_program(
             return _Run(context, options, verify_every_pass).map(specialization)
         except isl.Error as error:
             name = specialization.program.name
-            raise CompileError(f"isl gave up on {name!r} within its budget of operations: {error}") from error
+            raise CompileError(
+                f"{name}: the proof or the generation of its loops exceeds isl's budget of {max_operations} "
+                "operations; split the definition into several"
+            ) from error
 
 
 class _Run:

@@ -97,10 +97,9 @@ def _check_instances(scop: Scop, execution: Execution) -> Counterexample | None:
     if not foreign.is_empty():
         return Counterexample(Violation.FOREIGN, _point(foreign))
     if not execution.times.is_single_valued():
-        same = execution.times.range_map().reverse()  # { instance -> [instance -> time] }
-        pairs = same.reverse().apply_range(same)  # { [instance -> time] -> [instance -> time'] }
-        different = pairs.subtract(isl.UnionSet.identity(pairs.domain()))
-        repeated = different.domain().unwrap().domain()
+        twice = execution.times.reverse().apply_range(execution.times)  # { time -> other time of the same instance }
+        different = twice.subtract(twice.domain().identity())
+        repeated = execution.times.intersect_range(different.domain()).domain()
         return Counterexample(Violation.REPEATED, _point(repeated))
     return None
 
@@ -160,6 +159,8 @@ def _check_pairs(pairs: isl.UnionMap, execution: Execution, *, strict: bool) -> 
 
     ``strict``: the first end must run earlier.  Otherwise either may, and lanes may hold both.
     """
+    if pairs.is_empty():
+        return None
     times = isl.MultiUnionPwAff.from_union_map(execution.times)
     remaining = pairs
     for position, concurrency in enumerate(execution.dimensions):

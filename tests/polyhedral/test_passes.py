@@ -84,10 +84,19 @@ def test_unrolled_copies_are_instances() -> None:
     assert len([n for n in nodes(unrolled) if isinstance(n, Instance)]) > count
 
 
-def test_tile_sizes_bound_the_loops() -> None:
-    tiled = mapped(MATMUL, (50, 20), (20, 70), schedule=ScheduleOptions(tile=(16, 32, 8)))
+def test_tile_sizes_bound_the_loops_and_sink_the_points() -> None:
     flat = mapped(MATMUL, (50, 20), (20, 70), schedule=ScheduleOptions(tile=()))
-    assert len(kinds(tiled)) == len(kinds(flat)) + 3
+    assert nests(flat) == [["S0_init"], ["S0"]]
+    assert len(kinds(flat)) == len("mnk")
+    tiled = mapped(MATMUL, (50, 20), (20, 70), schedule=ScheduleOptions(tile=(16, 32, 8)))
+    # Tiles of m and n around both statements; points of m and n in each; tiles and points of k around the update.
+    assert len(kinds(tiled)) == len("mn") + len("mn") + len("k") + len("kmn")
+
+
+def nests(tree: LoopTree) -> list[list[str]]:
+    """Statements of the children of the innermost block."""
+    blocks = [node for node in nodes(tree) if isinstance(node, Block)]
+    return [[n.statement for n in nodes(child) if isinstance(n, Instance)] for child in blocks[-1].children]
 
 
 def test_fusion_strategies() -> None:
@@ -113,7 +122,7 @@ def test_empty_domains_run_nothing() -> None:
 
 def test_a_scheduler_out_of_budget_leaves_the_program_order() -> None:
     program = specialized(LAYERS, ((33, 40), (20, 40), (20,), (30, 20)))
-    with pytest.raises(CompileError, match="isl gave up on 'layers' within its budget of operations"):
+    with pytest.raises(CompileError, match="layers: the proof or the generation of its loops exceeds isl's budget of 10"):
         map_program(program, CpuOptions(), max_operations=10)
     with isl_context() as context:
         scop = scop_of("layers", context)
