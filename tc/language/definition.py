@@ -84,7 +84,7 @@ class _Lowering:
         ).program(items, taken, source)
         if self.report.count:
             return None
-        prove_values(program, values, self.report)
+        prove_values(program, self.report)
         return program
 
     # --- names -----------------------------------------------------------------------------------------------

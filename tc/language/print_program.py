@@ -31,7 +31,8 @@ def program_text(program: Program) -> str:
 
 def program_syntax(program: Program) -> syntax.Definition:
     """As ``program_text``, as a syntax tree without places."""
-    declared = {declaration.name: declaration for declaration in (*program.tensors, *program.scalars)}
+    declared: dict[str, Tensor | Scalar] = {tensor.name: tensor for tensor in program.tensors}
+    declared.update((scalar.name, scalar) for scalar in program.scalars)
     statements = [_statement(statement) for statement in program.statements]
     if statements:
         # A condition without iterators is a precondition of the call, wherever it stands.

@@ -298,7 +298,7 @@ class Precondition:
     """A BOOL expression over sizes and scalars that a call must fulfil; ``message`` says what and why."""
 
     condition: Expression
-    message: str
+    message: str = field(compare=False)
     origin: Origin = field(compare=False)
 
 

@@ -1,16 +1,138 @@
-"""What isl must show about a program: accesses inside, values written exactly once."""
+"""What must be shown about a program: accesses stay inside, and every element is written exactly once.
+
+Most of it follows from the ends of the ranges; isl decides the rest and names a witness where it does not hold.
+"""
 
 from __future__ import annotations
 
-from tc.language.program import Program
+from collections.abc import Iterator, Mapping
+
+import islpy as isl
+
+from tc.errors import Diagnostic, RangeError, Span
+from tc.language.affine import Frame, affine_function, frame_of, guard_domain, iteration_domain
+from tc.language.coverage import find_problems
+from tc.language.expression_text import expression_text
+from tc.language.extremes import Extremes, Interval
+from tc.language.polynomial import Atoms
+from tc.language.program import (
+    DerivedOrigin,
+    GuardedRead,
+    Origin,
+    Program,
+    PythonOrigin,
+    Read,
+    Statement,
+    TextOrigin,
+    guarded_reads,
+    walk,
+)
 from tc.language.report import Report
+from tc.language.session import isl_context
 from tc.language.specialization import Specialization
-from tc.language.values import Values
+from tc.language.written import initialization
 
 
-def prove_values(program: Program, values: Values, report: Report) -> None:
-    """Reports values that are written twice, or not at all, whatever the sizes are."""
+def prove_values(program: Program, report: Report) -> None:
+    """Reports elements that are written twice, or not at all, whatever the sizes are."""
+    for problem in find_problems(program):
+        span = span_of(problem.statement.origin)
+        if problem.is_overlap:
+            report.error(problem.message, span, problem.hint)
+        else:
+            report.range_error(problem.message, span, problem.hint)
 
 
 def prove_specialized(specialization: Specialization) -> None:
-    """Raises RangeError where an access leaves its tensor or a value is not written exactly once."""
+    """Raises RangeError where an access leaves its tensor or a value is not written exactly once.
+
+    All complaints are raised together, each with a witness.
+    """
+    program = specialization.program
+    shapes = {name: layout.shape for name, layout in specialization.layouts.items()}
+    found = [d for statement in program.statements for d in _leaving(statement, shapes)]
+    found += [Diagnostic(p.message, span_of(p.statement.origin), p.hint) for p in find_problems(program)]
+    if found:
+        raise RangeError(found, program.source)
+
+
+def span_of(origin: Origin) -> Span | None:
+    """The place in the text to which an origin leads; None for programs that were built in Python."""
+    match origin:
+        case TextOrigin(span):
+            return span
+        case DerivedOrigin(_, source):
+            return span_of(source)
+        case PythonOrigin():
+            return None
+
+
+def _leaving(statement: Statement, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[Diagnostic]:
+    """Complaints about the accesses of one statement."""
+    atoms = Atoms()
+    writing = initialization(statement)
+    target = Read(statement.target, statement.subscripts, statement.value.type)
+    accesses = [(writing, GuardedRead(target, ()))]
+    accesses += [(statement, guarded) for guarded in guarded_reads(statement.value)]
+    accesses += [(statement, guarded) for read in statement.required for guarded in guarded_reads(read)]
+    doubtful = [
+        (running, guarded)
+        for running, guarded in dict.fromkeys(accesses)
+        if not _surely_inside(running, guarded.read, shapes[guarded.read.tensor], atoms)
+    ]
+    if not doubtful:
+        return
+    with isl_context() as context:
+        for running, guarded in doubtful:
+            frame = frame_of(running, context)
+            domain = iteration_domain(running, frame)
+            if domain is None:
+                yield Diagnostic(
+                    f"the ranges of `{expression_text(target)}` are not affine for these arguments",
+                    span_of(statement.origin),
+                    "divide by constants that are not 0",
+                )
+                return
+            message = _witness(domain.intersect(guard_domain(guarded, frame)), running, guarded.read, shapes, frame)
+            if message is not None:
+                yield Diagnostic(message, span_of(statement.origin), "narrow the ranges or guard the read")
+
+
+def _surely_inside(statement: Statement, read: Read, shape: tuple[int, ...], atoms: Atoms) -> bool:
+    """Whether the ends of the ranges alone keep an access inside; subscripts with gathers check themselves."""
+    intervals = {i.name: Interval(atoms.polynomial(i.begin), atoms.polynomial(i.end)) for i in statement.iterators}
+    if any((length := (i.end - i.begin).constant) is not None and length <= 0 for i in intervals.values()):
+        return True
+    extremes = Extremes(atoms, intervals)
+    for subscript, extent in zip(read.subscripts, shape, strict=True):
+        if any(isinstance(e, Read) for e in walk(subscript)):
+            continue
+        position = atoms.polynomial(subscript)
+        least, greatest = extremes.least(position), extremes.greatest(position)
+        if least is None or greatest is None or least.constant is None or greatest.constant is None:
+            return False
+        if least.constant < 0 or greatest.constant >= extent:
+            return False
+    return True
+
+
+def _witness(
+    domain: isl.Set, statement: Statement, read: Read, shapes: Mapping[str, tuple[int, ...]], frame: Frame
+) -> str | None:
+    """Says where an access leaves its tensor; None if isl shows that it never does, or if it checks itself."""
+    for dimension, (subscript, extent) in enumerate(zip(read.subscripts, shapes[read.tensor], strict=True)):
+        position = affine_function(subscript, frame)
+        if position is None:
+            continue
+        outside = position.lt_set(frame.constant(0)).union(position.ge_set(frame.constant(extent)))
+        leaving = domain.intersect(outside)
+        if not leaving.is_empty():
+            point = leaving.lexmin().sample_point()
+            names = [iterator.name for iterator in statement.iterators]
+            values = [str(point.get_coordinate_val(isl.dim_type.set, d)) for d in range(len(names))]
+            place = ", ".join(f"{name} = {value}" for name, value in zip(names, values, strict=True))
+            return (
+                f"`{expression_text(read)}` leaves `{read.tensor}`{f' at {place}' if place else ''}: "
+                f"dimension {dimension} has {extent} elements"
+            )
+    return None

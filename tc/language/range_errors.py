@@ -124,12 +124,22 @@ class RangeErrors:
         intervals = progress.intervals
         if not all(self._atoms.is_negative(i.begin - i.end) for i in intervals.values()):
             return
+        draft = progress.draft
+        for subscript in draft.subscripts:
+            least = Extremes(self._atoms, intervals).least(self._atoms.polynomial(subscript))
+            if least is not None and not draft.conditions and self._atoms.is_negative(least):
+                self._report.range_error(
+                    f"`{draft.target}` would be written at subscript {self._text(least)}, below 0",
+                    draft.span,
+                    f"shift the subscript `{expression_text(subscript)}` to start at 0",
+                )
+                return
         for access in progress.accesses or ():
             least = Extremes(self._atoms, intervals).least(access.condition)
             if access.free and least is not None and self._atoms.is_negative(least):
                 self._report.range_error(
                     f"`{expression_text(access.read)}` leaves `{access.read.tensor}` for these ranges",
-                    progress.draft.read_places.get(access.read, progress.draft.span),
+                    draft.read_places.get(access.read, draft.span),
                     "narrow the ranges with a `where`, or guard the read with a condition",
                 )
                 return

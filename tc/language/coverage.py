@@ -1,0 +1,146 @@
+"""Every element of a value is written exactly once: proven with isl, for given sizes or for all typical ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import islpy as isl
+
+from tc.language.affine import Frame, access_relation, affine_condition, affine_function, frame_of, iteration_domain
+from tc.language.polynomial import LEAST_TYPICAL_SIZE
+from tc.language.program import Program, Statement
+from tc.language.session import isl_context
+from tc.language.written import (
+    WrittenValue,
+    initialization,
+    is_plainly_covered,
+    is_single_valued,
+    writes_distinct_elements,
+    written_values,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An element that is written twice or not at all, and the statement to blame."""
+
+    message: str
+    hint: str
+    statement: Statement
+    is_overlap: bool
+
+
+def find_problems(program: Program) -> list[Problem]:
+    """Elements written twice or not at all: for the sizes of a specialized program, else for all typical sizes.
+
+    What depends on sizes that are still open, or is not affine in them, is no problem yet.
+    """
+    values = [value for value in written_values(program) if not is_plainly_covered(value)]
+    single = [s for s in program.statements if is_single_valued(s) and not writes_distinct_elements(s)]
+    if not single and not any(value.complete or len(value.initial) > 1 for value in values):
+        return []
+    with isl_context() as context:
+        prover = _Prover(program, context)
+        problems = [problem for statement in single for problem in prover.repeated(statement)]
+        for value in values:
+            problems.extend(prover.overlapping(value))
+            if value.complete:
+                problems.extend(prover.uncovered(value))
+        return problems
+
+
+class _Prover:
+    """Decides within one isl context; ``typical`` holds the sizes for which everything must go wrong to be one."""
+
+    def __init__(self, program: Program, context: isl.Context) -> None:
+        self.context = context
+        integers = [scalar.name for scalar in program.scalars if scalar.type.is_integer]
+        self.parameters = (*program.sizes, *integers)
+        frame = Frame(context, "", (), self.parameters)
+        self.typical = frame.universe()
+        for position, name in enumerate(self.parameters):
+            least = LEAST_TYPICAL_SIZE if name in program.sizes else 1
+            self.typical = self.typical.lower_bound_val(
+                isl.dim_type.param, position, isl.Val.int_from_si(context, least)
+            )
+        for precondition in program.preconditions:
+            holds = affine_condition(precondition.condition, frame)
+            if holds is not None:
+                self.typical = self.typical.intersect(holds)
+        self.typical = self.typical.params()
+
+    def repeated(self, statement: Statement) -> Iterator[Problem]:
+        """Elements that two instances of one statement write."""
+        written = self._written(statement)
+        if written is None:
+            return
+        pairs = written.apply_range(written.reverse())
+        pairs = pairs.subtract(isl.Map.identity(pairs.get_space()))
+        element = self._witness(pairs.domain().apply(written))
+        if element is not None:
+            message = f"`{statement.target}{element}` is written by more than one instance of the statement"
+            yield Problem(message, "reduce with `+=!`, `*=!`, `min=!` or `max=!`", statement, is_overlap=True)
+
+    def overlapping(self, value: WrittenValue) -> Iterator[Problem]:
+        """Elements that two statements of one value give."""
+        given = [(statement, self._given(statement)) for statement in value.initial]
+        for (_, first), (second_statement, second) in combinations(given, 2):
+            if first is None or second is None:
+                continue
+            element = self._witness(first.intersect(second))
+            if element is not None:
+                message = f"`{value.tensor.name}{element}` is written twice: here and by an earlier statement"
+                hint = "write disjoint parts, or update with `+=`, or read the value before it is replaced"
+                yield Problem(message, hint, second_statement, is_overlap=True)
+
+    def uncovered(self, value: WrittenValue) -> Iterator[Problem]:
+        """Elements that no statement gives."""
+        name = value.tensor.name
+        frame = Frame(self.context, name, tuple(f"d{d}" for d in range(len(value.tensor.shape))), self.parameters)
+        missing = frame.universe()
+        for dimension, extent in zip(frame.iterators, value.tensor.shape, strict=True):
+            end, variable = affine_function(extent, frame), frame.variable(dimension)
+            if end is None or variable is None:
+                return
+            missing = missing.intersect(variable.ge_set(frame.constant(0))).intersect(variable.lt_set(end))
+        for statement in value.initial:
+            given = self._given(statement)
+            if given is None:
+                return
+            missing = missing.subtract(given)
+        element = self._witness(missing)
+        if element is not None:
+            yield Problem(
+                f"`{name}{element}` is never written",
+                f"give `{name}` all its elements, for example with a second statement for the rest, or start at 0",
+                value.initial[0],
+                is_overlap=False,
+            )
+
+    def _given(self, statement: Statement) -> isl.Set | None:
+        written = self._written(initialization(statement))
+        return None if written is None else written.range()
+
+    def _written(self, statement: Statement) -> isl.Map | None:
+        """``{ statement[iterators] -> target[subscripts] }``; None where it is not affine."""
+        frame = frame_of(statement, self.context, self.parameters)
+        domain = iteration_domain(statement, frame)
+        if domain is None or any(affine_function(s, frame) is None for s in statement.subscripts):
+            return None
+        extents: Sequence[int | None] = [None] * len(statement.subscripts)
+        return access_relation(statement.target, statement.subscripts, extents, frame).intersect_domain(domain)
+
+    def _witness(self, elements: isl.Set) -> str | None:
+        """The subscripts of one of the elements, if there are some for all typical sizes."""
+        if elements.is_empty() or self.typical.is_empty() or not self.typical.is_subset(elements.params()):
+            return None
+        return element_text(elements.intersect_params(self.typical), self.parameters)
+
+
+def element_text(elements: isl.Set, parameters: Sequence[str]) -> str:
+    """``(0, 3)`` or ``(0, 3) for N = 2``: the first element of a set that is not empty."""
+    point = elements.lexmin().sample_point() if not parameters else elements.sample_point()
+    subscripts = [str(point.get_coordinate_val(isl.dim_type.set, d)) for d in range(elements.dim(isl.dim_type.set))]
+    return f"({', '.join(subscripts)})"
