@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import islpy as isl
 
-# About ten seconds of isl's work on a current core: no accepted program of the tests comes near it.
+# About twenty seconds of isl's work on a current core: no accepted program of the tests comes near it.
 MAX_OPERATIONS = 200_000_000
 
 

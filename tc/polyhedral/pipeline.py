@@ -143,13 +143,19 @@ class _Run:
         return MappedProgram(self.loop_program(specialization, scop, root), proof, tuple(self.stages))
 
     def schedule(self, scop: Scop) -> ScheduleTree:
+        """isl's schedule if half of the budget suffices for it, else the program's own order."""
+        budget = self.context.get_max_operations()
+        self.context.reset_operations()
+        self.context.set_max_operations(budget // 2)
         try:
-            return schedule_scop(scop, self.options.schedule.fusion)
+            tree = schedule_scop(scop, self.options.schedule.fusion)
         except isl.Error as error:
             if OUT_OF_OPERATIONS not in str(error):
                 raise
-            self.context.reset_operations()
-            return untransformed_tree(scop)
+            tree = None
+        self.context.reset_operations()
+        self.context.set_max_operations(budget)
+        return untransformed_tree(scop) if tree is None else tree
 
     def loop_program(self, specialization: Specialization, scop: Scop, root: LoopTree) -> LoopProgram:
         program = specialization.program
