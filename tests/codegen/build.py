@@ -19,6 +19,8 @@ from tc.polyhedral.loops import (
     Buffer,
     IndexExpression,
     IndexLiteral,
+    IndexOperation,
+    IndexOperator,
     IndexVariable,
     Instance,
     Loop,
@@ -74,15 +76,20 @@ def loops(kinds: Sequence[tuple[str, int, LoopKind]], inside: LoopTree) -> LoopT
     return inside
 
 
-def instance(statement: str, *arguments: str | int | IndexExpression) -> Instance:
-    return Instance(statement, tuple(_index(argument) for argument in arguments))
+def instance(statement: str, *arguments: IndexExpression | str | int) -> Instance:
+    return Instance(statement, tuple(index(argument) for argument in arguments))
 
 
-def _index(argument: str | int | IndexExpression) -> IndexExpression:
-    match argument:
+def operation(operator: IndexOperator, *operands: IndexExpression | str | int) -> IndexOperation:
+    return IndexOperation(operator, tuple(index(operand) for operand in operands))
+
+
+def index(expression: IndexExpression | str | int) -> IndexExpression:
+    """Names stand for variables, numbers for literals."""
+    match expression:
         case str():
-            return IndexVariable(argument)
+            return IndexVariable(expression)
         case int():
-            return IndexLiteral(argument)
+            return IndexLiteral(expression)
         case _:
-            return argument
+            return expression

@@ -1,0 +1,249 @@
+"""Loops, guards and layouts: every iteration runs once, wherever the elements lie."""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+
+from tc.codegen.source import c_source
+from tc.language.program import IteratorReference, Literal, Reduction
+from tc.polyhedral.loops import (
+    Block,
+    Guard,
+    IndexExpression,
+    IndexLiteral,
+    IndexOperator,
+    IndexVariable,
+    Loop,
+    LoopKind,
+    LoopProgram,
+    LoopTree,
+    StatementBody,
+)
+from tc.types import ScalarType
+from tests.codegen.build import binary, buffer, index, instance, integer, loops, operation, read
+from tests.codegen.harness import run
+
+F = ScalarType.FLOAT32
+INT64 = ScalarType.INT64
+
+
+def counting(root: LoopTree, extent: int) -> LoopProgram:
+    """``count(i) += 1`` wherever ``root`` runs an instance of S0."""
+    body = StatementBody("S0", ("i",), "count", (IteratorReference("i"),), Reduction.ADD, integer(1))
+    return LoopProgram("counting", (buffer("count", INT64, extent, writable=True),), (), (), (body,), root, True)
+
+
+def counted(root: LoopTree, extent: int = 40) -> list[int]:
+    """The ``i`` for which an instance ran, as often as it ran."""
+    count = np.zeros(extent, np.int64)
+    assert run(counting(root, extent), {"count": count}) == 0
+    return [i for i, times in enumerate(count) for _ in range(times)]
+
+
+def loop(lower: IndexExpression | int, upper: IndexExpression | int, step: int, kind: LoopKind) -> Loop:
+    return Loop("c0", index(lower), index(upper), step, kind, instance("S0", "c0"))
+
+
+@pytest.mark.parametrize("kind", LoopKind)
+@pytest.mark.parametrize(
+    "bounds", [(0, 0, 1), (0, 12, 1), (3, 39, 1), (0, 39, 7), (5, 33, 4), (5, 4, 1), (9, 2, 3)], ids=str
+)
+def test_loop_runs_every_iteration_once(kind: LoopKind, bounds: tuple[int, int, int]) -> None:
+    lower, upper, step = bounds
+    assert counted(loop(lower, upper, step, kind)) == list(range(lower, upper + 1, step))
+
+
+@pytest.mark.parametrize("kind", LoopKind)
+def test_bounds_may_depend_on_loops_around(kind: LoopKind) -> None:
+    # Tiles of 8 over 0..36: the last one is cut.
+    upper = operation(IndexOperator.MINIMUM, operation(IndexOperator.ADD, "t", 7), 36)
+    inner = Loop("c0", IndexVariable("t"), upper, 1, kind, instance("S0", "c0"))
+    for outer in (LoopKind.SEQUENTIAL, LoopKind.PARALLEL):
+        assert counted(Loop("t", IndexLiteral(0), IndexLiteral(36), 8, outer, inner)) == list(range(37))
+
+
+def test_parallel_loops_nest() -> None:
+    flat = operation(IndexOperator.ADD, operation(IndexOperator.MULTIPLY, 5, "a"), "b")
+    nest = loops([("a", 7, LoopKind.PARALLEL), ("b", 5, LoopKind.PARALLEL)], instance("S0", flat))
+    twice = loops([("r", 2, LoopKind.SEQUENTIAL)], nest)
+    assert counted(twice) == sorted(2 * list(range(35)))
+
+
+def test_guards_choose_a_branch() -> None:
+    even = operation(IndexOperator.EQUAL, operation(IndexOperator.ZERO_REMAINDER, "c0", 2), 0)
+    small = operation(IndexOperator.LESS, "c0", 6)
+    shifted = instance("S0", operation(IndexOperator.ADD, "c0", 20))
+    tree = Guard(operation(IndexOperator.AND, even, small), instance("S0", "c0"), Guard(even, shifted, None))
+    assert counted(loops([("c0", 10, LoopKind.SEQUENTIAL)], tree)) == [0, 2, 4, 26, 28]
+
+
+OPERATORS = {
+    IndexOperator.ADD: lambda a, b: a + b,
+    IndexOperator.SUBTRACT: lambda a, b: a - b,
+    IndexOperator.MULTIPLY: lambda a, b: a * b,
+    IndexOperator.MINIMUM: min,
+    IndexOperator.MAXIMUM: max,
+    IndexOperator.FLOOR_DIVIDE: lambda a, b: a // b,
+    IndexOperator.EQUAL: lambda a, b: int(a == b),
+    IndexOperator.LESS: lambda a, b: int(a < b),
+    IndexOperator.LESS_EQUAL: lambda a, b: int(a <= b),
+    IndexOperator.GREATER: lambda a, b: int(a > b),
+    IndexOperator.GREATER_EQUAL: lambda a, b: int(a >= b),
+    IndexOperator.AND: lambda a, b: int(bool(a) and bool(b)),
+    IndexOperator.OR: lambda a, b: int(bool(a) or bool(b)),
+}
+
+
+def test_index_operators_on_both_sides_of_zero() -> None:
+    """Every operator over every pair from -9..9 (divisors are positive), nested on either side of another."""
+    values, divisors = range(-9, 10), range(1, 10)
+    x, y = operation(IndexOperator.SUBTRACT, "a", 9), operation(IndexOperator.SUBTRACT, "b", 9)
+    cases: list[tuple[IndexExpression, list[int]]] = []
+    for operator, exact in OPERATORS.items():
+        second, range_of_second = (y, values)
+        if operator is IndexOperator.FLOOR_DIVIDE:
+            second, range_of_second = operation(IndexOperator.MAXIMUM, y, 1), [max(1, v) for v in values]
+        pairs = list(product(values, range_of_second))
+        plain = operation(operator, x, second)
+        cases.append((plain, [exact(a, b) for a, b in pairs]))
+        cases.append((operation(IndexOperator.SUBTRACT, 5, plain), [5 - exact(a, b) for a, b in pairs]))
+        cases.append((operation(IndexOperator.MULTIPLY, plain, -3), [-3 * exact(a, b) for a, b in pairs]))
+        cases.append((operation(IndexOperator.NEGATE, plain), [-exact(a, b) for a, b in pairs]))
+        select = operation(IndexOperator.SELECT, operation(IndexOperator.LESS, x, y), plain, -1)
+        cases.append(
+            (
+                select,
+                [
+                    exact(a, b) if a < v else -1
+                    for (a, b), v in zip(pairs, [v for _ in values for v in values], strict=True)
+                ],
+            )
+        )
+    for divisor in divisors:
+        exact_quotient = operation(IndexOperator.EXACT_DIVIDE, operation(IndexOperator.MULTIPLY, x, divisor), divisor)
+        cases.append((exact_quotient, [a for a in values for _ in values]))
+        cases.append(
+            (
+                operation(IndexOperator.NONNEGATIVE_DIVIDE, "a", divisor),
+                [a // divisor for a in range(19) for _ in values],
+            )
+        )
+        cases.append(
+            (
+                operation(IndexOperator.NONNEGATIVE_REMAINDER, "a", divisor),
+                [a % divisor for a in range(19) for _ in values],
+            )
+        )
+    bodies, nests = [], []
+    for n, (expression, _) in enumerate(cases):
+        at = (IteratorReference("a"), IteratorReference("b"), integer(n))
+        bodies.append(StatementBody(f"S{n}", ("a", "b", "v"), "out", at, None, IteratorReference("v")))
+        nests.append(instance(f"S{n}", "a", "b", expression))
+    out = np.zeros((19, 19, len(cases)), np.int64)
+    root = loops([("a", 19, LoopKind.SEQUENTIAL), ("b", 19, LoopKind.SEQUENTIAL)], Block(tuple(nests)))
+    target = buffer("out", INT64, *out.shape, writable=True)
+    assert (
+        run(LoopProgram("operators", (target,), (), (), tuple(bodies), root, checked=True), {"out": out}, (), "-O0")
+        == 0
+    )
+    for n, (expression, expected) in enumerate(cases):
+        assert out[:, :, n].ravel().tolist() == expected, expression
+
+
+def test_elements_lie_at_their_strides() -> None:
+    """A reversed, transposed and broadcast operand, written into every second column."""
+    m, n = 7, 129
+    base = np.arange(m * n, dtype=np.float32).reshape(n, m)
+    a, b = base[::-1].T, np.broadcast_to(np.arange(n, dtype=np.float32), (m, n))
+    out = np.zeros((m, 2 * n), np.float32)
+    c = out[:, 1::2]
+    at = (IteratorReference("i"), IteratorReference("j"))
+    program = LoopProgram(
+        "strides",
+        (
+            buffer("A", F, m, n, strides=(1, -m)),
+            buffer("B", F, m, n, strides=(0, 1)),
+            buffer("C", F, m, n, strides=(2 * n, 2), writable=True),
+        ),
+        (),
+        (),
+        (StatementBody("S0", ("i", "j"), "C", at, None, binary("-", read("A", F, "i", "j"), read("B", F, "i", "j"))),),
+        loops([("c0", m, LoopKind.PARALLEL), ("c1", n, LoopKind.VECTOR)], instance("S0", "c0", "c1")),
+        checked=True,
+    )
+    assert run(program, {"A": a, "B": b, "C": c}) == 0
+    np.testing.assert_array_equal(c, a - b)
+    assert not out[:, ::2].any()
+
+
+def test_scalars_temporaries_and_tensors_without_dimensions() -> None:
+    """``t() = a * n; out() = t() - x`` with scalars of every kind."""
+    types = (
+        ScalarType.FLOAT32,
+        ScalarType.FLOAT64,
+        ScalarType.INT8,
+        ScalarType.UINT64,
+        ScalarType.BOOL,
+        ScalarType.FLOAT16,
+    )
+    values = (1.5, -2.25, -7, (1 << 64) - 1, 1, 0.5)
+    from tc.language.program import ScalarReference
+
+    bodies = [StatementBody("T", (), "t", (), None, ScalarReference("int8", ScalarType.INT8))]
+    bodies += [
+        StatementBody(f"S{n}", (), f"out{n}", (), None, ScalarReference(str(type), type))
+        for n, type in enumerate(types)
+    ]
+    bodies.append(
+        StatementBody("U", (), "u", (), None, binary("*", read("t", ScalarType.INT8), Literal(2, ScalarType.INT8)))
+    )
+    outputs = [buffer(f"out{n}", type, writable=True) for n, type in enumerate(types)]
+    program = LoopProgram(
+        "scalars",
+        (*outputs, buffer("u", ScalarType.INT8, writable=True)),
+        (buffer("t", ScalarType.INT8, writable=True),),
+        tuple((str(type), type) for type in types),
+        tuple(bodies),
+        Block(tuple(instance(body.name) for body in bodies)),
+        checked=True,
+    )
+    arrays = {f"out{n}": np.zeros((), type.value) for n, type in enumerate(types)}
+    arrays |= {"t": np.zeros((), np.int8), "u": np.zeros((), np.int8)}
+    assert run(program, arrays, values) == 0
+    assert [arrays[f"out{n}"].item() for n in range(len(types))] == list(values)
+    assert arrays["u"] == -14
+
+
+def test_names_may_be_anything() -> None:
+    """Keywords, macros, names of the prelude, and names that differ only in what C cannot spell."""
+    names = [
+        "int",
+        "restrict",
+        "NAN",
+        "linux",
+        "2LUT",
+        "tc_kernel",
+        "runtime",
+        "c0",
+        "accumulator",
+        "a.b",
+        "a_b",
+        "i_i",
+        "__global__",
+    ]
+    bodies = [
+        StatementBody(name, (name,), name, (IteratorReference(name),), Reduction.ADD, read(other, INT64, name))
+        for name, other in pairwise(names)
+    ]
+    nests = [loops([("c0", 3, LoopKind.PARALLEL)], instance(body.name, "c0")) for body in bodies]
+    buffers = tuple(buffer(name, INT64, 3, writable=True) for name in names)
+    program = LoopProgram("while /* \\\n??/", buffers, (), (), tuple(bodies), Block(tuple(nests)), checked=True)
+    arrays = {name: np.full(3, n) for n, name in enumerate(names)}
+    assert run(program, arrays) == 0
+    assert [arrays[name].tolist() for name in names] == [[2 * n + 1] * 3 for n in range(len(names) - 1)] + [
+        [len(names) - 1] * 3
+    ]
+    assert "\\" not in c_source(program).text.split("#include", 1)[0]
