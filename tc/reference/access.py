@@ -108,13 +108,14 @@ def strided_view(
 
     An iterator that no form depends on has size 1.  A writeable view is of use only if the forms are injective.
     """
-    starts, shape, strides = [], [1] * len(box), [0] * len(box)
+    starts: list[slice] = []
+    shape, strides = [1] * len(box), [0] * len(box)
     for form, stride in zip(forms, array.strides, strict=True):
-        starts.append(form.constant + sum(c * box[p].start for p, c in form.coefficients.items()))
+        starts.append(slice(form.constant + sum(c * box[p].start for p, c in form.coefficients.items()), None))
         for position, coefficient in form.coefficients.items():
             shape[position] = len(box[position])
             strides[position] += coefficient * stride
-    corner = array[tuple(slice(start, None) for start in starts)]
+    corner = array[tuple(starts)] if starts else array
     return np.lib.stride_tricks.as_strided(corner, shape, strides, writeable=writeable)
 
 

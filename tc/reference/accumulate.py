@@ -12,8 +12,8 @@ import numpy as np
 from tc.language.program import Reduction
 from tc.reference.arithmetic import enclosing_error
 from tc.reference.bounded import (
-    Bounded,
     BoolArray,
+    Bounded,
     FloatArray,
     numpy_type,
     overflow_threshold,

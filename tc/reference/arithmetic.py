@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tc.reference.bounded import Array, Bounded, BoolArray, FloatArray, any_ambiguous, roundoff
+from tc.reference.bounded import Array, BoolArray, Bounded, FloatArray, any_ambiguous, roundoff
 from tc.types import ScalarType
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tc.reference import arithmetic, elementary
-from tc.reference.bounded import Array, Bounded, BoolArray, FloatArray, any_ambiguous, distance, overflow_threshold
+from tc.reference.bounded import Array, BoolArray, Bounded, FloatArray, any_ambiguous, distance, overflow_threshold
 from tc.types import ScalarType
 
 
@@ -119,7 +119,7 @@ def _neighbour(start: FloatArray, toward: FloatArray, type: ScalarType) -> Float
     return np.where(start == toward, toward, np.where(np.isnan(start) | np.isnan(toward), np.nan, moved))
 
 
-def root_of_squares(operands: tuple[Bounded, ...]) -> Bounded:
+def norm(*operands: Bounded) -> Bounded:
     """``hypot`` and the norms: each operand's error carries over at most whole."""
     value = np.abs(operands[0].value)
     for operand in operands[1:]:

@@ -110,14 +110,15 @@ def absorb_product(total: FloatSum, factors: Sequence[Bounded], place: Placement
         return False
     value = contract([f.value for f in factors], kept, shape)
     upper = contract(reaches, kept, shape)
-    exact = all(f.is_exact for f in factors)
-    lower = upper if exact else contract([np.abs(f.value) for f in factors], kept, shape)
+    lower, propagated = upper, np.zeros(())
+    if not all(f.is_exact for f in factors):
+        lower = contract([np.abs(f.value) for f in factors], kept, shape)
+        noise = 4.0 * growth(np.asarray(float(terms)), 2.0**-53) * upper  # both were rounded before they cancel
+        propagated = upper - lower + noise
+    # Each product is rounded, and may underflow; the additions are accounted for by the sum.
     roundings = np.asarray(float(len(factors) - 1))
-    widened = upper * (1.0 + growth(roundings, roundoff(type)))
-    noise = 4.0 * growth(np.asarray(float(terms)), 2.0**-53) * upper
     underflow = terms * roundings * type.smallest_subnormal * (1.0 if len(factors) == 2 else highest)
-    # What the terms are off by; the additions themselves are accounted for by the sum.
-    error = (widened - lower) + noise + np.where(upper == 0, 0.0, underflow)
+    error = propagated + growth(roundings, roundoff(type)) * upper + np.where(upper == 0, 0.0, underflow)
     place.fold_reduced(np.add, total.total, value)
     place.fold_reduced(np.add, total.magnitude, lower)
     place.fold_reduced(np.add, total.error, error)

@@ -9,14 +9,15 @@ import numpy as np
 from tc.grammar.syntax import BinaryOperator
 from tc.reference.bounded import (
     Array,
-    Bounded,
     BoolArray,
+    Bounded,
     FloatArray,
     any_ambiguous,
     collapse,
     hull,
     numpy_type,
     rounded,
+    roundoff,
     span,
 )
 from tc.reference.integers import within_type
@@ -139,7 +140,7 @@ def _narrow(operand: Bounded, source: ScalarType, target: ScalarType) -> Bounded
     magnitude = np.abs(operand.value) + operand.error
     wide = 2.0**53 if not source.is_floating else np.inf  # larger integers were rounded to float64 on the way
     fits = (rounded(operand.value, target) == operand.value) & (operand.error == 0) & (magnitude <= wide)
-    loss = (target.unit_roundoff + 2.0**-52) * magnitude + target.smallest_subnormal
+    loss = roundoff(target) * magnitude + target.smallest_subnormal
     error = operand.error + np.where(fits | ~np.isfinite(operand.value), 0.0, loss)
     return collapse(Bounded(operand.value, np.asarray(error), operand.ambiguous), target)
 

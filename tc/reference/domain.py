@@ -7,15 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from tc.language.program import Expression, IteratorReference, Statement, walk
+from tc.language.program import Statement, initial_conditions, iterators_in, written_iterators
 from tc.reference.access import Box, extents, grid, halves, volume
 from tc.reference.bounded import BoolArray
 from tc.reference.expressions import ALWAYS, Frame, all_of, evaluate
-
-
-def names_in(expression: Expression) -> frozenset[str]:
-    """The iterators that the expression mentions."""
-    return frozenset(part.name for part in walk(expression) if isinstance(part, IteratorReference))
 
 
 def positions(statement: Statement) -> dict[str, int]:
@@ -32,7 +27,7 @@ def bounding_box(frame: Frame) -> Box:
     box = [range(1)] * count
     for position, iterator in enumerate(frame.statement.iterators):
         here = replace(frame, box=tuple(box))
-        used = names_in(iterator.begin) | names_in(iterator.end)
+        used = iterators_in((iterator.begin, iterator.end))
         if any(len(box[frame.positions[name]]) == 0 for name in used):
             box[position] = range(0)
             continue
@@ -46,7 +41,7 @@ def instances(frame: Frame) -> BoolArray:
     """Which points of the frame's box are instances, as an open grid or ``ALWAYS``."""
     inside: list[BoolArray] = []
     for position, iterator in enumerate(frame.statement.iterators):
-        if names_in(iterator.begin) | names_in(iterator.end):
+        if iterators_in((iterator.begin, iterator.end)):
             value = grid(frame.box, position)
             inside.append(np.asarray(evaluate(iterator.begin, frame, ALWAYS).value <= value))
             inside.append(np.asarray(value < evaluate(iterator.end, frame, ALWAYS).value))
@@ -62,14 +57,14 @@ def initialized(statement: Statement) -> Statement:
     An element is set even if no instance combines anything into it: iterators, ranges and conditions that only
     concern the reduction are left out.
     """
-    kept = frozenset[str]().union(*(names_in(subscript) for subscript in statement.subscripts))
+    needed = {iterator.name for iterator in written_iterators(statement)}
     for iterator in reversed(statement.iterators):
-        if iterator.name in kept:
-            kept |= names_in(iterator.begin) | names_in(iterator.end)
+        if iterator.name in needed:
+            needed |= iterators_in((iterator.begin, iterator.end))
     return replace(
         statement,
-        iterators=tuple(iterator for iterator in statement.iterators if iterator.name in kept),
-        conditions=tuple(condition for condition in statement.conditions if names_in(condition) <= kept),
+        iterators=tuple(iterator for iterator in statement.iterators if iterator.name in needed),
+        conditions=initial_conditions(statement),
     )
 
 

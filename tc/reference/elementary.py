@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -34,6 +35,43 @@ def with_limit(function: Elementary, limit: float) -> Elementary:
 
 def bessel_i1(x: FloatArray) -> FloatArray:
     return np.where(np.isinf(x), x, special("i1")(x))
+
+
+def erfc(x: FloatArray) -> FloatArray:
+    """The C library's: SciPy's loses some hundred units in the last place in the tail."""
+    return np.asarray(np.frompyfunc(math.erfc, 1, 1)(x), dtype=np.float64)
+
+
+def erfcx(x: FloatArray) -> FloatArray:
+    """exp(x * x) * erfc(x); below 0, where that is 2 * exp(x * x) - erfcx(-x), SciPy rounds the square."""
+    square, rest = _product(x, x)
+    reflected = 2.0 * np.exp(square) * (1.0 + rest) - special("erfcx")(-x)
+    return np.where((x < 0) & (square < 709.0), reflected, special("erfcx")(x))
+
+
+def normcdf(x: FloatArray) -> FloatArray:
+    """erfc(-x / sqrt(2)) / 2, with a first-order correction for the rounding of the argument."""
+    argument, rest = _product(x, np.asarray(_SQRT_HALF))
+    rest = rest + x * _SQRT_HALF_REST
+    corrected = 0.5 * erfc(-argument) + rest * np.exp(-argument * argument) / np.sqrt(np.pi)
+    return np.where(np.abs(x) < 40.0, corrected, 0.5 * erfc(-argument))
+
+
+# The square root of a half is their sum, to twice the precision of float64.
+_SQRT_HALF, _SQRT_HALF_REST = 0.7071067811865476, -4.833646656726457e-17
+
+
+def _product(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The rounded product and what rounding lost, by Dekker's and Veltkamp's splitting."""
+    product = x * y
+    x_high, y_high = _high(x), _high(y)
+    x_low, y_low = x - x_high, y - y_high
+    return product, ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
+
+
+def _high(x: FloatArray) -> FloatArray:
+    scaled = (2.0**27 + 1.0) * x
+    return scaled - (scaled - x)
 
 
 def rsqrt(x: FloatArray) -> FloatArray:

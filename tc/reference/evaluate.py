@@ -9,15 +9,16 @@ import numpy as np
 
 from tc.errors import ArgumentError
 from tc.grammar.syntax import BinaryOperator
-from tc.language.program import Binary, Expression, Role, Statement, Tensor
+from tc.language.program import Binary, Expression, Role, Tensor, iterators_in
 from tc.language.specialization import Layout, Specialization
 from tc.reference.access import Box, extents, volume
 from tc.reference.accumulate import Accumulator, FloatSum, accumulator
-from tc.reference.bounded import Array, Bounded, BoolArray, FloatArray, collapse, constant, numpy_type, settle
+from tc.reference.bounded import Array, BoolArray, Bounded, FloatArray, collapse, constant, numpy_type, settle
 from tc.reference.contract import absorb_product, largest_intermediate
-from tc.reference.domain import bounding_box, initialized, instances, names_in, pieces, positions
-from tc.reference.expressions import ALWAYS, Frame, evaluate as evaluate_expression, is_product, unknown
-from tc.reference.placement import Placement, placement
+from tc.reference.domain import bounding_box, initialized, instances, pieces, positions
+from tc.reference.expressions import ALWAYS, Frame, is_product, unknown
+from tc.reference.expressions import evaluate as evaluate_expression
+from tc.reference.placement import placement
 from tc.types import ScalarType
 
 # Elements of the arrays that one step computes with: a dozen of them stay near the cache, or below 256 MB.
@@ -91,8 +92,8 @@ def _scalar(name: str, scalars: Mapping[str, bool | int | float], program: str) 
 def _result(tensor: Bounded, type: ScalarType) -> Result:
     shape = tensor.value.shape
     error = np.array(np.broadcast_to(tensor.error, shape))
-    ambiguous = np.logical_or(tensor.ambiguous, np.isinf(error))
-    return Result(type, tensor.value, error, ambiguous)
+    ambiguous = np.asarray(np.logical_or(tensor.ambiguous, np.isinf(error)))
+    return Result(type, np.asarray(tensor.value), error, ambiguous)
 
 
 # --- statements ----------------------------------------------------------------------------------------------
@@ -111,7 +112,7 @@ def _run(frame: Frame, type: ScalarType) -> Bounded:
 def _assign(frame: Frame, before: Bounded, type: ScalarType) -> Bounded:
     shape = before.value.shape
     after = Bounded(
-        before.value.copy(),
+        np.array(before.value),
         np.array(np.broadcast_to(before.error, shape)),
         np.array(np.broadcast_to(before.ambiguous, shape)),
     )
@@ -147,8 +148,8 @@ def _reduce(frame: Frame, before: Bounded, type: ScalarType) -> Bounded:
         raise ValueError(f"statement {statement.name} does not reduce")
     total = accumulator(statement.reduction, shape, type, contracted=is_product(statement.value))
     factors = _factors(statement.value) if isinstance(total, FloatSum) else ()
-    used = [frozenset(frame.positions[name] for name in names_in(factor)) for factor in factors]
-    kept = frozenset(frame.positions[name] for subscript in statement.subscripts for name in names_in(subscript))
+    used = [frozenset(frame.positions[name] for name in iterators_in((factor,))) for factor in factors]
+    kept = frozenset(frame.positions[name] for name in iterators_in(statement.subscripts))
 
     def fits(box: Box) -> bool:
         if len(factors) < 2:

@@ -36,9 +36,10 @@ from tc.reference.access import Box, grid, inside, linear_forms, strided_view
 from tc.reference.bounded import (
     EXACT,
     Array,
-    Bounded,
     BoolArray,
+    Bounded,
     any_ambiguous,
+    collapse,
     constant,
     hull,
     settle,
@@ -136,7 +137,7 @@ def _binary(expression: Binary, frame: Frame, mask: BoolArray) -> Bounded:
             fused_left = left if is_product(expression.left) else first
             fused_right = right if is_product(expression.right) else second
             if fused_left is not first or fused_right is not second:
-                result = hull(result, combine(fused_left, fused_right, type), ALWAYS)
+                result = hull(result, collapse(combine(fused_left, fused_right, type), type), ALWAYS)
             return result
         case BinaryOperator.MULTIPLY if type.is_floating:
             return arithmetic.multiply(first, second, type)

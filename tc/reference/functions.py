@@ -15,10 +15,10 @@ from tc.reference.binary_functions import (
     fma,
     fmod,
     nextafter,
+    norm,
     positive_difference,
     power,
     remainder,
-    root_of_squares,
 )
 from tc.reference.bounded import (
     ORACLE_ROUNDOFF,
@@ -30,8 +30,11 @@ from tc.reference.elementary import (
     Elementary,
     bessel_i1,
     cospi,
+    erfc,
+    erfcx,
     exp10,
     logb,
+    normcdf,
     rcbrt,
     round_half_away,
     rsqrt,
@@ -41,12 +44,12 @@ from tc.reference.elementary import (
 )
 from tc.types import ScalarType, computation_type
 
-Builtin: TypeAlias = Callable[[tuple[Bounded, ...], ScalarType], Bounded]
+Unary: TypeAlias = Callable[[Bounded], Bounded]
 
 
 def call(name: str, arguments: tuple[Bounded, ...], type: ScalarType) -> Bounded:
     """The builtin ``name`` of settled floating operands, with the error that every backend may make."""
-    result = _BUILTINS[name](arguments, type)
+    result = _TYPED[name](*arguments, type) if name in _TYPED else _UNTYPED[name](*arguments)
     ulps = FUNCTIONS[name].ulps
     if ulps == 0:
         return result
@@ -79,11 +82,10 @@ def _result(value: FloatArray, error: FloatArray, operand: Bounded) -> Bounded:
     return Bounded(value, error, operand.ambiguous)
 
 
-def _monotone(function: Elementary) -> Builtin:
+def _monotone(function: Elementary) -> Unary:
     """Monotone on its domain; an interval that leaves the domain gives NaN at one end, hence an infinite error."""
 
-    def bounded(arguments: tuple[Bounded, ...], type: ScalarType) -> Bounded:
-        (x,) = arguments
+    def bounded(x: Bounded) -> Bounded:
         value = function(x.value)
         if x.is_exact:
             return Bounded(value, ambiguous=x.ambiguous)
@@ -93,11 +95,10 @@ def _monotone(function: Elementary) -> Builtin:
     return bounded
 
 
-def _even(function: Elementary) -> Builtin:
+def _even(function: Elementary) -> Unary:
     """Depends on the magnitude, and monotonically."""
 
-    def bounded(arguments: tuple[Bounded, ...], type: ScalarType) -> Bounded:
-        (x,) = arguments
+    def bounded(x: Bounded) -> Bounded:
         value = function(x.value)
         if x.is_exact:
             return Bounded(value, ambiguous=x.ambiguous)
@@ -108,11 +109,11 @@ def _even(function: Elementary) -> Builtin:
     return bounded
 
 
-def _step(function: Builtin) -> Builtin:
+def _step(function: Unary) -> Unary:
     """Jumps: an error means that the operand lay near a jump."""
 
-    def bounded(arguments: tuple[Bounded, ...], type: ScalarType) -> Bounded:
-        result = function(arguments, type)
+    def bounded(x: Bounded) -> Bounded:
+        result = function(x)
         if result.is_exact:
             return result
         return Bounded(result.value, result.error, np.logical_or(result.ambiguous, result.error > 0))
@@ -120,11 +121,10 @@ def _step(function: Builtin) -> Builtin:
     return bounded
 
 
-def _smooth(function: Elementary, slope: Callable[[Bounded], FloatArray], diameter: float = np.inf) -> Builtin:
+def _smooth(function: Elementary, slope: Callable[[Bounded], FloatArray], diameter: float = np.inf) -> Unary:
     """``slope`` bounds the derivative on the operand's interval, ``diameter`` any difference of two values."""
 
-    def bounded(arguments: tuple[Bounded, ...], type: ScalarType) -> Bounded:
-        (x,) = arguments
+    def bounded(x: Bounded) -> Bounded:
         value = function(x.value)
         if x.is_exact:
             return Bounded(value, ambiguous=x.ambiguous)
@@ -134,16 +134,15 @@ def _smooth(function: Elementary, slope: Callable[[Bounded], FloatArray], diamet
     return bounded
 
 
-def _constant_slope(limit: float) -> Callable[[Bounded], FloatArray]:
-    return lambda x: np.asarray(limit)
+def _constant(limit: float) -> Callable[[Bounded], FloatArray]:
+    return lambda x: np.broadcast_to(limit, x.value.shape)
 
 
-def _between_poles(function: Elementary, branch: Callable[[FloatArray], FloatArray]) -> Builtin:
+def _between_poles(function: Elementary, branch: Callable[[FloatArray], FloatArray]) -> Unary:
     """Monotone wherever ``branch`` is constant, with poles in between."""
 
-    def bounded(arguments: tuple[Bounded, ...], type: ScalarType) -> Bounded:
-        (x,) = arguments
-        result = _monotone(function)(arguments, type)
+    def bounded(x: Bounded) -> Bounded:
+        result = _monotone(function)(x)
         if x.is_exact:
             return result
         same = (branch(x.value - x.error) == branch(x.value + x.error)) | (x.error == 0)
@@ -166,12 +165,11 @@ def _y1_slope(x: Bounded) -> FloatArray:
     return np.maximum(np.abs(_Y0(low)), 0.53) + np.maximum(np.abs(_Y1(low)), 0.42) / low
 
 
-def _y(function: Elementary, slope: Callable[[Bounded], FloatArray]) -> Builtin:
+def _y(function: Elementary, slope: Callable[[Bounded], FloatArray]) -> Unary:
     """Below 0 the C library may return NaN or minus infinity."""
 
-    def bounded(arguments: tuple[Bounded, ...], type: ScalarType) -> Bounded:
-        (x,) = arguments
-        result = _smooth(with_limit(function, 0.0), slope)(arguments, type)
+    def bounded(x: Bounded) -> Bounded:
+        result = _smooth(with_limit(function, 0.0), slope)(x)
         open_ = x.value - x.error < 0
         return Bounded(result.value, np.where(open_, np.inf, result.error), np.logical_or(result.ambiguous, open_))
 
@@ -192,42 +190,37 @@ def _gamma_slope(x: Bounded) -> FloatArray:
     return np.maximum(np.abs(gamma(x.value - x.error)), np.abs(gamma(x.value + x.error))) * _digamma_slope(x)
 
 
-def _absolute(arguments: tuple[Bounded, ...], type: ScalarType) -> Bounded:
-    (x,) = arguments
+def _absolute(x: Bounded) -> Bounded:
     return Bounded(np.abs(x.value), x.error, x.ambiguous)
 
 
-def _norm(arguments: tuple[Bounded, ...], type: ScalarType) -> Bounded:
-    return root_of_squares(arguments)
+def _reciprocal_norm(*operands: Bounded) -> Bounded:
+    return _between_poles(lambda length: 1.0 / length, np.sign)(norm(*operands))
 
 
-def _reciprocal_norm(arguments: tuple[Bounded, ...], type: ScalarType) -> Bounded:
-    return _between_poles(lambda length: 1.0 / length, np.sign)((_norm(arguments, type),), type)
-
-
-def _chosen(choose: Callable[[FloatArray, FloatArray], FloatArray]) -> Builtin:
-    return lambda x, type: arithmetic.extremum(choose, x[0], x[1])
+def _chosen(choose: Callable[[FloatArray, FloatArray], FloatArray]) -> Callable[[Bounded, Bounded], Bounded]:
+    return lambda left, right: arithmetic.extremum(choose, left, right)
 
 
 _MONOTONE: Final[dict[str, Elementary]] = {
     "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan,
     "atanh": np.arctanh, "cbrt": np.cbrt, "cyl_bessel_i1": bessel_i1, "erf": special("erf"),
-    "erfc": special("erfc"), "erfcinv": special("erfcinv"), "erfcx": special("erfcx"), "erfinv": special("erfinv"),
+    "erfc": erfc, "erfcinv": special("erfcinv"), "erfcx": erfcx, "erfinv": special("erfinv"),
     "exp": np.exp, "exp10": exp10, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log10": np.log10,
-    "log1p": np.log1p, "log2": np.log2, "normcdf": special("ndtr"), "normcdfinv": special("ndtri"), "rsqrt": rsqrt,
+    "log1p": np.log1p, "log2": np.log2, "normcdf": normcdf, "normcdfinv": special("ndtri"), "rsqrt": rsqrt,
     "sinh": np.sinh, "sqrt": np.sqrt, "tanh": np.tanh,
 }  # fmt: skip
 
-_BUILTINS: Final[dict[str, Builtin]] = {
+_UNTYPED: Final[dict[str, Callable[..., Bounded]]] = {
     **{name: _monotone(function) for name, function in _MONOTONE.items()},
     "cosh": _even(np.cosh),
     "cyl_bessel_i0": _even(with_limit(special("i0"), np.inf)),
-    "sin": _smooth(np.sin, _constant_slope(1.0), 2.0),
-    "cos": _smooth(np.cos, _constant_slope(1.0), 2.0),
-    "sinpi": _smooth(sinpi, _constant_slope(np.pi), 2.0),
-    "cospi": _smooth(cospi, _constant_slope(np.pi), 2.0),
-    "j0": _smooth(with_limit(special("j0"), 0.0), _constant_slope(0.6), 2.0),
-    "j1": _smooth(with_limit(special("j1"), 0.0), _constant_slope(0.5), 2.0),
+    "sin": _smooth(np.sin, _constant(1.0), 2.0),
+    "cos": _smooth(np.cos, _constant(1.0), 2.0),
+    "sinpi": _smooth(sinpi, _constant(np.pi), 2.0),
+    "cospi": _smooth(cospi, _constant(np.pi), 2.0),
+    "j0": _smooth(with_limit(special("j0"), 0.0), _constant(0.6), 2.0),
+    "j1": _smooth(with_limit(special("j1"), 0.0), _constant(0.5), 2.0),
     "y0": _y(_Y0, _y0_slope),
     "y1": _y(_Y1, _y1_slope),
     "lgamma": _smooth(with_limit(special("gammaln"), np.inf), _digamma_slope),
@@ -245,15 +238,19 @@ _BUILTINS: Final[dict[str, Builtin]] = {
     "max": _chosen(np.maximum),
     "fmin": _chosen(np.fmin),
     "fmax": _chosen(np.fmax),
-    "fdivide": lambda x, type: arithmetic.divide(x[0], x[1], type),
-    "fdim": lambda x, type: positive_difference(x[0], x[1], type),
-    "fma": lambda x, type: fma(x[0], x[1], x[2], type),
-    "nextafter": lambda x, type: nextafter(x[0], x[1], type),
-    "atan2": lambda x, type: atan2(x[0], x[1]),
-    "copysign": lambda x, type: copysign(x[0], x[1]),
-    "fmod": lambda x, type: fmod(x[0], x[1]),
-    "pow": lambda x, type: power(x[0], x[1]),
-    "remainder": lambda x, type: remainder(x[0], x[1]),
-    **dict.fromkeys(("hypot", "norm3d", "norm4d"), _norm),
+    "atan2": atan2,
+    "copysign": copysign,
+    "fmod": fmod,
+    "pow": power,
+    "remainder": remainder,
+    **dict.fromkeys(("hypot", "norm3d", "norm4d"), norm),
     **dict.fromkeys(("rhypot", "rnorm3d", "rnorm4d"), _reciprocal_norm),
+}
+
+# These take the type of the result as a last argument.
+_TYPED: Final[dict[str, Callable[..., Bounded]]] = {
+    "fdivide": arithmetic.divide,
+    "fdim": positive_difference,
+    "fma": fma,
+    "nextafter": nextafter,
 }

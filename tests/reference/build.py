@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
 
 from tc.errors import Span
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
@@ -26,6 +29,7 @@ from tc.language.program import (
     Unary,
 )
 from tc.language.specialization import ArraySpec, Layout, Signature, Specialization, contiguous_strides
+from tc.reference.evaluate import Result, evaluate
 from tc.types import ScalarType
 
 NOWHERE = TextOrigin(Span(0, 0))
@@ -92,7 +96,7 @@ def call(name: str, *arguments: Expression) -> Call:
 def statement(
     target: Tensor,
     subscripts: Sequence[Operand],
-    ranges: dict[str, tuple[Operand, Operand]],
+    ranges: Mapping[str, tuple[Operand, Operand]],
     value: Expression,
     reduction: str | None = None,
     initialize: bool = False,
@@ -137,3 +141,26 @@ def specialize(
     )
     arguments = tuple((t.name, ArraySpec(layouts[t.name].shape, t.type)) for t in tensors if t.role is Role.INPUT)
     return Specialization(program, Signature(arguments), layouts)
+
+
+def pointwise(formula: Callable[..., Expression], *arrays: npt.ArrayLike) -> Result:
+    """``O(i) = formula(A0(i), A1(i), ...)`` of one-dimensional arrays of one length."""
+    given = {f"A{position}": np.asarray(array) for position, array in enumerate(arrays)}
+    inputs = [tensor(name, array.dtype.name, array.shape) for name, array in given.items()]
+    value = formula(*(read(source, "i") for source in inputs))
+    size = len(given["A0"])
+    output = tensor("O", value.type.value, (size,), Role.OUTPUT)
+    written = statement(output, ["i"], {"i": (0, size)}, value)
+    return evaluate(specialize([*inputs, output], [written]), given)["O"]
+
+
+def reduced(reduction: str, *arrays: npt.ArrayLike, formula: Callable[..., Expression] | None = None) -> Result:
+    """``O(i) reduction=! formula(A0(i,k), ...)`` of two-dimensional arrays of one shape."""
+    given = {f"A{position}": np.asarray(array) for position, array in enumerate(arrays)}
+    inputs = [tensor(name, array.dtype.name, array.shape) for name, array in given.items()]
+    reads = [read(source, "i", "k") for source in inputs]
+    value = reads[0] if formula is None else formula(*reads)
+    rows, columns = given["A0"].shape
+    output = tensor("O", value.type.value, (rows,), Role.OUTPUT)
+    written = statement(output, ["i"], {"i": (0, rows), "k": (0, columns)}, value, reduction, initialize=True)
+    return evaluate(specialize([*inputs, output], [written]), given)["O"]
