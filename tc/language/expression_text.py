@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import assert_never
 
@@ -46,6 +47,14 @@ def expression_text(expression: Expression) -> str:
 def value_syntax(expression: Expression) -> syntax.Expression:
     """Syntax of a value: literals carry their type unless what they meet, or their context, gives it to them."""
     match expression:
+        case Literal(value, type) if not math.isfinite(value):
+            # Infinities and NaN have no literals: `1e300 * 1e300` and `0.0 / 0.0` have their values.
+            operator = BinaryOperator.DIVIDE if math.isnan(value) else BinaryOperator.MULTIPLY
+            parts = (0.0, 0.0) if math.isnan(value) else (math.copysign(1e300, value), 1e300)
+            return _apply(
+                type.value,
+                syntax.Binary(operator, syntax.Number(parts[0], NOWHERE), syntax.Number(parts[1], NOWHERE), NOWHERE),
+            )
         case Literal(value, type):
             number = syntax.Number(int(value) if isinstance(value, bool) else value, NOWHERE)
             return number if type in _BARE_TYPES else _apply(type.value, number)
@@ -78,7 +87,10 @@ def _operands(operands: Sequence[Expression]) -> list[syntax.Expression]:
     typed = any(_is_strong(operand) for operand in operands)
     return [
         syntax.Number(operand.value, NOWHERE)
-        if typed and isinstance(operand, Literal) and not isinstance(operand.value, bool)
+        if typed
+        and isinstance(operand, Literal)
+        and not isinstance(operand.value, bool)
+        and math.isfinite(operand.value)
         else value_syntax(operand)
         for operand in operands
     ]

@@ -59,7 +59,8 @@ class Signature:
     """What distinguishes one compilation of a program from another.
 
     ``arguments``: per tensor argument its spec.  ``results``: specs of outputs passed through ``out=`` that are
-    not C-contiguous.  ``scalars``: values of the integer scalars that occur in subscripts, ranges or shapes.
+    not C-contiguous, or are inputs.  ``scalars``: values of the integer scalars that occur in subscripts, ranges or
+    shapes.
     ``aliases``: pairs (output, input) that share one memory with one layout.
     """
 
