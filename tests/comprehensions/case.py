@@ -30,6 +30,7 @@ class Case:
     ``paper_sizes``: the sizes that the place of printing uses; ``note`` says where they were cut and by how much.
     ``ragged_sizes``: sizes without a common factor, with ones, and with zeros where those make sense.
     ``terms``: size variables whose product bounds the number of terms that one element of a result sums up.
+    ``undecided``: results that depend on whether two sums are equal, which no error bound can tell.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Case:
     definition: str | None = None
     in_out: Mapping[str, Maker] = field(default_factory=dict)
     terms: tuple[str, ...] = ()
+    undecided: tuple[str, ...] = ()
     note: str = ""
 
     def make_inputs(self, rng: np.random.Generator, sizes: Sizes) -> dict[str, Argument]:

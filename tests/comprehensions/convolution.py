@@ -32,6 +32,15 @@ def _perforated(data: Floats, weight: Floats, index: Integers) -> Floats:
     return dense[images, :, index, index].transpose(0, 2, 1)
 
 
+def _folded(weight: Floats, channels: int) -> Floats:
+    """The weights of the channels that ``kc % c`` names, summed over every divisor ``c`` below ``channels``."""
+    folded = np.zeros((len(weight), channels, *weight.shape[2:]))
+    for divisor in range(1, channels):
+        for remainder in range(divisor):
+            folded[:, remainder] += weight[:, remainder::divisor].sum(axis=1)
+    return folded
+
+
 def _products_of_windows(data: Floats, weight: Floats) -> Floats:
     """Product instead of sum over all terms of a convolution."""
     windows = np.lib.stride_tricks.sliding_window_view(data, weight.shape[2:], axis=(2, 3))
@@ -409,6 +418,20 @@ CASES = (
         (at("N C M H W KH KW L S", 3, 2, 5, 7, 11, 3, 2, 13, 5),),
         terms=("C", "KH", "KW"),
         note="S bounds the places so that every window stays inside",
+    ),
+    Case(
+        "local_sparse_convolution",
+        "test_cuda_mapper.cc, ModulusVariableRHS",
+        """
+        def local_sparse_convolution(float(N, C, H, W) I, float(O, KC, KH, KW) W1) -> (O1) {
+          O1(n, o, h, w) +=! I(n, kc % c, h + kh, w + kw) * W1(o, kc, kh, kw) where c in 1:C
+        }
+        """,
+        {"I": normal("N", "C", "H", "W"), "W1": normal("O", "KC", "KH", "KW")},
+        lambda data, weight: (convolution(data, _folded(weight, data.shape[1])),),
+        at("N C O KC H W KH KW", 2, 4, 4, 8, 14, 14, 3, 3),
+        (at("N C O KC H W KH KW", 1, 5, 3, 7, 7, 11, 3, 2),),
+        terms=("C", "KC", "KH", "KW"),
     ),
     Case(
         "product_convolution",

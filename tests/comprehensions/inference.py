@@ -40,6 +40,12 @@ def _third(second: Floats, c: Floats) -> Floats:
     return total
 
 
+def _rotated(data: Floats) -> Floats:
+    rows = np.arange(10)[:, None]
+    columns = np.arange(min(11, data.shape[1] - 9))
+    return data[10 + rows - columns, rows + columns]
+
+
 CASES = (
     Case(
         "stencil_of_three",
@@ -162,6 +168,24 @@ CASES = (
         ),
         at("N NM M", 16, 47, 32),
         (at("N NM M", 1, 1, 1), at("N NM M", 7, 129, 13)),
+    ),
+    Case(
+        "rotation",
+        "test_inference.cc, UnambiguousRotate",
+        "def fun(float(N, M) I) -> (O) { O(i, j) = I(10 + i - j, i + j) where i in 0:10 }",
+        {"I": normal("N", "M")},
+        lambda i: (_rotated(i),),
+        at("N M", 20, 20),
+        (at("N M", 23, 13), at("N M", 20, 129)),
+    ),
+    Case(
+        "reversed_from_ten",
+        "docs/source/inference.rst, inverted indexing",
+        "def reverted(float(I) B) -> (A) { A(i) = B(10 - i) }",
+        {"B": normal("I")},
+        lambda b: (b[10::-1],),
+        at("I", 11),
+        (at("I", 129),),
     ),
     Case(
         "smaller_of_two",

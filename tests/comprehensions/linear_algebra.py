@@ -218,7 +218,7 @@ CASES = (
         lambda x, y, q: (q + 2.5 * (np.exp(x) @ np.trunc(y)) + 3 * x.shape[2],),
         at("B N M K", 4, 8, 16, 8),
         (at("B N M K", 3, 7, 11, 5), at("B N M K", 2, 3, 0, 5)),
-        in_out={"Q": normal("B", "N", "K")},
+        in_out={"Q": normal("B", "N", "K", dtype="float64")},
         terms=("M",),
     ),
     Case(

@@ -430,6 +430,7 @@ CASES = (
         at("N M", 1000, 32),
         (at("N M", 1, 1), at("N M", 129, 7)),
         definition="mindis",
+        undecided=("min_idx",),
     ),
     Case(
         "nearest_code_distances",
@@ -514,6 +515,7 @@ CASES = (
         ),
         at("K N M", 16, 1000, 8),
         (at("K N M", 3, 129, 7),),
+        undecided=("MinIdx",),
         note="N cut from 100000, M from 32",
     ),
     Case(

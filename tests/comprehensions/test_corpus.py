@@ -11,7 +11,7 @@ import pytest
 
 import tc
 from tc.reference.compare import compare
-from tests.comprehensions.case import Array, Case, Sizes
+from tests.comprehensions.case import Argument, Array, Case, Sizes
 from tests.comprehensions.corpus import CASES
 
 
@@ -33,14 +33,20 @@ def _calls() -> list[object]:
     ]
 
 
+def _roundoff(inputs: Mapping[str, Argument]) -> float:
+    """Of the coarsest floating type that comes in; results may be wider than what they are made of."""
+    floating = [value.dtype for value in inputs.values() if isinstance(value, np.ndarray) and value.dtype.kind == "f"]
+    return max((float(np.finfo(dtype).eps) / 2 for dtype in floating), default=0.0)
+
+
 def _assert_near(values: Array, expected: Array, roundoff: float, terms: int, what: str) -> None:
     """Equal integers; floats as near as ``terms`` roundings of the largest intermediate result allow."""
     if values.dtype.kind in "biu":
         np.testing.assert_array_equal(values, expected, err_msg=what)
         return
-    finite = np.abs(expected[np.isfinite(expected)]).astype(np.float64)
-    tolerance = (8 + terms) * roundoff * max(1.0, finite.max(initial=0.0))
-    np.testing.assert_allclose(values.astype(np.float64), expected, rtol=8 * roundoff, atol=tolerance, err_msg=what)
+    wanted = expected.astype(np.float64)
+    tolerance = (8 + terms) * roundoff * max(1.0, np.abs(wanted[np.isfinite(wanted)]).max(initial=0.0))
+    np.testing.assert_allclose(values.astype(np.float64), wanted, rtol=8 * roundoff, atol=tolerance, err_msg=what)
 
 
 @pytest.mark.parametrize(("case", "sizes"), _calls())
@@ -59,8 +65,9 @@ def test_agrees_with_oracle_and_formula(case: Case, sizes: Sizes) -> None:
     for (name, result), expected in zip(results.items(), formula, strict=True):
         comparison = compare(result, actual[name])
         assert comparison.ok, f"{name}: {comparison}"
-        assert comparison.ambiguous < 0.01, f"{name}: {comparison}"
-        _assert_near(actual[name], expected, 2 * result.type.unit_roundoff, case.terms_of(sizes), name)
+        assert comparison.ambiguous < 0.01 or name in case.undecided, f"{name}: {comparison}"
+        roundoff = max(result.type.unit_roundoff, _roundoff(inputs))
+        _assert_near(actual[name], expected, 2 * roundoff, case.terms_of(sizes), name)
 
 
 def _as_mapping(comprehension: tc.Comprehension, results: object) -> Mapping[str, Array]:
