@@ -59,9 +59,7 @@ class ScalarType(Enum):
     @property
     def itemsize(self) -> int:
         """Bytes of one element."""
-        if self is ScalarType.BOOL:
-            return 1
-        return int("".join(c for c in self.value if c.isdigit())) // 8
+        return _ITEMSIZE[self]
 
     @property
     def minimum(self) -> int:
@@ -86,6 +84,9 @@ class ScalarType(Enum):
         return _SMALLEST_SUBNORMAL.get(self, 0.0)
 
 
+_ITEMSIZE: Final = {
+    t: 1 if t is ScalarType.BOOL else int(t.value.lstrip("abcdefghijklmnopqrstuvwxyz")) // 8 for t in ScalarType
+}
 _UNIT_ROUNDOFF: Final = {
     ScalarType.FLOAT16: 2.0**-11,
     ScalarType.BFLOAT16: 2.0**-8,

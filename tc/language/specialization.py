@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tc.errors import ArgumentError
-from tc.language.program import Program
 from tc.types import ScalarType
+
+if TYPE_CHECKING:  # ``import tc`` offers ArraySpec, and need not wait for the classes of programs
+    from tc.language.program import Program
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,31 @@
+"""``TC_DUMP``: what every stage made, written into a folder for people who want to look."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from tc.errors import CompileError
+from tc.kernel import Kernel
+
+
+def dump_stages(kernel: Kernel, folder: Path) -> Path:
+    """Write the text of every stage of the kernel into a folder of its own below ``folder``, and return that.
+
+    Its name is the definition's and a hash of the source, so that the same kernel lands in the same place.
+    CompileError if the folder cannot be written.
+    """
+    identity = hashlib.sha256(f"{kernel.target} {kernel.source}".encode()).hexdigest()[:12]
+    place = folder / f"{kernel.specialization.program.name}-{identity}"
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        for position, stage in enumerate(kernel.stages):
+            if stage.text:
+                suffix = "c" if stage.name == "print" else "txt"
+                name = f"{position:02}-{stage.name.replace(' ', '-')}.{suffix}"
+                (place / name).write_text(stage.text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise CompileError(
+            f"TC_DUMP: cannot write {place}: {error.strerror}; name a folder that can be written"
+        ) from error
+    return place
