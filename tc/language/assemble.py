@@ -2,82 +2,99 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tc.language.calls import fresh_name, inlined_statements
-from tc.language.declarations import Declarations
 from tc.language.draft import CallDraft, Item
-from tc.language.inference import Types
-from tc.language.polynomial import Atoms
+from tc.language.polynomial import Atoms, Polynomial
 from tc.language.program import (
     INDEX_TYPE,
     DerivedOrigin,
+    Expression,
     IterationVariable,
     IteratorReference,
     Literal,
+    Origin,
     Program,
     Read,
     Role,
+    Scalar,
     Statement,
     Tensor,
     TextOrigin,
 )
 from tc.language.ranges import Ranges
-from tc.language.report import Report
 from tc.language.requirements import Requirements
 from tc.language.rounds import Progress
-from tc.language.typed import convert
-from tc.language.values import Values
 from tc.types import ScalarType
 
 
 @dataclass(frozen=True, slots=True)
-class Assembly:
-    """Everything that is known about a definition without errors."""
+class Head:
+    """What a definition declares."""
 
     name: str
-    declarations: Declarations
-    values: Values
-    types: Types
+    sizes: tuple[str, ...]
+    scalars: tuple[Scalar, ...]
+    inputs: Mapping[str, Tensor]
+    arguments: tuple[str, ...]
+    results: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SavedValue:
+    """A value that comes in with the result ``source`` and is kept in the tensor ``copy``."""
+
+    source: str
+    copy: str
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """Everything that is known about a definition without errors.
+
+    ``types``: of every tensor that comprehensions and calls write.  ``incoming``: the results that are read before
+    they are written.
+    """
+
+    head: Head
+    types: Mapping[str, ScalarType]
+    incoming: frozenset[str]
+    saved: Sequence[SavedValue]
     ranges: Ranges
     requirements: Requirements
     atoms: Atoms
-    report: Report
 
-    def program(self, items: Sequence[Item], taken: Collection[str], source: str | None) -> Program:
-        """The program; literals that do not fit the type of their tensor are reported."""
-        declarations = self.declarations
-        unnumbered = [*self._copies(taken), *(s for item in items for s in self._statements(item))]
+    def program(self, items: Sequence[Item], source: str | None) -> Program:
+        """The program of all statements in order."""
+        tensors = {t for call in self.ranges.calls.values() for t in call.call.tensors.values()}
+        declared = {*self.head.sizes, *(s.name for s in self.head.scalars), *self.head.inputs, *self.types, *tensors}
+        unnumbered = [self._copy(saved, declared) for saved in self.saved]
+        for item in items:
+            if isinstance(item, CallDraft):
+                unnumbered.extend(inlined_statements(self.ranges.calls[item.number], declared))
+            else:
+                unnumbered.append(self._statement(self.ranges.resolved[item.number]))
         statements = tuple(replace(s, name=f"S{number}") for number, s in enumerate(unnumbered))
         return Program(
-            name=self.name,
-            sizes=declarations.sizes,
-            scalars=declarations.scalars,
-            tensors=self._tensors(statements),
-            arguments=declarations.arguments,
-            results=tuple(declarations.results),
+            name=self.head.name,
+            sizes=self.head.sizes,
+            scalars=self.head.scalars,
+            tensors=(*self.head.inputs.values(), *self._written(statements)),
+            arguments=self.head.arguments,
+            results=self.head.results,
             statements=statements,
             preconditions=self.requirements.preconditions,
             source=source,
         )
 
-    def _statements(self, item: Item) -> Iterator[Statement]:
-        if isinstance(item, CallDraft):
-            names = self.declarations.scope
-            tensors = {t for call in self.ranges.calls.values() for t in call.call.tensors.values()}
-            taken = {*names.sizes, *names.scalars, *names.tensors, *self.types, *tensors}
-            yield from inlined_statements(self.ranges.calls[item.number], taken)
-        else:
-            yield self._statement(self.ranges.resolved[item.number])
-
     def _statement(self, progress: Progress) -> Statement:
         draft = progress.draft
         for condition, span in draft.requirements:
             origin = draft.origin if span is None else TextOrigin(span)
-            self.requirements.add(condition, "a condition of the `where` does not hold", origin)
-        type = self.types[draft.target]
-        assert type is not None
+            self.requirements.add(condition, "the statement asks for it in its `where`", origin)
         return Statement(
             name="",
             iterators=tuple(self._iterator(name, progress) for name in draft.order),
@@ -86,7 +103,7 @@ class Assembly:
             subscripts=draft.subscripts,
             reduction=draft.reduction,
             initialize=draft.initialize,
-            value=convert(draft.value, type, self.report),
+            value=draft.value.expression,
             required=draft.required,
             origin=draft.origin,
         )
@@ -98,60 +115,47 @@ class Assembly:
         interval = progress.intervals[name]
         return IterationVariable(name, self.atoms.expression(interval.begin), self.atoms.expression(interval.end))
 
-    def _copies(self, taken: Collection[str]) -> Iterator[Statement]:
-        """Saves values that came in through ``out=`` and are read after their storage is written."""
-        for version in self.values.saved:
-            shape = [self.atoms.expression(extent) for extent in self.ranges.shapes[version.name]]
-            names: list[str] = []
-            for _ in shape:
-                names.append(fresh_name(f"i{len(names)}", {*taken, *names}))
-            subscripts = tuple(IteratorReference(name) for name in names)
-            type = self.types[version.name]
-            assert type is not None
-            first = self.ranges.resolved[version.writers[0]] if version.writers else None
-            span = self.declarations.results[version.name] if first is None else first.draft.span
-            yield Statement(
-                name="",
-                iterators=tuple(
-                    IterationVariable(name, Literal(0, INDEX_TYPE), extent)
-                    for name, extent in zip(names, shape, strict=True)
-                ),
-                conditions=(),
-                target=version.tensor,
-                subscripts=subscripts,
-                reduction=None,
-                initialize=False,
-                value=Read(version.name, subscripts, type),
-                required=(),
-                origin=DerivedOrigin(
-                    f"the value that `{version.name}` came in with is read after `{version.name}` is written",
-                    TextOrigin(span if span is not None else self.declarations.results[version.name]),
-                ),
-            )
+    def _copy(self, saved: SavedValue, declared: set[str]) -> Statement:
+        """Keeps a value that is read after its storage is written."""
+        iterators: list[IterationVariable] = []
+        for extent in self._shape(self.ranges.shapes[saved.source]):
+            name = fresh_name("i", {*declared, *(i.name for i in iterators)})
+            iterators.append(IterationVariable(name, Literal(0, INDEX_TYPE), extent))
+        subscripts = tuple(IteratorReference(iterator.name) for iterator in iterators)
+        reason = f"the value that {saved.source} comes in with is read after {saved.source} is written"
+        return Statement(
+            name="",
+            iterators=tuple(iterators),
+            conditions=(),
+            target=saved.copy,
+            subscripts=subscripts,
+            reduction=None,
+            initialize=False,
+            value=Read(saved.source, subscripts, self.types[saved.source]),
+            required=(),
+            origin=DerivedOrigin(reason, saved.origin),
+        )
 
-    def _tensors(self, statements: Sequence[Statement]) -> tuple[Tensor, ...]:
-        """Arguments in their order, then the other tensors in the order of their first write."""
-        incoming = {version.tensor for version in self.values.versions if version.incoming}
-        tensors = list(self.declarations.inputs.values())
-        written: dict[str, Statement] = {}
-        for statement in statements:
-            written.setdefault(statement.target, statement)
-        callees = {
-            call.call.tensors[t.name]: (t.type, call.extents[call.call.tensors[t.name]])
+    def _written(self, statements: Sequence[Statement]) -> Iterator[Tensor]:
+        """Results and temporaries in the order of their first write."""
+        inside = {
+            call.call.tensors[tensor.name]: (tensor.type, call.extents[call.call.tensors[tensor.name]])
             for call in self.ranges.calls.values()
-            for t in call.call.callee.tensors
-            if t.role is not Role.INPUT
+            for tensor in call.call.callee.tensors
+            if tensor.role is Role.TEMPORARY
         }
-        for name, statement in written.items():
-            type: ScalarType | None
-            if name in self.types:
-                type, extents = self.types[name], self.ranges.shapes[name]
+        first: dict[str, Statement] = {}
+        for statement in statements:
+            first.setdefault(statement.target, statement)
+        for name, statement in first.items():
+            if name in inside:
+                type, extents = inside[name]
             else:
-                type, extents = callees[name]
-            assert type is not None
+                type, extents = self.types[name], self.ranges.shapes[name]
             role = Role.TEMPORARY
-            if name in self.declarations.results:
-                role = Role.IN_OUT if name in incoming else Role.OUTPUT
-            shape = tuple(self.atoms.expression(extent) for extent in extents)
-            tensors.append(Tensor(name, type, shape, role, statement.origin))
-        return tuple(tensors)
+            if name in self.head.results:
+                role = Role.IN_OUT if name in self.incoming else Role.OUTPUT
+            yield Tensor(name, type, self._shape(extents), role, statement.origin)
+
+    def _shape(self, extents: Sequence[Polynomial]) -> tuple[Expression, ...]:
+        return tuple(self.atoms.expression(extent) for extent in extents)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tc.errors import Span, nearest
@@ -135,9 +135,9 @@ def use_of_call(call: ResolvedCall) -> Use:
     return Use(reads, {}, tuple(writes))
 
 
-def use_of_broken_call(results: Collection[tuple[str, Span]]) -> Use:
+def use_of_broken_call(call: syntax.CallStatement) -> Use:
     """The use of names of a call in error: it writes values of which nothing is known."""
-    return Use({}, {}, tuple((name, None, Write.FRESH, span) for name, span in results))
+    return Use({}, {}, tuple((result.name, None, Write.FRESH, result.span) for result in call.results))
 
 
 def draft_call(

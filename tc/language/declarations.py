@@ -13,6 +13,9 @@ from tc.language.scope import Scope
 from tc.language.uses import walk_syntax
 from tc.types import ScalarType, scalar_type, type_names
 
+# Casts in canonical texts are spelled with these; aliases such as `int` may name tensors.
+_TYPE_NAMES = frozenset(type.value for type in ScalarType)
+
 
 @dataclass(frozen=True, slots=True)
 class Declarations:
@@ -24,6 +27,7 @@ class Declarations:
     inputs: dict[str, Tensor]
     arguments: tuple[str, ...]
     results: dict[str, Span]
+    targets: frozenset[str]
     names: frozenset[str]
 
 
@@ -33,12 +37,7 @@ def declare(definition: syntax.Definition, definitions: Collection[str], report:
     scalars: dict[str, Scalar] = {}
     inputs: dict[str, Tensor] = {}
     for parameter in definition.parameters:
-        type = scalar_type(parameter.type_name)
-        if type is None:
-            guess = nearest(parameter.type_name, type_names())
-            hint = f"known types: {', '.join(type_names())}" if guess is None else f"did you mean `{guess}`?"
-            report.error(f"unknown type `{parameter.type_name}`", parameter.type_span, hint)
-            type = ScalarType.FLOAT32
+        type = _type(parameter, report)
         if parameter.name in inputs or parameter.name in scalars:
             report.error(f"two arguments are called `{parameter.name}`", parameter.name_span)
             continue
@@ -57,24 +56,36 @@ def declare(definition: syntax.Definition, definitions: Collection[str], report:
             inputs.pop(parameter.name, None)
             scalars.pop(parameter.name, None)
     results = _results(definition, {*scalars, *inputs}, report)
-    targets = {name: span for name, span in targets_of(definition) if name not in scalars}
-    for name, span in {
-        **{n: i.origin.span for n, i in inputs.items() if isinstance(i.origin, TextOrigin)},
-        **results,
-        **targets,
-    }.items():
-        if name in {type.value for type in ScalarType}:
+    targets = {name: span for name, span in _targets(definition) if name not in scalars}
+    places = {parameter.name: parameter.name_span for parameter in definition.parameters if parameter.name in inputs}
+    for name, span in {**targets, **results, **places}.items():
+        if name in _TYPE_NAMES:
             report.error(f"`{name}` names a type and cannot name a tensor", span, "rename the tensor")
-    scope = Scope(
-        frozenset(sizes),
-        {name: scalar.type for name, scalar in scalars.items()},
-        frozenset({*inputs, *results, *targets}),
-        frozenset(definitions),
-    )
-    arguments = tuple(dict.fromkeys(p.name for p in definition.parameters if p.name in inputs or p.name in scalars))
     return Declarations(
-        scope, tuple(sizes), tuple(scalars.values()), inputs, arguments, results, frozenset(_names(definition))
+        scope=Scope(
+            frozenset(sizes),
+            {name: scalar.type for name, scalar in scalars.items()},
+            frozenset({*inputs, *results, *targets}),
+            frozenset(definitions),
+        ),
+        sizes=tuple(sizes),
+        scalars=tuple(scalars.values()),
+        inputs=inputs,
+        arguments=tuple(dict.fromkeys(p.name for p in definition.parameters if p.name in inputs or p.name in scalars)),
+        results=results,
+        targets=frozenset(targets),
+        names=frozenset(_names(definition)),
     )
+
+
+def _type(parameter: syntax.Parameter, report: Report) -> ScalarType:
+    type = scalar_type(parameter.type_name)
+    if type is None:
+        guess = nearest(parameter.type_name, type_names())
+        hint = f"known types: {', '.join(type_names())}" if guess is None else f"did you mean `{guess}`?"
+        report.error(f"unknown type `{parameter.type_name}`", parameter.type_span, hint)
+        return ScalarType.FLOAT32
+    return type
 
 
 def _extent(dimension: syntax.Name | syntax.Number, sizes: dict[str, Span]) -> Expression:
@@ -102,7 +113,7 @@ def _results(definition: syntax.Definition, declared: Collection[str], report: R
     return results
 
 
-def targets_of(definition: syntax.Definition) -> Iterator[tuple[str, Span]]:
+def _targets(definition: syntax.Definition) -> Iterator[tuple[str, Span]]:
     """Every name that a statement writes."""
     for statement in definition.statements:
         if isinstance(statement, syntax.Assign):
@@ -144,18 +155,18 @@ def _names(definition: syntax.Definition) -> Iterator[str]:
 
 
 def as_call(
-    statement: syntax.Statement, definition: syntax.Definition, definitions: Collection[str]
+    statement: syntax.Statement, tensors: Collection[str], definitions: Collection[str]
 ) -> syntax.CallStatement | None:
-    """A statement that calls a definition, in either form; None for a comprehension."""
+    """A statement that calls a definition, in either form; None for a comprehension.
+
+    ``tensors``: the names that mean a tensor, whatever definitions there are.
+    """
     if isinstance(statement, syntax.CallStatement):
         return statement
     value = statement.value
     if statement.subscripts is not None or statement.assignment is not syntax.Assignment.SET or statement.where:
         return None
-    if not isinstance(value, syntax.Apply) or value.name not in definitions:
-        return None
-    tensors = {p.name for p in definition.parameters} | {name for name, _ in targets_of(definition)}
-    if value.name in tensors:
+    if not isinstance(value, syntax.Apply) or value.name not in definitions or value.name in tensors:
         return None
     return syntax.CallStatement(
         results=(syntax.Identifier(statement.target, statement.target_span),),
@@ -168,8 +179,9 @@ def as_call(
 def called_names(definition: syntax.Definition, definitions: Collection[str]) -> dict[str, Span]:
     """The definitions of the same text that a definition calls, with their first places."""
     found: dict[str, Span] = {}
+    tensors = {*(p.name for p in definition.parameters), *(name for name, _ in _targets(definition))}
     for statement in definition.statements:
-        call = as_call(statement, definition, definitions)
+        call = as_call(statement, tensors, definitions)
         if call is not None and call.callee.name in definitions:
             found.setdefault(call.callee.name, call.callee.span)
     return found

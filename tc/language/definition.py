@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tc.errors import Span
 from tc.grammar import syntax
-from tc.language.assemble import Assembly
+from tc.language.assemble import Assembly, Head, SavedValue
 from tc.language.call_statement import ResolvedCall, draft_call, resolve_call, use_of_broken_call, use_of_call
 from tc.language.comprehension import check_comprehension
 from tc.language.declarations import as_call, declare
 from tc.language.draft import Draft, Item
 from tc.language.inference import TypeInference, Types
 from tc.language.polynomial import Atoms
-from tc.language.program import Program, SizeReference
+from tc.language.program import Program, TextOrigin
 from tc.language.prove import prove_values
 from tc.language.ranges import Known, infer_ranges
 from tc.language.report import Report
 from tc.language.requirements import Requirements
 from tc.language.scope import View
+from tc.language.typed import Strength, convert
 from tc.language.uses import use_of_assign
 from tc.language.values import Use, Values, Version, track_values
 from tc.types import ScalarType
@@ -55,9 +57,7 @@ class _Lowering:
         self.declarations = declare(definition, definitions, report)
         self.comprehensions: dict[int, syntax.Assign] = {}
         self.calls: dict[int, ResolvedCall] = {}
-        self.atoms = Atoms()
-        for size in self.declarations.sizes:
-            self.atoms.number(SizeReference(size))
+        self.atoms = Atoms(self.declarations.sizes)
 
     def lower(self, source: str | None) -> Program | None:
         uses = [self._use(number, statement) for number, statement in enumerate(self.definition.statements)]
@@ -65,11 +65,11 @@ class _Lowering:
         taken = {*declarations.names, *self.callees}
         values = track_values(uses, declarations.inputs.keys(), declarations.results.keys(), taken, self.report)
         self._check_results(values)
-        inference, failed = self._infer_types(values)
-        items: list[Item] = [draft for number, draft in inference.drafts.items() if number not in failed]
+        types, drafts, failed = self._infer_types(values)
+        items: list[Item] = list(drafts.values())
         taken.update(version.tensor for version in values.versions)
         for number, call in self.calls.items():
-            draft = draft_call(number, call, values, declarations, inference.types, taken, self.report)
+            draft = draft_call(number, call, values, declarations, types, taken, self.report)
             if draft is None:
                 failed.add(number)
             else:
@@ -77,39 +77,46 @@ class _Lowering:
         items.sort(key=lambda item: item.number)
         requirements = Requirements(self.atoms)
         ranges = infer_ranges(items, self._known(values, failed), self.atoms, requirements, self.report)
-        if self.report.count or any(callee is None for callee in self.callees.values()):
+        if self.report.count or None in self.callees.values():
             return None
-        program = Assembly(
-            self.definition.name, declarations, values, inference.types, ranges, requirements, self.atoms, self.report
-        ).program(items, taken, source)
-        if self.report.count:
-            return None
+        head = Head(
+            self.definition.name,
+            declarations.sizes,
+            declarations.scalars,
+            declarations.inputs,
+            declarations.arguments,
+            tuple(declarations.results),
+        )
+        incoming = frozenset(version.name for version in values.versions if version.incoming)
+        saved = [
+            SavedValue(version.name, version.tensor, TextOrigin(declarations.results[version.name]))
+            for version in values.saved
+        ]
+        assembly = Assembly(head, types, incoming, saved, ranges, requirements, self.atoms)
+        program = assembly.program(items, source)
         prove_values(program, self.report)
         return program
 
     # --- names -----------------------------------------------------------------------------------------------
 
     def _use(self, number: int, statement: syntax.Statement) -> Use:
-        """Sorts a statement into comprehensions and calls; one in error is neither, and writes nothing known."""
+        """Sorts a statement into comprehensions and calls; one in error is neither, and nothing is known of it."""
         scope = self.declarations.scope
-        call = as_call(statement, self.definition, self.declarations.scope.definitions)
+        call = as_call(statement, scope.tensors, scope.definitions)
         if call is not None:
-            targets, rank = [(result.name, result.span) for result in call.results], None
-        else:
-            assert isinstance(statement, syntax.Assign)
-            targets, rank = [(statement.target, statement.target_span)], len(statement.subscripts or ())
-        allowed = [self._check_target(name, span, rank) for name, span in targets]
-        if not all(allowed):
+            allowed = [self._check_target(result.name, result.span, None) for result in call.results]
+            if not all(allowed):
+                return Use({}, {}, ())
+            resolved = resolve_call(call, self.callees, self.declarations, self.report)
+            if resolved is None:
+                return use_of_broken_call(call)
+            self.calls[number] = resolved
+            return use_of_call(resolved)
+        assert isinstance(statement, syntax.Assign)
+        if not self._check_target(statement.target, statement.target_span, len(statement.subscripts or ())):
             return Use({}, {}, ())
-        if call is None:
-            assert isinstance(statement, syntax.Assign)
-            self.comprehensions[number] = statement
-            return use_of_assign(statement, scope)
-        resolved = resolve_call(call, self.callees, self.declarations, self.report)
-        if resolved is None:
-            return use_of_broken_call(targets)
-        self.calls[number] = resolved
-        return use_of_call(resolved)
+        self.comprehensions[number] = statement
+        return use_of_assign(statement, scope)
 
     def _check_target(self, name: str, span: Span, rank: int | None) -> bool:
         declarations = self.declarations
@@ -131,33 +138,36 @@ class _Lowering:
     def _check_results(self, values: Values) -> None:
         written = {version.name for version in values.versions if version.writers}
         for name, span in self.declarations.results.items():
-            if name not in written:
+            # A statement that is in error may have been meant to write it.
+            if name not in written and name not in self.declarations.targets:
                 self.report.error(f"the result `{name}` is never written", span, "write it, or drop it from the list")
 
     # --- types -----------------------------------------------------------------------------------------------
 
-    def _infer_types(self, values: Values) -> tuple[TypeInference, set[int]]:
+    def _infer_types(self, values: Values) -> tuple[dict[str, ScalarType], dict[int, Draft], set[int]]:
+        """The types of all written tensors, the drafts of all sound comprehensions, the numbers of the others."""
         inputs = {
             name: View(name, tensor.type, len(tensor.shape), tensor.shape)
             for name, tensor in self.declarations.inputs.items()
         }
-        saved = {version: version.name for version in values.saved}
+        # A value that came in has the type of what goes out, wherever it is kept.
+        kept = {version: version.name for version in values.saved}
         targets: dict[int, str] = {}
         reads: dict[int, list[str]] = {}
         for number, statement in self.comprehensions.items():
             version = values.written[number][statement.target]
-            targets[number] = saved.get(version, version.tensor)
-            reads[number] = [saved.get(v, v.tensor) for v in values.read[number].values()]
+            targets[number] = kept.get(version, version.tensor)
+            reads[number] = [kept.get(v, v.tensor) for v in values.read[number].values()]
         fixed: dict[str, list[ScalarType]] = {}
         for number, call in self.calls.items():
             for result, name in zip(call.callee.results, call.results, strict=True):
-                tensor = values.written[number][name].tensor
-                fixed.setdefault(tensor, []).append(call.callee.tensor(result).type)
+                version = values.written[number][name]
+                fixed.setdefault(kept.get(version, version.tensor), []).append(call.callee.tensor(result).type)
 
         def view(version: Version, types: Types) -> View | None:
             if version.rank is None:
                 return None
-            return View(version.tensor, types.get(saved.get(version, version.tensor)), version.rank, None)
+            return View(version.tensor, types.get(kept.get(version, version.tensor)), version.rank, None)
 
         def check(number: int, types: Types) -> tuple[Draft, Report]:
             statement = self.comprehensions[number]
@@ -165,33 +175,39 @@ class _Lowering:
             views = {**inputs, **{name: v for name, v in found.items() if v is not None}}
             target = values.written[number][statement.target].tensor
             report = Report()
-            draft = check_comprehension(number, statement, target, self.declarations.scope, views, self.atoms, report)
-            return draft, report
+            scope = self.declarations.scope
+            return check_comprehension(number, statement, target, scope, views, self.atoms, report), report
 
         inference = TypeInference(check, targets, reads, fixed)
         failed = inference.run(self.report)
-        for version in values.saved:
-            inference.types[version.tensor] = inference.types[version.name]
-        return inference, failed
+        types = inference.settled_types()
+        drafts: dict[int, Draft] = {}
+        for number, draft in inference.drafts.items():
+            before = self.report.count
+            if number not in failed:
+                converted = convert(draft.value, types[targets[number]], self.report)
+                value = replace(draft.value, expression=converted, strength=Strength.STRONG)
+                drafts[number] = replace(draft, value=value)
+            if self.report.count > before:
+                failed.add(number)
+        types.update({version.tensor: types[version.name] for version in values.saved})
+        return types, {number: draft for number, draft in drafts.items() if number not in failed}, failed
 
     # --- ranges ----------------------------------------------------------------------------------------------
 
     def _known(self, values: Values, failed: set[int]) -> Known:
         ranks: dict[str, int] = {}
-        writers: dict[str, list[int]] = {}
+        writers: dict[str, set[int]] = {}
         broken: set[str] = set()
         last = {version.name: version for version in values.versions}
+        sound = {number for number in (*self.comprehensions, *self.calls) if number not in failed}
         for version in values.versions:
             ranks[version.tensor] = version.rank or 0
             # A value that came in has the shape of what goes out: it is the same array.
-            sharing = [version, last[version.name]] if version.incoming else [version]
-            for sharer in sharing:
-                writers.setdefault(version.tensor, []).extend(sharer.writers)
-            unwritten = not version.writers and not version.incoming
-            if version.broken or unwritten or not failed.isdisjoint(version.writers):
+            for sharer in (version, last[version.name]) if version.incoming else (version,):
+                writers.setdefault(version.tensor, set()).update(sharer.writers)
+            if version.broken or not writers[version.tensor] or not sound.issuperset(writers[version.tensor]):
                 broken.add(version.tensor)
-        written = {number for number in (*self.comprehensions, *self.calls) if number not in failed}
-        ordered = {tensor: sorted(set(numbers)) for tensor, numbers in writers.items()}
-        broken.update(tensor for tensor, numbers in ordered.items() if not written.issuperset(numbers))
+        ordered = {tensor: sorted(numbers) for tensor, numbers in writers.items()}
         shapes = {name: tensor.shape for name, tensor in self.declarations.inputs.items()}
         return Known(shapes, ranks, ordered, frozenset(broken), self.declarations.sizes)

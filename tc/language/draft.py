@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from tc.errors import Span
@@ -21,15 +21,41 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
+class Places:
+    """Where the parts of a comprehension stand in the text; nowhere if there is none.
+
+    ``iterators`` and ``reads`` hold the first place of each.
+    """
+
+    statement: Span | None = None
+    operator: Span | None = None
+    subscripts: tuple[Span, ...] = ()
+    iterators: Mapping[str, Span] = field(default_factory=dict)
+    reads: Mapping[Read, Span] = field(default_factory=dict)
+
+    def iterator(self, name: str) -> Span | None:
+        """The first place of an iterator, else the statement."""
+        return self.iterators.get(name, self.statement)
+
+    def read(self, read: Read) -> Span | None:
+        """The first place of a read, else the statement."""
+        return self.reads.get(read, self.statement)
+
+    def subscript(self, dimension: int) -> Span | None:
+        """The place of a subscript of the left-hand side, else the statement."""
+        return self.subscripts[dimension] if dimension < len(self.subscripts) else self.statement
+
+
+@dataclass(frozen=True, slots=True)
 class Draft:
     """A comprehension.  ``order``: its iterators, as the ``Program`` will list them.
 
-    ``reduced``: the iterators that the left-hand side does not mention.  ``requirements``: conditions of the
-    ``where`` without iterators, which the call must fulfil.  ``iterator_places`` and ``read_places`` tell where
-    an iterator or a read first stands in the text.
+    ``name``: what the text calls the target.  ``reduced``: the iterators that the left-hand side does not mention.
+    ``requirements``: conditions of the ``where`` without iterators, which the call must fulfil.
     """
 
     number: int
+    name: str
     target: str
     subscripts: tuple[Expression, ...]
     reduction: Reduction | None
@@ -41,9 +67,7 @@ class Draft:
     conditions: tuple[Expression, ...]
     requirements: tuple[tuple[Expression, Span | None], ...]
     required: tuple[Read, ...]
-    iterator_places: Mapping[str, Span]
-    read_places: Mapping[Read, Span]
-    span: Span | None
+    places: Places
     origin: Origin
 
     def expressions(self) -> Iterator[Expression]:
@@ -73,7 +97,10 @@ class Draft:
             conditions=tuple(change(c) for c in self.conditions),
             requirements=tuple((change(c), span) for c, span in self.requirements),
             required=required,
-            read_places={r: s for read, s in self.read_places.items() if isinstance(r := change(read), Read)},
+            places=replace(
+                self.places,
+                reads={r: s for read, s in self.places.reads.items() if isinstance(r := change(read), Read)},
+            ),
         )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from tc.errors import Span
 from tc.language.draft import Draft
 from tc.language.report import Report
 from tc.language.typed import Strength, common_type
@@ -46,7 +45,7 @@ class TypeInference:
         self._reports: dict[int, Report] = {}
 
     def run(self, report: Report) -> set[int]:
-        """Settles ``types`` and ``drafts``; the numbers of the comprehensions in error."""
+        """Settles the types and drafts; the numbers of the comprehensions in error."""
         pending = set(self._targets)
         for _ in range(_MAXIMUM_PASSES):
             if not pending:
@@ -58,14 +57,15 @@ class TypeInference:
         for number in sorted(pending - failed):
             report.error(
                 f"the type of `{self._targets[number]}` depends on itself",
-                self._span(number),
+                self.drafts[number].places.statement,
                 "cast the value, for example to `float32(...)`",
             )
             failed.add(number)
-        for tensor, type in self.types.items():
-            if type is None:
-                self.types[tensor] = ScalarType.INT64
         return failed
+
+    def settled_types(self) -> dict[str, ScalarType]:
+        """The types of all tensors; one to which nothing but itself is ever written counts as INT64."""
+        return {tensor: type or ScalarType.INT64 for tensor, type in self.types.items()}
 
     def _pass(self, numbers: Sequence[int]) -> set[int]:
         """Checks comprehensions in order; returns those that read a tensor whose type changed behind them."""
@@ -87,6 +87,3 @@ class TypeInference:
         for number in sorted(self._written[tensor]):
             type, strength = common_type((type, strength), self._written[tensor][number])
         return None if strength is Strength.UNKNOWN else type
-
-    def _span(self, number: int) -> Span | None:
-        return self.drafts[number].span

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 
+from tc.errors import Span
 from tc.grammar import syntax
 from tc.language.declarations import called_names
 from tc.language.definition import lower_definition
@@ -25,34 +25,39 @@ def lower_text(text: syntax.Text, source: str | None = None) -> dict[str, Progra
             report.error(f"`{definition.name}` is defined twice", definition.name_span)
         else:
             definitions[definition.name] = definition
-    lowering = _Lowering(definitions, source, report)
+    done: dict[str, Program | None] = {}
     for name in definitions:
-        lowering.program(name, ())
+        for next_name, callees in _callees_first(name, definitions, done, report):
+            known = {callee: done.get(callee) for callee in callees}
+            done[next_name] = lower_definition(definitions[next_name], known, frozenset(definitions), source, report)
     report.raise_if_any(source)
-    return {name: program for name in definitions if (program := lowering.done[name]) is not None}
+    return {name: program for name in definitions if (program := done[name]) is not None}
 
 
-@dataclass(slots=True)
-class _Lowering:
-    """Lowers definitions, those that are called before their callers; None stands for one in error."""
+def _callees_first(
+    name: str, definitions: Mapping[str, syntax.Definition], done: Mapping[str, Program | None], report: Report
+) -> Iterator[tuple[str, Mapping[str, Span]]]:
+    """The definitions that must be lowered for one of them, itself last, each with those that it calls.
 
-    definitions: Mapping[str, syntax.Definition]
-    source: str | None
-    report: Report
-    done: dict[str, Program | None] = field(default_factory=dict)
+    A chain of calls may be long, so the stack is explicit.  Calls that come back to their caller are reported.
+    """
+    path: dict[str, tuple[dict[str, Span], list[str]]] = {}
 
-    def program(self, name: str, callers: tuple[str, ...]) -> Program | None:
-        if name not in self.done:
-            definition = self.definitions[name]
-            callees: dict[str, Program | None] = {}
-            for callee, span in called_names(definition, self.definitions).items():
-                if callee in (*callers, name):
-                    cycle = " -> ".join((*callers, name, callee))
-                    self.report.error(f"definitions must not call themselves: {cycle}", span)
-                    callees[callee] = None
-                else:
-                    callees[callee] = self.program(callee, (*callers, name))
-            self.done[name] = lower_definition(
-                definition, callees, frozenset(self.definitions), self.source, self.report
-            )
-        return self.done[name]
+    def enter(entered: str) -> None:
+        callees = called_names(definitions[entered], definitions)
+        path[entered] = callees, list(callees)
+
+    if name not in done:
+        enter(name)
+    while path:
+        current, (callees, waiting) = next(reversed(path.items()))
+        if not waiting:
+            yield current, callees
+            del path[current]
+            continue
+        callee = waiting.pop(0)
+        if callee in path:
+            cycle = " -> ".join((*list(path)[list(path).index(callee) :], callee))
+            report.error(f"definitions must not call themselves: {cycle}", callees[callee])
+        elif callee not in done:
+            enter(callee)

@@ -104,13 +104,18 @@ def constant(value: int) -> Polynomial:
 
 
 class Atoms:
-    """The table of atoms of one definition, and the way from expressions to polynomials and back."""
+    """The table of atoms of one definition, and the way from expressions to polynomials and back.
 
-    def __init__(self) -> None:
+    ``sizes`` get the first numbers, so that products of sizes are written in the order of their declaration.
+    """
+
+    def __init__(self, sizes: Iterable[str] = ()) -> None:
         self._expressions: list[Expression] = []
         self._numbers: dict[Expression, int] = {}
         self._nonnegative: list[bool] = []
         self._iterators: list[frozenset[str]] = []
+        for size in sizes:
+            self.number(SizeReference(size))
 
     def __getitem__(self, atom: int) -> Expression:
         return self._expressions[atom]

@@ -37,7 +37,7 @@ class RangeErrors:
             also = "" if guess is None else f", or did you mean the size `{guess}`?"
             self._report.range_error(
                 f"the range of `{name}` is undetermined: no access of a tensor bounds it",
-                draft.iterator_places.get(name, draft.span),
+                draft.places.iterator(name),
                 f"give its range, for example `where {name} in 0:{self._sizes[0] if self._sizes else 10}`{also}",
             )
 
@@ -56,7 +56,7 @@ class RangeErrors:
         text, access = self._text(begin), expression_text(read)
         self._report.range_error(
             f"`{name}` would have to start above 0: `{access}` leaves `{read.tensor}` at `{name} = 0`",
-            draft.read_places.get(read, draft.span),
+            draft.places.read(read),
             f"give its range, `where {name} in {text}:...`, or guard the read: `{name} >= {text} ? {access} : 0`",
         )
 
@@ -66,7 +66,7 @@ class RangeErrors:
         written = f"`{item.target}`" if isinstance(item, Draft) else "its results"
         self._report.range_error(
             f"the extents of {_list(names)} depend on {written} and the other way round",
-            item.span,
+            item.places.statement if isinstance(item, Draft) else item.span,
             "give the ranges of one of the statements with a `where`",
         )
 
@@ -75,7 +75,7 @@ class RangeErrors:
         for progress in writers:
             if not progress.failed:
                 self._report.range_error(
-                    f"the extents of `{tensor}` cannot be inferred from its subscripts", progress.draft.span
+                    f"the extents of `{tensor}` cannot be inferred from its subscripts", progress.draft.places.statement
                 )
                 return
 
@@ -129,8 +129,8 @@ class RangeErrors:
             least = Extremes(self._atoms, intervals).least(self._atoms.polynomial(subscript))
             if least is not None and not draft.conditions and self._atoms.is_negative(least):
                 self._report.range_error(
-                    f"`{draft.target}` would be written at subscript {self._text(least)}, below 0",
-                    draft.span,
+                    f"`{draft.name}` would be written at subscript {self._text(least)}, below 0",
+                    draft.places.statement,
                     f"shift the subscript `{expression_text(subscript)}` to start at 0",
                 )
                 return
@@ -139,7 +139,7 @@ class RangeErrors:
             if access.free and least is not None and self._atoms.is_negative(least):
                 self._report.range_error(
                     f"`{expression_text(access.read)}` leaves `{access.read.tensor}` for these ranges",
-                    draft.read_places.get(access.read, draft.span),
+                    draft.places.read(access.read),
                     "narrow the ranges with a `where`, or guard the read with a condition",
                 )
                 return

@@ -8,10 +8,11 @@ other tensor bounds takes the extent that the other writers give the tensor bein
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tc.language.calls import BoundCall, bind_call
 from tc.language.draft import CallDraft, Draft, Item
+from tc.language.fold import substitute
 from tc.language.polynomial import Atoms, Polynomial
 from tc.language.program import Expression, SizeReference, walk
 from tc.language.range_errors import RangeErrors
@@ -102,7 +103,7 @@ class _Solver:
             return self._advance_call(item)
         progress = self.progress.get(item.number)
         if progress is None:
-            values = self._pending_extents(item)
+            values = self._pending_extents(item.expressions(), item.number)
             if values is None:
                 return False
             progress = self.progress[item.number] = begin(item, values, self.atoms, self.errors)
@@ -114,14 +115,14 @@ class _Solver:
         run_rounds(progress, progress.accesses, self.atoms, self.requirements, self.errors)
         return not progress.unresolved
 
-    def _pending_extents(self, draft: Draft) -> dict[Expression, Expression] | None:
-        """The values of the placeholders (``T.0``) in a draft; None while one is unknown."""
+    def _pending_extents(self, expressions: Iterable[Expression], number: int) -> dict[Expression, Expression] | None:
+        """The values of the placeholders (``T.0``) in a statement; None while one is unknown."""
         values: dict[Expression, Expression] = {}
-        for expression in draft.expressions():
+        for expression in expressions:
             for leaf in walk(expression):
                 if isinstance(leaf, SizeReference) and "." in leaf.name and leaf not in values:
                     tensor, _, dimension = leaf.name.rpartition(".")
-                    extent = self._extent(tensor, int(dimension), draft.number)
+                    extent = self._extent(tensor, int(dimension), number)
                     if extent is None:
                         return None
                     values[leaf] = self.atoms.expression(extent)
@@ -140,6 +141,11 @@ class _Solver:
         return extents
 
     def _advance_call(self, call: CallDraft) -> bool:
+        values = self._pending_extents(call.scalars.values(), call.number)
+        if values is None:
+            return False
+        scalars = {name: substitute(expression, values) for name, expression in call.scalars.items()}
+        call = replace(call, scalars=scalars)
         shapes: dict[str, tuple[Polynomial, ...]] = {}
         for tensor in call.callee.tensors:
             if tensor.name in call.callee.arguments:
