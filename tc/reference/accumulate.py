@@ -67,15 +67,15 @@ def stored(value: FloatArray, error: FloatArray, type: ScalarType) -> FloatArray
 
 
 class _Flags:
-    """Which elements have an ambiguous term."""
+    """Which elements have a term with a property that is rare."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape
         self.found: BoolArray | None = None
 
-    def absorb(self, terms: Bounded, place: Placement) -> None:
-        if terms.ambiguous.any():
-            place.fold(np.logical_or, self._array(), terms.ambiguous, np.zeros((), np.bool_))
+    def absorb(self, flags: BoolArray, place: Placement) -> None:
+        if flags.any():
+            place.fold(np.logical_or, self._array(), flags, np.zeros((), np.bool_))
 
     def mark(self, reduced: BoolArray, place: Placement) -> None:
         """Elements some term of which, in the box of the placement, is ambiguous."""
@@ -99,7 +99,7 @@ class FloatSum:
         self.overflowed = False
         self.total, self.magnitude = np.zeros(shape), np.zeros(shape)
         self.error, self.count = np.zeros(shape), np.zeros(shape)
-        self.flags = _Flags(shape)
+        self.ambiguous = _Flags(shape)
 
     def absorb(self, terms: Bounded, place: Placement) -> None:
         single = settle(terms, self.type)
@@ -116,7 +116,7 @@ class FloatSum:
         place.fold(np.add, self.count, ONE, ZERO)
         if not single.is_exact:
             place.fold(np.add, self.error, single.error, ZERO)
-        self.flags.absorb(single, place)
+        self.ambiguous.absorb(single.ambiguous, place)
 
     def finish(self, before: Bounded, initialize: BoolArray) -> Bounded:
         settled = settle(before, self.type)
@@ -136,7 +136,7 @@ class FloatSum:
         reliable = (largest < threshold) & ~(np.isnan(total) & self.overflowed)
         error = np.where(np.isfinite(total), error, np.where(reliable, 0.0, np.inf))
         total = np.where(surely, np.copysign(np.inf, total), total)
-        ambiguous = self.flags.joined(np.logical_and(settled.ambiguous, ~initialize))
+        ambiguous = self.ambiguous.joined(np.logical_and(settled.ambiguous, ~initialize))
         return Bounded(total, stored(total, np.where(np.isnan(error), np.inf, error), self.type), ambiguous)
 
 
@@ -148,7 +148,7 @@ class FloatProduct:
         self.product, self.upper = np.ones(shape), np.ones(shape)
         self.grown, self.shrunk = np.ones(shape), np.ones(shape)
         self.count = np.zeros(shape)
-        self.flags = _Flags(shape)
+        self.ambiguous = _Flags(shape)
 
     def absorb(self, terms: Bounded, place: Placement) -> None:
         single = settle(terms, self.type)
@@ -159,7 +159,7 @@ class FloatProduct:
         least = np.maximum(np.abs(single.value) - single.error, 0.0)
         place.fold(np.multiply, self.shrunk, np.minimum(least, 1.0), ONE)
         place.fold(np.add, self.count, ONE, ZERO)
-        self.flags.absorb(single, place)
+        self.ambiguous.absorb(single.ambiguous, place)
 
     def finish(self, before: Bounded, initialize: BoolArray) -> Bounded:
         settled = settle(before, self.type)
@@ -181,7 +181,7 @@ class FloatProduct:
         certain = np.where(np.isnan(product), np.isnan(grown), keeps_value)
         error = np.where(np.isfinite(product), error, np.where(certain, 0.0, np.inf))
         product = np.where(surely, np.copysign(np.inf, product), product)
-        ambiguous = self.flags.joined(np.logical_and(settled.ambiguous, ~initialize))
+        ambiguous = self.ambiguous.joined(np.logical_and(settled.ambiguous, ~initialize))
         return Bounded(product, stored(product, np.where(np.isnan(error), np.inf, error), self.type), ambiguous)
 
 
@@ -194,21 +194,24 @@ class FloatExtremum:
         self.choose: np.ufunc = np.minimum if minimum else np.maximum
         self.neutral = np.asarray(np.inf if minimum else -np.inf)
         self.value, self.lower, self.upper = (np.full(shape, self.neutral) for _ in range(3))
-        self.flags = _Flags(shape)
+        self.ambiguous, self.unknown = _Flags(shape), _Flags(shape)
 
     def absorb(self, terms: Bounded, place: Placement) -> None:
         single = settle(terms, self.type)
         place.fold(self.choose, self.value, single.value, self.neutral)
         place.fold(self.choose, self.lower, single.value - single.error, self.neutral)
         place.fold(self.choose, self.upper, single.value + single.error, self.neutral)
-        self.flags.absorb(single, place)
+        self.ambiguous.absorb(single.ambiguous, place)
+        self.unknown.absorb(np.isinf(single.error), place)
 
     def finish(self, before: Bounded, initialize: BoolArray) -> Bounded:
         settled = settle(before, self.type)
         old, slack = np.where(initialize, self.neutral, settled.value), np.where(initialize, 0.0, settled.error)
         value = self.choose(self.value, old)
         error = enclosing_error(value, self.choose(self.lower, old - slack), self.choose(self.upper, old + slack))
-        return Bounded(value, error, self.flags.joined(np.logical_and(settled.ambiguous, ~initialize)))
+        # An unknown term may be NaN, whatever the others are.
+        error = np.where(self.unknown.joined(np.isinf(slack)), np.inf, error)
+        return Bounded(value, error, self.ambiguous.joined(np.logical_and(settled.ambiguous, ~initialize)))
 
 
 class IntegerReduction:
@@ -229,11 +232,11 @@ class IntegerReduction:
         self.neutral = np.asarray(neutral, dtype=numpy_type(type))
         self.value = np.full(shape, self.neutral)
         self.error: FloatArray | None = None
-        self.flags = _Flags(shape)
+        self.ambiguous = _Flags(shape)
 
     def absorb(self, terms: Bounded, place: Placement) -> None:
         place.fold(self.operation, self.value, terms.value, self.neutral)
-        self.flags.absorb(terms, place)
+        self.ambiguous.absorb(terms.ambiguous, place)
         if terms.is_exact:
             return
         if self.error is None:
@@ -249,7 +252,7 @@ class IntegerReduction:
     def finish(self, before: Bounded, initialize: BoolArray) -> Bounded:
         old = np.where(initialize, self.neutral, before.value)
         value = self.operation(self.value, old)
-        ambiguous = self.flags.joined(np.logical_and(before.ambiguous, ~initialize))
+        ambiguous = self.ambiguous.joined(np.logical_and(before.ambiguous, ~initialize))
         if self.error is None and before.is_exact:
             return Bounded(value, ambiguous=ambiguous)
         own = ZERO if self.error is None else self.error

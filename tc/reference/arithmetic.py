@@ -75,7 +75,10 @@ def extremum(choose: Callable[[Array, Array], Array], left: Bounded, right: Boun
         return Bounded(value, ambiguous=any_ambiguous(left, right))
     lower = choose(left.value - left.error, right.value - right.error)
     upper = choose(left.value + left.error, right.value + right.error)
-    return Bounded(value, enclosing_error(value, lower, upper), any_ambiguous(left, right))
+    # An unknown operand may be NaN, whatever the other one is.
+    unknown = np.isinf(left.error) | np.isinf(right.error)
+    error = np.where(unknown, np.inf, enclosing_error(value, lower, upper))
+    return Bounded(value, error, any_ambiguous(left, right))
 
 
 def enclosing_error(value: Array, lower: Array, upper: Array) -> FloatArray:

@@ -99,6 +99,16 @@ def hull(nominal: Bounded, alternative: Bounded, where: BoolArray) -> Bounded:
     return Bounded(nominal.value, error, ambiguous)
 
 
+def unsigned_zeros(operand: Bounded) -> Bounded:
+    """The operand with room for either sign of zero: computed zeros may have any, and count as equal."""
+    zero = (operand.value == 0) & (operand.error == 0)
+    if not zero.any():
+        return operand
+    return Bounded(
+        operand.value, np.where(zero, np.finfo(np.float64).smallest_subnormal, operand.error), operand.ambiguous
+    )
+
+
 def settle(operand: Bounded, type: ScalarType) -> Bounded:
     """What an operation that consumes the value sees: infinity where it overflows its type, anything where it may.
 

@@ -11,6 +11,10 @@ from tc.reference.bounded import Array, BoolArray, FloatArray, overflow_threshol
 from tc.reference.evaluate import Result
 
 
+# The bound is a float64 itself, rounded many times.
+_SLACK = 1.0 + 2.0**-40
+
+
 @dataclass(frozen=True, slots=True)
 class Mismatch:
     """One element outside its bound."""
@@ -78,14 +82,14 @@ def _floating(result: Result, actual: Array) -> tuple[FloatArray, BoolArray]:
     overflowed = np.isinf(given) & reached & (np.sign(given) * value + error >= overflow_threshold(result.type))
     same = (given == value) | (np.isnan(given) & np.isnan(value)) | overflowed
     gap = np.where(same, 0.0, np.where(np.isnan(gap), np.inf, gap))
-    return gap, (gap <= error) | np.isinf(error)
+    return gap, gap <= error * _SLACK
 
 
 def _integer(result: Result, actual: Array) -> tuple[FloatArray, BoolArray]:
     gap = np.abs(actual.astype(np.float64) - result.values.astype(np.float64))
     # Neighbours beyond 2**53 are one float64.
     gap = np.where(actual == result.values, 0.0, np.maximum(gap, 1.0))
-    return gap, gap <= result.error * (1.0 + 2.0**-40)
+    return gap, gap <= result.error * _SLACK
 
 
 def _first(result: Result, actual: Array, accepted: BoolArray) -> Mismatch | None:

@@ -125,5 +125,5 @@ def absorb_product(total: FloatSum, factors: Sequence[Bounded], place: Placement
     place.fold_reduced(np.add, total.count, np.asarray(float(terms)))
     if any(f.ambiguous.any() for f in factors):
         sound = contract([np.where(f.ambiguous, 0.0, np.ones(f.value.shape)) for f in factors], kept, shape)
-        total.flags.mark(sound < terms - 0.5, place)
+        total.ambiguous.mark(sound < terms - 0.5, place)
     return True

@@ -23,6 +23,7 @@ from tc.language.program import (
     Program,
     PythonOrigin,
     Read,
+    Role,
     ScalarReference,
     Select,
     SizeReference,
@@ -44,6 +45,7 @@ from tc.reference.bounded import (
     hull,
     settle,
     span,
+    unsigned_zeros,
 )
 from tc.reference.functions import call
 from tc.types import ScalarType
@@ -85,8 +87,8 @@ def evaluate(expression: Expression, frame: Frame, mask: BoolArray) -> Bounded:
             return _select(condition, then, otherwise, frame, mask)
         case Cast(operand, type):
             return decisions.convert(settled(operand, frame, mask), operand.type, type)
-        case Call(name, arguments, type):
-            return _call(name, tuple(settled(a, frame, mask) for a in arguments), type)
+        case Call():
+            return _call(expression, frame, mask)
         case _:
             assert_never(expression)
 
@@ -142,7 +144,7 @@ def _binary(expression: Binary, frame: Frame, mask: BoolArray) -> Bounded:
         case BinaryOperator.MULTIPLY if type.is_floating:
             return arithmetic.multiply(first, second, type)
         case BinaryOperator.DIVIDE if type.is_floating:
-            return arithmetic.divide(first, second, type)
+            return arithmetic.divide(first, _signed(expression.right, second, frame), type)
         case BinaryOperator.REMAINDER if type.is_floating:
             return call("fmod", (first, second), type)
         case (
@@ -162,19 +164,39 @@ def is_product(expression: Expression) -> bool:
     return isinstance(expression, Binary) and expression.operator is BinaryOperator.MULTIPLY
 
 
-def _call(name: str, arguments: tuple[Bounded, ...], type: ScalarType) -> Bounded:
+# Functions whose value jumps where an operand passes from -0 to 0, and the position of that operand.
+_JUMPS_AT_ZERO = {"atan2": 0, "copysign": 1, "fdivide": 1, "pow": 0, "rcbrt": 0, "rsqrt": 0, "tgamma": 0}
+
+
+def _call(expression: Call, frame: Frame, mask: BoolArray) -> Bounded:
+    name, type = expression.function, expression.type
+    arguments = [settled(argument, frame, mask) for argument in expression.arguments]
+    if name in _JUMPS_AT_ZERO:
+        position = _JUMPS_AT_ZERO[name]
+        arguments[position] = _signed(expression.arguments[position], arguments[position], frame)
     if type.is_floating:
-        return call(name, arguments, type)
+        return call(name, tuple(arguments), type)
     match name, arguments:
-        case "min", (left, right):
+        case "min", [left, right]:
             return _integer_extremum(np.minimum, left, right)
-        case "max", (left, right):
+        case "max", [left, right]:
             return _integer_extremum(np.maximum, left, right)
-        case "abs", (operand,):
+        case "abs", [operand]:
             value = np.abs(operand.value)  # the least value of a signed type wraps to itself
             return Bounded(value, integers.within_type(value, operand.error, type), operand.ambiguous)
         case _:
             raise ValueError(f"{name} has no integer result")
+
+
+def _signed(expression: Expression, operand: Bounded, frame: Frame) -> Bounded:
+    """The operand of an operation that tells -0 from 0: only given zeros have a certain sign."""
+    match expression:
+        case Literal() | ScalarReference():
+            return operand
+        case Read(name, _) if frame.program.tensor(name).role is Role.INPUT:
+            return operand
+        case _:
+            return unsigned_zeros(operand)
 
 
 def _integer_extremum(choose: np.ufunc, left: Bounded, right: Bounded) -> Bounded:
