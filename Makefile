@@ -6,7 +6,6 @@ PROGRAMS ?= 20000
 
 VENV := .venv
 BIN := $(VENV)/bin
-TYPED := build/typed
 
 .PHONY: help demo test lint types fuzz clean
 .DELETE_ON_ERROR:
@@ -27,14 +26,8 @@ lint: $(VENV)/test.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-# The folders grammar/, tuner/ and cache/ are packages of tc: mypy sees them where they will be installed.
 types: $(VENV)/test.installed
-	rm -rf $(TYPED)
-	mkdir -p $(TYPED)/tc
-	cd $(TYPED)/tc && ln -s ../../../tc/* . && ln -s ../../../grammar ../../../tuner ../../../cache .
-	cd $(TYPED) && ln -s ../../tests ../../benchmarks .
-	cd $(TYPED) && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache \
-		-p tc -p tests -p benchmarks
+	$(BIN)/mypy -p tc -p tests -p benchmarks
 
 fuzz: $(VENV)/test.installed
 	$(BIN)/python -m tests.fuzz --programs $(PROGRAMS)
@@ -48,11 +41,11 @@ $(VENV)/created:
 	@touch $@
 
 $(VENV)/demo.installed: $(VENV)/created pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	$(BIN)/python -m pip install --quiet --config-settings editable_mode=strict --editable '.[bench]'
 	@touch $@
 
 $(VENV)/test.installed: $(VENV)/created pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --config-settings editable_mode=strict --editable '.[dev]'
 	@touch $@
 
 clean:

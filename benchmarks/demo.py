@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -14,7 +16,7 @@ from benchmarks.timing import machine, measure
 from tc.polyhedral.verify import Proof
 from tc.reference.compare import compare
 
-Array = np.ndarray
+Array: TypeAlias = np.ndarray
 
 TEXT = """
 def blur(float(H,W) X, float(K) G) -> (O) {
@@ -64,8 +66,7 @@ def photograph() -> Array:
     """The portrait that Matplotlib ships, as float32 in 0..1 with shape (height, width, 3)."""
     from matplotlib import cbook, image
 
-    with cbook.get_sample_data("grace_hopper.jpg") as file:
-        pixels = image.imread(file)
+    pixels = image.imread(str(cbook.get_sample_data("grace_hopper.jpg", asfileobj=False)))
     return np.ascontiguousarray(pixels[..., :3], dtype=np.float32) / np.float32(255)
 
 
@@ -94,21 +95,22 @@ def exhibits(picture: Array) -> tuple[Exhibit, ...]:
     weights = [(numbers(n, m) / np.float32(m) ** 0.5, numbers(n)) for n, m in ((64, 128), (32, 64), (2, 32))]
 
     def blur() -> Array:
-        return sliding_window_view(sliding_window_view(gray, 11, 0) @ gauss, 11, 1) @ gauss
+        return np.asarray(sliding_window_view(sliding_window_view(gray, 11, 0) @ gauss, 11, 1) @ gauss)
 
     def sobel() -> Array:
         x = gray
         dx = x[:-2, 2:] - x[:-2, :-2] + 2 * (x[1:-1, 2:] - x[1:-1, :-2]) + x[2:, 2:] - x[2:, :-2]
         dy = x[2:, :-2] - x[:-2, :-2] + 2 * (x[2:, 1:-1] - x[:-2, 1:-1]) + x[2:, 2:] - x[:-2, 2:]
-        return np.sqrt(dx * dx + dy * dy)
+        return np.asarray(np.sqrt(dx * dx + dy * dy))
 
     def maxpool() -> Array:
         height, width = gray.shape[0] // 2, gray.shape[1] // 2
-        return gray[: 2 * height, : 2 * width].reshape(height, 2, width, 2).max((1, 3))
+        return np.asarray(gray[: 2 * height, : 2 * width].reshape(height, 2, width, 2).max((1, 3)))
 
     def layer() -> Array:
         windows = sliding_window_view(channels, (3, 3), (1, 2))
-        return np.maximum(np.einsum("chwpq,fcpq->fhw", windows, filters, optimize=True) + bias[:, None, None], 0)
+        summed: Array = np.einsum("chwpq,fcpq->fhw", windows, filters, optimize=True)
+        return np.maximum(summed + bias[:, None, None], 0)
 
     def mlp3() -> Array:
         values = batch
@@ -139,7 +141,7 @@ def run(output: Path) -> None:
         (expected,) = comprehension.oracle(*exhibit.arguments).values()
         comparison = compare(expected, result)
         kernel = comprehension.compile(*exhibit.arguments)
-        ours = measure(lambda c=comprehension, e=exhibit: c(*e.arguments)).median
+        ours = measure(partial(comprehension, *exhibit.arguments)).median
         numpy = measure(exhibit.numpy).median
         error = float(np.abs(result - expected.values).max())
         verdict = _verdict(kernel.proof) if comparison.ok else f"WRONG: {comparison}"
