@@ -254,17 +254,17 @@ CASES = (
         "mean_of_fixed_rows",
         "test_cuda_mapper.cc, Mean2DNonParametric",
         """
-        def fun(float(4608, 128) I) -> (O) {
+        def fun(float(4608, 1024) I) -> (O) {
             O(n) +=! I(n, r_n)
-            O(n) = O(n) / (128)
+            O(n) = O(n) / (1024)
         }
         """,
-        {"I": normal(4608, 128)},
+        {"I": normal(4608, 1024)},
         lambda i: (i.mean(axis=1),),
         {},
         (),
         terms=(),
-        note="the sizes in the text cut from 36864 and 1024 to 1/8",
+        note="the number of rows in the text cut from 36864 to 1/8",
     ),
     Case(
         "accumulate_twice_and_divide",
@@ -469,7 +469,7 @@ CASES = (
         _NEAREST_CODE_STAGED,
         {"S": normal("D", "NBYD")},
         lambda s: (s.min(axis=1),),
-        at("D NBYD", 100, 100),
+        at("D NBYD", 1000, 100),
         (at("D NBYD", 7, 129),),
         definition="min_2d",
     ),
@@ -489,7 +489,7 @@ CASES = (
         _NEAREST_CODE_STAGED,
         {"S": _small("D", "NBYD"), "v": lambda rng, sizes: 0.0},
         lambda s, v: (_staged_argmin(s, np.full(len(s), v), s.shape[1]),),
-        at("D NBYD", 100, 100),
+        at("D NBYD", 1000, 100),
         (at("D NBYD", 13, 7), at("D NBYD", 1, 1)),
         definition="argmin_2d",
     ),
@@ -513,10 +513,10 @@ CASES = (
             np.stack([_distances(table, codes).min() for table in tables]),
             np.stack([_distances(table, codes).argmin() for table in tables]),
         ),
-        at("K N M", 16, 1000, 8),
+        at("K N M", 16, 10000, 32),
         (at("K N M", 3, 129, 7),),
         undecided=("MinIdx",),
-        note="N cut from 100000, M from 32",
+        note="N cut from 100000 to 1/10",
     ),
     Case(
         "minima_of_blocks",
@@ -524,7 +524,7 @@ CASES = (
         _NEAREST_CODES_STAGED,
         {"S": normal("K", "D", "NBYD")},
         lambda s: (s.min(axis=2),),
-        at("K D NBYD", 16, 25, 10),
+        at("K D NBYD", 16, 1000, 100),
         (at("K D NBYD", 3, 7, 129),),
         definition="min_2d",
     ),
@@ -534,7 +534,7 @@ CASES = (
         _NEAREST_CODES_STAGED,
         {"S": _small("K", "D", "NBYD"), "V": integers(0, 3, "K", dtype="float32")},
         lambda s, v: (_staged_argmin(s, np.broadcast_to(v[:, None], s.shape[:2]), s.shape[2]),),
-        at("K D NBYD", 16, 25, 10),
+        at("K D NBYD", 16, 1000, 100),
         (at("K D NBYD", 3, 7, 13),),
         definition="argmin_2d",
     ),
@@ -546,7 +546,7 @@ CASES = (
         lambda s, index: (
             np.where(index < s.shape[1], np.arange(index.shape[1]), s.shape[1]).min(axis=1, initial=s.shape[1]),
         ),
-        at("K N D", 16, 100, 10),
+        at("K N D", 16, 1000, 1000),
         (at("K N D", 3, 91, 7),),
         definition="argmin_1d",
     ),

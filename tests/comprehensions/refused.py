@@ -18,6 +18,48 @@ class Refused:
     words: str
 
 
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """A text that is defined for some sizes only: shapes of float arguments for which it leaves a tensor."""
+
+    name: str
+    source: str
+    text: str
+    shapes: tuple[tuple[int, ...], ...]
+    words: str
+
+
+UNFIT = (
+    Unfit(
+        "stencil_of_three",
+        "docs/source/inference.rst, preconditions",
+        "def f(float(I) B, float(L) C, float(J) D) -> (A) { A(i, j) = B(i) * C(i + j) * D(j) }",
+        ((5,), (7,), (4,)),
+        "`C(i + j)` leaves `C` at i = 4, j = 3",
+    ),
+    Unfit(
+        "three_subscripts",
+        "test_inference.cc, RuntimeCheckOnDerivedSize",
+        "def fun(float(N, NM, M) I) -> (O) { O(i, j) = I(i, i + j, j) }",
+        ((4, 6, 4),),
+        "dimension 1 has 6 elements",
+    ),
+    Unfit(
+        "sum_over_two_subscripts",
+        "test_inference.cc, TCD",
+        "def fun(float(I_0, I_1, I_2, I_3, I_4) I) -> (O) { O(i) +=! I(i, j, i, k, 2 * i + j) }",
+        ((3, 5, 2, 7, 6),),
+        "dimension 4 has 6 elements",
+    ),
+    Unfit(
+        "reversed_from_ten",
+        "docs/source/inference.rst, inverted indexing",
+        "def reverted(float(I) B) -> (A) { A(i) = B(10 - i) }",
+        ((10,),),
+        "`B(10 - i)` leaves `B` at i = 0",
+    ),
+)
+
 REFUSED = (
     Refused(
         "reduction_without_operator",
@@ -191,6 +233,13 @@ REFUSED = (
         "def f(float(1) a) -> (b) { b(i) = 2*foo where foo = a(i), foo in 1:2 }",
         tc.SemanticError,
         "foo",
+    ),
+    Refused(
+        "range_of_products_of_sizes",
+        "test_corner_cases.cc, E14 (disabled there)",
+        "def f(float(N) b) -> (c) { c(i) += b(i + j) where j in 0:(N*N), i in 0:10 }",
+        tc.RangeError,
+        "`b(i + j)` leaves `b`",
     ),
     Refused("no_parameters", "test_corner_cases.cc, E1", " def f{} {}", tc.ParseError, "expected `(`"),
     Refused(

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import numpy.typing as npt
 
-from tests.comprehensions.case import Array, Case, at, fixed, integers, normal, scalar, uniform
+from tests.comprehensions.case import Array, Case, Integers, Sizes, at, fixed, integers, normal, scalar, uniform
 from tests.comprehensions.formulas import Floats, attention, convolution
 
 _WAVENET = """
@@ -234,6 +234,12 @@ def _wavenet_two_layers(*arguments: Floats) -> tuple[Floats, ...]:
     return (*_wavenet_layer(*arguments[:7]), *_wavenet_layer(*arguments[7:]))
 
 
+def _bounds(rng: np.random.Generator, sizes: Sizes) -> Integers:
+    """Where K segments of at most MAX_L rows begin, and where the last one ends."""
+    lengths = rng.integers(0, sizes["MAX_L"] + 1, sizes["K"])
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+
+
 def _later(size: int) -> npt.NDArray[np.bool_]:
     """Where the second subscript is greater than the first."""
     return np.triu(np.ones((size, size), dtype=bool), k=1)
@@ -347,10 +353,9 @@ CASES = (
             "Dilation": uniform(0, 1, "DILATION_FACTOR"),
         },
         _wavenet,
-        at(_WAVENET_SIZES, 1, 32, 32, 32, 250, 1),
-        (at(_WAVENET_SIZES, 2, 3, 5, 7, 129, 2), at(_WAVENET_SIZES, 1, 4, 4, 4, 64, 32)),
+        at(_WAVENET_SIZES, 1, 32, 32, 256, 4000, 1),
+        (at(_WAVENET_SIZES, 2, 3, 5, 7, 129, 2), at(_WAVENET_SIZES, 1, 4, 4, 4, 129, 32)),
         terms=("RESIDUAL_C", "DILATION_C"),
-        note="SKIP_C cut from 256, RECEPTIVE_FIELD from 4000",
     ),
     Case(
         "wavenet_two_layers",
@@ -388,12 +393,11 @@ CASES = (
         "segment_weights",
         f"{_COHERENCE_SOURCE}, make_alpha, with distances 2 and 5",
         _COHERENCE,
-        {"Idx": fixed([0, 3, 3, 10, 15], "int32"), "SegmentsMetaData": integers(0, 2, "MAX_L")},
+        {"Idx": _bounds, "SegmentsMetaData": integers(0, 2, "MAX_L")},
         lambda bounds, like: (_segment_weights(bounds, like),),
-        at("MAX_L", 25),
-        (at("MAX_L", 7), at("MAX_L", 1)),
+        at("K MAX_L", 4, 100),
+        (at("K MAX_L", 3, 7), at("K MAX_L", 1, 1), at("K MAX_L", 0, 5)),
         definition="make_alpha",
-        note="MAX_L cut from 100",
     ),
     Case(
         "segment_counts",
@@ -404,10 +408,9 @@ CASES = (
             "SegmentsMetaData": integers(0, 2, "MAX_L"),
         },
         _segment_counts,
-        at("K MAX_L", 4, 25),
+        at("K MAX_L", 4, 100),
         (at("K MAX_L", 3, 7), at("K MAX_L", 1, 1)),
         definition="make_counts",
-        note="MAX_L cut from 100",
     ),
     Case(
         "segment_scales",
@@ -420,10 +423,9 @@ CASES = (
             "SegmentsMetaData": integers(0, 2, "MAX_L"),
         },
         lambda weights, positive, negative, like: (_segment_beta(weights, positive, negative, like),),
-        at("K MAX_L", 4, 25),
+        at("K MAX_L", 4, 100),
         (at("K MAX_L", 3, 7),),
         definition="make_beta",
-        note="MAX_L cut from 100",
     ),
     Case(
         "normalize_rows",
@@ -442,15 +444,14 @@ CASES = (
         _COHERENCE,
         {
             "NormData": normal("N", "C"),
-            "Idx": fixed([0, 3, 3, 10, 15], "int32"),
+            "Idx": _bounds,
             "Beta": normal("K", "MAX_L", "MAX_L"),
         },
         lambda data, bounds, beta: (_segment_dots(data, bounds, beta),),
-        at("N C K MAX_L", 15, 128, 4, 25),
-        (at("N C K MAX_L", 16, 7, 4, 7),),
+        at("N C K MAX_L", 400, 128, 4, 100),
+        (at("N C K MAX_L", 21, 5, 3, 7),),
         definition="dots",
         terms=("C",),
-        note="N and MAX_L cut from 400 and 100",
     ),
     Case(
         "segment_sums",

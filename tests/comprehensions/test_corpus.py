@@ -35,8 +35,8 @@ def _calls() -> list[object]:
 
 def _roundoff(inputs: Mapping[str, Argument]) -> float:
     """Of the coarsest floating type that comes in; results may be wider than what they are made of."""
-    floating = [value.dtype for value in inputs.values() if isinstance(value, np.ndarray) and value.dtype.kind == "f"]
-    return max((float(np.finfo(dtype).eps) / 2 for dtype in floating), default=0.0)
+    types = [tc.ScalarType(value.dtype.name) for value in inputs.values() if isinstance(value, np.ndarray)]
+    return max((type.unit_roundoff for type in types), default=0.0)
 
 
 def _assert_near(values: Array, expected: Array, roundoff: float, terms: int, what: str) -> None:
