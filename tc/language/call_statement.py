@@ -12,13 +12,12 @@ from tc.language.check import ExpressionChecker
 from tc.language.declarations import Declarations
 from tc.language.draft import CallDraft
 from tc.language.inference import Types
-from tc.language.program import Expression, IteratorReference, Program, Role, TextOrigin, walk
+from tc.language.program import Expression, IteratorReference, Program, Read, Role, Scalar, TextOrigin, walk
 from tc.language.report import Report
-from tc.language.scope import View
+from tc.language.scope import Scope, View
 from tc.language.typed import Strength, convert
 from tc.language.uses import walk_syntax
-from tc.language.values import Use, Values, Write
-from tc.types import ScalarType
+from tc.language.values import Use, Version, Write
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,7 @@ class ResolvedCall:
 
     callee: Program
     tensors: Mapping[str, tuple[str, Span]]
-    scalars: Mapping[str, Expression]
+    scalars: Mapping[str, syntax.Expression]
     results: Mapping[str, Span]
     span: Span
 
@@ -67,11 +66,11 @@ def resolve_call(
             report.error(f"the result `{result.name}` is listed twice", result.span)
         results[result.name] = result.span
     tensors: dict[str, tuple[str, Span]] = {}
-    scalars: dict[str, Expression] = {}
-    types = {scalar.name: scalar.type for scalar in callee.scalars}
+    scalars: dict[str, syntax.Expression] = {}
+    kinds = {scalar.name for scalar in callee.scalars}
     for parameter, argument in zip(callee.arguments, call.arguments, strict=False):
-        if parameter in types:
-            scalars[parameter] = _scalar(name, parameter, types[parameter], argument, declarations, report)
+        if parameter in kinds:
+            scalars[parameter] = argument
         elif isinstance(argument, syntax.Name) and argument.name in declarations.scope.tensors:
             tensors[parameter] = (argument.name, argument.span)
         else:
@@ -85,44 +84,6 @@ def resolve_call(
     return ResolvedCall(callee, tensors, scalars, results, call.span)
 
 
-def _scalar(
-    callee: str,
-    parameter: str,
-    type: ScalarType,
-    argument: syntax.Expression,
-    declarations: Declarations,
-    report: Report,
-) -> Expression:
-    """A scalar argument: an expression of sizes, scalars and literals in the type of the parameter."""
-    reads = [
-        part
-        for part in walk_syntax(argument)
-        if isinstance(part, syntax.Name | syntax.Apply) and part.name in declarations.scope.tensors
-    ]
-    views = {
-        name: View(name, tensor.type, len(tensor.shape), tensor.shape) for name, tensor in declarations.inputs.items()
-    }
-    checker = ExpressionChecker(declarations.scope, views, {}, report)
-    result = checker.value(argument)
-    if reads or any(isinstance(e, IteratorReference) for e in walk(result.expression)):
-        report.error(
-            f"argument `{parameter}` of `{callee}` is a scalar: it may use sizes, scalars and numbers only",
-            argument.span,
-        )
-        return result.expression
-    if result.strength is Strength.STRONG and result.type is not type:
-        report.error(
-            f"argument `{parameter}` of `{callee}` needs {type}, this is {result.type}",
-            argument.span,
-            f"cast it: `{type}(...)`",
-        )
-    elif result.type.is_floating and not type.is_floating:
-        report.error(
-            f"argument `{parameter}` of `{callee}` needs {type}, this is a floating-point number", argument.span
-        )
-    return convert(result, type, report)
-
-
 def use_of_call(call: ResolvedCall) -> Use:
     """The use of names of a call: a result that the callee updates is read too."""
     reads = dict(call.tensors.values())
@@ -132,7 +93,13 @@ def use_of_call(call: ResolvedCall) -> Use:
         if tensor.role is Role.IN_OUT:
             reads.setdefault(name, span)
         writes.append((name, len(tensor.shape), Write.UPDATE if tensor.role is Role.IN_OUT else Write.FRESH, span))
-    return Use(reads, {}, tuple(writes))
+    mentions = {
+        part.tensor: part.span
+        for argument in call.scalars.values()
+        for part in walk_syntax(argument)
+        if isinstance(part, syntax.Extent)
+    }
+    return Use(reads, mentions, tuple(writes))
 
 
 def use_of_broken_call(call: syntax.CallStatement) -> Use:
@@ -143,51 +110,76 @@ def use_of_broken_call(call: syntax.CallStatement) -> Use:
 def draft_call(
     number: int,
     call: ResolvedCall,
-    values: Values,
-    declarations: Declarations,
+    views: Mapping[str, View],
+    written: Mapping[str, Version],
     types: Types,
+    scope: Scope,
     taken: set[str],
     report: Report,
 ) -> CallDraft | None:
-    """The call with its tensors named as in the program; fresh names of temporaries are added to ``taken``."""
-    callee = call.callee
+    """The call with its tensors named as in the program, None if types or ranks do not fit.
+
+    ``views``: what the names of tensors mean for the arguments; ``written``: which values the results are.  Fresh
+    names of the callee's temporaries are added to ``taken``.
+    """
     before = report.count
+    callee = call.callee
     tensors: dict[str, str] = {}
     for parameter, (name, span) in call.tensors.items():
-        given = declarations.inputs.get(name)
-        version = None if given is not None else values.read[number][name]
-        tensors[parameter] = name if version is None else version.tensor
-        type = given.type if given is not None else types.get(tensors[parameter])
-        rank = len(given.shape) if given is not None else None if version is None else version.rank
-        expected = callee.tensor(parameter)
-        if rank is not None and rank != len(expected.shape):
-            report.error(
-                f"argument `{parameter}` of `{callee.name}` has {len(expected.shape)} dimensions, `{name}` has {rank}",
-                span,
-            )
-        if type is not None and type is not expected.type:
-            report.error(
-                f"argument `{parameter}` of `{callee.name}` is {expected.type}, `{name}` is {type}",
-                span,
-                f"convert it to a tensor of its own first, with `{expected.type}(...)`",
-            )
+        view = views.get(name)
+        if view is not None:
+            tensors[parameter] = view.tensor
+            _check_argument(callee, parameter, name, view, span, report)
     for result, (name, span) in zip(callee.results, call.results.items(), strict=True):
-        tensors[result] = values.written[number][name].tensor
-        expected = callee.tensor(result)
-        type = types.get(tensors[result])
+        tensors[result] = written[name].tensor
+        expected, type = callee.tensor(result), types.get(written[name].tensor)
         if type is not None and type is not expected.type:
             report.error(f"result `{result}` of `{callee.name}` is {expected.type}, `{name}` is {type}", span)
         if expected.role is Role.IN_OUT and name in {argument for argument, _ in call.tensors.values()}:
             report.error(
-                f"`{name}` is an argument of `{callee.name}` and at the same time its result `{result}`, "
-                "which is updated",
+                f"`{name}` is an argument of `{callee.name}` and also its result `{result}`, which is updated",
                 span,
                 "copy it to another name first",
             )
-    if report.count > before:
+    scalars = {scalar.name: _scalar(call, scalar, views, scope, report) for scalar in callee.scalars}
+    if report.count > before or len(tensors) < len(call.tensors) + len(call.results):
         return None
     for tensor in callee.tensors:
         if tensor.role is Role.TEMPORARY:
             tensors[tensor.name] = fresh_name(tensor.name, taken)
             taken.add(tensors[tensor.name])
-    return CallDraft(number, callee, tensors, call.scalars, call.span, TextOrigin(call.span))
+    return CallDraft(number, callee, tensors, scalars, call.span, TextOrigin(call.span))
+
+
+def _check_argument(callee: Program, parameter: str, name: str, view: View, span: Span, report: Report) -> None:
+    expected = callee.tensor(parameter)
+    if view.rank != len(expected.shape):
+        report.error(
+            f"argument `{parameter}` of `{callee.name}` has rank {len(expected.shape)}, `{name}` has rank {view.rank}",
+            span,
+        )
+    if view.type is not None and view.type is not expected.type:
+        report.error(
+            f"argument `{parameter}` of `{callee.name}` is {expected.type}, `{name}` is {view.type}",
+            span,
+            f"convert it to a tensor of its own first, with `{expected.type}(...)`",
+        )
+
+
+def _scalar(
+    call: ResolvedCall, parameter: Scalar, views: Mapping[str, View], scope: Scope, report: Report
+) -> Expression:
+    """A scalar argument: an expression of sizes, scalars and literals in the type of the parameter."""
+    argument = call.scalars[parameter.name]
+    what = f"argument `{parameter.name}` of `{call.callee.name}`"
+    checker = ExpressionChecker(scope, views, {}, report)
+    before = report.count
+    result = checker.value(argument)
+    if any(isinstance(e, IteratorReference | Read) for e in walk(result.expression)):
+        report.error(f"{what} is a scalar: it may use sizes, scalars and numbers only", argument.span)
+    elif result.strength is Strength.STRONG and result.type is not parameter.type:
+        hint = f"cast it: `{parameter.type}(...)`"
+        report.error(f"{what} needs {parameter.type}, this is {result.type}", argument.span, hint)
+    elif result.type.is_floating and not parameter.type.is_floating:
+        report.error(f"{what} needs {parameter.type}, this is a floating-point number", argument.span)
+    return convert(result, parameter.type, report) if report.count == before else result.expression

@@ -11,6 +11,7 @@ from tc.grammar import syntax
 from tc.grammar.syntax import Assignment, BinaryOperator
 from tc.language.check import ExpressionChecker
 from tc.language.draft import Bounds, Draft, Places
+from tc.language.fold import fold_constants
 from tc.language.polynomial import Atoms
 from tc.language.program import (
     INDEX_TYPE,
@@ -18,6 +19,7 @@ from tc.language.program import (
     Call,
     Expression,
     IteratorReference,
+    Literal,
     Read,
     Reduction,
     TextOrigin,
@@ -179,5 +181,9 @@ def _condition(condition: Expression, span: Span, clauses: _Clauses, report: Rep
         return
     if iterators_in((condition,)):
         clauses.conditions.append(condition)
-    else:
-        clauses.requirements.append((condition, span))
+        return
+    required = fold_constants(condition)
+    if not isinstance(required, Literal):
+        clauses.requirements.append((required, span))
+    elif not required.value:
+        report.range_error("this condition never holds", span)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from tc.errors import Span
@@ -11,7 +11,7 @@ from tc.language.assemble import Assembly, Head, SavedValue
 from tc.language.call_statement import ResolvedCall, draft_call, resolve_call, use_of_broken_call, use_of_call
 from tc.language.comprehension import check_comprehension
 from tc.language.declarations import as_call, declare
-from tc.language.draft import Draft, Item
+from tc.language.draft import CallDraft, Draft, Item
 from tc.language.inference import TypeInference, Types
 from tc.language.polynomial import Atoms
 from tc.language.program import Program, TextOrigin
@@ -55,6 +55,10 @@ class _Lowering:
         self.callees = callees
         self.report = report
         self.declarations = declare(definition, definitions, report)
+        self.inputs = {
+            name: View(name, tensor.type, len(tensor.shape), tensor.shape)
+            for name, tensor in self.declarations.inputs.items()
+        }
         self.comprehensions: dict[int, syntax.Assign] = {}
         self.calls: dict[int, ResolvedCall] = {}
         self.atoms = Atoms(self.declarations.sizes)
@@ -66,14 +70,8 @@ class _Lowering:
         values = track_values(uses, declarations.inputs.keys(), declarations.results.keys(), taken, self.report)
         self._check_results(values)
         types, drafts, failed = self._infer_types(values)
-        items: list[Item] = list(drafts.values())
         taken.update(version.tensor for version in values.versions)
-        for number, call in self.calls.items():
-            draft = draft_call(number, call, values, declarations, types, taken, self.report)
-            if draft is None:
-                failed.add(number)
-            else:
-                items.append(draft)
+        items: list[Item] = [*drafts.values(), *self._draft_calls(values, types, failed, taken)]
         items.sort(key=lambda item: item.number)
         requirements = Requirements(self.atoms)
         ranges = infer_ranges(items, self._known(values, failed), self.atoms, requirements, self.report)
@@ -146,10 +144,6 @@ class _Lowering:
 
     def _infer_types(self, values: Values) -> tuple[dict[str, ScalarType], dict[int, Draft], set[int]]:
         """The types of all written tensors, the drafts of all sound comprehensions, the numbers of the others."""
-        inputs = {
-            name: View(name, tensor.type, len(tensor.shape), tensor.shape)
-            for name, tensor in self.declarations.inputs.items()
-        }
         # A value that came in has the type of what goes out, wherever it is kept.
         kept = {version: version.name for version in values.saved}
         targets: dict[int, str] = {}
@@ -164,15 +158,11 @@ class _Lowering:
                 version = values.written[number][name]
                 fixed.setdefault(kept.get(version, version.tensor), []).append(call.callee.tensor(result).type)
 
-        def view(version: Version, types: Types) -> View | None:
-            if version.rank is None:
-                return None
-            return View(version.tensor, types.get(kept.get(version, version.tensor)), version.rank, None)
-
         def check(number: int, types: Types) -> tuple[Draft, Report]:
             statement = self.comprehensions[number]
-            found = {name: view(version, types) for name, version in values.read[number].items()}
-            views = {**inputs, **{name: v for name, v in found.items() if v is not None}}
+            views = self._views(
+                values.read[number], {**types, **{version.tensor: types.get(name) for version, name in kept.items()}}
+            )
             target = values.written[number][statement.target].tensor
             report = Report()
             scope = self.declarations.scope
@@ -192,6 +182,25 @@ class _Lowering:
                 failed.add(number)
         types.update({version.tensor: types[version.name] for version in values.saved})
         return types, {number: draft for number, draft in drafts.items() if number not in failed}, failed
+
+    def _views(self, read: Mapping[str, Version], types: Types) -> dict[str, View]:
+        """What the names of tensors mean at a statement, apart from those of whose values nothing is known."""
+        own = {
+            name: View(version.tensor, types.get(version.tensor), version.rank, None)
+            for name, version in read.items()
+            if version.rank is not None
+        }
+        return {**self.inputs, **own}
+
+    def _draft_calls(self, values: Values, types: Types, failed: set[int], taken: set[str]) -> Iterator[CallDraft]:
+        for number, call in self.calls.items():
+            views = self._views(values.read[number], types)
+            written, scope = values.written[number], self.declarations.scope
+            draft = draft_call(number, call, views, written, types, scope, taken, self.report)
+            if draft is None:
+                failed.add(number)
+            else:
+                yield draft
 
     # --- ranges ----------------------------------------------------------------------------------------------
 

@@ -85,6 +85,11 @@ def convert_literal(literal: Literal, type: ScalarType) -> Literal:
             return Literal(min(max(int(value), type.minimum), type.maximum), type)
 
 
+def fold_constants(expression: Expression) -> Expression:
+    """The expression with every operation on literals done."""
+    return fold(rebuild(expression, fold_constants))
+
+
 def substitute(expression: Expression, values: Mapping[Expression, Expression]) -> Expression:
     """The expression with sizes and scalars (or any leaves) replaced, and folded."""
     if not values:
