@@ -1,0 +1,33 @@
+"""Python programs in processes of their own, for what would disturb the tests or outlive them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+
+
+def run(program: str, *, timeout: float = 60.0, environment: Mapping[str, str] | None = None) -> str:
+    """What a program printed; it must end well within ``timeout`` seconds, or it is killed with its children.
+
+    ``environment`` adds to the variables of this process.
+    """
+    command = (sys.executable, "-W", "ignore::DeprecationWarning", "-c", program)
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **(environment or {})},
+        start_new_session=True,
+    ) as process:
+        try:
+            output, errors = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            output, errors = process.communicate()
+            raise AssertionError(f"still running after {timeout:g} s\n{output}\n{errors}") from None
+    assert process.returncode == 0, f"exit status {process.returncode}\n{output}\n{errors}"
+    return output
