@@ -144,8 +144,38 @@ def to_isl(tree: ScheduleTree, context: isl.Context) -> isl.Schedule:
     Every member becomes a band of its own.  A mark above it carries its kind to the AST, and unrolled members get
     isl's ``unroll`` option, so that every unrolled copy is an instance that the proofs see.
     """
-    text = f'{{ domain: "{tree.domain}"{_yaml_child(tree.root)} }}'
+    text = f'{{ domain: "{_numbered_set(tree.domain)}"{_yaml_child(tree.root)} }}'
     return isl.Schedule.read_from_str(context, text)
+
+
+# Iterators may be called ``min``, ``nan`` or ``exists``, which isl would read as words of its own.
+
+
+def _numbered_set(union: isl.UnionSet) -> isl.UnionSet:
+    """The same set with its dimensions called ``i0``, ``i1`` and so on."""
+    pieces: list[isl.Set] = []
+    union.foreach_set(pieces.append)
+    numbered = isl.UnionSet.empty(union.get_space())
+    for piece in pieces:
+        renamed = piece
+        for position in range(piece.dim(isl.dim_type.set)):
+            renamed = renamed.set_dim_name(isl.dim_type.set, position, f"i{position}")
+        numbered = numbered.union(isl.UnionSet.from_set(renamed))
+    return numbered
+
+
+def _numbered_function(union: isl.UnionPwAff) -> isl.UnionPwAff:
+    """The same function with its arguments called ``i0``, ``i1`` and so on."""
+    pieces: list[isl.PwAff] = []
+    union.foreach_pw_aff(pieces.append)
+    numbered = isl.UnionPwAff.empty(union.get_space())
+    for piece in pieces:
+        renamed = piece
+        for position in range(piece.dim(isl.dim_type.in_)):
+            name = isl.Id.read_from_str(union.get_ctx(), f"i{position}")
+            renamed = renamed.set_dim_id(isl.dim_type.in_, position, name)
+        numbered = numbered.union_add(isl.UnionPwAff.from_pw_aff(renamed))
+    return numbered
 
 
 def _yaml_child(node: Node) -> str:
@@ -160,13 +190,13 @@ def _yaml_child(node: Node) -> str:
                     below = f', child: {{ mark: "{mark_name(member.kind)}"{below} }}'
             return below
         case Sequence(filters):
-            parts = (f'{{ filter: "{branch.domain}"{_yaml_child(branch.child)} }}' for branch in filters)
+            parts = (f'{{ filter: "{_numbered_set(branch.domain)}"{_yaml_child(branch.child)} }}' for branch in filters)
             return f", child: {{ sequence: [ {', '.join(parts)} ] }}"
         case _:
             assert_never(node)
 
 
 def _yaml_member(member: Member) -> str:
-    schedule = isl.MultiUnionPwAff.from_union_pw_aff(member.function)
+    schedule = isl.MultiUnionPwAff.from_union_pw_aff(_numbered_function(member.function))
     options = ', options: "{ unroll[x] }"' if member.kind is LoopKind.UNROLLED else ""
     return f'schedule: "{schedule}"{options}'
