@@ -1,0 +1,180 @@
+"""Runs a recipe: the kernel against the oracle, and the memory around the arrays against what it was."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import TracebackType
+from typing import Final
+
+import numpy as np
+import torch
+
+import tc
+from tc.language.program import Role
+from tc.reference.bounded import Array
+from tc.reference.compare import compare
+from tests.fuzz.arrays import Placed, fill, make, place, to_numpy, to_torch
+from tests.fuzz.recipe import Content, Layout, Recipe, ScalarArgument
+
+
+class Verdict(Enum):
+    AGREED = "agreed"
+    REFUSED = "refused"
+    FAULTED = "faulted"
+    FAILED = "failed"
+
+
+LOST: Final = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """``FAULTED``: kernel and oracle both reported an index outside its tensor.
+
+    ``kind``: of a failure, the name of the exception, or LOST where the process died; ``detail`` says more.
+    """
+
+    verdict: Verdict
+    detail: str = ""
+    kind: str = ""
+    elements: int = 0
+    ambiguous: int = 0
+
+
+class DisagreementError(Exception):
+    """A kernel did something else than its definition says.  ``kind`` tells failures apart."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class _Caught:
+    """Keeps the exception of a ``with`` block, whatever it is."""
+
+    def __init__(self) -> None:
+        self.error: BaseException | None = None
+
+    def __enter__(self) -> _Caught:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        self.error = error
+        return isinstance(error, Exception)
+
+
+def execute(recipe: Recipe) -> Outcome:
+    """The outcome of a recipe; only ``KeyboardInterrupt`` and the like are raised."""
+    with _Caught() as caught:
+        return _execute(recipe)
+    error = caught.error
+    if isinstance(error, DisagreementError):
+        return Outcome(Verdict.FAILED, str(error), error.kind)
+    return Outcome(Verdict.FAILED, "".join(traceback.format_exception(error)), type(error).__name__)
+
+
+def _execute(recipe: Recipe) -> Outcome:
+    rng = np.random.default_rng([recipe.seed, recipe.number])
+    arguments = [
+        argument if isinstance(argument, ScalarArgument) else make(rng, argument, recipe.shape(argument))
+        for _, argument in recipe.arguments
+    ]
+    plain = [a.value if isinstance(a, ScalarArgument) else a.view for a in arguments]
+    try:
+        comprehension = tc.define(recipe.text)[recipe.name]
+        shapes = comprehension.output_shapes(*plain)
+    except (tc.SemanticError, tc.ArgumentError) as error:
+        return Outcome(Verdict.REFUSED, str(error))
+    outputs = _outputs(recipe, comprehension, shapes, rng)
+    before = {name: placed.view.copy() for name, placed in outputs.items()}
+    call = _Call(recipe, comprehension, arguments, before, outputs)
+    try:
+        expected = comprehension.oracle(*plain, out=before or None)
+    except tc.ArgumentError as error:
+        return call.require_fault(error)
+    actual = call.run()
+    elements = ambiguous = 0
+    for name in comprehension.program.results:
+        comparison = compare(expected[name], actual[name])
+        if not comparison.ok:
+            raise DisagreementError("values", f"{name}: {comparison}")
+        elements += actual[name].size
+        ambiguous += int(expected[name].ambiguous.sum())
+    again = call.run()
+    for name in actual:
+        if actual[name].tobytes() != again[name].tobytes():
+            raise DisagreementError("bits", f"{name} has other bits in a second call")
+    return Outcome(Verdict.AGREED, elements=elements, ambiguous=ambiguous)
+
+
+def _outputs(
+    recipe: Recipe, comprehension: tc.Comprehension, shapes: Mapping[str, tuple[int, ...]], rng: np.random.Generator
+) -> dict[str, Placed]:
+    """The arrays that go through ``out=``."""
+    layouts = dict(recipe.outputs)
+    found: dict[str, Placed] = {}
+    for name in comprehension.program.results:
+        tensor = comprehension.program.tensor(name)
+        if tensor.role is Role.IN_OUT or name in layouts:
+            values = fill(rng, tensor.type, shapes[name], Content.ORDINARY)
+            found[name] = place(rng, values, layouts.get(name, Layout.CONTIGUOUS))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call that can be repeated: ``before`` holds what the outputs are at its beginning."""
+
+    recipe: Recipe
+    comprehension: tc.Comprehension
+    arguments: list[Placed | ScalarArgument]
+    before: Mapping[str, Array]
+    outputs: Mapping[str, Placed]
+
+    def run(self) -> dict[str, Array]:
+        """The results by name; DisagreementError if an argument or the memory around an output changed."""
+        framework = [isinstance(a, Placed) and self._is_torch(name) for name, a in self._named()]
+        passed = [
+            a.value if isinstance(a, ScalarArgument) else to_torch(a.view) if as_torch else a.view
+            for a, as_torch in zip(self.arguments, framework, strict=True)
+        ]
+        inputs = {name: (a.base, a.base.tobytes()) for name, a in self._named() if isinstance(a, Placed)}
+        surroundings: dict[str, bytes] = {}
+        for name, placed in self.outputs.items():
+            placed.view[...] = self.before[name]
+            surroundings[name] = placed.base.tobytes()
+        out = {name: placed.view for name, placed in self.outputs.items()}
+        results = self.comprehension(*passed, out=out or None, options=self.recipe.options)
+        values = results if isinstance(results, tuple) else (results,)
+        named = dict(zip(self.comprehension.program.results, values, strict=True))
+        if any(framework) and any(not isinstance(v, torch.Tensor) for n, v in named.items() if n not in out):
+            raise DisagreementError("framework", "tensors of PyTorch came in, and something else came out")
+        actual = {name: to_numpy(value).copy() for name, value in named.items()}
+        for name, (base, content) in inputs.items():
+            if base.tobytes() != content:
+                raise DisagreementError("argument", f"the call changed its argument {name}")
+        for name, placed in self.outputs.items():
+            placed.view[...] = self.before[name]
+            if placed.base.tobytes() != surroundings[name]:
+                raise DisagreementError("outside", f"the call wrote outside of {name}")
+        return actual
+
+    def require_fault(self, expected: tc.ArgumentError) -> Outcome:
+        """The kernel must refuse an index as the oracle did."""
+        try:
+            self.run()
+        except tc.ArgumentError as error:
+            return Outcome(Verdict.FAULTED, str(error))
+        raise DisagreementError("fault", f"the kernel ran, but the oracle says: {expected}")
+
+    def _named(self) -> list[tuple[str, Placed | ScalarArgument]]:
+        return list(zip((name for name, _ in self.recipe.arguments), self.arguments, strict=True))
+
+    def _is_torch(self, name: str) -> bool:
+        argument = dict(self.recipe.arguments)[name]
+        return not isinstance(argument, ScalarArgument) and argument.torch

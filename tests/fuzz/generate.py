@@ -1,0 +1,134 @@
+"""A whole random program: definitions, arguments, layouts, options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import tc
+from tc.types import ScalarType
+from tests.fuzz.body import Body
+from tests.fuzz.calls import call
+from tests.fuzz.gathers import gather
+from tests.fuzz.layouts import concatenate, convolution, pad, resample, triangles
+from tests.fuzz.names import Names
+from tests.fuzz.recipe import WRITABLE_LAYOUTS, Content, Layout, Recipe, ScalarArgument, TensorArgument
+from tests.fuzz.source import Source, source_of
+from tests.fuzz.statements import accumulate, elementwise, reduction, update
+
+_BUDGET = 20_000
+_LARGE_BUDGET = 60_000
+_STATEMENTS: list[tuple[float, Callable[[Body], None]]] = [
+    (6, elementwise), (6, reduction), (1.5, accumulate), (2, update), (2, convolution), (1.5, gather),
+    (1, concatenate), (0.7, pad), (0.7, triangles), (1, resample), (1, call),
+]  # fmt: skip
+_SIZES = ((0.4, 0), (1, 1), (1, 2), (1, 3), (1, 5), (1, 7), (0.7, 13), (0.5, 17), (0.4, 31), (1, 4), (1, 8), (0.5, 16),
+          (0.4, 32))  # fmt: skip
+_LARGE_SIZES = (129, 129, 1000, 4099)
+_LAYOUTS = ((8, Layout.CONTIGUOUS), (2, Layout.TRANSPOSED), (2, Layout.STRIDED), (1, Layout.REVERSED),
+            (1, Layout.OFFSET), (1, Layout.READ_ONLY), (1, Layout.BROADCAST))  # fmt: skip
+_TORCH_LAYOUTS = (Layout.CONTIGUOUS, Layout.TRANSPOSED, Layout.STRIDED, Layout.OFFSET, Layout.BROADCAST)
+_CONTENTS = ((8, Content.ORDINARY), (1, Content.SPARSE), (1, Content.WIDE), (0.7, Content.SPECIAL))
+
+
+def generate(seed: int, number: int) -> Recipe:
+    """Program ``number`` of a run with this seed."""
+    source = source_of(seed, number)
+    large = source.chance(0.12)
+    names = Names(source)
+    name = names.definition()
+    body = Body(source, names, _sizes(source, names, large), _types(source), _LARGE_BUDGET if large else _BUDGET)
+    _inputs(body)
+    wanted = source.choice([1, 1, 2, 2, 3, 4, 5])
+    while len(body.statements) < wanted:
+        source.weighted(_STATEMENTS)(body)
+    results = _results(body)
+    text = "\n".join([*body.definitions, body.text(name, results)])
+    return Recipe(
+        seed=seed,
+        number=number,
+        text=text,
+        name=name,
+        sizes=tuple(body.sizes.items()),
+        arguments=_dressed(source, body),
+        outputs=_outputs(source, results),
+        options=_options(source),
+    )
+
+
+def _sizes(source: Source, names: Names, large: bool) -> dict[str, int]:
+    sizes = {names.size(): source.weighted(_SIZES) for _ in range(source.randint(1, 3))}
+    if large:
+        sizes[names.size()] = source.choice(_LARGE_SIZES)
+    return sizes
+
+
+def _types(source: Source) -> list[ScalarType]:
+    """The types of a program: often one, sometimes any mixture."""
+    common = [ScalarType.FLOAT32, ScalarType.FLOAT32, ScalarType.FLOAT64, ScalarType.INT32]
+    every = list(ScalarType)
+    kind = source.weighted([(3, "common"), (3, "one"), (2, "two"), (2, "many")])
+    if kind == "common":
+        return [source.choice(common)]
+    return source.sample(every, {"one": 1, "two": 2, "many": 4}[kind])
+
+
+def _inputs(body: Body) -> None:
+    source = body.source
+    for _ in range(source.randint(1, 3)):
+        rank = source.choice([0, 1, 1, 2, 2, 2, 3, 4])
+        extents = [body.extent() for _ in range(rank)]
+        volume = 1
+        for extent in extents:
+            volume *= extent.value
+        if volume <= 2 * body.budget:
+            body.add_input(body.type(), extents)
+    if source.chance(0.3):
+        if source.chance(0.5):
+            body.add_scalar(ScalarType.INT32, source.randint(0, 3))
+        else:
+            type = body.type()
+            body.add_scalar(type, source.randint(0, 1) if not type.is_floating else source.choice([0.5, -1.25, 3.0]))
+
+
+def _results(body: Body) -> list[str]:
+    """Some of the values; those that came in, and the last one."""
+    last = list(body.values)[-1]
+    chosen = {name for name in body.values if body.source.chance(0.4)} | body.incoming | {last}
+    results = [name for name in body.values if name in chosen]
+    body.source.shuffle(results)
+    return results
+
+
+def _dressed(source: Source, body: Body) -> tuple[tuple[str, TensorArgument | ScalarArgument], ...]:
+    """The arguments with contents and layouts."""
+    torch = source.chance(0.15)
+    found: list[tuple[str, TensorArgument | ScalarArgument]] = []
+    for name, argument in body.parameters:
+        if isinstance(argument, TensorArgument):
+            below = argument.below
+            if below is not None and source.chance(0.02):
+                below += 1
+            layout = source.choice(_TORCH_LAYOUTS) if torch else source.weighted(_LAYOUTS)
+            content = source.weighted(_CONTENTS)
+            found.append((name, replace(argument, content=content, layout=layout, torch=torch, below=below)))
+        else:
+            found.append((name, argument))
+    return tuple(found)
+
+
+def _outputs(source: Source, results: list[str]) -> tuple[tuple[str, Layout], ...]:
+    if not source.chance(0.3):
+        return ()
+    return tuple((name, source.choice(WRITABLE_LAYOUTS)) for name in results if source.chance(0.7))
+
+
+def _options(source: Source) -> tc.CpuOptions:
+    if source.chance(0.3):
+        return tc.CpuOptions()
+    sizes = [0, 1, 2, 3, 8, 16, 32, 100]
+    tile = source.choice([None, (), tuple(source.choice(sizes) for _ in range(source.randint(1, 4)))])
+    schedule = tc.ScheduleOptions(
+        fusion=source.choice(list(tc.Fusion)), tile=tile, unroll=source.choice([1, 1, 2, 4, 7, 16, 64])
+    )
+    return tc.CpuOptions(schedule=schedule, threads=source.choice([0, 1, 2]), vectorize=source.chance(0.7))

@@ -1,0 +1,77 @@
+"""What one random program is made of: enough to run it again, to shrink it, and to show it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import tc
+
+
+class Layout(Enum):
+    """How the elements of an array lie in memory."""
+
+    CONTIGUOUS = "contiguous"
+    TRANSPOSED = "transposed"
+    STRIDED = "strided"
+    REVERSED = "negative strides"
+    OFFSET = "a view with an offset"
+    READ_ONLY = "read-only"
+    BROADCAST = "broadcast (stride 0)"
+
+
+WRITABLE_LAYOUTS = (Layout.CONTIGUOUS, Layout.TRANSPOSED, Layout.STRIDED, Layout.REVERSED, Layout.OFFSET)
+
+
+class Content(Enum):
+    """What kind of values an array holds."""
+
+    ORDINARY = "small values"
+    SPARSE = "mostly zeros"
+    WIDE = "the whole range of the type"
+    SPECIAL = "NaN, infinities, -0.0, subnormals, extremes"
+
+
+@dataclass(frozen=True, slots=True)
+class TensorArgument:
+    """An array to be made; ``extents`` are sizes by name, or numbers.
+
+    ``below``: the values are indices in ``0:below``, whatever ``content`` says.
+    """
+
+    type: tc.ScalarType
+    extents: tuple[str | int, ...]
+    layout: Layout = Layout.CONTIGUOUS
+    content: Content = Content.ORDINARY
+    below: int | None = None
+    torch: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarArgument:
+    """A number to be passed."""
+
+    type: tc.ScalarType
+    value: int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A call of the definition ``name`` of a text.
+
+    ``outputs``: layouts of the results that go through ``out=``, besides those that must (in-out results).
+    """
+
+    seed: int
+    number: int
+    text: str
+    name: str
+    sizes: tuple[tuple[str, int], ...]
+    arguments: tuple[tuple[str, TensorArgument | ScalarArgument], ...]
+    outputs: tuple[tuple[str, Layout], ...]
+    options: tc.CpuOptions
+
+    def shape(self, argument: TensorArgument) -> tuple[int, ...]:
+        """The extents as numbers."""
+        sizes = dict(self.sizes)
+        return tuple(sizes[extent] if isinstance(extent, str) else extent for extent in argument.extents)

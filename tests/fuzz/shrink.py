@@ -1,0 +1,167 @@
+"""Makes a failing recipe smaller for as long as it fails in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import assert_never
+
+import tc
+from tc.grammar import syntax
+from tc.grammar.parser import parse
+from tc.grammar.printer import print_text
+from tests.fuzz.recipe import Content, Layout, Recipe, TensorArgument
+
+
+def shrink(recipe: Recipe, fails: Callable[[Recipe], bool], attempts: int = 400) -> Recipe:
+    """The smallest recipe found that still fails; ``fails`` is asked at most so many times."""
+    left = attempts
+    progress = True
+    while progress and left:
+        progress = False
+        for candidate in _smaller(recipe):
+            if not left:
+                break
+            left -= 1
+            if fails(candidate):
+                recipe, progress = candidate, True
+                break
+    return recipe
+
+
+def _smaller(recipe: Recipe) -> Iterator[Recipe]:
+    """Simpler recipes, the boldest first."""
+    yield from _texts(recipe)
+    yield from _calls(recipe)
+    yield from _arguments(recipe)
+
+
+def _calls(recipe: Recipe) -> Iterator[Recipe]:
+    """Default options, nothing through ``out=``, smaller sizes."""
+    options, schedule = tc.CpuOptions(), tc.ScheduleOptions()
+    simpler = (
+        options,
+        replace(recipe.options, schedule=replace(recipe.options.schedule, tile=schedule.tile)),
+        replace(recipe.options, schedule=replace(recipe.options.schedule, fusion=schedule.fusion)),
+        replace(recipe.options, schedule=replace(recipe.options.schedule, unroll=schedule.unroll)),
+        replace(recipe.options, threads=1),
+        replace(recipe.options, vectorize=options.vectorize),
+    )
+    yield from (replace(recipe, options=o) for o in simpler if o != recipe.options and recipe.options != options)
+    for position in range(len(recipe.outputs)):
+        yield replace(recipe, outputs=recipe.outputs[:position] + recipe.outputs[position + 1 :])
+    for position, (name, size) in enumerate(recipe.sizes):
+        for smaller in sorted({1, 2, size // 2, size - 1}):
+            if 0 < smaller < size:
+                sizes = (*recipe.sizes[:position], (name, smaller), *recipe.sizes[position + 1 :])
+                yield replace(recipe, sizes=sizes)
+
+
+def _arguments(recipe: Recipe) -> Iterator[Recipe]:
+    """Plain arrays."""
+    for position, (name, argument) in enumerate(recipe.arguments):
+        if not isinstance(argument, TensorArgument):
+            continue
+        for plain in (
+            replace(argument, layout=Layout.CONTIGUOUS),
+            replace(argument, torch=False),
+            replace(argument, content=Content.ORDINARY),
+        ):
+            if plain != argument:
+                arguments = (*recipe.arguments[:position], (name, plain), *recipe.arguments[position + 1 :])
+                yield replace(recipe, arguments=arguments)
+
+
+# --- texts ---------------------------------------------------------------------------------------------------
+
+
+def _texts(recipe: Recipe) -> Iterator[Recipe]:
+    try:
+        text = parse(recipe.text)
+    except tc.ParseError:
+        return
+    for position, definition in enumerate(text.definitions):
+        before, after = text.definitions[:position], text.definitions[position + 1 :]
+        if definition.name != recipe.name:
+            yield replace(recipe, text=print_text(syntax.Text((*before, *after))))
+        for smaller in _definitions(definition):
+            changed = replace(recipe, text=print_text(syntax.Text((*before, smaller, *after))))
+            if definition.name == recipe.name:
+                kept = {parameter.name for parameter in smaller.parameters}
+                arguments = tuple(pair for pair in recipe.arguments if pair[0] in kept)
+                changed = replace(changed, arguments=arguments)
+            yield changed
+
+
+def _definitions(definition: syntax.Definition) -> Iterator[syntax.Definition]:
+    """The definition without a statement, a result, a parameter, or with a smaller statement."""
+    statements, results, parameters = definition.statements, definition.results, definition.parameters
+    for position in reversed(range(len(statements))):
+        rest = statements[:position] + statements[position + 1 :]
+        written = {name for statement in rest for name in _targets(statement)}
+        yield replace(definition, statements=rest, results=tuple(r for r in results if r.name in written))
+    for position in range(len(results)):
+        yield replace(definition, results=results[:position] + results[position + 1 :])
+    for position in range(len(parameters)):
+        yield replace(definition, parameters=parameters[:position] + parameters[position + 1 :])
+    for position, statement in enumerate(statements):
+        for smaller in _statements(statement):
+            yield replace(definition, statements=(*statements[:position], smaller, *statements[position + 1 :]))
+
+
+def _targets(statement: syntax.Statement) -> Iterator[str]:
+    if isinstance(statement, syntax.Assign):
+        yield statement.target
+    else:
+        yield from (result.name for result in statement.results)
+
+
+def _statements(statement: syntax.Statement) -> Iterator[syntax.Statement]:
+    """The statement with fewer clauses or a smaller value."""
+    if not isinstance(statement, syntax.Assign):
+        return
+    for position in range(len(statement.where)):
+        yield replace(statement, where=statement.where[:position] + statement.where[position + 1 :])
+    for value in _expressions(statement.value):
+        yield replace(statement, value=value)
+
+
+def _expressions(expression: syntax.Expression) -> Iterator[syntax.Expression]:
+    """The subexpressions in place of the expression, then smaller subexpressions in their places."""
+    children = _children(expression)
+    yield from children
+    for position, child in enumerate(children):
+        for smaller in _expressions(child):
+            yield _rebuilt(expression, (*children[:position], smaller, *children[position + 1 :]))
+
+
+def _children(expression: syntax.Expression) -> tuple[syntax.Expression, ...]:
+    match expression:
+        case syntax.Number() | syntax.Name() | syntax.Extent():
+            return ()
+        case syntax.Apply(_, arguments):
+            return arguments
+        case syntax.Unary(_, operand):
+            return (operand,)
+        case syntax.Binary(_, left, right):
+            return (left, right)
+        case syntax.Conditional(condition, then, otherwise):
+            return (condition, then, otherwise)
+        case _:
+            assert_never(expression)
+
+
+def _rebuilt(expression: syntax.Expression, children: tuple[syntax.Expression, ...]) -> syntax.Expression:
+    match expression:
+        case syntax.Number() | syntax.Name() | syntax.Extent():
+            return expression
+        case syntax.Apply():
+            return replace(expression, arguments=children)
+        case syntax.Unary():
+            return replace(expression, operand=children[0])
+        case syntax.Binary():
+            return replace(expression, left=children[0], right=children[1])
+        case syntax.Conditional():
+            return replace(expression, condition=children[0], then=children[1], otherwise=children[2])
+        case _:
+            assert_never(expression)

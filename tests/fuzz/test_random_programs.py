@@ -1,0 +1,23 @@
+"""A fixed set of random programs; ``make fuzz`` runs others."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fuzz.describe import describe
+from tests.fuzz.execute import Verdict, execute
+from tests.fuzz.generate import generate
+
+_SEED = 2024
+_CHUNKS = 20
+_PROGRAMS = 25
+
+
+@pytest.mark.parametrize("chunk", range(_CHUNKS), ids=lambda chunk: f"seed{_SEED}-{chunk * _PROGRAMS}")
+def test_kernels_agree_with_the_oracle(chunk: int) -> None:
+    recipes = [generate(_SEED, number) for number in range(chunk * _PROGRAMS, (chunk + 1) * _PROGRAMS)]
+    outcomes = [execute(recipe) for recipe in recipes]
+    failures = [describe(r, o) for r, o in zip(recipes, outcomes, strict=True) if o.verdict is Verdict.FAILED]
+    assert not failures, f"{len(failures)} failed:\n\n" + "\n\n".join(failures)
+    assert sum(o.verdict is Verdict.REFUSED for o in outcomes) <= _PROGRAMS // 5
+    assert sum(o.ambiguous for o in outcomes) <= 0.01 * sum(o.elements for o in outcomes)
