@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tc.errors import ArgumentError
@@ -29,15 +29,14 @@ class Arguments:
 
     def signature(self, program: Program, structural: frozenset[str]) -> Signature:
         """What a kernel for this call depends on.  ``structural``: the scalars whose values it depends on."""
+        aliases = self.aliases(program.name)
+        shared = {output for output, _ in aliases}
+        outputs = {name: _spec(self.outputs[name]) for name in program.results if name in self.outputs}
         return Signature(
             arguments=tuple((name, _spec(self.inputs[name])) for name in program.arguments if name in self.inputs),
-            results=tuple(
-                (name, spec)
-                for name in program.results
-                if name in self.outputs and (spec := _spec(self.outputs[name])).strides is not None
-            ),
+            results=tuple((name, spec) for name, spec in outputs.items() if spec.strides is not None or name in shared),
             scalars=tuple((name, int(value)) for name, value in self.scalars.items() if name in structural),
-            aliases=self.aliases(program.name),
+            aliases=aliases,
         )
 
     def aliases(self, definition: str) -> tuple[tuple[str, str], ...]:
@@ -71,8 +70,11 @@ def _spec(view: ArrayView) -> ArraySpec:
     return ArraySpec(view.shape, view.type, view.strides)
 
 
-def bind(program: Program, arguments: Sequence[object], out: object) -> Arguments:
-    """The call's arguments by name; ArgumentError if their number, kinds or values do not fit the definition."""
+def bind(program: Program, arguments: Sequence[object], out: object, *, writes: bool = True) -> Arguments:
+    """The call's arguments by name; ArgumentError if their number, kinds or values do not fit the definition.
+
+    ``writes``: the arrays in ``out`` will be written; otherwise they may be read-only.
+    """
     _require_count(program, arguments)
     tensors = {tensor.name: tensor for tensor in program.tensors}
     scalars = {scalar.name: scalar for scalar in program.scalars}
@@ -84,7 +86,7 @@ def bind(program: Program, arguments: Sequence[object], out: object) -> Argument
             values[name] = convert_scalar(value, scalars[name].type, place)
         else:
             inputs[name] = _input(tensors[name], value, place)
-    outputs = _outputs(program, out)
+    outputs = _outputs(program, out, describe_output if writes else describe)
     return Arguments(inputs, values, outputs, _framework(inputs, outputs))
 
 
@@ -138,7 +140,7 @@ def _dimensions(count: int) -> str:
     return "1 dimension" if count == 1 else f"{count} dimensions"
 
 
-def _outputs(program: Program, out: object) -> dict[str, ArrayView]:
+def _outputs(program: Program, out: object, describe: Callable[[object, str], ArrayView]) -> dict[str, ArrayView]:
     given = _by_name(program, out)
     views: dict[str, ArrayView] = {}
     for name in program.results:
@@ -150,7 +152,7 @@ def _outputs(program: Program, out: object) -> dict[str, ArrayView]:
                     f"{place}: the definition reads {name} before it writes it; pass its first value through out="
                 )
             continue
-        view = describe_output(given[name], place)
+        view = describe(given[name], place)
         _require_fit(tensor, view.type, view.shape, place)
         views[name] = view
     return views

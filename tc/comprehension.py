@@ -28,7 +28,8 @@ FastCall: TypeAlias = Callable[[Sequence[object]], object]
 class Definitions(Mapping[str, "Comprehension"]):
     """The definitions of one text: ``defs.mm``, ``defs["mm"]``, ``list(defs)``, ``len(defs)``.
 
-    Callable itself when it holds one definition; then it has that definition's methods, too.
+    When it holds one definition it can be called, compiled and explained itself.  Definitions that are called like a
+    method of this class are reached by item.
     """
 
     def __init__(self, programs: Mapping[str, Program]) -> None:
@@ -74,6 +75,22 @@ class Definitions(Mapping[str, "Comprehension"]):
         options: CpuOptions | None = None,
     ) -> object:
         return self.single()(*arguments, out=out, target=target, options=options)
+
+    def compile(self, *arguments: object, target: str | None = None, options: CpuOptions | None = None) -> Kernel:
+        """``Comprehension.compile`` of the only definition."""
+        return self.single().compile(*arguments, target=target, options=options)
+
+    def output_shapes(self, *arguments: object) -> dict[str, tuple[int, ...]]:
+        """``Comprehension.output_shapes`` of the only definition."""
+        return self.single().output_shapes(*arguments)
+
+    def reference(self, *arguments: object, out: object = None) -> np.ndarray | tuple[np.ndarray, ...]:
+        """``Comprehension.reference`` of the only definition."""
+        return self.single().reference(*arguments, out=out)
+
+    def explain(self, *arguments: object, target: str | None = None, options: CpuOptions | None = None) -> str:
+        """``Comprehension.explain`` of the only definition."""
+        return self.single().explain(*arguments, target=target, options=options)
 
 
 class Comprehension:
@@ -151,7 +168,12 @@ class Comprehension:
             from tc.kernel import Kernel
 
             specialization = self._specialize(signature)
-            return Kernel(translate(specialization, settled, chosen), self._structural, environment())
+            kernel = Kernel(translate(specialization, settled, chosen), self._structural, environment())
+            if (folder := environment().dump) is not None:
+                from tc.dump import dump_stages
+
+                dump_stages(kernel, folder)
+            return kernel
 
         return self._kernels.get((signature, settled, chosen), make)
 
@@ -195,13 +217,15 @@ class Comprehension:
         return values[0] if len(values) == 1 else values
 
     def oracle(self, *arguments: object, out: object = None) -> Mapping[str, Result]:
-        """The oracle's values by result, with an error bound for every element (see ``tc.reference``)."""
+        """The oracle's values by result, in their order, with an error bound for every element (see ``tc.reference``)."""
+        from tc.arguments import bind
         from tc.reference.evaluate import evaluate
         from tc.runtime.borrow import borrow
 
-        bound = self._bind(arguments, out)
+        bound = bind(self.program, arguments, out, writes=False)
         arrays = {name: borrow(view) for name, view in (*bound.inputs.items(), *bound.outputs.items())}
-        return evaluate(self.specialize(*arguments), arrays, bound.scalars)
+        found = evaluate(self.specialize(*arguments), arrays, bound.scalars)
+        return {name: found[name] for name in self.program.results}
 
     def explain(self, *arguments: object, target: str | None = None, options: CpuOptions | None = None) -> str:
         """What becomes of a call, as text: ranges, schedule before and after, buffers, proof, times, source."""

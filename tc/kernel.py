@@ -13,7 +13,7 @@ from tc.language.specialization import Layout, Signature, Specialization
 from tc.options import CpuOptions
 from tc.polyhedral.pipeline import Stage
 from tc.polyhedral.verify import Proof
-from tc.runtime.arrays import allocator, deliver, fast_address
+from tc.runtime.arrays import allocator, announce_write, deliver, fast_address
 from tc.runtime.kernel import LoadedKernel
 from tc.runtime.threads import get_threads
 from tc.runtime.view import Framework
@@ -124,6 +124,8 @@ class Kernel:
                 memory[name] = self._allocate(name, bound.framework)()
                 addresses[name] = fast_address(memory[name])
         scalars = [bound.scalars[scalar.name] for scalar in program.scalars]
+        for view in bound.outputs.values():
+            announce_write(view)
         self._launch([addresses[name] for name in self._compilation.buffers], scalars)
         results = tuple(self._deliver(name, memory[name], bound) for name in program.results)
         return results[0] if len(results) == 1 else results
@@ -145,7 +147,8 @@ class Kernel:
 
     def _launch(self, addresses: Sequence[int], scalars: Sequence[int | float]) -> None:
         if isinstance(self._loaded, DeviceError):
-            raise self._loaded
+            # An exception that is raised again collects the traceback of every call.
+            raise DeviceError(str(self._loaded))
         fault = self._loaded.launch(addresses, scalars, self._threads())
         if fault:
             self._report(fault)

@@ -40,6 +40,8 @@ class ScheduleOptions:
         if not isinstance(self.fusion, Fusion):
             raise OptionsError(f"fusion must be a tc.Fusion, got {self.fusion!r}")
         if self.tile is not None:
+            if not isinstance(self.tile, tuple):
+                raise OptionsError(f"tile must be a tuple of integers or None, got {self.tile!r}")
             for size in self.tile:
                 _require_integer("tile", size, 0, 1 << 30)
         _require_integer("unroll", self.unroll, 1, 4096)

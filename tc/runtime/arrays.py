@@ -78,6 +78,15 @@ def describe_output(array: object, place: str) -> ArrayView:
     return view
 
 
+def announce_write(view: ArrayView) -> None:
+    """To be called before the elements of ``view`` change: PyTorch's autograd must know, also if the launch fails."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(view.owner, torch.Tensor):
+        from tc.runtime.torch_arrays import mark_written
+
+        mark_written(view.owner)
+
+
 def fast_key(array: object) -> Hashable | None:
     """A key that arrays share only if ``describe`` sees them alike, but for address, owner and the right to write.
 
