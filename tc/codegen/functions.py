@@ -7,10 +7,10 @@ from typing import Final
 from tc.types import ScalarType, computation_type
 
 _LIBRARY: Final = frozenset({
-    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign", "cos", "cosh", "erf",
-    "erfc", "exp", "exp2", "expm1", "fabs", "floor", "fma", "fmax", "fmin", "fmod", "hypot", "j0", "j1", "log",
-    "log10", "log1p", "log2", "logb", "nextafter", "pow", "remainder", "round", "sin", "sinh", "sqrt", "tan", "tanh",
-    "tgamma", "trunc", "y0", "y1",
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "copysign", "cos", "cosh", "erfc",
+    "exp", "exp2", "expm1", "fabs", "floor", "fma", "fmod", "hypot", "j0", "j1", "log", "log10", "log1p", "log2",
+    "logb", "nextafter", "pow", "remainder", "round", "sin", "sinh", "sqrt", "tan", "tanh", "tgamma", "trunc", "y0",
+    "y1",
 })  # fmt: skip
 
 

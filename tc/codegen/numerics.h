@@ -1,5 +1,23 @@
 // Helpers of generated kernels.  Each section names what it defines; a source takes the sections that it mentions.
 
+//= acos acosf acosh acoshf asin asinf asinh asinhf atan atanf atanh atanhf cbrt cbrtf cos cosf cosh coshf erf erfc erfcf exp expf exp2 exp2f expm1 expm1f log logf log10 log10f log1p log1pf log2 log2f sin sinf sinh sinhf tan tanh tanhf atan2 atan2f hypot hypotf pow powf
+// glibc has versions of these for lanes, but declares them only under -ffast-math.  Left out are those of float32 that
+// reach 4 ulps: erff and tanf.
+#if defined(__x86_64__) && defined(__GLIBC_PREREQ)
+#define TC_LANES(result, name, ...) _Pragma("omp declare simd notinbranch") result name(__VA_ARGS__);
+#define TC_LANES_1(name) TC_LANES(double, name, double) TC_LANES(float, name##f, float)
+#define TC_LANES_2(name) TC_LANES(double, name, double, double) TC_LANES(float, name##f, float, float)
+#if __GLIBC_PREREQ(2, 22)
+TC_LANES_1(cos) TC_LANES_1(exp) TC_LANES_1(log) TC_LANES_1(sin) TC_LANES_2(pow)
+#endif
+#if __GLIBC_PREREQ(2, 35)
+TC_LANES_1(acos) TC_LANES_1(acosh) TC_LANES_1(asin) TC_LANES_1(asinh) TC_LANES_1(atan) TC_LANES_1(atanh)
+TC_LANES_1(cbrt) TC_LANES_1(cosh) TC_LANES(double, erf, double) TC_LANES_1(erfc) TC_LANES_1(exp2) TC_LANES_1(expm1)
+TC_LANES_1(log10) TC_LANES_1(log1p) TC_LANES_1(log2) TC_LANES_1(sinh) TC_LANES(double, tan, double) TC_LANES_1(tanh)
+TC_LANES_2(atan2) TC_LANES_2(hypot)
+#endif
+#endif
+
 //= tc_min_* tc_max_*
 // Floating-point minimum and maximum propagate NaN, which fmin and fmax do not.
 #define TC_MINIMUM_AND_MAXIMUM(name, type)                                                  \
@@ -99,34 +117,24 @@ static inline float tc_round_to_odd(double x) {
 }
 
 //= tc_float16 tc_float32_from_float16 tc_float16_from_*
-#ifdef __FLT16_MAX__
-typedef _Float16 tc_float16;
-static inline float tc_float32_from_float16(tc_float16 x) { return x; }
-static inline tc_float16 tc_float16_from_float32(float x) { return x; }
-static inline tc_float16 tc_float16_from_float64(double x) { return x; }
-#else
+// Written in integers, without branches: compilers that know a half type still convert it one element at a time.
 typedef uint16_t tc_float16;
 static inline float tc_float32_from_float16(tc_float16 x) {
   union { uint32_t u; float f; } r = {.u = (uint32_t)(x & 0x7fff) << 13};
-  if ((x & 0x7c00) == 0x7c00) r.u |= 0x7f800000;
-  else r.f *= 0x1p112f;  // moves the exponent's bias, and normalizes subnormals
-  r.u |= (uint32_t)(x & 0x8000) << 16;
+  r.f *= 0x1p112f;  // moves the exponent's bias, and normalizes subnormals
+  r.u |= (r.f >= 0x1p16f ? 0x7f800000 : 0) | (uint32_t)(x & 0x8000) << 16;
   return r.f;
 }
 static inline tc_float16 tc_float16_from_float32(float x) {
-  union { float f; uint32_t u; } r = {.f = x};
-  const uint32_t sign = r.u >> 16 & 0x8000;
-  r.u &= 0x7fffffff;
-  if (r.u > 0x7f800000) return sign | 0x7e00;
-  if (r.f >= 0x1p16f) return sign | 0x7c00;
-  if (r.f < 0x1p-14f) {
-    r.f += 0.5f;  // whose last place is that of subnormal halves
-    return sign | (r.u - 0x3f000000);
-  }
-  return sign | ((r.u - 0x38000000 + 0xfff + (r.u >> 13 & 1)) >> 13);
+  union { float f; uint32_t u; } bits = {.f = x}, magnitude = {.f = fabsf(x)}, shifted = {.f = fabsf(x) + 0.5f};
+  const uint32_t normal = (magnitude.u - 0x38000000 + 0xfff + (magnitude.u >> 13 & 1)) >> 13;
+  const uint32_t subnormal = shifted.u - 0x3f000000;  // the last place of 0.5 is that of subnormal halves
+  uint32_t half = magnitude.f < 0x1p-14f ? subnormal : normal;
+  half = magnitude.f >= 0x1p16f ? 0x7c00 : half;
+  half = magnitude.u > 0x7f800000 ? 0x7e00 : half;
+  return half | (bits.u >> 16 & 0x8000);
 }
 static inline tc_float16 tc_float16_from_float64(double x) { return tc_float16_from_float32(tc_round_to_odd(x)); }
-#endif
 
 //= tc_bfloat16 tc_float32_from_bfloat16 tc_bfloat16_from_*
 typedef uint16_t tc_bfloat16;
@@ -140,7 +148,18 @@ static inline tc_bfloat16 tc_bfloat16_from_float32(float x) {
 }
 static inline tc_bfloat16 tc_bfloat16_from_float64(double x) { return tc_bfloat16_from_float32(tc_round_to_odd(x)); }
 
-// The functions that the C library lacks.  Those of float32 are computed in double where that is simplest.
+// Functions that the C library lacks, or that compilers cannot run in lanes.  Those of float32 are computed in double
+// where that is simplest.
+
+//= tc_erf_*
+static inline double tc_erf_float64(double x) { return erf(x); }
+static inline float tc_erf_float32(float x) { return erf(x); }
+
+//= tc_fmax_* tc_fmin_*
+static inline float tc_fmax_float32(float x, float y) { return x < y || x != x ? y : x; }
+static inline float tc_fmin_float32(float x, float y) { return x > y || x != x ? y : x; }
+static inline double tc_fmax_float64(double x, double y) { return x < y || x != x ? y : x; }
+static inline double tc_fmin_float64(double x, double y) { return x > y || x != x ? y : x; }
 
 //= tc_fdim_*
 static inline float tc_fdim_float32(float x, float y) { return x > y ? x - y : x <= y ? 0 : NAN; }

@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 
 _MARKER = "//= "
-_HELPER = re.compile(r"\btc_\w+")
+_NAME = re.compile(r"\b[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +33,10 @@ def sections() -> tuple[Section, ...]:
 
 def prelude(source: str) -> str:
     """The text to put before ``source`` so that every helper that it mentions is defined."""
-    mentioned = set(_HELPER.findall(source))
+    mentioned = set(_NAME.findall(source))
     needed: list[str] = []
     for section in reversed(sections()):
         if any(section.defines(name) for name in mentioned):
             needed.append(section.text)
-            mentioned |= set(_HELPER.findall(section.text))
+            mentioned |= set(_NAME.findall(section.text))
     return "\n\n".join(reversed(needed))

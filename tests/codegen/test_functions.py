@@ -16,7 +16,7 @@ from tc.language.program import Call, IteratorReference, Literal
 from tc.polyhedral.loops import Block, LoopKind, LoopProgram, StatementBody
 from tc.types import ScalarType
 from tests.codegen.build import buffer, instance, integer, loops, read
-from tests.codegen.harness import Array, dtype_of, run
+from tests.codegen.harness import Array, dtype_of, evaluate, run
 
 Real = Any  # mpmath has no types
 FLOATS: Final = (ScalarType.FLOAT32, ScalarType.FLOAT64)
@@ -68,6 +68,8 @@ EXACT: Final[dict[str, Callable[..., Real]]] = {
     "trunc": lambda x: mp.sign(x) * mp.floor(abs(x)),
     "y0": lambda x: mp.bessely(0, x), "y1": lambda x: mp.bessely(1, x),
 }  # fmt: skip
+
+INF, NAN = math.inf, math.nan
 
 # Where a function is defined, or where mpmath computes it in reasonable time; both ends are excluded.
 DOMAINS: Final[dict[str, tuple[float, float]]] = {
@@ -161,11 +163,40 @@ def test_nextafter(type: ScalarType) -> None:
     np.testing.assert_array_equal(got, np.nextafter(arguments["x0"], arguments["x1"]))
 
 
+@pytest.mark.parametrize("type", FLOATS, ids=str)
+def test_lanes_are_as_special_as_scalars(type: ScalarType) -> None:
+    """Zeros, infinities, NaN and subnormals in every lane give what the compiler's plain code gives."""
+    limits = np.finfo(dtype_of(type))
+    specials = [
+        0.0,
+        -0.0,
+        INF,
+        -INF,
+        NAN,
+        1.0,
+        -1.0,
+        2.0,
+        limits.max,
+        limits.min,
+        limits.tiny,
+        limits.smallest_subnormal,
+    ]
+    points = np.repeat(np.array(specials, dtype_of(type)), 16)
+    inputs = {f"x{n}": np.roll(points, 16 * n) for n in range(4)}
+    calls = {
+        name: Call(name, tuple(read(argument, type, "i") for argument in list(inputs)[: function.arity]), type)
+        for name, function in FUNCTIONS.items()
+    }
+    lanes, plain = evaluate(calls, inputs), evaluate(calls, inputs, "-O0")
+    for name in calls:
+        assert (np.signbit(lanes[name]) == np.signbit(plain[name]))[~np.isnan(plain[name])].all(), name
+        np.testing.assert_allclose(lanes[name], plain[name], rtol=32 * float(limits.eps), err_msg=name)
+
+
 def test_every_function_is_tested() -> None:
     assert set(EXACT) | {"nextafter"} == set(FUNCTIONS)
 
 
-INF, NAN = math.inf, math.nan
 EDGES: Final[list[tuple[str, tuple[float, ...], float]]] = [
     ("abs", (-0.0,), 0.0), ("abs", (-INF,), INF), ("acosh", (0.5,), NAN), ("atanh", (1.0,), INF),
     ("cbrt", (-INF,), -INF),

@@ -131,7 +131,8 @@ FIRST, SECOND = IteratorReference("i"), IteratorReference("j")
 
 @pytest.mark.parametrize(
     "subscript",
-    [FIRST, integer(3), binary("+", FIRST, SECOND), binary("-", integer(2), binary("*", integer(3), FIRST)), negate(FIRST),
+    [FIRST, integer(3), negate(FIRST), binary("+", FIRST, SECOND),
+     binary("-", integer(2), binary("*", integer(3), FIRST)),
      binary("/", binary("+", FIRST, SECOND), integer(2)), binary("%", FIRST, integer(4))],
 )  # fmt: skip
 def test_affine_subscripts_are_proven_and_not_checked(subscript: Expression) -> None:
