@@ -53,9 +53,8 @@ def accumulator(reduction: Reduction, shape: tuple[int, ...], type: ScalarType, 
 
 
 def growth(count: FloatArray, unit: float) -> FloatArray:
-    """How far ``count`` roundings in a row may change a value, relatively; infinite where that is meaningless."""
-    product = count * unit
-    return np.where(product < 0.5, product / (1.0 - np.minimum(product, 0.5)), np.inf)
+    """How far ``count`` roundings in a row may change a value, relatively: (1 + unit) ** count - 1 or a little more."""
+    return np.asarray(np.expm1(count * unit))
 
 
 def stored(value: FloatArray, error: FloatArray, type: ScalarType) -> FloatArray:
@@ -91,7 +90,7 @@ class _Flags:
 
 
 class FloatSum:
-    """Any tree of additions, in the computation type: |error| <= errors of the terms + growth * sum of magnitudes."""
+    """Any tree of additions in the computation type: the terms' errors, and ``growth`` of the greatest partial sum."""
 
     def __init__(self, shape: tuple[int, ...], type: ScalarType, contracted: bool) -> None:
         self.type = type
@@ -123,17 +122,20 @@ class FloatSum:
         old = np.where(initialize, 0.0, settled.value)
         old_error = np.where(initialize, 0.0, settled.error)
         total, spread = self.total + old, self.error + old_error
-        magnitude = self.magnitude + np.where(np.isfinite(old), np.abs(old), 0.0) + spread
+        magnitude = self.magnitude + np.where(np.isfinite(old), np.abs(old), 0.0)
         computed = computation_type(self.type)
-        largest = magnitude * (1.0 + growth(self.count + 1, roundoff(computed)))
-        error = spread + growth(self.count + 1, roundoff(computed)) * magnitude
+        wanders = growth(self.count + 1, roundoff(computed))
+        # The sum of all positive or of all negative terms: no partial sum, in any order, lies farther from 0.
+        farthest = (magnitude + np.abs(total)) * 0.5 + spread
+        opposite = (magnitude - np.abs(total)) * 0.5 + spread
+        largest = farthest * (1.0 + wanders)
+        error = spread + farthest * wanders
         # Finite terms give infinity for certain only if they cannot add up to the other infinity on the way.
         threshold = overflow_threshold(computed)
-        opposite = (magnitude - np.abs(total)) * 0.5 + spread < threshold
         overflow = np.isfinite(total) & (largest >= threshold)
-        surely = overflow & opposite & (np.abs(total) - error >= threshold)
+        surely = overflow & (opposite < threshold) & (np.abs(total) - error >= threshold)
         error = np.where(overflow & ~surely, np.inf, np.where(surely, 0.0, error))
-        reliable = (largest < threshold) & ~(np.isnan(total) & self.overflowed)
+        reliable = (magnitude + spread < threshold) & ~(np.isnan(total) & self.overflowed)
         error = np.where(np.isfinite(total), error, np.where(reliable, 0.0, np.inf))
         total = np.where(surely, np.copysign(np.inf, total), total)
         ambiguous = self.ambiguous.joined(np.logical_and(settled.ambiguous, ~initialize))

@@ -10,7 +10,6 @@ from tc.errors import ArgumentError
 from tc.reference.bounded import Array, BoolArray, FloatArray, overflow_threshold
 from tc.reference.evaluate import Result
 
-
 # The bound is a float64 itself, rounded many times.
 _SLACK = 1.0 + 2.0**-40
 

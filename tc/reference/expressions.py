@@ -155,6 +155,10 @@ def _binary(expression: Binary, frame: Frame, mask: BoolArray) -> Bounded:
             | BinaryOperator.REMAINDER
         ):
             return integers.binary(expression.operator, first, second, type)
+        case _ if isinstance(expression.left, Read) and expression.left == expression.right:
+            # An element equals itself, whatever its error, unless it may be NaN.
+            known = Bounded(first.value, np.where(np.isinf(first.error), np.inf, 0.0), first.ambiguous)
+            return decisions.decide(expression.operator, known, known)
         case _:
             return decisions.decide(expression.operator, first, second)
 

@@ -54,6 +54,20 @@ def test_comparisons_of_exact_values_are_decided() -> None:
     assert not result.ambiguous.any()
 
 
+def test_an_element_equals_itself_unless_it_is_nan() -> None:
+    """``x != x`` asks for NaN; that x was rounded does not matter."""
+    source, middle = tensor("A", "float32", (3,)), tensor("T", "float32", (3,), Role.TEMPORARY)
+    output = tensor("O", "bool", (3,), Role.OUTPUT)
+    statements = [
+        statement(middle, ["i"], {"i": (0, 3)}, binary(read(source, "i"), "/", 3.0)),
+        statement(output, ["i"], {"i": (0, 3)}, binary(read(middle, "i"), "!=", read(middle, "i"))),
+    ]
+    given = {"A": np.array([1, np.nan, 3e38], np.float32)}
+    result = evaluate(specialize([source, middle, output], statements), given)["O"]
+    assert result.values.tolist() == [False, True, False]
+    assert not result.ambiguous.any()
+
+
 def test_a_choice_accepts_both_branches() -> None:
     result = pointwise(
         lambda a: select(compared_third("<")(a), literal(10.0, "float32"), literal(-5.0, "float32")),

@@ -37,7 +37,9 @@ SIZE = 256
 
 
 def dtype_of(type: ScalarType) -> np.dtype[Any]:
-    return np.dtype(ml_dtypes.bfloat16) if type is ScalarType.BFLOAT16 else np.dtype(type.value)
+    """NumPy's type of the elements."""
+    name: npt.DTypeLike = ml_dtypes.bfloat16 if type is ScalarType.BFLOAT16 else type.value
+    return np.dtype(name)
 
 
 @dataclass(frozen=True)
