@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from tc.codegen.source import c_source
-from tc.polyhedral.loops import LoopProgram
+from tc.language.functions import FUNCTIONS
+from tc.language.program import Call, Cast, Expression, IteratorReference, Literal, Read, Reduction, Select
+from tc.polyhedral.loops import Buffer, LoopKind, LoopProgram, StatementBody
 from tc.types import ScalarType
+from tests.codegen.build import binary, buffer, instance, loops, read
 from tests.codegen.harness import FLAGS
 
 TYPES = (ScalarType.FLOAT32, ScalarType.FLOAT64, ScalarType.INT32)
