@@ -120,7 +120,8 @@ def remainder(x: FloatArray, y: FloatArray) -> FloatArray:
     """IEEE remainder: x minus the multiple of y nearest to it, ties to the even multiple."""
     divisor = np.abs(y)
     rest = np.where(divisor < 2.0**1022, np.fmod(np.abs(x), 2.0 * divisor), np.abs(x))
-    rest = np.where(rest > divisor - rest, rest - divisor, rest)
-    rest = np.where(rest >= divisor - rest, rest - divisor, rest)
+    beyond = rest > divisor - rest
+    rest = np.where(beyond, rest - divisor, rest)
+    rest = np.where(beyond & (rest >= divisor - rest), rest - divisor, rest)
     invalid = ~np.isfinite(x) | np.isnan(y) | (divisor == 0)
     return np.where(invalid, np.nan, np.copysign(1.0, x) * rest)

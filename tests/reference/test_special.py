@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -131,6 +133,13 @@ def test_division_by_zero() -> None:
     result = pointwise(lambda a, b: binary(a, "/", b), certain([1, -1, 0, 1]), certain([0, 0, 0, -0.0]))
     np.testing.assert_array_equal(result.values, [INF, -INF, NAN, -INF])
     assert not result.error.any()
+
+
+def test_remainder_rounds_ties_to_the_even_multiple() -> None:
+    pairs = [(x / 2, y) for x in range(-14, 15) for y in (1.0, 2.0, 3.0, -2.0, 0.5)]
+    dividend, divisor = certain([x for x, _ in pairs]), certain([y for _, y in pairs])
+    result = pointwise(lambda a, b: call("remainder", a, b), dividend, divisor)
+    np.testing.assert_array_equal(result.values, [math.remainder(x, y) for x, y in pairs])
 
 
 def test_subnormals_are_kept() -> None:
