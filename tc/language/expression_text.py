@@ -29,6 +29,13 @@ from tc.types import ScalarType
 
 NOWHERE = Span(0, 0)
 _BARE_TYPES = (ScalarType.INT64, ScalarType.FLOAT64)
+_ARITHMETIC = (
+    BinaryOperator.ADD,
+    BinaryOperator.SUBTRACT,
+    BinaryOperator.MULTIPLY,
+    BinaryOperator.DIVIDE,
+    BinaryOperator.REMAINDER,
+)
 _COMPARISONS = (
     BinaryOperator.EQUAL,
     BinaryOperator.NOT_EQUAL,
@@ -73,10 +80,9 @@ def value_syntax(expression: Expression) -> syntax.Expression:
             first, second = _operands((then, otherwise))
             return syntax.Conditional(value_syntax(condition), first, second, NOWHERE)
         case Binary(operator, left, right):
+            if operator in _COMPARISONS and _reads_as_index(left) and _reads_as_index(right):
+                return _index_comparison(operator, left, right)
             first, second = _operands((left, right))
-            if operator in _COMPARISONS and left.type is not INDEX_TYPE and _looks_like_index((first, second)):
-                # Left as it is, the comparison would be read as index arithmetic, which is INT64.
-                first = _apply(left.type.value, first)
             return syntax.Binary(operator, first, second, NOWHERE)
         case _:
             assert_never(expression)
@@ -117,21 +123,34 @@ def _is_strong(expression: Expression) -> bool:
             assert_never(expression)
 
 
-def _looks_like_index(operands: Sequence[syntax.Expression]) -> bool:
-    """Whether a checker could take all operands for index arithmetic."""
-    for operand in operands:
-        match operand:
-            case syntax.Number() | syntax.Name() | syntax.Extent():
-                continue
-            case syntax.Unary(UnaryOperator.NEGATE, inner) if _looks_like_index((inner,)):
-                continue
-            case syntax.Binary(_, left, right) if _looks_like_index((left, right)):
-                continue
-            case syntax.Apply(name, arguments) if _keeps_integers(name) and _looks_like_index(arguments):
-                continue
-            case _:
-                return False
-    return True
+def _index_comparison(operator: BinaryOperator, left: Expression, right: Expression) -> syntax.Expression:
+    """A comparison whose text a checker takes for index arithmetic, which is INT64."""
+    if left.type is INDEX_TYPE:
+        return syntax.Binary(operator, index_syntax(left), index_syntax(right), NOWHERE)
+    # A cast of one side, even to the type that it has, keeps the comparison in that type.
+    first, second = _operands((left, right))
+    return syntax.Binary(operator, _apply(left.type.value, first), second, NOWHERE)
+
+
+def _reads_as_index(expression: Expression) -> bool:
+    """Whether the text of an expression looks like index arithmetic: iterators, sizes, integer scalars, integers."""
+    match expression:
+        case Literal(_, type) | ScalarReference(_, type):
+            return type.is_integer
+        case IteratorReference() | SizeReference():
+            return True
+        case Cast(operand, type):
+            return type is INDEX_TYPE and isinstance(operand, ScalarReference) and operand.type.is_integer
+        case Unary(operator, operand):
+            return operator is UnaryOperator.NEGATE and _reads_as_index(operand)
+        case Binary(operator, left, right):
+            return operator in _ARITHMETIC and _reads_as_index(left) and _reads_as_index(right)
+        case Call(function, arguments):
+            return _keeps_integers(function) and all(map(_reads_as_index, arguments))
+        case Read() | Select():
+            return False
+        case _:
+            assert_never(expression)
 
 
 def _keeps_integers(name: str) -> bool:

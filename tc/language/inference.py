@@ -77,13 +77,13 @@ class TypeInference:
             tensor = self._targets[number]
             self._written.setdefault(tensor, {})[number] = (draft.value.type, draft.value.strength)
             type = self._join(tensor)
-            if self.types.get(tensor) is not type:
+            if tensor not in self.types or self.types[tensor] is not type:
                 self.types[tensor] = type
                 again.update(self._readers.get(tensor, ()))
         return again
 
     def _join(self, tensor: str) -> ScalarType | None:
         type, strength = ScalarType.INT64, Strength.UNKNOWN
-        for number in sorted(self._written[tensor]):
-            type, strength = common_type((type, strength), self._written[tensor][number])
+        for written in dict.fromkeys(self._written[tensor].values()):
+            type, strength = common_type((type, strength), written)
         return None if strength is Strength.UNKNOWN else type

@@ -18,7 +18,7 @@ from tc.language.program import Expression, SizeReference, walk
 from tc.language.range_errors import RangeErrors
 from tc.language.report import Report
 from tc.language.requirements import Requirements
-from tc.language.rounds import Progress, accesses_of_target, begin, bound_accesses, run_rounds, written_extent
+from tc.language.rounds import Access, Progress, accesses_of_target, begin, bound_accesses, run_rounds, written_extent
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,21 +210,23 @@ class _Solver:
         return self.extents[key]
 
     def _follow(self, waiting: Sequence[Item]) -> bool:
-        """Lets stalled statements take the extents of the other writers; whether that bounded an iterator."""
-        followed = False
+        """Lets stalled statements take the extents of the other writers; whether that bounded an iterator.
+
+        All of them look before any of them moves, so that they follow the others and not each other.
+        """
+        found: list[tuple[Progress, Sequence[Access]]] = []
         for item in waiting:
             progress = self.progress.get(item.number)
-            if progress is None or progress.accesses is None or not progress.unresolved:
-                continue
-            draft = progress.draft
-            others = [w for w in self.known.writers[draft.target] if w != draft.number]
-            hulls = [self._hull(others, draft.target, dimension) for dimension in range(len(draft.subscripts))]
-            if all(complete for _, complete in hulls):
-                accesses = accesses_of_target(progress, [hull for hull, _ in hulls], self.atoms)
-                before = len(progress.unresolved)
-                run_rounds(progress, accesses, self.atoms, self.requirements, self.errors)
-                followed |= len(progress.unresolved) < before
-        return followed
+            if progress is not None and progress.accesses is not None and progress.unresolved:
+                draft = progress.draft
+                others = [w for w in self.known.writers[draft.target] if w != draft.number]
+                hulls = [self._hull(others, draft.target, dimension) for dimension in range(len(draft.subscripts))]
+                if all(complete for _, complete in hulls):
+                    found.append((progress, accesses_of_target(progress, [hull for hull, _ in hulls], self.atoms)))
+        before = self._measure()
+        for progress, accesses in found:
+            run_rounds(progress, accesses, self.atoms, self.requirements, self.errors)
+        return self._measure() != before
 
     # --- the end ---------------------------------------------------------------------------------------------
 

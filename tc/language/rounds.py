@@ -86,9 +86,8 @@ def _access(
             continue
         position = atoms.polynomial(subscript)
         for asked in (position, extent - 1 - position) if both else (extent - 1 - position,):
-            linear = linearize(asked, atoms)
-            if not is_implied(asked, facts, atoms) and not is_implied(linear, facts, atoms):
-                yield Access(linear, guarded.read, free)
+            if not is_implied(asked, facts, atoms) and not is_implied(linearize(asked, atoms), facts, atoms):
+                yield Access(asked, guarded.read, free)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +138,7 @@ def _bound(access: Access, extremes: Extremes, progress: Progress, errors: Range
     asked = extremes.least(access.condition)
     if asked is None:
         return None
+    asked = linearize(asked, atoms)
     names = atoms.variables(asked)
     if len(names) != 1:
         return None

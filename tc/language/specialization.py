@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # ``import tc`` offers ArraySpec, and need not wait for the c
 class ArraySpec:
     """What a call must know of an array: ``strides`` in elements; None means C-contiguous.
 
-    ArgumentError for a negative extent, or strides whose number is not that of the extents.
+    ArgumentError for a negative extent, strides whose number is not that of the extents, or another kind of dtype.
     """
 
     shape: tuple[int, ...]
@@ -25,6 +25,8 @@ class ArraySpec:
     strides: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.dtype, ScalarType):
+            raise ArgumentError(f"the dtype of an array is one of tc.ScalarType, for example FLOAT32, got {self.dtype!r}")
         if any(extent < 0 for extent in self.shape):
             raise ArgumentError(f"an array cannot have the shape {self.shape}; extents are not negative")
         if self.strides is not None and len(self.strides) != len(self.shape):
