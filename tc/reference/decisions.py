@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import assert_never
+from typing import Final
 
 import numpy as np
 
@@ -23,48 +23,30 @@ from tc.reference.bounded import (
 from tc.reference.integers import within_type
 from tc.types import Kind, ScalarType
 
-_EXACT_IN_FLOAT64 = 2.0**-50
+_COMPARISONS: Final = {
+    BinaryOperator.EQUAL: np.equal,
+    BinaryOperator.NOT_EQUAL: np.not_equal,
+    BinaryOperator.LESS: np.less,
+    BinaryOperator.LESS_EQUAL: np.less_equal,
+    BinaryOperator.GREATER: np.greater,
+    BinaryOperator.GREATER_EQUAL: np.greater_equal,
+}
+
+# 64-bit integers lose this much, relatively, when they become float64.
+_CONVERSION_LOSS: Final = 2.0**-50
 
 
 def decide(operator: BinaryOperator, left: Bounded, right: Bounded) -> Bounded:
     """A comparison; where the intervals of its operands meet, either outcome is possible."""
-    value = _compared(operator, left.value, right.value)
+    value = np.asarray(_COMPARISONS[operator](left.value, right.value))
     if left.is_exact and right.is_exact:
         return Bounded(value, ambiguous=any_ambiguous(left, right))
     first, second = left.value.astype(np.float64), right.value.astype(np.float64)
     reach = left.error + right.error
-    slack = np.where(reach > 0, _EXACT_IN_FLOAT64 * np.abs(first), 0.0)
+    slack = np.where(reach > 0, _CONVERSION_LOSS * np.abs(first), 0.0)
     open_ = (reach > 0) & ~(np.abs(first - second) > reach + slack) & ~(np.isnan(first) | np.isnan(second))
     open_ = open_ | np.isinf(reach)
     return _undecided(value, open_, left, right)
-
-
-def _compared(operator: BinaryOperator, left: Array, right: Array) -> BoolArray:
-    match operator:
-        case BinaryOperator.EQUAL:
-            return np.equal(left, right)
-        case BinaryOperator.NOT_EQUAL:
-            return np.not_equal(left, right)
-        case BinaryOperator.LESS:
-            return np.less(left, right)
-        case BinaryOperator.LESS_EQUAL:
-            return np.less_equal(left, right)
-        case BinaryOperator.GREATER:
-            return np.greater(left, right)
-        case BinaryOperator.GREATER_EQUAL:
-            return np.greater_equal(left, right)
-        case (
-            BinaryOperator.ADD
-            | BinaryOperator.SUBTRACT
-            | BinaryOperator.MULTIPLY
-            | BinaryOperator.DIVIDE
-            | BinaryOperator.REMAINDER
-            | BinaryOperator.AND
-            | BinaryOperator.OR
-        ):
-            raise ValueError(f"{operator.value} is not a comparison")
-        case _:
-            assert_never(operator)
 
 
 def possible(condition: Bounded) -> BoolArray:

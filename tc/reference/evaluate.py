@@ -9,7 +9,7 @@ import numpy as np
 
 from tc.errors import ArgumentError
 from tc.grammar.syntax import BinaryOperator
-from tc.language.program import Binary, Expression, Role, Tensor, iterators_in
+from tc.language.program import Binary, Expression, Reduction, Role, Tensor, iterators_in
 from tc.language.specialization import Layout, Specialization
 from tc.reference.access import Box, extents, volume
 from tc.reference.accumulate import Accumulator, FloatSum, accumulator
@@ -104,9 +104,8 @@ def _run(frame: Frame, type: ScalarType) -> Bounded:
     box = bounding_box(frame)
     frame = replace(frame, box=box)
     before = frame.tensors[frame.statement.target]
-    if frame.statement.reduction is None:
-        return _assign(frame, before, type)
-    return _reduce(frame, before, type)
+    reduction = frame.statement.reduction
+    return _assign(frame, before, type) if reduction is None else _reduce(frame, reduction, before, type)
 
 
 def _assign(frame: Frame, before: Bounded, type: ScalarType) -> Bounded:
@@ -142,11 +141,9 @@ def _fits_step(box: Box) -> bool:
     return volume(box) <= _STEP
 
 
-def _reduce(frame: Frame, before: Bounded, type: ScalarType) -> Bounded:
+def _reduce(frame: Frame, reduction: Reduction, before: Bounded, type: ScalarType) -> Bounded:
     statement, shape = frame.statement, before.value.shape
-    if statement.reduction is None:
-        raise ValueError(f"statement {statement.name} does not reduce")
-    total = accumulator(statement.reduction, shape, type, contracted=is_product(statement.value))
+    total = accumulator(reduction, shape, type, contracted=is_product(statement.value))
     factors = _factors(statement.value) if isinstance(total, FloatSum) else ()
     used = [frozenset(frame.positions[name] for name in iterators_in((factor,))) for factor in factors]
     kept = frozenset(frame.positions[name] for name in iterators_in(statement.subscripts))

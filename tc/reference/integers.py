@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import assert_never
+from typing import Final
 
 import numpy as np
 
@@ -54,29 +54,19 @@ def _boolean(operator: BinaryOperator, left: Bounded, right: Bounded) -> Bounded
 
 def _exact(operator: BinaryOperator, left: Array, right: Array) -> Array:
     match operator:
-        case BinaryOperator.ADD:
-            return np.add(left, right)
-        case BinaryOperator.SUBTRACT:
-            return np.subtract(left, right)
-        case BinaryOperator.MULTIPLY:
-            return np.multiply(left, right)
         case BinaryOperator.DIVIDE:
             return truncated_division(left, right)[0]
         case BinaryOperator.REMAINDER:
             return truncated_division(left, right)[1]
-        case (
-            BinaryOperator.EQUAL
-            | BinaryOperator.NOT_EQUAL
-            | BinaryOperator.LESS
-            | BinaryOperator.LESS_EQUAL
-            | BinaryOperator.GREATER
-            | BinaryOperator.GREATER_EQUAL
-            | BinaryOperator.AND
-            | BinaryOperator.OR
-        ):
-            raise ValueError(f"{operator.value} is not integer arithmetic")
         case _:
-            assert_never(operator)
+            return np.asarray(_WRAPPING[operator](left, right))
+
+
+_WRAPPING: Final = {
+    BinaryOperator.ADD: np.add,
+    BinaryOperator.SUBTRACT: np.subtract,
+    BinaryOperator.MULTIPLY: np.multiply,
+}
 
 
 def within_type(value: Array, error: FloatArray, type: ScalarType) -> FloatArray:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from tc.errors import ArgumentError
-from tc.language.program import IteratorReference, Role, Scalar, ScalarReference
+from tc.language.program import IteratorReference, Role, Scalar, ScalarReference, SizeReference
 from tc.language.specialization import Specialization
 from tc.reference.evaluate import evaluate
 from tc.types import ScalarType
@@ -292,3 +292,16 @@ def test_strided_arguments_are_read_in_place() -> None:
     )
     a = counting(3, 8).T[::-2]
     np.testing.assert_array_equal(evaluate(program, {"A": a})["O"].values, a)
+
+
+def test_what_a_specialization_rules_out_is_refused() -> None:
+    output = tensor("O", "int32", (2,), Role.OUTPUT)
+    outside = statement(output, ["i"], {"i": (0, 3)}, literal(1, "int32"))
+    with pytest.raises(IndexError, match="statement S_O writes outside O"):
+        evaluate(specialize([output], [outside]), {})
+    symbolic = statement(output, ["i"], {"i": (0, SizeReference("N"))}, literal(1, "int32"))
+    with pytest.raises(ValueError, match="size N is still symbolic: only specialized programs can be evaluated"):
+        evaluate(specialize([output], [symbolic]), {})
+    untyped = statement(output, ["i"], {"i": (0, 2)}, call("exp", literal(1, "int32")))
+    with pytest.raises(ValueError, match="exp has no integer result"):
+        evaluate(specialize([output], [untyped]), {})

@@ -107,6 +107,13 @@ def test_a_product_that_overflows_alone_may_survive_a_contraction() -> None:
     assert not compare(result, certain([INF, 1e38])).ok
 
 
+def test_an_overflowing_product_contracted_with_an_infinite_sum_may_vanish() -> None:
+    left, right = certain([1e30, -INF]).reshape(1, 2), certain([1e30, 1]).reshape(1, 2)
+    result = reduced("+", left, right, formula=lambda a, b: binary(a, "*", b))
+    for outcome in (NAN, -INF):
+        assert compare(result, certain([outcome])).ok
+
+
 def test_a_sum_that_overflows_in_some_order_accepts_anything() -> None:
     result = reduced("+", certain([3e38, 3e38, -3e38, -3e38]).reshape(1, 4))
     for outcome in (0.0, INF, -INF, NAN):
@@ -180,3 +187,13 @@ def test_in_out_tensors_combine_with_what_they_held() -> None:
         written = statement(output, ["i"], {"i": (0, 2), "k": (0, 3)}, read(source, "i", "k"), reduction)
         result = evaluate(specialize([source, output], [written]), {"A": array, "O": certain([INF, 2])})["O"]
         np.testing.assert_array_equal(result.values, expected)
+
+
+def test_computed_zeros_may_have_either_sign() -> None:
+    zeros = certain([0.0, 0.0])
+    computed = pointwise(lambda a, b: binary(1.0, "/", call("min", a, b)), zeros, -zeros)
+    for outcome in (INF, -INF):
+        assert compare(computed, certain([outcome, outcome])).ok
+    given = pointwise(lambda a: call("copysign", literal(1.0, "float32"), a), certain([0.0, -0.0]))
+    assert given.values.tolist() == [1, -1]
+    assert not given.error.any()
