@@ -43,6 +43,12 @@ def index_fragment(expression: IndexExpression, variables: Mapping[str, str], di
             return Fragment(variables[name])
         case IndexOperation(IndexOperator.ADD, (left, IndexLiteral(value))) if value < 0:
             return infix("-", index_fragment(left, variables, dialect), index_literal(-value))
+        case IndexOperation(
+            IndexOperator.ADD, (IndexOperation(IndexOperator.MULTIPLY, (IndexLiteral(factor), left)), right)
+        ) if factor < 0:
+            # isl writes -16 * x + 100 for what people write as 100 - 16 * x.
+            product = IndexOperation(IndexOperator.MULTIPLY, (IndexLiteral(-factor), left))
+            return index_fragment(IndexOperation(IndexOperator.SUBTRACT, (right, product)), variables, dialect)
         case IndexOperation(operator, operands):
             fragments = tuple(index_fragment(operand, variables, dialect) for operand in operands)
             if all(isinstance(operand, IndexLiteral) for operand in operands):

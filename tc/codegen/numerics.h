@@ -18,27 +18,36 @@ TC_LANES_2(atan2) TC_LANES_2(hypot)
 #endif
 #endif
 
-//= tc_min_* tc_max_*
-// Floating-point minimum and maximum propagate NaN, which fmin and fmax do not.
-#define TC_MINIMUM_AND_MAXIMUM(name, type)                                                  \
+//= tc_min_bool tc_min_int* tc_min_uint* tc_max_bool tc_max_int* tc_max_uint*
+#define TC_EXTREMES(name, type)                                                             \
+  static inline type tc_min_##name(type a, type b) { return a < b ? a : b; }                \
+  static inline type tc_max_##name(type a, type b) { return a > b ? a : b; }
+TC_EXTREMES(bool, bool)
+TC_EXTREMES(int8, int8_t)
+TC_EXTREMES(int16, int16_t)
+TC_EXTREMES(int32, int32_t)
+TC_EXTREMES(int64, int64_t)
+TC_EXTREMES(uint8, uint8_t)
+TC_EXTREMES(uint16, uint16_t)
+TC_EXTREMES(uint32, uint32_t)
+TC_EXTREMES(uint64, uint64_t)
+
+//= tc_min_float* tc_max_float*
+// These propagate NaN, which fmin and fmax do not.  The reductions that OpenMP has of its own would lose it when lanes
+// are combined.
+#define TC_FLOATING_EXTREMES(name, type)                                                    \
   static inline type tc_min_##name(type a, type b) { return a < b || a != a ? a : b; }      \
   static inline type tc_max_##name(type a, type b) { return a > b || a != a ? a : b; }
-TC_MINIMUM_AND_MAXIMUM(bool, bool)
-TC_MINIMUM_AND_MAXIMUM(int8, int8_t)
-TC_MINIMUM_AND_MAXIMUM(int16, int16_t)
-TC_MINIMUM_AND_MAXIMUM(int32, int32_t)
-TC_MINIMUM_AND_MAXIMUM(int64, int64_t)
-TC_MINIMUM_AND_MAXIMUM(uint8, uint8_t)
-TC_MINIMUM_AND_MAXIMUM(uint16, uint16_t)
-TC_MINIMUM_AND_MAXIMUM(uint32, uint32_t)
-TC_MINIMUM_AND_MAXIMUM(uint64, uint64_t)
-TC_MINIMUM_AND_MAXIMUM(float32, float)
-TC_MINIMUM_AND_MAXIMUM(float64, double)
-// The built-in min and max of OpenMP would lose a NaN when lanes are combined.
-#pragma omp declare reduction(tc_min_float32 : float : omp_out = tc_min_float32(omp_out, omp_in)) initializer(omp_priv = INFINITY)
-#pragma omp declare reduction(tc_max_float32 : float : omp_out = tc_max_float32(omp_out, omp_in)) initializer(omp_priv = -INFINITY)
-#pragma omp declare reduction(tc_min_float64 : double : omp_out = tc_min_float64(omp_out, omp_in)) initializer(omp_priv = INFINITY)
-#pragma omp declare reduction(tc_max_float64 : double : omp_out = tc_max_float64(omp_out, omp_in)) initializer(omp_priv = -INFINITY)
+TC_FLOATING_EXTREMES(float32, float)
+TC_FLOATING_EXTREMES(float64, double)
+#pragma omp declare reduction(tc_min_float32:float:omp_out = tc_min_float32(omp_out, omp_in)) \
+    initializer(omp_priv = INFINITY)
+#pragma omp declare reduction(tc_max_float32:float:omp_out = tc_max_float32(omp_out, omp_in)) \
+    initializer(omp_priv = -INFINITY)
+#pragma omp declare reduction(tc_min_float64:double:omp_out = tc_min_float64(omp_out, omp_in)) \
+    initializer(omp_priv = INFINITY)
+#pragma omp declare reduction(tc_max_float64:double:omp_out = tc_max_float64(omp_out, omp_in)) \
+    initializer(omp_priv = -INFINITY)
 
 //= tc_floor_divide_int64
 // Rounds to minus infinity; the divisor is positive.
