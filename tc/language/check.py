@@ -10,6 +10,7 @@ from tc.grammar import syntax
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
 from tc.language.fold import fold
 from tc.language.functions import Function, builtin
+from tc.language.operators import ARITHMETIC, LOGIC
 from tc.language.program import (
     INDEX_TYPE,
     Binary,
@@ -28,15 +29,6 @@ from tc.language.report import Report
 from tc.language.scope import Scope, View
 from tc.language.typed import Strength, Typed, common, convert, settle, unknown
 from tc.types import ScalarType, float_of, scalar_type
-
-_ARITHMETIC = (
-    BinaryOperator.ADD,
-    BinaryOperator.SUBTRACT,
-    BinaryOperator.MULTIPLY,
-    BinaryOperator.DIVIDE,
-    BinaryOperator.REMAINDER,
-)
-_LOGIC = (BinaryOperator.AND, BinaryOperator.OR)
 
 
 class ExpressionChecker:
@@ -152,20 +144,20 @@ class ExpressionChecker:
         return Typed(result, operand.strength, span)
 
     def _binary(self, operator: BinaryOperator, left: syntax.Expression, right: syntax.Expression, span: Span) -> Typed:
-        if operator in _LOGIC:
+        if operator in LOGIC:
             logic = Binary(operator, self.condition(left), self.condition(right), ScalarType.BOOL)
             return Typed(logic, Strength.STRONG, span)
-        if operator not in _ARITHMETIC and self._is_index(left) and self._is_index(right):
+        if operator not in ARITHMETIC and self._is_index(left) and self._is_index(right):
             # Index arithmetic is exact in INT64, whatever the types of the scalar arguments in it.
             compared = Binary(operator, self.index(left), self.index(right), ScalarType.BOOL)
             return Typed(compared, Strength.STRONG, span)
         first, second = self.value(left), self.value(right)
         type, strength = common(first, second)
-        if operator in _ARITHMETIC and first.is_bool and second.is_bool:
+        if operator in ARITHMETIC and first.is_bool and second.is_bool:
             self._refuse_arithmetic(operator.value, span)
             return unknown(span)
         operands = convert(first, type, self._report), convert(second, type, self._report)
-        if operator in _ARITHMETIC:
+        if operator in ARITHMETIC:
             return Typed(Binary(operator, *operands, type), strength, span)
         return Typed(Binary(operator, *operands, ScalarType.BOOL), Strength.STRONG, span)
 
@@ -234,7 +226,7 @@ class ExpressionChecker:
                 return self.index(self._lets[name])
             case syntax.Unary(UnaryOperator.NEGATE, operand):
                 return fold(Unary(UnaryOperator.NEGATE, self.index(operand), INDEX_TYPE))
-            case syntax.Binary(operator, left, right) if operator in _ARITHMETIC:
+            case syntax.Binary(operator, left, right) if operator in ARITHMETIC:
                 return Binary(operator, self.index(left), self.index(right), INDEX_TYPE)
             case syntax.Conditional(condition, then, otherwise):
                 return Select(self.condition(condition), self.index(then), self.index(otherwise), INDEX_TYPE)
@@ -279,7 +271,7 @@ class ExpressionChecker:
             case syntax.Unary(operator, operand):
                 return operator is UnaryOperator.NEGATE and self._is_index(operand)
             case syntax.Binary(operator, left, right):
-                return operator in _ARITHMETIC and self._is_index(left) and self._is_index(right)
+                return operator in ARITHMETIC and self._is_index(left) and self._is_index(right)
             case syntax.Apply(_, arguments):
                 return self._keeps_integers(expression) and all(self._is_index(a) for a in arguments)
             case syntax.Conditional():

@@ -97,8 +97,6 @@ def _extent(dimension: syntax.Name | syntax.Number, sizes: dict[str, Span]) -> E
 
 def _results(definition: syntax.Definition, declared: Collection[str], report: Report) -> dict[str, Span]:
     results: dict[str, Span] = {}
-    if not definition.results:
-        report.error(f"`{definition.name}` has no results", definition.name_span, "list them: `-> (C)`")
     for result in definition.results:
         if result.name in results:
             report.error(f"the result `{result.name}` is listed twice", result.span)

@@ -11,6 +11,7 @@ from tc.grammar import syntax
 from tc.grammar.printer import print_expression
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
 from tc.language.functions import FUNCTIONS
+from tc.language.operators import ARITHMETIC, COMPARISONS
 from tc.language.program import (
     INDEX_TYPE,
     Binary,
@@ -29,21 +30,6 @@ from tc.types import ScalarType
 
 NOWHERE = Span(0, 0)
 _BARE_TYPES = (ScalarType.INT64, ScalarType.FLOAT64)
-_ARITHMETIC = (
-    BinaryOperator.ADD,
-    BinaryOperator.SUBTRACT,
-    BinaryOperator.MULTIPLY,
-    BinaryOperator.DIVIDE,
-    BinaryOperator.REMAINDER,
-)
-_COMPARISONS = (
-    BinaryOperator.EQUAL,
-    BinaryOperator.NOT_EQUAL,
-    BinaryOperator.LESS,
-    BinaryOperator.LESS_EQUAL,
-    BinaryOperator.GREATER,
-    BinaryOperator.GREATER_EQUAL,
-)
 
 
 def expression_text(expression: Expression) -> str:
@@ -80,7 +66,7 @@ def value_syntax(expression: Expression) -> syntax.Expression:
             first, second = _operands((then, otherwise))
             return syntax.Conditional(value_syntax(condition), first, second, NOWHERE)
         case Binary(operator, left, right):
-            if operator in _COMPARISONS and _reads_as_index(left) and _reads_as_index(right):
+            if operator in COMPARISONS and _reads_as_index(left) and _reads_as_index(right):
                 return _index_comparison(operator, left, right)
             first, second = _operands((left, right))
             return syntax.Binary(operator, first, second, NOWHERE)
@@ -144,7 +130,7 @@ def _reads_as_index(expression: Expression) -> bool:
         case Unary(operator, operand):
             return operator is UnaryOperator.NEGATE and _reads_as_index(operand)
         case Binary(operator, left, right):
-            return operator in _ARITHMETIC and _reads_as_index(left) and _reads_as_index(right)
+            return operator in ARITHMETIC and _reads_as_index(left) and _reads_as_index(right)
         case Call(function, arguments):
             return _keeps_integers(function) and all(map(_reads_as_index, arguments))
         case Read() | Select():
@@ -162,7 +148,7 @@ def index_syntax(expression: Expression) -> syntax.Expression:
     match expression:
         case Unary(UnaryOperator.NEGATE, operand):
             return syntax.Unary(UnaryOperator.NEGATE, index_syntax(operand), NOWHERE)
-        case Binary(operator, left, right) if operator not in _COMPARISONS and expression.type is INDEX_TYPE:
+        case Binary(operator, left, right) if operator not in COMPARISONS and expression.type is INDEX_TYPE:
             return syntax.Binary(operator, index_syntax(left), index_syntax(right), NOWHERE)
         case Select(condition, then, otherwise):
             return syntax.Conditional(value_syntax(condition), index_syntax(then), index_syntax(otherwise), NOWHERE)

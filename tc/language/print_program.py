@@ -8,8 +8,10 @@ from dataclasses import replace
 from tc.grammar import syntax
 from tc.grammar.printer import print_definition
 from tc.grammar.syntax import Assignment
+from tc.language.calls import map_statement
 from tc.language.expression_text import NOWHERE, index_syntax, value_syntax
-from tc.language.program import Program, Reduction, Scalar, Statement, Tensor
+from tc.language.functions import FUNCTIONS
+from tc.language.program import Call, Expression, Program, Reduction, Scalar, Statement, Tensor, rebuild
 
 _ASSIGNMENTS = {
     (None, False): Assignment.SET,
@@ -31,6 +33,7 @@ def program_text(program: Program) -> str:
 
 def program_syntax(program: Program) -> syntax.Definition:
     """As ``program_text``, as a syntax tree without places."""
+    program = _without_hidden_functions(program)
     declared: dict[str, Tensor | Scalar] = {tensor.name: tensor for tensor in program.tensors}
     declared.update((scalar.name, scalar) for scalar in program.scalars)
     statements = [_statement(statement) for statement in program.statements]
@@ -47,6 +50,21 @@ def program_syntax(program: Program) -> syntax.Definition:
         span=NOWHERE,
         name_span=NOWHERE,
     )
+
+
+def _without_hidden_functions(program: Program) -> Program:
+    """Functions that a tensor of the same name would hide (after inlining) get their single-precision spelling."""
+    tensors = {tensor.name for tensor in program.tensors}
+    if tensors.isdisjoint(FUNCTIONS):
+        return program
+
+    def respell(expression: Expression) -> Expression:
+        respelled = rebuild(expression, respell)
+        if isinstance(respelled, Call) and respelled.function in tensors:
+            return replace(respelled, function=respelled.function + "f")
+        return respelled
+
+    return replace(program, statements=tuple(map_statement(s, respell) for s in program.statements))
 
 
 def _parameter(declaration: Tensor | Scalar) -> syntax.Parameter:

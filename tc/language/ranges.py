@@ -129,16 +129,20 @@ class _Solver:
         return values
 
     def _read_extents(self, draft: Draft) -> dict[str, tuple[Polynomial, ...]] | None:
-        """The extents of every other tensor that a draft reads; None while one is unknown."""
+        """The extents of every tensor that a draft reads but does not write; None while one is unknown."""
         extents: dict[str, tuple[Polynomial, ...]] = {}
         for guarded in draft.reads():
             read = guarded.read
-            if read.tensor != draft.target and read.tensor not in extents:
+            if read.tensor not in extents and not self._writes(draft, read.tensor):
                 found = self._tensor_extents(read.tensor, len(read.subscripts), draft.number)
                 if found is None:
                     return None
                 extents[read.tensor] = found
         return extents
+
+    def _writes(self, draft: Draft, tensor: str) -> bool:
+        """Whether a draft writes a tensor, or the array in which its value came in."""
+        return draft.number in self.known.writers.get(tensor, ())
 
     def _advance_call(self, call: CallDraft) -> bool:
         values = self._pending_extents(call.scalars.values(), call.number)
@@ -222,7 +226,9 @@ class _Solver:
                 others = [w for w in self.known.writers[draft.target] if w != draft.number]
                 hulls = [self._hull(others, draft.target, dimension) for dimension in range(len(draft.subscripts))]
                 if all(complete for _, complete in hulls):
-                    found.append((progress, accesses_of_target(progress, [hull for hull, _ in hulls], self.atoms)))
+                    own = {g.read.tensor for g in draft.reads() if self._writes(draft, g.read.tensor)}
+                    extents = [hull for hull, _ in hulls]
+                    found.append((progress, accesses_of_target(progress, own, extents, self.atoms)))
         before = self._measure()
         for progress, accesses in found:
             run_rounds(progress, accesses, self.atoms, self.requirements, self.errors)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tc.language.draft import Draft
@@ -64,12 +64,17 @@ def bound_accesses(progress: Progress, extents: Mapping[str, tuple[Polynomial, .
     return accesses
 
 
-def accesses_of_target(progress: Progress, extents: Sequence[Polynomial | None], atoms: Atoms) -> Sequence[Access]:
-    """What the accesses of the tensor being written ask for, given the extents from its other writers."""
+def accesses_of_target(
+    progress: Progress, own: Collection[str], extents: Sequence[Polynomial | None], atoms: Atoms
+) -> Sequence[Access]:
+    """What the accesses of the array being written ask for, given the extents from its other writers.
+
+    ``own``: the tensors that are read from it.
+    """
     draft = progress.draft
-    own = [g for g in draft.reads() if g.read.tensor == draft.target]
-    own.append(GuardedRead(Read(draft.target, draft.subscripts, draft.value.type), ()))
-    return [access for guarded in own for access in _access(progress, guarded, extents, atoms, both=False)]
+    reads = [g for g in draft.reads() if g.read.tensor in own]
+    reads.append(GuardedRead(Read(draft.target, draft.subscripts, draft.value.type), ()))
+    return [access for guarded in reads for access in _access(progress, guarded, extents, atoms, both=False)]
 
 
 def _access(

@@ -7,6 +7,7 @@ from typing import assert_never
 
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
 from tc.language.functions import FUNCTIONS
+from tc.language.operators import ARITHMETIC, LOGIC
 from tc.language.program import (
     INDEX_TYPE,
     Binary,
@@ -23,15 +24,6 @@ from tc.language.program import (
     children,
 )
 from tc.types import ScalarType
-
-_LOGIC = (BinaryOperator.AND, BinaryOperator.OR)
-_ARITHMETIC = (
-    BinaryOperator.ADD,
-    BinaryOperator.SUBTRACT,
-    BinaryOperator.MULTIPLY,
-    BinaryOperator.DIVIDE,
-    BinaryOperator.REMAINDER,
-)
 
 
 def find_type_error(expression: Expression, ranks: Mapping[str, tuple[ScalarType, int]]) -> str | None:
@@ -88,9 +80,9 @@ def _read_error(
 
 
 def _binary_error(operator: BinaryOperator, left: ScalarType, right: ScalarType, type: ScalarType) -> str | None:
-    if operator in _ARITHMETIC:
+    if operator in ARITHMETIC:
         sound = left is right is type and type is not ScalarType.BOOL
-    elif operator in _LOGIC:
+    elif operator in LOGIC:
         sound = left is right is type is ScalarType.BOOL
     else:
         sound = left is right and type is ScalarType.BOOL

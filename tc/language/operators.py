@@ -1,0 +1,24 @@
+"""The binary operators by what they give: numbers, comparisons, logic."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tc.grammar.syntax import BinaryOperator
+
+ARITHMETIC: Final = (
+    BinaryOperator.ADD,
+    BinaryOperator.SUBTRACT,
+    BinaryOperator.MULTIPLY,
+    BinaryOperator.DIVIDE,
+    BinaryOperator.REMAINDER,
+)
+COMPARISONS: Final = (
+    BinaryOperator.EQUAL,
+    BinaryOperator.NOT_EQUAL,
+    BinaryOperator.LESS,
+    BinaryOperator.LESS_EQUAL,
+    BinaryOperator.GREATER,
+    BinaryOperator.GREATER_EQUAL,
+)
+LOGIC: Final = (BinaryOperator.AND, BinaryOperator.OR)
