@@ -16,9 +16,9 @@ class Dialect:
     ``values``: the type that holds a value while computing; ``storage``: the type of an element in memory.
     ``restrict``: the qualifier of pointers that nothing else aliases.
     ``helper``: what stands before the definition of a helper function, ``routine`` before an outlined one.
-    ``vector``, ``vector_reduction``, ``unroll``: lines before a loop whose iterations may run in lanes, may keep
-    partial results in lanes (``{operator}``, ``{variable}``), or are to be unrolled (``{count}``); None where the
-    language has no such thing.
+    ``vector``: the line before a loop whose iterations may run in lanes; ``vector_reduction``: what is added to it for
+    a variable whose partial results lanes may keep (``{operator}``, ``{variable}``).  ``unroll``: the line before a
+    loop to be unrolled (``{count}``).  None where the language has no such thing.
     """
 
     values: Mapping[ScalarType, str]
@@ -58,6 +58,6 @@ C: Final = Dialect(
     helper="static inline",
     routine="static __attribute__((noinline))",
     vector="#pragma omp simd",
-    vector_reduction="#pragma omp simd reduction({operator}:{variable})",
+    vector_reduction="reduction({operator}:{variable})",
     unroll="#pragma GCC unroll {count}",
 )

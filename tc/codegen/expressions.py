@@ -32,6 +32,8 @@ from tc.language.program import (
 from tc.language.specialization import Layout
 from tc.types import ScalarType, computation_type
 
+# The local variable in which a routine notes a fault.
+FAULTED: Final = "faulted"
 _ARITHMETIC: Final = (BinaryOperator.ADD, BinaryOperator.SUBTRACT, BinaryOperator.MULTIPLY)
 # Arithmetic on truth values is that of NumPy, and that of integers converted back: whatever is not 0 is true.
 _BITWISE: Final = {BinaryOperator.ADD: "|", BinaryOperator.SUBTRACT: "^", BinaryOperator.MULTIPLY: "&"}
@@ -131,7 +133,12 @@ class ExpressionPrinter:
             for dimension in gathered:
                 check = Check(statement, read.tensor, dimension, layout.shape[dimension])
                 number = self._checks.setdefault(check, len(self._checks) + 1)
-                arguments = (indices[dimension], Fragment(str(check.extent)), Fragment("fault"), Fragment(str(number)))
+                arguments = (
+                    indices[dimension],
+                    Fragment(str(check.extent)),
+                    prefix("&", Fragment(FAULTED)),
+                    Fragment(str(number)),
+                )
                 indices[dimension] = call("tc_checked_index", *arguments)
             if gathered and layout.size == 0:
                 # Every index is out of range, and there is no element to read instead.

@@ -9,14 +9,14 @@ from typing import Final, assert_never
 
 from tc.codegen.accumulate import Accumulation, accumulation, target_iterators
 from tc.codegen.dialect import Dialect
-from tc.codegen.expressions import ExpressionPrinter
+from tc.codegen.expressions import FAULTED, ExpressionPrinter
 from tc.codegen.fragment import Fragment
 from tc.codegen.functions import function_name
 from tc.codegen.indices import after, index_fragment
 from tc.codegen.literals import literal_fragment
 from tc.codegen.names import Names, comment, loop_variable
 from tc.codegen.ranges import Ranges, always_runs, iterator_range, most_iterations
-from tc.codegen.routines import Parameter, braced, mentioned, region, region_call
+from tc.codegen.routines import Parameter, braced, mentioned, mentions, region, region_call, reporting_faults
 from tc.language.program import IteratorReference, Literal, Reduction, walk
 from tc.polyhedral.loops import (
     Block,
@@ -110,16 +110,18 @@ class KernelPrinter:
         name = inner.variables[loop.iterator]
         lower, end = self._index(loop.lower, scope), self._index(after(loop.upper), scope)
         header = f"for ({self._dialect.index} {name} = {lower}; {name} < {end}; {name} += {loop.step})"
-        return [*self._promises(loop, scope), *braced(header, self.tree(loop.body, inner))]
+        body = self.tree(loop.body, inner)
+        return [*self._promises(loop, scope, body), *braced(header, body)]
 
-    def _promises(self, loop: Loop, scope: Scope) -> list[str]:
-        """The lines before a loop that tell the compiler what it may do with the iterations."""
+    def _promises(self, loop: Loop, scope: Scope, body: list[str]) -> list[str]:
+        """The lines before a loop that tell the compiler what it may do with the iterations of its body."""
         dialect = self._dialect
         match loop.kind:
             case LoopKind.VECTOR:
-                return [dialect.vector] if dialect.vector else []
+                # Lanes must not share a variable; the compiler finds by itself that only faults do.
+                return [dialect.vector] if dialect.vector and not mentions(body, FAULTED) else []
             case LoopKind.REDUCTION:
-                return self._reduction_promises(loop, scope.accumulation)
+                return self._reduction_promises(loop, scope.accumulation, body)
             case LoopKind.UNROLLED:
                 count = most_iterations(loop, scope.ranges)
                 count = min(count, _UNROLL_MOST) if count is not None else _UNROLL_UNKNOWN
@@ -129,15 +131,16 @@ class KernelPrinter:
             case _:
                 assert_never(loop.kind)
 
-    def _reduction_promises(self, loop: Loop, found: Accumulation | None) -> list[str]:
-        template = self._dialect.vector_reduction
-        if found is None or template is None or _holds_reduction_loop(loop.body):
+    def _reduction_promises(self, loop: Loop, found: Accumulation | None, body: list[str]) -> list[str]:
+        vector, clause = self._dialect.vector, self._dialect.vector_reduction
+        if found is None or vector is None or clause is None or _holds_reduction_loop(loop.body):
             return []
         operator = self._lane_operator(found.body)
         if operator is None:
             return []
-        line = template.format(operator=operator, variable=_ACCUMULATOR)
-        return [line if found.always_runs else f"{line} reduction(|:{_REACHED})"]
+        partial = [(operator, str(_ACCUMULATOR)), ("|", _REACHED), ("max", FAULTED)]
+        clauses = [clause.format(operator=symbol, variable=name) for symbol, name in partial if mentions(body, name)]
+        return [" ".join((vector, *clauses))]
 
     def _lane_operator(self, body: StatementBody) -> str | None:
         """How lanes combine their partial results, in the words of the dialect's directive."""
@@ -163,6 +166,7 @@ class KernelPrinter:
             lower, end = "0", self._index(_trip_count(loop), scope)
             body = [f"const {index} {name} = {text};", *body]
             lines = braced(f"for ({index} {_ITERATION} = begin; {_ITERATION} < end; {_ITERATION} += 1)", body)
+        lines = reporting_faults(lines)
         around = tuple(Parameter(index, "", loop_variable(depth), "") for depth in range(scope.depth))
         captured = mentioned((*self._parameters, *around), lines)
         label = f"tc_region_{len(self.regions)}"

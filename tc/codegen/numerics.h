@@ -107,13 +107,11 @@ TC_TO_INTEGERS(float32, float)
 TC_TO_INTEGERS(float64, double)
 
 //= tc_checked_index
-// An index inside the dimension; if it is not, the fault is reported and the read goes to the first element.
-static inline int64_t tc_checked_index(int64_t index, int64_t extent, int32_t *fault, int32_t number) {
-  if (__builtin_expect((uint64_t)index >= (uint64_t)extent, 0)) {
-    __atomic_store_n(fault, number, __ATOMIC_RELAXED);
-    return 0;
-  }
-  return index;
+// An index inside the dimension; where it is not, the fault is noted and the read goes to the first element.
+static inline int64_t tc_checked_index(int64_t index, int64_t extent, int32_t *faulted, int32_t number) {
+  const bool outside = (uint64_t)index >= (uint64_t)extent;
+  if (outside) *faulted = number;
+  return outside ? 0 : index;
 }
 
 //= tc_round_to_odd

@@ -8,8 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from tc.codegen.dialect import Dialect
+from tc.codegen.expressions import FAULTED
+
+_WORD: Final = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +46,23 @@ def braced(header: str, lines: Iterable[str]) -> list[str]:
     return [f"{header} {{".lstrip(), *indented(lines), "}"]
 
 
+def mentions(lines: Iterable[str], name: str) -> bool:
+    """Whether a name occurs in the lines, comments aside."""
+    return any(name in _WORD.findall(line.split("//")[0]) for line in lines)
+
+
 def mentioned(parameters: Iterable[Parameter], lines: Iterable[str]) -> tuple[Parameter, ...]:
     """Those of the parameters whose names occur in the lines, comments aside."""
-    words = {word for line in lines for word in re.findall(r"\w+", line.split("//")[0])}
+    words = {word for line in lines for word in _WORD.findall(line.split("//")[0])}
     return tuple(parameter for parameter in parameters if parameter.name in words)
+
+
+def reporting_faults(lines: Sequence[str]) -> list[str]:
+    """The body of a routine, with what hands the fault that it may note to the runtime when it is done."""
+    if not mentions(lines, FAULTED):
+        return list(lines)
+    report = f"if ({FAULTED}) __atomic_store_n(fault, {FAULTED}, __ATOMIC_RELAXED);"
+    return [f"int32_t {FAULTED} = 0;", *lines, report]
 
 
 def routine(name: str, parameters: Sequence[str], lines: Sequence[str], dialect: Dialect) -> list[str]:

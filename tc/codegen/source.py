@@ -11,7 +11,7 @@ from tc.codegen.expressions import Check
 from tc.codegen.kernel import KernelPrinter, Scope
 from tc.codegen.names import Names, comment, names_of
 from tc.codegen.numerics import prelude
-from tc.codegen.routines import Parameter, braced, mentioned, routine
+from tc.codegen.routines import Parameter, braced, mentioned, reporting_faults, routine
 from tc.language.expression_text import expression_text
 from tc.polyhedral.loops import Buffer, LoopProgram, StatementBody
 from tc.types import Kind, ScalarType
@@ -39,7 +39,7 @@ def c_source(program: LoopProgram) -> CSource:
     names = names_of(program)
     parameters = _parameters(program, names, C)
     printer = KernelPrinter(program, names, parameters, C)
-    lines = printer.tree(program.root, Scope(variables=names.scalars))
+    lines = reporting_faults(printer.tree(program.root, Scope(variables=names.scalars)))
     used = mentioned(parameters, lines)
     body = "\n".join(
         line
