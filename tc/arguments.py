@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import SupportsIndex
 
 from tc.errors import ArgumentError
 from tc.language.program import Program, Role, Tensor
-from tc.language.specialization import ArraySpec, Signature
+from tc.language.specialization import ArraySpec, Signature, contiguous_strides
 from tc.runtime.arrays import describe, describe_output
 from tc.runtime.memory import Sharing, sharing
 from tc.runtime.scalars import convert_scalar
-from tc.runtime.view import ArrayView, Framework
+from tc.runtime.view import ArrayView, Framework, element_strides
 from tc.types import ScalarType
 
 
@@ -107,12 +108,23 @@ def bind_specs(program: Program, arguments: Sequence[object], structural: frozen
 
 
 def _as_spec(tensor: Tensor, value: object, place: str) -> ArraySpec:
-    if isinstance(value, tuple) and all(isinstance(extent, int) for extent in value):
-        spec = ArraySpec(value, tensor.type)
+    if isinstance(value, ArraySpec):
+        strides = contiguous_strides(value.shape) if value.strides is None else value.strides
+        # Strides that no element follows are those of a contiguous array, as in the views of arrays.
+        spec = ArraySpec(value.shape, value.dtype, element_strides(value.shape, strides, 1, place))
+    elif isinstance(value, tuple):
+        spec = ArraySpec(_extents(value, place), tensor.type)
     else:
-        spec = value if isinstance(value, ArraySpec) else _spec(describe(value, place))
+        spec = _spec(describe(value, place))
     _require_fit(tensor, spec.dtype, spec.shape, place)
     return spec
+
+
+def _extents(shape: tuple[object, ...], place: str) -> tuple[int, ...]:
+    extents = tuple(extent.__index__() for extent in shape if isinstance(extent, SupportsIndex))
+    if len(extents) != len(shape):
+        raise ArgumentError(f"{place}: a shape holds integers, got {shape}")
+    return extents
 
 
 def _input(tensor: Tensor, value: object, place: str) -> ArrayView:

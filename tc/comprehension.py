@@ -217,7 +217,7 @@ class Comprehension:
         return values[0] if len(values) == 1 else values
 
     def oracle(self, *arguments: object, out: object = None) -> Mapping[str, Result]:
-        """The oracle's values by result, in their order, with an error bound for every element (see ``tc.reference``)."""
+        """The oracle's values by result, in order, with an error bound for every element (see ``tc.reference``)."""
         from tc.arguments import bind
         from tc.reference.evaluate import evaluate
         from tc.runtime.borrow import borrow

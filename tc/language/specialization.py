@@ -26,7 +26,7 @@ class ArraySpec:
 
     def __post_init__(self) -> None:
         if not isinstance(self.dtype, ScalarType):
-            raise ArgumentError(f"the dtype of an array is one of tc.ScalarType, for example FLOAT32, got {self.dtype!r}")
+            raise ArgumentError(f"an array has a dtype of tc.ScalarType, such as FLOAT32, got {self.dtype!r}")
         if any(extent < 0 for extent in self.shape):
             raise ArgumentError(f"an array cannot have the shape {self.shape}; extents are not negative")
         if self.strides is not None and len(self.strides) != len(self.shape):

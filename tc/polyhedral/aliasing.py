@@ -10,7 +10,7 @@ from tc.polyhedral.scop import ScopStatement, build_scop
 
 
 def find_overwritten_read(specialization: Specialization, output: str, input: str) -> str | None:
-    """A read of ``input`` that would come after a write of ``output`` at the same place, as text; None if there is none.
+    """A read of ``input`` that would come after a write of ``output`` at the same place, as text; None without one.
 
     ``specialization`` keeps the two apart; their layouts are equal.  Instances of one statement are unordered, so only
     an instance's own read is safe from its write.
