@@ -1,0 +1,209 @@
+"""Options are validated, travel as JSON, and every one of them changes the code as its text says."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tc
+from tc.kernel import Kernel
+from tc.options import from_json, to_json
+
+DEFINITIONS = tc.define(
+    """
+    def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,r_k) * B(r_k,n) }
+    def chain(float(N) X) -> (O) { T(i) = X(i) * X(i)  O(i) = T(i) + 1 }
+    def pick(float(N) X, int32(K) I) -> (O) { O(k) = X(I(k)) }
+    """
+)
+MM, CHAIN, PICK = DEFINITIONS.mm, DEFINITIONS.chain, DEFINITIONS.pick
+SHAPES = ((129, 17), (17, 65))
+generator = np.random.default_rng(0)
+A, B = (generator.integers(-8, 9, shape).astype(np.float32) for shape in SHAPES)
+
+options = st.builds(
+    tc.CpuOptions,
+    schedule=st.builds(
+        tc.ScheduleOptions,
+        fusion=st.sampled_from(tc.Fusion),
+        tile=st.none() | st.lists(st.integers(0, 1 << 30), max_size=4).map(tuple),
+        unroll=st.integers(1, 4096),
+    ),
+    threads=st.integers(0, 4096),
+    vectorize=st.booleans(),
+    check_indices=st.booleans(),
+)
+
+
+def loops(kernel: Kernel) -> list[str]:
+    """The headers of all loops in a kernel's source."""
+    return re.findall(r"^ *for \((.*)\) \{$", kernel.source, re.MULTILINE)
+
+
+# --- values ----------------------------------------------------------------------------------------------------
+
+
+@given(options)
+def test_options_travel_as_json(chosen: tc.CpuOptions) -> None:
+    assert from_json(json.loads(json.dumps(to_json(chosen)))) == chosen
+
+
+def test_what_json_leaves_out_keeps_its_default() -> None:
+    assert from_json({}) == tc.CpuOptions()
+    assert from_json({"threads": 1}) == tc.CpuOptions(threads=1)
+    partial = {"schedule": {"tile": None, "fusion": "minimal"}}
+    assert from_json(partial) == tc.CpuOptions(tc.ScheduleOptions(fusion=tc.Fusion.MINIMAL))
+
+
+UNKNOWN: list[tuple[Any, str]] = [
+    ({"thread": 1}, "CpuOptions has no option 'thread'; did you mean 'threads'?"),
+    ({"schedule": {"fusoin": "maximal"}}, "ScheduleOptions has no option 'fusoin'; did you mean 'fusion'?"),
+    ({"qqq": 1}, "CpuOptions has no option 'qqq'; known: schedule, threads, vectorize, check_indices"),
+    ({"schedule": {"fusion": "best"}}, "fusion must be one of maximal, preserve-parallel, minimal, got 'best'"),
+    ({"schedule": {"tile": 32}}, "tile must be a list of integers or null, got 32"),
+    ({"schedule": {"tile": [1.5]}}, "tile must be an integer from 0 to 1073741824, got 1.5"),
+    ({"schedule": None}, "ScheduleOptions must be a JSON object, got None"),
+    ([], "CpuOptions must be a JSON object, got []"),
+]
+
+
+@pytest.mark.parametrize(("data", "message"), UNKNOWN)
+def test_json_that_means_nothing_is_refused(data: Any, message: str) -> None:
+    with pytest.raises(tc.OptionsError, match=f"^{re.escape(message)}$"):
+        from_json(data)
+
+
+IMPOSSIBLE: list[tuple[type, dict[str, Any], str]] = [
+    (tc.ScheduleOptions, {"fusion": "maximal"}, "fusion must be a tc.Fusion, got 'maximal'"),
+    (tc.ScheduleOptions, {"tile": [32]}, "tile must be a tuple of integers or None, got [32]"),
+    (tc.ScheduleOptions, {"tile": (-1,)}, "tile must be an integer from 0 to 1073741824, got -1"),
+    (tc.ScheduleOptions, {"tile": (1, True)}, "tile must be an integer from 0 to 1073741824, got True"),
+    (tc.ScheduleOptions, {"tile": (2**30 + 1,)}, "tile must be an integer from 0 to 1073741824, got 1073741825"),
+    (tc.ScheduleOptions, {"unroll": 0}, "unroll must be an integer from 1 to 4096, got 0"),
+    (tc.ScheduleOptions, {"unroll": "8"}, "unroll must be an integer from 1 to 4096, got '8'"),
+    (tc.CpuOptions, {"schedule": {"tile": (1,)}}, "schedule must be tc.ScheduleOptions, got {'tile': (1,)}"),
+    (tc.CpuOptions, {"threads": -1}, "threads must be an integer from 0 to 4096, got -1"),
+    (tc.CpuOptions, {"threads": 2.0}, "threads must be an integer from 0 to 4096, got 2.0"),
+    (tc.CpuOptions, {"vectorize": 1}, "vectorize must be True or False, got 1"),
+    (tc.CpuOptions, {"check_indices": None}, "check_indices must be True or False, got None"),
+]
+
+
+@pytest.mark.parametrize(("kind", "values", "message"), IMPOSSIBLE)
+def test_impossible_values_are_refused(kind: type, values: dict[str, Any], message: str) -> None:
+    with pytest.raises(tc.OptionsError, match=f"^{re.escape(message)}$"):
+        kind(**values)
+
+
+def test_options_of_another_kind_are_refused() -> None:
+    wrong: list[Any] = [{}, tc.ScheduleOptions(), "fast"]
+    for given in wrong:
+        with pytest.raises(tc.OptionsError, match=r"options must be tc\.CpuOptions for target 'cpu:.*', got "):
+            MM(A, B, options=given)
+    with pytest.raises(tc.OptionsError, match="unknown target 'gpu'"):
+        MM(A, B, target="gpu")
+    with pytest.raises(tc.DeviceError, match="target 'cuda' is not available"):
+        MM(A, B, target="cuda")
+
+
+@pytest.mark.parametrize("count", [0, -1, 1025, 2.0, True])
+def test_impossible_numbers_of_threads_are_refused(count: Any) -> None:
+    with pytest.raises(tc.OptionsError, match="threads must be an integer from 1 to 1024, or None, got "):
+        tc.set_threads(count)
+
+
+# --- effects ---------------------------------------------------------------------------------------------------
+
+
+def compiled(**schedule: Any) -> Kernel:
+    return MM.compile(*SHAPES, options=tc.CpuOptions(tc.ScheduleOptions(**schedule)))
+
+
+def check_mm(kernel: Kernel) -> None:
+    np.testing.assert_array_equal(kernel(A, B), A @ B)
+
+
+def test_fusion_decides_which_statements_share_loops() -> None:
+    kernels = {
+        fusion: CHAIN.compile((129,), options=tc.CpuOptions(tc.ScheduleOptions(fusion=fusion))) for fusion in tc.Fusion
+    }
+    counts = {fusion: len(loops(kernel)) for fusion, kernel in kernels.items()}
+    assert counts == {tc.Fusion.MAXIMAL: 1, tc.Fusion.PRESERVE_PARALLEL: 1, tc.Fusion.MINIMAL: 2}
+    x = generator.integers(-8, 9, 129).astype(np.float32)
+    for kernel in kernels.values():
+        np.testing.assert_array_equal(kernel(x), x * x + 1)
+
+
+def test_tiles_are_as_large_as_asked() -> None:
+    flat, tiled, partly = compiled(tile=()), compiled(tile=(8, 16, 4)), compiled(tile=(0, 16))
+    assert len(loops(flat)) == 3
+    # Two statements below the tiles of m and n; the reduction has a tile loop and a point loop of its own.
+    assert len(loops(tiled)) == 8
+    assert all(f"c1 < {-(-65 // 16)}" in kernel.source for kernel in (tiled, partly))
+    assert "runtime->parallel_for(runtime->pool, tc_region_0, &captured, 0, 17," in tiled.source
+    assert "runtime->parallel_for(runtime->pool, tc_region_0, &captured, 0, 129," in partly.source
+    for kernel in (flat, tiled, partly, compiled(tile=(64, 128, 32)), compiled(tile=(1, 1, 1))):
+        check_mm(kernel)
+
+
+def test_short_loops_are_unrolled() -> None:
+    shapes = (129, 3), (3, 65)
+    kernels = [
+        MM.compile(*shapes, options=tc.CpuOptions(tc.ScheduleOptions(tile=(), unroll=unroll), vectorize=False))
+        for unroll in (1, 2, 3)
+    ]
+    assert [len(loops(kernel)) for kernel in kernels] == [3, 3, 2]
+    assert [kernel.source.count("// S0\n") for kernel in kernels] == [1, 1, 3]
+    for kernel in kernels:
+        np.testing.assert_array_equal(kernel(A[:, :3].copy(), B[:3]), A[:, :3] @ B[:3])
+
+
+def test_vectorization_marks_inner_loops() -> None:
+    marked, plain = (MM.compile(*SHAPES, options=tc.CpuOptions(vectorize=vectorize)) for vectorize in (True, False))
+    assert "#pragma omp simd" in marked.source
+    assert "#pragma omp simd" not in plain.source
+    assert "  # vector" in marked.schedule
+    assert "  # vector" not in plain.schedule
+    for kernel in (marked, plain):
+        check_mm(kernel)
+
+
+def test_one_thread_needs_no_parallel_loop() -> None:
+    several, few, one = (MM.compile(*SHAPES, options=tc.CpuOptions(threads=threads)) for threads in (0, 2, 1))
+    assert "runtime->parallel_for(" in several.source
+    assert few.source == several.source
+    assert "runtime->parallel_for(" not in one.source
+    for kernel in (several, few, one):
+        check_mm(kernel)
+
+
+def test_indices_are_checked_unless_told_otherwise() -> None:
+    checked, unchecked = (
+        PICK.compile((7,), (5,), options=tc.CpuOptions(check_indices=check)) for check in (True, False)
+    )
+    assert "fault" in checked.source.partition("tc_kernel_body")[2]
+    assert "fault" not in unchecked.source.partition("tc_kernel_body")[2]
+    x, indices = generator.standard_normal(7).astype(np.float32), np.array([6, 0, 3, 3, 1], np.int32)
+    for kernel in (checked, unchecked):
+        np.testing.assert_array_equal(kernel(x, indices), x[indices])
+    # Inside a larger array an index that is too large reads a neighbour; only the check tells.
+    outside = np.array([7, 0, 0, 0, 0], np.int32)
+    larger = generator.standard_normal(8).astype(np.float32)
+    with pytest.raises(tc.ArgumentError, match="pick: an index into dimension 0 of X is outside of 0:7"):
+        checked(larger[:7], outside)
+    result = unchecked(larger[:7], outside)
+    assert isinstance(result, np.ndarray)
+    assert result[0] == larger[7]
+
+
+def test_options_make_kernels_of_their_own() -> None:
+    chosen = tc.CpuOptions(vectorize=False)
+    assert MM.compile(*SHAPES, options=chosen) is MM.compile(*SHAPES, options=tc.CpuOptions(vectorize=False))
+    assert MM.compile(*SHAPES, options=chosen) is not MM.compile(*SHAPES)
+    assert MM.compile(*SHAPES, options=chosen).options == chosen
