@@ -64,7 +64,12 @@ def positive_difference(left: Bounded, right: Bounded, type: ScalarType) -> Boun
 
 
 def fma(factor: Bounded, other: Bounded, addend: Bounded, type: ScalarType) -> Bounded:
-    return arithmetic.add(arithmetic.multiply(factor, other, ScalarType.FLOAT64), addend, type)
+    """The product is not rounded, nor does it overflow: an infinite addend outweighs any finite one."""
+    result = arithmetic.add(arithmetic.multiply(factor, other, ScalarType.FLOAT64), addend, type)
+    outweighed = np.isinf(addend.value) & np.isfinite(factor.value) & np.isfinite(other.value)
+    known = np.where(np.isfinite(factor.error + other.error + addend.error), 0.0, np.inf)
+    value, error = np.where(outweighed, addend.value, result.value), np.where(outweighed, known, result.error)
+    return Bounded(value, error, result.ambiguous)
 
 
 def fmod(dividend: Bounded, divisor: Bounded) -> Bounded:

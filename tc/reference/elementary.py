@@ -24,17 +24,59 @@ def special(name: str) -> Elementary:
     return function
 
 
-def with_limit(function: Elementary, limit: float) -> Elementary:
-    """C's value at both infinities is ``limit``; SciPy returns NaN or the wrong sign there for some functions."""
+def lgamma(x: FloatArray) -> FloatArray:
+    """SciPy's overflows too early near 0 and has the wrong sign at minus infinity."""
+    near_zero = np.abs(x) < 2.0**-60
+    value = np.where(near_zero, -np.log(np.abs(x)), special("gammaln")(x))
+    return np.where(np.isinf(x), np.inf, value)
 
-    def corrected(x: FloatArray) -> FloatArray:
-        return np.where(np.isinf(x), limit, function(x))
 
-    return corrected
+def bessel_i0(x: FloatArray) -> FloatArray:
+    return np.where(np.isinf(x), np.inf, special("i0")(x))
 
 
 def bessel_i1(x: FloatArray) -> FloatArray:
     return np.where(np.isinf(x), x, special("i1")(x))
+
+
+def j0(x: FloatArray) -> FloatArray:
+    return np.where(np.abs(x) >= _FAR, _far_bessel(np.abs(x), 0)[0], special("j0")(x))
+
+
+def j1(x: FloatArray) -> FloatArray:
+    return np.where(np.abs(x) >= _FAR, np.sign(x) * _far_bessel(np.abs(x), 1)[0], special("j1")(x))
+
+
+def y0(x: FloatArray) -> FloatArray:
+    return np.where(x >= _FAR, _far_bessel(x, 0)[1], special("y0")(x))
+
+
+def y1(x: FloatArray) -> FloatArray:
+    return np.where(x >= _FAR, _far_bessel(x, 1)[1], special("y1")(x))
+
+
+# Beyond it SciPy's Bessel functions lose their phase, and eight terms of Hankel's expansion are exact to float64.
+_FAR = 100.0
+
+
+def _far_bessel(x: FloatArray, order: int) -> tuple[FloatArray, FloatArray]:
+    """J and Y of order 0 or 1 by Hankel's expansion, with sines of the argument itself; 0 at infinity."""
+    far = np.where((x >= _FAR) & np.isfinite(x), x, _FAR)
+    term, even, odd = np.ones_like(far), np.ones_like(far), np.zeros_like(far)
+    for k in range(1, 9):
+        term = term * (4.0 * order - (2 * k - 1) ** 2) / (8.0 * k * far)
+        sign = -1.0 if k % 4 >= 2 else 1.0
+        if k % 2:
+            odd = odd + sign * term
+        else:
+            even = even + sign * term
+    sine, cosine = np.sin(far) * _SQRT_HALF, np.cos(far) * _SQRT_HALF
+    # Of x - pi / 4 for order 0, of x - 3 pi / 4 for order 1.
+    shifted_cosine, shifted_sine = (cosine + sine, sine - cosine) if order == 0 else (sine - cosine, -sine - cosine)
+    amplitude = np.sqrt(2.0 / (np.pi * far))
+    j = amplitude * (even * shifted_cosine - odd * shifted_sine)
+    y = amplitude * (even * shifted_sine + odd * shifted_cosine)
+    return np.where(np.isinf(x), 0.0, j), np.where(np.isinf(x), 0.0, y)
 
 
 def erfc(x: FloatArray) -> FloatArray:

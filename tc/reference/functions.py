@@ -28,11 +28,15 @@ from tc.reference.bounded import (
 )
 from tc.reference.elementary import (
     Elementary,
+    bessel_i0,
     bessel_i1,
     cospi,
     erfc,
     erfcx,
     exp10,
+    j0,
+    j1,
+    lgamma,
     logb,
     normcdf,
     rcbrt,
@@ -40,7 +44,8 @@ from tc.reference.elementary import (
     rsqrt,
     sinpi,
     special,
-    with_limit,
+    y0,
+    y1,
 )
 from tc.types import ScalarType, computation_type
 
@@ -151,25 +156,22 @@ def _between_poles(function: Elementary, branch: Callable[[FloatArray], FloatArr
     return bounded
 
 
-_Y0, _Y1 = special("y0"), special("y1")
-
-
 def _y0_slope(x: Bounded) -> FloatArray:
     """|y0'| = |y1|, which falls to its first zero and never exceeds 0.42 beyond it."""
-    return np.maximum(np.abs(_Y1(x.value - x.error)), 0.42)
+    return np.maximum(np.abs(y1(x.value - x.error)), 0.42)
 
 
 def _y1_slope(x: Bounded) -> FloatArray:
     """y1' = y0 - y1 / x, each part bounded from its value at the lower end."""
     low = x.value - x.error
-    return np.maximum(np.abs(_Y0(low)), 0.53) + np.maximum(np.abs(_Y1(low)), 0.42) / low
+    return np.maximum(np.abs(y0(low)), 0.53) + np.maximum(np.abs(y1(low)), 0.42) / low
 
 
 def _y(function: Elementary, slope: Callable[[Bounded], FloatArray]) -> Unary:
     """Below 0 the C library may return NaN or minus infinity."""
 
     def bounded(x: Bounded) -> Bounded:
-        result = _smooth(with_limit(function, 0.0), slope)(x)
+        result = _smooth(function, slope)(x)
         open_ = x.value - x.error < 0
         return Bounded(result.value, np.where(open_, np.inf, result.error), np.logical_or(result.ambiguous, open_))
 
@@ -214,16 +216,16 @@ _MONOTONE: Final[dict[str, Elementary]] = {
 _UNTYPED: Final[dict[str, Callable[..., Bounded]]] = {
     **{name: _monotone(function) for name, function in _MONOTONE.items()},
     "cosh": _even(np.cosh),
-    "cyl_bessel_i0": _even(with_limit(special("i0"), np.inf)),
+    "cyl_bessel_i0": _even(bessel_i0),
     "sin": _smooth(np.sin, _constant(1.0), 2.0),
     "cos": _smooth(np.cos, _constant(1.0), 2.0),
     "sinpi": _smooth(sinpi, _constant(np.pi), 2.0),
     "cospi": _smooth(cospi, _constant(np.pi), 2.0),
-    "j0": _smooth(with_limit(special("j0"), 0.0), _constant(0.6), 2.0),
-    "j1": _smooth(with_limit(special("j1"), 0.0), _constant(0.5), 2.0),
-    "y0": _y(_Y0, _y0_slope),
-    "y1": _y(_Y1, _y1_slope),
-    "lgamma": _smooth(with_limit(special("gammaln"), np.inf), _digamma_slope),
+    "j0": _smooth(j0, _constant(0.6), 2.0),
+    "j1": _smooth(j1, _constant(0.5), 2.0),
+    "y0": _y(y0, _y0_slope),
+    "y1": _y(y1, _y1_slope),
+    "lgamma": _smooth(lgamma, _digamma_slope),
     "tgamma": _smooth(special("gamma"), _gamma_slope),
     "tan": _between_poles(np.tan, lambda x: np.floor(x / np.pi + 0.5)),
     "rcbrt": _between_poles(rcbrt, np.sign),

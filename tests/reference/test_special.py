@@ -81,6 +81,13 @@ def test_overflow_of_the_declared_type_is_infinite() -> None:
     assert not compare(result, certain([3.4e38, 3e38, -INF, INF])).ok
 
 
+def test_the_product_inside_fma_does_not_overflow() -> None:
+    left, right, addend = np.array([1e200, 1e200, INF]), np.array([1e200, 1e200, 2.0]), np.array([-INF, 1.0, -INF])
+    result = pointwise(lambda a, b, c: call("fma", a, b, c), left, right, addend)
+    np.testing.assert_array_equal(result.values, [-INF, INF, NAN])
+    assert not result.error.any()
+
+
 def test_float64_overflow_is_certain() -> None:
     left = np.array([1e308, 1e200, 1e300, -1e308])
     right = np.array([1e308, 1e200, 1e-300, -1e308])
