@@ -61,12 +61,14 @@ def certain(condition: Bounded) -> BoolArray:
 
 def conjunction(left: Bounded, right: Bounded) -> Bounded:
     open_ = possible(left) & possible(right) & ~(certain(left) & certain(right))
-    return _logic(np.logical_and(left.value, right.value), open_, left, right)
+    decided = ~(possible(left) | left.ambiguous) | ~(possible(right) | right.ambiguous)
+    return _logic(np.logical_and(left.value, right.value), open_, decided, left, right)
 
 
 def disjunction(left: Bounded, right: Bounded) -> Bounded:
     open_ = (possible(left) | possible(right)) & ~(certain(left) | certain(right))
-    return _logic(np.logical_or(left.value, right.value), open_, left, right)
+    decided = (certain(left) & ~left.ambiguous) | (certain(right) & ~right.ambiguous)
+    return _logic(np.logical_or(left.value, right.value), open_, decided, left, right)
 
 
 def negation(operand: Bounded) -> Bounded:
@@ -157,10 +159,14 @@ def _truncated(value: FloatArray, target: ScalarType) -> Array:
     return np.where(above, type.type(target.maximum), np.where(below, type.type(target.minimum), inside))
 
 
-def _logic(value: BoolArray, open_: BoolArray, left: Bounded, right: Bounded) -> Bounded:
+def _logic(value: BoolArray, open_: BoolArray, decided: BoolArray, left: Bounded, right: Bounded) -> Bounded:
+    """``decided``: one operand gives the result, whatever became of the other one, which may not be evaluated."""
+    ambiguous = any_ambiguous(left, right)
+    if ambiguous.any():
+        ambiguous = np.logical_and(ambiguous, ~decided)
     if left.is_exact and right.is_exact:
-        return Bounded(value, ambiguous=any_ambiguous(left, right))
-    return Bounded(value, np.where(open_, 1.0, 0.0), any_ambiguous(left, right))
+        return Bounded(value, ambiguous=ambiguous)
+    return Bounded(value, np.where(open_, 1.0, 0.0), ambiguous)
 
 
 def _undecided(value: BoolArray, open_: BoolArray, left: Bounded, right: Bounded) -> Bounded:

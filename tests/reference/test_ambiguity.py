@@ -102,6 +102,7 @@ def test_logic_is_open_where_the_other_operand_does_not_decide(logic: str, other
             NEAR[:1],
         )
         assert (result.error > 0).tolist() == [open_]
+        assert result.ambiguous.tolist() == [open_]
 
 
 def test_negation_stays_open() -> None:
