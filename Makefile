@@ -30,7 +30,7 @@ types: $(VENV)/test.installed
 	$(BIN)/mypy -p tc -p tests -p benchmarks
 
 fuzz: $(VENV)/test.installed
-	$(BIN)/python -m tests.fuzz --programs $(PROGRAMS)
+	$(BIN)/python -m tests.fuzz --programs $(PROGRAMS) --jobs $(JOBS)
 
 $(VENV)/created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
