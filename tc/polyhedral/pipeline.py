@@ -100,6 +100,8 @@ def map_program(
         try:
             return _Run(context, options, verify_every_pass).map(specialization)
         except isl.Error as error:
+            if OUT_OF_OPERATIONS not in str(error):
+                raise
             name = specialization.program.name
             raise CompileError(
                 f"{name}: the proof or the generation of its loops exceeds isl's budget of {max_operations} "
