@@ -37,6 +37,12 @@ def bounding_box(frame: Frame) -> Box:
     return tuple(box)
 
 
+def fills_box(statement: Statement) -> bool:
+    """Whether every point of the bounding box is an instance, as far as the statement's form tells."""
+    bounds = (bound for iterator in statement.iterators for bound in (iterator.begin, iterator.end))
+    return not statement.conditions and not iterators_in(bounds)
+
+
 def instances(frame: Frame) -> BoolArray:
     """Which points of the frame's box are instances, as an open grid or ``ALWAYS``."""
     inside: list[BoolArray] = []

@@ -13,9 +13,20 @@ from tc.language.program import Binary, Expression, Reduction, Role, Tensor, ite
 from tc.language.specialization import Layout, Specialization
 from tc.reference.access import Box, extents, volume
 from tc.reference.accumulate import Accumulator, FloatSum, accumulator
-from tc.reference.bounded import Array, BoolArray, Bounded, FloatArray, collapse, constant, numpy_type, settle
+from tc.reference.bounded import (
+    CERTAIN,
+    EXACT,
+    Array,
+    BoolArray,
+    Bounded,
+    FloatArray,
+    collapse,
+    constant,
+    numpy_type,
+    settle,
+)
 from tc.reference.contract import absorb_product, largest_intermediate
-from tc.reference.domain import bounding_box, initialized, instances, pieces, positions
+from tc.reference.domain import bounding_box, fills_box, initialized, instances, pieces, positions
 from tc.reference.expressions import ALWAYS, Frame, is_product, unknown
 from tc.reference.expressions import evaluate as evaluate_expression
 from tc.reference.placement import placement
@@ -132,8 +143,8 @@ def _compact(tensor: Bounded) -> Bounded:
     """The same without arrays of zeros, so that what is computed from exact values stays cheap."""
     return Bounded(
         tensor.value,
-        tensor.error if tensor.error.any() else np.zeros(()),
-        tensor.ambiguous if tensor.ambiguous.any() else np.zeros((), np.bool_),
+        tensor.error if tensor.error.any() else EXACT,
+        tensor.ambiguous if tensor.ambiguous.any() else CERTAIN,
     )
 
 
@@ -144,22 +155,13 @@ def _fits_step(box: Box) -> bool:
 def _reduce(frame: Frame, reduction: Reduction, before: Bounded, type: ScalarType) -> Bounded:
     statement, shape = frame.statement, before.value.shape
     total = accumulator(reduction, shape, type, contracted=is_product(statement.value))
-    factors = _factors(statement.value) if isinstance(total, FloatSum) else ()
-    used = [frozenset(frame.positions[name] for name in iterators_in((factor,))) for factor in factors]
-    kept = frozenset(frame.positions[name] for name in iterators_in(statement.subscripts))
-
-    def fits(box: Box) -> bool:
-        if len(factors) < 2:
-            return _fits_step(box)
-        return largest_intermediate(used, kept, extents(box)) <= _CONTRACTION_STEP
-
     touched = np.zeros(shape, np.bool_)
-    for piece in pieces(frame.box, kept, fits):
-        here = replace(frame, box=piece)
-        if not (isinstance(total, FloatSum) and len(factors) > 1 and _contract(here, factors, total, touched)):
-            for step in pieces(piece, frozenset(), _fits_step):
-                _absorb(replace(frame, box=step), total, touched)
-    fresh = _fresh(frame, shape) if statement.initialize else np.zeros((), np.bool_)
+    factors = _factors(statement.value)
+    if isinstance(total, FloatSum) and len(factors) > 1 and fills_box(statement):
+        _contract(frame, factors, total, touched)
+    else:
+        _absorb(frame, total, touched)
+    fresh = _fresh(frame, shape) if statement.initialize else CERTAIN
     after = collapse(total.finish(before, fresh), type)
     changed = np.logical_or(touched, fresh)
     return _compact(
@@ -172,26 +174,33 @@ def _reduce(frame: Frame, reduction: Reduction, before: Bounded, type: ScalarTyp
 
 
 def _absorb(frame: Frame, total: Accumulator, touched: BoolArray) -> None:
-    """Folds the terms of one box into the accumulator."""
-    mask = instances(frame)
-    if not mask.any():
-        return
-    place = placement(frame, mask, touched.shape)
-    total.absorb(evaluate_expression(frame.statement.value, frame, mask), place)
-    place.fold(np.logical_or, touched, ALWAYS, ~ALWAYS)
+    """Folds the terms of the frame's box into the accumulator, and marks the elements that it touches."""
+    for piece in pieces(frame.box, frozenset(), _fits_step):
+        here = replace(frame, box=piece)
+        mask = instances(here)
+        if mask.any():
+            place = placement(here, mask, touched.shape)
+            total.absorb(evaluate_expression(frame.statement.value, here, mask), place)
+            place.fold(np.logical_or, touched, ALWAYS, ~ALWAYS)
 
 
-def _contract(frame: Frame, factors: tuple[Expression, ...], total: FloatSum, touched: BoolArray) -> bool:
-    """As ``_absorb`` by matrix multiplication; False, and nothing done, where that is not possible."""
-    mask = instances(frame)
-    place = placement(frame, mask, touched.shape)
-    if place.forms is None or not mask.all():
-        return False
-    operands = [settle(evaluate_expression(factor, frame, ALWAYS), factor.type) for factor in factors]
-    if not absorb_product(total, [_open(operand, len(frame.box)) for operand in operands], place):
-        return False
-    place.fold(np.logical_or, touched, ALWAYS, ~ALWAYS)
-    return True
+def _contract(frame: Frame, factors: tuple[Expression, ...], total: FloatSum, touched: BoolArray) -> None:
+    """As ``_absorb`` for a box of products, by matrix multiplication wherever that is possible."""
+    used = [frozenset(frame.positions[name] for name in iterators_in((factor,))) for factor in factors]
+    kept = frozenset(frame.positions[name] for name in iterators_in(frame.statement.subscripts))
+
+    def fits(box: Box) -> bool:
+        return largest_intermediate(used, kept, extents(box)) <= _CONTRACTION_STEP
+
+    for piece in pieces(frame.box, kept, fits):
+        here = replace(frame, box=piece)
+        place = placement(here, ALWAYS, touched.shape)
+        operands = [settle(evaluate_expression(factor, here, ALWAYS), factor.type) for factor in factors]
+        grids = [_open(operand, len(piece)) for operand in operands]
+        if place.forms is not None and absorb_product(total, grids, place):
+            place.fold(np.logical_or, touched, ALWAYS, ~ALWAYS)
+        else:
+            _absorb(here, total, touched)
 
 
 def _open(operand: Bounded, dimensions: int) -> Bounded:

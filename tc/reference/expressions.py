@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import assert_never
 
 import numpy as np
@@ -174,7 +174,8 @@ _JUMPS_AT_ZERO = {"atan2": 0, "copysign": 1, "fdivide": 1, "pow": 0, "rcbrt": 0,
 
 def _call(expression: Call, frame: Frame, mask: BoolArray) -> Bounded:
     name, type = expression.function, expression.type
-    arguments = [settled(argument, frame, mask) for argument in expression.arguments]
+    # A map of a partial costs no Python frame: nests may be deep.
+    arguments = list(map(partial(settled, frame=frame, mask=mask), expression.arguments))
     if name in _JUMPS_AT_ZERO:
         position = _JUMPS_AT_ZERO[name]
         arguments[position] = _signed(expression.arguments[position], arguments[position], frame)
@@ -193,10 +194,12 @@ def _call(expression: Call, frame: Frame, mask: BoolArray) -> Bounded:
 
 
 def _signed(expression: Expression, operand: Bounded, frame: Frame) -> Bounded:
-    """The operand of an operation that tells -0 from 0: only given zeros have a certain sign."""
+    """The operand of an operation that tells -0 from 0: only given zeros, or converted ones, have a certain sign."""
     match expression:
         case Literal() | ScalarReference():
             return operand
+        case Cast(given):
+            return _signed(given, operand, frame) if given.type.is_floating else operand
         case Read(name, _) if frame.program.tensor(name).role is Role.INPUT:
             return operand
         case _:
@@ -222,7 +225,7 @@ def _read(read: Read, frame: Frame, mask: BoolArray) -> Bounded:
             strided_view(tensor.error, forms, frame.box) if tensor.error.ndim else tensor.error,
             strided_view(tensor.ambiguous, forms, frame.box) if tensor.ambiguous.ndim else tensor.ambiguous,
         )
-    indices = tuple(evaluate(subscript, frame, mask) for subscript in read.subscripts)
+    indices = tuple(map(partial(evaluate, frame=frame, mask=mask), read.subscripts))
     outside = np.zeros((), np.bool_)
     uncertain = np.zeros((), np.bool_)
     for dimension, index in enumerate(indices):

@@ -13,6 +13,7 @@ from tc.reference.evaluate import evaluate
 from tests.reference.build import (
     binary,
     call,
+    cast,
     literal,
     pointwise,
     read,
@@ -204,3 +205,9 @@ def test_computed_zeros_may_have_either_sign() -> None:
     given = pointwise(lambda a: call("copysign", literal(1.0, "float32"), a), certain([0.0, -0.0]))
     assert given.values.tolist() == [1, -1]
     assert not given.error.any()
+
+
+def test_converted_zeros_keep_their_sign() -> None:
+    result = pointwise(lambda a: binary(literal(1.0, "float64"), "/", cast(a, "float64")), certain([0.0, -0.0, 1.0]))
+    np.testing.assert_array_equal(result.values, [INF, -INF, 1])
+    assert not np.isinf(result.error).any()
