@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise, product
 
 import numpy as np
@@ -16,6 +17,7 @@ from tc.polyhedral.loops import (
     IndexLiteral,
     IndexOperator,
     IndexVariable,
+    Instance,
     Loop,
     LoopKind,
     LoopProgram,
@@ -30,54 +32,70 @@ F = ScalarType.FLOAT32
 INT64 = ScalarType.INT64
 
 
-def counting(root: LoopTree, extent: int) -> LoopProgram:
-    """``count(i) += 1`` wherever ``root`` runs an instance of S0."""
-    body = StatementBody("S0", ("i",), "count", (IteratorReference("i"),), Reduction.ADD, integer(1))
-    return LoopProgram("counting", (buffer("count", INT64, extent, writable=True),), (), (), (body,), root, True)
+EXTENT = 40
 
 
-def counted(root: LoopTree, extent: int = 40) -> list[int]:
-    """The ``i`` for which an instance ran, as often as it ran."""
-    count = np.zeros(extent, np.int64)
-    assert run(counting(root, extent), {"count": count}) == 0
-    return [i for i, times in enumerate(count) for _ in range(times)]
+def counted(*roots: LoopTree) -> list[list[int]]:
+    """For every tree, the ``i`` at which it ran an instance of its statement ``S``, as often as it ran."""
+    bodies, nests = [], []
+    for n, root in enumerate(roots):
+        at = (integer(n), IteratorReference("i"))
+        bodies.append(StatementBody(f"S{n}", ("i",), "count", at, Reduction.ADD, integer(1)))
+        nests.append(renamed(root, f"S{n}"))
+    count = np.zeros((len(roots), EXTENT), np.int64)
+    target = buffer("count", INT64, *count.shape, writable=True)
+    program = LoopProgram("counting", (target,), (), (), tuple(bodies), Block(tuple(nests)), checked=True)
+    assert run(program, {"count": count}) == 0
+    return [[i for i, times in enumerate(row) for _ in range(times)] for row in count]
+
+
+def renamed(tree: LoopTree, statement: str) -> LoopTree:
+    """The tree with all its instances of that statement."""
+    match tree:
+        case Loop():
+            return replace(tree, body=renamed(tree.body, statement))
+        case Guard(condition, then, otherwise):
+            return Guard(condition, renamed(then, statement), otherwise and renamed(otherwise, statement))
+        case Block(children):
+            return Block(tuple(renamed(child, statement) for child in children))
+        case Instance():
+            return replace(tree, statement=statement)
 
 
 def loop(lower: IndexExpression | int, upper: IndexExpression | int, step: int, kind: LoopKind) -> Loop:
-    return Loop("c0", index(lower), index(upper), step, kind, instance("S0", "c0"))
+    return Loop("c0", index(lower), index(upper), step, kind, instance("S", "c0"))
 
 
 @pytest.mark.parametrize("kind", LoopKind)
-@pytest.mark.parametrize(
-    "bounds", [(0, 0, 1), (0, 12, 1), (3, 39, 1), (0, 39, 7), (5, 33, 4), (5, 4, 1), (9, 2, 3)], ids=str
-)
-def test_loop_runs_every_iteration_once(kind: LoopKind, bounds: tuple[int, int, int]) -> None:
-    lower, upper, step = bounds
-    assert counted(loop(lower, upper, step, kind)) == list(range(lower, upper + 1, step))
+def test_loops_run_every_iteration_once(kind: LoopKind) -> None:
+    bounds = [(0, 0, 1), (0, 12, 1), (3, 39, 1), (0, 39, 7), (5, 33, 4), (5, 4, 1), (9, 2, 3)]
+    nests = [loop(lower, upper, step, kind) for lower, upper, step in bounds]
+    assert counted(*nests) == [list(range(lower, upper + 1, step)) for lower, upper, step in bounds]
 
 
-@pytest.mark.parametrize("kind", LoopKind)
-def test_bounds_may_depend_on_loops_around(kind: LoopKind) -> None:
-    # Tiles of 8 over 0..36: the last one is cut.
+def test_bounds_may_depend_on_loops_around() -> None:
+    """Tiles of 8 over 0..36, the last one cut, with every kind of loop in every kind of loop."""
     upper = operation(IndexOperator.MINIMUM, operation(IndexOperator.ADD, "t", 7), 36)
-    inner = Loop("c0", IndexVariable("t"), upper, 1, kind, instance("S0", "c0"))
-    for outer in (LoopKind.SEQUENTIAL, LoopKind.PARALLEL):
-        assert counted(Loop("t", IndexLiteral(0), IndexLiteral(36), 8, outer, inner)) == list(range(37))
+    nests = [
+        Loop("t", IndexLiteral(0), IndexLiteral(36), 8, outer, loop(IndexVariable("t"), upper, 1, inner))
+        for outer, inner in product(LoopKind, repeat=2)
+        if outer is not LoopKind.VECTOR
+    ]
+    assert counted(*nests) == [list(range(37))] * len(nests)
 
 
 def test_parallel_loops_nest() -> None:
     flat = operation(IndexOperator.ADD, operation(IndexOperator.MULTIPLY, 5, "a"), "b")
-    nest = loops([("a", 7, LoopKind.PARALLEL), ("b", 5, LoopKind.PARALLEL)], instance("S0", flat))
-    twice = loops([("r", 2, LoopKind.SEQUENTIAL)], nest)
-    assert counted(twice) == sorted(2 * list(range(35)))
+    nest = loops([("a", 7, LoopKind.PARALLEL), ("b", 5, LoopKind.PARALLEL)], instance("S", flat))
+    assert counted(loops([("r", 2, LoopKind.SEQUENTIAL)], nest)) == [sorted(2 * list(range(35)))]
 
 
 def test_guards_choose_a_branch() -> None:
     even = operation(IndexOperator.EQUAL, operation(IndexOperator.ZERO_REMAINDER, "c0", 2), 0)
     small = operation(IndexOperator.LESS, "c0", 6)
-    shifted = instance("S0", operation(IndexOperator.ADD, "c0", 20))
-    tree = Guard(operation(IndexOperator.AND, even, small), instance("S0", "c0"), Guard(even, shifted, None))
-    assert counted(loops([("c0", 10, LoopKind.SEQUENTIAL)], tree)) == [0, 2, 4, 26, 28]
+    shifted = instance("S", operation(IndexOperator.ADD, "c0", 20))
+    tree = Guard(operation(IndexOperator.AND, even, small), instance("S", "c0"), Guard(even, shifted, None))
+    assert counted(loops([("c0", 10, LoopKind.SEQUENTIAL)], tree)) == [[0, 2, 4, 26, 28]]
 
 
 OPERATORS = {
