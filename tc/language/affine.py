@@ -6,7 +6,7 @@ carries the statement's name.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -211,11 +211,26 @@ def iteration_domain(statement: Statement, frame: Frame) -> isl.Set | None:
 def guard_domain(read: GuardedRead, frame: Frame) -> isl.Set:
     """Where a read may be evaluated: guards that are not affine are ignored, which only enlarges the set."""
     domain = frame.universe()
-    for condition, value in read.guards:
-        inside = affine_condition(condition, frame)
-        if inside is not None:
-            domain = domain.intersect(inside if value else inside.complement())
+    for guard, wanted in read.guards:
+        for condition, value in _conjuncts(guard, wanted):
+            inside = affine_condition(condition, frame)
+            if inside is not None:
+                domain = domain.intersect(inside if value else inside.complement())
     return domain
+
+
+def _conjuncts(condition: Expression, value: bool) -> Iterator[tuple[Expression, bool]]:
+    """Conditions that all have the given values where ``condition`` has ``value``."""
+    match condition:
+        case Unary(UnaryOperator.NOT, operand):
+            yield from _conjuncts(operand, not value)
+        case Binary(BinaryOperator.AND | BinaryOperator.OR as operator, left, right) if value is (
+            operator is BinaryOperator.AND
+        ):
+            yield from _conjuncts(left, value)
+            yield from _conjuncts(right, value)
+        case _:
+            yield condition, value
 
 
 def access_relation(

@@ -74,7 +74,8 @@ class Assembly:
         unnumbered = [self._copy(saved, declared) for saved in self.saved]
         for item in items:
             if isinstance(item, CallDraft):
-                unnumbered.extend(inlined_statements(self.ranges.calls[item.number], declared))
+                inlined = inlined_statements(self.ranges.calls[item.number], declared)
+                unnumbered.extend(replace(s, iterators=tuple(map(self._normal, s.iterators))) for s in inlined)
             else:
                 unnumbered.append(self._statement(self.ranges.resolved[item.number]))
         statements = tuple(replace(s, name=f"S{number}") for number, s in enumerate(unnumbered))
@@ -107,6 +108,11 @@ class Assembly:
             required=draft.required,
             origin=draft.origin,
         )
+
+    def _normal(self, iterator: IterationVariable) -> IterationVariable:
+        """A range of a callee after its sizes were replaced."""
+        begin, end = (self.atoms.expression(self.atoms.polynomial(e)) for e in (iterator.begin, iterator.end))
+        return replace(iterator, begin=begin, end=end)
 
     def _iterator(self, name: str, progress: Progress) -> IterationVariable:
         bounds = progress.draft.bounds.get(name)

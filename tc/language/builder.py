@@ -233,6 +233,7 @@ class ProgramBuilder:
             ranks={name: self._tensors[name].rank for name in writers},
             writers=writers,
             broken=frozenset(),
+            blocked=frozenset(),
             sizes=tuple(self._sizes),
         )
         ranges = infer_ranges(self._drafts, known, self._atoms, requirements, report)

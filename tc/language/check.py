@@ -177,7 +177,9 @@ class ExpressionChecker:
         if function is not None:
             return self._call(function, expression)
         for argument in expression.arguments:
-            self.value(argument)
+            # A bare tensor is what a call would take: the unknown name is complaint enough.
+            if not (isinstance(argument, syntax.Name) and argument.name in self._scope.tensors):
+                self.value(argument)
         if name in self._scope.definitions:
             self._report.error(
                 f"`{name}` is a definition, which only a statement of its own can call",

@@ -219,4 +219,7 @@ class _Lowering:
                 broken.add(version.tensor)
         ordered = {tensor: sorted(numbers) for tensor, numbers in writers.items()}
         shapes = {name: tensor.shape for name, tensor in self.declarations.inputs.items()}
-        return Known(shapes, ranks, ordered, frozenset(broken), self.declarations.sizes)
+        blocked = frozenset(
+            number for number, read in enumerate(values.read) if any(version.rank is None for version in read.values())
+        )
+        return Known(shapes, ranks, ordered, frozenset(broken), blocked, self.declarations.sizes)

@@ -74,7 +74,7 @@ def convert_literal(literal: Literal, type: ScalarType) -> Literal:
             try:
                 return Literal(round_to(float(value), type), type)
             except OverflowError:  # an integer beyond the range of a double
-                return Literal(math.copysign(math.inf, value), type)
+                return Literal(math.inf if value > 0 else -math.inf, type)
         case Kind.SIGNED | Kind.UNSIGNED:
             if not isinstance(value, float):
                 return Literal(wrap(int(value), type), type)
@@ -115,6 +115,8 @@ def fold(expression: Expression) -> Expression:
             return then if value else otherwise
         case Call("min" | "max" as name, (Literal(left), Literal(right)), type) if type is INDEX_TYPE:
             return Literal(min(left, right) if name == "min" else max(left, right), type)
+        case Call("min" | "max", (left, right), type) if type is INDEX_TYPE and left == right:
+            return left
         case Binary(BinaryOperator.AND | BinaryOperator.OR):
             return _fold_logic(expression)
         case Binary(operator, left, right) if left.type is INDEX_TYPE:
@@ -144,6 +146,10 @@ def _fold_index(operator: BinaryOperator, left: Expression, right: Expression) -
             return right
         case ((BinaryOperator.MULTIPLY | BinaryOperator.DIVIDE), _, Literal(1)):
             return left
+        case BinaryOperator.REMAINDER, _, Literal(0 | 1):
+            return Literal(0, INDEX_TYPE)
+        case BinaryOperator.DIVIDE, _, Literal(0):
+            return right
         case _:
             return None
 

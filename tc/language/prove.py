@@ -18,6 +18,7 @@ from tc.language.polynomial import Atoms
 from tc.language.program import (
     DerivedOrigin,
     GuardedRead,
+    Literal,
     Origin,
     Program,
     PythonOrigin,
@@ -68,7 +69,17 @@ def span_of(origin: Origin) -> Span | None:
 
 
 def _leaving(statement: Statement, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[Diagnostic]:
-    """Complaints about the accesses of one statement."""
+    """Complaints about the ranges and accesses of one statement."""
+    for iterator in statement.iterators:
+        begin, end = iterator.begin, iterator.end
+        is_empty = isinstance(begin, Literal) and isinstance(end, Literal) and end.value <= begin.value
+        if isinstance(begin, Literal) and begin.value < 0 and not is_empty:
+            yield Diagnostic(
+                f"the range of `{iterator.name}` begins at {begin.value}; iterators are never negative",
+                span_of(statement.origin),
+                "let it start at 0, and shift the subscripts",
+            )
+            return
     atoms = Atoms()
     writing = initialization(statement)
     target = Read(statement.target, statement.subscripts, statement.value.type)

@@ -38,13 +38,14 @@ class Known:
 
     ``shapes``: extents of the arguments; ``sizes``: names of the sizes in them.  ``ranks``: of every tensor that
     statements write.  ``writers``: the numbers of the statements that write a tensor.  ``broken``: tensors with a
-    writer that is in error already.
+    writer that is in error already.  ``blocked``: statements that read values of which nothing is known.
     """
 
     shapes: Mapping[str, tuple[Expression, ...]]
     ranks: Mapping[str, int]
     writers: Mapping[str, Sequence[int]]
     broken: frozenset[str]
+    blocked: frozenset[int]
     sizes: tuple[str, ...]
 
 
@@ -245,7 +246,8 @@ class _Solver:
                 blocked.append(item)
                 continue
             draft = progress.draft
-            if draft.target not in self.broken and not progress.failed:
+            in_doubt = draft.target in self.broken or draft.number in self.known.blocked
+            if not in_doubt and not progress.failed:
                 self.errors.undetermined(progress)
             self.broken.add(draft.target)
         for item in blocked:

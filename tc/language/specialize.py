@@ -152,7 +152,8 @@ def _check_preconditions(program: Program, values: Mapping[Expression, Expressio
 
 def _violated(program: Program, precondition: Precondition, values: Mapping[Expression, Expression]) -> str:
     leaves = dict.fromkeys(leaf for leaf in walk(precondition.condition) if leaf in values)
-    found = ", ".join(f"{expression_text(leaf)} = {expression_text(values[leaf])}" for leaf in leaves)
+    literals = {leaf: literal for leaf in leaves if isinstance(literal := values[leaf], Literal)}
+    found = ", ".join(f"{expression_text(leaf)} = {literal.value}" for leaf, literal in literals.items())
     return (
         f"{program.name}: `{expression_text(precondition.condition)}` does not hold for {found}: {precondition.message}"
     )
