@@ -86,6 +86,7 @@ class _Tracker:
         self.states: dict[str, _State] = {}
         self.versions: list[Version] = []
         self.saved: list[Version] = []
+        self.places: dict[str, Span] = {}
 
     def start(self, name: str, rank: int | None, incoming: bool = False) -> Version:
         version = Version(name, rank, incoming)
@@ -138,9 +139,28 @@ class _Tracker:
                     f"`{name}` is written with {rank} subscripts here and with {version.rank} before", span
                 )
                 version.broken = True
+                version = self.start(name, rank)
+                version.broken = True
+        if not version.writers:
+            self.places[name] = span
         version.writers.append(number)
         self.states[name].was_read = False
         return version
+
+    def check_incoming(self) -> None:
+        """What comes in through ``out=`` and what goes out are one array."""
+        last = {version.name: version for version in self.versions}
+        for version in (v for v in self.versions if v.incoming and not v.broken):
+            outgoing = last[version.name]
+            if None not in (version.rank, outgoing.rank) and version.rank != outgoing.rank:
+                self.report.error(
+                    f"`{version.name}` comes in through `out=` with {version.rank} dimensions and goes out with "
+                    f"{outgoing.rank}, but it is one array",
+                    self.places[version.name],
+                    "write the result to another name",
+                )
+                # Apart, so that the writers of one tensor agree about its rank in everything that follows.
+                version.incoming, version.broken = False, True
 
 
 def track_values(
@@ -172,6 +192,7 @@ def track_values(
                 read[name] = tracker.mention(name, span)
         reads.append(read)
         writes.append(written)
+    tracker.check_incoming()
     # The incoming value needs a copy only if its storage is reused by the very next value, the last one.
     saved = tuple(v for v in tracker.saved if _successors(v, tracker.versions) == 1)
     _name_tensors(tracker.versions, saved, set(taken))

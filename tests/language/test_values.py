@@ -129,6 +129,14 @@ IN_PLACE = (
         ),
         ("O(i) = A(i,0) O(i,j) += A(i,j)", "`O` is written with 2 subscripts here and with 1 before", "O"),
         (
+            "O(i,j) += A(i,j) T(i) = O(i,0) O(i) = T(i)",
+            (
+                "`O` comes in through `out=` with 2 dimensions and goes out with 1, but it is one array "
+                "[write the result to another name]"
+            ),
+            "O",
+        ),
+        (
             "O(i) = A(i,k)",
             (
                 "a reduction without an operator: `k` stands only on the right of `=` "
