@@ -14,4 +14,4 @@ ROOMS = sorted(path.name for path in DIRECTORY.iterdir() if path.is_dir())
 @pytest.mark.parametrize("room", ROOMS)
 def test_golden_files_are_those_that_the_room_lists(room: str) -> None:
     listed = import_module(f"tests.{room}.test_golden").FILES
-    assert {path.name for path in (DIRECTORY / room).iterdir()} == set(listed)
+    assert {path.relative_to(DIRECTORY).as_posix() for path in (DIRECTORY / room).iterdir()} == set(listed)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tc.codegen.ranges import Ranges, always_runs, iterator_range
-from tc.language.program import IteratorReference, Read, walk
+from tc.language.program import IteratorReference, Read, Reduction, walk
 from tc.polyhedral.loops import (
     Block,
     Guard,
@@ -34,6 +34,7 @@ class Accumulation:
 
     instance: Instance
     body: StatementBody
+    reduction: Reduction
     always_runs: bool
 
 
@@ -55,7 +56,7 @@ def accumulation(loop: Loop, bodies: Mapping[str, StatementBody], ranges: Ranges
     )
     if body.reduction is None or moves or _reads_target(body) or any(node.kind not in _IN_ORDER for node in loops):
         return None
-    return Accumulation(last, body, _reaches_instance(path, ranges))
+    return Accumulation(last, body, body.reduction, _reaches_instance(path, ranges))
 
 
 def target_iterators(body: StatementBody) -> set[str]:

@@ -15,7 +15,7 @@ class Dialect:
 
     ``values``: the type that holds a value while computing; ``storage``: the type of an element in memory.
     ``restrict``: the qualifier of pointers that nothing else aliases.
-    ``helper``: what stands before the definition of a helper function, ``routine`` before an outlined one.
+    ``routine``: what stands before the definition of a function that must not be inlined.
     ``vector``: the line before a loop whose iterations may run in lanes; ``vector_reduction``: what is added to it for
     a variable whose partial results lanes may keep (``{operator}``, ``{variable}``).  ``unroll``: the line before a
     loop to be unrolled (``{count}``).  None where the language has no such thing.
@@ -24,7 +24,6 @@ class Dialect:
     values: Mapping[ScalarType, str]
     storage: Mapping[ScalarType, str]
     restrict: str
-    helper: str
     routine: str
     vector: str | None
     vector_reduction: str | None
@@ -55,7 +54,6 @@ C: Final = Dialect(
         ScalarType.BFLOAT16: "tc_bfloat16",
     },
     restrict="restrict",
-    helper="static inline",
     routine="static __attribute__((noinline))",
     vector="#pragma omp simd",
     vector_reduction="reduction({operator}:{variable})",

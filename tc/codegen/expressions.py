@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, assert_never
+from typing import Final, TypeGuard, assert_never
 
 from tc.codegen.dialect import Dialect
 from tc.codegen.fragment import Fragment, call, cast, conditional, element, infix, prefix
@@ -105,7 +105,7 @@ class ExpressionPrinter:
 
     def stored(self, value: Expression, type: ScalarType, statement: str) -> Fragment:
         """A value in the form that is kept in memory."""
-        if type.is_half and isinstance(value, Cast):
+        if type.is_half and value.type is type and isinstance(value, Cast):
             return self._narrow(self.value(value.operand, statement), value.operand.type, type)
         return self.store(self.value(value, statement), type)
 
@@ -172,22 +172,17 @@ class ExpressionPrinter:
 
     def _binary(self, expression: Binary, statement: str) -> Fragment:
         operator, type = expression.operator, expression.left.type
-        left, right = self._operands(expression, statement)
+        left, right = self.value(expression.left, statement), self.value(expression.right, statement)
+        # A literal needs no cast where the other operand already has the type.
+        if _is_integer_literal(expression.right) and not _is_integer_literal(expression.left):
+            right = bare_integer(expression.right)
+        elif _is_integer_literal(expression.left) and not _is_integer_literal(expression.right):
+            left = bare_integer(expression.left)
         if operator in _ARITHMETIC:
             return self._arithmetic(operator, left, right, computation_type(type))
         if operator in (BinaryOperator.DIVIDE, BinaryOperator.REMAINDER):
             return self._divide(operator, left, right, expression.right)
         return infix(operator.value, left, right)
-
-    def _operands(self, expression: Binary, statement: str) -> tuple[Fragment, Fragment]:
-        """Both operands; a literal needs no cast where the other operand already has the type."""
-        left, right = expression.left, expression.right
-        fragments = (self.value(left, statement), self.value(right, statement))
-        if isinstance(right, Literal) and right.type.is_integer and not isinstance(left, Literal):
-            return fragments[0], bare_integer(right)
-        if isinstance(left, Literal) and left.type.is_integer and not isinstance(right, Literal):
-            return bare_integer(left), fragments[1]
-        return fragments
 
     def _arithmetic(self, operator: BinaryOperator, left: Fragment, right: Fragment, type: ScalarType) -> Fragment:
         if type is ScalarType.UINT16 and operator is BinaryOperator.MULTIPLY:
@@ -201,12 +196,9 @@ class ExpressionPrinter:
     def _divide(self, operator: BinaryOperator, left: Fragment, right: Fragment, divisor: Expression) -> Fragment:
         type = computation_type(divisor.type)
         if type.is_floating:
-            return (
-                infix("/", left, right)
-                if operator is BinaryOperator.DIVIDE
-                else call(function_name("fmod", type), left, right)
-            )
-        if isinstance(divisor, Literal) and type.is_integer and divisor.value not in (0, -1):
+            divides = operator is BinaryOperator.DIVIDE
+            return infix("/", left, right) if divides else call(function_name("fmod", type), left, right)
+        if _is_integer_literal(divisor) and divisor.value not in (0, -1):
             result = infix(operator.value, left, right)
             return result if _has_own_arithmetic(type) else cast(self._dialect.values[type], result)
         name = "divide" if operator is BinaryOperator.DIVIDE else "remainder"
@@ -255,6 +247,10 @@ def is_affine(expression: Expression) -> bool:
             return value != 0 and is_affine(dividend)
         case _:
             return False
+
+
+def _is_integer_literal(expression: Expression) -> TypeGuard[Literal]:
+    return isinstance(expression, Literal) and expression.type.is_integer
 
 
 def _has_own_arithmetic(type: ScalarType) -> bool:

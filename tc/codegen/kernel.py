@@ -135,20 +135,15 @@ class KernelPrinter:
         vector, clause = self._dialect.vector, self._dialect.vector_reduction
         if found is None or vector is None or clause is None or _holds_reduction_loop(loop.body):
             return []
-        operator = self._lane_operator(found.body)
-        if operator is None:
+        type = computation_type(self._layouts[found.body.target].type)
+        if type is ScalarType.BOOL:
             return []
+        operator: str = found.reduction.value
+        if type.is_floating and found.reduction in (Reduction.MINIMUM, Reduction.MAXIMUM):
+            operator = function_name(operator, type)
         partial = [(operator, str(_ACCUMULATOR)), ("|", _REACHED), ("max", FAULTED)]
         clauses = [clause.format(operator=symbol, variable=name) for symbol, name in partial if mentions(body, name)]
         return [" ".join((vector, *clauses))]
-
-    def _lane_operator(self, body: StatementBody) -> str | None:
-        """How lanes combine their partial results, in the words of the dialect's directive."""
-        type = computation_type(self._layouts[body.target].type)
-        if body.reduction is None or type is ScalarType.BOOL:
-            return None
-        operator: str = body.reduction.value
-        return function_name(operator, type) if type.is_floating and operator in ("min", "max") else operator
 
     def _parallel_loop(self, loop: Loop, scope: Scope) -> list[str]:
         inner = replace(scope.inside(loop), parallel=True)
@@ -183,8 +178,7 @@ class KernelPrinter:
         used = {
             e.name for part in (body.value, *body.subscripts) for e in walk(part) if isinstance(e, IteratorReference)
         }
-        bindings = self._bindings(instance, body, used - located, scope)
-        bindings = [comment(body.name), *bindings]
+        bindings = [comment(body.name), *self._bindings(instance, body, used - located, scope)]
         type = self._layouts[body.target].type
         if found is None:
             target = self.expressions.location(body.target, body.subscripts, body.name)
@@ -196,8 +190,6 @@ class KernelPrinter:
         body, expressions = found.body, self.expressions
         layout = self._layouts[body.target]
         value_type = self._dialect.values[layout.type]
-        reduction = body.reduction
-        assert reduction is not None
         bindings = self._bindings(found.instance, body, target_iterators(body), scope)
         target = expressions.location(body.target, body.subscripts, body.name)
         loaded = expressions.load(target, layout.type)
@@ -206,9 +198,9 @@ class KernelPrinter:
             before = [f"{value_type} {_ACCUMULATOR} = {loaded};"]
             after_loops = [f"{target} = {expressions.store(_ACCUMULATOR, layout.type)};"]
         else:
-            neutral = literal_fragment(neutral_element(reduction, layout.type), self._dialect)
+            neutral = literal_fragment(neutral_element(found.reduction, layout.type), self._dialect)
             before = [f"{value_type} {_ACCUMULATOR} = {neutral};", f"int32_t {_REACHED} = 0;"]
-            combined = expressions.combine(reduction, loaded, _ACCUMULATOR, layout.type)
+            combined = expressions.combine(found.reduction, loaded, _ACCUMULATOR, layout.type)
             after_loops = braced(f"if ({_REACHED})", [f"{target} = {expressions.store(combined, layout.type)};"])
         return [*bindings, *before, *loops, *after_loops]
 

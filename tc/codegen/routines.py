@@ -13,6 +13,8 @@ from typing import Final
 from tc.codegen.dialect import Dialect
 from tc.codegen.expressions import FAULTED
 
+# Parameter lists longer than this stand on several lines.
+_WIDTH: Final = 120
 _WORD: Final = re.compile(r"\w+")
 
 
@@ -67,7 +69,11 @@ def reporting_faults(lines: Sequence[str]) -> list[str]:
 
 def routine(name: str, parameters: Sequence[str], lines: Sequence[str], dialect: Dialect) -> list[str]:
     """A function that the rest of the text calls; it is never inlined, so its parameters stay parameters."""
-    return braced(f"{dialect.routine} void {name}({', '.join(parameters) or 'void'})", lines)
+    start = f"{dialect.routine} void {name}("
+    header = f"{start}{', '.join(parameters) or 'void'})"
+    if len(header) > _WIDTH:
+        header = start + ",".join(f"\n    {parameter}" for parameter in parameters) + ")"
+    return braced(header, lines)
 
 
 def region(name: str, captured: Sequence[Parameter], lines: Sequence[str], dialect: Dialect) -> list[str]:

@@ -8,13 +8,15 @@ import pytest
 
 from tc.codegen.source import c_source
 from tc.polyhedral.loops import LoopKind, LoopProgram
-from tests.codegen.test_kernels import matrix_product
+from tests.codegen.test_kernels import matrix_product, padded_convolution, row_sums
 from tests.conftest import Golden
 
 PROGRAMS: Final[dict[str, LoopProgram]] = {
     "matrix_product": matrix_product(LoopKind.REDUCTION),
+    "padded_convolution": padded_convolution(),
+    "row_sums": row_sums(),
 }
-FILES: Final = frozenset(f"{name}.c" for name in PROGRAMS)
+FILES: Final = frozenset(f"codegen/{name}.c" for name in PROGRAMS)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from tc.language.program import IteratorReference, Literal, Reduction
-from tc.polyhedral.loops import Block, LoopKind, LoopProgram, StatementBody
+from tc.language.program import Cast, Expression, IteratorReference, Literal, Read, Reduction, Select
+from tc.polyhedral.loops import (
+    Block,
+    Guard,
+    IndexLiteral,
+    IndexOperator,
+    Loop,
+    LoopKind,
+    LoopProgram,
+    LoopTree,
+    StatementBody,
+)
 from tc.types import ScalarType
-from tests.codegen.build import binary, buffer, instance, loops, read
-from tests.codegen.harness import run
+from tests.codegen.build import binary, buffer, instance, integer, loops, operation, read
+from tests.codegen.harness import dtype_of, evaluate, run
+from tests.codegen.test_integers import quotient, wrapped
 
 F = ScalarType.FLOAT32
 M, N, K = 7, 129, 33
@@ -41,3 +53,99 @@ def test_matrix_product_with_accumulator_and_in_memory() -> None:
         c = np.full((M, N), np.nan, np.float32)
         assert run(matrix_product(inner), {"A": a, "B": b, "C": c}) == 0
         np.testing.assert_array_equal(c, a @ b)
+
+
+def padded_convolution() -> LoopProgram:
+    """``y(i) +=! (i + k >= 1 && i + k <= N ? x(i + k - 1) : 0) * w(k)``, over tiles of 16 outputs."""
+    place = binary("-", binary("+", IteratorReference("i"), IteratorReference("k")), integer(1))
+    inside = binary("&&", binary(">=", place, integer(0)), binary("<", place, integer(N)))
+    element = Select(inside, read("x", F, place), Literal(0.0, F), F)
+    begin = operation(IndexOperator.MULTIPLY, 16, "t")
+    last = operation(
+        IndexOperator.MINIMUM, 15, operation(IndexOperator.ADD, operation(IndexOperator.MULTIPLY, -16, "t"), N - 1)
+    )
+    output = operation(IndexOperator.ADD, begin, "p")
+
+    def points(body: LoopTree) -> Loop:
+        return Loop("p", IndexLiteral(0), last, 1, LoopKind.VECTOR, body)
+
+    taps = loops([("k", 3, LoopKind.UNROLLED)], points(instance("S1", output, "k")))
+    return LoopProgram(
+        "conv1d",
+        (buffer("x", F, N), buffer("w", F, 3), buffer("y", F, N, writable=True)),
+        (),
+        (),
+        (
+            StatementBody("S0", ("i",), "y", (IteratorReference("i"),), None, Literal(0.0, F)),
+            StatementBody(
+                "S1", ("i", "k"), "y", (IteratorReference("i"),), Reduction.ADD,
+                binary("*", element, read("w", F, "k")),
+            ),
+        ),
+        loops([("t", 9, LoopKind.PARALLEL)], Block((points(instance("S0", output)), taps))),
+        checked=True,
+    )  # fmt: skip
+
+
+def test_padded_convolution() -> None:
+    random = np.random.default_rng(0)
+    x, w = random.integers(-8, 8, N).astype(np.float32), random.integers(-8, 8, 3).astype(np.float32)
+    y = np.full(N, np.nan, np.float32)
+    assert run(padded_convolution(), {"x": x, "w": w, "y": y}) == 0
+    np.testing.assert_array_equal(y, np.convolve(x, w[::-1], mode="same"))
+
+
+@pytest.mark.parametrize("type", [type for type in ScalarType if type is not ScalarType.BOOL], ids=str)
+def test_elementwise(type: ScalarType) -> None:
+    """``(a * b - c) / 3``: floats against NumPy's own rounding, integers exactly."""
+    random = np.random.default_rng(0)
+    a, b, c = (random.integers(0, 12, N).astype(dtype_of(type)) for _ in "abc")
+    difference = binary("-", binary("*", read("a", type, "i"), read("b", type, "i")), read("c", type, "i"))
+    value = binary("/", difference, Literal(3.0 if type.is_floating else 3, type))
+    result = evaluate({"y": value}, {"a": a, "b": b, "c": c})["y"]
+    if type.is_half:
+        x, y, z = (array.astype(np.float32) for array in (a, b, c))
+        expected = ((x * y - z) / np.float32(3)).astype(a.dtype)
+    elif type.is_floating:
+        expected = (a * b - c) / a.dtype.type(3)
+    else:
+        triples = zip(a.tolist(), b.tolist(), c.tolist(), strict=True)
+        expected = np.array([quotient(wrapped(x * y - z, type), 3) for x, y, z in triples])
+    np.testing.assert_array_equal(result, expected)
+
+
+def test_deep_expressions_print() -> None:
+    """As deep as a text may be, with a conversion at every level."""
+    value: Expression = read("x", F, "i")
+    for level in range(200):
+        other = ScalarType.FLOAT64 if level % 2 == 0 else F
+        value = binary("+", Cast(value, other), Literal(1.0, other))
+    x = np.arange(N, dtype=np.float32)
+    np.testing.assert_array_equal(evaluate({"y": value}, {"x": x})["y"], x + 200)
+
+
+def test_a_kernel_may_do_nothing() -> None:
+    assert run(LoopProgram("nothing", (), (), (), (), Block(()), checked=True), {}) == 0
+
+
+def row_sums() -> LoopProgram:
+    """``s(b, d) += E(I(b, l), d)`` for l before the row's length: a gather, a guard, and no known instance."""
+    row = Cast(read("I", ScalarType.INT32, "b", "l"), ScalarType.INT64)
+    at = (IteratorReference("b"), IteratorReference("d"))
+    body = StatementBody("S0", ("b", "d", "l"), "s", at, Reduction.ADD, Read("E", (row, IteratorReference("d")), F))
+    guarded = Guard(operation(IndexOperator.LESS_EQUAL, "c2", "c0"), instance("S0", "c0", "c1", "c2"), None)
+    nest = loops([("c0", M, LoopKind.PARALLEL), ("c1", K, LoopKind.SEQUENTIAL), ("c2", M, LoopKind.REDUCTION)], guarded)
+    buffers = (
+        buffer("I", ScalarType.INT32, M, M), buffer("E", F, N, K), buffer("s", F, M, K, writable=True),
+    )  # fmt: skip
+    return LoopProgram("row_sums", buffers, (), (), (body,), nest, checked=True)
+
+
+def test_row_sums() -> None:
+    random = np.random.default_rng(0)
+    indices = random.integers(0, N, (M, M)).astype(np.int32)
+    table = random.integers(-8, 8, (N, K)).astype(np.float32)
+    sums = np.ones((M, K), np.float32)
+    assert run(row_sums(), {"I": indices, "E": table, "s": sums}) == 0
+    expected = [1 + table[indices[b, : b + 1]].sum(axis=0) for b in range(M)]
+    np.testing.assert_array_equal(sums, expected)

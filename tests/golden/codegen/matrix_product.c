@@ -28,7 +28,12 @@ struct tc_region_0_context {
   float *t_C;
 };
 
-static __attribute__((noinline)) void tc_region_0_body(const float *restrict t_A, const float *restrict t_B, float *restrict t_C, int64_t begin, int64_t end) {
+static __attribute__((noinline)) void tc_region_0_body(
+    const float *restrict t_A,
+    const float *restrict t_B,
+    float *restrict t_C,
+    int64_t begin,
+    int64_t end) {
   for (int64_t c0 = begin; c0 < end; c0 += 1) {
     for (int64_t c1 = 0; c1 < 129; c1 += 1) {
       {
@@ -58,7 +63,11 @@ static void tc_region_0(const void *context, int64_t begin, int64_t end) {
   tc_region_0_body(captured->t_A, captured->t_B, captured->t_C, begin, end);
 }
 
-static __attribute__((noinline)) void tc_kernel_body(const float *restrict t_A, const float *restrict t_B, float *restrict t_C, const tc_runtime *runtime) {
+static __attribute__((noinline)) void tc_kernel_body(
+    const float *restrict t_A,
+    const float *restrict t_B,
+    float *restrict t_C,
+    const tc_runtime *runtime) {
   {
     const struct tc_region_0_context captured = {t_A, t_B, t_C};
     runtime->parallel_for(runtime->pool, tc_region_0, &captured, 0, 7, runtime->threads);
