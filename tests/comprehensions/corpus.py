@@ -7,26 +7,46 @@ as it stands is in ``refused``.
 from __future__ import annotations
 
 from tests.comprehensions import (
+    coherence,
+    contraction,
     convolution,
+    convolution_gradients,
+    convolution_variants,
+    corner_cases,
     elementwise,
     embedding,
     inference,
     layout,
     linear_algebra,
+    minimum,
     normalization,
+    perceptron,
+    pooling,
     reduction,
     sequence,
+    softmax,
+    wavenet,
 )
 from tests.comprehensions.case import Case
 
 CASES: tuple[Case, ...] = (
     *linear_algebra.CASES,
+    *contraction.CASES,
     *convolution.CASES,
+    *convolution_variants.CASES,
+    *convolution_gradients.CASES,
     *reduction.CASES,
+    *pooling.CASES,
+    *minimum.CASES,
     *embedding.CASES,
+    *perceptron.CASES,
     *normalization.CASES,
+    *softmax.CASES,
     *elementwise.CASES,
+    *corner_cases.CASES,
     *layout.CASES,
     *sequence.CASES,
+    *coherence.CASES,
+    *wavenet.CASES,
     *inference.CASES,
 )

@@ -1,4 +1,4 @@
-"""Statements without reductions: functions, comparisons, casts, scalars."""
+"""Functions, casts and arithmetic, element by element."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from tests.comprehensions.case import Case, at, integers, normal, scalar, unifor
 
 _PLANES = (at("N C H W", 1, 1, 1, 1), at("N C H W", 2, 3, 7, 13), at("N C H W", 0, 3, 7, 13))
 _MATRICES = (at("M N", 1, 1), at("M N", 7, 129), at("M N", 0, 5))
-
 _ADD_AND_SUBTRACT = """
 def add(float(N) A, float(N) B) -> (C) { C(i) = A(i) + B(i) }
 def sub(float(N) A, float(N) B) -> (C) { C(i) = A(i) - B(i) }
 """
+
 
 CASES = (
     Case(
@@ -185,194 +185,6 @@ CASES = (
         at("M N", 7, 100),
         (at("M N", 13, 129), at("M N", 7, 1)),
         terms=("N",),
-    ),
-    Case(
-        "indirect_maximum",
-        "test_lang.cc, maxeq.expected",
-        "def fun(float(M) A, float(N) B) -> (O) { O max=! A(int32(B(i))) }",
-        {"A": normal("M"), "B": uniform(0, 7, "N")},
-        lambda a, b: (a[np.unique(b.astype(np.int64))].max(),),
-        at("M N", 7, 100),
-        (at("M N", 13, 3),),
-    ),
-    Case(
-        "copy_of_one_element",
-        "test_corner_cases.cc, E2",
-        "def f(float(1) a) -> (b) { b(i) = a(i) }",
-        {"a": normal(1)},
-        lambda a: (a,),
-        {},
-        (),
-    ),
-    Case(
-        "copy_of_one_element_by_main",
-        "test_corner_cases.cc, E3 (disabled there)",
-        "def main(float(1) a) -> (b) { b(i) = a(i) }",
-        {"a": normal(1)},
-        lambda a: (a,),
-        {},
-        (),
-    ),
-    Case(
-        "copy_of_scalar",
-        "test_corner_cases.cc, E4 (disabled there)",
-        "def f(float a) -> (b) { b = a }",
-        {"a": scalar(0.75)},
-        lambda a: (np.array(a),),
-        {},
-        (),
-    ),
-    Case(
-        "constants_without_inputs",
-        "test_corner_cases.cc, E5 (disabled there)",
-        "def f() -> (b) { b(i) = 4 where i in 0:10 }",
-        {},
-        lambda: (np.full(10, 4),),
-        {},
-        (),
-    ),
-    Case(
-        "zero_without_inputs",
-        "test_cuda_mapper.cc, 0D (disabled there) and SingleInstance",
-        "def fun() -> (O) { O = 0 }",
-        {},
-        lambda: (np.array(0),),
-        {},
-        (),
-    ),
-    Case(
-        "broadcast_of_scalar",
-        "test_corner_cases.cc, E6",
-        "def f(float a) -> (b) { b(i) = a where i in 0:10 }",
-        {"a": scalar(0.75)},
-        lambda a: (np.full(10, a),),
-        {},
-        (),
-    ),
-    Case(
-        "broadcast_of_integer",
-        "test_corner_cases.cc, E10",
-        "def f(int32 a) -> (b) { b(i) = a where i in 0:10 }",
-        {"a": lambda rng, sizes: -7},
-        lambda a: (np.full(10, a),),
-        {},
-        (),
-    ),
-    Case(
-        "window_by_argument",
-        "test_corner_cases.cc, E12 (refused there: a range from an argument)",
-        "def f(int32 a, float(N) b) -> (c) { c(i) += b(i + j) where j in 0:a, i in 0:10 }",
-        {"a": lambda rng, sizes: 3, "b": normal("N")},
-        lambda a, b, c: (c + np.convolve(b, np.ones(a), mode="valid")[:10],),
-        at("N", 12),
-        (at("N", 129),),
-        in_out={"c": normal(10)},
-    ),
-    Case(
-        "window_of_inferred_length_by_argument",
-        "test_corner_cases.cc, E13 (refused there: a length from an argument)",
-        "def f(int32 a, float(N) b) -> (c) { c(i) +=! b(i + j) where j in 0:a }",
-        {"a": lambda rng, sizes: 3, "b": normal("N")},
-        lambda a, b: (np.convolve(b, np.ones(a), mode="valid"),),
-        at("N", 12),
-        (at("N", 3), at("N", 129)),
-    ),
-    *(
-        Case(
-            f"comparison_{name}",
-            "test_corner_cases.cc, E15",
-            f"def f(float a, float b) -> (c) {{ c(i) = float(a {operator} b) where i in 0:1 }}",
-            {"a": scalar(0.25), "b": scalar(0.25)},
-            lambda a, b, result=result: (np.array([result]),),
-            {},
-            (),
-        )
-        for name, operator, result in (
-            ("less_equal", "<=", 1.0),
-            ("greater_equal", ">=", 1.0),
-            ("equal", "==", 1.0),
-            ("not_equal", "!=", 0.0),
-            ("less", "<", 0.0),
-            ("greater", ">", 0.0),
-        )
-    ),
-    *(
-        Case(
-            f"logic_{name}",
-            "test_corner_cases.cc, E16",
-            f"def f(float(N) a, float(N) b) -> (c) {{ c(i) = float(!(a(i) < .5) {operator} b(i) > .5) }}",
-            {"a": uniform(0, 1, "N"), "b": uniform(0, 1, "N")},
-            formula,
-            at("N", 1),
-            (at("N", 129),),
-        )
-        for name, operator, formula in (
-            ("or", "||", lambda a, b: (np.logical_or(a >= 0.5, b > 0.5),)),
-            ("and", "&&", lambda a, b: (np.logical_and(a >= 0.5, b > 0.5),)),
-        )
-    ),
-    Case(
-        "exists",
-        "test_corner_cases.cc, E17",
-        "def f(float(1) a) -> (b) { b(i) = 4.0 where exists a(i) }",
-        {"a": normal(1)},
-        lambda a: (np.array([4.0]),),
-        {},
-        (),
-    ),
-    Case(
-        "constant_fill",
-        "docs/source/inference.rst, constant fill using an exists clause",
-        "def constant_fill(float(N) A, float c) -> (B) { B(i) = c where exists A(i) }",
-        {"A": normal("N"), "c": scalar(-1.25)},
-        lambda a, c: (np.full_like(a, c),),
-        at("N", 100),
-        (at("N", 1), at("N", 0)),
-    ),
-    Case(
-        "let",
-        "test_corner_cases.cc, E18",
-        "def f(float(1) a) -> (b) { b(i) = 2*foo where foo = a(i) }",
-        {"a": normal(1)},
-        lambda a: (2 * a,),
-        {},
-        (),
-    ),
-    Case(
-        "temporary",
-        "test_corner_cases.cc, E20 (refused there: a temporary)",
-        "def f(float(1) a) -> (b) { c(i) = a(i) b(i) = c(i)  }",
-        {"a": normal(1)},
-        lambda a: (a,),
-        {},
-        (),
-    ),
-    Case(
-        "maximum",
-        "test_corner_cases.cc, E21",
-        "def f(float(N) a, float(N) b) -> (c) { c(i) = max(a(i), b(i)) }",
-        {"a": normal("N"), "b": normal("N")},
-        lambda a, b: (np.maximum(a, b),),
-        at("N", 1),
-        (at("N", 129),),
-    ),
-    Case(
-        "minimum_of_two",
-        "test_corner_cases.cc, E22",
-        "def f(float(N) a, float(N) b) -> (c) { c(i) = min(a(i), b(i)) }",
-        {"a": normal("N"), "b": normal("N")},
-        lambda a, b: (np.minimum(a, b),),
-        at("N", 1),
-        (at("N", 129),),
-    ),
-    Case(
-        "clamp",
-        "test_corner_cases.cc, E23",
-        "def f(float(N) a, float(N) b, float(N) c) -> (d) { d(i) = min(a(i), max(b(i), c(i))) }",
-        {"a": normal("N"), "b": normal("N"), "c": normal("N")},
-        lambda a, b, c: (np.minimum(a, np.maximum(b, c)),),
-        at("N", 1),
-        (at("N", 129),),
     ),
     Case(
         "integer_arithmetic",
