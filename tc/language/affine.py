@@ -31,6 +31,11 @@ from tc.language.program import (
 from tc.types import ScalarType
 
 
+def isl_name(name: str) -> str:
+    """The name of a tensor, iterator or size in isl, which refuses names that begin with a digit."""
+    return f"'{name}" if name[0].isdigit() else name
+
+
 @dataclass(frozen=True)
 class Frame:
     """The space in which expressions become isl objects: parameters, and the iterators of one statement."""
@@ -44,9 +49,9 @@ class Frame:
         """The space of the statement's tuple, its dimensions named after the iterators."""
         space = isl.Space.set_alloc(self.context, len(self.parameters), len(self.iterators))
         for position, name in enumerate(self.parameters):
-            space = space.set_dim_name(isl.dim_type.param, position, name)
+            space = space.set_dim_name(isl.dim_type.param, position, isl_name(name))
         for position, name in enumerate(self.iterators):
-            space = space.set_dim_name(isl.dim_type.set, position, name)
+            space = space.set_dim_name(isl.dim_type.set, position, isl_name(name))
         return space.set_tuple_name(isl.dim_type.set, self.statement)
 
     def constant(self, value: int) -> isl.PwAff:
@@ -243,8 +248,8 @@ def access_relation(
     """
     target = isl.Space.set_alloc(frame.context, len(frame.parameters), len(subscripts))
     for position, name in enumerate(frame.parameters):
-        target = target.set_dim_name(isl.dim_type.param, position, name)
-    target = target.set_tuple_name(isl.dim_type.set, tensor)
+        target = target.set_dim_name(isl.dim_type.param, position, isl_name(name))
+    target = target.set_tuple_name(isl.dim_type.set, isl_name(tensor))
     relation = isl.Map.from_domain_and_range(frame.universe(), isl.Set.universe(target))
     for position, (subscript, extent) in enumerate(zip(subscripts, extents, strict=True)):
         function = affine_function(subscript, frame)

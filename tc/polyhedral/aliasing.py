@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import islpy as isl
 
+from tc.language.affine import isl_name
 from tc.language.session import isl_context
 from tc.language.specialization import Specialization
 from tc.polyhedral.scop import ScopStatement, build_scop
@@ -29,9 +30,9 @@ def _overwritten(writer: ScopStatement, reader: ScopStatement, output: str, inpu
     for write in writer.writes:
         for read in reader.reads:
             names = write.get_tuple_name(isl.dim_type.out), read.get_tuple_name(isl.dim_type.out)
-            if names != (output, input):
+            if names != (isl_name(output), isl_name(input)):
                 continue
-            pairs = write.set_tuple_name(isl.dim_type.out, input).apply_range(read.reverse())
+            pairs = write.set_tuple_name(isl.dim_type.out, isl_name(input)).apply_range(read.reverse())
             if writer is reader:
                 pairs = pairs.subtract(isl.Map.identity(pairs.get_space()))
             if not pairs.is_empty():

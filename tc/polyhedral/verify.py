@@ -18,6 +18,7 @@ from enum import Enum
 import islpy as isl
 
 from tc.errors import VerificationError
+from tc.language.affine import isl_name
 from tc.language.specialization import Layout
 from tc.polyhedral.execution import Concurrency, Execution
 from tc.polyhedral.scop import Scop, ScopStatement
@@ -184,7 +185,7 @@ def _check_pairs(pairs: isl.UnionMap, execution: Execution, *, strict: bool) -> 
 
 
 def _check_bounds(scop: Scop) -> Counterexample | None:
-    layouts = {buffer.name: buffer.layout for buffer in (*scop.buffers, *scop.temporaries)}
+    layouts = {isl_name(buffer.name): buffer.layout for buffer in (*scop.buffers, *scop.temporaries)}
     for statement in scop.statements:
         for relation in (*statement.reads, *statement.writes):
             layout = layouts[relation.get_tuple_name(isl.dim_type.out)]

@@ -145,3 +145,8 @@ def test_a_budget_too_small_for_scheduling_but_not_for_the_proof() -> None:
 
 def test_the_pipeline_is_one_list() -> None:
     assert [name for name, _ in PASSES] == ["tile", "vectorize", "parallelize", "unroll"]
+
+
+def test_names_may_begin_with_a_digit() -> None:
+    text = "def f(float(4K,4K) 2LUT) -> (0C) { 5T(2i,3d) = 2LUT(3d,2i) 0C(2i) +=! 5T(2i,3d) where 3d in 0:2i+1 }"
+    assert list(nodes(mapped(text, (7, 7))))
