@@ -16,6 +16,8 @@ _LIBRARY: Final = frozenset({
 
 def function_name(function: str, type: ScalarType) -> str:
     """The C function that computes a builtin, given by its canonical name, on operands of a type."""
+    if type.is_half and function == "nextafter":
+        return f"tc_nextafter_{type}"
     type = computation_type(type)
     if type.is_floating and function == "abs":
         function = "fabs"

@@ -155,6 +155,20 @@ static inline tc_bfloat16 tc_bfloat16_from_float32(float x) {
 }
 static inline tc_bfloat16 tc_bfloat16_from_float64(double x) { return tc_bfloat16_from_float32(tc_round_to_odd(x)); }
 
+//= tc_nextafter_float16 tc_nextafter_bfloat16
+// The neighbour among the halves, of an operand that is rounded to one first.
+#define TC_NEXTAFTER(half, narrow, widen)                      \
+  static inline float tc_nextafter_##half(float x, float y) { \
+    uint16_t bits = narrow(x);                                 \
+    const float from = widen(bits), to = widen(narrow(y));     \
+    if (from != from || to != to) return from + to;            \
+    if (from == to) return to;                                 \
+    if (from == 0) return widen(to < 0 ? 0x8001 : 0x0001);     \
+    return widen(bits + ((from < to) == (from > 0) ? 1 : -1)); \
+  }
+TC_NEXTAFTER(float16, tc_float16_from_float32, tc_float32_from_float16)
+TC_NEXTAFTER(bfloat16, tc_bfloat16_from_float32, tc_float32_from_bfloat16)
+
 // Functions that the C library lacks, or that compilers cannot run in lanes.  Those of float32 are computed in double
 // where that is simplest.
 

@@ -163,6 +163,15 @@ def test_nextafter(type: ScalarType) -> None:
     np.testing.assert_array_equal(got, np.nextafter(arguments["x0"], arguments["x1"]))
 
 
+@pytest.mark.parametrize("type", [t for t in ScalarType if t.is_half], ids=str)
+def test_nextafter_of_halves_steps_among_halves(type: ScalarType) -> None:
+    every = np.arange(1 << 16, dtype=np.uint16).view(dtype_of(type))
+    for other in (every[::-1].copy(), np.zeros_like(every), np.full_like(every, INF), np.roll(every, 1)):
+        call = Call("nextafter", (read("x0", type, "i"), read("x1", type, "i")), type)
+        got = evaluate({"result": call}, {"x0": every, "x1": other})["result"]
+        np.testing.assert_array_equal(got.astype(np.float64), np.nextafter(every, other).astype(np.float64))
+
+
 @pytest.mark.parametrize("type", FLOATS, ids=str)
 def test_lanes_are_as_special_as_scalars(type: ScalarType) -> None:
     """Zeros, infinities, NaN and subnormals in every lane give what the compiler's plain code gives."""
