@@ -7,12 +7,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
 
 
 def run(program: str, *, timeout: float = 60.0, environment: Mapping[str, str] | None = None) -> str:
     """What a program printed; it must end well within ``timeout`` seconds, or it is killed with its children.
 
-    ``environment`` adds to the variables of this process.
+    ``environment`` adds to the variables of this process.  The modules of the tests can be imported.
     """
     command = (sys.executable, "-W", "ignore::DeprecationWarning", "-c", program)
     with subprocess.Popen(
@@ -20,6 +23,7 @@ def run(program: str, *, timeout: float = 60.0, environment: Mapping[str, str] |
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        cwd=ROOT,
         env={**os.environ, **(environment or {})},
         start_new_session=True,
     ) as process:

@@ -103,9 +103,9 @@ def test_impossible_values_are_refused(kind: type, values: dict[str, Any], messa
 
 def test_options_of_another_kind_are_refused() -> None:
     wrong: list[Any] = [{}, tc.ScheduleOptions(), "fast"]
-    for given in wrong:
+    for candidate in wrong:
         with pytest.raises(tc.OptionsError, match=r"options must be tc\.CpuOptions for target 'cpu:.*', got "):
-            MM(A, B, options=given)
+            MM(A, B, options=candidate)
     with pytest.raises(tc.OptionsError, match="unknown target 'gpu'"):
         MM(A, B, target="gpu")
     with pytest.raises(tc.DeviceError, match="target 'cuda' is not available"):
