@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
+from typing import TypeAlias
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from tc.language.program import Call, Cast, Expression, Literal, Select, Unary
 from tc.types import ScalarType
 from tests.codegen.build import binary, negate, read
 from tests.codegen.harness import dtype_of, evaluate
+
+Operation: TypeAlias = Callable[[int, int], int]
 
 INTEGERS = [type for type in ScalarType if type.is_integer]
 LITERALS = (1, 2, 3, 7)
@@ -37,7 +40,12 @@ def edges(type: ScalarType) -> list[int]:
     return sorted({value for value in wanted if type.minimum <= value <= type.maximum})
 
 
-def operations(type: ScalarType) -> dict[str, tuple[Expression, Callable[[int, int], int]]]:
+def by(operation: Operation, divisor: int) -> Operation:
+    """The operation on the first operand and a constant."""
+    return lambda a, _: operation(a, divisor)
+
+
+def operations(type: ScalarType) -> dict[str, tuple[Expression, Operation]]:
     """Expressions in tensors a and b, and what they give."""
     a, b = read("a", type, "i"), read("b", type, "i")
 
@@ -45,7 +53,7 @@ def operations(type: ScalarType) -> dict[str, tuple[Expression, Callable[[int, i
         return Call(name, arguments, type)
 
     least = Literal(type.minimum, type)
-    found: dict[str, tuple[Expression, Callable[[int, int], int]]] = {
+    found: dict[str, tuple[Expression, Operation]] = {
         "add": (binary("+", a, b), lambda a, b: a + b),
         "subtract": (binary("-", a, b), lambda a, b: a - b),
         "multiply": (binary("*", a, b), lambda a, b: a * b),
@@ -71,8 +79,8 @@ def operations(type: ScalarType) -> dict[str, tuple[Expression, Callable[[int, i
     }
     for value in (*LITERALS, *((-1, -2) if type.minimum < 0 else ())):
         name = f"{value}".replace("-", "minus")
-        found[f"by_{name}"] = binary("/", a, Literal(value, type)), lambda a, b, value=value: quotient(a, value)
-        found[f"modulo_{name}"] = binary("%", a, Literal(value, type)), lambda a, b, value=value: remainder(a, value)
+        found[f"by_{name}"] = binary("/", a, Literal(value, type)), by(quotient, value)
+        found[f"modulo_{name}"] = binary("%", a, Literal(value, type)), by(remainder, value)
     return found
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise, product
+from typing import Final
 
 import numpy as np
 import pytest
@@ -98,13 +100,12 @@ def test_guards_choose_a_branch() -> None:
     assert counted(loops([("c0", 10, LoopKind.SEQUENTIAL)], tree)) == [[0, 2, 4, 26, 28]]
 
 
-OPERATORS = {
+OPERATORS: Final[dict[IndexOperator, Callable[[int, int], int]]] = {
     IndexOperator.ADD: lambda a, b: a + b,
     IndexOperator.SUBTRACT: lambda a, b: a - b,
     IndexOperator.MULTIPLY: lambda a, b: a * b,
     IndexOperator.MINIMUM: min,
     IndexOperator.MAXIMUM: max,
-    IndexOperator.FLOOR_DIVIDE: lambda a, b: a // b,
     IndexOperator.EQUAL: lambda a, b: int(a == b),
     IndexOperator.LESS: lambda a, b: int(a < b),
     IndexOperator.LESS_EQUAL: lambda a, b: int(a <= b),
@@ -115,58 +116,43 @@ OPERATORS = {
 }
 
 
-def test_index_operators_on_both_sides_of_zero() -> None:
-    """Every operator over every pair from -9..9 (divisors are positive), nested on either side of another."""
-    values, divisors = range(-9, 10), range(1, 10)
-    x, y = operation(IndexOperator.SUBTRACT, "a", 9), operation(IndexOperator.SUBTRACT, "b", 9)
-    cases: list[tuple[IndexExpression, list[int]]] = []
+VALUES: Final = range(-9, 10)
+PAIRS: Final = tuple(product(VALUES, repeat=2))
+
+
+def operator_cases(a: IndexExpression, b: IndexExpression) -> Iterator[tuple[IndexExpression, list[int]]]:
+    """Expressions in a and b, and their values for all pairs: every operator, alone and on either side of others."""
     for operator, exact in OPERATORS.items():
-        second, range_of_second = (y, values)
-        if operator is IndexOperator.FLOOR_DIVIDE:
-            second, range_of_second = operation(IndexOperator.MAXIMUM, y, 1), [max(1, v) for v in values]
-        pairs = list(product(values, range_of_second))
-        plain = operation(operator, x, second)
-        cases.append((plain, [exact(a, b) for a, b in pairs]))
-        cases.append((operation(IndexOperator.SUBTRACT, 5, plain), [5 - exact(a, b) for a, b in pairs]))
-        cases.append((operation(IndexOperator.MULTIPLY, plain, -3), [-3 * exact(a, b) for a, b in pairs]))
-        cases.append((operation(IndexOperator.NEGATE, plain), [-exact(a, b) for a, b in pairs]))
-        select = operation(IndexOperator.SELECT, operation(IndexOperator.LESS, x, y), plain, -1)
-        cases.append(
-            (
-                select,
-                [
-                    exact(a, b) if a < v else -1
-                    for (a, b), v in zip(pairs, [v for _ in values for v in values], strict=True)
-                ],
-            )
-        )
-    for divisor in divisors:
-        exact_quotient = operation(IndexOperator.EXACT_DIVIDE, operation(IndexOperator.MULTIPLY, x, divisor), divisor)
-        cases.append((exact_quotient, [a for a in values for _ in values]))
-        cases.append(
-            (
-                operation(IndexOperator.NONNEGATIVE_DIVIDE, "a", divisor),
-                [a // divisor for a in range(19) for _ in values],
-            )
-        )
-        cases.append(
-            (
-                operation(IndexOperator.NONNEGATIVE_REMAINDER, "a", divisor),
-                [a % divisor for a in range(19) for _ in values],
-            )
-        )
-    bodies, nests = [], []
-    for n, (expression, _) in enumerate(cases):
+        plain, values = operation(operator, a, b), [exact(x, y) for x, y in PAIRS]
+        yield plain, values
+        yield operation(IndexOperator.SUBTRACT, 5, plain), [5 - value for value in values]
+        yield operation(IndexOperator.MULTIPLY, plain, -3), [-3 * value for value in values]
+        yield operation(IndexOperator.NEGATE, plain), [-value for value in values]
+        less = operation(IndexOperator.LESS, a, b)
+        yield operation(IndexOperator.SELECT, less, plain, -1), [exact(x, y) if x < y else -1 for x, y in PAIRS]
+    for divisor in (1, 2, 3, 7):
+        multiple, square = operation(IndexOperator.MULTIPLY, a, divisor), operation(IndexOperator.MULTIPLY, a, a)
+        yield operation(IndexOperator.EXACT_DIVIDE, multiple, divisor), [x for x, _ in PAIRS]
+        yield operation(IndexOperator.FLOOR_DIVIDE, a, divisor), [x // divisor for x, _ in PAIRS]
+        yield operation(IndexOperator.NONNEGATIVE_DIVIDE, square, divisor), [x * x // divisor for x, _ in PAIRS]
+        yield operation(IndexOperator.NONNEGATIVE_REMAINDER, square, divisor), [x * x % divisor for x, _ in PAIRS]
+        divides = operation(IndexOperator.EQUAL, operation(IndexOperator.ZERO_REMAINDER, a, divisor), 0)
+        yield divides, [int(x % divisor == 0) for x, _ in PAIRS]
+
+
+def test_index_operators_on_both_sides_of_zero() -> None:
+    a, b = operation(IndexOperator.SUBTRACT, "a", 9), operation(IndexOperator.SUBTRACT, "b", 9)
+    cases = tuple(operator_cases(a, b))
+    bodies = []
+    for n in range(len(cases)):
         at = (IteratorReference("a"), IteratorReference("b"), integer(n))
         bodies.append(StatementBody(f"S{n}", ("a", "b", "v"), "out", at, None, IteratorReference("v")))
-        nests.append(instance(f"S{n}", "a", "b", expression))
-    out = np.zeros((19, 19, len(cases)), np.int64)
-    root = loops([("a", 19, LoopKind.SEQUENTIAL), ("b", 19, LoopKind.SEQUENTIAL)], Block(tuple(nests)))
+    out = np.zeros((len(VALUES), len(VALUES), len(cases)), np.int64)
+    instances = tuple(instance(f"S{n}", "a", "b", expression) for n, (expression, _) in enumerate(cases))
+    root = loops([(name, len(VALUES), LoopKind.SEQUENTIAL) for name in "ab"], Block(instances))
     target = buffer("out", INT64, *out.shape, writable=True)
-    assert (
-        run(LoopProgram("operators", (target,), (), (), tuple(bodies), root, checked=True), {"out": out}, (), "-O0")
-        == 0
-    )
+    program = LoopProgram("operators", (target,), (), (), tuple(bodies), root, checked=True)
+    assert run(program, {"out": out}, (), "-O1") == 0
     for n, (expression, expected) in enumerate(cases):
         assert out[:, :, n].ravel().tolist() == expected, expression
 
