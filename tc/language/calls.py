@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from tc.grammar.builder import MAXIMUM_DEPTH
 from tc.grammar.syntax import BinaryOperator
 from tc.language.draft import CallDraft
 from tc.language.expression_text import expression_text
@@ -21,11 +22,15 @@ from tc.language.program import (
     ScalarReference,
     SizeReference,
     Statement,
+    children,
     rebuild,
 )
 from tc.language.range_errors import RangeErrors
 from tc.language.requirements import Requirements
 from tc.types import ScalarType
+
+# A scalar argument that doubles from call to call would otherwise fill the memory.
+_MAXIMUM_OPERATIONS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,23 +51,28 @@ def bind_call(
     atoms: Atoms,
     requirements: Requirements,
     errors: RangeErrors,
-) -> BoundCall:
+) -> BoundCall | None:
     """Binds the callee's sizes to the extents of the arguments (``shapes``, by the callee's names).
 
     The first argument that has a size gives it; the others must agree: a difference that is certain is an error,
-    any other becomes a precondition, as are the callee's own.
+    any other becomes a precondition, as are the callee's own.  None for a call that makes expressions too large.
     """
     callee = call.callee
     values: dict[Expression, Expression] = {
         ScalarReference(s.name, s.type): call.scalars[s.name] for s in callee.scalars
     }
-    places: dict[str, str] = {}
     for name in callee.arguments:
         for dimension, extent in enumerate(shapes.get(name, ())):
             declared = callee.tensor(name).shape[dimension]
             if isinstance(declared, SizeReference) and declared not in values:
                 values[declared] = atoms.expression(extent)
-                places[declared.name] = f"`{call.tensors[name]}.{dimension}`"
+    if _grows_too_much(call, values):
+        errors.impossible_call(
+            call,
+            f"the call of `{callee.name}` makes an expression of more than {_MAXIMUM_OPERATIONS} operations or "
+            f"{MAXIMUM_DEPTH} levels",
+        )
+        return None
     for tensor in callee.tensors:
         for dimension, extent in enumerate(shapes.get(tensor.name, ())):
             expected = atoms.polynomial(substitute(tensor.shape[dimension], values))
@@ -80,6 +90,26 @@ def bind_call(
         if tensor.role is not Role.INPUT
     }
     return BoundCall(call, values, extents)
+
+
+def _grows_too_much(call: CallDraft, values: Mapping[Expression, Expression]) -> bool:
+    """Whether sizes and scalars that stand for expressions make one of the callee's too large or too deep."""
+    known = {leaf: _measure(value, {}) for leaf, value in values.items()}
+    for statement in call.callee.statements:
+        bounds = [e for iterator in statement.iterators for e in (iterator.begin, iterator.end)]
+        for expression in (*bounds, *statement.conditions, *statement.subscripts, statement.value):
+            operations, depth = _measure(expression, known)
+            if operations > _MAXIMUM_OPERATIONS or depth > MAXIMUM_DEPTH:
+                return True
+    return False
+
+
+def _measure(expression: Expression, known: Mapping[Expression, tuple[int, int]]) -> tuple[int, int]:
+    """Number and depth of the operations of an expression whose leaves may stand for ``known`` ones."""
+    if isinstance(expression, SizeReference | ScalarReference) and expression in known:
+        return known[expression]
+    parts = [_measure(child, known) for child in children(expression)]
+    return 1 + sum(part[0] for part in parts), 1 + max((part[1] for part in parts), default=0)
 
 
 def _require_equal(

@@ -12,6 +12,7 @@ from tc.grammar.syntax import Assignment, BinaryOperator
 from tc.language.check import ExpressionChecker
 from tc.language.draft import Bounds, Draft, Places
 from tc.language.fold import fold_constants
+from tc.language.lets import collect_lets
 from tc.language.polynomial import Atoms
 from tc.language.program import (
     INDEX_TYPE,
@@ -28,7 +29,6 @@ from tc.language.program import (
 from tc.language.report import Report
 from tc.language.rules import check_rules, check_where, iteration_order
 from tc.language.scope import Scope, View
-from tc.language.uses import walk_syntax
 from tc.types import ScalarType
 
 _REDUCTIONS = {
@@ -48,8 +48,6 @@ _INITIALIZED = (
     Assignment.MINIMUM_INITIALIZED,
     Assignment.MAXIMUM_INITIALIZED,
 )
-# Nested `where x = ...` can double an expression each time.
-_MAXIMUM_NODES = 10_000
 
 
 @dataclass(slots=True)
@@ -72,11 +70,10 @@ def check_comprehension(
     report: Report,
 ) -> Draft:
     """The draft of a statement that writes the tensor ``target``; it is useless if the report grew."""
-    lets = _lets(statement, scope, report)
+    lets = collect_lets(statement, scope, report)
+    # Names whose clause is in error look like iterators, of which nothing should be said.
+    are_lets_sound = report.count == 0
     checker = ExpressionChecker(scope, views, lets, report)
-    if report.count:
-        # A `where x = ...` in error would be reported again wherever x is used.
-        lets.clear()
     subscripts = tuple(checker.index(s) for s in statement.subscripts or ())
     value = checker.value(statement.value)
     clauses = _clauses(statement, checker, report)
@@ -105,41 +102,10 @@ def check_comprehension(
         ),
         origin=TextOrigin(statement.span),
     )
-    return check_rules(draft, atoms, report)
+    return check_rules(draft, atoms, report) if are_lets_sound else draft
 
 
 # --- where ---------------------------------------------------------------------------------------------------
-
-
-def _lets(statement: syntax.Assign, scope: Scope, report: Report) -> dict[str, syntax.Expression]:
-    """The names that ``where x = e`` defines; those in error are left out."""
-    found: dict[str, syntax.Expression] = {}
-    sizes: dict[str, int] = {}
-    for clause in statement.where:
-        if isinstance(clause, syntax.LetClause):
-            if scope.is_declared(clause.name):
-                report.error(f"`{clause.name}` has a meaning already", clause.name_span, "choose another name")
-            elif clause.name in found:
-                report.error(f"`{clause.name}` is defined twice", clause.name_span)
-            else:
-                found[clause.name] = clause.value
-
-    def measure(name: str, above: tuple[str, ...]) -> int:
-        if name not in sizes:
-            total = 0
-            for part in walk_syntax(found[name]):
-                inner = part.name if isinstance(part, syntax.Name) and part.name in found else None
-                if inner is not None and inner in (*above, name):
-                    report.error(f"`{name}` is defined by itself", part.span)
-                    return 0
-                total += 1 if inner is None else measure(inner, (*above, name))
-            sizes[name] = total
-        return sizes[name]
-
-    for name, value in found.items():
-        if measure(name, ()) > _MAXIMUM_NODES:
-            report.error(f"`{name}` stands for more than {_MAXIMUM_NODES} operations", value.span)
-    return found
 
 
 def _clauses(statement: syntax.Assign, checker: ExpressionChecker, report: Report) -> _Clauses:

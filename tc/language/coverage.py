@@ -11,7 +11,7 @@ import islpy as isl
 from tc.language.affine import Frame, access_relation, affine_condition, affine_function, frame_of, iteration_domain
 from tc.language.polynomial import LEAST_TYPICAL_SIZE
 from tc.language.program import Program, Statement
-from tc.language.session import isl_context
+from tc.language.session import MAX_OPERATIONS, isl_context
 from tc.language.written import (
     WrittenValue,
     initialization,
@@ -32,16 +32,17 @@ class Problem:
     is_overlap: bool
 
 
-def find_problems(program: Program) -> list[Problem]:
+def find_problems(program: Program, max_operations: int = MAX_OPERATIONS) -> list[Problem]:
     """Elements written twice or not at all: for the sizes of a specialized program, else for all typical sizes.
 
-    What depends on sizes that are still open, or is not affine in them, is no problem yet.
+    What depends on sizes that are still open, or is not affine in them, is no problem yet.  ``isl.Error`` when isl
+    spends more than ``max_operations``.
     """
     values = [value for value in written_values(program) if not is_plainly_covered(value)]
     single = [s for s in program.statements if is_single_valued(s) and not writes_distinct_elements(s)]
     if not single and not any(value.complete or len(value.initial) > 1 for value in values):
         return []
-    with isl_context() as context:
+    with isl_context(max_operations) as context:
         prover = _Prover(program, context)
         problems = [problem for statement in single for problem in prover.repeated(statement)]
         for value in values:

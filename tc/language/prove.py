@@ -29,14 +29,23 @@ from tc.language.program import (
     walk,
 )
 from tc.language.report import Report
-from tc.language.session import isl_context
+from tc.language.session import MAX_OPERATIONS, is_out_of_operations, isl_context
 from tc.language.specialization import Specialization
 from tc.language.written import initialization
 
 
-def prove_values(program: Program, report: Report) -> None:
-    """Reports elements that are written twice, or not at all, whatever the sizes are."""
-    for problem in find_problems(program):
+def prove_values(program: Program, report: Report, max_operations: int = MAX_OPERATIONS) -> None:
+    """Reports elements that are written twice, or not at all, whatever the sizes are.
+
+    What isl cannot show within ``max_operations`` is left to the proof for given sizes.
+    """
+    try:
+        problems = find_problems(program, max_operations)
+    except isl.Error as error:
+        if not is_out_of_operations(error):
+            raise
+        return
+    for problem in problems:
         span = span_of(problem.statement.origin)
         if problem.is_overlap:
             report.error(problem.message, span, problem.hint)
@@ -44,15 +53,23 @@ def prove_values(program: Program, report: Report) -> None:
             report.range_error(problem.message, span, problem.hint)
 
 
-def prove_specialized(specialization: Specialization) -> None:
+def prove_specialized(specialization: Specialization, max_operations: int = MAX_OPERATIONS) -> None:
     """Raises RangeError where an access leaves its tensor or a value is not written exactly once.
 
-    All complaints are raised together, each with a witness.
+    All complaints are raised together, each with a witness.  A proof that takes isl more than ``max_operations``
+    is refused, too.
     """
     program = specialization.program
     shapes = {name: layout.shape for name, layout in specialization.layouts.items()}
-    found = [d for statement in program.statements for d in _leaving(statement, shapes)]
-    found += [Diagnostic(p.message, span_of(p.statement.origin), p.hint) for p in find_problems(program)]
+    try:
+        found = [d for statement in program.statements for d in _leaving(statement, shapes, max_operations)]
+        problems = find_problems(program, max_operations)
+    except isl.Error as error:
+        if not is_out_of_operations(error):
+            raise
+        message = f"{program.name}: the proof of its accesses exceeds isl's budget of {max_operations} operations"
+        raise RangeError(Diagnostic(message, hint="simplify subscripts, guards and ranges")) from error
+    found += [Diagnostic(p.message, span_of(p.statement.origin), p.hint) for p in problems]
     if found:
         raise RangeError(found, program.source)
 
@@ -68,7 +85,7 @@ def span_of(origin: Origin) -> Span | None:
             return None
 
 
-def _leaving(statement: Statement, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[Diagnostic]:
+def _leaving(statement: Statement, shapes: Mapping[str, tuple[int, ...]], max_operations: int) -> Iterator[Diagnostic]:
     """Complaints about the ranges and accesses of one statement."""
     for iterator in statement.iterators:
         begin, end = iterator.begin, iterator.end
@@ -93,7 +110,7 @@ def _leaving(statement: Statement, shapes: Mapping[str, tuple[int, ...]]) -> Ite
     ]
     if not doubtful:
         return
-    with isl_context() as context:
+    with isl_context(max_operations) as context:
         for running, guarded in doubtful:
             frame = frame_of(running, context)
             domain = iteration_domain(running, frame)

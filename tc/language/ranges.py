@@ -14,7 +14,7 @@ from tc.language.calls import BoundCall, bind_call
 from tc.language.draft import CallDraft, Draft, Item
 from tc.language.fold import substitute
 from tc.language.polynomial import Atoms, Polynomial
-from tc.language.program import Expression, SizeReference, walk
+from tc.language.program import Expression, Role, SizeReference, walk
 from tc.language.range_errors import RangeErrors
 from tc.language.report import Report
 from tc.language.requirements import Requirements
@@ -158,7 +158,11 @@ class _Solver:
                 if found is None:
                     return False
                 shapes[tensor.name] = found
-        self.calls[call.number] = bind_call(call, shapes, self.atoms, self.requirements, self.errors)
+        bound = bind_call(call, shapes, self.atoms, self.requirements, self.errors)
+        if bound is None:
+            self.broken.update(call.tensors[t.name] for t in call.callee.tensors if t.role is not Role.INPUT)
+        else:
+            self.calls[call.number] = bound
         return True
 
     # --- extents of written tensors --------------------------------------------------------------------------

@@ -41,3 +41,8 @@ def isl_context(max_operations: int = MAX_OPERATIONS) -> Iterator[isl.Context]:
         context = isl.Context()
         context.set_max_operations(max_operations)
         yield context
+
+
+def is_out_of_operations(error: isl.Error) -> bool:
+    """Whether isl gave up because its budget is spent; every other error is a bug."""
+    return "maximal number of operations exceeded" in str(error)

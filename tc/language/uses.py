@@ -66,20 +66,22 @@ def _collect(expression: syntax.Expression, scope: Scope, reads: dict[str, Span]
 def walk_syntax(expression: syntax.Expression) -> Iterator[syntax.Expression]:
     """The expression and all its subexpressions."""
     yield expression
+    for part in subexpressions(expression):
+        yield from walk_syntax(part)
+
+
+def subexpressions(expression: syntax.Expression) -> tuple[syntax.Expression, ...]:
+    """The direct subexpressions."""
     match expression:
         case syntax.Number() | syntax.Name() | syntax.Extent():
-            return
+            return ()
         case syntax.Apply(_, arguments):
-            for argument in arguments:
-                yield from walk_syntax(argument)
+            return arguments
         case syntax.Unary(_, operand):
-            yield from walk_syntax(operand)
+            return (operand,)
         case syntax.Binary(_, left, right):
-            yield from walk_syntax(left)
-            yield from walk_syntax(right)
+            return (left, right)
         case syntax.Conditional(condition, then, otherwise):
-            yield from walk_syntax(condition)
-            yield from walk_syntax(then)
-            yield from walk_syntax(otherwise)
+            return (condition, then, otherwise)
         case _:
             assert_never(expression)

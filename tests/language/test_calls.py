@@ -172,3 +172,11 @@ def test_chains_of_calls_may_be_long() -> None:
     calls = "".join(f"def f{k}(float(N) x) -> (y) {{ y = f{k - 1}(x) }} " for k in range(count, 0, -1))
     program = lower(calls + "def f0(float(N) x) -> (y) { y(i) = x(i) }", f"f{count}")
     assert _statements(program) == ["y <- x(i)"]
+
+
+@pytest.mark.parametrize(("argument", "calls"), [("s + s", 40), ("s % 7 + 1", 120)])
+def test_arguments_must_not_grow_without_end_from_call_to_call(argument: str, calls: int) -> None:
+    text = "def f0(int s, float(N) x) -> (y) { y(i) = x(i) * s } "
+    text += " ".join(f"def f{k}(int s, float(N) x) -> (y) {{ y = f{k - 1}({argument}, x) }}" for k in range(1, calls))
+    (found,) = complaints(text, SemanticError)
+    assert "makes an expression of more than 100000 operations or 200 levels" in found

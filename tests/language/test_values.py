@@ -212,7 +212,7 @@ def test_declarations_refused(text: str, message: str) -> None:
         ("N = 1", "`N` has a meaning already [choose another name]"),
         ("x = 1, x = 2", "`x` is defined twice"),
         ("x = x + 1", "`x` is defined by itself"),
-        ("x = y, y = x", "`y` is defined by itself"),
+        ("x = y, y = x", "`x` is defined by itself"),
         ("i in 0:I(0)", "a `where` must not read tensors, this one reads `I`"),
         ("A(i,0) > 0", "a `where` must not read tensors, this one reads `A`"),
         ("i * i < N", "a `where` must be affine in the iterators"),
@@ -229,7 +229,16 @@ def test_where_refused(where: str, message: str) -> None:
 def test_lets_that_explode_are_refused() -> None:
     lets = ", ".join(f"x{k} = x{k - 1} * x{k - 1}" for k in range(1, 40))
     found = complaints(definition(f"O(i) = x39 where x0 = A(i,0), {lets}"), SemanticError)
-    assert found[-1] == "`x39` stands for more than 10000 operations"
+    message = "stands for more than 10000 operations or 200 levels of them [give parts of it a statement of their own]"
+    assert found == [f"`x11` {message}"]
+    chain = ", ".join(f"x{k} = x{k - 1} + 1" for k in range(1, 400))
+    assert complaints(definition(f"O(i) = x399 where x0 = A(i,0), {chain}"), SemanticError) == [f"`x100` {message}"]
+
+
+def test_lets_may_not_deepen_an_expression_without_end() -> None:
+    text = definition(f"O(i) = y{' + 1' * 120} where y = A(i,0){' + 1' * 120}")
+    message = "the expression stands for more than 10000 operations or 200 levels of them"
+    assert complaints(text, SemanticError) == [f"{message} [give parts of it a statement of their own]"]
 
 
 def test_lets_stand_for_expressions() -> None:
