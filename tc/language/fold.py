@@ -1,7 +1,7 @@
 """Constant folding: arithmetic on literals as kernels do it, and the identities that leave plain subscripts.
 
-Only index arithmetic (INT64), conditions and conversions of literals are folded; floating-point arithmetic is
-left to the kernel, whose rounding is its own.
+Only integer arithmetic, conditions and conversions of literals are folded; floating-point arithmetic is left to
+the kernel, whose rounding is its own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Final
 
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
 from tc.language.program import (
-    INDEX_TYPE,
     Binary,
     Call,
     Cast,
@@ -107,22 +106,36 @@ def fold(expression: Expression) -> Expression:
             return converted if math.isfinite(converted.value) else expression
         case Cast(operand, type) if operand.type is type:
             return operand
-        case Unary(UnaryOperator.NEGATE, Literal(value, type)) if type is INDEX_TYPE:
+        case Unary(UnaryOperator.NEGATE, Literal(value, type)) if type.is_integer:
             return Literal(wrap(-int(value), type), type)
         case Unary(UnaryOperator.NOT, Literal(value, type)):
             return Literal(not value, type)
         case Select(Literal(value), then, otherwise):
             return then if value else otherwise
-        case Call("min" | "max" as name, (Literal(left), Literal(right)), type) if type is INDEX_TYPE:
-            return Literal(min(left, right) if name == "min" else max(left, right), type)
-        case Call("min" | "max", (left, right), type) if type is INDEX_TYPE and left == right:
-            return left
+        case Call(name, arguments, type) if type.is_integer:
+            return _fold_call(name, arguments, type) or expression
         case Binary(BinaryOperator.AND | BinaryOperator.OR):
             return _fold_logic(expression)
-        case Binary(operator, left, right) if left.type is INDEX_TYPE:
-            return _fold_index(operator, left, right) or expression
+        case Binary(operator, left, right) if left.type.is_integer:
+            return _fold_integers(operator, left, right) or expression
         case _:
             return expression
+
+
+def _fold_call(name: str, arguments: tuple[Expression, ...], type: ScalarType) -> Expression | None:
+    """The integer functions: on literals, or of one argument twice."""
+    values = [int(argument.value) for argument in arguments if isinstance(argument, Literal)]
+    if len(values) < len(arguments):
+        return arguments[0] if name in ("min", "max") and arguments[0] == arguments[1] else None
+    match name:
+        case "min":
+            return Literal(min(values), type)
+        case "max":
+            return Literal(max(values), type)
+        case "abs":
+            return Literal(wrap(abs(values[0]), type), type)
+        case _:
+            return None
 
 
 def _fold_logic(expression: Binary) -> Expression:
@@ -133,10 +146,10 @@ def _fold_logic(expression: Binary) -> Expression:
     return expression.left if decides else expression.right
 
 
-def _fold_index(operator: BinaryOperator, left: Expression, right: Expression) -> Expression | None:
-    """INT64 arithmetic and comparisons: on two literals, or with a neutral one; None where nothing folds."""
+def _fold_integers(operator: BinaryOperator, left: Expression, right: Expression) -> Expression | None:
+    """Integer arithmetic and comparisons: on two literals, or with a neutral one; None where nothing folds."""
     if isinstance(left, Literal) and isinstance(right, Literal):
-        return _evaluate(operator, int(left.value), int(right.value))
+        return _evaluate(operator, int(left.value), int(right.value), left.type)
     match operator, left, right:
         case BinaryOperator.ADD, Literal(0), _:
             return right
@@ -146,26 +159,26 @@ def _fold_index(operator: BinaryOperator, left: Expression, right: Expression) -
             return right
         case ((BinaryOperator.MULTIPLY | BinaryOperator.DIVIDE), _, Literal(1)):
             return left
-        case BinaryOperator.REMAINDER, _, Literal(0 | 1):
-            return Literal(0, INDEX_TYPE)
+        case BinaryOperator.REMAINDER, _, Literal(0 | 1, type):
+            return Literal(0, type)
         case BinaryOperator.DIVIDE, _, Literal(0):
             return right
         case _:
             return None
 
 
-def _evaluate(operator: BinaryOperator, left: int, right: int) -> Literal | None:
+def _evaluate(operator: BinaryOperator, left: int, right: int, type: ScalarType) -> Literal | None:
     match operator:
         case BinaryOperator.ADD:
-            return Literal(wrap(left + right, INDEX_TYPE), INDEX_TYPE)
+            return Literal(wrap(left + right, type), type)
         case BinaryOperator.SUBTRACT:
-            return Literal(wrap(left - right, INDEX_TYPE), INDEX_TYPE)
+            return Literal(wrap(left - right, type), type)
         case BinaryOperator.MULTIPLY:
-            return Literal(wrap(left * right, INDEX_TYPE), INDEX_TYPE)
+            return Literal(wrap(left * right, type), type)
         case BinaryOperator.DIVIDE:
-            return Literal(wrap(divide(left, right), INDEX_TYPE), INDEX_TYPE)
+            return Literal(wrap(divide(left, right), type), type)
         case BinaryOperator.REMAINDER:
-            return Literal(remainder(left, right), INDEX_TYPE)
+            return Literal(remainder(left, right), type)
         case BinaryOperator.EQUAL:
             return Literal(left == right, ScalarType.BOOL)
         case BinaryOperator.NOT_EQUAL:

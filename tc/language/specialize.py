@@ -9,9 +9,11 @@ from dataclasses import replace
 from tc.errors import ArgumentError
 from tc.language.calls import map_statement
 from tc.language.expression_text import expression_text
-from tc.language.fold import substitute
+from tc.language.fold import fold, substitute
+from tc.language.polynomial import Atoms
 from tc.language.program import (
     INDEX_TYPE,
+    Cast,
     Expression,
     Literal,
     Precondition,
@@ -21,17 +23,19 @@ from tc.language.program import (
     SizeReference,
     Tensor,
     guarded_reads,
+    rebuild,
     walk,
 )
 from tc.language.prove import prove_specialized
 from tc.language.specialization import ArraySpec, Layout, Signature, Specialization, contiguous_strides
+from tc.types import ScalarType
 
 # Addresses are byte offsets in 64-bit integers.
 _MAXIMUM_BYTES = 2**63 - 1
 
 
 def structural_scalars(program: Program) -> tuple[str, ...]:
-    """The integer scalar arguments whose values shape the program: those in subscripts, ranges and conditions.
+    """The integer and bool scalar arguments whose values shape the program: those in subscripts, ranges and conditions.
 
     Their values belong to the signature.
     """
@@ -39,7 +43,7 @@ def structural_scalars(program: Program) -> tuple[str, ...]:
         leaf.name
         for expression in _structure(program)
         for leaf in walk(expression)
-        if isinstance(leaf, ScalarReference) and leaf.type.is_integer
+        if isinstance(leaf, ScalarReference) and not leaf.type.is_floating
     }
     return tuple(scalar.name for scalar in program.scalars if scalar.name in used)
 
@@ -68,7 +72,7 @@ def output_shapes(program: Program, signature: Signature) -> dict[str, tuple[int
     """
     values = _argument_values(program, signature)
     _check_preconditions(program, values)
-    return {name: _shape(program.tensor(name), values) for name in program.results}
+    return {name: _shape(program, program.tensor(name), values) for name in program.results}
 
 
 def specialize(program: Program, signature: Signature) -> Specialization:
@@ -84,7 +88,7 @@ def specialize(program: Program, signature: Signature) -> Specialization:
     tensors: list[Tensor] = []
     layouts: dict[str, Layout] = {}
     for tensor in program.tensors:
-        shape = _shape(tensor, values)
+        shape = _shape(program, tensor, values)
         tensors.append(replace(tensor, shape=tuple(Literal(extent, INDEX_TYPE) for extent in shape)))
         layouts[tensor.name] = _layout(program, tensor, shape, given.get(tensor.name) or results.get(tensor.name))
     statements = tuple(
@@ -118,7 +122,8 @@ def _argument_values(program: Program, signature: Signature) -> dict[Expression,
         type, value = types[name], scalars[name]
         if not type.minimum <= value <= type.maximum:
             raise ArgumentError(f"{program.name}: argument `{name}` is {type}, {value} does not fit")
-        values[ScalarReference(name, type)] = Literal(value, type)
+        literal = Literal(bool(value) if type is ScalarType.BOOL else value, type)
+        values[ScalarReference(name, type)] = literal
     return values
 
 
@@ -159,17 +164,30 @@ def _violated(program: Program, precondition: Precondition, values: Mapping[Expr
     )
 
 
-def _shape(tensor: Tensor, values: Mapping[Expression, Expression]) -> tuple[int, ...]:
+def _shape(program: Program, tensor: Tensor, values: Mapping[Expression, Expression]) -> tuple[int, ...]:
     """The extents; a range that ends before it begins is empty."""
-    return tuple(max(0, evaluate(extent, values)) for extent in tensor.shape)
+    extents: list[int] = []
+    for dimension, extent in enumerate(tensor.shape):
+        folded = substitute(extent, values)
+        assert isinstance(folded, Literal)
+        # Folding wraps like a kernel; integers of any size show what the extent should be.
+        exact = Atoms().polynomial(_put_in(extent, values)).constant
+        if exact is not None and exact > INDEX_TYPE.maximum:
+            raise ArgumentError(
+                f"{program.name}: dimension {dimension} of `{tensor.name}` would have {exact} elements, beyond 64-bit "
+                "indexing"
+            )
+        extents.append(max(0, int(folded.value)))
+    return tuple(extents)
 
 
-def evaluate(expression: Expression, values: Mapping[Expression, Expression]) -> int:
-    """The value of an INT64 expression over sizes and scalars."""
-    result = substitute(expression, values)
-    if not isinstance(result, Literal):
-        raise AssertionError(f"{expression_text(result)} is not constant")
-    return int(result.value)
+def _put_in(expression: Expression, values: Mapping[Expression, Expression]) -> Expression:
+    """The expression with literals for sizes and scalars, its arithmetic left undone."""
+    found = values.get(expression) if isinstance(expression, SizeReference | ScalarReference) else None
+    if found is not None:
+        return found
+    rebuilt = rebuild(expression, lambda child: _put_in(child, values))
+    return fold(rebuilt) if isinstance(rebuilt, Cast) else rebuilt
 
 
 def _layout(program: Program, tensor: Tensor, shape: tuple[int, ...], spec: ArraySpec | None) -> Layout:

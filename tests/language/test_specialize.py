@@ -128,6 +128,32 @@ def test_scalars_that_do_not_fit(scalars: dict[str, int], message: str) -> None:
     assert str(caught.value) == message
 
 
+def test_shapes_may_depend_on_scalars_of_any_exact_type() -> None:
+    program = lower(
+        "def f(bool wide, uint8 n, int8 c, float(N) x) -> (y) {"
+        " y(i) = x(0) where i in 0:(wide ? int32(n * 2 + 1) : abs(c) + min(N, n)) }"
+    )
+    assert structural_scalars(program) == ("wide", "n", "c")
+    given = {"n": 200, "c": -100}
+    assert output_shapes(program, signature({"wide": 1, **given}, x=array(5))) == {"y": (145,)}
+    assert output_shapes(program, signature({"wide": 0, **given}, x=array(5))) == {"y": (105,)}
+
+
+def test_extents_beyond_64_bits_are_refused_before_they_wrap() -> None:
+    program = lower("def f(float(M,N) x) -> (y) { y(i) = x(0,0) where i in 0:M*N }")
+    with pytest.raises(ArgumentError) as caught:
+        specialize(program, signature(x=array(2**32, 2**32, strides=(0, 0))))
+    assert str(caught.value) == (
+        "f: `x` with shape (4294967296, 4294967296) spans more than 9223372036854775807 bytes, beyond 64-bit indexing"
+    )
+    program = lower("def f(float(M) x, float(N) z) -> (y) { y(i) = x(0) + z(0) where i in 0:M*N }")
+    with pytest.raises(ArgumentError) as caught:
+        specialize(program, signature(x=array(2**32, strides=(0,)), z=array(2**32, strides=(0,))))
+    assert str(caught.value) == (
+        "f: dimension 0 of `y` would have 18446744073709551616 elements, beyond 64-bit indexing"
+    )
+
+
 def test_declared_numbers_must_agree() -> None:
     program = lower("def f(float(3) x) -> (y) { y(i) = x(i) }")
     with pytest.raises(ArgumentError, match=r"f: argument `x` is declared with 3 as `x.0`, got shape \(4,\)"):
