@@ -105,6 +105,10 @@ class Comprehension:
         self._kernels: Final[Once[tuple[Signature, CpuOptions, CpuTarget], Kernel]] = Once()
         self._fast: dict[tuple[object, ...], FastCall] = {}
 
+    def __reduce__(self) -> tuple[type[Comprehension], tuple[Program]]:
+        # Copies and processes that receive one make kernels of their own.
+        return Comprehension, (self.program,)
+
     def __repr__(self) -> str:
         return (
             f"<tc.Comprehension {self.name}({', '.join(self.program.arguments)}) -> {', '.join(self.program.results)}>"
@@ -235,8 +239,9 @@ class Comprehension:
 
 
 def _target(name: str | None) -> CpuTarget:
-    settings = environment()
-    return parse_target(name or settings.target or "cpu")
+    if name is not None and not isinstance(name, str):
+        raise OptionsError(f"target must be a name such as 'cpu', got {name!r}")
+    return parse_target(name or environment().target or "cpu")
 
 
 def define(text: str) -> Definitions:

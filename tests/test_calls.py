@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import operator
+import pickle
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -91,6 +93,16 @@ def test_definitions_that_are_called_like_methods_are_reached_by_item() -> None:
         np.testing.assert_array_equal(array(found[name](x)), x + n)
 
 
+def test_copies_make_kernels_of_their_own() -> None:
+    x = whole(7, 3)
+    expected = array(DEFINITIONS.affine(x))
+    for copied in (copy.deepcopy(DEFINITIONS), pickle.loads(pickle.dumps(DEFINITIONS))):
+        assert list(copied) == list(DEFINITIONS)
+        assert copied.affine.program == DEFINITIONS.affine.program
+        assert copied.affine is not DEFINITIONS.affine
+        np.testing.assert_array_equal(array(copied.affine(x)), expected)
+
+
 # --- kinds of arrays -------------------------------------------------------------------------------------------
 
 
@@ -135,10 +147,24 @@ def test_several_results_come_in_the_order_of_the_definition() -> None:
 
 def test_a_result_without_dimensions() -> None:
     total = tc.define("def total(float(N) X) -> (s) { s +=! X(i) }")
-    result = total(whole(129))
-    assert isinstance(result, np.ndarray)
-    assert result.shape == ()
-    assert result == whole(129).sum()
+    for kind in (np.asarray, torch.from_numpy):
+        result = array(total(kind(whole(129))))
+        assert result.shape == ()
+        assert result == whole(129).sum()
+    out = np.zeros((), np.float32)
+    assert total(whole(129), out=out) is out
+    assert out == whole(129).sum()
+
+
+def test_a_definition_without_arguments() -> None:
+    table = tc.define(
+        "def table() -> (squares, halves) { squares(i) = i * i where i in 0:7  halves(i) = squares(i) / 2.0 }"
+    )
+    for _ in range(2):
+        results = table()
+        assert isinstance(results, tuple)
+        np.testing.assert_array_equal(results[0], np.arange(7) ** 2)
+        np.testing.assert_array_equal(results[1], np.arange(7) ** 2 / 2)
 
 
 def test_other_exporters_are_read_and_numpy_comes_out() -> None:
@@ -404,6 +430,22 @@ def test_element_wise_definitions_run_in_place() -> None:
         expected = formula(whole(129))
         definition(tensor, out=tensor)
         np.testing.assert_array_equal(tensor.numpy(), expected)
+
+
+def test_a_gather_may_run_in_place_of_its_indices() -> None:
+    gather = tc.define("def gather(int32(N) X, int32(K) I) -> (Y) { Y(k) = X(I(k)) }")
+    x, indices = np.arange(10, 17, dtype=np.int32), np.array([6, 0, 3, 3, 1], np.int32)
+    expected = x[indices]
+    gather(x, indices, out=indices)
+    np.testing.assert_array_equal(indices, expected)
+
+
+def test_a_tensor_over_an_array_is_that_array() -> None:
+    x = whole(7)
+    double = tc.define("def double(float(N) X) -> (O) { O(i) = X(i) + X(i) }")
+    result = double(x, out=torch.from_numpy(x))
+    assert isinstance(result, torch.Tensor)
+    np.testing.assert_array_equal(x, 2 * whole(7))
 
 
 def test_an_in_out_result_may_be_an_input() -> None:

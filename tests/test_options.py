@@ -108,6 +108,9 @@ def test_options_of_another_kind_are_refused() -> None:
             MM(A, B, options=candidate)
     with pytest.raises(tc.OptionsError, match="unknown target 'gpu'"):
         MM(A, B, target="gpu")
+    number: Any = 3
+    with pytest.raises(tc.OptionsError, match="target must be a name such as 'cpu', got 3"):
+        MM(A, B, target=number)
     with pytest.raises(tc.DeviceError, match="target 'cuda' is not available"):
         MM(A, B, target="cuda")
 
