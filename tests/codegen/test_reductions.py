@@ -135,6 +135,20 @@ def test_minimum_and_maximum_propagate_nan_from_any_lane(type: ScalarType) -> No
         np.testing.assert_array_equal(y, UFUNCS[reduction](start, UFUNCS[reduction].reduce(x, axis=1)))
 
 
+@pytest.mark.parametrize("kind", [LoopKind.VECTOR, LoopKind.UNROLLED, LoopKind.SEQUENTIAL])
+def test_reductions_inside_other_loops(kind: LoopKind) -> None:
+    """Every lane of an outer loop has an accumulator of its own."""
+    x, y = np.arange(ROWS * COLUMNS, dtype=np.float64).reshape(ROWS, COLUMNS), np.ones(ROWS)
+    type = ScalarType.FLOAT64
+    at, value = (IteratorReference("i"),), read("x", type, "i", "j")
+    body = StatementBody("S0", ("i", "j"), "y", at, Reduction.MAXIMUM, value)
+    root = loops([("i0", ROWS, kind), ("j0", COLUMNS, LoopKind.REDUCTION)], instance("S0", "i0", "j0"))
+    buffers = (buffer("x", type, *x.shape), buffer("y", type, ROWS, writable=True))
+    program = LoopProgram("inside", buffers, (), (), (body,), root, checked=True)
+    assert run(program, {"x": x, "y": y}) == 0
+    np.testing.assert_array_equal(y, x.max(axis=1))
+
+
 def test_a_statement_that_reads_its_target_reduces_in_memory() -> None:
     """``y(i) += y(i) * x(i, j)`` needs each partial result where it reads it."""
     type = ScalarType.FLOAT64
