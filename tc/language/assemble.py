@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tc.language.calls import fresh_name, inlined_statements
@@ -78,7 +78,8 @@ class Assembly:
                 unnumbered.extend(replace(s, iterators=tuple(map(self._normal, s.iterators))) for s in inlined)
             else:
                 unnumbered.append(self._statement(self.ranges.resolved[item.number]))
-        statements = tuple(replace(s, name=f"S{number}") for number, s in enumerate(unnumbered))
+        prefix = _statement_prefix({*declared, *(statement.target for statement in unnumbered)})
+        statements = tuple(replace(s, name=f"{prefix}{number}") for number, s in enumerate(unnumbered))
         return Program(
             name=self.head.name,
             sizes=self.head.sizes,
@@ -165,3 +166,11 @@ class Assembly:
 
     def _shape(self, extents: Sequence[Polynomial]) -> tuple[Expression, ...]:
         return tuple(self.atoms.expression(extent) for extent in extents)
+
+
+def _statement_prefix(tensors: Collection[str]) -> str:
+    """What the names of statements start with: none of them may name a tensor, for isl knows both as tuples."""
+    prefix = "S"
+    while any(name.startswith(prefix) and name[len(prefix) :].isdigit() for name in tensors):
+        prefix += "_"
+    return prefix

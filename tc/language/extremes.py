@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from tc.grammar.syntax import BinaryOperator
 from tc.language.polynomial import Atoms, Polynomial, constant
 from tc.language.program import Binary, Call, IteratorReference
-
-Intervals: TypeAlias = "dict[str, Interval]"
 
 
 @dataclass(frozen=True, slots=True)

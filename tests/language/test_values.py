@@ -43,6 +43,11 @@ def test_fresh_names_avoid_those_of_the_text() -> None:
     assert [s.target for s in program.statements] == ["O_2", "O_1", "O"]
 
 
+def test_statements_are_not_called_like_tensors() -> None:
+    assert [s.name for s in body("O(i) +=! A(i,k) O(i) *= 2").statements] == ["S0", "S1"]
+    assert [s.name for s in body("S1(i) +=! A(i,k) O(i) = S1(i)").statements] == ["S_0", "S_1"]
+
+
 def test_updates_in_place() -> None:
     program = body("O(i) +=! A(i,k) O(i) = max(O(i), 0) O(0+i) *= O(i)")
     assert [s.target for s in program.statements] == ["O"] * 3
