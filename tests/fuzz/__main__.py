@@ -66,17 +66,17 @@ class _Tally:
         self._seed = seed
         self._verdicts: Counter[Verdict] = Counter()
         self._elements = 0
-        self._ambiguous = 0
+        self._shares = 0.0
 
     def add(self, outcome: Outcome) -> None:
         self._verdicts[outcome.verdict] += 1
         self._elements += outcome.elements
-        self._ambiguous += outcome.ambiguous
+        self._shares += outcome.share
 
     @property
     def share(self) -> float:
-        """Of ambiguous elements."""
-        return self._ambiguous / max(self._elements, 1)
+        """Of ambiguous elements in a program, on average: a large program counts as much as a small one."""
+        return self._shares / max(self._verdicts[Verdict.AGREED], 1)
 
     @property
     def ok(self) -> bool:
@@ -87,7 +87,8 @@ class _Tally:
         return (
             f"{counts.total()} programs of seed {self._seed}: {counts[Verdict.AGREED]} agreed, "
             f"{counts[Verdict.FAULTED]} reported an index as they must, {counts[Verdict.REFUSED]} refused, "
-            f"{counts[Verdict.FAILED]} failed; {100 * self.share:.3f} % of {self._elements} elements ambiguous"
+            f"{counts[Verdict.FAILED]} failed; {self._elements} elements, "
+            f"{100 * self.share:.3f} % of a program's ambiguous"
         )
 
 

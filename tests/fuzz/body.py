@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tc.types import ScalarType
 from tests.fuzz.access import Accesses
 from tests.fuzz.expressions import Expressions
-from tests.fuzz.model import ZERO, Extent, Iterator, Tensor, Term
+from tests.fuzz.model import ZERO, Extent, Iterator, Tensor, Term, spellings
 from tests.fuzz.names import Names
 from tests.fuzz.recipe import ScalarArgument, TensorArgument
 from tests.fuzz.source import Source
@@ -151,12 +151,23 @@ class Body:
         target = f"{name}({', '.join(subscripts)})"
         if not subscripts and self.source.chance(0.7):
             target = name
+        text, where = value.text, [*where, *self._more_clauses(read)]
+        if self.source.chance(0.04):
+            text, where = "q", [*where, f"q = {text}"]
         clauses = f" where {', '.join(where)}" if where else ""
-        self.add(f"{target} {operator} {value.text}{clauses}")
+        self.add(f"{target} {operator} {text}{clauses}")
         known = tuple(Extent(extent, f"{name}.{d}") for d, extent in enumerate(extents))
         rounding = value.type.is_floating and operator not in ("=", "min=!", "max=!", "min=", "max=")
         self.know(Tensor(name, value.type, known, exact=value.exact and not rounding))
         self.mark_read(set(read) - {name})
+
+    def _more_clauses(self, read: Set[str]) -> list[str]:
+        """A clause that asks for nothing new: an element of a tensor exists that surely does."""
+        able = [t for t in self.readable() if t.name in read and t.extents and all(e.value for e in t.extents)]
+        if not able or not self.source.chance(0.04):
+            return []
+        tensor = self.source.choice(able)
+        return [f"exists {tensor.name}({', '.join(str(e.value - 1) for e in tensor.extents)})"]
 
     def add(self, statement: str) -> None:
         """Adds a statement; a ``;`` before it where it must be, and sometimes where it may be."""
@@ -181,9 +192,10 @@ class Body:
         return "\n".join([head, *(f"  {statement}" for statement in self.statements), "}"])
 
     def _parameter(self, name: str, parameter: TensorArgument | ScalarArgument) -> str:
+        type = self.source.choice(spellings(parameter.type))
         if isinstance(parameter, ScalarArgument):
-            return f"{parameter.type} {name}"
-        return f"{parameter.type}({', '.join(map(str, parameter.extents))}) {name}"
+            return f"{type} {name}"
+        return f"{type}({', '.join(map(str, parameter.extents))}) {name}"
 
 
 def whole(name: str, extent: Extent, *, bound: bool = False) -> Iterator:

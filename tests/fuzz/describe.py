@@ -27,5 +27,6 @@ def describe(recipe: Recipe, outcome: Outcome) -> str:
         if array.size <= _FEW:
             lines.append(f"    = {array.tolist()}")
     lines += [f"out= {name}: {layout.value}" for name, layout in recipe.outputs]
+    lines += [f"{result} lies in the memory of {name}" for result, name in recipe.shared]
     lines += [f"{recipe.options}", f"{recipe.name}: {outcome.detail.rstrip()}"]
     return "\n".join(lines)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from types import TracebackType
@@ -17,7 +18,7 @@ from tc.language.program import Role
 from tc.reference.bounded import Array
 from tc.reference.compare import compare
 from tests.fuzz.arrays import Placed, fill, make, place, to_numpy, to_torch
-from tests.fuzz.recipe import Content, Layout, Recipe, ScalarArgument
+from tests.fuzz.recipe import Content, Layout, Recipe, ScalarArgument, TensorArgument
 
 
 class Verdict(Enum):
@@ -42,6 +43,11 @@ class Outcome:
     kind: str = ""
     elements: int = 0
     ambiguous: int = 0
+
+    @property
+    def share(self) -> float:
+        """Of ambiguous elements."""
+        return self.ambiguous / max(self.elements, 1)
 
 
 class DisagreementError(Exception):
@@ -90,14 +96,20 @@ def _execute(recipe: Recipe) -> Outcome:
         shapes = comprehension.output_shapes(*plain)
     except (tc.SemanticError, tc.ArgumentError) as error:
         return Outcome(Verdict.REFUSED, str(error))
-    outputs = _outputs(recipe, comprehension, shapes, rng)
+    _require_canonical(comprehension)
+    outputs = _outputs(recipe, comprehension, shapes, rng) | _shared(recipe, comprehension, shapes, arguments)
     before = {name: placed.view.copy() for name, placed in outputs.items()}
     call = _Call(recipe, comprehension, arguments, before, outputs)
     try:
         expected = comprehension.oracle(*plain, out=before or None)
     except tc.ArgumentError as error:
         return call.require_fault(error)
-    actual = call.run()
+    try:
+        actual = call.run()
+    except tc.ArgumentError as error:
+        if recipe.shared:
+            return Outcome(Verdict.REFUSED, str(error))
+        raise
     elements = ambiguous = 0
     for name in comprehension.program.results:
         comparison = compare(expected[name], actual[name])
@@ -105,11 +117,18 @@ def _execute(recipe: Recipe) -> Outcome:
             raise DisagreementError("values", f"{name}: {comparison}")
         elements += actual[name].size
         ambiguous += int(expected[name].ambiguous.sum())
-    again = call.run()
+    again = call.run(threads=1)
     for name in actual:
         if actual[name].tobytes() != again[name].tobytes():
             raise DisagreementError("bits", f"{name} has other bits in a second call")
     return Outcome(Verdict.AGREED, elements=elements, ambiguous=ambiguous)
+
+
+def _require_canonical(comprehension: tc.Comprehension) -> None:
+    """A program prints as a text that means the same."""
+    text = str(comprehension)
+    if tc.define(text)[comprehension.name].program != comprehension.program:
+        raise DisagreementError("canonical", f"this prints as something else:\n{text}")
 
 
 def _outputs(
@@ -126,6 +145,24 @@ def _outputs(
     return found
 
 
+def _shared(
+    recipe: Recipe,
+    comprehension: tc.Comprehension,
+    shapes: Mapping[str, tuple[int, ...]],
+    arguments: list[Placed | ScalarArgument],
+) -> dict[str, Placed]:
+    """The arguments whose memory results are to use, where they fit."""
+    placed = dict(zip((name for name, _ in recipe.arguments), arguments, strict=True))
+    found: dict[str, Placed] = {}
+    for result, name in recipe.shared:
+        argument = placed.get(name)
+        if isinstance(argument, Placed) and result in shapes:
+            type = comprehension.program.tensor(result).type
+            if (argument.view.shape, argument.view.dtype.name) == (shapes[result], type.value):
+                found[result] = argument
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class _Call:
     """A call that can be repeated: ``before`` holds what the outputs are at its beginning."""
@@ -136,23 +173,32 @@ class _Call:
     before: Mapping[str, Array]
     outputs: Mapping[str, Placed]
 
-    def run(self) -> dict[str, Array]:
+    def run(self, threads: int | None = None) -> dict[str, Array]:
         """The results by name; DisagreementError if an argument or the memory around an output changed."""
-        framework = [isinstance(a, Placed) and self._is_torch(name) for name, a in self._named()]
+        as_torch = any(isinstance(a, TensorArgument) and a.torch for _, a in self.recipe.arguments)
         passed = [
             a.value if isinstance(a, ScalarArgument) else to_torch(a.view) if as_torch else a.view
-            for a, as_torch in zip(self.arguments, framework, strict=True)
+            for a in self.arguments
         ]
-        inputs = {name: (a.base, a.base.tobytes()) for name, a in self._named() if isinstance(a, Placed)}
+        shared = {name for _, name in self.recipe.shared}
+        inputs = {
+            name: (a.base, a.base.tobytes())
+            for (name, _), a in zip(self.recipe.arguments, self.arguments, strict=True)
+            if isinstance(a, Placed) and name not in shared
+        }
         surroundings: dict[str, bytes] = {}
         for name, placed in self.outputs.items():
             placed.view[...] = self.before[name]
             surroundings[name] = placed.base.tobytes()
-        out = {name: placed.view for name, placed in self.outputs.items()}
-        results = self.comprehension(*passed, out=out or None, options=self.recipe.options)
+        out = {
+            name: to_torch(placed.view) if as_torch and min(placed.view.strides, default=0) >= 0 else placed.view
+            for name, placed in self.outputs.items()
+        }
+        with _threads(threads):
+            results = self.comprehension(*passed, out=out or None, options=self.recipe.options)
         values = results if isinstance(results, tuple) else (results,)
         named = dict(zip(self.comprehension.program.results, values, strict=True))
-        if any(framework) and any(not isinstance(v, torch.Tensor) for n, v in named.items() if n not in out):
+        if as_torch and any(not isinstance(v, torch.Tensor) for n, v in named.items() if n not in out):
             raise DisagreementError("framework", "tensors of PyTorch came in, and something else came out")
         actual = {name: to_numpy(value).copy() for name, value in named.items()}
         for name, (base, content) in inputs.items():
@@ -172,9 +218,14 @@ class _Call:
             return Outcome(Verdict.FAULTED, str(error))
         raise DisagreementError("fault", f"the kernel ran, but the oracle says: {expected}")
 
-    def _named(self) -> list[tuple[str, Placed | ScalarArgument]]:
-        return list(zip((name for name, _ in self.recipe.arguments), self.arguments, strict=True))
 
-    def _is_torch(self, name: str) -> bool:
-        argument = dict(self.recipe.arguments)[name]
-        return not isinstance(argument, ScalarArgument) and argument.torch
+@contextmanager
+def _threads(count: int | None) -> Iterator[None]:
+    """At most so many threads per call; None leaves their number as it is."""
+    before = tc.get_threads()
+    if count is not None:
+        tc.set_threads(count)
+    try:
+        yield
+    finally:
+        tc.set_threads(before)

@@ -40,6 +40,8 @@ def generate(seed: int, number: int) -> Recipe:
     body = Body(source, names, _sizes(source, names, large), _types(source), _LARGE_BUDGET if large else _BUDGET)
     _inputs(body)
     wanted = source.choice([1, 1, 2, 2, 3, 4, 5])
+    if source.chance(0.05):
+        wanted += source.randint(1, 5)
     while len(body.statements) < wanted:
         source.weighted(_STATEMENTS)(body)
     results = _results(body)
@@ -50,8 +52,9 @@ def generate(seed: int, number: int) -> Recipe:
         text=text,
         name=name,
         sizes=tuple(body.sizes.items()),
-        arguments=_dressed(source, body),
+        arguments=(arguments := _dressed(source, body)),
         outputs=_outputs(source, results),
+        shared=_shared(source, body, arguments, results),
         options=_options(source),
     )
 
@@ -107,7 +110,7 @@ def _dressed(source: Source, body: Body) -> tuple[tuple[str, TensorArgument | Sc
     for name, argument in body.parameters:
         if isinstance(argument, TensorArgument):
             below = argument.below
-            if below is not None and source.chance(0.02):
+            if below is not None and source.chance(0.06):
                 below += 1
             layout = source.choice(_TORCH_LAYOUTS) if torch else source.weighted(_LAYOUTS)
             content = source.weighted(_CONTENTS)
@@ -121,6 +124,28 @@ def _outputs(source: Source, results: list[str]) -> tuple[tuple[str, Layout], ..
     if not source.chance(0.3):
         return ()
     return tuple((name, source.choice(WRITABLE_LAYOUTS)) for name in results if source.chance(0.7))
+
+
+def _shared(
+    source: Source,
+    body: Body,
+    arguments: tuple[tuple[str, TensorArgument | ScalarArgument], ...],
+    results: list[str],
+) -> tuple[tuple[str, str], ...]:
+    """Now and then a result in the memory of an argument of its type and shape."""
+    if not source.chance(0.1):
+        return ()
+    inputs = {tensor.name: tensor for tensor in body.inputs}
+    able = [
+        (result, name)
+        for result in results
+        for name, argument in arguments
+        if isinstance(argument, TensorArgument)
+        and argument.layout in WRITABLE_LAYOUTS
+        and inputs[name].type is body.values[result].tensor.type
+        and [e.value for e in inputs[name].extents] == [e.value for e in body.values[result].tensor.extents]
+    ]
+    return (source.choice(able),) if able else ()
 
 
 def _options(source: Source) -> tc.CpuOptions:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tc.language.typed import Strength, common_type
-from tc.types import ScalarType
+from tc.types import ALIASES, ScalarType
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +87,11 @@ def reading(tensor: Tensor, subscripts: Sequence[str]) -> Term:
     """One element of a tensor."""
     text = f"{tensor.name}({', '.join(subscripts)})" if subscripts else tensor.name
     return Term(text, tensor.type, exact=tensor.exact)
+
+
+def spellings(type: ScalarType) -> list[str]:
+    """How a text may call a type."""
+    return [type.value, *(alias for alias, name in ALIASES.items() if name == type.value)]
 
 
 def meet(first: Term, *others: Term) -> tuple[ScalarType, Strength]:

@@ -11,9 +11,28 @@ _AWKWARD_TENSORS = (
     "memory", "__global__", "printf", "malloc", "default", "int32_t",
 )  # fmt: skip
 _ITERATORS = ("i", "j", "k", "l", "m", "n", "r_k", "ii")
-_AWKWARD_ITERATORS = ("for", "if", "while", "return", "goto", "t0", "tid", "y", "lambda", "None", "this", "sizeof")
+_AWKWARD_ITERATORS = (
+    "for",
+    "if",
+    "while",
+    "return",
+    "goto",
+    "t0",
+    "tid",
+    "y",
+    "lambda",
+    "None",
+    "this",
+    "sizeof",
+    "2i",
+    "3d",
+    "exp",
+    "min",
+    "exists",
+    "mod",
+)
 _SIZES = ("N", "M", "K", "L", "P", "H")
-_AWKWARD_SIZES = ("NAN", "size_t", "long", "BUFSIZ", "blockDim", "enum")
+_AWKWARD_SIZES = ("NAN", "size_t", "long", "BUFSIZ", "blockDim", "enum", "4K")
 _SCALARS = ("s", "alpha", "sh", "beta", "offset")
 _DEFINITIONS = ("f", "helper", "g", "kernel", "inner")
 _AWKWARD = 0.08

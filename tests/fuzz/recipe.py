@@ -60,6 +60,7 @@ class Recipe:
     """A call of the definition ``name`` of a text.
 
     ``outputs``: layouts of the results that go through ``out=``, besides those that must (in-out results).
+    ``shared``: results that are to lie in the memory of an argument; a call may refuse that.
     """
 
     seed: int
@@ -69,6 +70,7 @@ class Recipe:
     sizes: tuple[tuple[str, int], ...]
     arguments: tuple[tuple[str, TensorArgument | ScalarArgument], ...]
     outputs: tuple[tuple[str, Layout], ...]
+    shared: tuple[tuple[str, str], ...]
     options: tc.CpuOptions
 
     def shape(self, argument: TensorArgument) -> tuple[int, ...]:

@@ -48,6 +48,8 @@ def _calls(recipe: Recipe) -> Iterator[Recipe]:
         replace(recipe.options, vectorize=options.vectorize),
     )
     yield from (replace(recipe, options=o) for o in simpler if o != recipe.options and recipe.options != options)
+    if recipe.shared:
+        yield replace(recipe, shared=())
     for position in range(len(recipe.outputs)):
         yield replace(recipe, outputs=recipe.outputs[:position] + recipe.outputs[position + 1 :])
     for position, (name, size) in enumerate(recipe.sizes):
