@@ -150,7 +150,8 @@ class ExpressionPrinter:
         layout = self._layouts[tensor]
         offset: Fragment | None = None
         for subscript, index, stride in zip(subscripts, indices, layout.strides, strict=True):
-            if stride == 0 or (isinstance(subscript, Literal) and subscript.value == 0):
+            # The index of a gather is checked even where a stride of 0 makes every element the same.
+            if (stride == 0 and is_affine(subscript)) or (isinstance(subscript, Literal) and subscript.value == 0):
                 continue
             operator = "-" if stride < 0 and offset is not None else "+"
             factor = abs(stride) if operator == "-" else stride

@@ -66,6 +66,14 @@ def test_index_outside_stores_the_number_of_the_check(type: ScalarType, bad: int
         np.testing.assert_array_equal(np.delete(y, place), 1.0)
 
 
+def test_an_index_into_a_repeated_dimension_is_checked() -> None:
+    inputs = [buffer("I", INT64, EXTENT), buffer("x", F, ROWS, strides=(0,))]
+    program = pointwise({"y": Read("x", (read("I", INT64, "i"),), F)}, inputs, EXTENT)
+    for bad, expected in ((ROWS - 1, 0), (ROWS, 1), (-1, 1)):
+        x = np.broadcast_to(np.ones(1, np.float32), (ROWS,))
+        assert run(program, {"I": np.full(EXTENT, bad), "x": x, "y": np.zeros(EXTENT, np.float32)}) == expected
+
+
 def test_nothing_can_be_gathered_from_an_empty_tensor() -> None:
     fault, y = run_gather(gather(INT64, rows=0), np.zeros(EXTENT, np.int64), rows=0)
     assert fault == 1
