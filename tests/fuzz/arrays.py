@@ -38,10 +38,10 @@ def _greatest(type: tc.ScalarType) -> float:
 def fill(rng: np.random.Generator, type: tc.ScalarType, shape: tuple[int, ...], content: Content) -> Array:
     """A contiguous array of random values."""
     if type is tc.ScalarType.BOOL:
-        return rng.integers(0, 2, shape).astype(np.bool_)
+        return np.array(rng.integers(0, 2, shape), np.bool_)
     values = _floats(rng, type, shape, content) if type.is_floating else _integers(rng, type, shape, content)
     with np.errstate(over="ignore"):
-        return values.astype(dtype_of(type))
+        return np.array(values, dtype_of(type))
 
 
 def _integers(rng: np.random.Generator, type: tc.ScalarType, shape: tuple[int, ...], content: Content) -> Array:
@@ -75,7 +75,7 @@ def _floats(rng: np.random.Generator, type: tc.ScalarType, shape: tuple[int, ...
 def make(rng: np.random.Generator, argument: TensorArgument, shape: tuple[int, ...]) -> Placed:
     """The array of an argument."""
     if argument.below is not None:
-        values = rng.integers(0, max(argument.below, 1), shape).astype(dtype_of(argument.type))
+        values = np.array(rng.integers(0, max(argument.below, 1), shape), dtype_of(argument.type))
     else:
         values = fill(rng, argument.type, shape, argument.content)
     return place(rng, values, argument.layout)
