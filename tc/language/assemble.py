@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tc.language.calls import fresh_name, inlined_statements
-from tc.language.draft import CallDraft, Item
+from tc.language.draft import Bounds, CallDraft, Item
 from tc.language.polynomial import Atoms, Polynomial
 from tc.language.program import (
     INDEX_TYPE,
@@ -27,6 +27,7 @@ from tc.language.program import (
 from tc.language.ranges import Ranges
 from tc.language.requirements import Requirements
 from tc.language.rounds import Progress
+from tc.language.rules import iteration_order
 from tc.types import ScalarType
 
 
@@ -79,7 +80,7 @@ class Assembly:
             else:
                 unnumbered.append(self._statement(self.ranges.resolved[item.number]))
         prefix = _statement_prefix({*declared, *(statement.target for statement in unnumbered)})
-        statements = tuple(replace(s, name=f"{prefix}{number}") for number, s in enumerate(unnumbered))
+        statements = tuple(replace(_ordered(s), name=f"{prefix}{number}") for number, s in enumerate(unnumbered))
         return Program(
             name=self.head.name,
             sizes=self.head.sizes,
@@ -166,6 +167,14 @@ class Assembly:
 
     def _shape(self, extents: Sequence[Polynomial]) -> tuple[Expression, ...]:
         return tuple(self.atoms.expression(extent) for extent in extents)
+
+
+def _ordered(statement: Statement) -> Statement:
+    """The statement with its iterators in order of appearance, which folding may have changed."""
+    iterators = {iterator.name: iterator for iterator in statement.iterators}
+    bounds = {name: Bounds(iterator.begin, iterator.end, None) for name, iterator in iterators.items()}
+    expressions = [*statement.subscripts, statement.value, *statement.required, *statement.conditions]
+    return replace(statement, iterators=tuple(iterators[name] for name in iteration_order(expressions, bounds)))
 
 
 def _statement_prefix(tensors: Collection[str]) -> str:

@@ -18,6 +18,7 @@ from tc.language.scope import Scope, View
 from tc.language.typed import Strength, convert
 from tc.language.uses import walk_syntax
 from tc.language.values import Use, Version, Write
+from tc.language.written import read_since_written
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,11 @@ def use_of_call(call: ResolvedCall) -> Use:
         for part in walk_syntax(argument)
         if isinstance(part, syntax.Extent)
     }
-    return Use(reads, mentions, tuple(writes))
+    reread = read_since_written(call.callee.statements)
+    rereads = frozenset(
+        name for result, name in zip(call.callee.results, call.results, strict=True) if result in reread
+    )
+    return Use(reads, mentions, tuple(writes), rereads)
 
 
 def use_of_broken_call(call: syntax.CallStatement) -> Use:

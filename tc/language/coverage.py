@@ -8,7 +8,15 @@ from itertools import combinations
 
 import islpy as isl
 
-from tc.language.affine import Frame, access_relation, affine_condition, affine_function, frame_of, iteration_domain
+from tc.language.affine import (
+    Frame,
+    access_relation,
+    affine_condition,
+    affine_function,
+    frame_of,
+    isl_name,
+    iteration_domain,
+)
 from tc.language.polynomial import LEAST_TYPICAL_SIZE
 from tc.language.program import Program, Statement
 from tc.language.session import MAX_OPERATIONS, isl_context
@@ -99,7 +107,9 @@ class _Prover:
     def uncovered(self, value: WrittenValue) -> Iterator[Problem]:
         """Elements that no statement gives."""
         name = value.tensor.name
-        frame = Frame(self.context, name, tuple(f"d{d}" for d in range(len(value.tensor.shape))), self.parameters)
+        frame = Frame(
+            self.context, isl_name(name), tuple(f"d{d}" for d in range(len(value.tensor.shape))), self.parameters
+        )
         missing = frame.universe()
         for dimension, extent in zip(frame.iterators, value.tensor.shape, strict=True):
             end, variable = affine_function(extent, frame), frame.variable(dimension)

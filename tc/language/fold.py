@@ -1,7 +1,7 @@
 """Constant folding: arithmetic on literals as kernels do it, and the identities that leave plain subscripts.
 
-Only integer arithmetic, conditions and conversions of literals are folded; floating-point arithmetic is left to
-the kernel, whose rounding is its own.
+Only integer arithmetic, conditions, signs and conversions of literals are folded; floating-point arithmetic is left
+to the kernel, whose rounding is its own.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ def fold(expression: Expression) -> Expression:
             return converted if math.isfinite(converted.value) else expression
         case Cast(operand, type) if operand.type is type:
             return operand
-        case Unary(UnaryOperator.NEGATE, Literal(value, type)) if type.is_integer:
-            return Literal(wrap(-int(value), type), type)
+        case Unary(UnaryOperator.NEGATE, Literal(value, type)):
+            return Literal(-value if type.is_floating else wrap(-int(value), type), type)
         case Unary(UnaryOperator.NOT, Literal(value, type)):
             return Literal(not value, type)
         case Select(Literal(value), then, otherwise):

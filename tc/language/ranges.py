@@ -86,9 +86,16 @@ class _Solver:
                 self.relaxed = True
         self._complain(waiting)
         resolved = {number: p for number, p in self.progress.items() if not p.unresolved and p.accesses is not None}
-        for progress in resolved.values():
-            self.errors.check_accesses(progress)
+        if not self._restricts_sizes(resolved.values()):
+            for progress in resolved.values():
+                self.errors.check_accesses(progress)
         return Ranges(resolved, self.calls, self._shapes())
+
+    def _restricts_sizes(self, resolved: Iterable[Progress]) -> bool:
+        """Whether a call must fulfil a condition on sizes: what holds for typical ones then says little."""
+        conditions = [condition for progress in resolved for condition, _ in progress.draft.requirements]
+        conditions += [precondition.condition for precondition in self.requirements.preconditions]
+        return any(isinstance(leaf, SizeReference) for condition in conditions for leaf in walk(condition))
 
     def _measure(self) -> tuple[int, int, int]:
         """Grows with every step forward."""

@@ -32,12 +32,14 @@ class Write(Enum):
 class Use:
     """What one statement does with names: reads (name and first place) and writes (name, rank, how, place).
 
-    ``mentions``: names whose extents it uses without reading them (``T.0``, ``exists T(i)``).
+    ``mentions``: names whose extents it uses without reading them (``T.0``, ``exists T(i)``).  ``rereads``: names
+    that a callee reads after it has written them.
     """
 
     reads: Mapping[str, Span]
     mentions: Mapping[str, Span]
     writes: tuple[tuple[str, int | None, Write, Span], ...]
+    rereads: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True, eq=False)
@@ -184,9 +186,8 @@ def track_values(
             name: tracker.write(number, name, rank, how, span, name in use.reads)
             for name, rank, how, span in use.writes
         }
-        for name in read:
-            if name not in written:
-                tracker.states[name].was_read = True
+        for name in (*(name for name in read if name not in written), *use.rereads):
+            tracker.states[name].was_read = True
         for name, span in use.mentions.items():
             if name not in read and name not in inputs:
                 read[name] = tracker.mention(name, span)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from tc.language.program import (
@@ -71,6 +71,15 @@ def written_values(program: Program) -> Sequence[WrittenValue]:
         read.update(e.tensor for e in walk(statement.value) if isinstance(e, Read) and e.tensor != tensor.name)
         read.discard(tensor.name)
     return values
+
+
+def read_since_written(statements: Iterable[Statement]) -> frozenset[str]:
+    """The tensors that some statement reads after the last one that writes them."""
+    read: set[str] = set()
+    for statement in statements:
+        read.update(e.tensor for e in walk(statement.value) if isinstance(e, Read))
+        read.discard(statement.target)
+    return frozenset(read)
 
 
 def writes_distinct_elements(statement: Statement) -> bool:

@@ -82,6 +82,14 @@ def test_results_that_the_callee_updates_go_in_and_out() -> None:
     assert lower(add + "def f(float(N) x) -> (C) { C = add(x) }").tensor("C").role is Role.IN_OUT
 
 
+def test_results_that_the_callee_read_count_as_read() -> None:
+    program = lower(
+        "def g(float(N) x) -> (p, q) { p(i) = x(i) q(i) = p(i) }"
+        "def f(float(N) x) -> (a, b) { (a, b) = g(x) a(i) = a(i) * 2 b(i) = b(i) * 2 }"
+    )
+    assert [s.target for s in program.statements] == ["a_1", "b", "a", "b"]
+
+
 def test_functions_hidden_by_names_of_the_caller_keep_their_meaning() -> None:
     program = lower(
         "def g(float(N) x) -> (y) { y(i) = exp(x(i)) } def f(float(N) exp) -> (z) { y = g(exp) z(i) = y(i) + exp(i) }"

@@ -184,6 +184,10 @@ def test_an_access_that_leaves_its_tensor_for_all_sizes() -> None:
     assert found == "`O` would be written at subscript -2, below 0 [shift the subscript `i - 2` to start at 0]"
 
 
+def test_conditions_on_sizes_leave_the_proof_to_the_call() -> None:
+    lower("def f(float(N,M) x) -> (y) { y(i) = x(i,i) where i in 0:M+N-2, M == 1, N >= 1 }")
+
+
 def test_tensors_that_wait_for_each_other_for_ever() -> None:
     text = "def f() -> (a, b) { a(i) = b(i) b(i) = a(i) }"
     assert all("undetermined" in found or "depend" in found for found in complaints(text, RangeError))

@@ -285,3 +285,8 @@ def test_elements_written_twice_or_never(statements: str, kind: type[SemanticErr
 def test_sums_may_write_an_element_many_times() -> None:
     program = body("O(i+k) +=! A(i,k)")
     assert shape(program, "O") == ["M + N - 1"]
+
+
+def test_names_may_begin_with_a_digit_where_isl_proves() -> None:
+    program = lower("def 2g(float(3N) 1x) -> (0y) { 0y(0) = 0 0y(5i+1) = 1x(5i) }")
+    assert shape(program, "0y") == ["3N + 1"]
