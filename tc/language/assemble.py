@@ -113,8 +113,11 @@ class Assembly:
 
     def _normal(self, iterator: IterationVariable) -> IterationVariable:
         """A range of a callee after its sizes were replaced."""
-        begin, end = (self.atoms.expression(self.atoms.polynomial(e)) for e in (iterator.begin, iterator.end))
-        return replace(iterator, begin=begin, end=end)
+        begin, end = self.atoms.polynomial(iterator.begin), self.atoms.polynomial(iterator.end)
+        length = (end - begin).constant
+        if length is not None and length < 0:
+            end = begin
+        return replace(iterator, begin=self.atoms.expression(begin), end=self.atoms.expression(end))
 
     def _iterator(self, name: str, progress: Progress) -> IterationVariable:
         bounds = progress.draft.bounds.get(name)
@@ -166,7 +169,7 @@ class Assembly:
             yield Tensor(name, type, self._shape(extents), role, statement.origin)
 
     def _shape(self, extents: Sequence[Polynomial]) -> tuple[Expression, ...]:
-        return tuple(self.atoms.expression(extent) for extent in extents)
+        return tuple(self.atoms.expression(self.atoms.clamped(extent)) for extent in extents)
 
 
 def _ordered(statement: Statement) -> Statement:

@@ -93,7 +93,6 @@ class ProgramBuilder:
         if name not in self._sizes:
             self._require_new(name)
             self._sizes.append(name)
-            self._atoms.number(SizeReference(name))
         return SizeReference(name)
 
     def scalar(self, name: str, type: ScalarType) -> ScalarReference:
@@ -217,14 +216,16 @@ class ProgramBuilder:
         for name in results:
             if name not in self._written:
                 report.error(f"the result `{name}` is never written", None)
-        given = {e.name for tensor in self._inputs.values() for e in tensor.shape if isinstance(e, SizeReference)}
+        extents = [extent for tensor in self._inputs.values() for extent in tensor.shape]
+        sizes = tuple(dict.fromkeys(extent.name for extent in extents if isinstance(extent, SizeReference)))
         for name in self._sizes:
-            if name not in given:
+            if name not in sizes:
                 report.error(f"no argument has the size `{name}` as an extent", None)
         for name in sorted(self._incoming - set(results)):
             report.error(f"temporary `{name}` is read before it is written", None)
         report.raise_if_any(None)
-        requirements = Requirements(self._atoms)
+        atoms = Atoms(sizes, self._scalars)
+        requirements = Requirements(atoms)
         writers: dict[str, list[int]] = {}
         for draft in self._drafts:
             writers.setdefault(draft.target, []).append(draft.number)
@@ -234,20 +235,20 @@ class ProgramBuilder:
             writers=writers,
             broken=frozenset(),
             blocked=frozenset(),
-            sizes=tuple(self._sizes),
+            sizes=sizes,
         )
-        ranges = infer_ranges(self._drafts, known, self._atoms, requirements, report)
+        ranges = infer_ranges(self._drafts, known, atoms, requirements, report)
         report.raise_if_any(None)
         head = Head(
             self._name,
-            tuple(self._sizes),
+            sizes,
             tuple(self._scalars.values()),
             self._inputs,
             tuple(self._arguments),
             tuple(results),
         )
         types = {name: self._tensors[name].type for name in writers}
-        assembly = Assembly(head, types, frozenset(self._incoming), (), ranges, requirements, self._atoms)
+        assembly = Assembly(head, types, frozenset(self._incoming), (), ranges, requirements, atoms)
         program = assembly.program(self._drafts, None)
         prove_values(program, report)
         report.raise_if_any(None)

@@ -61,7 +61,7 @@ class _Lowering:
         }
         self.comprehensions: dict[int, syntax.Assign] = {}
         self.calls: dict[int, ResolvedCall] = {}
-        self.atoms = Atoms(self.declarations.sizes)
+        self.atoms = Atoms(self.declarations.sizes, (scalar.name for scalar in self.declarations.scalars))
 
     def lower(self, source: str | None) -> Program | None:
         uses = [self._use(number, statement) for number, statement in enumerate(self.definition.statements)]

@@ -20,8 +20,10 @@ from tc.language.program import (
     Expression,
     IteratorReference,
     Literal,
+    ScalarReference,
     SizeReference,
     Unary,
+    children,
     walk,
 )
 
@@ -106,14 +108,17 @@ def constant(value: int) -> Polynomial:
 class Atoms:
     """The table of atoms of one definition, and the way from expressions to polynomials and back.
 
-    ``sizes`` get the first numbers, so that products of sizes are written in the order of their declaration.
+    ``sizes`` and ``scalars`` give the order in which products, minima and maxima are written, so that it does not
+    depend on names.
     """
 
-    def __init__(self, sizes: Iterable[str] = ()) -> None:
+    def __init__(self, sizes: Iterable[str] = (), scalars: Iterable[str] = ()) -> None:
         self._expressions: list[Expression] = []
         self._numbers: dict[Expression, int] = {}
         self._nonnegative: list[bool] = []
         self._iterators: list[frozenset[str]] = []
+        self._structures: dict[int, str] = {}
+        self._scalars = {name: number for number, name in enumerate(scalars)}
         for size in sizes:
             self.number(SizeReference(size))
 
@@ -214,17 +219,48 @@ class Atoms:
         """The maximum; candidates that are never the greatest are dropped."""
         return self._choose("max", candidates)
 
+    def clamped(self, extent: Polynomial) -> Polynomial:
+        """An extent, or the end of a range from 0: one that is surely negative is the 0 that it means."""
+        return constant(0) if extent.constant is not None and extent.constant < 0 else extent
+
     def _choose(self, function: str, candidates: Iterable[Polynomial]) -> Polynomial:
         kept: list[Polynomial] = []
         for candidate in (part for c in candidates for part in self._parts(function, c)):
             if not any(self._wins(function, k, candidate) for k in kept):
                 kept = [k for k in kept if not self._wins(function, candidate, k)]
                 kept.append(candidate)
+        # One order for one set, whoever asked first: equal programs have equal expressions.
+        kept.sort(key=self._rank)
         result = kept[0]
         for other in kept[1:]:
             arguments = (self.expression(result), self.expression(other))
             result = self.variable(Call(function, arguments, INDEX_TYPE))
         return result
+
+    def _rank(self, polynomial: Polynomial) -> tuple[tuple[tuple[str, ...], int], ...]:
+        """A key that orders polynomials by their structure, not by names nor by when their atoms were met."""
+        return tuple(sorted((tuple(sorted(map(self._structure, m))), f) for m, f in polynomial.terms.items()))
+
+    def _structure(self, atom: int) -> str:
+        if atom not in self._structures:
+            self._structures[atom] = self._describe(self[atom])
+        return self._structures[atom]
+
+    def _describe(self, expression: Expression) -> str:
+        match expression:
+            case SizeReference() | IteratorReference():
+                return f"n{self.number(expression):06}"
+            case ScalarReference(name, _):
+                return f"s{self._scalars.get(name, 0):06}"
+            case Literal(value):
+                return str(value)
+            case Binary(operator):
+                head = operator.value
+            case Call(function):
+                head = function
+            case _:
+                head = type(expression).__name__
+        return f"{head}({','.join(map(self._describe, children(expression)))})"
 
     def _wins(self, function: str, first: Polynomial, second: Polynomial) -> bool:
         return self.is_nonnegative(second - first if function == "min" else first - second)

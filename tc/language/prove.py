@@ -23,6 +23,7 @@ from tc.language.program import (
     Program,
     PythonOrigin,
     Read,
+    SizeReference,
     Statement,
     TextOrigin,
     guarded_reads,
@@ -39,6 +40,10 @@ def prove_values(program: Program, report: Report, max_operations: int = MAX_OPE
 
     What isl cannot show within ``max_operations`` is left to the proof for given sizes.
     """
+    for statement in program.statements:
+        # The accesses of the text's own statements were looked at with their places.
+        if isinstance(statement.origin, DerivedOrigin):
+            _report_inlined(statement, program, report)
     try:
         problems = find_problems(program, max_operations)
     except isl.Error as error:
@@ -51,6 +56,29 @@ def prove_values(program: Program, report: Report, max_operations: int = MAX_OPE
             report.error(problem.message, span, problem.hint)
         else:
             report.range_error(problem.message, span, problem.hint)
+
+
+def _report_inlined(statement: Statement, program: Program, report: Report) -> None:
+    """Reports an access of an inlined statement that leaves its tensor for all typical sizes."""
+    atoms = Atoms(program.sizes, (scalar.name for scalar in program.scalars))
+    conditions = [precondition.condition for precondition in program.preconditions]
+    if statement.conditions or any(isinstance(e, SizeReference) for c in conditions for e in walk(c)):
+        return
+    intervals = {i.name: Interval(atoms.polynomial(i.begin), atoms.polynomial(i.end)) for i in statement.iterators}
+    if not all(atoms.is_negative(i.begin - i.end) for i in intervals.values()):
+        return
+    extremes = Extremes(atoms, intervals)
+    reads = [guarded.read for guarded in guarded_reads(statement.value) if not guarded.guards]
+    for read in (*reads, *statement.required):
+        for subscript, extent in zip(read.subscripts, program.tensor(read.tensor).shape, strict=True):
+            position = atoms.polynomial(subscript)
+            ends = extremes.least(position), extremes.least(atoms.polynomial(extent) - 1 - position)
+            if any(end is not None and atoms.is_negative(end) for end in ends):
+                report.range_error(
+                    f"`{expression_text(read)}` leaves `{read.tensor}` for these ranges, inside the call",
+                    span_of(statement.origin),
+                )
+                return
 
 
 def prove_specialized(specialization: Specialization, max_operations: int = MAX_OPERATIONS) -> None:

@@ -180,7 +180,7 @@ def _end(bounds: Sequence[_Bound], atoms: Atoms) -> Polynomial:
         else:
             # Written as (limit + factor) / factor, truncation gives an empty range where limit is negative.
             ends.extend(atoms.quotient(limit + factor, factor) for limit in _smallest(same, atoms))
-    return atoms.least(ends)
+    return atoms.clamped(atoms.least(ends))
 
 
 def _smallest(limits: Sequence[Polynomial], atoms: Atoms) -> list[Polynomial]:

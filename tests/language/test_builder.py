@@ -82,6 +82,15 @@ def test_ranges_conditions_and_scalars() -> None:
     assert program == lower(text)
 
 
+def test_sizes_stand_in_the_order_of_the_arguments() -> None:
+    builder = ProgramBuilder("f")
+    builder.size("M")
+    x = builder.argument("x", F32, [builder.size("N")])
+    z = builder.argument("z", F32, [builder.size("M")])
+    builder.statement(builder.tensor("y", F32, 1)(ROW), _plus(x(ROW), z(ROW)))
+    assert builder.build(["y"]) == lower("def f(float(N) x, float(M) z) -> (y) { y(i) = x(i) + z(i) }")
+
+
 def test_updates_and_results_that_come_in() -> None:
     builder, x, y = _vector()
     builder.statement(y(ROW), _plus(y(ROW), x(ROW)))

@@ -158,6 +158,21 @@ def test_the_preconditions_of_a_callee_must_be_possible() -> None:
     assert complaints(text, SemanticError) == ["the factor of `i` in a subscript must be positive"]
 
 
+def test_accesses_that_the_arguments_lead_outside_are_refused() -> None:
+    text = "def g(int s, float(N) x) -> (y) { y(i) = x(i+s) where i in 0:N } def f(float(N) x) -> (y) { y = g(2, x) }"
+    assert complaints(text, RangeError) == ["`x(i + 2)` leaves `x` for these ranges, inside the call"]
+    assert places(text, RangeError) == ["y = g(2, x)"]
+
+
+def test_ranges_that_the_arguments_make_empty_stay_so() -> None:
+    program = lower(
+        "def conv(float(M) I, float(N) K) -> (O) { O(i) +=! K(x) * I(i+x) }"
+        "def f(float(2) a, float(5) b) -> (y) { y = conv(a, b) }"
+    )
+    assert ranges(program.statements[0]) == {"i": "0:0", "x": "0:5"}
+    assert shape(program, "y") == ["0"]
+
+
 def test_recursion_is_refused() -> None:
     text = "def f(float(N) x) -> (y) { y = g(x) } def g(float(N) x) -> (y) { y = f(x) }"
     assert complaints(text, SemanticError) == ["definitions must not call themselves: f -> g -> f"]

@@ -35,7 +35,7 @@ def _normal(expression: str) -> str:
         ("7 / 2 + 7 % 4 - -7 / 2", "9"),
         ("min(N, N + 1)", "N"),
         ("max(N, N + M)", "N + M"),
-        ("min(min(N, M), min(M, K))", "min(min(N, M), K)"),
+        ("min(min(N, M), min(M, K))", "min(min(M, N), K)"),
         ("max(N - 1, 3)", "max(N - 1, 3)"),
         ("-(N - M) * 2", "2 * M - 2 * N"),
         ("s * N + N * s", "2 * N * s"),
