@@ -158,27 +158,34 @@ def _self_conflicts(statement: ScopStatement) -> isl.Map:
 def _check_pairs(pairs: isl.UnionMap, execution: Execution, *, strict: bool) -> Counterexample | None:
     """Walk the time dimensions outside in; a pair is settled at the first one that tells its ends apart.
 
-    ``strict``: the first end must run earlier.  Otherwise either may, and lanes may hold both.
+    ``strict``: the first end must run earlier.  Otherwise either may, and lanes may hold both.  Every instance has one
+    time, so pairs of times stand for pairs of instances; they stay few where unrolled loops have many leaves.
     """
-    if pairs.is_empty():
-        return None
-    times = isl.MultiUnionPwAff.from_union_map(execution.times)
-    remaining = pairs
+    length = len(execution.dimensions)
+    everything = isl.Map.universe(isl.Space.alloc(pairs.get_ctx(), 0, length, length))
+    remaining = pairs.apply_domain(execution.times).apply_range(execution.times)
     for position, concurrency in enumerate(execution.dimensions):
         if remaining.is_empty():
             return None
-        dimension = isl.MultiUnionPwAff.from_union_pw_aff(times.get_union_pw_aff(position))
-        equal = remaining.eq_at_multi_union_pw_aff(dimension)
-        apart = remaining.subtract(equal)
+        here = (isl.dim_type.in_, position, isl.dim_type.out, position)
         separates = concurrency is Concurrency.ORDERED or (concurrency is Concurrency.LANES and not strict)
-        if not separates and not apart.is_empty():
-            return Counterexample(Violation.CONCURRENT, _pair(apart))
-        if strict:
-            reversed_pairs = apart.lex_gt_at_multi_union_pw_aff(dimension)
-            if not reversed_pairs.is_empty():
-                return Counterexample(Violation.REORDERED, _pair(reversed_pairs))
-        remaining = equal
-    return None if remaining.is_empty() else Counterexample(Violation.CONCURRENT, _pair(remaining))
+        if strict or not separates:
+            wrong, violation = everything.order_gt(*here), Violation.REORDERED
+            if not separates:
+                wrong, violation = wrong.union(everything.order_lt(*here)), Violation.CONCURRENT
+            found = remaining.intersect(isl.UnionMap.from_map(wrong))
+            if not found.is_empty():
+                return Counterexample(violation, _pair(_instances_at(found, pairs, execution)))
+        remaining = remaining.intersect(isl.UnionMap.from_map(everything.equate(*here)))
+    if remaining.is_empty():
+        return None
+    return Counterexample(Violation.CONCURRENT, _pair(_instances_at(remaining, pairs, execution)))
+
+
+def _instances_at(times: isl.UnionMap, pairs: isl.UnionMap, execution: Execution) -> isl.UnionMap:
+    """The pairs of instances that run at pairs of times."""
+    instances = execution.times.reverse()
+    return times.apply_domain(instances).apply_range(instances).intersect(pairs)
 
 
 # --- 3. bounds -----------------------------------------------------------------------------------------------

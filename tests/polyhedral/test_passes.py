@@ -147,6 +147,13 @@ def test_the_pipeline_is_one_list() -> None:
     assert [name for name, _ in PASSES] == ["tile", "vectorize", "parallelize", "unroll"]
 
 
+def test_many_unrolled_copies_are_proven_with_little_work() -> None:
+    text = "def f(float(M,M) A, float(P,K) C) -> (O) { O(j,i,m) +=! C(m,j) * A(i,k) }"
+    options = CpuOptions(schedule=ScheduleOptions(tile=(3, 3), unroll=64))
+    proof = map_program(specialized(text, ((8, 8), (5, 4))), options, max_operations=20_000_000).proof
+    assert proof.leaves > 50
+
+
 def test_names_may_begin_with_a_digit() -> None:
     text = "def f(float(4K,4K) 2LUT) -> (0C) { 5T(2i,3d) = 2LUT(3d,2i) 0C(2i) +=! 5T(2i,3d) where 3d in 0:2i+1 }"
     assert list(nodes(mapped(text, (7, 7))))
