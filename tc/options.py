@@ -40,10 +40,7 @@ class ScheduleOptions:
         if not isinstance(self.fusion, Fusion):
             raise OptionsError(f"fusion must be a tc.Fusion, got {self.fusion!r}")
         if self.tile is not None:
-            if not isinstance(self.tile, tuple):
-                raise OptionsError(f"tile must be a tuple of integers or None, got {self.tile!r}")
-            for size in self.tile:
-                _require_integer("tile", size, 0, 1 << 30)
+            _require_integers("tile", self.tile, 0, 1 << 30)
         _require_integer("unroll", self.unroll, 1, 4096)
 
 
@@ -51,12 +48,21 @@ class ScheduleOptions:
 class CpuOptions:
     """Options of the ``cpu`` target.
 
+    ``register_tile``: sizes of the tile of independent loops inside a reduction, innermost last; further ones move out
+    of the reduction.  None lets the target choose; an empty tuple makes no register tiles.
+    ``accumulators``: the most elements of a reduction's target that are kept in an array of their own, for the compiler
+    to hold in registers, while its innermost loops run; 0 keeps none.
+    ``packed``: the most elements of an operand that are copied so that the lanes of a reduction find them side by side;
+    0 packs none.
     ``threads``: the most threads one call uses; 0 means as many as ``tc.set_threads`` allows.
     ``vectorize``: mark innermost parallel or reducing loops for the compiler's vectorizer.
     ``check_indices``: gathers check their indices (see *Gathers* in the README).
     """
 
     schedule: ScheduleOptions = field(default_factory=ScheduleOptions)
+    register_tile: tuple[int, ...] | None = None
+    accumulators: int = 512
+    packed: int = 1 << 17
     threads: int = 0
     vectorize: bool = True
     check_indices: bool = True
@@ -64,9 +70,20 @@ class CpuOptions:
     def __post_init__(self) -> None:
         if not isinstance(self.schedule, ScheduleOptions):
             raise OptionsError(f"schedule must be tc.ScheduleOptions, got {self.schedule!r}")
+        if self.register_tile is not None:
+            _require_integers("register_tile", self.register_tile, 1, 1 << 10)
+        _require_integer("accumulators", self.accumulators, 0, 1 << 16)
+        _require_integer("packed", self.packed, 0, 1 << 18)
         _require_integer("threads", self.threads, 0, 4096)
         _require_boolean("vectorize", self.vectorize)
         _require_boolean("check_indices", self.check_indices)
+
+
+def _require_integers(name: str, values: object, least: int, most: int) -> None:
+    if not isinstance(values, tuple):
+        raise OptionsError(f"{name} must be a tuple of integers or None, got {values!r}")
+    for value in values:
+        _require_integer(name, value, least, most)
 
 
 def _require_integer(name: str, value: object, least: int, most: int) -> None:
@@ -87,6 +104,9 @@ def to_json(options: CpuOptions) -> dict[str, Any]:
             "tile": None if options.schedule.tile is None else list(options.schedule.tile),
             "unroll": options.schedule.unroll,
         },
+        "register_tile": None if options.register_tile is None else list(options.register_tile),
+        "accumulators": options.accumulators,
+        "packed": options.packed,
         "threads": options.threads,
         "vectorize": options.vectorize,
         "check_indices": options.check_indices,
@@ -100,12 +120,17 @@ def from_json(data: Mapping[str, Any]) -> CpuOptions:
         schedule = _known(values["schedule"], ScheduleOptions)
         if "fusion" in schedule:
             schedule["fusion"] = _fusion(schedule["fusion"])
-        if schedule.get("tile") is not None:
-            if not isinstance(schedule["tile"], list):
-                raise OptionsError(f"tile must be a list of integers or null, got {schedule['tile']!r}")
-            schedule["tile"] = tuple(schedule["tile"])
+        _listed_as_tuple(schedule, "tile")
         values["schedule"] = ScheduleOptions(**schedule)
+    _listed_as_tuple(values, "register_tile")
     return CpuOptions(**values)
+
+
+def _listed_as_tuple(values: dict[str, Any], name: str) -> None:
+    if values.get(name) is not None:
+        if not isinstance(values[name], list):
+            raise OptionsError(f"{name} must be a list of integers or null, got {values[name]!r}")
+        values[name] = tuple(values[name])
 
 
 def _fusion(value: object) -> Fusion:

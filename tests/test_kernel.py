@@ -116,7 +116,7 @@ def test_what_a_kernel_says_of_itself() -> None:
     assert kernel.specialization.program.name == "mm"
     assert "void tc_kernel(" in kernel.source
     assert kernel.schedule.startswith("domain { S0[")
-    assert str(kernel.proof).startswith("proven: every instance of 2 statements runs exactly once")
+    assert str(kernel.proof).startswith("proven: every instance of 4 statements runs exactly once")
     names = [stage.name for stage in kernel.stages]
     assert names[:2] == ["scop", "schedule"]
     assert names[-3:] == ["print", "compile", "load"]

@@ -64,7 +64,14 @@ def test_what_json_leaves_out_keeps_its_default() -> None:
 UNKNOWN: list[tuple[Any, str]] = [
     ({"thread": 1}, "CpuOptions has no option 'thread'; did you mean 'threads'?"),
     ({"schedule": {"fusoin": "maximal"}}, "ScheduleOptions has no option 'fusoin'; did you mean 'fusion'?"),
-    ({"qqq": 1}, "CpuOptions has no option 'qqq'; known: schedule, threads, vectorize, check_indices"),
+    (
+        {"qqq": 1},
+        (
+            "CpuOptions has no option 'qqq'; known: schedule, register_tile, accumulators, packed, threads, vectorize, "
+            "check_indices"
+        ),
+    ),
+    ({"register_tile": 8}, "register_tile must be a list of integers or null, got 8"),
     ({"schedule": {"fusion": "best"}}, "fusion must be one of maximal, preserve-parallel, minimal, got 'best'"),
     ({"schedule": {"tile": 32}}, "tile must be a list of integers or null, got 32"),
     ({"schedule": {"tile": [1.5]}}, "tile must be an integer from 0 to 1073741824, got 1.5"),
@@ -88,6 +95,10 @@ IMPOSSIBLE: list[tuple[type, dict[str, Any], str]] = [
     (tc.ScheduleOptions, {"unroll": 0}, "unroll must be an integer from 1 to 4096, got 0"),
     (tc.ScheduleOptions, {"unroll": "8"}, "unroll must be an integer from 1 to 4096, got '8'"),
     (tc.CpuOptions, {"schedule": {"tile": (1,)}}, "schedule must be tc.ScheduleOptions, got {'tile': (1,)}"),
+    (tc.CpuOptions, {"register_tile": [8]}, "register_tile must be a tuple of integers or None, got [8]"),
+    (tc.CpuOptions, {"register_tile": (0,)}, "register_tile must be an integer from 1 to 1024, got 0"),
+    (tc.CpuOptions, {"accumulators": -1}, "accumulators must be an integer from 0 to 65536, got -1"),
+    (tc.CpuOptions, {"packed": 1 << 19}, "packed must be an integer from 0 to 262144, got 524288"),
     (tc.CpuOptions, {"threads": -1}, "threads must be an integer from 0 to 4096, got -1"),
     (tc.CpuOptions, {"threads": 2.0}, "threads must be an integer from 0 to 4096, got 2.0"),
     (tc.CpuOptions, {"vectorize": 1}, "vectorize must be True or False, got 1"),
@@ -125,7 +136,9 @@ def test_impossible_numbers_of_threads_are_refused(count: Any) -> None:
 
 
 def compiled(**schedule: Any) -> Kernel:
-    return MM.compile(*SHAPES, options=tc.CpuOptions(tc.ScheduleOptions(**schedule)))
+    """Without register tiles and accumulators, so that only what the schedule says is there."""
+    plain = tc.CpuOptions(tc.ScheduleOptions(**schedule), register_tile=(), accumulators=0)
+    return MM.compile(*SHAPES, options=plain)
 
 
 def check_mm(kernel: Kernel) -> None:
@@ -165,6 +178,38 @@ def test_short_loops_are_unrolled() -> None:
     assert [kernel.source.count("// S0\n") for kernel in kernels] == [1, 1, 3]
     for kernel in kernels:
         np.testing.assert_array_equal(kernel(A[:, :3].copy(), B[:3]), A[:, :3] @ B[:3])
+
+
+def test_register_tiles_keep_the_target_of_a_reduction_in_an_array() -> None:
+    tile = tc.ScheduleOptions(tile=(32, 64, 8))
+    kernel = MM.compile(*SHAPES, options=tc.CpuOptions(tile, register_tile=(4, 16)))
+    assert "float t_tile0_C[64] __attribute__((aligned(64)));" in kernel.source
+    assert "S0_load0" in kernel.schedule
+    assert "S0_store0" in kernel.schedule
+    check_mm(kernel)
+    other = MM.compile(*SHAPES, options=tc.CpuOptions(tile, register_tile=(3, 5)))
+    assert "float t_tile0_C[15] __attribute__((aligned(64)));" in other.source
+    check_mm(other)
+
+
+def test_accumulators_beyond_the_limit_stay_in_memory() -> None:
+    tile = tc.ScheduleOptions(tile=(32, 64, 8))
+    for limit, kept in ((64, True), (63, False), (0, False)):
+        kernel = MM.compile(*SHAPES, options=tc.CpuOptions(tile, register_tile=(4, 16), accumulators=limit))
+        assert ("t_tile0_C" in kernel.source) == kept
+        check_mm(kernel)
+
+
+def test_operands_across_the_lanes_are_packed() -> None:
+    transposed = tc.define("def tmm(float(M,K) A, float(N,K) B) -> (C) { C(m,n) +=! A(m,k) * B(n,k) }").tmm
+    tile = tc.ScheduleOptions(tile=(32, 64, 8))
+    turned = np.ascontiguousarray(B.T)
+    for limit, packed in ((64 * 8, True), (64 * 8 - 1, False), (0, False)):
+        options = tc.CpuOptions(tile, register_tile=(4, 16), packed=limit)
+        kernel = transposed.compile(A, turned, options=options)
+        assert ("packed0_B" in kernel.source) == packed
+        assert ("S0_pack0" in kernel.schedule) == packed
+        np.testing.assert_array_equal(kernel(A, turned), A @ B)
 
 
 def test_vectorization_marks_inner_loops() -> None:

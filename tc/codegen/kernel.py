@@ -19,7 +19,9 @@ from tc.codegen.ranges import Ranges, always_runs, iterator_range, most_iteratio
 from tc.codegen.routines import Parameter, braced, mentioned, mentions, region, region_call, reporting_faults
 from tc.language.program import IteratorReference, Literal, Reduction, walk
 from tc.polyhedral.loops import (
+    Allocation,
     Block,
+    Buffer,
     Guard,
     IndexExpression,
     IndexLiteral,
@@ -76,7 +78,9 @@ class KernelPrinter:
         self._dialect = dialect
         self._parameters = parameters
         self._bodies = {body.name: body for body in program.bodies}
-        self._layouts = {buffer.name: buffer.layout for buffer in (*program.buffers, *program.temporaries)}
+        self._layouts = {
+            buffer.name: buffer.layout for buffer in (*program.buffers, *program.temporaries, *program.promoted)
+        }
         self.expressions = ExpressionPrinter(names, self._layouts, program.checked, dialect)
         self.regions: list[list[str]] = []
 
@@ -93,10 +97,24 @@ class KernelPrinter:
             case Loop():
                 found = None if scope.accumulation else accumulation(tree, self._bodies, scope.ranges)
                 return self._loop(tree, scope) if found is None else self._accumulate(tree, found, scope)
+            case Allocation(buffer, body):
+                return braced("", [*self._declaration(buffer), *self.tree(body, scope)])
             case Instance():
                 return self._instance(tree, scope)
             case _:
                 assert_never(tree)
+
+    def _declaration(self, buffer: Buffer) -> list[str]:
+        """Storage for a buffer, aligned for the widest vectors.
+
+        The target of a reduction is a plain array, which the compiler takes apart into registers.  It does so only
+        where it knows that nothing else reaches the array, so other buffers are behind restricted pointers.
+        """
+        name, type = self._names.tensors[buffer.name], self._dialect.storage[buffer.layout.type]
+        array = f"{name}[{max(buffer.layout.span, 1)}] __attribute__((aligned(64)))"
+        if any(body.target == buffer.name and body.reduction is not None for body in self._bodies.values()):
+            return [f"{type} {array};"]
+        return [f"{type} storage_{array};", f"{type} *restrict {name} = storage_{name};"]
 
     def _child(self, child: LoopTree, scope: Scope, alone: bool) -> list[str]:
         lines = self.tree(child, scope)
@@ -250,6 +268,8 @@ def _trip_count(loop: Loop) -> IndexExpression:
 
 def _holds_reduction_loop(tree: LoopTree) -> bool:
     match tree:
+        case Allocation(_, body):
+            return _holds_reduction_loop(body)
         case Loop(kind=kind, body=body):
             return kind is LoopKind.REDUCTION or _holds_reduction_loop(body)
         case Guard(_, then, otherwise):

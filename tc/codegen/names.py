@@ -25,7 +25,7 @@ class Names:
 def names_of(program: LoopProgram) -> Names:
     """The names of everything that the bodies of ``program`` mention."""
     return Names(
-        tensors=_renamed("t_", (buffer.name for buffer in (*program.buffers, *program.temporaries))),
+        tensors=_renamed("t_", (buffer.name for buffer in (*program.buffers, *program.temporaries, *program.promoted))),
         scalars=_renamed("s_", (name for name, _ in program.scalars)),
         iterators=_renamed("i_", (name for body in program.bodies for name in body.iterators)),
     )

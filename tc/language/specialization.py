@@ -58,6 +58,13 @@ class Layout:
         """Number of elements."""
         return math.prod(self.shape)
 
+    @property
+    def span(self) -> int:
+        """Elements from the first to the last in memory, for strides that are not negative; 0 without elements."""
+        if self.size == 0:
+            return 0
+        return 1 + sum((extent - 1) * stride for extent, stride in zip(self.shape, self.strides, strict=True))
+
 
 @dataclass(frozen=True, slots=True)
 class Signature:

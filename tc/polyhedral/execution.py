@@ -7,9 +7,9 @@ iterations of sequential loops are ordered; iterations of parallel and vector lo
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Items
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias, assert_never
 
@@ -17,6 +17,7 @@ import islpy as isl
 
 from tc.language.affine import Frame
 from tc.polyhedral.loops import (
+    Allocation,
     Block,
     Guard,
     IndexExpression,
@@ -29,7 +30,7 @@ from tc.polyhedral.loops import (
     LoopKind,
     LoopTree,
 )
-from tc.polyhedral.tree import Band, Leaf, Node, ScheduleTree, Sequence
+from tc.polyhedral.tree import Band, Extension, Leaf, Node, ScheduleTree, Sequence
 
 
 class Concurrency(Enum):
@@ -38,6 +39,18 @@ class Concurrency(Enum):
     ORDERED = "ordered"  # the smaller one runs first
     LANES = "lanes"  # partial results of one reduction may be kept apart
     UNORDERED = "unordered"  # they may run at the same time
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Which memory promoted accesses touch in a loop tree; a schedule tree does not say.
+
+    ``locals``: ``{ instance -> [local subscripts] }``.  ``scopes``: for every buffer, ``{ instance -> time of the
+    allocation around it }``: instances with one value see one array.
+    """
+
+    locals: isl.UnionMap
+    scopes: Mapping[str, isl.UnionMap]
 
 
 @dataclass(frozen=True)
@@ -52,10 +65,12 @@ class Execution:
     dimensions: tuple[Concurrency, ...]
     leaves: int
     misuse: tuple[isl.Set, ...] = ()
+    storage: Storage | None = None
 
 
-# Every level of nesting takes one dimension of each sort, so that different branches need no agreement.
-_LEVEL = (Concurrency.ORDERED, Concurrency.LANES, Concurrency.UNORDERED)
+# The sorts of dimensions that each level of nesting takes: one for every sort that some branch has there, so that
+# branches need not agree.
+_Levels: TypeAlias = tuple[tuple[Concurrency, ...], ...]
 
 
 def _concurrency(kind: LoopKind) -> Concurrency:
@@ -70,30 +85,46 @@ def _concurrency(kind: LoopKind) -> Concurrency:
             assert_never(kind)
 
 
+_Time: TypeAlias = tuple[tuple[Concurrency, isl.PwAff], ...]
+
+
 @dataclass(frozen=True)
 class _Branch:
     """The way to one leaf: ``points`` of some space, the statement instance of each, and its time."""
 
     instances: isl.Map
-    time: tuple[tuple[Concurrency, isl.PwAff], ...]
+    time: _Time
     misuse: tuple[isl.Set, ...] = ()
+    locals: isl.Map | None = None
+    scopes: tuple[tuple[str, _Time], ...] = ()
 
 
 def _assemble(branches: Items[_Branch], context: isl.Context) -> Execution:
     """One union map from the time vectors of all branches."""
-    depth = max((len(branch.time) for branch in branches), default=0)
+    levels = _levels([branch.time for branch in branches])
     union = isl.UnionMap.empty(isl.Space.params_alloc(context, 0))
     for branch in branches:
-        points = branch.instances.domain()
-        zero = isl.PwAff.from_aff(isl.Aff.zero_on_domain(isl.LocalSpace.from_space(points.get_space())))
-        times = isl.Map.from_domain(points)
-        for level in range(depth):
-            sort, value = branch.time[level] if level < len(branch.time) else (Concurrency.ORDERED, zero)
-            for dimension in _LEVEL:
-                times = times.flat_range_product(isl.Map.from_pw_aff(value if dimension is sort else zero))
-        union = union.union(isl.UnionMap.from_map(branch.instances.reverse().apply_range(times)))
+        union = union.union(isl.UnionMap.from_map(_times(branch, branch.time, levels)))
     misuse = tuple(points for branch in branches for points in branch.misuse)
-    return Execution(union.coalesce(), _LEVEL * depth, len(branches), misuse)
+    return Execution(union, tuple(sort for level in levels for sort in level), len(branches), misuse)
+
+
+def _levels(times: Items[_Time]) -> _Levels:
+    depth = max((len(time) for time in times), default=0)
+    present = [{time[level][0] for time in times if level < len(time)} for level in range(depth)]
+    return tuple(tuple(sort for sort in Concurrency if sort in sorts) for sorts in present)
+
+
+def _times(branch: _Branch, time: _Time, levels: _Levels) -> isl.Map:
+    """``{ statement instance -> time }`` of a branch, padded with zeros to all levels."""
+    points = branch.instances.domain()
+    zero = isl.PwAff.from_aff(isl.Aff.zero_on_domain(isl.LocalSpace.from_space(points.get_space())))
+    times = isl.Map.from_domain(points)
+    for level, sorts in enumerate(levels):
+        own, value = time[level] if level < len(time) else (None, zero)
+        for sort in sorts:
+            times = times.flat_range_product(isl.Map.from_pw_aff(value if sort is own else zero))
+    return branch.instances.reverse().apply_range(times)
 
 
 # --- of a schedule tree --------------------------------------------------------------------------------------
@@ -102,7 +133,7 @@ def _assemble(branches: Items[_Branch], context: isl.Context) -> Execution:
 def tree_execution(tree: ScheduleTree, context: isl.Context) -> Execution:
     """The execution that the tree asks for."""
     branches: list[_Branch] = []
-    for reached, path in _tree_paths(tree.root, tree.domain):
+    for reached, path in _tree_paths(tree.root, tree.domain, ()):
         pieces: list[isl.Set] = []
         reached.foreach_set(pieces.append)
         branches += [_tree_branch(instances, path) for instances in pieces]
@@ -112,21 +143,36 @@ def tree_execution(tree: ScheduleTree, context: isl.Context) -> Execution:
 _TreePath: TypeAlias = tuple[tuple[Concurrency, isl.UnionPwAff | int], ...]
 
 
-def _tree_paths(node: Node, domain: isl.UnionSet) -> Iterator[tuple[isl.UnionSet, _TreePath]]:
-    """For every leaf: the instances that reach it, and the time dimensions on the way."""
+def _tree_paths(node: Node, domain: isl.UnionSet, above: _TreePath) -> Iterator[tuple[isl.UnionSet, _TreePath]]:
+    """For every leaf: the instances that reach it, and the time dimensions on the way, given those ``above``."""
     match node:
         case Leaf():
-            yield domain, ()
+            yield domain, above
         case Band(members, _, child):
             own = tuple((_concurrency(m.kind), m.function) for m in members)
-            for reached, path in _tree_paths(child, domain):
-                yield reached, (*own, *path)
+            yield from _tree_paths(child, domain, (*above, *own))
         case Sequence(filters):
             for position, branch in enumerate(filters):
-                for reached, path in _tree_paths(branch.child, domain.intersect(branch.domain)):
-                    yield reached, ((Concurrency.ORDERED, position), *path)
+                inside = domain.intersect(branch.domain)
+                yield from _tree_paths(branch.child, inside, (*above, (Concurrency.ORDERED, position)))
+        case Extension(_, instances, child):
+            yield from _tree_paths(child, domain.union(instances.range()), _extended(above, instances))
         case _:
             assert_never(node)
+
+
+def _extended(above: _TreePath, instances: isl.UnionMap) -> _TreePath:
+    """The path with the times of the added instances: the values of the members above that they belong to."""
+    belongs = isl.MultiUnionPwAff.from_union_map(instances.reverse())
+    path: list[tuple[Concurrency, isl.UnionPwAff | int]] = []
+    member = 0
+    for sort, function in above:
+        if isinstance(function, int):
+            path.append((sort, function))
+        else:
+            path.append((sort, function.union_add(belongs.get_union_pw_aff(member))))
+            member += 1
+    return tuple(path)
 
 
 def _tree_branch(instances: isl.Set, path: _TreePath) -> _Branch:
@@ -148,47 +194,86 @@ def _tree_branch(instances: isl.Set, path: _TreePath) -> _Branch:
 # --- of a loop tree ------------------------------------------------------------------------------------------
 
 # What stands above a statement: a position in a block, a loop, or a guard and which of its branches was taken.
-_Step: TypeAlias = int | Loop | tuple[IndexExpression, bool]
+Step: TypeAlias = int | Loop | Allocation | tuple[IndexExpression, bool]
 
 
-def loop_execution(root: LoopTree, context: isl.Context) -> Execution:
-    """The execution of the loops as they will be printed, read off the loop tree alone."""
-    return _assemble([_loop_branch(instance, path, context) for instance, path in _loop_paths(root, ())], context)
+def loop_execution(root: LoopTree, dimensions: Mapping[str, int], context: isl.Context) -> Execution:
+    """The execution of the loops as they will be printed, read off the loop tree alone.
+
+    ``dimensions``: of the domain of every statement; further arguments of an instance are local subscripts.
+    """
+    branches = [
+        _loop_branch(instance, path, dimensions[instance.statement], context) for instance, path in loop_paths(root, ())
+    ]
+    return replace(_assemble(branches, context), storage=_storage(branches, context))
 
 
-def _loop_paths(tree: LoopTree, path: tuple[_Step, ...]) -> Iterator[tuple[Instance, tuple[_Step, ...]]]:
+def _storage(branches: Items[_Branch], context: isl.Context) -> Storage:
+    empty = isl.UnionMap.empty(isl.Space.params_alloc(context, 0))
+    levels = _levels([time for branch in branches for _, time in branch.scopes])
+    local = empty
+    scopes: dict[str, isl.UnionMap] = {}
+    for branch in branches:
+        if branch.locals is not None:
+            found = branch.instances.reverse().apply_range(branch.locals)
+            local = local.union(isl.UnionMap.from_map(found))
+        for buffer, time in branch.scopes:
+            times = isl.UnionMap.from_map(_times(branch, time, levels))
+            scopes[buffer] = scopes.get(buffer, empty).union(times)
+    return Storage(local, scopes)
+
+
+def loop_paths(tree: LoopTree, path: tuple[Step, ...]) -> Iterator[tuple[Instance, tuple[Step, ...]]]:
     match tree:
         case Instance():
             yield tree, path
         case Block(children):
             for position, child in enumerate(children):
-                yield from _loop_paths(child, (*path, position))
+                yield from loop_paths(child, (*path, position))
         case Guard(condition, then, otherwise):
-            yield from _loop_paths(then, (*path, (condition, True)))
+            yield from loop_paths(then, (*path, (condition, True)))
             if otherwise is not None:
-                yield from _loop_paths(otherwise, (*path, (condition, False)))
-        case Loop():
-            yield from _loop_paths(tree.body, (*path, tree))
+                yield from loop_paths(otherwise, (*path, (condition, False)))
+        case Loop() | Allocation():
+            yield from loop_paths(tree.body, (*path, tree))
         case _:
             assert_never(tree)
 
 
-def _loop_branch(instance: Instance, path: tuple[_Step, ...], context: isl.Context) -> _Branch:
-    frame = Frame(context, "loops", tuple(step.iterator for step in path if isinstance(step, Loop)))
+def frame_of_path(path: tuple[Step, ...], context: isl.Context) -> Frame:
+    """The frame whose iterators are those of the loops on the path."""
+    return Frame(context, "loops", tuple(step.iterator for step in path if isinstance(step, Loop)))
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What is known at the end of a path: the points of its loops, their time, and what went on before."""
+
+    points: isl.Set
+    time: _Time
+    misuse: tuple[isl.Set, ...]
+    scopes: tuple[tuple[str, _Time], ...]
+
+
+def follow_path(path: tuple[Step, ...], frame: Frame) -> Reached:
+    """Walk from the root to a statement."""
     points = frame.universe()
     time: list[tuple[Concurrency, isl.PwAff]] = []
     misuse: list[isl.Set] = []
+    scopes: list[tuple[str, _Time]] = []
     for step in path:
         match step:
             case int():
                 time.append((Concurrency.ORDERED, frame.constant(step)))
+            case Allocation():
+                scopes.append((step.buffer.name, tuple(time)))
             case Loop():
                 misuse += [points.subtract(fit_for_c(bound, frame)) for bound in (step.lower, step.upper)]
                 iterator = index_function(IndexVariable(step.iterator), frame)
                 lower, upper = index_function(step.lower, frame), index_function(step.upper, frame)
                 points = points.intersect(lower.le_set(iterator)).intersect(iterator.le_set(upper))
                 if step.step != 1:
-                    stride = isl.Val.int_from_si(context, step.step)
+                    stride = isl.Val.int_from_si(frame.context, step.step)
                     points = points.intersect(iterator.sub(lower).mod_val(stride).eq_set(frame.constant(0)))
                 time.append((_concurrency(step.kind), iterator))
             case (condition, taken):
@@ -197,12 +282,31 @@ def _loop_branch(instance: Instance, path: tuple[_Step, ...], context: isl.Conte
                 points = points.intersect(holds if taken else holds.complement())
             case _:
                 assert_never(step)
-    instances = isl.Map.from_domain(points)
-    for argument in instance.arguments:
-        misuse.append(points.subtract(fit_for_c(argument, frame)))
-        instances = instances.flat_range_product(isl.Map.from_pw_aff(index_function(argument, frame)))
-    named = instances.set_tuple_name(isl.dim_type.out, instance.statement)
-    return _Branch(named, tuple(time), tuple(where for where in misuse if not where.is_empty()))
+    return Reached(points, tuple(time), tuple(misuse), tuple(scopes))
+
+
+def _loop_branch(instance: Instance, path: tuple[Step, ...], dimensions: int, context: isl.Context) -> _Branch:
+    frame = frame_of_path(path, context)
+    reached = follow_path(path, frame)
+    misuse = [*reached.misuse, *(reached.points.subtract(fit_for_c(a, frame)) for a in instance.arguments)]
+    instances = instance_map(replace(instance, arguments=instance.arguments[:dimensions]), reached.points, frame)
+    further = instance.arguments[dimensions:]
+    local = _functions(further, reached.points, frame) if further else None
+    broken = tuple(where for where in misuse if not where.is_empty())
+    return _Branch(instances, reached.time, broken, local, reached.scopes)
+
+
+def instance_map(instance: Instance, points: isl.Set, frame: Frame) -> isl.Map:
+    """``{ loop iterators -> statement instance }`` on the points."""
+    return _functions(instance.arguments, points, frame).set_tuple_name(isl.dim_type.out, instance.statement)
+
+
+def _functions(expressions: Items[IndexExpression], points: isl.Set, frame: Frame) -> isl.Map:
+    """``{ loop iterators -> [values of the expressions] }`` on the points."""
+    values = isl.Map.from_domain(points)
+    for expression in expressions:
+        values = values.flat_range_product(isl.Map.from_pw_aff(index_function(expression, frame)))
+    return values
 
 
 def index_function(expression: IndexExpression, frame: Frame) -> isl.PwAff:

@@ -6,12 +6,16 @@ What isl decided is not trusted here: ``tc.polyhedral.verify`` proves the loop t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Sequence as Items
+from dataclasses import dataclass
 from typing import Final
 
 import islpy as isl
 
 from tc.polyhedral.loops import (
+    Allocation,
     Block,
+    Buffer,
     Guard,
     IndexExpression,
     IndexLiteral,
@@ -23,7 +27,7 @@ from tc.polyhedral.loops import (
     LoopKind,
     LoopTree,
 )
-from tc.polyhedral.tree import ScheduleTree, mark_name, to_isl
+from tc.polyhedral.tree import ScheduleTree, allocation_mark, mark_name, to_isl
 
 # By name: islpy's type stubs miss the members whose C names are Python keywords.
 _OPERATORS: Final[Mapping[str, IndexOperator]] = {
@@ -54,52 +58,65 @@ _OPERATORS: Final[Mapping[str, IndexOperator]] = {
 _KINDS: Final = {mark_name(kind): kind for kind in LoopKind}
 
 
-def generate_loops(tree: ScheduleTree, context: isl.Context) -> LoopTree:
-    """The loops that run the tree's instances in the tree's order."""
+def generate_loops(tree: ScheduleTree, context: isl.Context, buffers: Items[Buffer] = ()) -> LoopTree:
+    """The loops that run the tree's instances in the tree's order; ``buffers``: those that its extensions name."""
     if tree.domain.is_empty():
         return Block(())
     context.set_ast_build_detect_min_max(1)
     context.set_ast_build_exploit_nested_bounds(1)
     context.set_ast_build_atomic_upper_bound(1)
     build = isl.AstBuild.from_context(isl.Set.universe(isl.Space.params_alloc(context, 0)))
-    return _convert(build.node_from_schedule(to_isl(tree, context)), LoopKind.SEQUENTIAL, {})
+    return _Converter({allocation_mark(b.name): b for b in buffers}).convert(
+        build.node_from_schedule(to_isl(tree, context)), LoopKind.SEQUENTIAL, {}
+    )
 
 
-def _convert(node: isl.AstNode, kind: LoopKind, known: Mapping[str, IndexExpression]) -> LoopTree:
-    """``kind`` is that of the mark above; ``known`` maps iterators of loops that run once to their values."""
-    match isl.ast_node_type(node.get_type()).name:
-        case "for_":
-            return _convert_loop(node, kind, known)
-        case "if_":
-            condition = _expression(node.if_get_cond(), known)
-            otherwise = _convert(node.if_get_else_node(), kind, known) if node.if_has_else_node() else None
-            return Guard(condition, _convert(node.if_get_then_node(), kind, known), otherwise)
-        case "block":
-            children = node.block_get_children()
-            count = children.n_ast_node()
-            return Block(tuple(_convert(children.get_ast_node(i), kind, known) for i in range(count)))
-        case "mark":
-            return _convert(node.mark_get_node(), _KINDS[node.mark_get_id().get_name()], known)
-        case "user":
-            call = node.user_get_expr()
-            arguments = (_expression(call.get_op_arg(i), known) for i in range(1, call.get_op_n_arg()))
-            return Instance(call.get_op_arg(0).get_id().get_name(), tuple(arguments))
-        case other:
-            raise AssertionError(f"isl generated an unexpected node: {other}")
+@dataclass(frozen=True, slots=True)
+class _Converter:
+    """``allocations``: buffers by the mark that stands above the loops that use them."""
 
+    allocations: Mapping[str, Buffer]
 
-def _convert_loop(node: isl.AstNode, kind: LoopKind, known: Mapping[str, IndexExpression]) -> LoopTree:
-    name = node.for_get_iterator().get_id().get_name()
-    lower = _expression(node.for_get_init(), known)
-    if node.for_is_degenerate():
-        return _convert(node.for_get_body(), LoopKind.SEQUENTIAL, {**known, name: lower})
-    inner = {other: value for other, value in known.items() if other != name}
-    body = _convert(node.for_get_body(), LoopKind.SEQUENTIAL, inner)
-    step = _expression(node.for_get_inc(), known)
-    if not isinstance(step, IndexLiteral) or step.value < 1:
-        raise AssertionError(f"isl generated a loop with step {step}")
-    shown = LoopKind.SEQUENTIAL if kind is LoopKind.UNROLLED else kind
-    return Loop(name, lower, _upper_bound(node.for_get_cond(), name, known), step.value, shown, body)
+    def convert(self, node: isl.AstNode, kind: LoopKind, known: Mapping[str, IndexExpression]) -> LoopTree:
+        """``kind`` is that of the mark above; ``known`` maps iterators of loops that run once to their values."""
+        match isl.ast_node_type(node.get_type()).name:
+            case "for_":
+                return self.loop(node, kind, known)
+            case "if_":
+                condition = _expression(node.if_get_cond(), known)
+                otherwise = self.convert(node.if_get_else_node(), kind, known) if node.if_has_else_node() else None
+                return Guard(condition, self.convert(node.if_get_then_node(), kind, known), otherwise)
+            case "block":
+                children = node.block_get_children()
+                count = children.n_ast_node()
+                return Block(tuple(self.convert(children.get_ast_node(i), kind, known) for i in range(count)))
+            case "mark":
+                return self.marked(node.mark_get_id().get_name(), node.mark_get_node(), known)
+            case "user":
+                call = node.user_get_expr()
+                arguments = (_expression(call.get_op_arg(i), known) for i in range(1, call.get_op_n_arg()))
+                return Instance(call.get_op_arg(0).get_id().get_name(), tuple(arguments))
+            case other:
+                raise AssertionError(f"isl generated an unexpected node: {other}")
+
+    def marked(self, mark: str, node: isl.AstNode, known: Mapping[str, IndexExpression]) -> LoopTree:
+        buffer = self.allocations.get(mark)
+        if buffer is not None:
+            return Allocation(buffer, self.convert(node, LoopKind.SEQUENTIAL, known))
+        return self.convert(node, _KINDS[mark], known)
+
+    def loop(self, node: isl.AstNode, kind: LoopKind, known: Mapping[str, IndexExpression]) -> LoopTree:
+        name = node.for_get_iterator().get_id().get_name()
+        lower = _expression(node.for_get_init(), known)
+        if node.for_is_degenerate():
+            return self.convert(node.for_get_body(), LoopKind.SEQUENTIAL, {**known, name: lower})
+        inner = {other: value for other, value in known.items() if other != name}
+        body = self.convert(node.for_get_body(), LoopKind.SEQUENTIAL, inner)
+        step = _expression(node.for_get_inc(), known)
+        if not isinstance(step, IndexLiteral) or step.value < 1:
+            raise AssertionError(f"isl generated a loop with step {step}")
+        shown = LoopKind.SEQUENTIAL if kind is LoopKind.UNROLLED else kind
+        return Loop(name, lower, _upper_bound(node.for_get_cond(), name, known), step.value, shown, body)
 
 
 def _upper_bound(condition: isl.AstExpr, name: str, known: Mapping[str, IndexExpression]) -> IndexExpression:

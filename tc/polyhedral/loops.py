@@ -116,9 +116,6 @@ class Instance:
     arguments: tuple[IndexExpression, ...]
 
 
-LoopTree: TypeAlias = Loop | Guard | Block | Instance
-
-
 @dataclass(frozen=True, slots=True)
 class Buffer:
     """A tensor as a kernel sees it.  ``writable``: some statement stores into it."""
@@ -129,10 +126,22 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
+class Allocation:
+    """Storage for one run of ``body``; it holds nothing yet when that starts."""
+
+    buffer: Buffer
+    body: LoopTree
+
+
+LoopTree: TypeAlias = Loop | Guard | Block | Allocation | Instance
+
+
+@dataclass(frozen=True, slots=True)
 class LoopProgram:
     """One kernel: buffers in the order of its parameters, scalar parameters, bodies by name, and the loops.
 
-    ``checked``: gathers report out-of-range indices through the kernel's fault flag instead of reading.
+    ``promoted``: the buffers that allocations in the loops bring.  ``checked``: gathers report out-of-range indices
+    through the kernel's fault flag instead of reading.
     """
 
     name: str
@@ -142,3 +151,4 @@ class LoopProgram:
     bodies: tuple[StatementBody, ...]
     root: LoopTree
     checked: bool
+    promoted: tuple[Buffer, ...] = ()

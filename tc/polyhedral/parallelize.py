@@ -9,7 +9,7 @@ from typing import assert_never
 import islpy as isl
 
 from tc.polyhedral.loops import LoopKind
-from tc.polyhedral.tree import Band, Leaf, Node, ScheduleTree, Sequence
+from tc.polyhedral.tree import Band, Extension, Leaf, Node, ScheduleTree, Sequence
 from tc.polyhedral.vectorize import extent_of
 
 # Waking another core costs a few microseconds: below this many instances one core is done earlier.
@@ -39,7 +39,7 @@ def volume(domain: isl.UnionSet) -> int:
 
 def _visit(node: Node, domain: isl.UnionSet) -> Node:
     match node:
-        case Leaf():
+        case Leaf() | Extension():
             return node
         case Sequence(filters):
             return Sequence(tuple(replace(f, child=_visit(f.child, domain.intersect(f.domain))) for f in filters))
@@ -53,10 +53,11 @@ def _visit_band(band: Band, domain: isl.UnionSet) -> Node:
     chunks = [extent_of(m.function, domain) if m.coincident else 0 for m in band.members]
     # A loop that serves the vector lanes is taken only where no other one is parallel.
     ranked = [
-        (min(count, ENOUGH_CHUNKS), member.kind is LoopKind.SEQUENTIAL, -position)
+        (member.kind is LoopKind.SEQUENTIAL, min(count, ENOUGH_CHUNKS), -position)
         for position, (count, member) in enumerate(zip(chunks, band.members, strict=True))
+        if count > 1
     ]
-    most, _, negative = max(ranked, default=(0, False, 0))
+    _, most, negative = max(ranked, default=(False, 0, 0))
     if most < 2 or not band.permutable:
         return replace(band, child=_visit(band.child, domain))
     position = -negative

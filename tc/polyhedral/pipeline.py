@@ -16,8 +16,11 @@ from tc.options import CpuOptions
 from tc.polyhedral.defaults import default_sizes
 from tc.polyhedral.execution import loop_execution, tree_execution
 from tc.polyhedral.generate import generate_loops
+from tc.polyhedral.localize import localize_loops
 from tc.polyhedral.loops import LoopProgram, LoopTree
 from tc.polyhedral.parallelize import parallelize_tree
+from tc.polyhedral.promote import Room, promote_tree
+from tc.polyhedral.register_tile import default_registers, explicit_registers, register_tile_tree
 from tc.polyhedral.schedule import schedule_scop, untransformed_tree
 from tc.polyhedral.scop import Scop, build_scop
 from tc.polyhedral.tile import explicit_sizes, tile_tree
@@ -52,24 +55,37 @@ class MappedProgram:
         raise KeyError(name)
 
 
-Pass: TypeAlias = Callable[[ScheduleTree, Scop, CpuOptions], ScheduleTree]
+# Promotion adds statements to the scop, so passes hand both on.
+State: TypeAlias = tuple[ScheduleTree, Scop]
+Pass: TypeAlias = Callable[[ScheduleTree, Scop, CpuOptions], State]
 
 
-def _tile(tree: ScheduleTree, scop: Scop, options: CpuOptions) -> ScheduleTree:
+def _tile(tree: ScheduleTree, scop: Scop, options: CpuOptions) -> State:
     sizes = options.schedule.tile
-    return tile_tree(tree, default_sizes(scop) if sizes is None else explicit_sizes(sizes))
+    chosen = default_sizes(scop, packs=options.packed > 0) if sizes is None else explicit_sizes(sizes)
+    return tile_tree(tree, chosen), scop
 
 
-def _vectorize(tree: ScheduleTree, scop: Scop, options: CpuOptions) -> ScheduleTree:
-    return vectorize_tree(tree, scop, mark=options.vectorize)
+def _vectorize(tree: ScheduleTree, scop: Scop, options: CpuOptions) -> State:
+    return vectorize_tree(tree, scop, mark=options.vectorize, packs=options.packed > 0), scop
 
 
-def _parallelize(tree: ScheduleTree, _scop: Scop, options: CpuOptions) -> ScheduleTree:
-    return tree if options.threads == 1 else parallelize_tree(tree)
+def _parallelize(tree: ScheduleTree, scop: Scop, options: CpuOptions) -> State:
+    return (tree if options.threads == 1 else parallelize_tree(tree)), scop
 
 
-def _unroll(tree: ScheduleTree, _scop: Scop, options: CpuOptions) -> ScheduleTree:
-    return unroll_tree(tree, options.schedule.unroll)
+def _unroll(tree: ScheduleTree, scop: Scop, options: CpuOptions) -> State:
+    return unroll_tree(tree, options.schedule.unroll), scop
+
+
+def _register_tile(tree: ScheduleTree, scop: Scop, options: CpuOptions) -> State:
+    sizes = options.register_tile
+    choose = default_registers(scop) if sizes is None else explicit_registers(sizes)
+    return register_tile_tree(tree, scop, choose), scop
+
+
+def _promote(tree: ScheduleTree, scop: Scop, options: CpuOptions) -> State:
+    return promote_tree(tree, scop, Room(options.accumulators, options.packed, lanes=options.vectorize))
 
 
 # How isl says that its budget is spent.
@@ -78,7 +94,9 @@ OUT_OF_OPERATIONS: Final = "maximal number of operations exceeded"
 PASSES: Final[tuple[tuple[str, Pass], ...]] = (
     ("tile", _tile),
     ("vectorize", _vectorize),
+    ("register tile", _register_tile),
     ("parallelize", _parallelize),
+    ("promote", _promote),
     ("unroll", _unroll),
 )
 
@@ -132,15 +150,17 @@ class _Run:
         # Statements without instances are not scheduled, and there is nothing to prove of them.
         scop = replace(scop, statements=tuple(s for s in scop.statements if not s.domain.is_empty()))
         for name, run in PASSES:
-            tree = run(tree, scop, self.options)
+            tree, scop = run(tree, scop, self.options)
             self.done(name, tree_text(tree))
             if self.verify_every_pass:
                 prove(scop, tree_execution(tree, self.context), f"schedule after {name}")
         prove(scop, tree_execution(tree, self.context), "schedule")
         self.done("verify schedule", "")
-        root = generate_loops(tree, self.context)
+        root = generate_loops(tree, self.context, [promotion.buffer for promotion in scop.promotions])
+        root = localize_loops(root, scop)
         self.done("generate", "")
-        proof = prove(scop, loop_execution(root, self.context), "generated code")
+        dimensions = {s.name: s.domain.dim(isl.dim_type.set) for s in scop.statements}
+        proof = prove(scop, loop_execution(root, dimensions, self.context), "generated code")
         self.done("verify code", str(proof))
         return MappedProgram(self.loop_program(specialization, scop, root), proof, tuple(self.stages))
 
@@ -169,4 +189,5 @@ class _Run:
             bodies=tuple(statement.body for statement in scop.statements),
             root=root,
             checked=self.options.check_indices,
+            promoted=tuple(promotion.buffer for promotion in scop.promotions),
         )

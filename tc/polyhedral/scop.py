@@ -33,11 +33,31 @@ from tc.types import ScalarType
 
 
 @dataclass(frozen=True)
+class PromotedAccess:
+    """An access that goes to a buffer instead of the tensor.
+
+    ``location``: ``{ instance -> buffer[prefix, local] }``; the buffer is a new one for every value of the prefix.
+    ``element``: ``{ instance -> tensor[element] }``, what it stands for.
+    """
+
+    location: isl.Map
+    element: isl.Map
+    reads: bool
+    writes: bool
+
+    @property
+    def buffer(self) -> str:
+        return str(self.location.get_tuple_name(isl.dim_type.out))
+
+
+@dataclass(frozen=True)
 class ScopStatement:
     """One statement: its instances, what each does, and what each touches.
 
-    ``reads`` and ``writes`` map instances to elements of storages.  ``accumulates``: instances only combine into
-    their target with an associative and commutative operator, so they may run in any order, but not at once.
+    ``reads`` and ``writes`` map instances to elements of storages, in the sense of the program: promoted accesses are
+    among them.  ``accumulates``: instances only combine into their target with an associative and commutative operator,
+    so they may run in any order, but not at once.  ``promoted``: accesses that go to buffers; the last iterators of
+    ``body`` are their local subscripts, in order.
     """
 
     name: str
@@ -46,6 +66,22 @@ class ScopStatement:
     reads: tuple[isl.Map, ...]
     writes: tuple[isl.Map, ...]
     accumulates: bool
+    promoted: tuple[PromotedAccess, ...] = ()
+
+
+@dataclass(frozen=True)
+class Promotion:
+    """A box of a tensor that is kept in a buffer while the loops below some members run.
+
+    ``elements``: ``{ buffer[prefix, local] -> tensor[element] }``.  ``inside``: ``{ instance -> [prefix] }`` for every
+    statement of the program below.  ``loads`` and ``stores``: the copy statements by name, if there are any.
+    """
+
+    buffer: Buffer
+    elements: isl.Map
+    inside: isl.UnionMap
+    loads: str | None
+    stores: str | None
 
 
 @dataclass(frozen=True)
@@ -56,6 +92,7 @@ class Scop:
     statements: tuple[ScopStatement, ...]
     buffers: tuple[Buffer, ...]
     temporaries: tuple[Buffer, ...]
+    promotions: tuple[Promotion, ...] = ()
 
     def statement(self, name: str) -> ScopStatement:
         return next(s for s in self.statements if s.name == name)

@@ -33,7 +33,8 @@ def iterator_of(function: isl.UnionPwAff, body: StatementBody) -> str | None:
     function.foreach_pw_aff(found.append)
     for piece in found:
         if piece.get_domain_space().get_tuple_name(isl.dim_type.set) == body.name:
-            used = [i for i, _ in enumerate(body.iterators) if piece.involves_dims(isl.dim_type.in_, i, 1)]
+            count = piece.dim(isl.dim_type.in_)
+            used = [i for i in range(count) if piece.involves_dims(isl.dim_type.in_, i, 1)]
             return body.iterators[used[0]] if len(used) == 1 else None
     return None
 

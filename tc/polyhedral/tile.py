@@ -12,7 +12,7 @@ from typing import TypeAlias, assert_never
 
 import islpy as isl
 
-from tc.polyhedral.tree import Band, Filter, Leaf, Member, Node, ScheduleTree, Sequence
+from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
 
 # The sizes for a band, given the instances below it and the number of members above it on its path.
 ChooseSizes: TypeAlias = Callable[[Band, isl.UnionSet, int], tuple[int, ...]]
@@ -47,6 +47,8 @@ class _Tiler:
                 return Sequence(tuple(self.branch(f, domain, depth, points) for f in filters))
             case Band():
                 return self.band(node, domain, depth, points)
+            case Extension():
+                raise AssertionError("buffers are placed in tiled trees, so tiling comes first")
             case _:
                 assert_never(node)
 

@@ -1,7 +1,8 @@
 """The schedule tree: our own, immutable, transformed by passes and handed to isl once, for AST generation.
 
 A tree orders the instances of its statements (paper, Section 5): a ``Band`` is a tuple of quasi-affine functions run
-as nested loops, a ``Sequence`` runs its filters one after another, a ``Leaf`` ends a branch.
+as nested loops, a ``Sequence`` runs its filters one after another, a ``Leaf`` ends a branch.  An
+``Extension`` adds instances that are not in the program: copies between tensors and the buffers that stand for them.
 """
 
 from __future__ import annotations
@@ -53,11 +54,23 @@ class Sequence:
 
 
 @dataclass(frozen=True, slots=True)
+class Extension:
+    """Further instances below: copies into and out of ``buffer``, which lives for one iteration of the members above.
+
+    ``instances``: ``{ [values of the members above, outermost first] -> copy }``.
+    """
+
+    buffer: str
+    instances: isl.UnionMap
+    child: Node
+
+
+@dataclass(frozen=True, slots=True)
 class Leaf:
     """At most one instance of each statement is left here."""
 
 
-Node: TypeAlias = Band | Sequence | Leaf
+Node: TypeAlias = Band | Sequence | Extension | Leaf
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,21 +86,6 @@ def statement_names(domain: isl.UnionSet) -> tuple[str, ...]:
     names: list[str] = []
     domain.foreach_set(lambda piece: names.append(piece.get_tuple_name()))
     return tuple(sorted(names))
-
-
-def branches(node: Node, domain: isl.UnionSet) -> Iterator[tuple[isl.UnionSet, tuple[Member, ...]]]:
-    """For every leaf: the instances that reach it and the members above it, outermost first."""
-    match node:
-        case Leaf():
-            yield domain, ()
-        case Band(members, _, child):
-            for reached, below in branches(child, domain):
-                yield reached, (*members, *below)
-        case Sequence(filters):
-            for branch in filters:
-                yield from branches(branch.child, domain.intersect(branch.domain))
-        case _:
-            assert_never(node)
 
 
 # --- text ----------------------------------------------------------------------------------------------------
@@ -121,6 +119,9 @@ def _node_lines(node: Node, depth: int) -> Iterator[str]:
                 member.function.foreach_pw_aff(functions.append)
                 yield f"{indent}  {_sorted_pieces(functions)}{'  # ' if marks else ''}{', '.join(marks)}"
             yield from _node_lines(child, depth + 1)
+        case Extension(buffer, instances, child):
+            yield f"{indent}extension {buffer}: {', '.join(statement_names(instances.range()))}"
+            yield from _node_lines(child, depth + 1)
         case Sequence(filters):
             yield f"{indent}sequence"
             for branch in filters:
@@ -136,6 +137,11 @@ def _node_lines(node: Node, depth: int) -> Iterator[str]:
 def mark_name(kind: LoopKind) -> str:
     """The name of the isl mark that stands above a loop of this kind."""
     return f"loop:{kind.value}"
+
+
+def allocation_mark(buffer: str) -> str:
+    """The name of the isl mark that stands above the loops that use a buffer."""
+    return f"allocate:{buffer}"
 
 
 def to_isl(tree: ScheduleTree, context: isl.Context) -> isl.Schedule:
@@ -189,6 +195,9 @@ def _yaml_child(node: Node) -> str:
                 if member.kind is not LoopKind.SEQUENTIAL:
                     below = f', child: {{ mark: "{mark_name(member.kind)}"{below} }}'
             return below
+        case Extension(buffer, instances, child):
+            extension = f'{{ extension: "{instances}"{_yaml_child(child)} }}'
+            return f', child: {{ mark: "{allocation_mark(buffer)}", child: {extension} }}'
         case Sequence(filters):
             parts = (f'{{ filter: "{_numbered_set(branch.domain)}"{_yaml_child(branch.child)} }}' for branch in filters)
             return f", child: {{ sequence: [ {', '.join(parts)} ] }}"

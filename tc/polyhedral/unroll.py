@@ -8,7 +8,7 @@ from typing import assert_never
 import islpy as isl
 
 from tc.polyhedral.loops import LoopKind
-from tc.polyhedral.tree import Band, Leaf, Node, ScheduleTree, Sequence
+from tc.polyhedral.tree import Band, Extension, Leaf, Node, ScheduleTree, Sequence
 from tc.polyhedral.vectorize import extent_of
 
 
@@ -28,6 +28,9 @@ def _visit(node: Node, domain: isl.UnionSet, limit: int) -> tuple[Node, int]:
     match node:
         case Leaf():
             return node, 1
+        case Extension(_, instances, child):
+            below, count = _visit(child, domain.union(instances.range()), limit)
+            return replace(node, child=below), count
         case Sequence(filters):
             visited = [_visit(f.child, domain.intersect(f.domain), limit) for f in filters]
             changed = tuple(replace(f, child=child) for f, (child, _) in zip(filters, visited, strict=True))

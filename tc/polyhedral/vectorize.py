@@ -10,9 +10,10 @@ import islpy as isl
 
 from tc.language.specialization import Layout
 from tc.polyhedral.loops import LoopKind, StatementBody
-from tc.polyhedral.scop import Scop
+from tc.polyhedral.pack import worth_packing
+from tc.polyhedral.scop import Scop, ScopStatement
 from tc.polyhedral.strides import iterator_of, scattered_accesses, stride
-from tc.polyhedral.tree import Band, Leaf, Member, Node, ScheduleTree, Sequence, statement_names
+from tc.polyhedral.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence, statement_names
 
 # A loop shorter than this does not fill the lanes of a vector register.
 SHORT = 8
@@ -42,17 +43,29 @@ def extent_of(function: isl.UnionPwAff, domain: isl.UnionSet) -> int:
 
 
 def preference(
-    member: Member, bodies: tuple[StatementBody, ...], layouts: Mapping[str, Layout], domain: isl.UnionSet
+    member: Member,
+    statements: tuple[ScopStatement, ...],
+    layouts: Mapping[str, Layout],
+    domain: isl.UnionSet,
+    *,
+    packs: bool = False,
 ) -> Preference | None:
-    """How well the member serves as the innermost loop of the statements; None where it cannot."""
+    """How well the member serves as the innermost loop of the statements; None where it cannot.
+
+    ``packs``: operands of reductions will be packed where they lie across the lanes and are used often enough, so they
+    do not count.
+    """
     scattered = 0
-    for body in bodies:
+    for statement in statements:
+        body = statement.body
         iterator = iterator_of(member.function, body)
         if iterator is None:
             return None
         if not member.coincident and not _accumulates(body, layouts, iterator):
             return None
         scattered += scattered_accesses(body, layouts, iterator)
+        if packs and member.coincident:
+            scattered -= len(worth_packing(statement, layouts, iterator))
     extent = extent_of(member.function, domain)
     if extent < 2:
         return None
@@ -64,9 +77,9 @@ def _accumulates(body: StatementBody, layouts: Mapping[str, Layout], iterator: s
     return body.reduction is not None and stride(body.subscripts, layouts[body.target], iterator) == 0
 
 
-def vectorize_tree(tree: ScheduleTree, scop: Scop, *, mark: bool) -> ScheduleTree:
+def vectorize_tree(tree: ScheduleTree, scop: Scop, *, mark: bool, packs: bool = False) -> ScheduleTree:
     """Move the preferred member of every innermost band inwards; ``mark`` it for the compiler's vectorizer."""
-    return replace(tree, root=_Vectorizer(scop, layouts_of(scop), mark).visit(tree.root, tree.domain))
+    return replace(tree, root=_Vectorizer(scop, layouts_of(scop), mark, packs).visit(tree.root, tree.domain))
 
 
 def ends_nest(node: Node) -> bool:
@@ -76,7 +89,7 @@ def ends_nest(node: Node) -> bool:
             return True
         case Sequence(filters):
             return all(isinstance(branch.child, Leaf) for branch in filters)
-        case Band():
+        case Band() | Extension():
             return False
         case _:
             assert_never(node)
@@ -87,6 +100,7 @@ class _Vectorizer:
     scop: Scop
     layouts: Mapping[str, Layout]
     mark: bool
+    packs: bool
 
     def visit(self, node: Node, domain: isl.UnionSet) -> Node:
         match node:
@@ -96,6 +110,8 @@ class _Vectorizer:
                 return Sequence(
                     tuple(replace(f, child=self.visit(f.child, domain.intersect(f.domain))) for f in filters)
                 )
+            case Extension(_, instances, child):
+                return replace(node, child=self.visit(child, domain.union(instances.range())))
             case Band(members, _, child):
                 if ends_nest(child):
                     return replace(node, members=self.reorder(members, domain))
@@ -107,21 +123,34 @@ class _Vectorizer:
                 assert_never(node)
 
     def reorder(self, members: tuple[Member, ...], domain: isl.UnionSet) -> tuple[Member, ...]:
-        bodies = tuple(self.scop.statement(name).body for name in statement_names(domain))
-        best: tuple[Preference, int] | None = None
+        """Tile loops, then the loops that carry a reduction, then the independent ones, then the preferred one."""
+        statements = tuple(self.scop.statement(name) for name in statement_names(domain))
+        innermost = self.innermost(members, statements[0].body)
+        ranked = [
+            (found.key(), position)
+            for position in reversed(innermost)
+            if (found := preference(members[position], statements, self.layouts, domain, packs=self.packs)) is not None
+        ]
+        chosen = min(ranked)[1] if ranked else None
+        tiles = [m for position, m in enumerate(members) if position not in innermost]
+        points = [members[position] for position in innermost if position != chosen]
+        if domain.n_set() == 1:
+            points.sort(key=lambda member: member.coincident)
+        if chosen is None:
+            return (*tiles, *points)
+        last = members[chosen]
+        if self.mark:
+            last = replace(last, kind=LoopKind.VECTOR if last.coincident else LoopKind.REDUCTION)
+        return (*tiles, *points, last)
+
+    @staticmethod
+    def innermost(members: tuple[Member, ...], body: StatementBody) -> list[int]:
+        """Of the tile loops and the point loop over one iterator, only the innermost one walks along memory."""
+        found: list[int] = []
         seen: set[str | None] = set()
         for position in reversed(range(len(members))):
-            # Of the tile loop and the point loop over one iterator, only the inner one walks along memory.
-            iterator = iterator_of(members[position].function, bodies[0])
-            if iterator in seen:
-                continue
+            iterator = iterator_of(members[position].function, body)
+            if iterator is None or iterator not in seen:
+                found.append(position)
             seen.add(iterator)
-            found = preference(members[position], bodies, self.layouts, domain)
-            if found is not None and (best is None or found.key() < best[0].key()):
-                best = found, position
-        if best is None:
-            return members
-        chosen = members[best[1]]
-        if self.mark:
-            chosen = replace(chosen, kind=LoopKind.VECTOR if chosen.coincident else LoopKind.REDUCTION)
-        return (*members[: best[1]], *members[best[1] + 1 :], chosen)
+        return sorted(found)

@@ -5,47 +5,26 @@ Shown with isl, for a schedule tree and again for the loop tree made of it:
 1. every instance of every statement runs exactly once, and nothing else runs;
 2. every conflicting pair of instances runs in program order, and never at the same time; instances of one reducing
    statement may run in any order, but not at the same time (unless lanes keep their partial results apart);
-3. every access stays inside its buffer.
+3. every access stays inside its buffer;
+4. a promoted access finds in its buffer the element that it stands for (``tc.polyhedral.verify_promotion``).
 
 Conflicts are derived here from the accesses themselves; no dependence code is shared with the scheduler.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 
 import islpy as isl
 
 from tc.errors import VerificationError
 from tc.language.affine import isl_name
 from tc.language.specialization import Layout
+from tc.polyhedral.counterexample import Counterexample, Violation, pair_text, point_text
 from tc.polyhedral.execution import Concurrency, Execution
-from tc.polyhedral.scop import Scop, ScopStatement
-
-
-class Violation(Enum):
-    """Which part of the proof fails."""
-
-    MISSING = "an instance never runs"
-    FOREIGN = "an instance runs that is not in the program"
-    REPEATED = "an instance runs more than once"
-    REORDERED = "two conflicting instances run in the wrong order"
-    CONCURRENT = "two conflicting instances may run at the same time"
-    MISUSED_DIVISION = "an index is divided by a form of division that C gets wrong there"
-    OUT_OF_BOUNDS = "an access leaves its buffer"
-    WRITTEN_TWICE = "two instances of one statement write one element"
-
-
-@dataclass(frozen=True, slots=True)
-class Counterexample:
-    """One failure: what, and a witness instance (or pair of instances) as isl text."""
-
-    violation: Violation
-    witness: str
-
-    def __str__(self) -> str:
-        return f"{self.violation.value}: {self.witness}"
+from tc.polyhedral.scop import PromotedAccess, Scop, ScopStatement
+from tc.polyhedral.verify_promotion import check_promotions
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +54,18 @@ def prove(scop: Scop, execution: Execution, stage: str) -> Proof:
     if found is not None:
         raise VerificationError(f"the {stage} is not proven correct: {found}")
     ordered, unordered = _conflicts(scop)
-    accesses = sum(len(s.reads) + len(s.writes) for s in scop.statements)
+    accesses = sum(len(s.reads) + len(s.writes) + len(s.promoted) for s in scop.statements)
     return Proof(len(scop.statements), ordered.n_map() + unordered.n_map(), accesses, execution.leaves)
 
 
 def find_counterexample(scop: Scop, execution: Execution) -> Counterexample | None:
     """The first failure of the proof, or None: the execution is correct."""
-    return _check_instances(scop, execution) or _check_bounds(scop) or _check_order(scop, execution)
+    return (
+        _check_instances(scop, execution)
+        or _check_bounds(scop)
+        or _check_order(scop, execution)
+        or check_promotions(scop, execution)
+    )
 
 
 # --- 1. exactly once -----------------------------------------------------------------------------------------
@@ -89,19 +73,19 @@ def find_counterexample(scop: Scop, execution: Execution) -> Counterexample | No
 
 def _check_instances(scop: Scop, execution: Execution) -> Counterexample | None:
     for where in execution.misuse:
-        return Counterexample(Violation.MISUSED_DIVISION, _bare(str(where.sample())))
+        return Counterexample(Violation.MISUSED_DIVISION, str(where.sample()).strip("{ }"))
     running = execution.times.domain()
     missing = scop.domain.subtract(running)
     if not missing.is_empty():
-        return Counterexample(Violation.MISSING, _point(missing))
+        return Counterexample(Violation.MISSING, point_text(missing))
     foreign = running.subtract(scop.domain)
     if not foreign.is_empty():
-        return Counterexample(Violation.FOREIGN, _point(foreign))
+        return Counterexample(Violation.FOREIGN, point_text(foreign))
     if not execution.times.is_single_valued():
         twice = execution.times.reverse().apply_range(execution.times)  # { time -> other time of the same instance }
         different = twice.subtract(twice.domain().identity())
         repeated = execution.times.intersect_range(different.domain()).domain()
-        return Counterexample(Violation.REPEATED, _point(repeated))
+        return Counterexample(Violation.REPEATED, point_text(repeated))
     return None
 
 
@@ -118,7 +102,7 @@ def _check_order(scop: Scop, execution: Execution) -> Counterexample | None:
         if not statement.accumulates:
             twice = _self_conflicts(statement)
             if not twice.is_empty():
-                return Counterexample(Violation.WRITTEN_TWICE, _pair(isl.UnionMap.from_map(twice)))
+                return Counterexample(Violation.WRITTEN_TWICE, pair_text(isl.UnionMap.from_map(twice)))
     return None
 
 
@@ -130,7 +114,7 @@ def _conflicts(scop: Scop) -> tuple[isl.UnionMap, isl.UnionMap]:
         if first.accumulates:
             within = within.union(isl.UnionMap.from_map(_self_conflicts(first)))
         for second in scop.statements[position + 1 :]:
-            for pairs in _pairs(first, second):
+            for pairs in (*_pairs(first, second), *_buffer_pairs(first, second)):
                 between = between.union(isl.UnionMap.from_map(pairs))
     return between, within
 
@@ -140,6 +124,16 @@ def _pairs(first: ScopStatement, second: ScopStatement) -> list[isl.Map]:
     found = [(w, other) for w in first.writes for other in (*second.reads, *second.writes)]
     found += [(read, w) for read in first.reads for w in second.writes]
     return [a.apply_range(b.reverse()) for a, b in found if _touch_one_tensor(a, b)]
+
+
+def _buffer_pairs(first: ScopStatement, second: ScopStatement) -> list[isl.Map]:
+    """Pairs that touch one place of a buffer, at least one of them writing."""
+    return [
+        a.location.apply_range(b.location.reverse())
+        for a in first.promoted
+        for b in second.promoted
+        if a.buffer == b.buffer and (a.writes or b.writes)
+    ]
 
 
 def _touch_one_tensor(first: isl.Map, second: isl.Map) -> bool:
@@ -175,11 +169,11 @@ def _check_pairs(pairs: isl.UnionMap, execution: Execution, *, strict: bool) -> 
                 wrong, violation = wrong.union(everything.order_lt(*here)), Violation.CONCURRENT
             found = remaining.intersect(isl.UnionMap.from_map(wrong))
             if not found.is_empty():
-                return Counterexample(violation, _pair(_instances_at(found, pairs, execution)))
+                return Counterexample(violation, pair_text(_instances_at(found, pairs, execution)))
         remaining = remaining.intersect(isl.UnionMap.from_map(everything.equate(*here)))
     if remaining.is_empty():
         return None
-    return Counterexample(Violation.CONCURRENT, _pair(_instances_at(remaining, pairs, execution)))
+    return Counterexample(Violation.CONCURRENT, pair_text(_instances_at(remaining, pairs, execution)))
 
 
 def _instances_at(times: isl.UnionMap, pairs: isl.UnionMap, execution: Execution) -> isl.UnionMap:
@@ -192,13 +186,29 @@ def _instances_at(times: isl.UnionMap, pairs: isl.UnionMap, execution: Execution
 
 
 def _check_bounds(scop: Scop) -> Counterexample | None:
-    layouts = {isl_name(buffer.name): buffer.layout for buffer in (*scop.buffers, *scop.temporaries)}
+    promoted = (promotion.buffer for promotion in scop.promotions)
+    layouts = {isl_name(buffer.name): buffer.layout for buffer in (*scop.buffers, *scop.temporaries, *promoted)}
     for statement in scop.statements:
         for relation in (*statement.reads, *statement.writes):
             layout = layouts[relation.get_tuple_name(isl.dim_type.out)]
             outside = relation.subtract_range(_box(relation, layout))
             if not outside.is_empty():
-                return Counterexample(Violation.OUT_OF_BOUNDS, _pair(isl.UnionMap.from_map(outside)))
+                return Counterexample(Violation.OUT_OF_BOUNDS, pair_text(isl.UnionMap.from_map(outside)))
+        for access in statement.promoted:
+            found = _check_promoted_bounds(access, layouts)
+            if found is not None:
+                return found
+    return None
+
+
+def _check_promoted_bounds(access: PromotedAccess, layouts: Mapping[str, Layout]) -> Counterexample | None:
+    width = access.element.dim(isl.dim_type.out)
+    depth = access.location.dim(isl.dim_type.out) - width
+    local = access.location.project_out(isl.dim_type.out, 0, depth).set_tuple_name(isl.dim_type.out, access.buffer)
+    for relation in (local, access.element):
+        outside = relation.subtract_range(_box(relation, layouts[relation.get_tuple_name(isl.dim_type.out)]))
+        if not outside.is_empty():
+            return Counterexample(Violation.OUT_OF_BOUNDS, pair_text(isl.UnionMap.from_map(outside)))
     return None
 
 
@@ -208,23 +218,3 @@ def _box(relation: isl.Map, layout: Layout) -> isl.Set:
         box = box.lower_bound_val(isl.dim_type.set, position, isl.Val.zero(relation.get_ctx()))
         box = box.upper_bound_val(isl.dim_type.set, position, isl.Val.int_from_si(relation.get_ctx(), extent - 1))
     return box
-
-
-# --- witnesses -----------------------------------------------------------------------------------------------
-
-
-def _point(points: isl.UnionSet) -> str:
-    """One point of the set, such as ``S0[3, 4]``."""
-    return _bare(str(isl.UnionSet.from_point(points.sample_point())))
-
-
-def _pair(pairs: isl.UnionMap) -> str:
-    """One pair of the relation, such as ``S0[3, 4] -> S1[3, 4, 0]``."""
-    found: list[isl.Map] = []
-    pairs.foreach_map(found.append)
-    chosen = next(relation for relation in found if not relation.is_empty())
-    return _bare(str(chosen.sample()))
-
-
-def _bare(text: str) -> str:
-    return text.strip().removeprefix("{").removesuffix("}").strip()

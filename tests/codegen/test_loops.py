@@ -13,6 +13,7 @@ import pytest
 from tc.codegen.source import c_source
 from tc.language.program import IteratorReference, Literal, Reduction
 from tc.polyhedral.loops import (
+    Allocation,
     Block,
     Guard,
     IndexExpression,
@@ -54,7 +55,7 @@ def counted(*roots: LoopTree) -> list[list[int]]:
 def renamed(tree: LoopTree, statement: str) -> LoopTree:
     """The tree with all its instances of that statement."""
     match tree:
-        case Loop():
+        case Loop() | Allocation():
             return replace(tree, body=renamed(tree.body, statement))
         case Guard(condition, then, otherwise):
             return Guard(condition, renamed(then, statement), otherwise and renamed(otherwise, statement))

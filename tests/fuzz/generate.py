@@ -156,4 +156,11 @@ def _options(source: Source) -> tc.CpuOptions:
     schedule = tc.ScheduleOptions(
         fusion=source.choice(list(tc.Fusion)), tile=tile, unroll=source.choice([1, 1, 2, 4, 7, 16, 64])
     )
-    return tc.CpuOptions(schedule=schedule, threads=source.choice([0, 1, 2]), vectorize=source.chance(0.7))
+    return tc.CpuOptions(
+        schedule=schedule,
+        register_tile=source.choice([None, None, (), (source.randint(1, 9),), (2, 3), (4, 16), (1, 2, 5)]),
+        accumulators=source.choice([512, 512, 64, 0]),
+        packed=source.choice([1 << 17, 1 << 17, 256, 0]),
+        threads=source.choice([0, 1, 2]),
+        vectorize=source.chance(0.7),
+    )

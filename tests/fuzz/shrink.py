@@ -44,6 +44,9 @@ def _calls(recipe: Recipe) -> Iterator[Recipe]:
         replace(recipe.options, schedule=replace(recipe.options.schedule, tile=schedule.tile)),
         replace(recipe.options, schedule=replace(recipe.options.schedule, fusion=schedule.fusion)),
         replace(recipe.options, schedule=replace(recipe.options.schedule, unroll=schedule.unroll)),
+        replace(recipe.options, register_tile=options.register_tile),
+        replace(recipe.options, accumulators=options.accumulators),
+        replace(recipe.options, packed=options.packed),
         replace(recipe.options, threads=1),
         replace(recipe.options, vectorize=options.vectorize),
     )

@@ -453,7 +453,7 @@ MESSAGES = {
     # Characters of other alphabets.
     "\ufeffdef f() -> (c) { }": """
 1:1: expected `def`, found the character U+FEFF
-    \ufeffdef f() -> (c) { }
+    \ufffddef f() -> (c) { }
     ^
     hint: remove the byte order mark
 """,
@@ -519,7 +519,7 @@ MESSAGES = {
 """,
     "def f() -> (c) { c =\xa0a }": """
 1:21: expected an expression, found the character U+00A0
-    def f() -> (c) { c =\xa0a }
+    def f() -> (c) { c = a }
                         ^
     hint: write an ordinary space
 """,
@@ -543,7 +543,7 @@ MESSAGES = {
 """,
     "def f() -> (c) { c = a \0 b }": """
 1:24: expected an operator, a statement, `where` or `}`, found the character U+0000
-    def f() -> (c) { c = a \0 b }
+    def f() -> (c) { c = a \ufffd b }
                            ^
     hint: the language does not use this character
 """,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tc.grammar.syntax import BinaryOperator
 from tc.language.program import Binary, Expression, IteratorReference, Literal, Read, walk
 from tc.polyhedral.loops import (
+    Allocation,
     Block,
     Guard,
     IndexExpression,
@@ -38,6 +39,8 @@ def run(tree: LoopTree, values: Mapping[str, int], time: tuple[Step, ...]) -> It
         case Block(children):
             for position, child in enumerate(children):
                 yield from run(child, values, (*time, (None, position)))
+        case Allocation(_, body):
+            yield from run(body, values, time)
         case Guard(condition, then, otherwise):
             if index(condition, values):
                 yield from run(then, values, time)
@@ -59,7 +62,7 @@ def index(expression: IndexExpression, values: Mapping[str, int]) -> int:
 
 
 def _apply(operator: IndexOperator, x: list[int]) -> int:
-    results = {
+    results: dict[IndexOperator, Callable[[], int]] = {
         IndexOperator.ADD: lambda: sum(x),
         IndexOperator.SUBTRACT: lambda: x[0] - x[1],
         IndexOperator.MULTIPLY: lambda: math.prod(x),
@@ -80,7 +83,8 @@ def _apply(operator: IndexOperator, x: list[int]) -> int:
         IndexOperator.GREATER: lambda: x[0] > x[1],
         IndexOperator.GREATER_EQUAL: lambda: x[0] >= x[1],
     }
-    return int(results[operator]())
+    result: int = results[operator]()
+    return int(result)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tc.polyhedral.loops import (
+    Allocation,
     Block,
     Guard,
     IndexExpression,
@@ -42,6 +43,9 @@ def mutants(tree: LoopTree) -> Iterator[tuple[str, LoopTree]]:
             yield "guard removed", then
             for name, changed in mutants(then):
                 yield f"then/{name}", Guard(tree.condition, changed, otherwise)
+        case Allocation(buffer, body):
+            for name, changed in mutants(body):
+                yield f"{buffer.name}/{name}", Allocation(buffer, changed)
         case Loop():
             yield from _loop_mutants(tree)
 
@@ -61,6 +65,9 @@ def _loop_mutants(loop: Loop) -> Iterator[tuple[str, LoopTree]]:
     if isinstance(loop.body, Loop) and not _mentions(loop.body, name):
         inner = loop.body
         yield f"{name} interchanged", replace(inner, body=replace(loop, body=inner.body))
+    if isinstance(loop.body, Allocation):
+        allocation = loop.body
+        yield f"{name} keeps {allocation.buffer.name}", replace(allocation, body=replace(loop, body=allocation.body))
     for change, changed in mutants(loop.body):
         yield f"{name}/{change}", replace(loop, body=changed)
 

@@ -9,7 +9,7 @@ import pytest
 from tc.errors import CompileError
 from tc.language.session import isl_context
 from tc.options import CpuOptions, Fusion, ScheduleOptions
-from tc.polyhedral.loops import Block, Guard, Instance, Loop, LoopKind, LoopTree
+from tc.polyhedral.loops import Allocation, Block, Guard, Instance, Loop, LoopKind, LoopTree
 from tc.polyhedral.parallelize import WORTH_SPREADING
 from tc.polyhedral.pipeline import PASSES, map_program
 from tc.polyhedral.schedule import schedule_scop, untransformed_tree
@@ -20,9 +20,14 @@ Shape = tuple[int, ...]
 
 
 def mapped(
-    text: str, *shapes: Shape, schedule: ScheduleOptions | None = None, vectorize: bool = True, threads: int = 0
+    text: str,
+    *shapes: Shape,
+    schedule: ScheduleOptions | None = None,
+    vectorize: bool = True,
+    threads: int = 0,
+    packed: int = 0,
 ) -> LoopTree:
-    options = CpuOptions(schedule=schedule or ScheduleOptions(), vectorize=vectorize, threads=threads)
+    options = CpuOptions(schedule=schedule or ScheduleOptions(), vectorize=vectorize, threads=threads, packed=packed)
     return map_program(specialized(text, shapes), options, verify_every_pass=True).loops.root
 
 
@@ -36,7 +41,7 @@ def nodes(tree: LoopTree) -> Iterator[LoopTree]:
             yield from nodes(then)
             if otherwise is not None:
                 yield from nodes(otherwise)
-        case Loop():
+        case Loop() | Allocation():
             yield from nodes(tree.body)
         case Instance():
             pass
@@ -60,9 +65,11 @@ def test_one_thread_needs_no_parallel_loop() -> None:
 
 def test_the_innermost_loop_walks_along_memory() -> None:
     rows = mapped(MATMUL, (33, 17), (17, 65))
-    assert innermost(rows)[-1] == (LoopKind.VECTOR, "S0")
+    assert (LoopKind.VECTOR, "S0") in innermost(rows)
     dots = mapped(TRANSPOSED, (33, 65), (17, 65))
-    assert innermost(dots)[-1] == (LoopKind.REDUCTION, "S0")
+    assert (LoopKind.REDUCTION, "S0") in innermost(dots)
+    packed = mapped(TRANSPOSED, (33, 65), (17, 65), packed=1 << 12)
+    assert (LoopKind.VECTOR, "S0") in innermost(packed)
 
 
 def innermost(tree: LoopTree) -> list[tuple[LoopKind, str]]:
@@ -89,8 +96,9 @@ def test_tile_sizes_bound_the_loops_and_sink_the_points() -> None:
     assert nests(flat) == [["S0_init"], ["S0"]]
     assert len(kinds(flat)) == len("mnk")
     tiled = mapped(MATMUL, (50, 20), (20, 70), schedule=ScheduleOptions(tile=(16, 32, 8)))
-    # Tiles of m and n around both statements; points of m and n in each; tiles and points of k around the update.
-    assert len(kinds(tiled)) == len("mn") + len("mn") + len("k") + len("kmn")
+    # Tiles of m and n around both statements; points of m and n in each; tiles and points of k around the update, whose
+    # target is loaded and stored around the points of k.
+    assert len(kinds(tiled)) == len("mn") + len("mn") + len("k") + len("mn") + len("kmn") + len("mn")
 
 
 def nests(tree: LoopTree) -> list[list[str]]:
@@ -144,7 +152,7 @@ def test_a_budget_too_small_for_scheduling_but_not_for_the_proof() -> None:
 
 
 def test_the_pipeline_is_one_list() -> None:
-    assert [name for name, _ in PASSES] == ["tile", "vectorize", "parallelize", "unroll"]
+    assert [name for name, _ in PASSES] == ["tile", "vectorize", "register tile", "parallelize", "promote", "unroll"]
 
 
 def test_many_unrolled_copies_are_proven_with_little_work() -> None:

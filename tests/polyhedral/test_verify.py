@@ -11,6 +11,7 @@ from tc.errors import VerificationError
 from tc.language.session import isl_context
 from tc.language.specialization import Layout
 from tc.options import Fusion
+from tc.polyhedral.counterexample import Violation
 from tc.polyhedral.execution import loop_execution, tree_execution
 from tc.polyhedral.generate import generate_loops
 from tc.polyhedral.loops import LoopKind
@@ -20,10 +21,14 @@ from tc.polyhedral.scop import Scop
 from tc.polyhedral.tile import explicit_sizes, tile_tree
 from tc.polyhedral.tree import Band, Filter, Leaf, Member, ScheduleTree, Sequence
 from tc.polyhedral.vectorize import vectorize_tree
-from tc.polyhedral.verify import Violation, find_counterexample, prove
+from tc.polyhedral.verify import find_counterexample, prove
 from tests.polyhedral.enumeration import is_correct
 from tests.polyhedral.mutants import mutants
 from tests.polyhedral.support import SHAPES, scop_of
+
+
+def dimensions(scop: Scop) -> dict[str, int]:
+    return {s.name: s.domain.dim(isl.dim_type.set) for s in scop.statements}
 
 
 def mapped(scop: Scop, fusion: Fusion) -> ScheduleTree:
@@ -39,7 +44,7 @@ def test_the_pipelines_trees_and_loops_are_correct_and_proven(name: str, fusion:
         tree = mapped(scop, fusion)
         assert find_counterexample(scop, tree_execution(tree, context)) is None
         loops = generate_loops(tree, context)
-        assert find_counterexample(scop, loop_execution(loops, context)) is None
+        assert find_counterexample(scop, loop_execution(loops, dimensions(scop), context)) is None
         assert is_correct(scop, loops)
 
 
@@ -51,7 +56,7 @@ def test_the_proof_agrees_with_enumeration_on_every_mutant(name: str) -> None:
         loops = generate_loops(mapped(scop, Fusion.MAXIMAL), context)
         for change, mutant in mutants(loops):
             correct = is_correct(scop, mutant)
-            found = find_counterexample(scop, loop_execution(mutant, context))
+            found = find_counterexample(scop, loop_execution(mutant, dimensions(scop), context))
             assert (found is None) == correct, f"{change}: enumeration says {correct}, the proof {found}"
             assert found is None or "[" in found.witness
             wrong += not correct

@@ -1,0 +1,55 @@
+"""How a proof fails: what is wrong, and a witness."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import islpy as isl
+
+
+class Violation(Enum):
+    """Which part of the proof fails."""
+
+    MISSING = "an instance never runs"
+    FOREIGN = "an instance runs that is not in the program"
+    REPEATED = "an instance runs more than once"
+    REORDERED = "two conflicting instances run in the wrong order"
+    CONCURRENT = "two conflicting instances may run at the same time"
+    MISUSED_DIVISION = "an index is divided by a form of division that C gets wrong there"
+    OUT_OF_BOUNDS = "an access leaves its buffer"
+    WRONG_ELEMENT = "a promoted access finds another element than the one it stands for"
+    NOT_LOADED = "a promoted element is read before anything was put there"
+    NOT_STORED = "a promoted element is written and never stored"
+    STORED_UNWRITTEN = "an element is stored that nobody wrote"
+    BYPASSED = "an access bypasses the buffer that holds its element"
+    WRONG_SCOPE = "the arrays that hold a buffer do not match its values"
+    WRITTEN_TWICE = "two instances of one statement write one element"
+
+
+@dataclass(frozen=True, slots=True)
+class Counterexample:
+    """One failure: what, and a witness instance (or pair of instances) as isl text."""
+
+    violation: Violation
+    witness: str
+
+    def __str__(self) -> str:
+        return f"{self.violation.value}: {self.witness}"
+
+
+def point_text(points: isl.UnionSet) -> str:
+    """One point of the set, such as ``S0[3, 4]``."""
+    return _bare(str(isl.UnionSet.from_point(points.sample_point())))
+
+
+def pair_text(pairs: isl.UnionMap) -> str:
+    """One pair of the relation, such as ``S0[3, 4] -> S1[3, 4, 0]``."""
+    found: list[isl.Map] = []
+    pairs.foreach_map(found.append)
+    chosen = next(relation for relation in found if not relation.is_empty())
+    return _bare(str(chosen.sample()))
+
+
+def _bare(text: str) -> str:
+    return text.strip().removeprefix("{").removesuffix("}").strip()

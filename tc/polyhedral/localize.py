@@ -1,0 +1,103 @@
+"""Local subscripts: where in its buffer an instance finds a promoted element, in terms of the loops around it.
+
+Inside a tile the subscript is simple (the iterator of the point loop), but only because of what the loops around it
+promise.  The affine hull of the subscript over the points of those loops finds that form; the proof checks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+import islpy as isl
+
+from tc.polyhedral.execution import Step, follow_path, frame_of_path, instance_map
+from tc.polyhedral.loops import (
+    Allocation,
+    Block,
+    Guard,
+    IndexExpression,
+    IndexLiteral,
+    IndexOperation,
+    IndexOperator,
+    IndexVariable,
+    Instance,
+    Loop,
+    LoopTree,
+)
+from tc.polyhedral.scop import Scop, ScopStatement
+
+
+class NotAffineError(Exception):
+    """A local subscript has no affine form over the loops around it: the promotion cannot be used."""
+
+
+def localize_loops(root: LoopTree, scop: Scop) -> LoopTree:
+    """The loops with the local subscripts of promoted accesses as further arguments of their instances."""
+    promoted = {
+        s.name: s for s in scop.statements if s.promoted and len(s.body.iterators) > s.domain.dim(isl.dim_type.set)
+    }
+    return _Localizer(promoted, scop.context).visit(root, ()) if promoted else root
+
+
+def local_subscripts(statement: ScopStatement) -> Iterator[isl.Map]:
+    """``{ instance -> [subscript] }`` for every local subscript of the statement's promoted accesses, in order."""
+    for access in statement.promoted:
+        width = access.element.dim(isl.dim_type.out)
+        depth = access.location.dim(isl.dim_type.out) - width
+        for position in range(width):
+            single = access.location.project_out(isl.dim_type.out, depth + position + 1, width - position - 1)
+            yield single.project_out(isl.dim_type.out, 0, depth + position).reset_tuple_id(isl.dim_type.out)
+
+
+@dataclass(frozen=True)
+class _Localizer:
+    promoted: dict[str, ScopStatement]
+    context: isl.Context
+
+    def visit(self, tree: LoopTree, path: tuple[Step, ...]) -> LoopTree:
+        match tree:
+            case Instance():
+                return self.instance(tree, path) if tree.statement in self.promoted else tree
+            case Block(children):
+                return Block(tuple(self.visit(child, (*path, n)) for n, child in enumerate(children)))
+            case Guard(condition, then, otherwise):
+                other = None if otherwise is None else self.visit(otherwise, (*path, (condition, False)))
+                return Guard(condition, self.visit(then, (*path, (condition, True))), other)
+            case Loop() | Allocation():
+                return replace(tree, body=self.visit(tree.body, (*path, tree)))
+            case _:
+                assert_never(tree)
+
+    def instance(self, instance: Instance, path: tuple[Step, ...]) -> Instance:
+        frame = frame_of_path(path, self.context)
+        executes = instance_map(instance, follow_path(path, frame).points, frame)
+        local = tuple(
+            _linear(executes.apply_range(subscript), frame.iterators)
+            for subscript in local_subscripts(self.promoted[instance.statement])
+        )
+        return replace(instance, arguments=(*instance.arguments, *local))
+
+
+def _linear(values: isl.Map, iterators: tuple[str, ...]) -> IndexExpression:
+    """The single affine function that agrees with ``{ iterators -> [value] }`` wherever that is defined."""
+    hull = isl.PwMultiAff.from_map(isl.Map.from_basic_map(values.affine_hull()))
+    pieces: list[isl.Aff] = []
+    hull.get_pw_aff(0).foreach_piece(lambda _, piece: pieces.append(piece))
+    if len(pieces) != 1 or pieces[0].dim(isl.dim_type.div) != 0:
+        raise NotAffineError(str(values))
+    total: IndexExpression = IndexLiteral(int(pieces[0].get_constant_val().to_python()))
+    for position, name in enumerate(iterators):
+        value = pieces[0].get_coefficient_val(isl.dim_type.in_, position)
+        if not value.is_int():
+            raise NotAffineError(str(values))
+        factor = int(value.to_python())
+        if factor:
+            term = IndexOperation(IndexOperator.MULTIPLY, (IndexLiteral(factor), IndexVariable(name)))
+            total = _plus(total, IndexVariable(name) if factor == 1 else term)
+    return total
+
+
+def _plus(left: IndexExpression, right: IndexExpression) -> IndexExpression:
+    return right if left == IndexLiteral(0) else IndexOperation(IndexOperator.ADD, (left, right))

@@ -1,0 +1,130 @@
+"""The proof that buffers stand in for tensors: what a promoted access finds there is the element it stands for.
+
+The order of conflicting accesses, in the sense of the program, is proven elsewhere for the tensor's elements.  Copies
+at the beginning and the end of an iteration of the prefix keep that meaning if, for every buffer:
+
+- the place of every access, read back through the buffer's layout, is the element that it stands for;
+- what is read was loaded, or written before in the same iteration;
+- what is written is stored, and nothing else is;
+- no access of the same iteration reaches a promoted element past the buffer;
+- in the loops, one array serves exactly one value of the prefix, and local subscripts are those of the places.
+"""
+
+from __future__ import annotations
+
+import islpy as isl
+
+from tc.polyhedral.counterexample import Counterexample, Violation, pair_text, point_text
+from tc.polyhedral.execution import Execution, Storage
+from tc.polyhedral.localize import local_subscripts
+from tc.polyhedral.scop import PromotedAccess, Promotion, Scop, ScopStatement
+
+
+def check_promotions(scop: Scop, execution: Execution) -> Counterexample | None:
+    """The first failure among all promotions; None if there is none."""
+    for promotion in scop.promotions:
+        found = _check_elements(scop, promotion) or _check_copies(scop, promotion) or _check_bypass(scop, promotion)
+        if found is not None:
+            return found
+    if execution.storage is None:
+        return None
+    return _check_local_subscripts(scop, execution.storage) or _check_scopes(scop, execution.storage)
+
+
+def _uses(scop: Scop, promotion: Promotion) -> list[tuple[ScopStatement, PromotedAccess]]:
+    name = promotion.buffer.name
+    return [(s, access) for s in scop.statements for access in s.promoted if access.buffer == name]
+
+
+def _check_elements(scop: Scop, promotion: Promotion) -> Counterexample | None:
+    for _, access in _uses(scop, promotion):
+        found = access.location.apply_range(promotion.elements)
+        wrong = found.subtract(access.element).union(access.element.subtract(found))
+        if not wrong.is_empty():
+            return Counterexample(Violation.WRONG_ELEMENT, pair_text(isl.UnionMap.from_map(wrong)))
+    return None
+
+
+def _check_copies(scop: Scop, promotion: Promotion) -> Counterexample | None:
+    nothing = isl.Set.empty(promotion.elements.domain().get_space())
+    available, written, stored = nothing, nothing, nothing
+    for statement, access in _uses(scop, promotion):
+        places = access.location.range()
+        if statement.name == promotion.stores:
+            stored = stored.union(places)
+            continue
+        if access.reads:
+            missing = places.subtract(available)
+            if not missing.is_empty():
+                return Counterexample(Violation.NOT_LOADED, _place(missing))
+        if access.writes:
+            available = available.union(places)
+            written = written if statement.name == promotion.loads else written.union(places)
+    for violation, places in (
+        (Violation.NOT_STORED, written.subtract(stored)),
+        (Violation.STORED_UNWRITTEN, stored.subtract(written)),
+    ):
+        if not places.is_empty():
+            return Counterexample(violation, _place(places))
+    return None
+
+
+def _check_bypass(scop: Scop, promotion: Promotion) -> Counterexample | None:
+    """Accesses of one iteration to one element, one through the buffer and one past it, at least one writing."""
+    copies = (promotion.loads, promotion.stores)
+    through = [(s, a) for s, a in _uses(scop, promotion) if s.name not in copies]
+    tensor = promotion.elements.get_tuple_name(isl.dim_type.out)
+    same_iteration = promotion.inside.apply_range(promotion.inside.reverse())
+    for statement in scop.statements:
+        own = [access.element for user, access in through if user is statement]
+        past = [(read, False) for read in statement.reads] + [(write, True) for write in statement.writes]
+        for relation, writes in past:
+            if relation.get_tuple_name(isl.dim_type.out) != tensor or any(relation.is_equal(e) for e in own):
+                continue
+            for _, access in through:
+                if not (writes or access.writes):
+                    continue
+                pairs = isl.UnionMap.from_map(relation.apply_range(access.element.reverse()))
+                found = pairs.intersect(same_iteration)
+                if not found.is_empty():
+                    return Counterexample(Violation.BYPASSED, pair_text(found))
+    return None
+
+
+def _check_local_subscripts(scop: Scop, storage: Storage) -> Counterexample | None:
+    for statement in scop.statements:
+        if len(statement.body.iterators) == statement.domain.dim(isl.dim_type.set):
+            continue
+        expected = isl.Map.from_domain(statement.domain)
+        for subscript in local_subscripts(statement):
+            expected = expected.flat_range_product(subscript)
+        own = isl.UnionSet.from_set(statement.domain)
+        found = storage.locals.intersect_domain(own)
+        wanted = isl.UnionMap.from_map(expected)
+        wrong = found.subtract(wanted).union(wanted.subtract(found))
+        if not wrong.is_empty():
+            return Counterexample(Violation.WRONG_ELEMENT, pair_text(wrong))
+    return None
+
+
+def _check_scopes(scop: Scop, storage: Storage) -> Counterexample | None:
+    for promotion in scop.promotions:
+        scopes = storage.scopes.get(promotion.buffer.name)
+        arrays = isl.UnionMap.empty(promotion.inside.get_space())
+        for _, access in _uses(scop, promotion):
+            depth = access.location.dim(isl.dim_type.out) - access.element.dim(isl.dim_type.out)
+            width = access.element.dim(isl.dim_type.out)
+            prefix = access.location.project_out(isl.dim_type.out, depth, width).reset_tuple_id(isl.dim_type.out)
+            own = isl.UnionMap.from_map(prefix)
+            inside = own.intersect_domain(isl.UnionSet.from_set(prefix.domain()) if scopes is None else scopes.domain())
+            outside = own.subtract(inside)
+            if scopes is None or not outside.is_empty():
+                return Counterexample(Violation.WRONG_SCOPE, pair_text(own if scopes is None else outside))
+            arrays = arrays.union(own.reverse().apply_range(scopes))
+        if not arrays.is_empty() and not (arrays.is_single_valued() and arrays.is_injective()):
+            return Counterexample(Violation.WRONG_SCOPE, pair_text(arrays))
+    return None
+
+
+def _place(places: isl.Set) -> str:
+    return point_text(isl.UnionSet.from_set(places))

@@ -1,0 +1,87 @@
+"""Runs loop trees on integers, one iteration after another; what an allocation has not been given yet is poison."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tc.grammar.syntax import BinaryOperator
+from tc.language.program import Binary, Call, Cast, Expression, IteratorReference, Literal, Read, Reduction
+from tc.polyhedral.loops import Allocation, Block, Guard, Instance, Loop, LoopTree, StatementBody
+from tests.polyhedral.enumeration import index
+
+Element = tuple[str, tuple[int, ...]]
+
+
+class PoisonError(Exception):
+    """Something was read that nobody had written."""
+
+
+@dataclass
+class Machine:
+    """Memory by element, and the bodies of the statements."""
+
+    bodies: Mapping[str, StatementBody]
+    memory: dict[Element, int] = field(default_factory=dict)
+
+    def run(self, tree: LoopTree, values: Mapping[str, int]) -> None:
+        match tree:
+            case Instance(statement, arguments):
+                body = self.bodies[statement]
+                self.execute(body, dict(zip(body.iterators, (index(a, values) for a in arguments), strict=True)))
+            case Block(children):
+                for child in children:
+                    self.run(child, values)
+            case Allocation(buffer, body):
+                for element in [e for e in self.memory if e[0] == buffer.name]:
+                    del self.memory[element]
+                self.run(body, values)
+            case Guard(condition, then, otherwise):
+                if index(condition, values):
+                    self.run(then, values)
+                elif otherwise is not None:
+                    self.run(otherwise, values)
+            case Loop(iterator, lower, upper, step, _, body):
+                for value in range(index(lower, values), index(upper, values) + 1, step):
+                    self.run(body, {**values, iterator: value})
+
+    def execute(self, body: StatementBody, values: Mapping[str, int]) -> None:
+        element = body.target, tuple(self.value(s, values) for s in body.subscripts)
+        result = self.value(body.value, values)
+        match body.reduction:
+            case None:
+                self.memory[element] = result
+            case Reduction.ADD:
+                self.memory[element] = self.read(element) + result
+            case Reduction.MAXIMUM:
+                self.memory[element] = max(self.read(element), result)
+            case other:
+                raise AssertionError(other)
+
+    def read(self, element: Element) -> int:
+        if element not in self.memory:
+            raise PoisonError(element)
+        return self.memory[element]
+
+    def value(self, expression: Expression, values: Mapping[str, int]) -> int:
+        match expression:
+            case Literal(value):
+                return int(max(min(value, 10**6), -(10**6)))
+            case IteratorReference(name):
+                return values[name]
+            case Read(tensor, subscripts):
+                return self.read((tensor, tuple(self.value(s, values) for s in subscripts)))
+            case Cast(operand):
+                return self.value(operand, values)
+            case Binary(operator, left, right):
+                first, second = self.value(left, values), self.value(right, values)
+                operations = {
+                    BinaryOperator.ADD: first + second,
+                    BinaryOperator.SUBTRACT: first - second,
+                    BinaryOperator.MULTIPLY: first * second,
+                }
+                return operations[operator]
+            case Call("fmax", (left, right)):
+                return max(self.value(left, values), self.value(right, values))
+            case other:
+                raise AssertionError(other)

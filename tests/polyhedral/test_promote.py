@@ -1,0 +1,185 @@
+"""Promotion: the proof accepts what the pass makes and refuses every mutant that computes something else."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+
+import islpy as isl
+import pytest
+
+from tc.language.session import isl_context
+from tc.language.specialization import Layout
+from tc.options import Fusion
+from tc.polyhedral.counterexample import Violation
+from tc.polyhedral.execution import loop_execution, tree_execution
+from tc.polyhedral.generate import generate_loops
+from tc.polyhedral.localize import localize_loops
+from tc.polyhedral.loops import LoopTree
+from tc.polyhedral.parallelize import parallelize_tree
+from tc.polyhedral.promote import Room, promote_tree
+from tc.polyhedral.register_tile import explicit_registers, register_tile_tree
+from tc.polyhedral.schedule import schedule_scop
+from tc.polyhedral.scop import PromotedAccess, Scop, build_scop
+from tc.polyhedral.tile import explicit_sizes, tile_tree
+from tc.polyhedral.tree import ScheduleTree
+from tc.polyhedral.vectorize import vectorize_tree
+from tc.polyhedral.verify import find_counterexample
+from tests.polyhedral.interpreter import Element, Machine, PoisonError
+from tests.polyhedral.mutants import mutants
+from tests.polyhedral.support import SHAPES, scop_of, specialized
+
+NAMES = ("matmul", "transposed", "layers", "convolution")
+# Large enough for packing to pay, and ragged.
+SIZES: Mapping[str, tuple[tuple[int, ...], ...]] = {
+    "matmul": ((5, 4), (4, 7)),
+    "transposed": ((18, 5), (7, 5)),
+    "layers": ((18, 4), (7, 4), (7,), (17, 7)),
+    "convolution": ((1, 2, 4, 5), (2, 2, 2, 3), (2,)),
+}
+
+
+def promoted(scop: Scop) -> tuple[ScheduleTree, Scop]:
+    tree = tile_tree(schedule_scop(scop, Fusion.MAXIMAL), explicit_sizes((4, 4, 2)))
+    tree = vectorize_tree(tree, scop, mark=True, packs=True)
+    tree = parallelize_tree(register_tile_tree(tree, scop, explicit_registers((2, 3))))
+    return promote_tree(tree, scop, Room(accumulator=64, operand=512))
+
+
+def loops_of(tree: ScheduleTree, scop: Scop) -> LoopTree:
+    buffers = [promotion.buffer for promotion in scop.promotions]
+    return localize_loops(generate_loops(tree, scop.context, buffers), scop)
+
+
+def dimensions(scop: Scop) -> dict[str, int]:
+    return {s.name: s.domain.dim(isl.dim_type.set) for s in scop.statements}
+
+
+def elements(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+    points: list[tuple[int, ...]] = [()]
+    for extent in shape:
+        points = [(*p, i) for p in points for i in range(extent)]
+    return points
+
+
+def results(scop: Scop, tree: LoopTree) -> Mapping[Element, int] | None:
+    """Everything in the tensors after a run from random inputs; None if poison was read."""
+    generator = random.Random(7)
+    machine = Machine({s.name: s.body for s in scop.statements})
+    for buffer in scop.buffers:
+        if not buffer.writable:
+            for point in elements(buffer.layout.shape):
+                machine.memory[buffer.name, point] = generator.randrange(-9, 10)
+    try:
+        machine.run(tree, {})
+    except PoisonError:
+        return None
+    tensors = {buffer.name for buffer in (*scop.buffers, *scop.temporaries)}
+    return {element: value for element, value in machine.memory.items() if element[0] in tensors}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_promoted_trees_and_loops_are_proven_and_compute_the_same(name: str) -> None:
+    with isl_context() as context:
+        plain = build_scop(specialized(SHAPES[name][0], SIZES[name]), context)
+        tree, scop = promoted(plain)
+        assert scop.promotions
+        assert find_counterexample(scop, tree_execution(tree, context)) is None
+        loops = loops_of(tree, scop)
+        assert find_counterexample(scop, loop_execution(loops, dimensions(scop), context)) is None
+        expected = results(plain, generate_loops(schedule_scop(plain, Fusion.MINIMAL), context))
+        assert expected is not None
+        assert results(scop, loops) == expected
+
+
+@pytest.mark.parametrize("name", ["matmul", "transposed"])
+def test_every_mutant_that_computes_something_else_is_refused(name: str) -> None:
+    wrong = refused = 0
+    with isl_context() as context:
+        tree, scop = promoted(build_scop(specialized(SHAPES[name][0], SIZES[name]), context))
+        loops = loops_of(tree, scop)
+        expected = results(scop, loops)
+        for change, mutant in mutants(loops):
+            differs = results(scop, mutant) != expected
+            found = find_counterexample(scop, loop_execution(mutant, dimensions(scop), context))
+            assert found is not None or not differs, f"{change} computes something else and is accepted"
+            wrong += differs
+            refused += found is not None
+    assert refused >= wrong > 40
+
+
+def violation(scop: Scop, tree: ScheduleTree) -> Violation | None:
+    found = find_counterexample(scop, tree_execution(tree, scop.context))
+    return None if found is None else found.violation
+
+
+def spoiled(scop: Scop, statement: str, **changes: object) -> Scop:
+    """The scop with a change to the promoted access of one statement."""
+    statements = tuple(
+        replace(s, promoted=tuple(replace(a, **changes) for a in s.promoted)) if s.name == statement else s  # type: ignore[arg-type]
+        for s in scop.statements
+    )
+    return replace(scop, statements=statements)
+
+
+def shifted(access: PromotedAccess) -> isl.Map:
+    """Its locations moved by one in the last local subscript."""
+    location = access.location
+    last = location.dim(isl.dim_type.out) - 1
+    space = location.get_space().range()
+    local = isl.LocalSpace.from_space(space)
+    multi = isl.MultiAff.identity(space.map_from_set())
+    moved = isl.Aff.var_on_domain(local, isl.dim_type.set, last).add_constant_val(isl.Val.one(space.get_ctx()))
+    return location.apply_range(isl.Map.from_multi_aff(multi.set_aff(last, moved)))
+
+
+def test_an_access_to_another_element_is_refused() -> None:
+    with isl_context() as context:
+        tree, scop = promoted(scop_of("matmul", context))
+        (access,) = scop.statement("S0").promoted
+        moved = spoiled(scop, "S0", location=shifted(access))
+        assert violation(moved, tree) in (Violation.WRONG_ELEMENT, Violation.OUT_OF_BOUNDS)
+
+
+def test_missing_copies_are_refused() -> None:
+    with isl_context() as context:
+        tree, scop = promoted(scop_of("matmul", context))
+        (promotion,) = scop.promotions
+        never = replace(scop, promotions=(replace(promotion, stores=None),))
+        assert violation(never, tree) is Violation.NOT_STORED
+        for what, expected in (("load", Violation.NOT_LOADED), ("store", Violation.NOT_STORED)):
+            copies = [s for s in scop.statements if what in s.name]
+            assert len(copies) == 1
+            (access,) = copies[0].promoted
+            nowhere = access.location.subtract(access.location)
+            assert (
+                violation(spoiled(scop, copies[0].name, location=nowhere, element=nowhere_like(access)), tree)
+                is expected
+            )
+
+
+def nowhere_like(access: PromotedAccess) -> isl.Map:
+    return access.element.subtract(access.element)
+
+
+def test_a_buffer_that_is_too_small_is_refused() -> None:
+    with isl_context() as context:
+        tree, scop = promoted(scop_of("matmul", context))
+        (promotion,) = scop.promotions
+        layout = promotion.buffer.layout
+        small = replace(
+            promotion.buffer, layout=Layout(layout.type, (layout.shape[0], layout.shape[1] - 1), layout.strides)
+        )
+        assert violation(replace(scop, promotions=(replace(promotion, buffer=small),)), tree) is Violation.OUT_OF_BOUNDS
+
+
+def test_an_access_past_the_buffer_is_refused() -> None:
+    with isl_context() as context:
+        tree, scop = promoted(scop_of("matmul", context))
+        statement = scop.statement("S0")
+        whole_row = statement.writes[0].project_out(isl.dim_type.out, 1, 1).add_dims(isl.dim_type.out, 1)
+        whole_row = whole_row.set_tuple_name(isl.dim_type.out, "C").intersect_range(statement.writes[0].range())
+        bypassing = tuple(replace(s, reads=(*s.reads, whole_row)) if s is statement else s for s in scop.statements)
+        found = violation(replace(scop, statements=bypassing), tree)
+        assert found in (Violation.BYPASSED, Violation.CONCURRENT, Violation.REORDERED)
