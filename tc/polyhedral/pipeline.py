@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 import islpy as isl
 
 from tc.errors import CompileError
-from tc.language.session import MAX_OPERATIONS, isl_context
+from tc.language.session import MAX_OPERATIONS, is_out_of_operations, isl_context
 from tc.language.specialization import Specialization
 from tc.options import CpuOptions
 from tc.polyhedral.defaults import default_sizes
@@ -88,9 +88,6 @@ def _promote(tree: ScheduleTree, scop: Scop, options: CpuOptions) -> State:
     return promote_tree(tree, scop, Room(options.accumulators, options.packed, lanes=options.vectorize))
 
 
-# How isl says that its budget is spent.
-OUT_OF_OPERATIONS: Final = "maximal number of operations exceeded"
-
 PASSES: Final[tuple[tuple[str, Pass], ...]] = (
     ("tile", _tile),
     ("vectorize", _vectorize),
@@ -118,7 +115,7 @@ def map_program(
         try:
             return _Run(context, options, verify_every_pass).map(specialization)
         except isl.Error as error:
-            if OUT_OF_OPERATIONS not in str(error):
+            if not is_out_of_operations(error):
                 raise
             name = specialization.program.name
             raise CompileError(
@@ -172,7 +169,7 @@ class _Run:
         try:
             tree = schedule_scop(scop, self.options.schedule.fusion)
         except isl.Error as error:
-            if OUT_OF_OPERATIONS not in str(error):
+            if not is_out_of_operations(error):
                 raise
             tree = None
         self.context.reset_operations()
