@@ -25,6 +25,7 @@ from tc.language.program import (
     rebuild,
 )
 from tc.language.specialization import Layout
+from tc.polyhedral.box import Box, bounding_box, box_elements, own_space, prefix_map
 from tc.polyhedral.loops import Buffer, LoopKind, StatementBody
 from tc.polyhedral.pack import value_reads, worth_packing
 from tc.polyhedral.register_tile import first_carried
@@ -98,8 +99,8 @@ class _Promoter:
         node = self.accumulator(Band(rest, band.permutable, Leaf()), statement, prefix)
         for buffer, instances, loads, order in reversed(copies):
             filters = (
-                Filter(_own(loads.domain), _copy_loops(loads, len(prefix), self.room, order)),
-                Filter(_own(statement.domain), node),
+                Filter(own_space(loads.domain), _copy_loops(loads, len(prefix), self.room, order)),
+                Filter(own_space(statement.domain), node),
             )
             node = Extension(buffer, instances, Sequence(filters))
         return Band(outer, band.permutable, node) if outer else node
@@ -119,9 +120,9 @@ class _Promoter:
         order = _lanes_last(statement.body.subscripts, lane)
         self.scop, instances, loads, stores = promote_target(self.scop, statement, prefix, box, name, order)
         filters = (
-            Filter(_own(loads.domain), _copy_loops(loads, len(prefix), self.room, order)),
-            Filter(_own(statement.domain), Band(inner, band.permutable, Leaf())),
-            Filter(_own(stores.domain), _copy_loops(stores, len(prefix), self.room, order)),
+            Filter(own_space(loads.domain), _copy_loops(loads, len(prefix), self.room, order)),
+            Filter(own_space(statement.domain), Band(inner, band.permutable, Leaf())),
+            Filter(own_space(stores.domain), _copy_loops(stores, len(prefix), self.room, order)),
         )
         extension = Extension(name, instances, Sequence(filters))
         return Band(outer, band.permutable, extension) if outer else extension
@@ -135,78 +136,6 @@ def _outermost(members: Items[Member]) -> int:
     """
     below = (not member.coincident or member.kind is LoopKind.PARALLEL for member in members)
     return max((position + 1 for position, inside in enumerate(below) if inside), default=0)
-
-
-# --- boxes ---------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Box:
-    """The bounding box of what is touched for each value of a prefix: affine offsets, fixed extents.
-
-    ``offsets[d]`` is a constant and a coefficient for every member of the prefix.
-    """
-
-    offsets: tuple[tuple[int, tuple[int, ...]], ...]
-    extents: tuple[int, ...]
-
-
-def prefix_map(domain: isl.Set, prefix: Items[Member]) -> isl.Map:
-    """``{ instance -> [values of the members] }``."""
-    values = isl.Map.from_domain(domain)
-    own = _own(domain)
-    for member in prefix:
-        found: list[isl.PwAff] = []
-        member.function.intersect_domain(own).foreach_pw_aff(found.append)
-        values = values.flat_range_product(isl.Map.from_pw_aff(found[0]))
-    return values
-
-
-def bounding_box(access: isl.Map, prefix: Items[Member]) -> Box | None:
-    """The box of the elements that the access touches below the prefix; None unless its size is fixed.
-
-    The offset is the least element in every dimension (paper, A.3: the lower bound that gives the smallest size).
-    """
-    footprint = prefix_map(access.domain(), prefix).reverse().apply_range(access)
-    offsets: list[tuple[int, tuple[int, ...]]] = []
-    extents: list[int] = []
-    for dimension in range(footprint.dim(isl.dim_type.out)):
-        least, most = footprint.dim_min(dimension).coalesce(), footprint.dim_max(dimension)
-        offset = _affine(least)
-        if offset is None:
-            return None
-        offsets.append(offset)
-        extents.append(int(most.sub(least).max_val().to_python()) + 1)
-    return Box(tuple(offsets), tuple(extents))
-
-
-def _affine(function: isl.PwAff) -> tuple[int, tuple[int, ...]] | None:
-    """Constant and integer coefficients of a function of one piece without divisions; None for any other."""
-    pieces: list[isl.Aff] = []
-    function.foreach_piece(lambda _, piece: pieces.append(piece))
-    if len(pieces) != 1 or pieces[0].dim(isl.dim_type.div) != 0:
-        return None
-    affine = pieces[0]
-    count = affine.dim(isl.dim_type.in_)
-    values = [affine.get_constant_val(), *(affine.get_coefficient_val(isl.dim_type.in_, p) for p in range(count))]
-    if not all(value.is_int() for value in values):
-        return None
-    constant, *coefficients = (int(value.to_python()) for value in values)
-    return constant, tuple(coefficients)
-
-
-def box_elements(box: Box, buffer: str, access: isl.Map) -> isl.Map:
-    """``{ buffer[prefix, local] -> tensor[offset(prefix) + local] }``."""
-    depth = len(box.offsets[0][1]) if box.offsets else 0
-    prefix = [f"p{n}" for n in range(depth)]
-    local = [f"a{n}" for n in range(len(box.extents))]
-    elements = [
-        " + ".join([str(constant), *(f"{c}*{p}" for c, p in zip(coefficients, prefix, strict=True)), a])
-        for (constant, coefficients), a in zip(box.offsets, local, strict=True)
-    ]
-    text = f"{{ [{', '.join(prefix + local)}] -> [{', '.join(elements)}] }}"
-    named = isl.Map.read_from_str(access.get_ctx(), text).set_tuple_name(isl.dim_type.in_, buffer)
-    return named.set_tuple_name(isl.dim_type.out, access.get_tuple_name(isl.dim_type.out))
 
 
 # --- promoting -----------------------------------------------------------------------------------------------
@@ -420,7 +349,3 @@ def _copy_loops(copy: ScopStatement, depth: int, room: Room, order: Items[int] |
     tiles = [function.scale_down_val(block).floor() for function in turned]
     points = [function.mod_val(block) for function in turned]
     return Band(tuple(Member(f, coincident=True) for f in (*whole, *tiles, *points)), permutable=True, child=Leaf())
-
-
-def _own(domain: isl.Set) -> isl.UnionSet:
-    return isl.UnionSet.from_set(isl.Set.universe(domain.get_space()))

@@ -1,0 +1,84 @@
+"""Bounding boxes of what is touched below a prefix of the schedule (paper, A.3: array tiles)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Items
+from dataclasses import dataclass
+
+import islpy as isl
+
+from tc.polyhedral.tree import Member
+
+
+@dataclass(frozen=True)
+class Box:
+    """The bounding box of what is touched for each value of a prefix: affine offsets, fixed extents.
+
+    ``offsets[d]`` is a constant and a coefficient for every member of the prefix.
+    """
+
+    offsets: tuple[tuple[int, tuple[int, ...]], ...]
+    extents: tuple[int, ...]
+
+
+def prefix_map(domain: isl.Set, prefix: Items[Member]) -> isl.Map:
+    """``{ instance -> [values of the members] }``."""
+    values = isl.Map.from_domain(domain)
+    own = own_space(domain)
+    for member in prefix:
+        found: list[isl.PwAff] = []
+        member.function.intersect_domain(own).foreach_pw_aff(found.append)
+        values = values.flat_range_product(isl.Map.from_pw_aff(found[0]))
+    return values
+
+
+def bounding_box(access: isl.Map, prefix: Items[Member]) -> Box | None:
+    """The box of the elements that the access touches below the prefix; None unless its size is fixed.
+
+    The offset is the least element in every dimension (paper, A.3: the lower bound that gives the smallest size).
+    """
+    footprint = prefix_map(access.domain(), prefix).reverse().apply_range(access)
+    offsets: list[tuple[int, tuple[int, ...]]] = []
+    extents: list[int] = []
+    for dimension in range(footprint.dim(isl.dim_type.out)):
+        least, most = footprint.dim_min(dimension).coalesce(), footprint.dim_max(dimension)
+        offset = _affine(least)
+        if offset is None:
+            return None
+        offsets.append(offset)
+        extents.append(int(most.sub(least).max_val().to_python()) + 1)
+    return Box(tuple(offsets), tuple(extents))
+
+
+def _affine(function: isl.PwAff) -> tuple[int, tuple[int, ...]] | None:
+    """Constant and integer coefficients of a function of one piece without divisions; None for any other."""
+    pieces: list[isl.Aff] = []
+    function.foreach_piece(lambda _, piece: pieces.append(piece))
+    if len(pieces) != 1 or pieces[0].dim(isl.dim_type.div) != 0:
+        return None
+    affine = pieces[0]
+    count = affine.dim(isl.dim_type.in_)
+    values = [affine.get_constant_val(), *(affine.get_coefficient_val(isl.dim_type.in_, p) for p in range(count))]
+    if not all(value.is_int() for value in values):
+        return None
+    constant, *coefficients = (int(value.to_python()) for value in values)
+    return constant, tuple(coefficients)
+
+
+def box_elements(box: Box, buffer: str, access: isl.Map) -> isl.Map:
+    """``{ buffer[prefix, local] -> tensor[offset(prefix) + local] }``."""
+    depth = len(box.offsets[0][1]) if box.offsets else 0
+    prefix = [f"p{n}" for n in range(depth)]
+    local = [f"a{n}" for n in range(len(box.extents))]
+    elements = [
+        " + ".join([str(constant), *(f"{c}*{p}" for c, p in zip(coefficients, prefix, strict=True)), a])
+        for (constant, coefficients), a in zip(box.offsets, local, strict=True)
+    ]
+    text = f"{{ [{', '.join(prefix + local)}] -> [{', '.join(elements)}] }}"
+    named = isl.Map.read_from_str(access.get_ctx(), text).set_tuple_name(isl.dim_type.in_, buffer)
+    return named.set_tuple_name(isl.dim_type.out, access.get_tuple_name(isl.dim_type.out))
+
+
+def own_space(domain: isl.Set) -> isl.UnionSet:
+    """Every point of the set's space: what a filter has to say."""
+    return isl.UnionSet.from_set(isl.Set.universe(domain.get_space()))
