@@ -132,7 +132,7 @@ class Builder(Transformer[Token, Text]):
         opening: Token,
         name: Token,
         parameters: tuple[Parameter, ...],
-        results: tuple[Identifier, ...],
+        results: tuple[Identifier | Parameter, ...],
         *rest: Statement | Token,
     ) -> Definition:
         statements = tuple(part for part in rest if not isinstance(part, Token))
@@ -156,6 +156,9 @@ class Builder(Transformer[Token, Text]):
 
     def sizes(self, *sizes: Measured) -> tuple[Name | Number, ...]:
         return tuple(size.expression for size in sizes if isinstance(size.expression, Name | Number))
+
+    def results(self, *results: Identifier | Parameter) -> tuple[Identifier | Parameter, ...]:
+        return results
 
     def names(self, *names: Identifier) -> tuple[Identifier, ...]:
         return names

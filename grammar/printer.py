@@ -74,7 +74,7 @@ def print_text(text: Text) -> str:
 def print_definition(definition: Definition) -> str:
     """One definition, without a newline at the end."""
     parameters = ", ".join(map(_parameter, definition.parameters))
-    header = f"def {definition.name}({parameters}) -> ({_names(definition.results)})"
+    header = f"def {definition.name}({parameters}) -> ({_results(definition.results)})"
     lines: list[str] = []
     for statement in definition.statements:
         if lines and _continues(statement):
@@ -148,6 +148,10 @@ def _expressions(expressions: tuple[Expression, ...]) -> str:
 
 def _names(names: tuple[Identifier, ...]) -> str:
     return ", ".join(name.name for name in names)
+
+
+def _results(results: tuple[Identifier | Parameter, ...]) -> str:
+    return ", ".join(_parameter(result) if isinstance(result, Parameter) else result.name for result in results)
 
 
 def _parameter(parameter: Parameter) -> str:

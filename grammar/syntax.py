@@ -202,11 +202,14 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """``def name(parameters) -> (results) { statements }``."""
+    """``def name(parameters) -> (results) { statements }``.
+
+    A result may say its type and sizes, ``-> (int32(M,N) C)``, as a parameter does; both are inferred all the same.
+    """
 
     name: str
     parameters: tuple[Parameter, ...]
-    results: tuple[Identifier, ...]
+    results: tuple[Identifier | Parameter, ...]
     statements: tuple[Statement, ...]
     span: Span = field(compare=False)
     name_span: Span = field(compare=False)

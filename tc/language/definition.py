@@ -11,6 +11,7 @@ from tc.language.assemble import Assembly, Head, SavedValue
 from tc.language.call_statement import ResolvedCall, draft_call, resolve_call, use_of_broken_call, use_of_call
 from tc.language.comprehension import check_comprehension
 from tc.language.declarations import as_call, declare
+from tc.language.declared_results import with_declared_results
 from tc.language.draft import CallDraft, Draft, Item
 from tc.language.inference import TypeInference, Types
 from tc.language.polynomial import Atoms
@@ -39,6 +40,8 @@ def lower_definition(
     """
     own = Report()
     program = _Lowering(definition, callees, definitions, own).lower(source)
+    if program is not None:
+        program = with_declared_results(definition, program, own)
     report.extend(own)
     return None if own.count else program
 
