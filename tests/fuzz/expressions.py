@@ -72,7 +72,7 @@ class Expressions:
 
     def may_jump(self, *operands: Term) -> bool:
         """Whether to do what depends on the last bit: always on exact operands, else now and then."""
-        return all(operand.exact for operand in operands) or self._source.chance(0.05)
+        return all(operand.exact for operand in operands) or self._source.chance(0.03)
 
     # --- leaves ----------------------------------------------------------------------------------------------
 
@@ -114,7 +114,7 @@ class Expressions:
         if type is ScalarType.BOOL:
             return Term(self._source.choice(["bool(0)", "bool(1)", "(1 < 2)"]), ScalarType.BOOL)
         if type.is_floating and self._source.chance(0.6):
-            text = self._source.choice(["0.5", "1.0", "2.", "0.0", ".25f", "1e-2", "3.5", "1.5e0f"])
+            text = self._source.choice(["0.5", "1.0", "2.", ".25f", "1e-2", "3.5", "1.5e0f", "4.0"])
             return Term(text, ScalarType.FLOAT64, Strength.WEAK, exact=text != "1e-2")
         numbers = ["0", "1", "2", "3", "7", "100", "0x1f"]
         if type.minimum < 0 or type.is_floating:
@@ -150,7 +150,8 @@ class Expressions:
         domain = _DOMAINS.get(chosen.name, _ANYWHERE) if self._source.chance(0.9) else _ANYWHERE
         type = term.type if chosen.keeps_integers else float_of(term.type)
         text = f"{self._spelling(chosen.name)}({domain.format(term.text)})"
-        return Term(text, type, term.strength, term.exact and chosen.name in _EXACT and domain == _ANYWHERE)
+        exact = _converts_exactly(term) and chosen.name in _EXACT and domain == _ANYWHERE
+        return Term(text, type, term.strength, exact)
 
     def _spelling(self, name: str) -> str:
         """The name, or CUDA's name of it for single precision."""
@@ -177,6 +178,8 @@ class Expressions:
         )
         type, strength = meet(left, right)
         exact = left.exact and right.exact
+        if type.is_floating:
+            exact = _converts_exactly(left) and _converts_exactly(right)
         match kind:
             case "arithmetic" | "division" | "remainder":
                 operator = self._source.choice({"arithmetic": "++-**", "division": "/", "remainder": "%"}[kind])
@@ -228,7 +231,7 @@ class Expressions:
         type, strength = meet(left, right)
         first = _POSITIVE.format(left.text) if name == "pow" and self._source.chance(0.9) else left.text
         second = _SMALL.format(right.text) if name == "pow" and self._source.chance(0.9) else right.text
-        exact = left.exact and right.exact and name in _EXACT
+        exact = _converts_exactly(left) and _converts_exactly(right) and name in _EXACT
         return Term(f"{self._spelling(name)}({first}, {second})", float_of(type), strength, exact)
 
     def _of_several(self, left: Term, right: Term) -> Term:
@@ -236,3 +239,8 @@ class Expressions:
         terms = [left, right, *(self.leaf() for _ in range(function.arity - 2))]
         type, strength = meet(*terms)
         return Term(f"{function.name}({', '.join(t.text for t in terms)})", float_of(type), strength, exact=False)
+
+
+def _converts_exactly(term: Term) -> bool:
+    """Whether a term stays exact in a floating type; the oracle takes 64-bit integers for rounded there."""
+    return term.exact and (term.strength is Strength.WEAK or term.type not in (ScalarType.INT64, ScalarType.UINT64))

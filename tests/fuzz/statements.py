@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from tc.language.typed import Strength
@@ -12,6 +13,7 @@ from tests.fuzz.model import Extent, Iterator, Tensor, Term, reading
 from tests.fuzz.skeleton import broadcast, clauses, draw_skeleton, narrowed
 
 _OPERATORS = ("+", "+", "+", "*", "min", "max")
+_FACTORS = 40
 
 
 def _extents(iterators: Sequence[Iterator]) -> list[int]:
@@ -66,11 +68,17 @@ def reduction(body: Body) -> None:
         where.append(_condition(body, reduced, kept))
     expressions = body.expressions([*kept, *reduced])
     value = _product_or_any(body, expressions, skeleton.terms)
-    operator = source.choice(_OPERATORS)
+    operator = _operator(body, reduced)
     if operator in "+*":
         value = _number(body, expressions, value)
     read = expressions.read | skeleton.read
     body.write(body.fresh_target(), _names(kept), f"{operator}=!", value, _extents(kept), where, read)
+
+
+def _operator(body: Body, reduced: Sequence[Iterator]) -> str:
+    """Of a reduction; long products of floats overflow or vanish, depending on their order."""
+    operator = body.source.choice(_OPERATORS)
+    return "+" if operator == "*" and math.prod(i.length for i in reduced) > _FACTORS else operator
 
 
 def _product_or_any(body: Body, expressions: Expressions, terms: Sequence[Term]) -> Term:
@@ -122,7 +130,7 @@ def accumulate(body: Body) -> None:
         return
     expressions = body.expressions(iterators, without=target.name if target else None)
     value = expressions.value(skeleton.terms, source.randint(0, 2))
-    operator = source.choice(_OPERATORS)
+    operator = _operator(body, iterators[len(kept) :])
     type = target.type if target is not None else _numeric(body)
     if type is ScalarType.BOOL:
         operator = source.choice(["min", "max"])

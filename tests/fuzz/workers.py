@@ -6,6 +6,7 @@ import faulthandler
 import multiprocessing
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 
@@ -73,7 +74,8 @@ class _Worker:
             self._spawn()
         self._begun = time.monotonic()
         self._done += 1
-        self.connection.send(number)
+        with suppress(BrokenPipeError):  # of a process that died; ``poll`` tells
+            self.connection.send(number)
 
     def poll(self) -> tuple[int, Outcome] | None:
         """The number and the outcome of the program, if it ended, crashed or took too long."""
@@ -81,7 +83,7 @@ class _Worker:
         if self.connection.poll():
             try:
                 return self.number, self.connection.recv()
-            except EOFError:
+            except (EOFError, ConnectionResetError):
                 return self._lost(f"the process died with exit status {self._status()}")
         if time.monotonic() - self._begun > self._limit:
             return self._lost(f"still running after {self._limit:g} s")
