@@ -81,7 +81,12 @@ class _Localizer:
 
 
 def _linear(values: isl.Map, iterators: tuple[str, ...]) -> IndexExpression:
-    """The single affine function that agrees with ``{ iterators -> [value] }`` wherever that is defined."""
+    """The single affine function that agrees with ``{ iterators -> [value] }`` wherever that is defined.
+
+    Where it is nowhere defined, in a place that no iteration reaches, any will do.
+    """
+    if values.is_empty():
+        return IndexLiteral(0)
     hull = isl.PwMultiAff.from_map(isl.Map.from_basic_map(values.affine_hull()))
     pieces: list[isl.Aff] = []
     hull.get_pw_aff(0).foreach_piece(lambda _, piece: pieces.append(piece))

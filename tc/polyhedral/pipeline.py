@@ -16,7 +16,7 @@ from tc.options import CpuOptions
 from tc.polyhedral.defaults import default_sizes
 from tc.polyhedral.execution import loop_execution, tree_execution
 from tc.polyhedral.generate import generate_loops
-from tc.polyhedral.localize import localize_loops
+from tc.polyhedral.localize import NotAffineError, localize_loops
 from tc.polyhedral.loops import LoopProgram, LoopTree
 from tc.polyhedral.parallelize import parallelize_tree
 from tc.polyhedral.promote import Room, promote_tree
@@ -154,7 +154,11 @@ class _Run:
         prove(scop, tree_execution(tree, self.context), "schedule")
         self.done("verify schedule", "")
         root = generate_loops(tree, self.context, [promotion.buffer for promotion in scop.promotions])
-        root = localize_loops(root, scop)
+        try:
+            root = localize_loops(root, scop)
+        except NotAffineError:
+            plain = replace(self.options, accumulators=0, packed=0)
+            return _Run(self.context, plain, self.verify_every_pass).map(specialization)
         self.done("generate", "")
         dimensions = {s.name: s.domain.dim(isl.dim_type.set) for s in scop.statements}
         proof = prove(scop, loop_execution(root, dimensions, self.context), "generated code")

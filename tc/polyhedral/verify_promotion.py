@@ -92,18 +92,23 @@ def _check_bypass(scop: Scop, promotion: Promotion) -> Counterexample | None:
 
 
 def _check_local_subscripts(scop: Scop, storage: Storage) -> Counterexample | None:
+    """Wherever an access happens, its guards included, the loops must use the subscripts of its place."""
+    found: dict[str, isl.Map] = {}
+    every: list[isl.Map] = []
+    storage.locals.foreach_map(every.append)
+    for relation in every:
+        found[relation.get_tuple_name(isl.dim_type.in_)] = relation
     for statement in scop.statements:
         if len(statement.body.iterators) == statement.domain.dim(isl.dim_type.set):
             continue
-        expected = isl.Map.from_domain(statement.domain)
-        for subscript in local_subscripts(statement):
-            expected = expected.flat_range_product(subscript)
-        own = isl.UnionSet.from_set(statement.domain)
-        found = storage.locals.intersect_domain(own)
-        wanted = isl.UnionMap.from_map(expected)
-        wrong = found.subtract(wanted).union(wanted.subtract(found))
-        if not wrong.is_empty():
-            return Counterexample(Violation.WRONG_ELEMENT, pair_text(wrong))
+        for position, subscript in enumerate(local_subscripts(statement)):
+            used = found.get(statement.name)
+            if used is not None:
+                used = used.project_out(isl.dim_type.out, position + 1, used.dim(isl.dim_type.out) - position - 1)
+                used = used.project_out(isl.dim_type.out, 0, position)
+            wrong = subscript if used is None else subscript.subtract(used)
+            if not wrong.is_empty():
+                return Counterexample(Violation.WRONG_ELEMENT, pair_text(isl.UnionMap.from_map(wrong)))
     return None
 
 

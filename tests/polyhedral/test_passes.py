@@ -9,10 +9,12 @@ import pytest
 from tc.errors import CompileError
 from tc.language.session import isl_context
 from tc.options import CpuOptions, Fusion, ScheduleOptions
+from tc.polyhedral.localize import NotAffineError
 from tc.polyhedral.loops import Allocation, Block, Guard, Instance, Loop, LoopKind, LoopTree
 from tc.polyhedral.parallelize import WORTH_SPREADING
 from tc.polyhedral.pipeline import PASSES, map_program
 from tc.polyhedral.schedule import schedule_scop, untransformed_tree
+from tc.polyhedral.scop import Scop
 from tc.polyhedral.tree import Band, Sequence
 from tests.polyhedral.support import CONVOLUTION, LAYERS, MATMUL, SOFTMAX, TRANSPOSED, scop_of, specialized
 
@@ -165,3 +167,23 @@ def test_many_unrolled_copies_are_proven_with_little_work() -> None:
 def test_names_may_begin_with_a_digit() -> None:
     text = "def f(float(4K,4K) 2LUT) -> (0C) { 5T(2i,3d) = 2LUT(3d,2i) 0C(2i) +=! 5T(2i,3d) where 3d in 0:2i+1 }"
     assert list(nodes(mapped(text, (7, 7))))
+
+
+def test_a_promotion_whose_subscripts_have_no_affine_form_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(root: LoopTree, scop: Scop) -> LoopTree:
+        if scop.promotions:
+            raise NotAffineError
+        return root
+
+    monkeypatch.setattr("tc.polyhedral.pipeline.localize_loops", refuse)
+    program = map_program(specialized(MATMUL, ((40, 20), (20, 64))), CpuOptions()).loops
+    assert program.promoted == ()
+    assert "S0_load0" not in [body.name for body in program.bodies]
+
+
+def test_places_that_no_iteration_reaches_need_no_local_subscripts() -> None:
+    value = "D(i,j) + (j >= 1 ? D(B(k), j-1) : 1) + D(k,j)"
+    text = f"def f(float(N,K) D, int32(N) B) -> (Y) {{ Y(k) *=! {value} where k in 0:4 }}"
+    schedule = ScheduleOptions(fusion=Fusion.MINIMAL, tile=(), unroll=16)
+    program = map_program(specialized(text, ((4, 31), (4,))), CpuOptions(schedule=schedule))
+    assert program.proof.statements >= 2
