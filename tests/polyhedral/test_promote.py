@@ -114,12 +114,13 @@ def violation(scop: Scop, tree: ScheduleTree) -> Violation | None:
     return None if found is None else found.violation
 
 
-def spoiled(scop: Scop, statement: str, **changes: object) -> Scop:
-    """The scop with a change to the promoted access of one statement."""
-    statements = tuple(
-        replace(s, promoted=tuple(replace(a, **changes) for a in s.promoted)) if s.name == statement else s  # type: ignore[arg-type]
-        for s in scop.statements
+def spoiled(scop: Scop, statement: str, location: isl.Map, element: isl.Map | None = None) -> Scop:
+    """The scop with another location (and element) for the promoted access of one statement."""
+    old = scop.statement(statement)
+    accesses = tuple(
+        replace(a, location=location, element=a.element if element is None else element) for a in old.promoted
     )
+    statements = tuple(replace(s, promoted=accesses) if s is old else s for s in scop.statements)
     return replace(scop, statements=statements)
 
 
