@@ -87,9 +87,11 @@ def _linear(values: isl.Map, iterators: tuple[str, ...]) -> IndexExpression:
     """
     if values.is_empty():
         return IndexLiteral(0)
-    hull = isl.PwMultiAff.from_map(isl.Map.from_basic_map(values.affine_hull()))
+    hull = isl.Map.from_basic_map(values.affine_hull())
+    if not hull.is_single_valued():
+        raise NotAffineError(str(values))
     pieces: list[isl.Aff] = []
-    hull.get_pw_aff(0).foreach_piece(lambda _, piece: pieces.append(piece))
+    isl.PwMultiAff.from_map(hull).get_pw_aff(0).foreach_piece(lambda _, piece: pieces.append(piece))
     if len(pieces) != 1 or pieces[0].dim(isl.dim_type.div) != 0:
         raise NotAffineError(str(values))
     total: IndexExpression = IndexLiteral(int(pieces[0].get_constant_val().to_python()))

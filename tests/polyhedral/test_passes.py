@@ -187,3 +187,11 @@ def test_places_that_no_iteration_reaches_need_no_local_subscripts() -> None:
     schedule = ScheduleOptions(fusion=Fusion.MINIMAL, tile=(), unroll=16)
     program = map_program(specialized(text, ((4, 31), (4,))), CpuOptions(schedule=schedule))
     assert program.proof.statements >= 2
+
+
+def test_local_subscripts_that_the_loops_do_not_determine_give_the_promotion_up() -> None:
+    text = (
+        "def f(float(N,N,N) A, float(N,N) B) -> (Y) {"
+        " T(l,m,k) +=! A(m,j,k) / B(k,l/2) Y(r,n,i) = T(r,n,i) + (3*r < N ? T(i,3*r,r) : 1.0) }"
+    )
+    assert map_program(specialized(text, ((4, 4, 4), (4, 4))), CpuOptions()).proof.statements >= 3
