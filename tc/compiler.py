@@ -12,11 +12,13 @@ from tc.codegen.source import CSource, c_source
 from tc.environment import Environment
 from tc.language.specialization import Specialization
 from tc.options import CpuOptions
-from tc.polyhedral.pipeline import MappedProgram, Stage, map_program
+from tc.polyhedral.microkernel import VectorUnit
+from tc.polyhedral.pipeline import Machine, MappedProgram, Stage, map_program
 from tc.polyhedral.verify import Proof
 from tc.runtime.compiler import compile_shared, find_compiler, kernel_flags
 from tc.runtime.kernel import LoadedKernel, load_kernel
 from tc.runtime.pool import shared_pool
+from tc.runtime.threads import available_threads
 from tc.target import CpuTarget, check_runs, processor
 
 Made = TypeVar("Made")
@@ -53,7 +55,8 @@ class Compilation:
 
 def translate(specialization: Specialization, options: CpuOptions, target: CpuTarget) -> Compilation:
     """Schedule, map, prove and print a specialized program; needs no C compiler."""
-    mapped = map_program(specialization, options)
+    machine = Machine(VectorUnit(target.vector_bytes, target.vector_registers), available_threads())
+    mapped = map_program(specialization, options, machine)
     source, seconds = _timed(lambda: c_source(mapped.loops))
     stages = (*mapped.stages, Stage("print", seconds, source.text))
     return Compilation(specialization, options, target, mapped, source, stages)

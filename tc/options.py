@@ -54,6 +54,8 @@ class CpuOptions:
     to hold in registers, while its innermost loops run; 0 keeps none.
     ``packed``: the most elements of an operand that are copied so that the lanes of a reduction find them side by side;
     0 packs none.
+    ``local``: the most elements of a temporary that lives in a buffer of one iteration of the loops around it; 0 keeps
+    temporaries in memory.
     ``threads``: the most threads one call uses; 0 means as many as ``tc.set_threads`` allows.
     ``vectorize``: mark innermost parallel or reducing loops for the compiler's vectorizer.
     ``check_indices``: gathers check their indices (see *Gathers* in the README).
@@ -63,6 +65,7 @@ class CpuOptions:
     register_tile: tuple[int, ...] | None = None
     accumulators: int = 512
     packed: int = 1 << 17
+    local: int = 1 << 15
     threads: int = 0
     vectorize: bool = True
     check_indices: bool = True
@@ -74,6 +77,7 @@ class CpuOptions:
             _require_integers("register_tile", self.register_tile, 1, 1 << 10)
         _require_integer("accumulators", self.accumulators, 0, 1 << 16)
         _require_integer("packed", self.packed, 0, 1 << 18)
+        _require_integer("local", self.local, 0, 1 << 18)
         _require_integer("threads", self.threads, 0, 4096)
         _require_boolean("vectorize", self.vectorize)
         _require_boolean("check_indices", self.check_indices)
@@ -107,6 +111,7 @@ def to_json(options: CpuOptions) -> dict[str, Any]:
         "register_tile": None if options.register_tile is None else list(options.register_tile),
         "accumulators": options.accumulators,
         "packed": options.packed,
+        "local": options.local,
         "threads": options.threads,
         "vectorize": options.vectorize,
         "check_indices": options.check_indices,

@@ -23,6 +23,7 @@ class _March:
 
     machine: str
     vector_bytes: int
+    vector_registers: int
     base: tuple[str, ...]
     features: Mapping[str, str]
 
@@ -63,11 +64,11 @@ _WIDE: Final = (*_X86, "-mprefer-vector-width=512")
 # From the plainest to the richest of each machine.
 _MARCHES: Final[Mapping[str, _March]] = MappingProxyType(
     {
-        "x86-64": _March("x86_64", 16, _X86, {}),
-        "x86-64-v2": _March("x86_64", 16, _X86, _V2),
-        "x86-64-v3": _March("x86_64", 32, _X86, _V3),
-        "x86-64-v4": _March("x86_64", 64, _WIDE, _V4),
-        "armv8-a": _March("aarch64", 16, ("-march=armv8-a",), {}),
+        "x86-64": _March("x86_64", 16, 16, _X86, {}),
+        "x86-64-v2": _March("x86_64", 16, 16, _X86, _V2),
+        "x86-64-v3": _March("x86_64", 32, 16, _X86, _V3),
+        "x86-64-v4": _March("x86_64", 64, 32, _WIDE, _V4),
+        "armv8-a": _March("aarch64", 16, 32, ("-march=armv8-a",), {}),
     }
 )
 
@@ -125,6 +126,11 @@ class CpuTarget:
     def vector_bytes(self) -> int:
         """Bytes of one vector register."""
         return _MARCHES[self.march].vector_bytes
+
+    @property
+    def vector_registers(self) -> int:
+        """Number of vector registers."""
+        return _MARCHES[self.march].vector_registers
 
     @property
     def machine(self) -> str:

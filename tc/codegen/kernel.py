@@ -144,7 +144,7 @@ class KernelPrinter:
                 count = most_iterations(loop, scope.ranges)
                 count = min(count, _UNROLL_MOST) if count is not None else _UNROLL_UNKNOWN
                 return [dialect.unroll.format(count=count)] if dialect.unroll and count > 1 else []
-            case LoopKind.SEQUENTIAL | LoopKind.PARALLEL:
+            case LoopKind.SEQUENTIAL | LoopKind.PARALLEL | LoopKind.REGISTER:
                 return []
             case _:
                 assert_never(loop.kind)

@@ -32,12 +32,14 @@ def prefix_map(domain: isl.Set, prefix: Items[Member]) -> isl.Map:
     return values
 
 
-def bounding_box(access: isl.Map, prefix: Items[Member]) -> Box | None:
-    """The box of the elements that the access touches below the prefix; None unless its size is fixed.
+def bounding_box(accesses: Items[isl.Map], prefix: Items[Member]) -> Box | None:
+    """The box of the elements that the accesses touch below the prefix; None unless its size is fixed.
 
     The offset is the least element in every dimension (paper, A.3: the lower bound that gives the smallest size).
     """
-    footprint = prefix_map(access.domain(), prefix).reverse().apply_range(access)
+    footprint = _footprint(accesses[0], prefix)
+    for access in accesses[1:]:
+        footprint = footprint.union(_footprint(access, prefix))
     offsets: list[tuple[int, tuple[int, ...]]] = []
     extents: list[int] = []
     for dimension in range(footprint.dim(isl.dim_type.out)):
@@ -48,6 +50,11 @@ def bounding_box(access: isl.Map, prefix: Items[Member]) -> Box | None:
         offsets.append(offset)
         extents.append(int(most.sub(least).max_val().to_python()) + 1)
     return Box(tuple(offsets), tuple(extents))
+
+
+def _footprint(access: isl.Map, prefix: Items[Member]) -> isl.Map:
+    """``{ [values of the members] -> element }``."""
+    return prefix_map(access.domain(), prefix).reverse().apply_range(access)
 
 
 def _affine(function: isl.PwAff) -> tuple[int, tuple[int, ...]] | None:

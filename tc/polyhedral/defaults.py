@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import islpy as isl
 
 from tc.language.specialization import Layout
-from tc.polyhedral.pack import worth_packing
-from tc.polyhedral.parallelize import ENOUGH_CHUNKS, volume
-from tc.polyhedral.register_tile import default_registers
+from tc.polyhedral.extents import extent_of, volume
+from tc.polyhedral.loops import LoopKind
+from tc.polyhedral.parallelize import ENOUGH_CHUNKS
+from tc.polyhedral.paths import paths_below
 from tc.polyhedral.scop import Scop, ScopStatement
 from tc.polyhedral.strides import iterator_of
-from tc.polyhedral.tile import ChooseSizes
+from tc.polyhedral.tile import ChooseCuts, Cut, is_register
 from tc.polyhedral.tree import Band, Member, statement_names
-from tc.polyhedral.vectorize import ends_nest, extent_of, layouts_of, preference
+from tc.polyhedral.vectorize import ends_nest, layouts_of, preference
 
 # Elements of the target that one tile of a reduction updates again and again: half of a 32 KiB first-level cache.
 TARGET_ELEMENTS = 4096
@@ -25,59 +27,32 @@ LONGEST_RUN = 512
 ROWS = 16
 # Tiles of an element-wise statement that walks one of its tensors across memory, as a transposition does.
 SQUARE = 32
-# Rows and columns of a tile of register tiles: with a thousand steps of a reduction, operands fill a second-level
-# cache.
-PANEL = 64
-# The same where operands are packed, which costs less the more rows use a packed column, and the steps in one piece.
-PACKED_PANEL = 256
+# What the lanes of a register tile read during a whole reduction: up to this many bytes of it stay in a second-level
+# cache, beside what streams by.
+RESIDENT = 1 << 18
+# Beyond that: rows and columns of a tile of register tiles, and the steps of the reduction in one piece.
+PANEL = 256
 STEPS = 256
-# With fewer chunks than this a core would wait for another.
-FEW_CHUNKS = 4
 # A single flat loop is cut into chunks of this size, for the cores outside and the vector lanes inside.
 CHUNK = 4096
 
 
-def default_sizes(scop: Scop, *, packs: bool) -> ChooseSizes:
+def default_sizes(scop: Scop, *, packs: bool) -> ChooseCuts:
     """The static rule of the ``cpu`` target; ``packs``: operands that lie across the lanes will be packed."""
     layouts = layouts_of(scop)
 
-    def choose(band: Band, domain: isl.UnionSet, _depth: int) -> tuple[int, ...]:
+    def choose(band: Band, domain: isl.UnionSet, _depth: int, points: tuple[Member, ...]) -> tuple[Cut, ...]:
         heaviest = max(statement_names(domain), key=lambda name: volume(_only(scop, name)))
-        return _Rule(scop, band, domain, scop.statement(heaviest), layouts, packs).sizes(_own(band))
+        path = next(members for name, members in paths_below(band, domain) if name == heaviest)
+        rule = _Rule(scop, band, domain, scop.statement(heaviest), layouts, packs)
+        tile = tuple(filter(is_register, (*points, *path)))
+        return tuple(map(Cut, rule.panels(tile, path) if tile else rule.sizes(path)))
 
     return choose
 
 
 def _only(scop: Scop, name: str) -> isl.UnionSet:
     return isl.UnionSet.from_set(scop.statement(name).domain)
-
-
-def _own(band: Band) -> tuple[Member, ...]:
-    """Members from which the innermost loop will be chosen: the band's, and those of bands right below it."""
-    members = band.members
-    node = band.child
-    while isinstance(node, Band):
-        members = (*members, *node.members)
-        node = node.child
-    return members
-
-
-def _panel(extent: int, register: int, panel: int) -> int:
-    """The tile of a loop whose register tile has this size: a multiple of it that leaves operands in the cache."""
-    return min(extent, register * max(1, panel // register)) if register else 0
-
-
-def _cut(panels: list[int], registers: tuple[int, ...], extents: list[int], coincident: list[bool]) -> tuple[int, ...]:
-    """The panels, halved until some parallel loop has enough of them for the cores."""
-    while True:
-        chunks = [-(-extent // size) if size else extent for extent, size in zip(extents, panels, strict=True)]
-        if max(count for count, parallel in zip(chunks, coincident, strict=True) if parallel) >= FEW_CHUNKS:
-            return tuple(panels)
-        ratios = [size // register if register else 0 for size, register in zip(panels, registers, strict=True)]
-        widest = max(range(len(panels)), key=lambda p: ratios[p])
-        if ratios[widest] < 2:
-            return tuple(panels)
-        panels[widest] = registers[widest] * (ratios[widest] // 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +72,7 @@ class _Rule:
         if not reduces and ends_nest(self.band.child):
             return self.elementwise(extents, inner)
         if not any(member.coincident for member in members):
-            return self.steps(extents)
+            return tuple(0 for _ in extents)
         if inner is None:
             return tuple(0 for _ in members)
         if not inner.coincident:
@@ -106,11 +81,6 @@ class _Rule:
         if not positions:
             return tuple(0 for _ in members)
         return self.reused_target(members, extents, positions[0])
-
-    def steps(self, extents: list[int]) -> tuple[int, ...]:
-        """Loops that carry a reduction: a long one is cut, so that packed operands have a size."""
-        long = self.packs and len(extents) == 1 and extents[0] > STEPS
-        return (STEPS,) if long else tuple(0 for _ in extents)
 
     def innermost(self, candidates: tuple[Member, ...]) -> Member | None:
         found = [(preference(m, (self.statement,), self.layouts, self.domain, packs=self.packs), m) for m in candidates]
@@ -137,28 +107,31 @@ class _Rule:
             return tuple(0 for _ in members)
         return tuple(ROWS if position in coincident[-2:] else 0 for position in range(len(members)))
 
-    def lane(self, member: Member) -> str:
-        iterator = iterator_of(member.function, self.statement.body)
-        assert iterator is not None
-        return iterator
-
-    def registers(self, members: tuple[Member, ...], inner: int) -> tuple[int, ...] | None:
-        """The register tile that the band's loops will get, in the order of its members; None for no tile."""
-        order = [p for p, member in enumerate(members) if member.coincident and p != inner] + [inner]
-        chosen = default_registers(self.scop)(tuple(members[p] for p in order), self.statement)
-        if chosen is None:
-            return None
-        sizes = dict(zip(order, chosen, strict=True))
-        return tuple(sizes.get(p, 0) for p in range(len(members)))
+    def panels(self, tile: tuple[Member, ...], path: tuple[Member, ...]) -> tuple[int, ...]:
+        """Cuts around a register tile: none where what its lanes read in a whole reduction stays in the cache."""
+        members = self.band.members
+        own = isl.UnionSet.from_set(self.statement.domain)
+        registers = {iterator_of(m.function, self.statement.body): extent_of(m.function, own) for m in tile}
+        carried = [m for m in path if not m.coincident]
+        steps = math.prod(extent_of(m.function, own) for m in carried)
+        lanes = max((extent_of(m.function, own) for m in tile if m.kind is LoopKind.VECTOR), default=1)
+        itemsize = self.layouts[self.statement.body.target].type.itemsize
+        if steps * lanes * itemsize <= RESIDENT:
+            return tuple(0 for _ in members)
+        sizes: list[int] = []
+        for member in members:
+            size = registers.get(iterator_of(member.function, self.statement.body), 0)
+            extent = extent_of(member.function, own)
+            if is_register(member) or (not member.coincident and (len(carried) > 1 or not self.packs)):
+                sizes.append(0)
+            elif not member.coincident:
+                sizes.append(STEPS)
+            else:
+                sizes.append(min(extent, max(1, PANEL // max(size, 1))))
+        return tuple(sizes)
 
     def reused_target(self, members: tuple[Member, ...], extents: list[int], inner: int) -> tuple[int, ...]:
         """The tile's part of the target stays in the cache while the reduction runs over it."""
-        registers = self.registers(members, inner)
-        if registers is not None:
-            packed = self.packs and worth_packing(self.statement, self.layouts, self.lane(members[inner]))
-            panel = PACKED_PANEL if packed else PANEL
-            panels = [_panel(extent, size, panel) for extent, size in zip(extents, registers, strict=True)]
-            return _cut(panels, registers, extents, [member.coincident for member in members])
         sizes = [0] * len(members)
         sizes[inner] = min(extents[inner], LONGEST_RUN)
         budget = TARGET_ELEMENTS // sizes[inner]

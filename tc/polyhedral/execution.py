@@ -72,7 +72,7 @@ _Levels: TypeAlias = tuple[tuple[Concurrency, ...], ...]
 
 def _concurrency(kind: LoopKind) -> Concurrency:
     match kind:
-        case LoopKind.SEQUENTIAL | LoopKind.UNROLLED:
+        case LoopKind.SEQUENTIAL | LoopKind.REGISTER | LoopKind.UNROLLED:
             return Concurrency.ORDERED
         case LoopKind.REDUCTION:
             return Concurrency.LANES
@@ -153,7 +153,8 @@ def _tree_paths(node: Node, domain: isl.UnionSet, above: _TreePath) -> Iterator[
                 inside = domain.intersect(branch.domain)
                 yield from _tree_paths(branch.child, inside, (*above, (Concurrency.ORDERED, position)))
         case Extension(_, instances, child):
-            yield from _tree_paths(child, domain.union(instances.range()), _extended(above, instances))
+            extended = above if instances.is_empty() else _extended(above, instances)
+            yield from _tree_paths(child, domain.union(instances.range()), extended)
         case _:
             assert_never(node)
 

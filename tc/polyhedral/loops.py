@@ -81,6 +81,7 @@ class LoopKind(Enum):
     PARALLEL = "parallel"  # chunks of it may run on different cores
     VECTOR = "vector"  # independent iterations: the compiler may run them in lanes
     REDUCTION = "reduction"  # lanes may keep partial results of the one reducing statement inside
+    REGISTER = "register"  # rows of a register tile: each iteration has registers of its own
     UNROLLED = "unrolled"
 
 

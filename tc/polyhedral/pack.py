@@ -39,6 +39,13 @@ def worth_packing(statement: ScopStatement, layouts: Mapping[str, Layout], lane:
     return tuple(found)
 
 
+def can_pack(statement: ScopStatement, position: int) -> bool:
+    """Whether a read may go to a packed copy: it gathers nothing, and the statement does not write its tensor."""
+    read = value_reads(statement.body)[position]
+    gathers = any(isinstance(part, Read) for subscript in read.subscripts for part in walk(subscript))
+    return not gathers and read.tensor != statement.body.target
+
+
 def _extents(statement: ScopStatement) -> dict[str, int]:
     """Number of values of every iterator of the program's statement."""
     count = statement.domain.dim(isl.dim_type.set)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 import islpy as isl
 
+from tc.language.specialization import Layout
+from tc.polyhedral.extents import extent_of, volume
 from tc.polyhedral.loops import LoopKind
-from tc.polyhedral.tree import Band, Extension, Leaf, Node, ScheduleTree, Sequence
-from tc.polyhedral.vectorize import extent_of
+from tc.polyhedral.pack import can_pack, value_reads
+from tc.polyhedral.paths import paths_below
+from tc.polyhedral.scop import Scop, ScopStatement
+from tc.polyhedral.strides import iterator_of, stride
+from tc.polyhedral.tile import is_register
+from tc.polyhedral.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence
+from tc.polyhedral.vectorize import layouts_of
 
 # Waking another core costs a few microseconds: below this many instances one core is done earlier.
 WORTH_SPREADING = 1 << 14
@@ -18,48 +25,88 @@ WORTH_SPREADING = 1 << 14
 ENOUGH_CHUNKS = 16
 
 
-def parallelize_tree(tree: ScheduleTree) -> ScheduleTree:
-    """Mark one coincident member of every outermost band as parallel, and move it to the front."""
-    return replace(tree, root=_visit(tree.root, tree.domain))
+def parallelize_tree(tree: ScheduleTree, scop: Scop, cores: int, *, packs: bool) -> ScheduleTree:
+    """Mark one coincident member of every outermost band as parallel, and move it to the front.
+
+    ``packs``: operands of register tiles will be packed below the parallel loop.  Every iteration packs its own, so
+    loops that choose a part of an operand go outside, and a parallel loop that does not is cut into few chunks.
+    """
+    return replace(tree, root=_Parallelizer(scop, layouts_of(scop), cores, packs).visit(tree.root, tree.domain))
 
 
-def volume(domain: isl.UnionSet) -> int:
-    """Number of points in the bounding boxes of the sets: an upper bound of the number of instances."""
-    total = 0
-    pieces: list[isl.Set] = []
-    domain.foreach_set(pieces.append)
-    for piece in pieces:
-        extents = (
-            int(piece.dim_max_val(i).to_python()) - int(piece.dim_min_val(i).to_python()) + 1
-            for i in range(piece.dim(isl.dim_type.set))
-        )
-        total += math.prod(extents)
-    return total
+@dataclass(frozen=True, slots=True)
+class _Parallelizer:
+    scop: Scop
+    layouts: Mapping[str, Layout]
+    cores: int
+    packs: bool
+
+    def visit(self, node: Node, domain: isl.UnionSet) -> Node:
+        match node:
+            case Leaf() | Extension():
+                return node
+            case Sequence(filters):
+                return Sequence(
+                    tuple(replace(f, child=self.visit(f.child, domain.intersect(f.domain))) for f in filters)
+                )
+            case Band():
+                return self.band(node, domain) if volume(domain) >= WORTH_SPREADING else node
+            case _:
+                assert_never(node)
+
+    def band(self, band: Band, domain: isl.UnionSet) -> Node:
+        members = band.members
+        counts = [extent_of(m.function, domain) if m.coincident else 0 for m in members]
+        shared = self.operand(band, domain)
+        chooses = [shared is not None and _moves(member, *shared, self.layouts) for member in members]
+        # A loop that serves the vector lanes is taken only where no other one is parallel.
+        ranked = [
+            (
+                not is_register(member),
+                chooses[position] and count >= self.cores,
+                min(count, ENOUGH_CHUNKS),
+                chooses[position],
+                -position,
+            )
+            for position, (count, member) in enumerate(zip(counts, members, strict=True))
+            if count > 1
+        ]
+        if not ranked or not band.permutable:
+            return replace(band, child=self.visit(band.child, domain))
+        position = -max(ranked)[-1]
+        others = [p for p in range(len(members)) if p != position]
+        if shared is not None and all(members[p].coincident for p in others):
+            others.sort(key=lambda p: (is_register(members[p]), not chooses[p]))
+        parallel = replace(members[position], kind=LoopKind.PARALLEL)
+        inner = tuple(members[p] for p in others)
+        if shared is None or chooses[position]:
+            return replace(band, members=(parallel, *inner))
+        size = isl.Val.int_from_si(domain.get_ctx(), -(-counts[position] // self.cores))
+        chunk = replace(parallel, function=parallel.function.scale_down_val(size).floor())
+        return replace(band, members=(chunk, members[position], *inner))
+
+    def operand(self, band: Band, domain: isl.UnionSet) -> tuple[ScopStatement, int] | None:
+        """The reduction with a register tile that has the most instances, and its read that moves along the lanes."""
+        found: list[tuple[int, ScopStatement, int]] = []
+        for name, members in paths_below(band, domain):
+            statement = self.scop.statement(name)
+            lanes = [m for m in members if m.kind is LoopKind.VECTOR]
+            lane = iterator_of(lanes[-1].function, statement.body) if lanes else None
+            if lane is None or not statement.accumulates or not any(m.kind is LoopKind.REGISTER for m in members):
+                continue
+            for position, read in enumerate(value_reads(statement.body)):
+                along = stride(read.subscripts, self.layouts[read.tensor], lane)
+                if along == 0 or not can_pack(statement, position):
+                    continue
+                packed = self.packs and along != 1
+                if packed or along == 1:
+                    found.append((volume(isl.UnionSet.from_set(statement.domain)), statement, position))
+        best = max(found, key=lambda item: item[0], default=None)
+        return None if best is None else best[1:]
 
 
-def _visit(node: Node, domain: isl.UnionSet) -> Node:
-    match node:
-        case Leaf() | Extension():
-            return node
-        case Sequence(filters):
-            return Sequence(tuple(replace(f, child=_visit(f.child, domain.intersect(f.domain))) for f in filters))
-        case Band():
-            return _visit_band(node, domain) if volume(domain) >= WORTH_SPREADING else node
-        case _:
-            assert_never(node)
-
-
-def _visit_band(band: Band, domain: isl.UnionSet) -> Node:
-    chunks = [extent_of(m.function, domain) if m.coincident else 0 for m in band.members]
-    # A loop that serves the vector lanes is taken only where no other one is parallel.
-    ranked = [
-        (member.kind is LoopKind.SEQUENTIAL, min(count, ENOUGH_CHUNKS), -position)
-        for position, (count, member) in enumerate(zip(chunks, band.members, strict=True))
-        if count > 1
-    ]
-    _, most, negative = max(ranked, default=(False, 0, 0))
-    if most < 2 or not band.permutable:
-        return replace(band, child=_visit(band.child, domain))
-    position = -negative
-    chosen = replace(band.members[position], kind=LoopKind.PARALLEL)
-    return replace(band, members=(chosen, *band.members[:position], *band.members[position + 1 :]))
+def _moves(member: Member, statement: ScopStatement, read: int, layouts: Mapping[str, Layout]) -> bool:
+    """Whether the member chooses which part of the operand is read."""
+    iterator = iterator_of(member.function, statement.body)
+    original = value_reads(statement.body)[read]
+    return iterator is not None and stride(original.subscripts, layouts[original.tensor], iterator) != 0

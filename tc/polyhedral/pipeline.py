@@ -17,12 +17,14 @@ from tc.polyhedral.defaults import default_sizes
 from tc.polyhedral.execution import loop_execution, tree_execution
 from tc.polyhedral.generate import generate_loops
 from tc.polyhedral.localize import NotAffineError, localize_loops
-from tc.polyhedral.loops import LoopProgram, LoopTree
+from tc.polyhedral.loops import LoopProgram, LoopTree, StatementBody
+from tc.polyhedral.microkernel import VectorUnit
 from tc.polyhedral.parallelize import parallelize_tree
 from tc.polyhedral.promote import Room, promote_tree
-from tc.polyhedral.register_tile import default_registers, explicit_registers, register_tile_tree
+from tc.polyhedral.register_tile import default_tile, explicit_tile, register_tile_tree
 from tc.polyhedral.schedule import schedule_scop, untransformed_tree
 from tc.polyhedral.scop import Scop, build_scop
+from tc.polyhedral.strides import accesses
 from tc.polyhedral.tile import explicit_sizes, tile_tree
 from tc.polyhedral.tree import ScheduleTree, tree_text
 from tc.polyhedral.unroll import unroll_tree
@@ -55,43 +57,57 @@ class MappedProgram:
         raise KeyError(name)
 
 
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What the passes know of the processor: its vector registers, and how many cores there are to keep busy."""
+
+    vectors: VectorUnit
+    cores: int
+
+
 # Promotion adds statements to the scop, so passes hand both on.
 State: TypeAlias = tuple[ScheduleTree, Scop]
-Pass: TypeAlias = Callable[[ScheduleTree, Scop, CpuOptions], State]
+Pass: TypeAlias = Callable[[ScheduleTree, Scop, CpuOptions, Machine], State]
 
 
-def _tile(tree: ScheduleTree, scop: Scop, options: CpuOptions) -> State:
+def _register_tile(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: Machine) -> State:
+    sizes = options.register_tile
+    if sizes is None:
+        choose = default_tile(scop, machine.vectors, packs=options.packed > 0)
+    else:
+        choose = explicit_tile(scop, sizes, None)
+    return register_tile_tree(tree, scop, choose, lanes=options.vectorize), scop
+
+
+def _tile(tree: ScheduleTree, scop: Scop, options: CpuOptions, _machine: Machine) -> State:
     sizes = options.schedule.tile
     chosen = default_sizes(scop, packs=options.packed > 0) if sizes is None else explicit_sizes(sizes)
     return tile_tree(tree, chosen), scop
 
 
-def _vectorize(tree: ScheduleTree, scop: Scop, options: CpuOptions) -> State:
+def _vectorize(tree: ScheduleTree, scop: Scop, options: CpuOptions, _machine: Machine) -> State:
     return vectorize_tree(tree, scop, mark=options.vectorize, packs=options.packed > 0), scop
 
 
-def _parallelize(tree: ScheduleTree, scop: Scop, options: CpuOptions) -> State:
-    return (tree if options.threads == 1 else parallelize_tree(tree)), scop
+def _parallelize(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: Machine) -> State:
+    if options.threads == 1:
+        return tree, scop
+    return parallelize_tree(tree, scop, options.threads or machine.cores, packs=options.packed > 0), scop
 
 
-def _unroll(tree: ScheduleTree, scop: Scop, options: CpuOptions) -> State:
+def _promote(tree: ScheduleTree, scop: Scop, options: CpuOptions, _machine: Machine) -> State:
+    room = Room(options.accumulators, options.packed, options.local, lanes=options.vectorize)
+    return promote_tree(tree, scop, room)
+
+
+def _unroll(tree: ScheduleTree, scop: Scop, options: CpuOptions, _machine: Machine) -> State:
     return unroll_tree(tree, options.schedule.unroll), scop
 
 
-def _register_tile(tree: ScheduleTree, scop: Scop, options: CpuOptions) -> State:
-    sizes = options.register_tile
-    choose = default_registers(scop) if sizes is None else explicit_registers(sizes)
-    return register_tile_tree(tree, scop, choose), scop
-
-
-def _promote(tree: ScheduleTree, scop: Scop, options: CpuOptions) -> State:
-    return promote_tree(tree, scop, Room(options.accumulators, options.packed, lanes=options.vectorize))
-
-
 PASSES: Final[tuple[tuple[str, Pass], ...]] = (
+    ("register tile", _register_tile),
     ("tile", _tile),
     ("vectorize", _vectorize),
-    ("register tile", _register_tile),
     ("parallelize", _parallelize),
     ("promote", _promote),
     ("unroll", _unroll),
@@ -101,6 +117,7 @@ PASSES: Final[tuple[tuple[str, Pass], ...]] = (
 def map_program(
     specialization: Specialization,
     options: CpuOptions,
+    machine: Machine,
     *,
     verify_every_pass: bool = False,
     max_operations: int = MAX_OPERATIONS,
@@ -113,7 +130,7 @@ def map_program(
     """
     with isl_context(max_operations) as context:
         try:
-            return _Run(context, options, verify_every_pass).map(specialization)
+            return _Run(context, options, machine, verify_every_pass).map(specialization)
         except isl.Error as error:
             if not is_out_of_operations(error):
                 raise
@@ -127,9 +144,10 @@ def map_program(
 class _Run:
     """One run of the pipeline, collecting stages."""
 
-    def __init__(self, context: isl.Context, options: CpuOptions, verify_every_pass: bool) -> None:
+    def __init__(self, context: isl.Context, options: CpuOptions, machine: Machine, verify_every_pass: bool) -> None:
         self.context = context
         self.options = options
+        self.machine = machine
         self.verify_every_pass = verify_every_pass
         self.stages: list[Stage] = []
         self.started = time.perf_counter()
@@ -147,7 +165,7 @@ class _Run:
         # Statements without instances are not scheduled, and there is nothing to prove of them.
         scop = replace(scop, statements=tuple(s for s in scop.statements if not s.domain.is_empty()))
         for name, run in PASSES:
-            tree, scop = run(tree, scop, self.options)
+            tree, scop = run(tree, scop, self.options, self.machine)
             self.done(name, tree_text(tree))
             if self.verify_every_pass:
                 prove(scop, tree_execution(tree, self.context), f"schedule after {name}")
@@ -157,8 +175,8 @@ class _Run:
         try:
             root = localize_loops(root, scop)
         except NotAffineError:
-            plain = replace(self.options, accumulators=0, packed=0)
-            return _Run(self.context, plain, self.verify_every_pass).map(specialization)
+            plain = replace(self.options, accumulators=0, packed=0, local=0)
+            return _Run(self.context, plain, self.machine, self.verify_every_pass).map(specialization)
         self.done("generate", "")
         dimensions = {s.name: s.domain.dim(isl.dim_type.set) for s in scop.statements}
         proof = prove(scop, loop_execution(root, dimensions, self.context), "generated code")
@@ -185,10 +203,15 @@ class _Run:
         return LoopProgram(
             name=program.name,
             buffers=scop.buffers,
-            temporaries=scop.temporaries,
+            temporaries=tuple(t for t in scop.temporaries if any(_mentions(s.body, t.name) for s in scop.statements)),
             scalars=tuple((scalar.name, scalar.type) for scalar in program.scalars),
             bodies=tuple(statement.body for statement in scop.statements),
             root=root,
             checked=self.options.check_indices,
             promoted=tuple(promotion.buffer for promotion in scop.promotions),
         )
+
+
+def _mentions(body: StatementBody, tensor: str) -> bool:
+    """Whether the statement touches the tensor itself, and not only a buffer that stands for it."""
+    return any(name == tensor for name, _ in accesses(body))

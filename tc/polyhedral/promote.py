@@ -1,55 +1,53 @@
-"""Promotion: while some loops run, a box of a tensor is kept in a buffer close by (paper, Section 5.5 and A.3).
+"""Choosing promotions for a processor: results in registers, packed operands, temporaries that never leave the cache.
 
-One mechanism serves every memory: a footprint below a prefix of the schedule whose bounding box has a fixed size, an
-extension that copies what is read in and what is written out, and a layout for the box.  Here it keeps the part of a
-reduction's target that a register tile updates in an array that the compiler holds in registers.
+- A register tile of a reduction's target, with the statements that initialize and finish it where they share its loops,
+  is kept in an array that code generation holds in registers.
+- An operand that lies across the vector lanes is copied, once for as many iterations as there is room for, so that
+  lanes find their elements side by side.
+- A temporary whose every use lies in one iteration of shared loops becomes a buffer of that iteration.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
 from typing import assert_never
 
 import islpy as isl
 
-from tc.grammar.syntax import BinaryOperator
-from tc.language.program import (
-    INDEX_TYPE,
-    Binary,
-    Expression,
-    IteratorReference,
-    Literal,
-    Read,
-    rebuild,
-)
-from tc.language.specialization import Layout
-from tc.polyhedral.box import Box, bounding_box, box_elements, own_space, prefix_map
-from tc.polyhedral.loops import Buffer, LoopKind, StatementBody
+from tc.language.affine import isl_name
+from tc.polyhedral.box import Box, bounding_box, own_space
+from tc.polyhedral.extents import extent_of
+from tc.polyhedral.loops import LoopKind
 from tc.polyhedral.pack import value_reads, worth_packing
-from tc.polyhedral.register_tile import first_carried
-from tc.polyhedral.scop import PromotedAccess, Promotion, Scop, ScopStatement
-from tc.polyhedral.strides import coefficient, iterator_of
+from tc.polyhedral.paths import paths_below
+from tc.polyhedral.promotion import Access, Promoted, lanes_last, promote_accesses, reads_uncovered
+from tc.polyhedral.scop import Scop, ScopStatement
+from tc.polyhedral.strides import iterator_of
+from tc.polyhedral.tile import is_register
 from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence, statement_names
 from tc.polyhedral.vectorize import layouts_of
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What promotion may use: elements of an accumulator, and of a packed operand; 0 promotes none.
+    """The most elements of a register tile, of a packed operand, and of a temporary in a buffer; 0 promotes none.
 
-    ``lanes``: mark the copies for the compiler's vectorizer.
+    ``lanes``: mark copies for vectors.
     """
 
     accumulator: int
     operand: int
+    temporary: int = 0
     lanes: bool = True
 
 
 def promote_tree(tree: ScheduleTree, scop: Scop, room: Room) -> tuple[ScheduleTree, Scop]:
-    """Keep targets of innermost reductions in registers, and pack operands that lie across the vector lanes."""
+    """The tree with its promotions, and the scop with the copies and the promoted accesses."""
     promoter = _Promoter(scop, room)
+    promoter.lanes = dict(_lanes(tree.root, tree.domain, scop))
     root = promoter.visit(tree.root, tree.domain, ())
     return replace(tree, root=root), promoter.scop
 
@@ -60,292 +58,222 @@ class _Promoter:
     def __init__(self, scop: Scop, room: Room) -> None:
         self.scop = scop
         self.room = room
+        self.lanes: dict[str, str] = {}
 
     def visit(self, node: Node, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node:
         match node:
             case Leaf() | Extension():
                 return node
             case Sequence(filters):
+                found = self.accumulate(node, domain, above) or self.shared(node, domain, above)
+                if found is not None:
+                    return found
                 return Sequence(
                     tuple(replace(f, child=self.visit(f.child, domain.intersect(f.domain), above)) for f in filters)
                 )
-            case Band(members, _, child):
-                if isinstance(child, Leaf) and domain.n_set() == 1:
-                    return self.operands(node, domain, above)
-                return replace(node, child=self.visit(child, domain, (*above, *members)))
+            case Band():
+                return self.band(node, domain, above)
             case _:
                 assert_never(node)
 
-    def operands(self, band: Band, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node:
-        """The band below packed copies of the operands that are not contiguous along its innermost loop."""
-        (name,) = statement_names(domain)
-        statement = self.scop.statement(name)
-        split = first_carried(band.members, statement, self.scop)
-        if split is None:
-            return band
-        position = _outermost(band.members[:split])
-        outer, rest = band.members[:position], band.members[position:]
-        prefix = (*above, *outer)
-        lane = iterator_of(band.members[-1].function, statement.body)
-        copies: list[tuple[str, isl.UnionMap, ScopStatement, tuple[int, ...]]] = []
-        for read in worth_packing(statement, layouts_of(self.scop), lane) if lane is not None else ():
-            box = bounding_box(statement.reads[read], prefix)
-            if box is None or math.prod(box.extents) > self.room.operand:
-                continue
-            buffer = f"packed{len(self.scop.promotions)}_{value_reads(statement.body)[read].tensor}"
-            self.scop, instances, loads, order = promote_operand(self.scop, statement, read, prefix, box, buffer, lane)
-            copies.append((buffer, instances, loads, order))
+    # --- operands
+
+    def band(self, band: Band, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node:
+        """The band, with packed operands and accumulators as far outside as there is room for them."""
+        first = 0 if any(m.kind is LoopKind.PARALLEL for m in above) else _below_parallel(band.members)
+        for position in range(first, len(band.members) + 1):
+            prefix = (*above, *band.members[:position])
+            rest = band.members[position:]
+            if any(map(is_register, band.members[:position])):
+                break
+            below: Node = Band(rest, band.permutable, band.child) if rest else band.child
+            packed = self.pack(domain, prefix)
+            if packed is not None:
+                return _band(band, position, self.inside(packed, below, domain, prefix))
+            accumulated = self.accumulate(below, domain, prefix)
+            if accumulated is not None:
+                return _band(band, position, accumulated)
+        return replace(band, child=self.visit(band.child, domain, (*above, *band.members)))
+
+    def pack(self, domain: isl.UnionSet, prefix: tuple[Member, ...]) -> Promoted | None:
+        """The first operand below that is worth packing and fits the room at this prefix."""
+        layouts = layouts_of(self.scop)
+        for name in _program_names(domain, self.scop):
             statement = self.scop.statement(name)
-        node = self.accumulator(Band(rest, band.permutable, Leaf()), statement, prefix)
-        for buffer, instances, loads, order in reversed(copies):
-            filters = (
-                Filter(own_space(loads.domain), _copy_loops(loads, len(prefix), self.room, order)),
-                Filter(own_space(statement.domain), node),
-            )
-            node = Extension(buffer, instances, Sequence(filters))
-        return Band(outer, band.permutable, node) if outer else node
+            lane = self.lanes.get(name)
+            if lane is None:
+                continue
+            for read in worth_packing(statement, layouts, lane):
+                box = bounding_box([statement.reads[read]], prefix)
+                if box is None or math.prod(box.extents) > self.room.operand:
+                    continue
+                original = value_reads(statement.body)[read]
+                buffer = f"packed{len(self.scop.promotions)}_{original.tensor}"
+                order = lanes_last(original.subscripts, lane)
+                accesses = (Access(name, read),)
+                promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, stored=False)
+                self.scop = promoted.scop
+                return promoted
+        return None
 
-    def accumulator(self, band: Band, statement: ScopStatement, above: tuple[Member, ...]) -> Node:
-        """The band with the target of its reduction in a buffer, where that fits."""
-        split = first_carried(band.members, statement, self.scop)
-        if split is None:
-            return band
-        outer, inner = band.members[:split], band.members[split:]
-        prefix = (*above, *outer)
-        box = bounding_box(statement.writes[0], prefix)
-        if box is None or math.prod(box.extents) > self.room.accumulator:
-            return band
-        name = f"tile{len(self.scop.promotions)}_{statement.body.target}"
-        lane = iterator_of(band.members[-1].function, statement.body)
-        order = _lanes_last(statement.body.subscripts, lane)
-        self.scop, instances, loads, stores = promote_target(self.scop, statement, prefix, box, name, order)
-        filters = (
-            Filter(own_space(loads.domain), _copy_loops(loads, len(prefix), self.room, order)),
-            Filter(own_space(statement.domain), Band(inner, band.permutable, Leaf())),
-            Filter(own_space(stores.domain), _copy_loops(stores, len(prefix), self.room, order)),
-        )
-        extension = Extension(name, instances, Sequence(filters))
-        return Band(outer, band.permutable, extension) if outer else extension
+    def inside(self, promoted: Promoted, below: Node, domain: isl.UnionSet, prefix: tuple[Member, ...]) -> Node:
+        """The subtree in which the buffer lives, between its copies; what is below may be promoted further."""
+        registers = promoted.stores is not None
+        filters = [Filter(domain.universe(), self.visit(below, domain, prefix))]
+        if promoted.loads is not None:
+            loops = copy_loops(promoted.loads, len(prefix), promoted.order, lanes=self.room.lanes, registers=registers)
+            filters.insert(0, Filter(own_space(promoted.loads.domain), loops))
+        if promoted.stores is not None:
+            loops = copy_loops(promoted.stores, len(prefix), promoted.order, lanes=self.room.lanes, registers=registers)
+            filters.append(Filter(own_space(promoted.stores.domain), loops))
+        child = filters[0].child if len(filters) == 1 else Sequence(tuple(filters))
+        return Extension(promoted.buffer, promoted.instances, child)
 
+    # --- results and temporaries
 
-def _outermost(members: Items[Member]) -> int:
-    """The first position at which a packed operand may be made.
+    def accumulate(self, below: Node, domain: isl.UnionSet, prefix: tuple[Member, ...]) -> Node | None:
+        """The subtree with the register tile of a reduction's target in a buffer; None where no whole tile is left."""
+        for name in _program_names(domain, self.scop):
+            statement = self.scop.statement(name)
+            tensor = statement.body.target
+            if not statement.accumulates or not _is_tile(below, domain, statement):
+                continue
+            accesses = self.accesses(tensor, domain)
+            box = self.box(accesses, prefix) if accesses else None
+            if accesses is None or box is None or math.prod(box.extents) > self.room.accumulator:
+                continue
+            order = lanes_last(statement.body.subscripts, self.lanes.get(name))
+            buffer = f"tile{len(self.scop.promotions)}_{tensor}"
+            promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, stored=True)
+            self.scop = promoted.scop
+            return self.inside(promoted, below, domain, prefix)
+        return None
 
-    It is below tile loops of the reduction, which its box must not span, and below the parallel loop, so that every
-    thread has its own.
-    """
-    below = (not member.coincident or member.kind is LoopKind.PARALLEL for member in members)
-    return max((position + 1 for position, inside in enumerate(below) if inside), default=0)
+    def shared(self, node: Sequence, domain: isl.UnionSet, prefix: tuple[Member, ...]) -> Node | None:
+        """The sequence with one more temporary in a buffer; None if there is none."""
+        if not prefix or (_has_parallel(node) and not any(m.kind is LoopKind.PARALLEL for m in prefix)):
+            return None
+        for temporary in self.scop.temporaries:
+            users = [s.name for s in self.scop.statements if _touches(s, temporary.name)]
+            if not users or not set(users) <= set(_program_names(domain, self.scop)):
+                continue
+            if any(set(users) <= set(statement_names(branch.domain)) for branch in node.filters):
+                continue
+            accesses = self.accesses(temporary.name, domain)
+            box = self.box(accesses, prefix) if accesses else None
+            if accesses is None or box is None or math.prod(box.extents) > self.room.temporary:
+                continue
+            if reads_uncovered(self.scop, accesses, prefix):
+                continue
+            buffer = f"local{len(self.scop.promotions)}_{temporary.name}"
+            order = tuple(range(len(box.extents)))
+            promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, stored=False)
+            self.scop = promoted.scop
+            return self.inside(promoted, node, domain, prefix)
+        return None
 
+    def accesses(self, tensor: str, domain: isl.UnionSet) -> tuple[Access, ...] | None:
+        """Every access to the tensor below; None if some cannot be promoted, because a subscript depends on data."""
+        found: list[Access] = []
+        for name in _program_names(domain, self.scop):
+            statement = self.scop.statement(name)
+            reads = [n for n, read in enumerate(value_reads(statement.body)) if read.tensor == tensor]
+            relations = [r for r in statement.reads if r.get_tuple_name(isl.dim_type.out) == isl_name(tensor)]
+            writes = statement.body.target == tensor
+            implicit = int(writes and statement.body.reduction is not None)
+            if len(relations) != len(reads) + implicit or not all(r.is_single_valued() for r in relations):
+                return None
+            found += [Access(name, n) for n in reads]
+            found += [Access(name, None)] if writes else []
+        return tuple(found)
 
-# --- promoting -----------------------------------------------------------------------------------------------
-
-
-def promote_target(
-    scop: Scop, statement: ScopStatement, prefix: Items[Member], box: Box, name: str, order: tuple[int, ...]
-) -> tuple[Scop, isl.UnionMap, ScopStatement, ScopStatement]:
-    """The scop in which the statement updates a buffer, the copies per prefix, and the copy statements.
-
-    ``order``: the dimensions of the buffer from the outermost to the contiguous one.
-    """
-    body = statement.body
-    layout = layouts_of(scop)[body.target]
-    buffer = Buffer(
-        name, Layout(layout.type, box.extents, _ordered_strides(box.extents, order, pad=False)), writable=True
-    )
-    frame = _promotion_frame(scop, statement, body.target, statement.writes[0], prefix, box, buffer)
-    local = _local_names(buffer)
-    changed = replace(
-        body,
-        iterators=(*body.iterators, *local),
-        target=name,
-        subscripts=tuple(IteratorReference(n) for n in local),
-    )
-    access = PromotedAccess(frame.location, statement.writes[0], reads=True, writes=True)
-    promoted = replace(statement, body=changed, promoted=(*statement.promoted, access))
-    loads, stores = frame.copy("load", load=True), frame.copy("store", load=False)
-    promotion = Promotion(buffer, frame.elements, isl.UnionMap.from_map(frame.inside), loads.name, stores.name)
-    scop = _replace_statement(scop, statement, (loads, promoted, stores), promotion)
-    return scop, _instances(scop, (loads, stores), len(prefix)), loads, stores
-
-
-def promote_operand(
-    scop: Scop, statement: ScopStatement, read: int, prefix: Items[Member], box: Box, name: str, lane: str | None
-) -> tuple[Scop, isl.UnionMap, ScopStatement, tuple[int, ...]]:
-    """The scop in which one read of the statement goes to a buffer, contiguous along ``lane``; its copies.
-
-    Last, the dimensions of the buffer from the outermost to the contiguous one.
-    """
-    body = statement.body
-    original = value_reads(body)[read]
-    layout = layouts_of(scop)[original.tensor]
-    order = _lanes_last(original.subscripts, lane)
-    buffer = Buffer(
-        name, Layout(layout.type, box.extents, _ordered_strides(box.extents, order, pad=True)), writable=True
-    )
-    frame = _promotion_frame(scop, statement, original.tensor, statement.reads[read], prefix, box, buffer)
-    local = _local_names(buffer)
-    counter = iter(range(len(value_reads(body))))
-
-    def redirect(expression: Expression) -> Expression:
-        if isinstance(expression, Read) and next(counter) == read:
-            return Read(name, tuple(IteratorReference(n) for n in local), expression.type)
-        return rebuild(expression, redirect)
-
-    changed = replace(body, iterators=(*body.iterators, *local), value=redirect(body.value))
-    access = PromotedAccess(frame.location, statement.reads[read], reads=True, writes=False)
-    promoted = replace(statement, body=changed, promoted=(*statement.promoted, access))
-    loads = frame.copy("pack", load=True)
-    promotion = Promotion(buffer, frame.elements, isl.UnionMap.from_map(frame.inside), loads.name, None)
-    scop = _replace_statement(scop, statement, (loads, promoted), promotion)
-    return scop, _instances(scop, (loads,), len(prefix)), loads, order
+    def box(self, accesses: Items[Access], prefix: tuple[Member, ...]) -> Box | None:
+        relations: list[isl.Map] = []
+        for access in accesses:
+            statement = self.scop.statement(access.statement)
+            relations.append(statement.writes[0] if access.read is None else statement.reads[access.read])
+        return bounding_box(relations, prefix)
 
 
-# Rows of a packed operand start this many bytes past a multiple of a page's worth of cache sets.
-_PAD_BYTES = 64
+def _band(band: Band, position: int, below: Node) -> Node:
+    """The outer members of the band above a changed subtree."""
+    return Band(band.members[:position], band.permutable, below) if position else below
 
 
-def _lanes_last(subscripts: tuple[Expression, ...], lane: str | None) -> tuple[int, ...]:
-    """The dimensions with those that move along the lane innermost."""
-    moving = [lane is not None and coefficient(subscript, lane) not in (0, None) for subscript in subscripts]
-    return tuple(sorted(range(len(subscripts)), key=lambda dimension: moving[dimension]))
+def _below_parallel(members: Items[Member]) -> int:
+    return max((n + 1 for n, member in enumerate(members) if member.kind is LoopKind.PARALLEL), default=0)
 
 
-def _ordered_strides(extents: tuple[int, ...], order: Items[int], *, pad: bool) -> tuple[int, ...]:
-    """Strides with the dimensions in this order, outermost first; padded rows spread over the sets of the cache."""
-    strides = [0] * len(extents)
-    step = 1
-    for place, dimension in enumerate(reversed(order)):
-        strides[dimension] = step
-        step *= extents[dimension]
-        if pad and place == 0 and step % 64 == 0:
-            step += _PAD_BYTES // 4
-    return tuple(strides)
+def _has_parallel(node: Node) -> bool:
+    match node:
+        case Leaf():
+            return False
+        case Band(members, _, child):
+            return any(m.kind is LoopKind.PARALLEL for m in members) or _has_parallel(child)
+        case Sequence(filters):
+            return any(_has_parallel(branch.child) for branch in filters)
+        case Extension(_, _, child):
+            return _has_parallel(child)
+        case _:
+            assert_never(node)
 
 
-def _local_names(buffer: Buffer) -> tuple[str, ...]:
-    return tuple(f"{buffer.name}_{n}" for n in range(len(buffer.layout.shape)))
+def _program_names(domain: isl.UnionSet, scop: Scop) -> list[str]:
+    """Statements below, in program order."""
+    below = set(statement_names(domain))
+    return [statement.name for statement in scop.statements if statement.name in below]
 
 
-def _replace_statement(scop: Scop, old: ScopStatement, new: tuple[ScopStatement, ...], promotion: Promotion) -> Scop:
-    statements: list[ScopStatement] = []
-    for other in scop.statements:
-        statements += new if other is old else (other,)
-    return replace(scop, statements=tuple(statements), promotions=(*scop.promotions, promotion))
+def _touches(statement: ScopStatement, tensor: str) -> bool:
+    relations = (*statement.reads, *statement.writes)
+    return any(relation.get_tuple_name(isl.dim_type.out) == isl_name(tensor) for relation in relations)
 
 
-def _instances(scop: Scop, copies: Items[ScopStatement], depth: int) -> isl.UnionMap:
-    instances = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
-    for copy in copies:
-        instances = instances.union(isl.UnionMap.from_map(_by_prefix(copy.domain, depth)))
-    return instances
+def _lanes(node: Node, domain: isl.UnionSet, scop: Scop) -> Iterator[tuple[str, str]]:
+    """For every reduction with independent lanes, the iterator that they lie along."""
+    for name, members in paths_below(node, domain):
+        lanes = [member for member in members if member.kind is LoopKind.VECTOR]
+        body = scop.statement(name).body
+        iterator = iterator_of(lanes[-1].function, body) if lanes else None
+        if iterator is not None and body.reduction is not None:
+            yield name, iterator
 
 
-@dataclass(frozen=True)
-class _PromotionFrame:
-    """Everything about one buffer that its copies and accesses are made of."""
-
-    statement: str
-    tensor: str
-    box: Box
-    buffer: Buffer
-    number: int
-    elements: isl.Map
-    inside: isl.Map
-    location: isl.Map
-
-    def copy(self, what: str, *, load: bool) -> ScopStatement:
-        """The statement that copies the touched part of the buffer in or out."""
-        name = f"{self.statement}_{what}{self.number}"
-        return _copy(name, self.location.range(), self.elements, self.box, self.buffer, self.tensor, load=load)
-
-
-def _promotion_frame(
-    scop: Scop, statement: ScopStatement, tensor: str, access: isl.Map, prefix: Items[Member], box: Box, buffer: Buffer
-) -> _PromotionFrame:
-    elements = box_elements(box, buffer.name, access)
-    inside = prefix_map(statement.domain, prefix)
-    location = _locate(access, inside, elements)
-    return _PromotionFrame(statement.name, tensor, box, buffer, len(scop.promotions), elements, inside, location)
-
-
-def _locate(access: isl.Map, inside: isl.Map, elements: isl.Map) -> isl.Map:
-    """``{ instance -> buffer[prefix, local] }`` for an access, from where the instance runs and what it touches."""
-    depth = inside.dim(isl.dim_type.out)
-    anywhere = elements.domain()
-    width = anywhere.dim(isl.dim_type.set) - depth
-    same_prefix = inside.add_dims(isl.dim_type.out, width).set_tuple_name(isl.dim_type.out, anywhere.get_tuple_name())
-    return access.apply_range(elements.reverse()).intersect(same_prefix)
-
-
-def _copy(
-    name: str, touched: isl.Set, elements: isl.Map, box: Box, buffer: Buffer, tensor: str, *, load: bool
-) -> ScopStatement:
-    """The statement that copies the touched part of the buffer in or out, an instance for every element."""
-    domain = touched.set_tuple_name(name)
-    depth = len(box.offsets[0][1]) if box.offsets else 0
-    prefix = tuple(f"p{n}" for n in range(depth))
-    local = tuple(f"a{n}" for n in range(len(box.extents)))
-    inner = tuple(IteratorReference(n) for n in local)
-    outer = tuple(
-        _sum(constant, coefficients, prefix, a) for (constant, coefficients), a in zip(box.offsets, inner, strict=True)
-    )
-    type, iterators = buffer.layout.type, (*prefix, *local)
-    if load:
-        body = StatementBody(name, iterators, buffer.name, inner, None, Read(tensor, outer, type))
-    else:
-        body = StatementBody(name, iterators, tensor, outer, None, Read(buffer.name, inner, type))
-    location = isl.Map.identity(touched.get_space().map_from_set()).intersect_domain(touched)
-    location = location.set_tuple_name(isl.dim_type.in_, name)
-    element = location.apply_range(elements)
-    access = PromotedAccess(location, element, reads=not load, writes=load)
-    return ScopStatement(name, domain, body, (), (), accumulates=False, promoted=(access,))
-
-
-def _sum(constant: int, coefficients: Items[int], prefix: Items[str], local: Expression) -> Expression:
-    """``constant + sum of coefficient * prefix + local``, without what is 0."""
-    total: Expression = local
-    for factor, name in zip(coefficients, prefix, strict=True):
-        if factor:
-            product: Expression = IteratorReference(name)
-            if factor != 1:
-                product = Binary(BinaryOperator.MULTIPLY, Literal(factor, INDEX_TYPE), product, INDEX_TYPE)
-            total = Binary(BinaryOperator.ADD, product, total, INDEX_TYPE)
-    return Binary(BinaryOperator.ADD, total, Literal(constant, INDEX_TYPE), INDEX_TYPE) if constant else total
-
-
-def _by_prefix(domain: isl.Set, depth: int) -> isl.Map:
-    """``{ [prefix] -> copy[prefix, local] }``."""
-    reverse = isl.Map.identity(domain.get_space().map_from_set()).intersect_domain(domain)
-    width = domain.dim(isl.dim_type.set)
-    reverse = reverse.project_out(isl.dim_type.in_, depth, width - depth)
-    return reverse.reset_tuple_id(isl.dim_type.in_)
+def _is_tile(below: Node, domain: isl.UnionSet, statement: ScopStatement) -> bool:
+    """Whether only loops that carry the statement's reduction, and those of its register tile, are left below."""
+    for name, members in paths_below(below, domain):
+        if name == statement.name:
+            own = isl.UnionSet.from_set(statement.domain)
+            others = [m for m in members if not is_register(m) and m.coincident]
+            return any(map(is_register, members)) and all(extent_of(m.function, own) == 1 for m in others)
+    return False
 
 
 # Blocks of this many elements in two dimensions of a copy that turns rows into columns stay in the first cache.
 _BLOCK = 16
 
 
-def _copy_loops(copy: ScopStatement, depth: int, room: Room, order: Items[int] | None = None) -> Node:
+def copy_loops(copy: ScopStatement, depth: int, order: Items[int], *, lanes: bool, registers: bool) -> Node:
     """Loops over the local subscripts: in order for copies along memory, in blocks of the last two for others.
 
-    ``order``: the dimensions of the buffer from its outermost to its contiguous one, where that is not the tensor's.
+    ``order``: the dimensions of the buffer from its outermost to its contiguous one.  ``registers``: the buffer is a
+    register tile.
     """
     local = isl.LocalSpace.from_space(copy.domain.get_space())
-    count = copy.domain.dim(isl.dim_type.set) - depth
     functions: list[isl.UnionPwAff] = []
-    for dimension in range(count) if order is None else order:
+    for dimension in order:
         affine = isl.Aff.var_on_domain(local, isl.dim_type.set, depth + dimension)
         functions.append(isl.UnionPwAff.from_pw_aff(isl.PwAff.from_aff(affine)))
     if not functions:
         return Leaf()
-    if order is None or list(order) == list(range(count)):
-        members = [Member(function, coincident=True) for function in functions]
-        if room.lanes:
+    if registers or list(order) == sorted(order):
+        kind = LoopKind.REGISTER if registers else LoopKind.SEQUENTIAL
+        members = [Member(function, True, kind) for function in functions]
+        if lanes:
             members[-1] = replace(members[-1], kind=LoopKind.VECTOR)
         return Band(tuple(members), permutable=True, child=Leaf())
     block = isl.Val.int_from_si(copy.domain.get_ctx(), _BLOCK)
     whole, turned = functions[:-2], functions[-2:]
     tiles = [function.scale_down_val(block).floor() for function in turned]
     points = [function.mod_val(block) for function in turned]
-    return Band(tuple(Member(f, coincident=True) for f in (*whole, *tiles, *points)), permutable=True, child=Leaf())
+    return Band(tuple(Member(f, True) for f in (*whole, *tiles, *points)), permutable=True, child=Leaf())

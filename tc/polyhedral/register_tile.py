@@ -1,152 +1,104 @@
-"""Register tiles: small tiles of the loops inside a reduction, whose results fit the vector registers.
+"""Register tiles: small tiles of the loops around a reduction, whose results fit the vector registers.
 
-Below the loops that carry the reduction only the tile's own loops are left, so that every element of the target is
-loaded and stored once for the whole reduction (``tc.polyhedral.promote`` does that) and operands are used several times
-for each time they are loaded.
+The points of the tile stand below the loops that carry the reduction, in every branch that shares the tiled loops, so
+that a statement that initializes or finishes the result finds it in registers, too (``tc.polyhedral.promote`` puts it
+there).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import TypeAlias, assert_never
+from functools import cache
+from typing import TypeAlias
 
 import islpy as isl
 
 from tc.language.specialization import Layout
+from tc.polyhedral.extents import extent_of, volume
+from tc.polyhedral.loops import LoopKind, StatementBody
+from tc.polyhedral.microkernel import MicroKernel, VectorUnit, choose_microkernel
 from tc.polyhedral.scop import Scop, ScopStatement
-from tc.polyhedral.strides import accesses, iterator_of, stride
-from tc.polyhedral.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence, statement_names
-from tc.polyhedral.vectorize import extent_of, layouts_of
+from tc.polyhedral.strides import iterator_of, stride
+from tc.polyhedral.tile import WHOLE, Cut, tile_tree
+from tc.polyhedral.tree import Band, Member, ScheduleTree, statement_names
+from tc.polyhedral.vectorize import layouts_of
 
-# Sizes for the independent loops inside a reduction, outermost first; 0 moves a loop out of it.  None: no tile.
-ChooseRegisters: TypeAlias = Callable[[tuple[Member, ...], ScopStatement], tuple[int, ...] | None]
-
-# With this many independent sums the latency of multiply-adds is hidden; more rows than that only cost registers.
-ROWS = 8
-# Two to four vectors of results in a row use every operand that is broadcast as often.
-LANES = 32
+# The tile for a statement of which some iterators are tiled already, given their sizes; None for no tile.
+ChooseTile: TypeAlias = Callable[[ScopStatement, Mapping[str, int]], MicroKernel | None]
 
 
-def explicit_registers(sizes: tuple[int, ...]) -> ChooseRegisters:
-    """Sizes for the innermost independent loops, innermost last; loops beyond them move out.  None for no sizes."""
+def explicit_tile(scop: Scop, sizes: tuple[int, ...], lane: int | None) -> ChooseTile:
+    """Sizes for the iterators that choose the target's element, innermost last; those before them are not tiled.
 
-    def choose(members: tuple[Member, ...], _statement: ScopStatement) -> tuple[int, ...] | None:
-        if not sizes:
-            return None
-        missing = len(members) - len(sizes)
-        return tuple(0 for _ in range(missing)) + sizes[max(0, -missing) :]
-
-    return choose
-
-
-def default_registers(scop: Scop) -> ChooseRegisters:
-    """The static rule: rows that share what a row loads, and a few vectors of each; sizes that divide the extents."""
+    ``lane``: the place among these sizes of the iterator that vectors lie along; None for the last.
+    """
     layouts = layouts_of(scop)
 
-    def choose(members: tuple[Member, ...], statement: ScopStatement) -> tuple[int, ...] | None:
-        domain = isl.UnionSet.from_set(statement.domain)
-        lanes = _divisor(members[-1], statement, domain, LANES)
-        rows = {p: _divisor(m, statement, domain, ROWS) for p, m in enumerate(members[:-1])}
-        sharing = [p for p in rows if _shares(members[p], members[-1], statement, layouts)]
-        best = max(sharing, key=lambda p: (rows[p], p), default=None)
-        if lanes < LANES // 4 or best is None or rows[best] < 2:
+    def choose(statement: ScopStatement, fixed: Mapping[str, int]) -> MicroKernel | None:
+        independent = independent_iterators(statement, layouts)
+        if not statement.accumulates or not sizes or not independent:
             return None
-        return tuple(lanes if p == len(members) - 1 else rows[p] if p == best else 0 for p in range(len(members)))
+        chosen = dict(zip(reversed(independent), reversed(sizes), strict=False)) | dict(fixed)
+        names = [name for name in independent if name in chosen]
+        along = names[-1] if lane is None or lane >= len(names) else names[lane]
+        return MicroKernel(along, chosen)
 
     return choose
 
 
-def _divisor(member: Member, statement: ScopStatement, domain: isl.UnionSet, most: int) -> int:
-    """The largest size up to ``most`` that divides both the loop's extent and its iterator's: no tile is partial."""
-    iterator = iterator_of(member.function, statement.body)
-    if iterator is None:
-        return 1
-    position = statement.body.iterators.index(iterator)
-    whole = int(statement.domain.dim_max_val(position).to_python()) + 1
-    extent = extent_of(member.function, domain)
-    return max(size for size in range(1, most + 1) if extent % size == 0 and whole % size == 0)
+def default_tile(scop: Scop, unit: VectorUnit, *, packs: bool) -> ChooseTile:
+    """The tile that the cost model finds cheapest."""
+    layouts = layouts_of(scop)
+
+    @cache
+    def found(name: str, fixed: tuple[tuple[str, int], ...]) -> MicroKernel | None:
+        return choose_microkernel(scop.statement(name), layouts, unit, packs=packs, fixed=dict(fixed))
+
+    def choose(statement: ScopStatement, fixed: Mapping[str, int]) -> MicroKernel | None:
+        return found(statement.name, tuple(sorted(fixed.items())))
+
+    return choose
 
 
-def _shares(row: Member, lane: Member, statement: ScopStatement, layouts: Mapping[str, Layout]) -> bool:
-    """Whether everything that is read along the lanes is the same in every row."""
+def independent_iterators(statement: ScopStatement, layouts: Mapping[str, Layout]) -> tuple[str, ...]:
+    """The iterators that choose the element of the target, outermost first."""
     body = statement.body
-    across, along = iterator_of(row.function, body), iterator_of(lane.function, body)
-    if across is None or along is None:
-        return False
-    reads = [(tensor, subscripts) for tensor, subscripts in accesses(body) if tensor != body.target]
-    moving = [(t, s) for t, s in reads if stride(s, layouts[t], along) != 0]
-    return bool(moving) and all(stride(s, layouts[t], across) == 0 for t, s in moving)
+    names = body.iterators[: statement.domain.dim(isl.dim_type.set)]
+    return tuple(name for name in names if stride(body.subscripts, layouts[body.target], name) != 0)
 
 
-def register_tile_tree(tree: ScheduleTree, scop: Scop, choose: ChooseRegisters) -> ScheduleTree:
-    """Tile the independent loops that every innermost reduction has inside it."""
-    return replace(tree, root=_RegisterTiler(scop, choose).visit(tree.root, tree.domain))
+def register_tile_tree(tree: ScheduleTree, scop: Scop, choose: ChooseTile, *, lanes: bool) -> ScheduleTree:
+    """Tile the loops around every reduction that has a register tile; ``lanes``: mark the one for vectors."""
+
+    def cuts(band: Band, domain: isl.UnionSet, _depth: int, points: tuple[Member, ...]) -> tuple[Cut, ...]:
+        found = _heaviest_tile(scop, domain, points, choose)
+        if found is None:
+            return tuple(WHOLE for _ in band.members)
+        return tuple(_cut(member, *found, lanes=lanes) for member in band.members)
+
+    return tile_tree(tree, cuts)
 
 
-@dataclass(frozen=True, slots=True)
-class _RegisterTiler:
-    scop: Scop
-    choose: ChooseRegisters
-
-    def visit(self, node: Node, domain: isl.UnionSet) -> Node:
-        match node:
-            case Leaf() | Extension():
-                return node
-            case Sequence(filters):
-                return Sequence(
-                    tuple(replace(f, child=self.visit(f.child, domain.intersect(f.domain))) for f in filters)
-                )
-            case Band(members, _, child):
-                if isinstance(child, Leaf) and domain.n_set() == 1:
-                    (name,) = statement_names(domain)
-                    return replace(node, members=self.tile(members, self.scop.statement(name)))
-                return replace(node, child=self.visit(child, domain))
-            case _:
-                assert_never(node)
-
-    def tile(self, members: tuple[Member, ...], statement: ScopStatement) -> tuple[Member, ...]:
-        split = first_carried(members, statement, self.scop)
-        if split is None:
-            return members
-        carried = [m for m in members[split:] if not m.coincident]
-        inner = tuple(m for m in members[split:] if m.coincident)
-        sizes = self.choose(inner, statement)
-        if sizes is None:
-            return members
-        outer: list[Member] = list(members[:split])
-        points: list[Member] = []
-        for member, size in zip(inner, sizes, strict=True):
-            if size == 0:
-                outer.append(member)
-                continue
-            value = isl.Val.int_from_si(member.function.get_ctx(), size)
-            tile = member.function.scale_down_val(value).floor()
-            outer.append(Member(tile, member.coincident))
-            points.append(replace(member, function=member.function.mod_val(value)))
-        return (*outer, *carried, *points)
+def _heaviest_tile(
+    scop: Scop, domain: isl.UnionSet, points: tuple[Member, ...], choose: ChooseTile
+) -> tuple[StatementBody, MicroKernel] | None:
+    """The statement below with the most instances that has a register tile, and the tile."""
+    statements = [scop.statement(name) for name in statement_names(domain)]
+    for statement in sorted(statements, key=lambda s: -volume(isl.UnionSet.from_set(s.domain))):
+        fixed = {
+            name: extent_of(point.function, isl.UnionSet.from_set(statement.domain))
+            for point in points
+            if (name := iterator_of(point.function, statement.body)) is not None
+        }
+        tile = choose(statement, fixed)
+        if tile is not None:
+            return statement.body, tile
+    return None
 
 
-def first_carried(members: tuple[Member, ...], statement: ScopStatement, scop: Scop) -> int | None:
-    """Where the innermost loops begin that carry the reduction, with independent loops inside them; None if nowhere.
-
-    Along every one of them the target stays the same.  Tile loops of a carried iterator stay outside.
-    """
-    if not statement.accumulates:
-        return None
-    body = statement.body
-    target = layouts_of(scop)[body.target]
-    end = len(members)
-    while end > 0 and members[end - 1].coincident:
-        end -= 1
-    position = end
-    seen: set[str] = set()
-    while position > 0 and not members[position - 1].coincident:
-        iterator = iterator_of(members[position - 1].function, body)
-        if iterator is None or stride(body.subscripts, target, iterator) != 0:
-            return None
-        if iterator in seen:
-            break
-        seen.add(iterator)
-        position -= 1
-    return None if position == end or end == len(members) else position
+def _cut(member: Member, body: StatementBody, tile: MicroKernel, *, lanes: bool) -> Cut:
+    iterator = iterator_of(member.function, body)
+    size = tile.sizes.get(iterator, 0) if iterator is not None and member.coincident else 0
+    if size == 0 or (size == 1 and iterator != tile.lane):
+        return WHOLE
+    return Cut(size, LoopKind.VECTOR if lanes and iterator == tile.lane else LoopKind.REGISTER)

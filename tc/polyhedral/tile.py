@@ -8,33 +8,56 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
 import islpy as isl
 
+from tc.polyhedral.loops import LoopKind
 from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
 
-# The sizes for a band, given the instances below it and the number of members above it on its path.
-ChooseSizes: TypeAlias = Callable[[Band, isl.UnionSet, int], tuple[int, ...]]
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How one member is tiled: the size, 0 for not at all, and the kind of the loop over a tile's points."""
+
+    size: int
+    points: LoopKind = LoopKind.SEQUENTIAL
 
 
-def explicit_sizes(sizes: tuple[int, ...]) -> ChooseSizes:
-    """Sizes for the members along every path, outermost first; 0 and members beyond the end are not tiled."""
+WHOLE: Final = Cut(0)
 
-    def choose(band: Band, _domain: isl.UnionSet, depth: int) -> tuple[int, ...]:
-        return sizes[depth : depth + len(band.members)]
+# The cuts of a band's members, given the instances below it, the number of members above it on its path, and the
+# points of tiles that will be sunk through it.
+ChooseCuts: TypeAlias = Callable[[Band, isl.UnionSet, int, tuple[Member, ...]], tuple[Cut, ...]]
+
+
+def explicit_sizes(sizes: tuple[int, ...]) -> ChooseCuts:
+    """Sizes for the members along every path, outermost first; 0 and members beyond the end are not tiled.
+
+    Loops of register tiles are not counted.
+    """
+
+    def choose(band: Band, _domain: isl.UnionSet, depth: int, _points: tuple[Member, ...]) -> tuple[Cut, ...]:
+        own = [position for position, member in enumerate(band.members) if not is_register(member)]
+        chosen = dict(zip(own, sizes[depth:], strict=False))
+        return tuple(Cut(chosen.get(position, 0)) for position in range(len(band.members)))
 
     return choose
 
 
-def tile_tree(tree: ScheduleTree, choose: ChooseSizes) -> ScheduleTree:
+def is_register(member: Member) -> bool:
+    """Whether the member is a loop of a register tile."""
+    return member.kind in (LoopKind.REGISTER, LoopKind.VECTOR)
+
+
+def tile_tree(tree: ScheduleTree, choose: ChooseCuts) -> ScheduleTree:
     """Tile every band by the sizes chosen for it; points of parallel members end up at the leaves."""
     return replace(tree, root=_Tiler(choose).tile(tree.root, tree.domain, 0, ()))
 
 
 @dataclass(frozen=True, slots=True)
 class _Tiler:
-    choose: ChooseSizes
+    choose: ChooseCuts
 
     def tile(self, node: Node, domain: isl.UnionSet, depth: int, points: tuple[Member, ...]) -> Node:
         """The subtree with its own bands tiled and the point loops from above sunk into it."""
@@ -58,20 +81,20 @@ class _Tiler:
         return replace(branch, child=self.tile(branch.child, inside, depth, kept))
 
     def band(self, band: Band, domain: isl.UnionSet, depth: int, points: tuple[Member, ...]) -> Node:
-        sizes = self.choose(band, domain, depth)
-        sizes = (*sizes, *(0 for _ in range(len(band.members) - len(sizes))))
+        cuts = self.choose(band, domain, depth, points)
         tiles: list[Member] = []
         carried: list[Member] = []
         sunk = list(points)
-        for member, size in zip(band.members, sizes, strict=True):
-            if size == 0:
+        for member, cut in zip(band.members, cuts, strict=True):
+            if cut.size == 0:
                 tiles.append(member)
                 continue
-            value = isl.Val.int_from_si(member.function.get_ctx(), size)
+            value = isl.Val.int_from_si(member.function.get_ctx(), cut.size)
             tiles.append(replace(member, function=member.function.scale_down_val(value).floor()))
-            point = replace(member, function=member.function.mod_val(value))
+            point = Member(member.function.mod_val(value), member.coincident, cut.points)
             (sunk if member.coincident else carried).append(point)
-        if carried and not isinstance(band.child, Leaf):
-            raise AssertionError("only the band above a leaf holds members that carry dependences")
-        below = self.tile(band.child, domain, depth + len(band.members), (*carried, *sunk))
+        if carried and domain.n_set() > 1:
+            raise AssertionError("only the bands of a single statement hold members that carry dependences")
+        counted = sum(not is_register(member) for member in band.members)
+        below = self.tile(band.child, domain, depth + counted, (*carried, *sunk))
         return Band(tuple(tiles), band.permutable, below)

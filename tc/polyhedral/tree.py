@@ -196,8 +196,10 @@ def _yaml_child(node: Node) -> str:
                     below = f', child: {{ mark: "{mark_name(member.kind)}"{below} }}'
             return below
         case Extension(buffer, instances, child):
-            extension = f'{{ extension: "{instances}"{_yaml_child(child)} }}'
-            return f', child: {{ mark: "{allocation_mark(buffer)}", child: {extension} }}'
+            below = _yaml_child(child)
+            if not instances.is_empty():
+                below = f', child: {{ extension: "{instances}"{below} }}'
+            return f', child: {{ mark: "{allocation_mark(buffer)}"{below} }}'
         case Sequence(filters):
             parts = (f'{{ filter: "{_numbered_set(branch.domain)}"{_yaml_child(branch.child)} }}' for branch in filters)
             return f", child: {{ sequence: [ {', '.join(parts)} ] }}"

@@ -7,9 +7,9 @@ from typing import assert_never
 
 import islpy as isl
 
+from tc.polyhedral.extents import extent_of
 from tc.polyhedral.loops import LoopKind
 from tc.polyhedral.tree import Band, Extension, Leaf, Node, ScheduleTree, Sequence
-from tc.polyhedral.vectorize import extent_of
 
 
 def unroll_tree(tree: ScheduleTree, limit: int) -> ScheduleTree:

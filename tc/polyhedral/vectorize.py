@@ -9,10 +9,12 @@ from typing import assert_never
 import islpy as isl
 
 from tc.language.specialization import Layout
+from tc.polyhedral.extents import extent_of
 from tc.polyhedral.loops import LoopKind, StatementBody
 from tc.polyhedral.pack import worth_packing
 from tc.polyhedral.scop import Scop, ScopStatement
 from tc.polyhedral.strides import iterator_of, scattered_accesses, stride
+from tc.polyhedral.tile import is_register
 from tc.polyhedral.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence, statement_names
 
 # A loop shorter than this does not fill the lanes of a vector register.
@@ -33,13 +35,8 @@ class Preference:
 
 def layouts_of(scop: Scop) -> dict[str, Layout]:
     """Layouts of all buffers by name."""
-    return {buffer.name: buffer.layout for buffer in (*scop.buffers, *scop.temporaries)}
-
-
-def extent_of(function: isl.UnionPwAff, domain: isl.UnionSet) -> int:
-    """Number of values between the least and the greatest of the function on the domain."""
-    values = isl.UnionPwAff.intersect_domain(function, domain)
-    return int(values.max_val().to_python()) - int(values.min_val().to_python()) + 1
+    promoted = (promotion.buffer for promotion in scop.promotions)
+    return {buffer.name: buffer.layout for buffer in (*scop.buffers, *scop.temporaries, *promoted)}
 
 
 def preference(
@@ -95,6 +92,10 @@ def ends_nest(node: Node) -> bool:
             assert_never(node)
 
 
+def _all_coincident(*bands: tuple[Member, ...]) -> bool:
+    return all(member.coincident for members in bands for member in members)
+
+
 @dataclass(frozen=True, slots=True)
 class _Vectorizer:
     scop: Scop
@@ -115,8 +116,8 @@ class _Vectorizer:
             case Band(members, _, child):
                 if ends_nest(child):
                     return replace(node, members=self.reorder(members, domain))
-                if isinstance(child, Band) and domain.n_set() == 1:
-                    # Nothing within one statement is ordered, so its nested bands permute with each other.
+                if isinstance(child, Band) and (domain.n_set() == 1 or _all_coincident(members, child.members)):
+                    # Nothing within one statement is ordered, and coincident loops order nothing: they permute.
                     return self.visit(Band((*members, *child.members), permutable=True, child=child.child), domain)
                 return replace(node, child=self.visit(child, domain))
             case _:
@@ -125,6 +126,8 @@ class _Vectorizer:
     def reorder(self, members: tuple[Member, ...], domain: isl.UnionSet) -> tuple[Member, ...]:
         """Tile loops, then the loops that carry a reduction, then the independent ones, then the preferred one."""
         statements = tuple(self.scop.statement(name) for name in statement_names(domain))
+        if any(map(is_register, members)):
+            return self.around_tile(members, statements[0].body)
         innermost = self.innermost(members, statements[0].body)
         ranked = [
             (found.key(), position)
@@ -142,6 +145,15 @@ class _Vectorizer:
         if self.mark:
             last = replace(last, kind=LoopKind.VECTOR if last.coincident else LoopKind.REDUCTION)
         return (*tiles, *points, last)
+
+    def around_tile(self, members: tuple[Member, ...], body: StatementBody) -> tuple[Member, ...]:
+        """Tile loops, then the independent ones, then those that carry the reduction, then the register tile."""
+        others = tuple(member for member in members if not is_register(member))
+        innermost = self.innermost(others, body)
+        tiles = [member for position, member in enumerate(others) if position not in innermost]
+        points = sorted((others[position] for position in innermost), key=lambda member: not member.coincident)
+        tile = sorted(filter(is_register, members), key=lambda member: member.kind is LoopKind.VECTOR)
+        return (*tiles, *points, *tile)
 
     @staticmethod
     def innermost(members: tuple[Member, ...], body: StatementBody) -> list[int]:

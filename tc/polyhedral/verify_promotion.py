@@ -5,7 +5,7 @@ at the beginning and the end of an iteration of the prefix keep that meaning if,
 
 - the place of every access, read back through the buffer's layout, is the element that it stands for;
 - what is read was loaded, or written before in the same iteration;
-- what is written is stored, and nothing else is;
+- what is written is stored, and nothing else is; unless the tensor is a temporary that only the buffer stands for;
 - no access of the same iteration reaches a promoted element past the buffer;
 - in the loops, one array serves exactly one value of the prefix, and local subscripts are those of the places.
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import islpy as isl
 
+from tc.language.affine import isl_name
 from tc.polyhedral.counterexample import Counterexample, Violation, pair_text, point_text
 from tc.polyhedral.execution import Execution, Storage
 from tc.polyhedral.localize import local_subscripts
@@ -60,13 +61,31 @@ def _check_copies(scop: Scop, promotion: Promotion) -> Counterexample | None:
         if access.writes:
             available = available.union(places)
             written = written if statement.name == promotion.loads else written.union(places)
+    unstored = nothing if _replaces(scop, promotion) else written.subtract(stored)
     for violation, places in (
-        (Violation.NOT_STORED, written.subtract(stored)),
+        (Violation.NOT_STORED, unstored),
         (Violation.STORED_UNWRITTEN, stored.subtract(written)),
     ):
         if not places.is_empty():
             return Counterexample(violation, _place(places))
     return None
+
+
+def _replaces(scop: Scop, promotion: Promotion) -> bool:
+    """Whether the tensor is a temporary of which every access goes to the buffer."""
+    tensor = promotion.elements.get_tuple_name(isl.dim_type.out)
+    if all(isl_name(temporary.name) != tensor for temporary in scop.temporaries):
+        return False
+    for statement in scop.statements:
+        through = [access for access in statement.promoted if access.buffer == promotion.buffer.name]
+        for relations, elements in (
+            (statement.reads, [access.element for access in through if access.reads]),
+            (statement.writes, [access.element for access in through if access.writes]),
+        ):
+            touching = [r for r in relations if r.get_tuple_name(isl.dim_type.out) == tensor]
+            if not all(any(relation.is_equal(element) for element in elements) for relation in touching):
+                return False
+    return True
 
 
 def _check_bypass(scop: Scop, promotion: Promotion) -> Counterexample | None:

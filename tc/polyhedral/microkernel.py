@@ -1,0 +1,238 @@
+"""The micro-kernel of a reduction: which independent loops its register tile holds, how long, and which are the lanes.
+
+A static cost model in the manner of Goto and van de Geijn (*Anatomy of high-performance matrix multiplication*, 2008):
+inside the reduction a tile of results stays in vector registers; a step of the reduction costs its multiply-adds and
+loads, a tile its stores, and an operand that lies across the lanes its packing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, product
+from types import MappingProxyType
+from typing import Final
+
+import islpy as isl
+
+from tc.language.specialization import Layout
+from tc.polyhedral.loops import StatementBody
+from tc.polyhedral.pack import can_pack, value_reads
+from tc.polyhedral.scop import ScopStatement
+from tc.polyhedral.strides import stride
+from tc.types import ScalarType
+
+# Cycles, roughly: what matters is how they compare.
+_BROADCAST: Final = 0.15  # one element for all lanes, beside the multiply-adds that hide most of it
+_LOAD: Final = 0.4  # an aligned vector, likewise
+_UNALIGNED: Final = 1.0  # a vector that may lie across two lines of the cache
+_STEP: Final = 0.5  # counting and addresses of one step of the reduction
+_GATHER: Final = 2.0  # one element that lies across the lanes
+_SCATTER: Final = 1.5  # one result that is stored across memory
+_PACK: Final = 1.0  # one element copied into another order
+_LATENCY: Final = 4.0  # a multiply-add waits so long for the one before in the same register
+_NARROW: Final = 0.55  # a vector of half the width or less
+_PARTIAL: Final = 6.0  # a tile with fewer rows or lanes than the others, against a full one
+# Beyond this many vectors of lanes nothing is gained.
+_MOST_VECTORS: Final = 4
+_MOST_ROWS: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class VectorUnit:
+    """The vector registers of a processor: bytes of one, and how many there are."""
+
+    bytes: int
+    registers: int
+
+
+@dataclass(frozen=True, slots=True)
+class MicroKernel:
+    """Sizes of the register tile by iterator; ``lane`` is the one along which vectors lie."""
+
+    lane: str
+    sizes: Mapping[str, int]
+
+    @property
+    def lanes(self) -> int:
+        return self.sizes[self.lane]
+
+
+def choose_microkernel(
+    statement: ScopStatement,
+    layouts: Mapping[str, Layout],
+    unit: VectorUnit,
+    *,
+    packs: bool,
+    fixed: Mapping[str, int] = MappingProxyType({}),
+) -> MicroKernel | None:
+    """The cheapest register tile for a floating-point reduction over a box of iterators; None where none helps.
+
+    ``packs``: operands across the lanes may be packed.  ``fixed``: sizes that are given already.
+    """
+    body = statement.body
+    type = layouts[body.target].type
+    if not statement.accumulates or type not in (ScalarType.FLOAT32, ScalarType.FLOAT64):
+        return None
+    if not statement.domain.is_box() or any(read.tensor == body.target for read in value_reads(body)):
+        return None
+    model = _Model(statement, layouts, unit.bytes // type.itemsize, unit.registers, packs, fixed)
+    if not model.lanes_fit():
+        return None
+    best = min(model.candidates(), key=lambda found: found[0], default=None)
+    if best is None or best[0] >= model.plain():
+        return None
+    return best[1]
+
+
+def vector_widths(lanes: int, width: int) -> tuple[tuple[int, int], ...]:
+    """How ``lanes`` elements are cut into vectors of at most ``width``: the width and the used lanes of each."""
+    full, rest = divmod(lanes, width)
+    last = ((1 << (rest - 1).bit_length(), rest),) if rest else ()
+    return (*((width, width) for _ in range(full)), *last)
+
+
+@dataclass(frozen=True)
+class _Model:
+    statement: ScopStatement
+    layouts: Mapping[str, Layout]
+    width: int
+    registers: int
+    packs: bool
+    fixed: Mapping[str, int]
+
+    @cached_property
+    def body(self) -> StatementBody:
+        return self.statement.body
+
+    @cached_property
+    def extents(self) -> dict[str, int]:
+        domain = self.statement.domain
+        count = domain.dim(isl.dim_type.set)
+        return {
+            name: int(domain.dim_max_val(n).to_python()) - int(domain.dim_min_val(n).to_python()) + 1
+            for n, name in enumerate(self.body.iterators[:count])
+        }
+
+    @cached_property
+    def target_strides(self) -> dict[str, int]:
+        layout = self.layouts[self.body.target]
+        return {name: stride(self.body.subscripts, layout, name) or 0 for name in self.extents}
+
+    @cached_property
+    def read_strides(self) -> tuple[dict[str, int | None], ...]:
+        """For every read of the value, how far the element moves along each iterator; None for a gather."""
+        return tuple(
+            {name: stride(read.subscripts, self.layouts[read.tensor], name) for name in self.extents}
+            for read in value_reads(self.body)
+        )
+
+    @cached_property
+    def independent(self) -> tuple[str, ...]:
+        """Iterators that choose the element of the target; a tile of one whose range starts above 0 is partial."""
+        domain = self.statement.domain
+        return tuple(
+            name
+            for n, name in enumerate(self.extents)
+            if self.target_strides[name] != 0 and int(domain.dim_min_val(n).to_python()) == 0
+        )
+
+    @cached_property
+    def steps(self) -> int:
+        return math.prod(extent for name, extent in self.extents.items() if self.target_strides[name] == 0)
+
+    def lanes_fit(self) -> bool:
+        return bool(self.independent) and self.steps > 1 and self.width > 1
+
+    def plain(self) -> float:
+        """The reduction without a tile: its lanes are partial sums, if memory is contiguous along a reduced loop."""
+        reduced = [name for name, step in self.target_strides.items() if step == 0]
+        instances = math.prod(self.extents.values())
+        contiguous = [name for name in reduced if all(steps[name] in (0, 1) for steps in self.read_strides)]
+        if not contiguous:
+            return instances * _GATHER
+        extent = max(self.extents[name] for name in contiguous)
+        width = min(self.width, extent)
+        loads = sum(any(steps[name] for name in contiguous) for steps in self.read_strides)
+        return instances / width * (_LATENCY / 2 + _LOAD * loads) + instances / extent * 2 * self.width
+
+    def candidates(self) -> Iterator[tuple[float, MicroKernel]]:
+        for lane in self.independent:
+            if lane in self.fixed:
+                continue
+            others = [
+                name for name in self.independent if name != lane and name not in self.fixed and self._shares(name)
+            ]
+            for lanes in self._lane_sizes(self.extents[lane]):
+                for rows in self._row_sizes(others):
+                    sizes = {**self.fixed, **rows, lane: lanes}
+                    cost = self.cost(lane, sizes)
+                    if cost is not None:
+                        yield cost, MicroKernel(lane, sizes)
+
+    def _shares(self, row: str) -> bool:
+        """Whether something that is read is the same in every row."""
+        return any(steps[row] == 0 for steps in self.read_strides)
+
+    def _lane_sizes(self, extent: int) -> list[int]:
+        most = _MOST_VECTORS * self.width
+        sizes = {size for size in range(2, min(extent, most) + 1) if extent % size == 0}
+        sizes |= {count * self.width for count in range(1, _MOST_VECTORS + 1) if count * self.width < extent}
+        return sorted(size for size in sizes if size >= min(self.width // 2, extent))
+
+    def _row_sizes(self, names: list[str]) -> Iterator[dict[str, int]]:
+        yield {}
+        sizes = {name: _row_sizes(self.extents[name]) for name in names}
+        for name in names:
+            yield from ({name: size} for size in sizes[name])
+        for first, second in combinations(names, 2):
+            for one, other in product(sizes[first], sizes[second]):
+                if one * other <= self.registers:
+                    yield {first: one, second: other}
+
+    def cost(self, lane: str, sizes: Mapping[str, int]) -> float | None:
+        """Cycles of the whole statement; None where the tile does not fit the registers."""
+        lanes = sizes[lane]
+        vectors = vector_widths(lanes, self.width)
+        rows = math.prod(size for name, size in sizes.items() if name != lane)
+        if rows * len(vectors) + len(vectors) + 2 > self.registers:
+            return None
+        arithmetic = rows * sum(1.0 if width == self.width else _NARROW for width, _ in vectors)
+        step = max(arithmetic, _LATENCY) + _STEP
+        packing = 0.0
+        for position, steps in enumerate(self.read_strides):
+            distinct = math.prod(size for name, size in sizes.items() if name != lane and steps[name] != 0)
+            along = steps[lane]
+            if along == 0:
+                step += distinct * _BROADCAST
+            elif along == 1:
+                step += distinct * len(vectors) * (_LOAD if self._aligned(steps, lane) else _UNALIGNED)
+            elif self.packs and can_pack(self.statement, position):
+                step += distinct * len(vectors) * _LOAD
+                packing += _PACK * math.prod(self.extents[name] for name, moved in steps.items() if moved != 0)
+            else:
+                step += distinct * lanes * _GATHER
+        stores = rows * (len(vectors) if self.target_strides[lane] == 1 else lanes * _SCATTER)
+        tile = self.steps * step + stores + _LATENCY
+        tiles = math.prod(self._tiles(self.extents[name], sizes.get(name, 1)) for name in self.independent)
+        outside = math.prod(
+            extent
+            for name, extent in self.extents.items()
+            if self.target_strides[name] != 0 and name not in self.independent
+        )
+        return tiles * outside * tile + packing
+
+    def _aligned(self, steps: Mapping[str, int | None], lane: str) -> bool:
+        return all(step is not None and step % self.width == 0 for name, step in steps.items() if name != lane)
+
+    @staticmethod
+    def _tiles(extent: int, size: int) -> float:
+        full, rest = divmod(extent, size)
+        return full + (_PARTIAL if rest else 0.0)
+
+
+def _row_sizes(extent: int) -> list[int]:
+    sizes = {size for size in range(2, min(extent, _MOST_ROWS) + 1) if extent % size == 0}
+    return sorted(sizes | {size for size in (4, 6, 8) if size < extent})

@@ -1,0 +1,281 @@
+"""Making a promotion: accesses to a box of a tensor go to a buffer, with copies in and out (paper, 5.5 and A.3).
+
+One mechanism serves every memory: a footprint below a prefix of the schedule whose bounding box has a fixed size, an
+extension that copies what is read in and what is written out, and a layout for the box.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Items
+from dataclasses import dataclass, replace
+from typing import Final
+
+import islpy as isl
+
+from tc.grammar.syntax import BinaryOperator
+from tc.language.program import (
+    INDEX_TYPE,
+    Binary,
+    Expression,
+    IteratorReference,
+    Literal,
+    Read,
+    rebuild,
+)
+from tc.language.specialization import Layout
+from tc.polyhedral.box import Box, box_elements, prefix_map
+from tc.polyhedral.loops import Buffer, StatementBody
+from tc.polyhedral.pack import value_reads
+from tc.polyhedral.scop import PromotedAccess, Promotion, Scop, ScopStatement
+from tc.polyhedral.strides import coefficient
+from tc.polyhedral.tree import Member
+from tc.polyhedral.vectorize import layouts_of
+
+
+@dataclass(frozen=True)
+class Access:
+    """One access of a statement that is promoted: a read of its value by position, or None for its target."""
+
+    statement: str
+    read: int | None
+
+
+@dataclass(frozen=True)
+class Promoted:
+    """A scop with one more promotion: its copies, None where none are needed, and the order of the buffer's dimensions.
+
+    ``order``: from the outermost dimension to the contiguous one.  ``instances``: of the copies, by prefix.
+    """
+
+    scop: Scop
+    buffer: str
+    instances: isl.UnionMap
+    loads: ScopStatement | None
+    stores: ScopStatement | None
+    order: tuple[int, ...]
+
+
+def promote_accesses(
+    scop: Scop,
+    accesses: Items[Access],
+    prefix: Items[Member],
+    box: Box,
+    name: str,
+    order: tuple[int, ...],
+    *,
+    stored: bool,
+) -> Promoted:
+    """The scop in which the accesses, all to one tensor, go to a buffer that is new for every value of the prefix.
+
+    What is read before it is written is loaded first; with ``stored``, what is written is stored last.
+    """
+    statements = {access.statement: scop.statement(access.statement) for access in accesses}
+    tensor = _tensor(statements[accesses[0].statement], accesses[0])
+    type = layouts_of(scop)[tensor].type
+    writes = any(access.read is None for access in accesses)
+    strides = _ordered_strides(box.extents, order, pad=not writes)
+    buffer = Buffer(name, Layout(type, box.extents, strides), writable=True)
+    elements = box_elements(box, name, _relation(statements[accesses[0].statement], accesses[0]))
+    inside = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
+    changed: dict[str, ScopStatement] = {}
+    for statement in statements.values():
+        own = [access for access in accesses if access.statement == statement.name]
+        where = prefix_map(statement.domain, prefix)
+        inside = inside.union(isl.UnionMap.from_map(where))
+        changed[statement.name] = _redirect(statement, own, where, elements, buffer)
+    number = len(scop.promotions)
+    first, last = next(iter(statements)), next(reversed(statements))
+    missing, written = _uncovered([changed[s.name] for s in scop.statements if s.name in changed], name)
+    loads = stores = None
+    if not missing.is_empty():
+        loads = _copy(f"{first}_{'load' if writes else 'pack'}{number}", missing, elements, box, buffer, tensor, True)
+    if stored and not written.is_empty():
+        stores = _copy(f"{last}_store{number}", written, elements, box, buffer, tensor, False)
+    promotion = Promotion(buffer, elements, inside, _name(loads), _name(stores))
+    copies = tuple(copy for copy in (loads, stores) if copy is not None)
+    scop = replace(
+        scop,
+        statements=_with_copies(scop, changed, loads, stores),
+        promotions=(*scop.promotions, promotion),
+    )
+    return Promoted(scop, name, _instances(scop, copies, len(prefix)), loads, stores, order)
+
+
+def reads_uncovered(scop: Scop, accesses: Items[Access], prefix: Items[Member]) -> bool:
+    """Whether some iteration of the prefix reads an element that it has not written before."""
+    covered: isl.Map | None = None
+    for statement in scop.statements:
+        own = [access for access in accesses if access.statement == statement.name]
+        inside = prefix_map(statement.domain, prefix).reverse() if own else None
+        for access in sorted(own, key=lambda access: access.read is None):
+            assert inside is not None
+            touched = inside.apply_range(_relation(statement, access))
+            reads = access.read is not None or statement.body.reduction is not None
+            if reads and (covered is None or not touched.is_subset(covered)):
+                return True
+            if access.read is None:
+                covered = touched if covered is None else covered.union(touched)
+    return False
+
+
+def _tensor(statement: ScopStatement, access: Access) -> str:
+    return statement.body.target if access.read is None else value_reads(statement.body)[access.read].tensor
+
+
+def _relation(statement: ScopStatement, access: Access) -> isl.Map:
+    return statement.writes[0] if access.read is None else statement.reads[access.read]
+
+
+def _redirect(
+    statement: ScopStatement, accesses: Items[Access], inside: isl.Map, elements: isl.Map, buffer: Buffer
+) -> ScopStatement:
+    """The statement with these accesses in the buffer; every one has local subscripts of its own."""
+    body = statement.body
+    promoted = list(statement.promoted)
+    iterators = list(body.iterators)
+    local: dict[int | None, tuple[Expression, ...]] = {}
+    for access in sorted(accesses, key=lambda access: -1 if access.read is None else access.read):
+        relation = _relation(statement, access)
+        suffix = "" if access.read is None else f"r{access.read}"
+        names = tuple(f"{buffer.name}{suffix}_{n}" for n in range(len(buffer.layout.shape)))
+        iterators += names
+        local[access.read] = tuple(IteratorReference(name) for name in names)
+        reads = access.read is not None or body.reduction is not None
+        location = _locate(relation, inside, elements)
+        promoted.append(PromotedAccess(location, relation, reads=reads, writes=access.read is None))
+    counter = iter(range(len(value_reads(body))))
+
+    def redirect(expression: Expression) -> Expression:
+        if isinstance(expression, Read):
+            position = next(counter)
+            if position in local:
+                return Read(buffer.name, local[position], expression.type)
+        return rebuild(expression, redirect)
+
+    value = redirect(body.value)
+    changed = replace(body, iterators=tuple(iterators), value=value)
+    if None in local:
+        changed = replace(changed, target=buffer.name, subscripts=local[None])
+    return replace(statement, body=changed, promoted=tuple(promoted))
+
+
+def _uncovered(statements: Items[ScopStatement], buffer: str) -> tuple[isl.Set, isl.Set]:
+    """Places of the buffer that are read before they are written, in program order, and all that are written."""
+    missing: isl.Set | None = None
+    written: isl.Set | None = None
+    for statement in statements:
+        own = [access for access in statement.promoted if access.buffer == buffer]
+        for access in sorted(own, key=lambda access: access.writes):
+            places = access.location.range()
+            nothing = isl.Set.empty(places.get_space())
+            missing, written = missing or nothing, written or nothing
+            if access.reads:
+                missing = missing.union(places.subtract(written))
+            if access.writes:
+                written = written.union(places)
+    assert missing is not None
+    assert written is not None
+    return missing.coalesce(), written.coalesce()
+
+
+def _name(statement: ScopStatement | None) -> str | None:
+    return None if statement is None else statement.name
+
+
+def _with_copies(
+    scop: Scop, changed: dict[str, ScopStatement], loads: ScopStatement | None, stores: ScopStatement | None
+) -> tuple[ScopStatement, ...]:
+    """All statements in program order: loads stand before the first changed one, stores after the last."""
+    names = [statement.name for statement in scop.statements if statement.name in changed]
+    statements: list[ScopStatement] = []
+    for statement in scop.statements:
+        if loads is not None and statement.name == names[0]:
+            statements.append(loads)
+        statements.append(changed.get(statement.name, statement))
+        if stores is not None and statement.name == names[-1]:
+            statements.append(stores)
+    return tuple(statements)
+
+
+# Rows of a packed operand begin at multiples of so many elements, a line of the cache for float32, but not of four
+# times as many, so that they spread over the sets of the cache.
+_LINE: Final = 16
+
+
+def lanes_last(subscripts: tuple[Expression, ...], lane: str | None) -> tuple[int, ...]:
+    """The dimensions with those that move along the lane innermost."""
+    moving = [lane is not None and coefficient(subscript, lane) not in (0, None) for subscript in subscripts]
+    return tuple(sorted(range(len(subscripts)), key=lambda dimension: moving[dimension]))
+
+
+def _ordered_strides(extents: tuple[int, ...], order: Items[int], *, pad: bool) -> tuple[int, ...]:
+    """Strides with the dimensions in this order, outermost first; padded rows spread over the sets of the cache."""
+    strides = [0] * len(extents)
+    step = 1
+    for place, dimension in enumerate(reversed(order)):
+        strides[dimension] = step
+        step *= extents[dimension]
+        if pad and place == 0:
+            step = -(-step // _LINE) * _LINE
+            step += _LINE if step % (4 * _LINE) == 0 else 0
+    return tuple(strides)
+
+
+def _instances(scop: Scop, copies: Items[ScopStatement], depth: int) -> isl.UnionMap:
+    instances = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
+    for copy in copies:
+        instances = instances.union(isl.UnionMap.from_map(_by_prefix(copy.domain, depth)))
+    return instances
+
+
+def _locate(access: isl.Map, inside: isl.Map, elements: isl.Map) -> isl.Map:
+    """``{ instance -> buffer[prefix, local] }`` for an access, from where the instance runs and what it touches."""
+    depth = inside.dim(isl.dim_type.out)
+    anywhere = elements.domain()
+    width = anywhere.dim(isl.dim_type.set) - depth
+    same_prefix = inside.add_dims(isl.dim_type.out, width).set_tuple_name(isl.dim_type.out, anywhere.get_tuple_name())
+    return access.apply_range(elements.reverse()).intersect(same_prefix)
+
+
+def _copy(
+    name: str, touched: isl.Set, elements: isl.Map, box: Box, buffer: Buffer, tensor: str, load: bool
+) -> ScopStatement:
+    """The statement that copies the touched part of the buffer in or out, an instance for every element."""
+    domain = touched.set_tuple_name(name)
+    depth = len(box.offsets[0][1]) if box.offsets else 0
+    prefix = tuple(f"p{n}" for n in range(depth))
+    local = tuple(f"a{n}" for n in range(len(box.extents)))
+    inner = tuple(IteratorReference(n) for n in local)
+    outer = tuple(
+        _sum(constant, coefficients, prefix, a) for (constant, coefficients), a in zip(box.offsets, inner, strict=True)
+    )
+    type, iterators = buffer.layout.type, (*prefix, *local)
+    if load:
+        body = StatementBody(name, iterators, buffer.name, inner, None, Read(tensor, outer, type))
+    else:
+        body = StatementBody(name, iterators, tensor, outer, None, Read(buffer.name, inner, type))
+    location = isl.Map.identity(touched.get_space().map_from_set()).intersect_domain(touched)
+    location = location.set_tuple_name(isl.dim_type.in_, name)
+    element = location.apply_range(elements)
+    access = PromotedAccess(location, element, reads=not load, writes=load)
+    return ScopStatement(name, domain, body, (), (), accumulates=False, promoted=(access,))
+
+
+def _sum(constant: int, coefficients: Items[int], prefix: Items[str], local: Expression) -> Expression:
+    """``constant + sum of coefficient * prefix + local``, without what is 0."""
+    total: Expression = local
+    for factor, name in zip(coefficients, prefix, strict=True):
+        if factor:
+            product: Expression = IteratorReference(name)
+            if factor != 1:
+                product = Binary(BinaryOperator.MULTIPLY, Literal(factor, INDEX_TYPE), product, INDEX_TYPE)
+            total = Binary(BinaryOperator.ADD, product, total, INDEX_TYPE)
+    return Binary(BinaryOperator.ADD, total, Literal(constant, INDEX_TYPE), INDEX_TYPE) if constant else total
+
+
+def _by_prefix(domain: isl.Set, depth: int) -> isl.Map:
+    """``{ [prefix] -> copy[prefix, local] }``."""
+    reverse = isl.Map.identity(domain.get_space().map_from_set()).intersect_domain(domain)
+    width = domain.dim(isl.dim_type.set)
+    reverse = reverse.project_out(isl.dim_type.in_, depth, width - depth)
+    return reverse.reset_tuple_id(isl.dim_type.in_)
