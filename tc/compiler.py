@@ -57,7 +57,7 @@ def translate(specialization: Specialization, options: CpuOptions, target: CpuTa
     """Schedule, map, prove and print a specialized program; needs no C compiler."""
     machine = Machine(VectorUnit(target.vector_bytes, target.vector_registers), available_threads())
     mapped = map_program(specialization, options, machine)
-    source, seconds = _timed(lambda: c_source(mapped.loops))
+    source, seconds = _timed(lambda: c_source(mapped.loops, target.vector_bytes))
     stages = (*mapped.stages, Stage("print", seconds, source.text))
     return Compilation(specialization, options, target, mapped, source, stages)
 

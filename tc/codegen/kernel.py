@@ -16,6 +16,7 @@ from tc.codegen.indices import after, index_fragment
 from tc.codegen.literals import literal_fragment
 from tc.codegen.names import Names, comment, loop_variable
 from tc.codegen.ranges import Ranges, always_runs, iterator_range, most_iterations
+from tc.codegen.registers import NotVectorsError, RegisterPrinter
 from tc.codegen.routines import Parameter, braced, mentioned, mentions, region, region_call, reporting_faults
 from tc.language.program import IteratorReference, Literal, Reduction, walk
 from tc.polyhedral.loops import (
@@ -73,15 +74,24 @@ class Scope:
 class KernelPrinter:
     """Prints one kernel; ``regions`` collects the outlined bodies of its parallel loops, inner parts first."""
 
-    def __init__(self, program: LoopProgram, names: Names, parameters: tuple[Parameter, ...], dialect: Dialect) -> None:
+    def __init__(
+        self,
+        program: LoopProgram,
+        names: Names,
+        parameters: tuple[Parameter, ...],
+        dialect: Dialect,
+        vector_bytes: int,
+    ) -> None:
+        self._vector_bytes = vector_bytes
+        self._promoted = frozenset(buffer.name for buffer in program.promoted)
         self._names = names
         self._dialect = dialect
         self._parameters = parameters
-        self._bodies = {body.name: body for body in program.bodies}
-        self._layouts = {
+        self.bodies = {body.name: body for body in program.bodies}
+        self.layouts = {
             buffer.name: buffer.layout for buffer in (*program.buffers, *program.temporaries, *program.promoted)
         }
-        self.expressions = ExpressionPrinter(names, self._layouts, program.checked, dialect)
+        self.expressions = ExpressionPrinter(names, self.layouts, program.checked, dialect)
         self.regions: list[list[str]] = []
 
     def tree(self, tree: LoopTree, scope: Scope) -> list[str]:
@@ -90,19 +100,28 @@ class KernelPrinter:
             case Block(children):
                 return [line for child in children for line in self._child(child, scope, alone=len(children) == 1)]
             case Guard(condition, then, otherwise):
-                lines = braced(f"if ({self._index(condition, scope)})", self.tree(then, scope))
+                lines = braced(f"if ({self.index(condition, scope)})", self.tree(then, scope))
                 return lines if otherwise is None else [*lines, *braced("else", self.tree(otherwise, scope))]
             case Loop(kind=LoopKind.PARALLEL) if not scope.parallel:
                 return self._parallel_loop(tree, scope)
             case Loop():
-                found = None if scope.accumulation else accumulation(tree, self._bodies, scope.ranges)
+                found = None if scope.accumulation else accumulation(tree, self.bodies, scope.ranges)
                 return self._loop(tree, scope) if found is None else self._accumulate(tree, found, scope)
             case Allocation(buffer, body):
-                return braced("", [*self._declaration(buffer), *self.tree(body, scope)])
+                return self._allocation(buffer, body, scope)
             case Instance():
                 return self._instance(tree, scope)
             case _:
                 assert_never(tree)
+
+    def _allocation(self, buffer: Buffer, body: LoopTree, scope: Scope) -> list[str]:
+        regions = len(self.regions)
+        try:
+            printer = RegisterPrinter(self, buffer, self._names.tensors[buffer.name], self._vector_bytes)
+            return braced("", printer.lines(body, scope))
+        except NotVectorsError:
+            del self.regions[regions:]
+        return braced("", [*self._declaration(buffer), *self.tree(body, scope)])
 
     def _declaration(self, buffer: Buffer) -> list[str]:
         """Storage for a buffer, aligned for the widest vectors.
@@ -112,7 +131,7 @@ class KernelPrinter:
         """
         name, type = self._names.tensors[buffer.name], self._dialect.storage[buffer.layout.type]
         array = f"{name}[{max(buffer.layout.span, 1)}] __attribute__((aligned(64)))"
-        if any(body.target == buffer.name and body.reduction is not None for body in self._bodies.values()):
+        if any(body.target == buffer.name and body.reduction is not None for body in self.bodies.values()):
             return [f"{type} {array};"]
         return [f"{type} storage_{array};", f"{type} *restrict {name} = storage_{name};"]
 
@@ -121,14 +140,35 @@ class KernelPrinter:
         declares = isinstance(child, Instance) or (isinstance(child, Loop) and child.kind is LoopKind.REDUCTION)
         return braced("", lines) if declares and not alone else lines
 
+    # --- what register tiles ask
+
+    @property
+    def index_type(self) -> str:
+        """The type of iterators and element offsets."""
+        return self._dialect.index
+
+    def storage(self, type: ScalarType) -> str:
+        """The type of an element in memory."""
+        return self._dialect.storage[type]
+
+    def iterator_name(self, name: str) -> str:
+        """A statement's iterator in the text."""
+        return self._names.iterators[name]
+
+    def is_promoted(self, tensor: str) -> bool:
+        """Whether it is a buffer that an allocation brings."""
+        return tensor in self._promoted
+
     # --- loops
 
     def _loop(self, loop: Loop, scope: Scope) -> list[str]:
-        inner = scope.inside(loop)
-        name = inner.variables[loop.iterator]
-        lower, end = self._index(loop.lower, scope), self._index(after(loop.upper), scope)
+        return self.loop(loop, scope, self.tree(loop.body, scope.inside(loop)))
+
+    def loop(self, loop: Loop, scope: Scope, body: list[str]) -> list[str]:
+        """A loop around lines that were printed in ``scope.inside(loop)``."""
+        name = scope.inside(loop).variables[loop.iterator]
+        lower, end = self.index(loop.lower, scope), self.index(after(loop.upper), scope)
         header = f"for ({self._dialect.index} {name} = {lower}; {name} < {end}; {name} += {loop.step})"
-        body = self.tree(loop.body, inner)
         return [*self._promises(loop, scope, body), *braced(header, body)]
 
     def _promises(self, loop: Loop, scope: Scope, body: list[str]) -> list[str]:
@@ -153,7 +193,7 @@ class KernelPrinter:
         vector, clause = self._dialect.vector, self._dialect.vector_reduction
         if found is None or vector is None or clause is None or _holds_reduction_loop(loop.body):
             return []
-        type = computation_type(self._layouts[found.body.target].type)
+        type = computation_type(self.layouts[found.body.target].type)
         if type is ScalarType.BOOL:
             return []
         operator: str = found.reduction.value
@@ -169,14 +209,14 @@ class KernelPrinter:
         index = self._dialect.index
         body = self.tree(loop.body, inner)
         if loop.step == 1:
-            lower, end = self._index(loop.lower, scope), self._index(after(loop.upper), scope)
+            lower, end = self.index(loop.lower, scope), self.index(after(loop.upper), scope)
             lines = braced(f"for ({index} {name} = begin; {name} < end; {name} += 1)", body)
         else:
             iteration = IndexVariable(_ITERATION)
             first = IndexOperation(IndexOperator.MULTIPLY, (iteration, IndexLiteral(loop.step)))
             value = IndexOperation(IndexOperator.ADD, (loop.lower, first))
-            text = self._index(value, replace(scope, variables={**scope.variables, _ITERATION: _ITERATION}))
-            lower, end = "0", self._index(_trip_count(loop), scope)
+            text = self.index(value, replace(scope, variables={**scope.variables, _ITERATION: _ITERATION}))
+            lower, end = "0", self.index(_trip_count(loop), scope)
             body = [f"const {index} {name} = {text};", *body]
             lines = braced(f"for ({index} {_ITERATION} = begin; {_ITERATION} < end; {_ITERATION} += 1)", body)
         lines = reporting_faults(lines)
@@ -190,14 +230,14 @@ class KernelPrinter:
     # --- statements
 
     def _instance(self, instance: Instance, scope: Scope) -> list[str]:
-        body = self._bodies[instance.statement]
+        body = self.bodies[instance.statement]
         found = scope.accumulation
         located = target_iterators(body) if found is not None else set()
         used = {
             e.name for part in (body.value, *body.subscripts) for e in walk(part) if isinstance(e, IteratorReference)
         }
         bindings = [comment(body.name), *self._bindings(instance, body, used - located, scope)]
-        type = self._layouts[body.target].type
+        type = self.layouts[body.target].type
         if found is None:
             target = self.expressions.location(body.target, body.subscripts, body.name)
             return [*bindings, *self._assign(target, body, type)]
@@ -206,7 +246,7 @@ class KernelPrinter:
 
     def _accumulate(self, loop: Loop, found: Accumulation, scope: Scope) -> list[str]:
         body, expressions = found.body, self.expressions
-        layout = self._layouts[body.target]
+        layout = self.layouts[body.target]
         value_type = self._dialect.values[layout.type]
         bindings = self._bindings(found.instance, body, target_iterators(body), scope)
         target = expressions.location(body.target, body.subscripts, body.name)
@@ -225,7 +265,7 @@ class KernelPrinter:
     def _bindings(self, instance: Instance, body: StatementBody, wanted: set[str], scope: Scope) -> list[str]:
         """The statement's iterators, as far as they are wanted, bound to the instance's arguments."""
         return [
-            f"const {self._dialect.index} {self._names.iterators[name]} = {self._index(argument, scope)};"
+            f"const {self._dialect.index} {self._names.iterators[name]} = {self.index(argument, scope)};"
             for name, argument in zip(body.iterators, instance.arguments, strict=True)
             if name in wanted
         ]
@@ -241,7 +281,8 @@ class KernelPrinter:
         combined = expressions.combine(body.reduction, expressions.load(target, type), value, type)
         return [f"{target} = {expressions.store(combined, type)};"]
 
-    def _index(self, expression: IndexExpression, scope: Scope) -> str:
+    def index(self, expression: IndexExpression, scope: Scope) -> str:
+        """An index expression as text."""
         return str(index_fragment(expression, scope.variables, self._dialect))
 
 

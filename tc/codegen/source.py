@@ -30,15 +30,15 @@ class CSource:
     checks: tuple[Check, ...]
 
 
-def c_source(program: LoopProgram) -> CSource:
+def c_source(program: LoopProgram, vector_bytes: int) -> CSource:
     """C11 text that exports ``tc_kernel`` (see ``abi.h``): its arguments are the base addresses of
     ``program.buffers`` and then ``program.temporaries``, the values of ``program.scalars``, and the runtime.
 
-    It must be compiled with ``-fwrapv`` and without any option that gives up IEEE values.
+    ``vector_bytes``: of the target's vector registers.  It must be compiled with ``-fwrapv`` and without any option that gives up IEEE values.
     """
     names = names_of(program)
     parameters = _parameters(program, names, C)
-    printer = KernelPrinter(program, names, parameters, C)
+    printer = KernelPrinter(program, names, parameters, C, vector_bytes)
     lines = reporting_faults(printer.tree(program.root, Scope(variables=names.scalars)))
     used = mentioned(parameters, lines)
     body = "\n".join(
