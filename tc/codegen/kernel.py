@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, assert_never
 
-from tc.codegen.accumulate import Accumulation, accumulation, target_iterators
+from tc.codegen.accumulate import Accumulation, Partial, accumulation, halves, lane_of, target_iterators
 from tc.codegen.dialect import Dialect
 from tc.codegen.expressions import FAULTED, ExpressionPrinter
-from tc.codegen.fragment import Fragment
+from tc.codegen.fragment import Fragment, element
 from tc.codegen.functions import function_name
 from tc.codegen.indices import after, index_fragment
 from tc.codegen.literals import literal_fragment
@@ -38,7 +38,7 @@ from tc.polyhedral.loops import (
 )
 from tc.types import ScalarType, computation_type
 
-_ACCUMULATOR: Final = Fragment("accumulator")
+_ACCUMULATOR: Final = "accumulator"
 _REACHED: Final = "reached"
 _ITERATION: Final = "iteration"
 _COMPOUND: Final = {Reduction.ADD: "+=", Reduction.MULTIPLY: "*="}
@@ -52,7 +52,8 @@ class Scope:
     """What is around a node of the loop tree.
 
     ``variables``: names of loop iterators and symbolic sizes in the text.  ``parallel``: this runs inside a
-    parallel loop.  ``accumulation``: the accumulator that the instance below reduces into.
+    parallel loop.  ``accumulation``: the accumulator that the instances below reduce into; ``lane``: the
+    lane in which they do.
     """
 
     variables: Mapping[str, str]
@@ -60,6 +61,7 @@ class Scope:
     depth: int = 0
     parallel: bool = False
     accumulation: Accumulation | None = None
+    lane: IndexExpression = IndexLiteral(0)
 
     def inside(self, loop: Loop) -> Scope:
         """The scope of the loop's body."""
@@ -162,7 +164,10 @@ class KernelPrinter:
     # --- loops
 
     def _loop(self, loop: Loop, scope: Scope) -> list[str]:
-        return self.loop(loop, scope, self.tree(loop.body, scope.inside(loop)))
+        inner = scope.inside(loop)
+        if loop.kind is LoopKind.REDUCTION:
+            inner = replace(inner, lane=lane_of(loop))
+        return self.loop(loop, scope, self.tree(loop.body, inner))
 
     def loop(self, loop: Loop, scope: Scope, body: list[str]) -> list[str]:
         """A loop around lines that were printed in ``scope.inside(loop)``."""
@@ -193,14 +198,17 @@ class KernelPrinter:
         vector, clause = self._dialect.vector, self._dialect.vector_reduction
         if found is None or vector is None or clause is None or _holds_reduction_loop(loop.body):
             return []
-        type = computation_type(self.layouts[found.body.target].type)
+        if found.lanes is not None:
+            return [] if mentions(body, FAULTED) or mentions(body, _REACHED) else [vector]
+        (partial,) = found.partials
+        type = computation_type(self.layouts[partial.body.target].type)
         if type is ScalarType.BOOL:
             return []
-        operator: str = found.reduction.value
-        if type.is_floating and found.reduction in (Reduction.MINIMUM, Reduction.MAXIMUM):
+        operator: str = partial.reduction.value
+        if type.is_floating and partial.reduction in (Reduction.MINIMUM, Reduction.MAXIMUM):
             operator = function_name(operator, type)
-        partial = [(operator, str(_ACCUMULATOR)), ("|", _REACHED), ("max", FAULTED)]
-        clauses = [clause.format(operator=symbol, variable=name) for symbol, name in partial if mentions(body, name)]
+        names = [(operator, _accumulator(partial, found)), ("|", _REACHED), ("max", FAULTED)]
+        clauses = [clause.format(operator=symbol, variable=name) for symbol, name in names if mentions(body, name)]
         return [" ".join((vector, *clauses))]
 
     def _parallel_loop(self, loop: Loop, scope: Scope) -> list[str]:
@@ -241,26 +249,57 @@ class KernelPrinter:
         if found is None:
             target = self.expressions.location(body.target, body.subscripts, body.name)
             return [*bindings, *self._assign(target, body, type)]
-        assignment = self._assign(_ACCUMULATOR, body, computation_type(type))
-        return [*bindings, *assignment, *([] if found.always_runs else [f"{_REACHED} = 1;"])]
+        partial = next(p for p in found.partials if p.body is body)
+        accumulator = Fragment(_accumulator(partial, found))
+        if found.lanes is not None:
+            accumulator = element(str(accumulator), index_fragment(scope.lane, scope.variables, self._dialect))
+        reached = [] if partial.always_runs else [f"{_reached(partial, found)} = 1;"]
+        return [*bindings, *self._assign(accumulator, body, computation_type(type)), *reached]
 
     def _accumulate(self, loop: Loop, found: Accumulation, scope: Scope) -> list[str]:
-        body, expressions = found.body, self.expressions
-        layout = self.layouts[body.target]
-        value_type = self._dialect.values[layout.type]
-        bindings = self._bindings(found.instance, body, target_iterators(body), scope)
-        target = expressions.location(body.target, body.subscripts, body.name)
+        before: list[str] = []
+        behind: list[str] = []
+        for partial in found.partials:
+            body = partial.body
+            target = self.expressions.location(body.target, body.subscripts, body.name)
+            around = self._accumulator_lines(partial, found, target)
+            bindings = self._bindings(partial.instance, body, target_iterators(body), scope)
+            single = len(found.partials) == 1
+            before += [*(bindings if single else []), *around[0]]
+            behind += around[1] if single else braced("", [*bindings, *around[1]])
+        return [*before, *self._loop(loop, replace(scope, accumulation=found)), *behind]
+
+    def _accumulator_lines(
+        self, partial: Partial, found: Accumulation, target: Fragment
+    ) -> tuple[list[str], list[str]]:
+        """What declares an accumulator, and what brings its value to the target."""
+        expressions, layout = self.expressions, self.layouts[partial.body.target]
+        name, type = Fragment(_accumulator(partial, found)), self._dialect.values[layout.type]
         loaded = expressions.load(target, layout.type)
-        loops = self._loop(loop, replace(scope, accumulation=found))
-        if found.always_runs:
-            before = [f"{value_type} {_ACCUMULATOR} = {loaded};"]
-            after_loops = [f"{target} = {expressions.store(_ACCUMULATOR, layout.type)};"]
-        else:
-            neutral = literal_fragment(neutral_element(found.reduction, layout.type), self._dialect)
-            before = [f"{value_type} {_ACCUMULATOR} = {neutral};", f"int32_t {_REACHED} = 0;"]
-            combined = expressions.combine(found.reduction, loaded, _ACCUMULATOR, layout.type)
-            after_loops = braced(f"if ({_REACHED})", [f"{target} = {expressions.store(combined, layout.type)};"])
-        return [*bindings, *before, *loops, *after_loops]
+        if partial.always_runs and found.lanes is None:
+            stored = f"{target} = {expressions.store(name, layout.type)};"
+            return [f"{type} {name} = {loaded};"], [stored]
+        neutral = literal_fragment(neutral_element(partial.reduction, layout.type), self._dialect)
+        declared, total, combined = [f"{type} {name} = {neutral};"], name, list[str]()
+        if found.lanes is not None:
+            every = f"for ({self._dialect.index} lane = 0; lane < {{}}; lane += 1)"
+            declared = [
+                f"{type} {name}[{found.lanes}] __attribute__((aligned(64)));",
+                *([self._dialect.vector] if self._dialect.vector else []),
+                *braced(every.format(found.lanes), [f"{name}[lane] = {neutral};"]),
+            ]
+            for kept, count in halves(found.lanes):
+                left, right = Fragment(f"{name}[lane]"), Fragment(f"{name}[lane + {kept}]")
+                value = expressions.combine(partial.reduction, left, right, computation_type(layout.type))
+                combined += [self._dialect.vector] if self._dialect.vector and count > 1 else []
+                combined += braced(every.format(count), [f"{left} = {value};"])
+            total = Fragment(f"{name}[0]")
+        value = expressions.combine(partial.reduction, loaded, total, layout.type)
+        stored = f"{target} = {expressions.store(value, layout.type)};"
+        if partial.always_runs:
+            return declared, [*combined, stored]
+        reached = _reached(partial, found)
+        return [*declared, f"int32_t {reached} = 0;"], [*combined, *braced(f"if ({reached})", [stored])]
 
     def _bindings(self, instance: Instance, body: StatementBody, wanted: set[str], scope: Scope) -> list[str]:
         """The statement's iterators, as far as they are wanted, bound to the instance's arguments."""
@@ -284,6 +323,20 @@ class KernelPrinter:
     def index(self, expression: IndexExpression, scope: Scope) -> str:
         """An index expression as text."""
         return str(index_fragment(expression, scope.variables, self._dialect))
+
+
+def _accumulator(partial: Partial, found: Accumulation) -> str:
+    """The variable of a partial result."""
+    return _numbered(_ACCUMULATOR, partial, found)
+
+
+def _reached(partial: Partial, found: Accumulation) -> str:
+    """The variable that says whether an instance of the statement has run."""
+    return _numbered(_REACHED, partial, found)
+
+
+def _numbered(name: str, partial: Partial, found: Accumulation) -> str:
+    return name if len(found.partials) == 1 else f"{name}_{found.partials.index(partial)}"
 
 
 def neutral_element(reduction: Reduction, type: ScalarType) -> Literal:

@@ -73,7 +73,9 @@ class _Rule:
             return self.elementwise(extents, inner)
         if not any(member.coincident for member in members):
             return tuple(0 for _ in extents)
-        if inner is None:
+        deep = [name for name, path in paths_below(self.band, self.domain) if len(path) > len(members)]
+        if inner is None or len(deep) > 1:
+            # Statements that share these loops find what they hand over in the cache.
             return tuple(0 for _ in members)
         if not inner.coincident:
             return self.rows(members)
@@ -83,7 +85,7 @@ class _Rule:
         return self.reused_target(members, extents, positions[0])
 
     def innermost(self, candidates: tuple[Member, ...]) -> Member | None:
-        found = [(preference(m, (self.statement,), self.layouts, self.domain, packs=self.packs), m) for m in candidates]
+        found = [(preference(m, (self.statement,), self.layouts, self.domain), m) for m in candidates]
         usable = [(p.key(), position) for position, (p, _) in enumerate(found) if p is not None]
         return found[min(usable)[1]][1] if usable else None
 

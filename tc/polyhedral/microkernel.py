@@ -27,10 +27,11 @@ from tc.types import ScalarType
 # Cycles, roughly: what matters is how they compare.
 _BROADCAST: Final = 0.15  # one element for all lanes, beside the multiply-adds that hide most of it
 _LOAD: Final = 0.4  # an aligned vector, likewise
-_UNALIGNED: Final = 1.0  # a vector that may lie across two lines of the cache
+_UNALIGNED: Final = 2.0  # a vector that may lie across two lines of the cache
 _STEP: Final = 0.5  # counting and addresses of one step of the reduction
 _GATHER: Final = 2.0  # one element that lies across the lanes
-_SCATTER: Final = 1.5  # one result that is stored across memory
+_SCATTER: Final = 4.0  # one result that is stored across memory, alone in its line of the cache
+_TRANSPOSE: Final = 1.2  # the same where rows of the tile lie side by side in memory
 _PACK: Final = 1.0  # one element copied into another order
 _LATENCY: Final = 4.0  # a multiply-add waits so long for the one before in the same register
 _NARROW: Final = 0.55  # a vector of half the width or less
@@ -156,7 +157,7 @@ class _Model:
         extent = max(self.extents[name] for name in contiguous)
         width = min(self.width, extent)
         loads = sum(any(steps[name] for name in contiguous) for steps in self.read_strides)
-        return instances / width * (_LATENCY / 2 + _LOAD * loads) + instances / extent * 2 * self.width
+        return instances / width * (1 + _LOAD * loads) + instances / self.steps * 2 * self.width
 
     def candidates(self) -> Iterator[tuple[float, MicroKernel]]:
         for lane in self.independent:
@@ -214,7 +215,11 @@ class _Model:
                 packing += _PACK * math.prod(self.extents[name] for name, moved in steps.items() if moved != 0)
             else:
                 step += distinct * lanes * _GATHER
-        stores = rows * (len(vectors) if self.target_strides[lane] == 1 else lanes * _SCATTER)
+        if self.target_strides[lane] == 1:
+            stores = float(rows * len(vectors))
+        else:
+            beside = any(self.target_strides[name] == 1 and size >= 4 for name, size in sizes.items())
+            stores = rows * lanes * (_TRANSPOSE if beside else _SCATTER)
         tile = self.steps * step + stores + _LATENCY
         tiles = math.prod(self._tiles(self.extents[name], sizes.get(name, 1)) for name in self.independent)
         outside = math.prod(

@@ -85,8 +85,8 @@ def _tile(tree: ScheduleTree, scop: Scop, options: CpuOptions, _machine: Machine
     return tile_tree(tree, chosen), scop
 
 
-def _vectorize(tree: ScheduleTree, scop: Scop, options: CpuOptions, _machine: Machine) -> State:
-    return vectorize_tree(tree, scop, mark=options.vectorize, packs=options.packed > 0), scop
+def _vectorize(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: Machine) -> State:
+    return vectorize_tree(tree, scop, machine.vectors.bytes, mark=options.vectorize), scop
 
 
 def _parallelize(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: Machine) -> State:

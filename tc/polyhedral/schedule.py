@@ -72,9 +72,42 @@ class _Scheduler:
     def order(self, statements: Group, prefix: tuple[isl.UnionPwAff, ...]) -> Node:
         """The subtree for the statements, below bands with the members ``prefix``."""
         groups = self.group(statements, prefix)
+        if self.fusion is not Fusion.MINIMAL:
+            groups = self.gather_reductions(groups, prefix)
         if len(groups) == 1:
             return self.nest(groups[0], prefix)
         return Sequence(tuple(Filter(_universe(group), self.nest(group, prefix)) for group in groups))
+
+    def gather_reductions(self, groups: list[Group], prefix: tuple[isl.UnionPwAff, ...]) -> list[Group]:
+        """Reductions over the same loops that read the same elements, brought together to read them once."""
+        done: list[Group] = []
+        for group in groups:
+            partner = next((n for n, other in enumerate(done) if self.reduces_with(other, group, prefix)), None)
+            if partner is None:
+                done.append(group)
+                continue
+            # What stands between them moves to the front if nothing in it waits for the first of them.
+            between = done[partner + 1 :]
+            if any(self.waits(done[partner], other, prefix) for other in between):
+                done.append(group)
+                continue
+            done[partner:] = [*between, done[partner] + group]
+        return done
+
+    def reduces_with(self, first: Group, second: Group, prefix: tuple[isl.UnionPwAff, ...]) -> bool:
+        """Whether one loop nest can run two groups of reductions, and saves reads by doing so."""
+        members = [self.own_members(s, prefix) for s in (*first, *second)]
+        plain = all(s.accumulates for s in (*first, *second)) and all(
+            own and not any(m.coincident for m in own) for own in members
+        )
+        if not plain or self.waits(first, second, prefix):
+            return False
+        return all(_same_loops(a, b) and _share_reads(a, b) for a in first for b in second)
+
+    def waits(self, first: Group, second: Group, prefix: tuple[isl.UnionPwAff, ...]) -> bool:
+        """Whether an instance of the second must come after one of the first, where the prefix leaves them together."""
+        pairs = self.dependences.order.intersect_domain(_union(first)).intersect_range(_union(second))
+        return not _at(pairs, prefix).is_empty()
 
     def group(self, statements: Group, prefix: tuple[isl.UnionPwAff, ...]) -> list[Group]:
         """Neighbours in program order that share a band; statements without loops left stand alone."""
@@ -109,9 +142,27 @@ class _Scheduler:
         if len(group) == 1:
             members = self.own_members(group[0], prefix)
             return Band(members, permutable=True, child=Leaf()) if members else Leaf()
+        if (
+            all(s.accumulates for s in group)
+            and len({_shape(s) for s in group}) == 1
+            and not self.shared(group, prefix)
+        ):
+            return self.reduce_together(group, prefix)
         members = self.shared(group, prefix)
         below = (*prefix, *(member.function for member in members))
         return Band(members, permutable=True, child=self.order(group, below))
+
+    def reduce_together(self, group: Group, prefix: tuple[isl.UnionPwAff, ...]) -> Node:
+        """One nest over the loops that the reductions have in common, the statements side by side in it."""
+        own = [self.own_members(statement, prefix) for statement in group]
+        members: list[Member] = []
+        for position in range(len(own[0])):
+            function = own[0][position].function
+            for others in own[1:]:
+                function = function.union_add(others[position].function)
+            members.append(Member(function, coincident=False))
+        leaves = Sequence(tuple(Filter(_universe((statement,)), Leaf()) for statement in group))
+        return Band(tuple(members), permutable=True, child=leaves)
 
     def shared(self, group: Group, prefix: tuple[isl.UnionPwAff, ...]) -> tuple[Member, ...]:
         """The coincident members that the whole group can share."""
@@ -152,6 +203,28 @@ class _Scheduler:
                 coincident = conflicts.is_subset(_at(conflicts, (function,)))
                 found.append(Member(function, bool(coincident)))
         return (*(m for m in found if m.coincident), *(m for m in found if not m.coincident))
+
+
+def _shape(statement: ScopStatement) -> int:
+    return int(statement.domain.dim(isl.dim_type.set))
+
+
+def _same_loops(first: ScopStatement, second: ScopStatement) -> bool:
+    """Whether the two have the same iteration domain, iterator by iterator."""
+    if _shape(first) != _shape(second):
+        return False
+    return bool(first.domain.reset_tuple_id().is_equal(second.domain.reset_tuple_id()))
+
+
+def _share_reads(first: ScopStatement, second: ScopStatement) -> bool:
+    """Whether some tensor is read in the same place by both, at the same values of the iterators."""
+    theirs = [relation.reset_tuple_id(isl.dim_type.in_) for relation in second.reads]
+    return any(
+        relation.reset_tuple_id(isl.dim_type.in_).is_equal(other)
+        for relation in first.reads
+        for other in theirs
+        if relation.get_tuple_name(isl.dim_type.out) == other.get_tuple_name(isl.dim_type.out)
+    )
 
 
 def _iterator(statement: ScopStatement, position: int) -> isl.UnionPwAff:

@@ -10,12 +10,13 @@ import islpy as isl
 
 from tc.language.specialization import Layout
 from tc.polyhedral.extents import extent_of
+from tc.polyhedral.lanes import VECTORS, cut_lanes
 from tc.polyhedral.loops import LoopKind, StatementBody
-from tc.polyhedral.pack import worth_packing
 from tc.polyhedral.scop import Scop, ScopStatement
 from tc.polyhedral.strides import iterator_of, scattered_accesses, stride
 from tc.polyhedral.tile import is_register
 from tc.polyhedral.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence, statement_names
+from tc.types import computation_type
 
 # A loop shorter than this does not fill the lanes of a vector register.
 SHORT = 8
@@ -44,14 +45,8 @@ def preference(
     statements: tuple[ScopStatement, ...],
     layouts: Mapping[str, Layout],
     domain: isl.UnionSet,
-    *,
-    packs: bool = False,
 ) -> Preference | None:
-    """How well the member serves as the innermost loop of the statements; None where it cannot.
-
-    ``packs``: operands of reductions will be packed where they lie across the lanes and are used often enough, so they
-    do not count.
-    """
+    """How well the member serves as the innermost loop of the statements; None where it cannot."""
     scattered = 0
     for statement in statements:
         body = statement.body
@@ -61,8 +56,6 @@ def preference(
         if not member.coincident and not _accumulates(body, layouts, iterator):
             return None
         scattered += scattered_accesses(body, layouts, iterator)
-        if packs and member.coincident:
-            scattered -= len(worth_packing(statement, layouts, iterator))
     extent = extent_of(member.function, domain)
     if extent < 2:
         return None
@@ -74,9 +67,9 @@ def _accumulates(body: StatementBody, layouts: Mapping[str, Layout], iterator: s
     return body.reduction is not None and stride(body.subscripts, layouts[body.target], iterator) == 0
 
 
-def vectorize_tree(tree: ScheduleTree, scop: Scop, *, mark: bool, packs: bool = False) -> ScheduleTree:
+def vectorize_tree(tree: ScheduleTree, scop: Scop, vector_bytes: int, *, mark: bool) -> ScheduleTree:
     """Move the preferred member of every innermost band inwards; ``mark`` it for the compiler's vectorizer."""
-    return replace(tree, root=_Vectorizer(scop, layouts_of(scop), mark, packs).visit(tree.root, tree.domain))
+    return replace(tree, root=_Vectorizer(scop, layouts_of(scop), mark, vector_bytes).visit(tree.root, tree.domain))
 
 
 def ends_nest(node: Node) -> bool:
@@ -101,7 +94,7 @@ class _Vectorizer:
     scop: Scop
     layouts: Mapping[str, Layout]
     mark: bool
-    packs: bool
+    vector_bytes: int
 
     def visit(self, node: Node, domain: isl.UnionSet) -> Node:
         match node:
@@ -115,13 +108,18 @@ class _Vectorizer:
                 return replace(node, child=self.visit(child, domain.union(instances.range())))
             case Band(members, _, child):
                 if ends_nest(child):
-                    return replace(node, members=self.reorder(members, domain))
+                    return cut_lanes(replace(node, members=self.reorder(members, domain)), domain, self.lanes(domain))
                 if isinstance(child, Band) and (domain.n_set() == 1 or _all_coincident(members, child.members)):
                     # Nothing within one statement is ordered, and coincident loops order nothing: they permute.
                     return self.visit(Band((*members, *child.members), permutable=True, child=child.child), domain)
                 return replace(node, child=self.visit(child, domain))
             case _:
                 assert_never(node)
+
+    def lanes(self, domain: isl.UnionSet) -> int:
+        """Partial results of a reduction: vectors of the narrowest type that is reduced into."""
+        types = (self.layouts[self.scop.statement(name).body.target].type for name in statement_names(domain))
+        return VECTORS * max(1, self.vector_bytes // min(computation_type(type).itemsize for type in types))
 
     def reorder(self, members: tuple[Member, ...], domain: isl.UnionSet) -> tuple[Member, ...]:
         """Tile loops, then the loops that carry a reduction, then the independent ones, then the preferred one."""
@@ -132,7 +130,7 @@ class _Vectorizer:
         ranked = [
             (found.key(), position)
             for position in reversed(innermost)
-            if (found := preference(members[position], statements, self.layouts, domain, packs=self.packs)) is not None
+            if (found := preference(members[position], statements, self.layouts, domain)) is not None
         ]
         chosen = min(ranked)[1] if ranked else None
         tiles = [m for position, m in enumerate(members) if position not in innermost]
