@@ -39,6 +39,7 @@ from tc.polyhedral.loops import (
 from tc.types import ScalarType, computation_type
 
 _ACCUMULATOR: Final = "accumulator"
+_FIRST_LANE: Final = IndexLiteral(0)
 _REACHED: Final = "reached"
 _ITERATION: Final = "iteration"
 _COMPOUND: Final = {Reduction.ADD: "+=", Reduction.MULTIPLY: "*="}
@@ -61,7 +62,7 @@ class Scope:
     depth: int = 0
     parallel: bool = False
     accumulation: Accumulation | None = None
-    lane: IndexExpression = IndexLiteral(0)
+    lane: IndexExpression = _FIRST_LANE
 
     def inside(self, loop: Loop) -> Scope:
         """The scope of the loop's body."""
@@ -139,8 +140,7 @@ class KernelPrinter:
 
     def _child(self, child: LoopTree, scope: Scope, alone: bool) -> list[str]:
         lines = self.tree(child, scope)
-        declares = isinstance(child, Instance) or (isinstance(child, Loop) and child.kind is LoopKind.REDUCTION)
-        return braced("", lines) if declares and not alone else lines
+        return braced("", lines) if isinstance(child, Instance) and not alone else lines
 
     # --- what register tiles ask
 
@@ -240,7 +240,7 @@ class KernelPrinter:
     def _instance(self, instance: Instance, scope: Scope) -> list[str]:
         body = self.bodies[instance.statement]
         found = scope.accumulation
-        located = target_iterators(body) if found is not None else set()
+        located = target_iterators(body) if found is not None and len(found.partials) == 1 else set()
         used = {
             e.name for part in (body.value, *body.subscripts) for e in walk(part) if isinstance(e, IteratorReference)
         }
@@ -267,7 +267,7 @@ class KernelPrinter:
             single = len(found.partials) == 1
             before += [*(bindings if single else []), *around[0]]
             behind += around[1] if single else braced("", [*bindings, *around[1]])
-        return [*before, *self._loop(loop, replace(scope, accumulation=found)), *behind]
+        return braced("", [*before, *self._loop(loop, replace(scope, accumulation=found)), *behind])
 
     def _accumulator_lines(
         self, partial: Partial, found: Accumulation, target: Fragment
