@@ -12,8 +12,10 @@ from typing import Final, TypeGuard, assert_never
 from tc.codegen.dialect import Dialect
 from tc.codegen.fragment import Fragment, call, cast, conditional, element, infix, prefix
 from tc.codegen.functions import function_name
+from tc.codegen.indices import index_fragment
 from tc.codegen.literals import bare_integer, literal_fragment
 from tc.codegen.names import Names
+from tc.codegen.offsets import Arguments, LinearForm, recombined, subscript_form
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
 from tc.language.program import (
     Binary,
@@ -30,6 +32,7 @@ from tc.language.program import (
     Unary,
 )
 from tc.language.specialization import Layout
+from tc.polyhedral.loops import IndexLiteral
 from tc.types import ScalarType, computation_type
 
 # The local variable in which a routine notes a fault.
@@ -38,6 +41,15 @@ _ARITHMETIC: Final = (BinaryOperator.ADD, BinaryOperator.SUBTRACT, BinaryOperato
 # Arithmetic on truth values is that of NumPy, and that of integers converted back: whatever is not 0 is true.
 _BITWISE: Final = {BinaryOperator.ADD: "|", BinaryOperator.SUBTRACT: "^", BinaryOperator.MULTIPLY: "&"}
 _COMBINE: Final = {Reduction.ADD: BinaryOperator.ADD, Reduction.MULTIPLY: BinaryOperator.MULTIPLY}
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a statement is printed: the values of its iterators there, in terms of variables of the text."""
+
+    statement: str
+    arguments: Arguments
+    variables: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,35 +77,46 @@ class ExpressionPrinter:
         """The checks so far; fault number n means element n - 1."""
         return tuple(self._checks)
 
-    def value(self, expression: Expression, statement: str) -> Fragment:
-        """The value of the expression inside the body of ``statement``."""
+    def value(self, expression: Expression, site: Site) -> Fragment:
+        """The value of the expression inside the body of a statement."""
         match expression:
             case Literal():
                 return literal_fragment(expression, self._dialect)
             case IteratorReference(name):
-                return Fragment(self._names.iterators[name])
+                argument = site.arguments[name]
+                fragment = index_fragment(argument, site.variables, self._dialect)
+                return cast(self._dialect.index, fragment) if isinstance(argument, IndexLiteral) else fragment
             case SizeReference(name) | ScalarReference(name, _):
                 return Fragment(self._names.scalars[name])
             case Read():
-                return self._read(expression, statement)
+                return self._read(expression, site)
             case Unary(operator, operand, type):
-                return self._unary(operator, self.value(operand, statement), type)
+                return self._unary(operator, self.value(operand, site), type)
             case Binary():
-                return self._binary(expression, statement)
+                return self._binary(expression, site)
             case Select(condition, then, otherwise):
-                return conditional(*(self.value(part, statement) for part in (condition, then, otherwise)))
+                return conditional(*(self.value(part, site) for part in (condition, then, otherwise)))
             case Cast(operand, type):
-                return self._convert(self.value(operand, statement), operand.type, type)
+                return self._convert(self.value(operand, site), operand.type, type)
             case Call(function, arguments, type):
                 name = function_name(function, type)
-                return call(name, *(self.value(argument, statement) for argument in arguments))
+                return call(name, *(self.value(argument, site) for argument in arguments))
             case _:
                 assert_never(expression)
 
-    def location(self, tensor: str, subscripts: Sequence[Expression], statement: str) -> Fragment:
+    def location(self, tensor: str, subscripts: Sequence[Expression], site: Site) -> Fragment:
         """The element in memory, as something to assign to; the subscripts are known to be inside the tensor."""
-        indices = [self.value(subscript, statement) for subscript in subscripts]
-        return self._element(tensor, subscripts, indices)
+        return self._element(tensor, subscripts, {}, site)
+
+    def offset(self, tensor: str, subscripts: Sequence[Expression], site: Site) -> LinearForm | None:
+        """Where the element is; None where that depends on data."""
+        total = LinearForm()
+        for subscript, stride in zip(subscripts, self._layouts[tensor].strides, strict=True):
+            form = subscript_form(subscript, site.arguments)
+            if form is None:
+                return None
+            total = total.plus(form, stride)
+        return recombined(total)
 
     def load(self, location: Fragment, type: ScalarType) -> Fragment:
         """The value of an element in memory."""
@@ -103,11 +126,11 @@ class ExpressionPrinter:
             return call(f"tc_float32_from_{type}", location)
         return location
 
-    def stored(self, value: Expression, type: ScalarType, statement: str) -> Fragment:
+    def stored(self, value: Expression, type: ScalarType, site: Site) -> Fragment:
         """A value in the form that is kept in memory."""
         if type.is_half and value.type is type and isinstance(value, Cast):
-            return self._narrow(self.value(value.operand, statement), value.operand.type, type)
-        return self.store(self.value(value, statement), type)
+            return self._narrow(self.value(value.operand, site), value.operand.type, type)
+        return self.store(self.value(value, site), type)
 
     def store(self, value: Fragment, type: ScalarType) -> Fragment:
         """A computed value in the form that is kept in memory."""
@@ -125,13 +148,13 @@ class ExpressionPrinter:
 
     # --- reads
 
-    def _read(self, read: Read, statement: str) -> Fragment:
+    def _read(self, read: Read, site: Site) -> Fragment:
         layout = self._layouts[read.tensor]
-        indices = [self.value(subscript, statement) for subscript in read.subscripts]
         gathered = [d for d, subscript in enumerate(read.subscripts) if not is_affine(subscript)]
+        indices = {dimension: self.value(read.subscripts[dimension], site) for dimension in gathered}
         if self._checked:
             for dimension in gathered:
-                check = Check(statement, read.tensor, dimension, layout.shape[dimension])
+                check = Check(site.statement, read.tensor, dimension, layout.shape[dimension])
                 number = self._checks.setdefault(check, len(self._checks) + 1)
                 arguments = (
                     indices[dimension],
@@ -144,20 +167,35 @@ class ExpressionPrinter:
                 # Every index is out of range, and there is no element to read instead.
                 tests = ", ".join(str(indices[dimension]) for dimension in gathered)
                 return cast(self._dialect.values[read.type], Fragment(f"({tests}, 0)"))
-        return self.load(self._element(read.tensor, read.subscripts, indices), layout.type)
+        return self.load(self._element(read.tensor, read.subscripts, indices, site), layout.type)
 
-    def _element(self, tensor: str, subscripts: Sequence[Expression], indices: Sequence[Fragment]) -> Fragment:
+    def _element(
+        self, tensor: str, subscripts: Sequence[Expression], indices: Mapping[int, Fragment], site: Site
+    ) -> Fragment:
+        """The element in memory; ``indices``: the subscripts that depend on data, by dimension."""
         layout = self._layouts[tensor]
-        offset: Fragment | None = None
-        for subscript, index, stride in zip(subscripts, indices, layout.strides, strict=True):
-            # The index of a gather is checked even where a stride of 0 makes every element the same.
-            if (stride == 0 and is_affine(subscript)) or (isinstance(subscript, Literal) and subscript.value == 0):
+        linear = LinearForm()
+        terms: list[tuple[str, Fragment]] = []
+        for dimension, (subscript, stride) in enumerate(zip(subscripts, layout.strides, strict=True)):
+            form = None if dimension in indices else subscript_form(subscript, site.arguments)
+            if form is not None:
+                linear = linear.plus(form, stride)
                 continue
-            operator = "-" if stride < 0 and offset is not None else "+"
-            factor = abs(stride) if operator == "-" else stride
-            term = index if factor == 1 else infix("*", index, Fragment(str(factor)))
-            offset = term if offset is None else infix(operator, offset, term)
-        return element(self._names.tensors[tensor], offset or Fragment("0"))
+            # The index of a gather is checked even where a stride of 0 makes every element the same.
+            index = indices[dimension] if dimension in indices else self.value(subscript, site)
+            if stride == 0 and dimension not in indices:
+                continue
+            sign = "-" if stride < 0 and terms else "+"
+            factor = abs(stride) if sign == "-" else stride
+            terms.append((sign, index if factor == 1 else infix("*", index, Fragment(str(factor)))))
+        offset: Fragment | None = None
+        for sign, term in terms:
+            offset = term if offset is None else infix(sign, offset, term)
+        rest = recombined(linear).expression()
+        if offset is None or rest != IndexLiteral(0):
+            fragment = index_fragment(rest, site.variables, self._dialect)
+            offset = fragment if offset is None else infix("+", offset, fragment)
+        return element(self._names.tensors[tensor], offset)
 
     # --- operators
 
@@ -171,9 +209,9 @@ class ExpressionPrinter:
             case _:
                 assert_never(operator)
 
-    def _binary(self, expression: Binary, statement: str) -> Fragment:
+    def _binary(self, expression: Binary, site: Site) -> Fragment:
         operator, type = expression.operator, expression.left.type
-        left, right = self.value(expression.left, statement), self.value(expression.right, statement)
+        left, right = self.value(expression.left, site), self.value(expression.right, site)
         # A literal needs no cast where the other operand already has the type.
         if _is_integer_literal(expression.right) and not _is_integer_literal(expression.left):
             right = bare_integer(expression.right)

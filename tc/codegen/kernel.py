@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, assert_never
 
-from tc.codegen.accumulate import Accumulation, Partial, accumulation, halves, lane_of, target_iterators
+from tc.codegen.accumulate import Accumulation, Partial, accumulation, halves, lane_of
 from tc.codegen.dialect import Dialect
-from tc.codegen.expressions import FAULTED, ExpressionPrinter
+from tc.codegen.expressions import FAULTED, ExpressionPrinter, Site
 from tc.codegen.fragment import Fragment, element
 from tc.codegen.functions import function_name
 from tc.codegen.indices import after, index_fragment
@@ -18,7 +18,7 @@ from tc.codegen.names import Names, comment, loop_variable
 from tc.codegen.ranges import Ranges, always_runs, iterator_range, most_iterations
 from tc.codegen.registers import NotVectorsError, RegisterPrinter
 from tc.codegen.routines import Parameter, braced, mentioned, mentions, region, region_call, reporting_faults
-from tc.language.program import IteratorReference, Literal, Reduction, walk
+from tc.language.program import Literal, Reduction
 from tc.polyhedral.loops import (
     Allocation,
     Block,
@@ -144,18 +144,9 @@ class KernelPrinter:
 
     # --- what register tiles ask
 
-    @property
-    def index_type(self) -> str:
-        """The type of iterators and element offsets."""
-        return self._dialect.index
-
     def storage(self, type: ScalarType) -> str:
         """The type of an element in memory."""
         return self._dialect.storage[type]
-
-    def iterator_name(self, name: str) -> str:
-        """A statement's iterator in the text."""
-        return self._names.iterators[name]
 
     def is_promoted(self, tensor: str) -> bool:
         """Whether it is a buffer that an allocation brings."""
@@ -240,33 +231,29 @@ class KernelPrinter:
     def _instance(self, instance: Instance, scope: Scope) -> list[str]:
         body = self.bodies[instance.statement]
         found = scope.accumulation
-        located = target_iterators(body) if found is not None and len(found.partials) == 1 else set()
-        used = {
-            e.name for part in (body.value, *body.subscripts) for e in walk(part) if isinstance(e, IteratorReference)
-        }
-        bindings = [comment(body.name), *self._bindings(instance, body, used - located, scope)]
+        site = self.site(instance, scope)
+        heading = comment(body.name)
         type = self.layouts[body.target].type
         if found is None:
-            target = self.expressions.location(body.target, body.subscripts, body.name)
-            return [*bindings, *self._assign(target, body, type)]
+            target = self.expressions.location(body.target, body.subscripts, site)
+            return [heading, *self._assign(target, body, type, site)]
         partial = next(p for p in found.partials if p.body is body)
         accumulator = Fragment(_accumulator(partial, found))
         if found.lanes is not None:
             accumulator = element(str(accumulator), index_fragment(scope.lane, scope.variables, self._dialect))
         reached = [] if partial.always_runs else [f"{_reached(partial, found)} = 1;"]
-        return [*bindings, *self._assign(accumulator, body, computation_type(type)), *reached]
+        return [heading, *self._assign(accumulator, body, computation_type(type), site), *reached]
 
     def _accumulate(self, loop: Loop, found: Accumulation, scope: Scope) -> list[str]:
         before: list[str] = []
         behind: list[str] = []
         for partial in found.partials:
             body = partial.body
-            target = self.expressions.location(body.target, body.subscripts, body.name)
-            around = self._accumulator_lines(partial, found, target)
-            bindings = self._bindings(partial.instance, body, target_iterators(body), scope)
-            single = len(found.partials) == 1
-            before += [*(bindings if single else []), *around[0]]
-            behind += around[1] if single else braced("", [*bindings, *around[1]])
+            site = self.site(partial.instance, scope)
+            target = self.expressions.location(body.target, body.subscripts, site)
+            declared, combined = self._accumulator_lines(partial, found, target)
+            before += declared
+            behind += combined
         return braced("", [*before, *self._loop(loop, replace(scope, accumulation=found)), *behind])
 
     def _accumulator_lines(
@@ -301,19 +288,16 @@ class KernelPrinter:
         reached = _reached(partial, found)
         return [*declared, f"int32_t {reached} = 0;"], [*combined, *braced(f"if ({reached})", [stored])]
 
-    def _bindings(self, instance: Instance, body: StatementBody, wanted: set[str], scope: Scope) -> list[str]:
-        """The statement's iterators, as far as they are wanted, bound to the instance's arguments."""
-        return [
-            f"const {self._dialect.index} {self._names.iterators[name]} = {self.index(argument, scope)};"
-            for name, argument in zip(body.iterators, instance.arguments, strict=True)
-            if name in wanted
-        ]
+    def site(self, instance: Instance, scope: Scope) -> Site:
+        """Where an instance is printed."""
+        body = self.bodies[instance.statement]
+        return Site(body.name, dict(zip(body.iterators, instance.arguments, strict=True)), scope.variables)
 
-    def _assign(self, target: Fragment, body: StatementBody, type: ScalarType) -> list[str]:
+    def _assign(self, target: Fragment, body: StatementBody, type: ScalarType, site: Site) -> list[str]:
         expressions = self.expressions
         if body.reduction is None:
-            return [f"{target} = {expressions.stored(body.value, type, body.name)};"]
-        value = expressions.value(body.value, body.name)
+            return [f"{target} = {expressions.stored(body.value, type, site)};"]
+        value = expressions.value(body.value, site)
         operator = _COMPOUND.get(body.reduction)
         if operator is not None and not type.is_half and (type.is_floating or type.itemsize >= 4):
             return [f"{target} {operator} {value};"]

@@ -14,12 +14,11 @@ class Names:
     """From names of a program to names of its source.
 
     A prefix keeps user names away from keywords, macros and library functions, and lets them start with digits:
-    ``t_`` for tensors, ``s_`` for scalars and symbolic sizes, ``i_`` for iterators of statements.
+    ``t_`` for tensors, ``s_`` for scalars and symbolic sizes.
     """
 
     tensors: Mapping[str, str]
     scalars: Mapping[str, str]
-    iterators: Mapping[str, str]
 
 
 def names_of(program: LoopProgram) -> Names:
@@ -27,7 +26,6 @@ def names_of(program: LoopProgram) -> Names:
     return Names(
         tensors=_renamed("t_", (buffer.name for buffer in (*program.buffers, *program.temporaries, *program.promoted))),
         scalars=_renamed("s_", (name for name, _ in program.scalars)),
-        iterators=_renamed("i_", (name for body in program.bodies for name in body.iterators)),
     )
 
 

@@ -7,11 +7,11 @@ memory is accessed under a mask.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
+from tc.codegen.expressions import Site
 from tc.codegen.fragment import Fragment, call, infix, prefix
 from tc.codegen.routines import braced
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
@@ -228,6 +228,7 @@ class _Statement:
         self._kernel = printer.kernel
         self.body: StatementBody = printer.kernel.bodies[instance.statement]
         self._loop = loop
+        self._instance = instance
         self._scope = scope
         self._arguments = dict(zip(self.body.iterators, instance.arguments, strict=True))
         self._known = known
@@ -265,28 +266,20 @@ class _Statement:
                 or layout.type is not printer.type
             ):
                 raise NotVectorsError("a store across memory")
-            place = self._kernel.expressions.location(body.target, body.subscripts, body.name)
+            place = self._kernel.expressions.location(body.target, body.subscripts, self._site(vector))
             assignment = printer.store(place, fragment, vector)
-        used = set(iterators_in((*body.subscripts, body.value)))
-        bindings = [
-            f"const {self._kernel.index_type} {name} = {text};"
-            for name, text in self._bindings(used, vector, assignment)
-        ]
-        return braced("", [*bindings, assignment]) if bindings else [assignment]
+        return [assignment]
 
-    def _bindings(self, used: set[str], vector: _Vector, assignment: str) -> Iterator[tuple[str, str]]:
-        known = {**self._known, self._loop.iterator: vector.first + _iterations(self._loop, self._known)[0]}
-        words = set(_words(assignment))
-        for name, argument in self._arguments.items():
-            spelled = self._kernel.iterator_name(name)
-            if name in used and spelled in words:
-                yield spelled, self._kernel.index(argument, _spelled(self._scope, known))
+    def _site(self, vector: _Vector) -> Site:
+        first = vector.first + _iterations(self._loop, self._known)[0]
+        scope = _spelled(self._scope, {**self._known, self._loop.iterator: first})
+        return self._kernel.site(self._instance, scope)
 
     # --- values
 
     def _value(self, expression: Expression, vector: _Vector) -> _Value:
         if not self._varies(expression):
-            return _Value(self._kernel.expressions.value(expression, self.body.name), is_vector=False)
+            return _Value(self._kernel.expressions.value(expression, self._site(vector)), is_vector=False)
         if expression.type is not self._printer.type:
             raise NotVectorsError("lanes of another type")
         match expression:
@@ -311,7 +304,7 @@ class _Statement:
             return Fragment(self._printer.variable(self._row(read.subscripts), vector))
         if self._stride(read.subscripts, layout) != 1 or layout.type is not self._printer.type:
             raise NotVectorsError("a load across memory")
-        place = self._kernel.expressions.location(read.tensor, read.subscripts, self.body.name)
+        place = self._kernel.expressions.location(read.tensor, read.subscripts, self._site(vector))
         return self._printer.load(place, vector, whole=self._is_padded(read, vector))
 
     def _is_padded(self, read: Read, vector: _Vector) -> bool:
@@ -355,10 +348,6 @@ class _Statement:
         """How far an iterator of the statement moves from lane to lane."""
         argument = self._arguments[name]
         return _slope(argument, self._loop.iterator)
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"\w+", text)
 
 
 def _reads(expression: Expression) -> Iterator[Read]:

@@ -11,6 +11,7 @@ import islpy as isl
 from tc.language.specialization import Layout
 from tc.polyhedral.extents import extent_of
 from tc.polyhedral.lanes import VECTORS, cut_lanes
+from tc.polyhedral.linearize import linearize_last
 from tc.polyhedral.loops import LoopKind, StatementBody
 from tc.polyhedral.scop import Scop, ScopStatement
 from tc.polyhedral.strides import iterator_of, scattered_accesses, stride
@@ -96,25 +97,43 @@ class _Vectorizer:
     mark: bool
     vector_bytes: int
 
-    def visit(self, node: Node, domain: isl.UnionSet) -> Node:
+    def visit(self, node: Node, domain: isl.UnionSet, *, inside: bool = False) -> Node:
+        """The subtree; ``inside``: there are loops around it."""
         match node:
             case Leaf():
                 return node
             case Sequence(filters):
                 return Sequence(
-                    tuple(replace(f, child=self.visit(f.child, domain.intersect(f.domain))) for f in filters)
+                    tuple(
+                        replace(f, child=self.visit(f.child, domain.intersect(f.domain), inside=inside))
+                        for f in filters
+                    )
                 )
             case Extension(_, instances, child):
-                return replace(node, child=self.visit(child, domain.union(instances.range())))
+                return replace(node, child=self.visit(child, domain.union(instances.range()), inside=inside))
             case Band(members, _, child):
                 if ends_nest(child):
-                    return cut_lanes(replace(node, members=self.reorder(members, domain)), domain, self.lanes(domain))
+                    return self.innermost_band(node, domain, kept=0 if inside else 1)
                 if isinstance(child, Band) and (domain.n_set() == 1 or _all_coincident(members, child.members)):
                     # Nothing within one statement is ordered, and coincident loops order nothing: they permute.
-                    return self.visit(Band((*members, *child.members), permutable=True, child=child.child), domain)
-                return replace(node, child=self.visit(child, domain))
+                    return self.visit(
+                        Band((*members, *child.members), permutable=True, child=child.child), domain, inside=inside
+                    )
+                return replace(node, child=self.visit(child, domain, inside=True))
             case _:
                 assert_never(node)
+
+    def innermost_band(self, band: Band, domain: isl.UnionSet, kept: int) -> Node:
+        """The band in its best order; loops after the first ``kept`` that lie end to end in memory become one."""
+        members = self.reorder(band.members, domain)
+        if (
+            members
+            and members[-1].kind in (LoopKind.VECTOR, LoopKind.REDUCTION)
+            and not any(m.kind is LoopKind.REGISTER for m in members)
+        ):
+            statements = tuple(self.scop.statement(name) for name in statement_names(domain))
+            members = linearize_last(members, statements, self.layouts, kept)
+        return cut_lanes(replace(band, members=members), domain, self.lanes(domain))
 
     def lanes(self, domain: isl.UnionSet) -> int:
         """Partial results of a reduction: vectors of the narrowest type that is reduced into."""

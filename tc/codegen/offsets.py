@@ -1,0 +1,147 @@
+"""Offsets of elements as linear forms of loop variables.
+
+Quotients and remainders of one expression by one number, which loops over several dimensions at once bring, come
+together again: ``12 * (x / 12) + x % 12`` is ``x``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from tc.grammar.syntax import BinaryOperator, UnaryOperator
+from tc.language.program import Binary, Expression, IteratorReference, Literal, Unary
+from tc.polyhedral.loops import IndexExpression, IndexLiteral, IndexOperation, IndexOperator, IndexVariable
+
+_QUOTIENTS: Final = (IndexOperator.FLOOR_DIVIDE, IndexOperator.NONNEGATIVE_DIVIDE)
+
+# The values of a statement's iterators at one place.
+Arguments: TypeAlias = Mapping[str, IndexExpression]
+
+
+@dataclass(frozen=True, slots=True)
+class LinearForm:
+    """``constant + sum of factor * term``."""
+
+    constant: int = 0
+    factors: Mapping[IndexExpression, int] = field(default_factory=lambda: MappingProxyType({}))
+
+    def plus(self, other: LinearForm, factor: int = 1) -> LinearForm:
+        """``self + factor * other``."""
+        factors = dict(self.factors)
+        for term, own in other.factors.items():
+            factors[term] = factors.get(term, 0) + factor * own
+        return LinearForm(self.constant + factor * other.constant, {t: f for t, f in factors.items() if f})
+
+    def slope(self, variable: str) -> int | None:
+        """How much the form grows with a variable; None where that is not constant."""
+        found = 0
+        for term, factor in self.factors.items():
+            if term == IndexVariable(variable):
+                found = factor
+            elif _mentions(term, variable):
+                return None
+        return found
+
+    def expression(self) -> IndexExpression:
+        """The form as an expression."""
+        total: IndexExpression | None = None
+        for term, factor in sorted(self.factors.items(), key=lambda item: -item[1]):
+            size = abs(factor)
+            product = term if size == 1 else IndexOperation(IndexOperator.MULTIPLY, (IndexLiteral(size), term))
+            if total is None:
+                total = product if factor > 0 else IndexOperation(IndexOperator.NEGATE, (product,))
+            else:
+                operator = IndexOperator.ADD if factor > 0 else IndexOperator.SUBTRACT
+                total = IndexOperation(operator, (total, product))
+        if total is None:
+            return IndexLiteral(self.constant)
+        if self.constant == 0:
+            return total
+        return IndexOperation(IndexOperator.ADD, (total, IndexLiteral(self.constant)))
+
+
+def subscript_form(subscript: Expression, arguments: Arguments) -> LinearForm | None:
+    """A subscript where the iterators have these values; None where it is not linear in them."""
+    match subscript:
+        case Literal(value, type) if type.is_integer:
+            return LinearForm(int(value))
+        case IteratorReference(name):
+            return index_form(arguments[name])
+        case Unary(UnaryOperator.NEGATE, operand):
+            inner = subscript_form(operand, arguments)
+            return None if inner is None else LinearForm().plus(inner, -1)
+        case Binary(BinaryOperator.ADD | BinaryOperator.SUBTRACT as operator, left, right):
+            first, second = subscript_form(left, arguments), subscript_form(right, arguments)
+            if first is None or second is None:
+                return None
+            return first.plus(second, 1 if operator is BinaryOperator.ADD else -1)
+        case Binary(BinaryOperator.MULTIPLY, Literal(value), other) | Binary(
+            BinaryOperator.MULTIPLY, other, Literal(value)
+        ):
+            inner = subscript_form(other, arguments)
+            return None if inner is None else LinearForm().plus(inner, int(value))
+        case _:
+            return None
+
+
+def index_form(expression: IndexExpression) -> LinearForm:
+    """An index expression as a linear form; what is not linear is a term of its own."""
+    match expression:
+        case IndexLiteral(value):
+            return LinearForm(value)
+        case IndexOperation(IndexOperator.ADD, (left, right)):
+            return index_form(left).plus(index_form(right))
+        case IndexOperation(IndexOperator.SUBTRACT, (left, right)):
+            return index_form(left).plus(index_form(right), -1)
+        case IndexOperation(IndexOperator.NEGATE, (operand,)):
+            return LinearForm().plus(index_form(operand), -1)
+        case IndexOperation(IndexOperator.MULTIPLY, (IndexLiteral(factor), other)) | IndexOperation(
+            IndexOperator.MULTIPLY, (other, IndexLiteral(factor))
+        ):
+            return LinearForm().plus(index_form(other), factor)
+        case _:
+            return LinearForm(0, {expression: 1})
+
+
+def recombined(form: LinearForm) -> LinearForm:
+    """The form with quotients and remainders that belong together replaced by what was divided."""
+    while (found := _pair(form)) is not None:
+        quotient, remainder, whole = found
+        factor = form.factors[remainder]
+        left = LinearForm(form.constant, {t: f for t, f in form.factors.items() if t not in (quotient, remainder)})
+        form = left.plus(index_form(whole), factor)
+    return form
+
+
+def _pair(form: LinearForm) -> tuple[IndexExpression, IndexExpression, IndexExpression] | None:
+    """A quotient ``e / k``, the remainder of the same by ``k`` with a ``k``-th of its factor, and ``e``.
+
+    The remainder of ``e % m`` by a divisor of ``m`` is that of ``e``.
+    """
+    for term, factor in form.factors.items():
+        match term:
+            case IndexOperation(operator, (whole, IndexLiteral(divisor))) if operator in _QUOTIENTS:
+                wanted = [whole]
+                match whole:
+                    case IndexOperation(IndexOperator.NONNEGATIVE_REMAINDER, (inner, IndexLiteral(modulus))) if (
+                        modulus % divisor == 0
+                    ):
+                        wanted.append(inner)
+                for dividend in wanted:
+                    remainder = IndexOperation(IndexOperator.NONNEGATIVE_REMAINDER, (dividend, IndexLiteral(divisor)))
+                    if form.factors.get(remainder, 0) * divisor == factor:
+                        return term, remainder, whole
+    return None
+
+
+def _mentions(expression: IndexExpression, variable: str) -> bool:
+    match expression:
+        case IndexLiteral():
+            return False
+        case IndexVariable(name):
+            return name == variable
+        case IndexOperation(_, operands):
+            return any(_mentions(operand, variable) for operand in operands)
