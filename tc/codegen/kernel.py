@@ -7,17 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, assert_never
 
-from tc.codegen.accumulate import Accumulation, Partial, accumulation, halves, lane_of
+from tc.codegen.accumulate import Accumulation, Partial, accumulation, halves, lane_of, variables
 from tc.codegen.dialect import Dialect
 from tc.codegen.expressions import FAULTED, ExpressionPrinter, Site
-from tc.codegen.fragment import Fragment, element
+from tc.codegen.fragment import Fragment, element, prefix
 from tc.codegen.functions import function_name
 from tc.codegen.indices import after, index_fragment
 from tc.codegen.literals import literal_fragment
 from tc.codegen.names import Names, comment, loop_variable
+from tc.codegen.offsets import substituted
 from tc.codegen.ranges import Ranges, always_runs, iterator_range, most_iterations
 from tc.codegen.registers import NotVectorsError, RegisterPrinter
 from tc.codegen.routines import Parameter, braced, mentioned, mentions, region, region_call, reporting_faults
+from tc.codegen.transpose import copied, transposed_nest, transposition
 from tc.language.program import Literal, Reduction
 from tc.polyhedral.loops import (
     Allocation,
@@ -107,6 +109,8 @@ class KernelPrinter:
                 return lines if otherwise is None else [*lines, *braced("else", self.tree(otherwise, scope))]
             case Loop(kind=LoopKind.PARALLEL) if not scope.parallel:
                 return self._parallel_loop(tree, scope)
+            case Loop() if (turned := self._transposition(tree, scope)) is not None:
+                return turned
             case Loop():
                 found = None if scope.accumulation else accumulation(tree, self.bodies, scope.ranges)
                 return self._loop(tree, scope) if found is None else self._accumulate(tree, found, scope)
@@ -159,6 +163,35 @@ class KernelPrinter:
         if loop.kind is LoopKind.REDUCTION:
             inner = replace(inner, lane=lane_of(loop))
         return self.loop(loop, scope, self.tree(loop.body, inner))
+
+    def _transposition(self, loop: Loop, scope: Scope) -> list[str] | None:
+        """The loop as a call that turns squares of vectors, if it copies rows into columns."""
+        nest = transposed_nest(loop)
+        if nest is None or scope.accumulation is not None:
+            return None
+        first, second, instance = nest
+        body = self.bodies[instance.statement]
+        value = copied(body, self.layouts)
+        if value is None or any(first.iterator in variables(bound) for bound in (second.lower, second.upper)):
+            return None
+        site = self.site(instance, scope)
+        source = self.expressions.offset(value.tensor, value.subscripts, site)
+        target = self.expressions.offset(body.target, body.subscripts, site)
+        found = None if source is None or target is None else transposition(first, second, source, target)
+        if found is None:
+            return None
+        lowest = {node.iterator: node.lower for node in (first, second)}
+        arguments = tuple(substituted(argument, lowest) for argument in instance.arguments)
+        start = self.site(replace(instance, arguments=arguments), scope)
+        parts = (
+            prefix("&", self.expressions.value(value, start)),
+            found.from_step,
+            prefix("&", self.expressions.location(body.target, body.subscripts, start)),
+            found.to_step,
+            *(self.index(trip_count(node), scope) for node in (found.rows, found.columns)),
+        )
+        call = f"tc_transpose_{value.type}({', '.join(map(str, parts))});"
+        return [comment(body.name), call]
 
     def loop(self, loop: Loop, scope: Scope, body: list[str]) -> list[str]:
         """A loop around lines that were printed in ``scope.inside(loop)``."""
@@ -215,7 +248,7 @@ class KernelPrinter:
             first = IndexOperation(IndexOperator.MULTIPLY, (iteration, IndexLiteral(loop.step)))
             value = IndexOperation(IndexOperator.ADD, (loop.lower, first))
             text = self.index(value, replace(scope, variables={**scope.variables, _ITERATION: _ITERATION}))
-            lower, end = "0", self.index(_trip_count(loop), scope)
+            lower, end = "0", self.index(trip_count(loop), scope)
             body = [f"const {index} {name} = {text};", *body]
             lines = braced(f"for ({index} {_ITERATION} = begin; {_ITERATION} < end; {_ITERATION} += 1)", body)
         lines = reporting_faults(lines)
@@ -337,8 +370,10 @@ def neutral_element(reduction: Reduction, type: ScalarType) -> Literal:
     return Literal(float(value) if type.is_floating else value, type)
 
 
-def _trip_count(loop: Loop) -> IndexExpression:
+def trip_count(loop: Loop) -> IndexExpression:
     """The number of iterations, where there are any; at most 0 otherwise."""
+    if isinstance(loop.lower, IndexLiteral) and isinstance(loop.upper, IndexLiteral):
+        return IndexLiteral((loop.upper.value - loop.lower.value) // loop.step + 1)
     distance = IndexOperation(IndexOperator.SUBTRACT, (loop.upper, loop.lower))
     quotient = IndexOperation(IndexOperator.FLOOR_DIVIDE, (distance, IndexLiteral(loop.step)))
     return IndexOperation(IndexOperator.ADD, (quotient, IndexLiteral(1)))

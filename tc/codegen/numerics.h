@@ -18,52 +18,6 @@ TC_LANES_2(atan2) TC_LANES_2(hypot)
 #endif
 #endif
 
-//= tc_float32x* tc_float64x* tc_load_float* tc_store_float* tc_load_part_float* tc_store_part_float* tc_splat_float*
-// Vectors of all widths that register tiles use.  The partial ones touch the first n elements in memory only.
-#define TC_VECTOR(name, type, count)                                                                                  \
-  typedef type tc_##name##x##count __attribute__((vector_size(count * sizeof(type))));                                \
-  typedef tc_##name##x##count tc_any_##name##x##count __attribute__((aligned(sizeof(type)), may_alias));              \
-  static inline tc_##name##x##count tc_load_##name##x##count(const type *p) {                                         \
-    return *(const tc_any_##name##x##count *)p;                                                                       \
-  }                                                                                                                   \
-  static inline void tc_store_##name##x##count(type *p, tc_##name##x##count v) { *(tc_any_##name##x##count *)p = v; } \
-  /* x - 0 is x, also for -0 */                                                                                       \
-  static inline tc_##name##x##count tc_splat_##name##x##count(type x) { return x - (tc_##name##x##count){0}; }
-#define TC_PARTS(name, type, count)                                                                                   \
-  static inline tc_##name##x##count tc_load_part_##name##x##count(const type *p, int n) {                             \
-    tc_##name##x##count v = {0};                                                                                      \
-    for (int i = 0; i < n; i++) v[i] = p[i];                                                                          \
-    return v;                                                                                                         \
-  }                                                                                                                   \
-  static inline void tc_store_part_##name##x##count(type *p, tc_##name##x##count v, int n) {                          \
-    for (int i = 0; i < n; i++) p[i] = v[i];                                                                          \
-  }
-#define TC_MASKED(name, type, count, mask, load, store)                                                               \
-  static inline tc_##name##x##count tc_load_part_##name##x##count(const type *p, int n) {                             \
-    return load((const void *)p, (tc_##name##x##count){0}, (mask)((1u << n) - 1));                                    \
-  }                                                                                                                   \
-  static inline void tc_store_part_##name##x##count(type *p, tc_##name##x##count v, int n) {                          \
-    store((void *)p, v, (mask)((1u << n) - 1));                                                                       \
-  }
-TC_VECTOR(float32, float, 2) TC_PARTS(float32, float, 2)
-TC_VECTOR(float64, double, 2) TC_PARTS(float64, double, 2)
-TC_VECTOR(float32, float, 4) TC_PARTS(float32, float, 4)
-#ifdef __AVX512VL__
-TC_VECTOR(float32, float, 8)
-TC_MASKED(float32, float, 8, unsigned char, __builtin_ia32_loadups256_mask, __builtin_ia32_storeups256_mask)
-TC_VECTOR(float64, double, 4)
-TC_MASKED(float64, double, 4, unsigned char, __builtin_ia32_loadupd256_mask, __builtin_ia32_storeupd256_mask)
-#elif defined(__AVX__)
-TC_VECTOR(float32, float, 8) TC_PARTS(float32, float, 8)
-TC_VECTOR(float64, double, 4) TC_PARTS(float64, double, 4)
-#endif
-#ifdef __AVX512F__
-TC_VECTOR(float32, float, 16)
-TC_MASKED(float32, float, 16, unsigned short, __builtin_ia32_loadups512_mask, __builtin_ia32_storeups512_mask)
-TC_VECTOR(float64, double, 8)
-TC_MASKED(float64, double, 8, unsigned char, __builtin_ia32_loadupd512_mask, __builtin_ia32_storeupd512_mask)
-#endif
-
 //= tc_min_bool tc_min_int* tc_min_uint* tc_max_bool tc_max_int* tc_max_uint*
 #define TC_EXTREMES(name, type)                                                             \
   static inline type tc_min_##name(type a, type b) { return a < b ? a : b; }                \

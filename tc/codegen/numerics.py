@@ -1,4 +1,4 @@
-"""The numerics prelude: the parts of ``numerics.h`` that a source text mentions."""
+"""The prelude: the parts of ``numerics.h`` and ``vectors.h`` that a source text mentions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NAME = re.compile(r"\b[A-Za-z_]\w*")
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of ``numerics.h``: the names that it defines (patterns with ``*``), and its text."""
+    """A part of a header: the names that it defines (patterns with ``*``), and its text."""
 
     provides: tuple[str, ...]
     text: str
@@ -25,9 +25,10 @@ class Section:
 
 @cache
 def sections() -> tuple[Section, ...]:
-    """All sections, in the order of the file; a section uses only sections before it."""
-    text = files("tc.codegen").joinpath("numerics.h").read_text(encoding="utf-8")
-    parts = text.split(_MARKER)[1:]
+    """All sections, in the order of the files; a section uses only sections before it."""
+    folder = files("tc.codegen")
+    texts = [folder.joinpath(name).read_text(encoding="utf-8") for name in ("numerics.h", "vectors.h")]
+    parts = [part for text in texts for part in text.split(_MARKER)[1:]]
     return tuple(Section(tuple(part.split("\n", 1)[0].split()), part.split("\n", 1)[1].strip()) for part in parts)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, assert_never
 
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
 from tc.language.program import Binary, Expression, IteratorReference, Literal, Unary
@@ -104,6 +104,19 @@ def index_form(expression: IndexExpression) -> LinearForm:
             return LinearForm().plus(index_form(other), factor)
         case _:
             return LinearForm(0, {expression: 1})
+
+
+def substituted(expression: IndexExpression, values: Mapping[str, IndexExpression]) -> IndexExpression:
+    """The expression with variables replaced."""
+    match expression:
+        case IndexLiteral():
+            return expression
+        case IndexVariable(name):
+            return values.get(name, expression)
+        case IndexOperation(operator, operands):
+            return IndexOperation(operator, tuple(substituted(operand, values) for operand in operands))
+        case _:
+            assert_never(expression)
 
 
 def recombined(form: LinearForm) -> LinearForm:

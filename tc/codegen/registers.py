@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, assert_never
 from tc.codegen.expressions import Site
 from tc.codegen.fragment import Fragment, call, infix, prefix
 from tc.codegen.routines import braced
+from tc.codegen.transpose import transposed_nest
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
 from tc.language.program import Binary, Cast, Expression, IteratorReference, Read, Reduction, Unary, iterators_in, walk
 from tc.language.specialization import Layout
@@ -123,6 +124,8 @@ class RegisterPrinter:
         match tree:
             case Block(children):
                 return [line for child in children for line in self._tree(child, scope, known, repeated=repeated)]
+            case Loop(kind=LoopKind.REGISTER) if (lines := self._turned_rows(tree, scope, known)) is not None:
+                return lines
             case Loop(kind=LoopKind.REGISTER):
                 return [
                     line
@@ -165,12 +168,35 @@ class RegisterPrinter:
         """What vectors cannot express runs on the row in memory, once for a tile."""
         self._uses_array = True
         row = statement.row()
+        stored = [self._to_array(row, vector) for vector in self._vectors]
         pairs = [(v, self.variable(row, v), f"&{self._name}[{row * self._lanes + v.first}]") for v in self._vectors]
-        stored = [f"{self._function('store', v)}({place}, {name}{self._count(v)});" for v, name, place in pairs]
         loaded = [f"{name} = {self._function('load', v)}({place}{self._count(v)});" for v, name, place in pairs]
         lines = self._kernel.tree(loop, _spelled(scope, known))
         before = stored if statement.reads_tile() else []
         return [*before, *lines, *(loaded if statement.body.target == self._buffer.name else [])]
+
+    def _turned_rows(self, loop: Loop, scope: Scope, known: Mapping[str, int]) -> list[str] | None:
+        """Rows that are stored as columns: through the array, by the call for transpositions."""
+        nest = transposed_nest(loop)
+        if nest is None or nest[1].kind is not LoopKind.VECTOR:
+            return None
+        spelled = _spelled(scope, known)
+        body = self._kernel.bodies[nest[2].statement]
+        if not isinstance(body.value, Read) or body.value.tensor != self._buffer.name:
+            return None
+        self._uses_array = True
+        lines = self._kernel.tree(loop, spelled)
+        if not any("tc_transpose" in line for line in lines):
+            return None
+        stored: list[str] = []
+        for value in _iterations(loop, known):
+            row = _Statement(self, nest[1], nest[2], scope, {**known, loop.iterator: value}).row()
+            stored += [self._to_array(row, vector) for vector in self._vectors]
+        return [*stored, *lines]
+
+    def _to_array(self, row: int, vector: _Vector) -> str:
+        place = f"&{self._name}[{row * self._lanes + vector.first}]"
+        return f"{self._function('store', vector)}({place}, {self.variable(row, vector)}{self._count(vector)});"
 
     def _function(self, what: str, vector: _Vector, *, full: bool = False) -> str:
         part = "" if full or vector.used == vector.width else "_part"

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
 from typing import assert_never
@@ -18,17 +18,21 @@ from typing import assert_never
 import islpy as isl
 
 from tc.language.affine import isl_name
+from tc.language.program import Read
+from tc.language.specialization import Layout
 from tc.polyhedral.box import Box, bounding_box, own_space
 from tc.polyhedral.extents import extent_of
+from tc.polyhedral.linearize import linearize_last
 from tc.polyhedral.loops import LoopKind
 from tc.polyhedral.pack import value_reads, worth_packing
 from tc.polyhedral.paths import paths_below
 from tc.polyhedral.promotion import Access, Promoted, lanes_last, promote_accesses, reads_uncovered
 from tc.polyhedral.scop import Scop, ScopStatement
-from tc.polyhedral.strides import iterator_of
+from tc.polyhedral.strides import iterator_of, stride
 from tc.polyhedral.tile import is_register
 from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence, statement_names
 from tc.polyhedral.vectorize import layouts_of
+from tc.types import ScalarType
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +122,18 @@ class _Promoter:
 
     def inside(self, promoted: Promoted, below: Node, domain: isl.UnionSet, prefix: tuple[Member, ...]) -> Node:
         """The subtree in which the buffer lives, between its copies; what is below may be promoted further."""
-        registers = promoted.stores is not None
+        layouts = layouts_of(self.scop)
+
+        def copying(copy: ScopStatement) -> Filter:
+            registers = promoted.stores is not None
+            loops = copy_loops(copy, len(prefix), promoted.order, layouts, lanes=self.room.lanes, registers=registers)
+            return Filter(own_space(copy.domain), loops)
+
         filters = [Filter(domain.universe(), self.visit(below, domain, prefix))]
         if promoted.loads is not None:
-            loops = copy_loops(promoted.loads, len(prefix), promoted.order, lanes=self.room.lanes, registers=registers)
-            filters.insert(0, Filter(own_space(promoted.loads.domain), loops))
+            filters.insert(0, copying(promoted.loads))
         if promoted.stores is not None:
-            loops = copy_loops(promoted.stores, len(prefix), promoted.order, lanes=self.room.lanes, registers=registers)
-            filters.append(Filter(own_space(promoted.stores.domain), loops))
+            filters.append(copying(promoted.stores))
         child = filters[0].child if len(filters) == 1 else Sequence(tuple(filters))
         return Extension(promoted.buffer, promoted.instances, child)
 
@@ -253,27 +261,50 @@ def _is_tile(below: Node, domain: isl.UnionSet, statement: ScopStatement) -> boo
 _BLOCK = 16
 
 
-def copy_loops(copy: ScopStatement, depth: int, order: Items[int], *, lanes: bool, registers: bool) -> Node:
-    """Loops over the local subscripts: in order for copies along memory, in blocks of the last two for others.
+def copy_loops(
+    copy: ScopStatement, depth: int, order: Items[int], layouts: Mapping[str, Layout], *, lanes: bool, registers: bool
+) -> Node:
+    """Loops over the local subscripts, in the order of the buffer's dimensions, its contiguous one innermost.
 
-    ``order``: the dimensions of the buffer from its outermost to its contiguous one.  ``registers``: the buffer is a
-    register tile.
+    ``registers``: the buffer is a register tile.  Else dimensions that lie end to end are walked as one.
     """
     local = isl.LocalSpace.from_space(copy.domain.get_space())
-    functions: list[isl.UnionPwAff] = []
+    kind = LoopKind.REGISTER if registers else LoopKind.SEQUENTIAL
+    members: tuple[Member, ...] = ()
     for dimension in order:
         affine = isl.Aff.var_on_domain(local, isl.dim_type.set, depth + dimension)
-        functions.append(isl.UnionPwAff.from_pw_aff(isl.PwAff.from_aff(affine)))
-    if not functions:
+        function = isl.UnionPwAff.from_pw_aff(isl.PwAff.from_aff(affine))
+        members = (*members, Member(function, coincident=True, kind=kind))
+    if not members:
         return Leaf()
-    if registers or list(order) == sorted(order):
-        kind = LoopKind.REGISTER if registers else LoopKind.SEQUENTIAL
-        members = [Member(function, True, kind) for function in functions]
-        if lanes:
-            members[-1] = replace(members[-1], kind=LoopKind.VECTOR)
-        return Band(tuple(members), permutable=True, child=Leaf())
-    block = isl.Val.int_from_si(copy.domain.get_ctx(), _BLOCK)
-    whole, turned = functions[:-2], functions[-2:]
-    tiles = [function.scale_down_val(block).floor() for function in turned]
-    points = [function.mod_val(block) for function in turned]
-    return Band(tuple(Member(f, True) for f in (*whole, *tiles, *points)), permutable=True, child=Leaf())
+    own = isl.UnionSet.from_set(copy.domain)
+    *outer, last = members
+    if registers:
+        # Rows that lie side by side in the tensor stand next to the lanes, so that they can be stored as columns.
+        outer.sort(key=lambda m: (extent_of(m.function, own) > 1, _step(m, copy, layouts) == 1))
+        members = (*outer, replace(last, kind=LoopKind.VECTOR) if lanes else last)
+    elif list(order) != sorted(order):
+        outer = [m for m in linearize_last(tuple(outer), (copy,), layouts, 0) if extent_of(m.function, own) > 1]
+        members = (*outer, last)
+        if layouts[copy.body.target].type not in (ScalarType.FLOAT32, ScalarType.FLOAT64) and outer:
+            members = (*outer[:-1], *_blocks((outer[-1], last)))
+    elif lanes:
+        members = (*outer, replace(last, kind=LoopKind.VECTOR))
+    return Band(members, permutable=True, child=Leaf())
+
+
+def _step(member: Member, copy: ScopStatement, layouts: Mapping[str, Layout]) -> int | None:
+    """How far the tensor's element moves along a local subscript."""
+    iterator = iterator_of(member.function, copy.body)
+    tensors = [(copy.body.target, copy.body.subscripts)]
+    if isinstance(copy.body.value, Read):
+        tensors.append((copy.body.value.tensor, copy.body.value.subscripts))
+    outside = next((t, s) for t, s in tensors if not any(a.buffer == t for a in copy.promoted))
+    return None if iterator is None else stride(outside[1], layouts[outside[0]], iterator)
+
+
+def _blocks(members: tuple[Member, Member]) -> tuple[Member, ...]:
+    """Both loops in blocks, for types that no vector code turns."""
+    size = isl.Val.int_from_si(members[0].function.get_ctx(), _BLOCK)
+    tiles = (replace(m, function=m.function.scale_down_val(size).floor()) for m in members)
+    return (*tiles, *(replace(m, function=m.function.mod_val(size)) for m in members))

@@ -1,0 +1,161 @@
+// Vectors: loads, stores, and squares of them turned.  Sections as in numerics.h.
+
+//= tc_float32x* tc_float64x* tc_load_float* tc_store_float* tc_load_part_float* tc_store_part_float* tc_splat_float*
+// Vectors of all widths that register tiles use.  The partial ones touch the first n elements in memory only.
+#define TC_VECTOR(name, type, count)                                                                                  \
+  typedef type tc_##name##x##count __attribute__((vector_size(count * sizeof(type))));                                \
+  typedef tc_##name##x##count tc_any_##name##x##count __attribute__((aligned(sizeof(type)), may_alias));              \
+  static inline tc_##name##x##count tc_load_##name##x##count(const type *p) {                                         \
+    return *(const tc_any_##name##x##count *)p;                                                                       \
+  }                                                                                                                   \
+  static inline void tc_store_##name##x##count(type *p, tc_##name##x##count v) { *(tc_any_##name##x##count *)p = v; } \
+  /* x - 0 is x, also for -0 */                                                                                       \
+  static inline tc_##name##x##count tc_splat_##name##x##count(type x) { return x - (tc_##name##x##count){0}; }
+#define TC_PARTS(name, type, count)                                                                                   \
+  static inline tc_##name##x##count tc_load_part_##name##x##count(const type *p, int n) {                             \
+    tc_##name##x##count v = {0};                                                                                      \
+    for (int i = 0; i < n; i++) v[i] = p[i];                                                                          \
+    return v;                                                                                                         \
+  }                                                                                                                   \
+  static inline void tc_store_part_##name##x##count(type *p, tc_##name##x##count v, int n) {                          \
+    for (int i = 0; i < n; i++) p[i] = v[i];                                                                          \
+  }
+#define TC_MASKED(name, type, count, mask, load, store)                                                               \
+  static inline tc_##name##x##count tc_load_part_##name##x##count(const type *p, int n) {                             \
+    return load((const void *)p, (tc_##name##x##count){0}, (mask)((1u << n) - 1));                                    \
+  }                                                                                                                   \
+  static inline void tc_store_part_##name##x##count(type *p, tc_##name##x##count v, int n) {                          \
+    store((void *)p, v, (mask)((1u << n) - 1));                                                                       \
+  }
+TC_VECTOR(float32, float, 2) TC_PARTS(float32, float, 2)
+TC_VECTOR(float64, double, 2) TC_PARTS(float64, double, 2)
+TC_VECTOR(float32, float, 4) TC_PARTS(float32, float, 4)
+#ifdef __AVX512VL__
+TC_VECTOR(float32, float, 8)
+TC_MASKED(float32, float, 8, unsigned char, __builtin_ia32_loadups256_mask, __builtin_ia32_storeups256_mask)
+TC_VECTOR(float64, double, 4)
+TC_MASKED(float64, double, 4, unsigned char, __builtin_ia32_loadupd256_mask, __builtin_ia32_storeupd256_mask)
+#elif defined(__AVX__)
+TC_VECTOR(float32, float, 8) TC_PARTS(float32, float, 8)
+TC_VECTOR(float64, double, 4) TC_PARTS(float64, double, 4)
+#endif
+#ifdef __AVX512F__
+TC_VECTOR(float32, float, 16)
+TC_MASKED(float32, float, 16, unsigned short, __builtin_ia32_loadups512_mask, __builtin_ia32_storeups512_mask)
+TC_VECTOR(float64, double, 8)
+TC_MASKED(float64, double, 8, unsigned char, __builtin_ia32_loadupd512_mask, __builtin_ia32_storeupd512_mask)
+#endif
+
+//= tc_transpose_float32 tc_transpose_float64
+// to[c * to_step + r] = from[r * from_step + c] for all r < rows, c < columns.  Squares of vectors are turned in registers:
+// in each step two rows exchange halves, then quarters, and so on, until bits of row and lane have changed places.
+#ifdef __clang__
+#define TC_SHUFFLE(index, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define TC_SHUFFLE(index, a, b, ...) __builtin_shuffle(a, b, (index){__VA_ARGS__})
+#endif
+#define TC_EXCHANGE_2_1(index, a, b) do { \
+    __typeof__(a) t = TC_SHUFFLE(index, a, b, 0, 2); \
+    b = TC_SHUFFLE(index, a, b, 1, 3); a = t; } while (0)
+#define TC_TURN_2(index) \
+    TC_EXCHANGE_2_1(index, r0, r1);
+#define TC_EACH_2(M, name, V) \
+  M(name, V, 0) M(name, V, 1)
+#define TC_EXCHANGE_4_2(index, a, b) do { \
+    __typeof__(a) t = TC_SHUFFLE(index, a, b, 0, 1, 4, 5); \
+    b = TC_SHUFFLE(index, a, b, 2, 3, 6, 7); a = t; } while (0)
+#define TC_EXCHANGE_4_1(index, a, b) do { \
+    __typeof__(a) t = TC_SHUFFLE(index, a, b, 0, 4, 2, 6); \
+    b = TC_SHUFFLE(index, a, b, 1, 5, 3, 7); a = t; } while (0)
+#define TC_TURN_4(index) \
+    TC_EXCHANGE_4_2(index, r0, r2); TC_EXCHANGE_4_2(index, r1, r3); \
+    TC_EXCHANGE_4_1(index, r0, r1); TC_EXCHANGE_4_1(index, r2, r3);
+#define TC_EACH_4(M, name, V) \
+  M(name, V, 0) M(name, V, 1) M(name, V, 2) M(name, V, 3)
+#define TC_EXCHANGE_8_4(index, a, b) do { \
+    __typeof__(a) t = TC_SHUFFLE(index, a, b, 0, 1, 2, 3, 8, 9, 10, 11); \
+    b = TC_SHUFFLE(index, a, b, 4, 5, 6, 7, 12, 13, 14, 15); a = t; } while (0)
+#define TC_EXCHANGE_8_2(index, a, b) do { \
+    __typeof__(a) t = TC_SHUFFLE(index, a, b, 0, 1, 8, 9, 4, 5, 12, 13); \
+    b = TC_SHUFFLE(index, a, b, 2, 3, 10, 11, 6, 7, 14, 15); a = t; } while (0)
+#define TC_EXCHANGE_8_1(index, a, b) do { \
+    __typeof__(a) t = TC_SHUFFLE(index, a, b, 0, 8, 2, 10, 4, 12, 6, 14); \
+    b = TC_SHUFFLE(index, a, b, 1, 9, 3, 11, 5, 13, 7, 15); a = t; } while (0)
+#define TC_TURN_8(index) \
+    TC_EXCHANGE_8_4(index, r0, r4); TC_EXCHANGE_8_4(index, r1, r5); TC_EXCHANGE_8_4(index, r2, \
+    r6); TC_EXCHANGE_8_4(index, r3, r7); \
+    TC_EXCHANGE_8_2(index, r0, r2); TC_EXCHANGE_8_2(index, r1, r3); TC_EXCHANGE_8_2(index, r4, \
+    r6); TC_EXCHANGE_8_2(index, r5, r7); \
+    TC_EXCHANGE_8_1(index, r0, r1); TC_EXCHANGE_8_1(index, r2, r3); TC_EXCHANGE_8_1(index, r4, \
+    r5); TC_EXCHANGE_8_1(index, r6, r7);
+#define TC_EACH_8(M, name, V) \
+  M(name, V, 0) M(name, V, 1) M(name, V, 2) M(name, V, 3) M(name, V, 4) M(name, V, 5) M(name, V, 6) M(name, V, 7)
+#define TC_EXCHANGE_16_8(index, a, b) do { \
+    __typeof__(a) t = TC_SHUFFLE(index, a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23); \
+    b = TC_SHUFFLE(index, a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31); a = t; } while (0)
+#define TC_EXCHANGE_16_4(index, a, b) do { \
+    __typeof__(a) t = TC_SHUFFLE(index, a, b, 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27); \
+    b = TC_SHUFFLE(index, a, b, 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31); a = t; } while (0)
+#define TC_EXCHANGE_16_2(index, a, b) do { \
+    __typeof__(a) t = TC_SHUFFLE(index, a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29); \
+    b = TC_SHUFFLE(index, a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31); a = t; } while (0)
+#define TC_EXCHANGE_16_1(index, a, b) do { \
+    __typeof__(a) t = TC_SHUFFLE(index, a, b, 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30); \
+    b = TC_SHUFFLE(index, a, b, 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31); a = t; } while (0)
+#define TC_TURN_16(index) \
+    TC_EXCHANGE_16_8(index, r0, r8); TC_EXCHANGE_16_8(index, r1, r9); TC_EXCHANGE_16_8(index, r2, \
+    r10); TC_EXCHANGE_16_8(index, r3, r11); TC_EXCHANGE_16_8(index, r4, r12); TC_EXCHANGE_16_8(index, r5, \
+    r13); TC_EXCHANGE_16_8(index, r6, r14); TC_EXCHANGE_16_8(index, r7, r15); \
+    TC_EXCHANGE_16_4(index, r0, r4); TC_EXCHANGE_16_4(index, r1, r5); TC_EXCHANGE_16_4(index, r2, \
+    r6); TC_EXCHANGE_16_4(index, r3, r7); TC_EXCHANGE_16_4(index, r8, r12); TC_EXCHANGE_16_4(index, r9, \
+    r13); TC_EXCHANGE_16_4(index, r10, r14); TC_EXCHANGE_16_4(index, r11, r15); \
+    TC_EXCHANGE_16_2(index, r0, r2); TC_EXCHANGE_16_2(index, r1, r3); TC_EXCHANGE_16_2(index, r4, \
+    r6); TC_EXCHANGE_16_2(index, r5, r7); TC_EXCHANGE_16_2(index, r8, r10); TC_EXCHANGE_16_2(index, r9, \
+    r11); TC_EXCHANGE_16_2(index, r12, r14); TC_EXCHANGE_16_2(index, r13, r15); \
+    TC_EXCHANGE_16_1(index, r0, r1); TC_EXCHANGE_16_1(index, r2, r3); TC_EXCHANGE_16_1(index, r4, \
+    r5); TC_EXCHANGE_16_1(index, r6, r7); TC_EXCHANGE_16_1(index, r8, r9); TC_EXCHANGE_16_1(index, r10, \
+    r11); TC_EXCHANGE_16_1(index, r12, r13); TC_EXCHANGE_16_1(index, r14, r15);
+#define TC_EACH_16(M, name, V) \
+  M(name, V, 0) M(name, V, 1) M(name, V, 2) M(name, V, 3) M(name, V, 4) M(name, V, 5) M(name, V, 6) M(name, V, \
+    7) M(name, V, 8) M(name, V, 9) M(name, V, 10) M(name, V, 11) M(name, V, 12) M(name, V, 13) M(name, V, \
+    14) M(name, V, 15)
+#define TC_ROW(name, V, i)                                                                                            \
+  tc_##name##x##V r##i = {0};                                                                                         \
+  if (i < rows)                                                                                                       \
+    r##i = columns < V ? tc_load_part_##name##x##V(from + i * from_step, columns) : tc_load_##name##x##V(from + i * from_step);
+#define TC_COLUMN(name, V, i)                                                                                         \
+  if (i < columns) {                                                                                                  \
+    if (rows < V) tc_store_part_##name##x##V(to + i * to_step, r##i, rows);                                           \
+    else tc_store_##name##x##V(to + i * to_step, r##i);                                                               \
+  }
+#define TC_TRANSPOSE(name, type, integer, V)                                                                          \
+  typedef integer tc_index_##name __attribute__((vector_size(V * sizeof(integer))));                                  \
+  static inline __attribute__((always_inline)) void tc_square_##name(                                                 \
+      const type *restrict from, int64_t from_step, type *restrict to, int64_t to_step, int rows, int columns) {      \
+    TC_EACH_##V(TC_ROW, name, V)                                                                                      \
+    TC_TURN_##V(tc_index_##name)                                                                                      \
+    TC_EACH_##V(TC_COLUMN, name, V)                                                                                   \
+  }                                                                                                                   \
+  static inline void tc_transpose_##name(                                                                             \
+      const type *restrict from, int64_t from_step, type *restrict to, int64_t to_step, int64_t rows,                 \
+      int64_t columns) {                                                                                              \
+    for (int64_t r = 0; r < rows; r += V) {                                                                           \
+      for (int64_t c = 0; c < columns; c += V) {                                                                      \
+        const type *square = from + r * from_step + c;                                                                \
+        if (rows - r >= V && columns - c >= V) tc_square_##name(square, from_step, to + c * to_step + r, to_step, V, V); \
+        else                                                                                                          \
+          tc_square_##name(square, from_step, to + c * to_step + r, to_step, rows - r < V ? (int)(rows - r) : V,      \
+                           columns - c < V ? (int)(columns - c) : V);                                                 \
+      }                                                                                                               \
+    }                                                                                                                 \
+  }
+#if defined(__AVX512F__)
+TC_TRANSPOSE(float32, float, int32_t, 16)
+TC_TRANSPOSE(float64, double, int64_t, 8)
+#elif defined(__AVX__)
+TC_TRANSPOSE(float32, float, int32_t, 8)
+TC_TRANSPOSE(float64, double, int64_t, 4)
+#else
+TC_TRANSPOSE(float32, float, int32_t, 4)
+TC_TRANSPOSE(float64, double, int64_t, 2)
+#endif
