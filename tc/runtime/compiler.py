@@ -25,6 +25,7 @@ OPTIMIZATION: Final = (
     "-fwrapv",
     "-fno-math-errno",
     "-fno-trapping-math",
+    "-fno-predictive-commoning",
     "-fopenmp-simd",
     "-ffp-contract=fast",
 )
