@@ -148,26 +148,38 @@ class ExpressionPrinter:
 
     # --- reads
 
+    def source(self, read: Read, site: Site) -> Fragment:
+        """The element that is read, as it is in memory; indices that depend on data are checked."""
+        indices = self._checked_indices(read, site)
+        return self._element(read.tensor, read.subscripts, indices, site)
+
     def _read(self, read: Read, site: Site) -> Fragment:
+        layout = self._layouts[read.tensor]
+        indices = self._checked_indices(read, site)
+        if indices and self._checked and layout.size == 0:
+            # Every index is out of range, and there is no element to read instead.
+            tests = ", ".join(str(index) for index in indices.values())
+            return cast(self._dialect.values[read.type], Fragment(f"({tests}, 0)"))
+        return self.load(self._element(read.tensor, read.subscripts, indices, site), layout.type)
+
+    def _checked_indices(self, read: Read, site: Site) -> dict[int, Fragment]:
+        """The subscripts that depend on data, by dimension."""
         layout = self._layouts[read.tensor]
         gathered = [d for d, subscript in enumerate(read.subscripts) if not is_affine(subscript)]
         indices = {dimension: self.value(read.subscripts[dimension], site) for dimension in gathered}
-        if self._checked:
-            for dimension in gathered:
-                check = Check(site.statement, read.tensor, dimension, layout.shape[dimension])
-                number = self._checks.setdefault(check, len(self._checks) + 1)
-                arguments = (
-                    indices[dimension],
-                    Fragment(str(check.extent)),
-                    prefix("&", Fragment(FAULTED)),
-                    Fragment(str(number)),
-                )
-                indices[dimension] = call("tc_checked_index", *arguments)
-            if gathered and layout.size == 0:
-                # Every index is out of range, and there is no element to read instead.
-                tests = ", ".join(str(indices[dimension]) for dimension in gathered)
-                return cast(self._dialect.values[read.type], Fragment(f"({tests}, 0)"))
-        return self.load(self._element(read.tensor, read.subscripts, indices, site), layout.type)
+        if not self._checked:
+            return indices
+        for dimension in gathered:
+            check = Check(site.statement, read.tensor, dimension, layout.shape[dimension])
+            number = self._checks.setdefault(check, len(self._checks) + 1)
+            arguments = (
+                indices[dimension],
+                Fragment(str(check.extent)),
+                prefix("&", Fragment(FAULTED)),
+                Fragment(str(number)),
+            )
+            indices[dimension] = call("tc_checked_index", *arguments)
+        return indices
 
     def _element(
         self, tensor: str, subscripts: Sequence[Expression], indices: Mapping[int, Fragment], site: Site

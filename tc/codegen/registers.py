@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from tc.codegen.expressions import Site
 from tc.codegen.fragment import Fragment, call, infix, prefix
+from tc.codegen.offsets import substituted
 from tc.codegen.routines import braced
 from tc.codegen.transpose import transposed_nest
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
@@ -184,10 +185,10 @@ class RegisterPrinter:
         body = self._kernel.bodies[nest[2].statement]
         if not isinstance(body.value, Read) or body.value.tensor != self._buffer.name:
             return None
-        self._uses_array = True
         lines = self._kernel.tree(loop, spelled)
         if not any("tc_transpose" in line for line in lines):
             return None
+        self._uses_array = True
         stored: list[str] = []
         for value in _iterations(loop, known):
             row = _Statement(self, nest[1], nest[2], scope, {**known, loop.iterator: value}).row()
@@ -298,8 +299,9 @@ class _Statement:
 
     def _site(self, vector: _Vector) -> Site:
         first = vector.first + _iterations(self._loop, self._known)[0]
-        scope = _spelled(self._scope, {**self._known, self._loop.iterator: first})
-        return self._kernel.site(self._instance, scope)
+        known = {name: IndexLiteral(value) for name, value in {**self._known, self._loop.iterator: first}.items()}
+        arguments = tuple(substituted(argument, known) for argument in self._instance.arguments)
+        return self._kernel.site(replace(self._instance, arguments=arguments), self._scope)
 
     # --- values
 
@@ -330,7 +332,9 @@ class _Statement:
             return Fragment(self._printer.variable(self._row(read.subscripts), vector))
         if self._stride(read.subscripts, layout) != 1 or layout.type is not self._printer.type:
             raise NotVectorsError("a load across memory")
-        place = self._kernel.expressions.location(read.tensor, read.subscripts, self._site(vector))
+        if layout.size == 0:
+            raise NotVectorsError("nothing to load")
+        place = self._kernel.expressions.source(read, self._site(vector))
         return self._printer.load(place, vector, whole=self._is_padded(read, vector))
 
     def _is_padded(self, read: Read, vector: _Vector) -> bool:

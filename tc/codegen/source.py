@@ -31,10 +31,11 @@ class CSource:
 
 
 def c_source(program: LoopProgram, vector_bytes: int) -> CSource:
-    """C11 text that exports ``tc_kernel`` (see ``abi.h``): its arguments are the base addresses of
-    ``program.buffers`` and then ``program.temporaries``, the values of ``program.scalars``, and the runtime.
+    """C11 text that exports ``tc_kernel`` (see ``abi.h``), for vector registers of ``vector_bytes``.
 
-    ``vector_bytes``: of the target's vector registers.  It must be compiled with ``-fwrapv`` and without any option that gives up IEEE values.
+    Its arguments are the base addresses of ``program.buffers`` and then ``program.temporaries``, the values of
+    ``program.scalars``, and the runtime.  It must be compiled with ``-fwrapv`` and without any option that gives up IEEE
+    values.
     """
     names = names_of(program)
     parameters = _parameters(program, names, C)
