@@ -65,6 +65,8 @@ def generate_loops(tree: ScheduleTree, context: isl.Context, buffers: Items[Buff
     context.set_ast_build_detect_min_max(1)
     context.set_ast_build_exploit_nested_bounds(1)
     context.set_ast_build_atomic_upper_bound(1)
+    # One loop runs all statements below it: an allocation inside must not be there once for each of them.
+    context.set_ast_build_group_coscheduled(1)
     build = isl.AstBuild.from_context(isl.Set.universe(isl.Space.params_alloc(context, 0)))
     return _Converter({allocation_mark(b.name): b for b in buffers}).convert(
         build.node_from_schedule(to_isl(tree, context)), LoopKind.SEQUENTIAL, {}

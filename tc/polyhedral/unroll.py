@@ -29,8 +29,9 @@ def _visit(node: Node, domain: isl.UnionSet, limit: int) -> tuple[Node, int]:
         case Leaf():
             return node, 1
         case Extension(_, instances, child):
-            below, count = _visit(child, domain.union(instances.range()), limit)
-            return replace(node, child=below), count
+            below, _ = _visit(child, domain.union(instances.range()), limit)
+            # One allocation stands for the iterations of the loops around it, which therefore stay loops.
+            return replace(node, child=below), limit + 1
         case Sequence(filters):
             visited = [_visit(f.child, domain.intersect(f.domain), limit) for f in filters]
             changed = tuple(replace(f, child=child) for f, (child, _) in zip(filters, visited, strict=True))
