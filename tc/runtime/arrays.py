@@ -124,11 +124,9 @@ def allocator(framework: Framework, shape: tuple[int, ...], type: ScalarType) ->
         case Framework.NUMPY | Framework.OTHER:
             return functools.partial(np.empty, shape, numpy_dtype(type))
         case Framework.TORCH:
-            import torch
+            from tc.runtime.torch_arrays import torch_allocator
 
-            from tc.runtime.torch_arrays import torch_dtype
-
-            return functools.partial(torch.empty, shape, dtype=torch_dtype(type), device="cpu")
+            return torch_allocator(shape, type)
         case Framework.JAX:
             from tc.runtime.jax_arrays import allocate_for_jax
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import functools
+import math
+from collections.abc import Callable, Hashable
 from types import MappingProxyType
 from typing import Final
 
 import torch
 
 from tc.errors import ArgumentError, DeviceError
+from tc.runtime.pages import LEAST_BYTES, prefer_huge_pages
 from tc.runtime.view import ArrayView, Framework, check_address, element_strides, unsupported_type
 from tc.types import ScalarType
 
@@ -66,6 +69,21 @@ def torch_key(tensor: torch.Tensor) -> Hashable:
         return tensor.shape, tensor.stride(), tensor.dtype
     except RuntimeError:  # nested tensors, wrappers of torch.func
         return None
+
+
+def torch_allocator(shape: tuple[int, ...], type: ScalarType) -> Callable[[], torch.Tensor]:
+    """A function that allocates an uninitialized, contiguous tensor; large ones on huge pages, as NumPy's are."""
+    allocate = functools.partial(torch.empty, shape, dtype=torch_dtype(type), device=torch.device("cpu"))
+    size = math.prod(shape) * type.itemsize
+    if size < LEAST_BYTES:
+        return allocate
+
+    def allocate_large() -> torch.Tensor:
+        tensor = allocate()
+        prefer_huge_pages(tensor.data_ptr(), size)
+        return tensor
+
+    return allocate_large
 
 
 def mark_written(tensor: torch.Tensor) -> None:
