@@ -22,9 +22,14 @@ from tc.target import CpuTarget
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What a kernel takes beyond its arguments and results, in bytes."""
+    """What a kernel takes beyond its arguments and results, in bytes.
+
+    ``temporaries``: memory that the threads of a call share; ``scratch``: memory of each thread, for packed operands.
+    ``binary``: the compiled code.
+    """
 
     temporaries: int
+    scratch: int
     binary: int
 
 
@@ -62,8 +67,8 @@ class Kernel:
 
     @property
     def buffers(self) -> tuple[str, ...]:
-        """Tensors and temporaries in the order of the kernel's parameters."""
-        return self._compilation.buffers
+        """Tensors in the order of the kernel's parameters, then temporaries."""
+        return (*self._compilation.tensors, *(b.name for b in self._compilation.mapped.loops.temporaries))
 
     @property
     def source(self) -> str:
@@ -90,9 +95,8 @@ class Kernel:
 
     @property
     def resources(self) -> Resources:
-        loops = self._compilation.mapped.loops
-        temporaries = sum(b.layout.size * b.layout.type.itemsize for b in loops.temporaries)
-        return Resources(temporaries, self._binary_size)
+        memory = self._compilation.memory
+        return Resources(memory.shared, memory.scratch, self._binary_size)
 
     def __call__(self, *arguments: object, out: object = None) -> object:
         """Run on arrays of exactly the kernel's signature; ArgumentError for any other.
@@ -119,14 +123,14 @@ class Kernel:
                 raise ArgumentError(
                     f"output {name} of {program.name}: expected shape {self.layout(name).shape}, got {view.shape}"
                 )
-        for name in self._compilation.buffers:
+        for name in self._compilation.tensors:
             if name not in addresses:
                 memory[name] = self._allocate(name, bound.framework)()
                 addresses[name] = fast_address(memory[name])
         scalars = [bound.scalars[scalar.name] for scalar in program.scalars]
         for view in bound.outputs.values():
             announce_write(view)
-        self._launch([addresses[name] for name in self._compilation.buffers], scalars)
+        self._launch([addresses[name] for name in self._compilation.tensors], scalars)
         results = tuple(self._deliver(name, memory[name], bound) for name in program.results)
         return results[0] if len(results) == 1 else results
 
@@ -142,8 +146,7 @@ class Kernel:
 
     def _allocate(self, name: str, framework: Framework) -> Callable[[], object]:
         layout = self.layout(name)
-        temporary = any(b.name == name for b in self._compilation.mapped.loops.temporaries)
-        return allocator(Framework.NUMPY if temporary else framework, layout.shape, layout.type)
+        return allocator(framework, layout.shape, layout.type)
 
     def _launch(self, addresses: Sequence[int], scalars: Sequence[int | float]) -> None:
         if isinstance(self._loaded, DeviceError):
@@ -172,22 +175,19 @@ class Kernel:
         scalar passed.
         """
         program = self._compilation.specialization.program
-        loops = self._compilation.mapped.loops
         loaded = self._loaded
         given = [program.arguments[position] for position in tensors]
-        fresh = [name for name in self._compilation.buffers if name not in given]
-        made = [name for name in fresh if name in program.results]
-        ordered = [*given, *made, *(buffer.name for buffer in loops.temporaries)]
+        fresh = [name for name in self._compilation.tensors if name not in given]
         if (
             isinstance(loaded, DeviceError)
             or framework is Framework.JAX
             or program.scalars
-            or made != list(program.results)
-            or ordered != list(self._compilation.buffers)
+            or fresh != list(program.results)
+            or [*given, *fresh] != list(self._compilation.tensors)
         ):
             return None
         allocate = [self._allocate(name, framework) for name in fresh]
-        count, single = len(made), len(made) == 1
+        single = len(fresh) == 1
         launch, threads, report = loaded.launch, self._threads, self._report
 
         def run(arguments: Sequence[object]) -> object:
@@ -195,7 +195,7 @@ class Kernel:
             fault = launch([*map(fast_address, arguments), *map(fast_address, memory)], (), threads())
             if fault:
                 report(fault)
-            return memory[0] if single else tuple(memory[:count])
+            return memory[0] if single else tuple(memory)
 
         return run
 

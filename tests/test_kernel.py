@@ -126,10 +126,11 @@ def test_what_a_kernel_says_of_itself() -> None:
 
 def test_resources_count_temporaries_and_code() -> None:
     assert MM.compile(A, B).resources.temporaries == 0
-    assert DEFINITIONS.norm.compile((7, 13)).resources.temporaries == 7 * 4
-    # A sum of halves is kept in single precision.
-    assert DEFINITIONS.mean.compile((7, 13)).resources.temporaries == 7 * 4
     assert MM.compile(A, B).resources.binary > 1000
+    # In whole cache lines.
+    assert DEFINITIONS.norm.compile((33, 13)).resources.temporaries == 3 * 64
+    # A sum of halves is kept in single precision.
+    assert DEFINITIONS.mean.compile((33, 13)).resources.temporaries == 3 * 64
 
 
 def test_every_level_of_this_machine() -> None:

@@ -7,6 +7,7 @@
 
 #define _GNU_SOURCE
 #include "pool.h"
+#include "workspace.h"
 
 #include <linux/futex.h>
 #include <pthread.h>
@@ -45,6 +46,7 @@ typedef struct pool {
   atomic_uint owned;
   uint64_t workers;  // started so far; belongs to the owner, as the job does
 
+  const tc_runtime *runtime;
   tc_body *body;
   const void *context;
   int64_t lower;
@@ -132,7 +134,8 @@ static int64_t chunk_begin(const pool *self, uint64_t chunk) {
 }
 
 static void run_chunk(const pool *self, uint64_t chunk) {
-  self->body(self->context, chunk_begin(self, chunk), chunk_begin(self, chunk + 1));
+  char *scratch = self->runtime->scratch + (int64_t)chunk * self->runtime->scratch_bytes;
+  self->body(self->context, scratch, chunk_begin(self, chunk), chunk_begin(self, chunk + 1));
 }
 
 static void *work(void *argument) {
@@ -171,19 +174,18 @@ static bool start_worker(pool *self, uint64_t index) {
 
 // ---- the owner
 
-static void parallel_for(void *argument, tc_body *body, const void *context, int64_t lower, int64_t upper,
-                         int64_t threads) {
+static void parallel_for(const tc_runtime *runtime, tc_body *body, const void *context, int64_t lower, int64_t upper) {
   if (lower >= upper) return;
-  pool *self = argument;
+  pool *self = runtime->pool;
   uint64_t count = (uint64_t)upper - (uint64_t)lower;
-  uint64_t chunks = threads < 1 ? 1 : (uint64_t)threads;
+  uint64_t chunks = (uint64_t)runtime->threads;
   if (chunks > count) chunks = count;
-  if (chunks > MAX_WORKERS + 1) chunks = MAX_WORKERS + 1;
   if (chunks == 1 || atomic_exchange_explicit(&self->owned, 1, memory_order_acquire)) {
-    body(context, lower, upper);
+    body(context, runtime->scratch, lower, upper);
     return;
   }
   while (self->workers < chunks - 1 && start_worker(self, self->workers)) self->workers++;
+  self->runtime = runtime;
   self->body = body;
   self->context = context;
   self->lower = lower;
@@ -213,12 +215,24 @@ static void parallel_for(void *argument, tc_body *body, const void *context, int
 
 int32_t tc_run(const tc_launch *launch) {
   int32_t fault = 0;
-  tc_runtime runtime = {parallel_for, &the_pool, launch->threads, &fault};
+  tc_runtime runtime = {.parallel_for = parallel_for, .pool = &the_pool, .threads = launch->threads, .fault = &fault};
+  if (runtime.threads < 1) runtime.threads = 1;
+  if (runtime.threads > MAX_WORKERS + 1) runtime.threads = MAX_WORKERS + 1;
+  workspace *space = NULL;
+  int64_t bytes = launch->shared_bytes + runtime.threads * launch->scratch_bytes;
+  if (bytes > 0) {
+    space = take_workspace((size_t)bytes);
+    if (space == NULL) return TC_NO_MEMORY;
+    runtime.shared = (char *)(space + 1);
+    runtime.scratch = runtime.shared + launch->shared_bytes;
+    runtime.scratch_bytes = launch->scratch_bytes;
+  }
   float_state before = get_float_state();
   bool foreign = (before & ~FLOAT_STATUS_FLAGS) != DEFAULT_FLOAT_STATE;
   if (foreign) set_float_state(DEFAULT_FLOAT_STATE);
   launch->kernel((void *const *)launch->words, (const tc_scalar *)(launch->words + launch->buffers), &runtime);
   if (foreign) set_float_state(before);
+  if (space != NULL) give_back_workspace(space);
   return fault;
 }
 

@@ -28,8 +28,9 @@ class Pool:
 def pool_binary(settings: Environment) -> bytes:
     """The pool's shared library for this machine: from the user's cache folder, else built by its C compiler."""
     folder = Path(__file__).parent
-    header, body = ((folder / name).read_text(encoding="utf-8") for name in ("pool.h", "pool.c"))
-    source = body.replace('#include "pool.h"', header)
+    source = (folder / "pool.c").read_text(encoding="utf-8")
+    for name in ("pool.h", "workspace.h"):
+        source = source.replace(f'#include "{name}"', (folder / name).read_text(encoding="utf-8"))
     compiler = find_compiler(settings)
     cache = None if settings.cache_home is None else settings.cache_home / "tc" / "runtime"
     return remembered(
