@@ -45,6 +45,36 @@ def test_ten_thousand_calls_leak_nothing() -> None:
     assert things == 0
 
 
+def test_large_packed_operands_need_no_large_stack() -> None:
+    """A thread of a program may have 64 KiB; a packed operand takes 256 KiB here."""
+    run(
+        """
+import threading
+import numpy as np
+import tc
+from tests.arrays import whole
+
+across = tc.define("def across(float(M,K) A, float(N,K) B) -> (C) { C(m,n) +=! A(m,k) * B(n,k) }")
+a, b = whole(257, 300), whole(259, 300, seed=1)
+options = tc.CpuOptions(packed=1 << 18, accumulators=1 << 16)
+assert across.compile(a, b, options=options).resources.scratch > 64 << 10
+
+def call() -> None:
+    results.append(across(a, b, options=options))
+
+results = []
+threading.stack_size(64 << 10)
+for _ in range(3):
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+for result in results:
+    np.testing.assert_array_equal(result, a @ b.T)
+assert len(results) == 3
+"""
+    )
+
+
 def test_definitions_that_are_dropped_leave_little() -> None:
     printed = run(
         "from tests.stress import make_and_drop_definitions; print(*make_and_drop_definitions(200))", timeout=240

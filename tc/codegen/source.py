@@ -66,7 +66,7 @@ def c_source(program: LoopProgram) -> CSource:
         body,
     ]
     text = "\n\n".join(part for part in parts if part)
-    return CSource(text, printer.expressions.checks, shared_bytes, scratch_bytes=0)
+    return CSource(text, printer.expressions.checks, shared_bytes, printer.scratch_bytes)
 
 
 def _heading(program: LoopProgram) -> str:
