@@ -11,6 +11,7 @@
 
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -27,7 +28,9 @@ enum {
   MAX_WORKERS = 1023,
   CACHE_LINE = 64,
   STACK_BYTES = 8 << 20,
-  SPIN_NANOSECONDS = 20000,  // bridges the gap between two calls from Python; sleeping and waking costs as much
+  // To put a thread to sleep and wake it costs 10 to 50 microseconds, most of them on whoever waits for it.  So a thread
+  // watches for what it waits for first: this long, which bridges the gap between two calls from Python.
+  WATCH_NANOSECONDS = 100000,
   SPINS_PER_CLOCK = 32,
 };
 
@@ -55,6 +58,7 @@ typedef struct pool {
 
   _Alignas(CACHE_LINE) atomic_uint pending;  // chunks that workers may still be running
   atomic_uint owner_asleep;
+  atomic_int owner_processor;  // where it was at the start of its job
 
   worker worker[MAX_WORKERS];
 } pool;
@@ -101,16 +105,18 @@ static int64_t nanoseconds(void) {
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-// Returns once *word differs from `value` (or spuriously): spins for a while, then sleeps.  Whoever changes the word
-// must look at *asleep afterwards; both sides use sequentially consistent order, so one of them sees the other.
-static void wait_while(atomic_uint *word, unsigned value, atomic_uint *asleep) {
-  int64_t deadline = nanoseconds() + SPIN_NANOSECONDS;
+// Returns once *word differs from `value` (or spuriously): watches it for a while, then sleeps.  Whoever changes the
+// word must look at *asleep afterwards; both sides use sequentially consistent order, so one of them sees the other.
+// On processor `shared`, which the thread that changes the word needs, this one lets others run.
+static void wait_while(atomic_uint *word, unsigned value, atomic_uint *asleep, const atomic_int *shared) {
+  int64_t end = nanoseconds() + WATCH_NANOSECONDS;
   do {
     for (int i = 0; i < SPINS_PER_CLOCK; i++) {
       if (atomic_load_explicit(word, memory_order_acquire) != value) return;
       relax();
     }
-  } while (nanoseconds() < deadline);
+    if (sched_getcpu() == atomic_load_explicit(shared, memory_order_relaxed)) sched_yield();
+  } while (nanoseconds() < end);
   atomic_store(asleep, 1);
   if (atomic_load(word) == value) futex(word, FUTEX_WAIT, value);
   atomic_store(asleep, 0);
@@ -144,7 +150,7 @@ static void *work(void *argument) {
   set_float_state(DEFAULT_FLOAT_STATE);
   for (;;) {
     if (!take(self)) {
-      wait_while(&self->ticket, NOTHING, &self->asleep);
+      wait_while(&self->ticket, NOTHING, &self->asleep, &home->owner_processor);
       continue;
     }
     run_chunk(home, self->chunk);
@@ -192,6 +198,7 @@ static void parallel_for(const tc_runtime *runtime, tc_body *body, const void *c
   self->count = count;
   self->chunks = chunks;
 
+  atomic_store_explicit(&self->owner_processor, sched_getcpu(), memory_order_relaxed);
   uint64_t helpers = self->workers < chunks - 1 ? self->workers : chunks - 1;
   atomic_store_explicit(&self->pending, (unsigned)helpers, memory_order_relaxed);
   for (uint64_t i = 0; i < helpers; i++) {
@@ -208,7 +215,7 @@ static void parallel_for(const tc_runtime *runtime, tc_body *body, const void *c
   }
   unsigned pending;
   while ((pending = atomic_load_explicit(&self->pending, memory_order_acquire)) != 0) {
-    wait_while(&self->pending, pending, &self->owner_asleep);
+    wait_while(&self->pending, pending, &self->owner_asleep, &self->owner_processor);
   }
   atomic_store_explicit(&self->owned, 0, memory_order_release);
 }

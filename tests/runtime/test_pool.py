@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from tc.environment import Environment, environment
 from tc.errors import DeviceError
 from tc.runtime.compiler import SHARED, compile_shared, find_compiler
 from tc.runtime.pool import pool_binary, shared_pool
-from tests.runtime.kernels import HEADER, axpy, chunks, kernel, ramp
+from tests.runtime.kernels import HEADER, axpy, chunks, kernel, launch_all, ramp
 
 LEAST, MOST = -(2**63), 2**63 - 1
 
@@ -196,6 +197,14 @@ blocked = int(status.split("SigBlk:")[1].split()[0], 16)
 assert blocked >> (signal.SIGINT - 1) & 1 and blocked >> (signal.SIGTERM - 1) & 1
 """
     run(program)
+
+
+def test_idle_workers_sleep() -> None:
+    launch_all((1031,) * 10, 4)
+    time.sleep(0.1)
+    before = time.process_time()
+    time.sleep(0.4)
+    assert time.process_time() - before < 0.1
 
 
 def test_generated_sources_declare_the_same_types() -> None:
