@@ -15,7 +15,7 @@ from tc.types import Kind, ScalarType
 
 ENTRY: Final = "tc_kernel"
 # ``TC_NO_MEMORY`` of ``pool.h``; the faults of kernels are positive.
-_NO_MEMORY: Final = -1
+NO_MEMORY: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def _slot(scalar: ScalarType) -> str:
 class LoadedKernel:
     """A kernel ready to run: immutable, and safe to launch from any number of threads."""
 
-    __slots__ = ("_address", "_needs", "_pack", "_run")
+    __slots__ = ("_needs", "_pack", "_run", "address", "memory")
 
     def __init__(
         self, library: ctypes.CDLL, buffers: int, scalars: Sequence[ScalarType], pool: Pool, memory: Memory
@@ -53,27 +53,22 @@ class LoadedKernel:
             raise DeviceError(
                 f"the compiled library exports no function {ENTRY!r}; compile the kernel again"
             ) from error
-        self._address = ctypes.cast(entry, ctypes.c_void_p).value
+        address = ctypes.cast(entry, ctypes.c_void_p).value
+        assert address is not None
+        self.address: Final = address
+        self.memory: Final = memory
         self._needs = (memory.shared, memory.scratch, buffers)
         # A call packs its launch into a bytes object of its own, which costs less than any ctypes array.
         self._pack = struct.Struct("Pqqqq" + "P" * buffers + "".join(map(_slot, scalars))).pack
         self._run = pool.run
 
     def launch(self, addresses: Sequence[int], scalars: Sequence[int | float], threads: int) -> int:
-        """Runs the kernel on buffers at ``addresses`` and returns its fault, 0 when there was none.
+        """Runs the kernel on buffers at ``addresses`` and returns its fault: 0 when there was none, or ``NO_MEMORY``.
 
         Addresses and scalars come in the order of the kernel's parameters.  The caller keeps the memory alive and
         holds scalars in the range of their types (halves as float32 values); neither is checked here.
-        MemoryError if the system has no memory for what the kernel needs.
         """
-        fault = self._run(self._pack(self._address, threads, *self._needs, *addresses, *scalars))
-        if fault == _NO_MEMORY:
-            shared, scratch, _ = self._needs
-            raise MemoryError(
-                f"no memory for a kernel's temporaries and packed operands: {shared} bytes, and {scratch} for each of "
-                f"{threads} threads"
-            )
-        return fault
+        return self._run(self._pack(self.address, threads, *self._needs, *addresses, *scalars))
 
 
 def load_kernel(binary: bytes, buffers: int, scalars: Sequence[ScalarType], pool: Pool, memory: Memory) -> LoadedKernel:

@@ -18,7 +18,8 @@ import tc.codegen
 from tc.environment import Environment, environment
 from tc.errors import DeviceError
 from tc.runtime.compiler import SHARED, compile_shared, find_compiler
-from tc.runtime.pool import pool_binary, shared_pool
+from tc.runtime.native import native_binary
+from tc.runtime.pool import shared_pool
 from tests.runtime.kernels import HEADER, axpy, chunks, kernel, launch_all, ramp
 
 LEAST, MOST = -(2**63), 2**63 - 1
@@ -232,15 +233,15 @@ _Static_assert(sizeof(tc_scalar) == sizeof(other_scalar) && sizeof(tc_runtime) =
 
 def test_the_pool_is_built_once_and_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Environment.read({"XDG_CACHE_HOME": str(tmp_path)})
-    first = pool_binary(settings)
+    first = native_binary("pool.c", settings)
     with monkeypatch.context() as without:
-        without.setattr("tc.runtime.pool.compile_shared", None)
-        assert pool_binary(settings) == first
+        without.setattr("tc.runtime.native.compile_shared", None)
+        assert native_binary("pool.c", settings) == first
 
 
 def test_without_a_compiler_there_is_a_reason() -> None:
     with pytest.raises(DeviceError, match="TC_CC names '/nowhere/cc'"):
-        pool_binary(Environment(compiler="/nowhere/cc"))
+        native_binary("pool.c", Environment(compiler="/nowhere/cc"))
 
 
 def test_one_pool_per_process() -> None:
