@@ -38,11 +38,19 @@ def test_a_fork_while_other_threads_compile_and_compute() -> None:
     run("from tests.stress import fork_while_others_work; fork_while_others_work(6)", timeout=120)
 
 
-def test_ten_thousand_calls_leak_nothing() -> None:
-    printed = run("from tests.stress import call_many_times; print(*call_many_times(10_000))", timeout=240)
+@pytest.mark.parametrize("threads", [1, 4])
+def test_ten_thousand_calls_leak_nothing(threads: int) -> None:
+    printed = run(f"from tests.stress import call_many_times; print(*call_many_times(10_000, {threads}))", timeout=240)
     memory, things = map(int, printed.split())
     assert memory < 1 << 20
     assert things == 0
+
+
+def test_a_call_takes_less_than_twice_what_its_kernel_states() -> None:
+    printed = run("from tests.stress import peak_of_a_call; print(*peak_of_a_call())", timeout=120)
+    peak, stated = map(int, printed.split())
+    assert stated > 400 << 10
+    assert peak < 2 * stated
 
 
 def test_large_packed_operands_need_no_large_stack() -> None:

@@ -8,6 +8,7 @@
 #define TC_WORKSPACE_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
@@ -15,7 +16,9 @@
 enum {
   KEPT = 8,
   HUGE_PAGE = 2 << 20,
-  LARGE_WORKSPACE = 16 << 20,  // telling the system that it may take one back costs about 10 microseconds
+  // Pages of a small workspace stay small, so that it takes little more than was asked for; and to tell the system that
+  // it may take one back costs about 10 microseconds.
+  LARGE = 16 << 20,
 };
 
 typedef struct workspace {
@@ -27,18 +30,27 @@ static _Atomic(workspace *) kept_workspaces[KEPT];
 
 static void unmap_workspace(workspace *space) { munmap(space, space->size); }
 
+static char *map_pages(size_t size) {
+  char *found = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return found == MAP_FAILED ? NULL : found;
+}
+
+// Whole huge pages: a longer mapping is cut on both sides.  `size` is a multiple of their size.
+static char *map_huge_pages(size_t size) {
+  char *mapped = map_pages(size + HUGE_PAGE);
+  if (mapped == NULL) return NULL;
+  size_t before = -(uintptr_t)mapped % HUGE_PAGE;
+  if (before > 0) munmap(mapped, before);
+  munmap(mapped + before + size, HUGE_PAGE - before);
+  madvise(mapped + before, size, MADV_HUGEPAGE);
+  return mapped + before;
+}
+
 static workspace *map_workspace(size_t size) {
-  size_t unit = size < HUGE_PAGE ? 4096 : HUGE_PAGE;
-  size = (size + unit - 1) / unit * unit;
-  // Longer by a unit, so that an aligned part can be cut out.
-  char *mapped = mmap(NULL, size + unit, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapped == MAP_FAILED) return NULL;
-  char *aligned = (char *)(((uintptr_t)mapped + unit - 1) / unit * unit);
-  if (aligned > mapped) munmap(mapped, (size_t)(aligned - mapped));
-  munmap(aligned + size, (size_t)(mapped + unit - aligned));
-  if (unit == HUGE_PAGE) madvise(aligned, size, MADV_HUGEPAGE);
-  workspace *space = (workspace *)aligned;
-  space->size = size;
+  bool large = size >= LARGE;
+  if (large) size = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+  workspace *space = (workspace *)(large ? map_huge_pages(size) : map_pages(size));
+  if (space != NULL) space->size = size;
   return space;
 }
 
@@ -58,7 +70,7 @@ static workspace *take_workspace(size_t bytes) {
 
 static void give_back_workspace(workspace *space) {
   // Only whole pages; the first one holds the size.
-  if (space->size >= LARGE_WORKSPACE) madvise((char *)space + HUGE_PAGE, space->size - HUGE_PAGE, MADV_FREE);
+  if (space->size >= LARGE) madvise((char *)space + HUGE_PAGE, space->size - HUGE_PAGE, MADV_FREE);
   for (int i = 0; i < KEPT; i++) {
     workspace *nothing = NULL;
     if (atomic_compare_exchange_strong(&kept_workspaces[i], &nothing, space)) return;
