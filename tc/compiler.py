@@ -16,7 +16,7 @@ from tc.polyhedral.microkernel import VectorUnit
 from tc.polyhedral.pipeline import Machine, MappedProgram, Stage, map_program
 from tc.polyhedral.verify import Proof
 from tc.runtime.compiler import compile_shared, find_compiler, kernel_flags
-from tc.runtime.kernel import LoadedKernel, load_kernel
+from tc.runtime.kernel import LoadedKernel, Memory, load_kernel
 from tc.runtime.pool import shared_pool
 from tc.runtime.threads import available_threads
 from tc.target import CpuTarget, check_runs, processor
@@ -26,10 +26,7 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True, slots=True)
 class Compilation:
-    """Everything that is known of a kernel before it is compiled for a processor.
-
-    ``buffers``: tensors in the order of the kernel's parameters, temporaries last.
-    """
+    """Everything that is known of a kernel before it is compiled for a processor."""
 
     specialization: Specialization
     options: CpuOptions
@@ -39,9 +36,14 @@ class Compilation:
     stages: tuple[Stage, ...]
 
     @property
-    def buffers(self) -> tuple[str, ...]:
-        loops = self.mapped.loops
-        return tuple(buffer.name for buffer in (*loops.buffers, *loops.temporaries))
+    def tensors(self) -> tuple[str, ...]:
+        """The arrays that the kernel takes, in the order of its parameters."""
+        return tuple(buffer.name for buffer in self.mapped.loops.buffers)
+
+    @property
+    def memory(self) -> Memory:
+        """What a call needs beyond its arrays."""
+        return Memory(self.source.shared_bytes, self.source.scratch_bytes)
 
     @property
     def proof(self) -> Proof:
@@ -77,7 +79,8 @@ def load(compilation: Compilation, binary: bytes) -> tuple[LoadedKernel, Stage]:
     """The binary in this process; DeviceError if this processor cannot run its target."""
     check_runs(compilation.target, processor())
     scalars = [type for _, type in compilation.mapped.loops.scalars]
-    kernel, seconds = _timed(lambda: load_kernel(binary, len(compilation.buffers), scalars, shared_pool()))
+    count = len(compilation.tensors)
+    kernel, seconds = _timed(lambda: load_kernel(binary, count, scalars, shared_pool(), compilation.memory))
     return kernel, Stage("load", seconds, "")
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import functools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from tc.environment import environment
 from tc.errors import ArgumentError, OptionsError, nearest
 from tc.once import Once
 from tc.options import CpuOptions
-from tc.runtime.arrays import fast_key
+from tc.runtime.warm import WarmCalls
 from tc.target import CpuTarget, parse_target
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from tc.language.specialization import Signature, Specialization
     from tc.reference.evaluate import Result
 
-FastCall: TypeAlias = Callable[[Sequence[object]], object]
-
 
 class Definitions(Mapping[str, "Comprehension"]):
     """The definitions of one text: ``defs.mm``, ``defs["mm"]``, ``list(defs)``, ``len(defs)``.
@@ -34,6 +33,7 @@ class Definitions(Mapping[str, "Comprehension"]):
 
     def __init__(self, programs: Mapping[str, Program]) -> None:
         self._comprehensions = {name: Comprehension(program) for name, program in programs.items()}
+        self._only = next(iter(self._comprehensions.values())) if len(programs) == 1 else None
 
     def __getitem__(self, name: str) -> Comprehension:
         return self._comprehensions[name]
@@ -61,11 +61,11 @@ class Definitions(Mapping[str, "Comprehension"]):
 
     def single(self) -> Comprehension:
         """The only definition; TypeError if there are several."""
-        if len(self) != 1:
+        if self._only is None:
             raise TypeError(
                 f"the text defines {', '.join(self)}; call one of them, for example defs.{next(iter(self))}"
             )
-        return next(iter(self._comprehensions.values()))
+        return self._only
 
     def __call__(
         self,
@@ -103,7 +103,7 @@ class Comprehension:
         self.name: Final = program.name
         self._structural: Final = frozenset(structural_scalars(program))
         self._kernels: Final[Once[tuple[Signature, CpuOptions, CpuTarget], Kernel]] = Once()
-        self._fast: dict[tuple[object, ...], FastCall] = {}
+        self._warm: Final = WarmCalls()
 
     def __reduce__(self) -> tuple[type[Comprehension], tuple[Program]]:
         # Copies and processes that receive one make kernels of their own.
@@ -131,29 +131,17 @@ class Comprehension:
         Returns one array, or a tuple in the order of the ``->`` list, of the arguments' framework.  ``out``: arrays to
         write into: one, a tuple in that order (None: allocate), or a mapping by name.
         """
-        if out is None and target is None and options is None:
-            key = tuple(map(fast_key, arguments))
-            fast = self._fast.get(key)
-            if fast is not None:
-                return fast(arguments)
-            return self._call(arguments, out, target, options, key)
-        return self._call(arguments, out, target, options, None)
-
-    def _call(
-        self,
-        arguments: Sequence[object],
-        out: object,
-        target: str | None,
-        options: CpuOptions | None,
-        key: tuple[object, ...] | None,
-    ) -> object:
+        usual = target is None and options is None
+        if usual:
+            result = self._warm.call(arguments, out)
+            if result is not None:
+                return result
         bound = self._bind(arguments, out)
         kernel = self._kernel(bound.signature(self.program, self._structural), target, options)
         result = kernel.run(bound)
-        if key is not None and None not in key:
-            fast = kernel.fast_path(bound.framework, range(len(arguments)))
-            if fast is not None:
-                self._fast[key] = fast
+        plan = kernel.plan(bound) if usual else None
+        if plan is not None:
+            self._warm.remember(arguments, out, plan)
         return result
 
     def _bind(self, arguments: Sequence[object], out: object) -> Arguments:
@@ -241,7 +229,11 @@ class Comprehension:
 def _target(name: str | None) -> CpuTarget:
     if name is not None and not isinstance(name, str):
         raise OptionsError(f"target must be a name such as 'cpu', got {name!r}")
-    return parse_target(name or environment().target or "cpu")
+    return _named_target(name or environment().target or "cpu")
+
+
+# Neither names nor processors change, and what a call with a scalar takes is a fifth longer if it looks again.
+_named_target: Final = functools.cache(parse_target)
 
 
 def define(text: str) -> Definitions:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NoReturn
 
 from tc.arguments import Arguments, bind
 from tc.compiler import Compilation, build, load
@@ -13,18 +15,24 @@ from tc.language.specialization import Layout, Signature, Specialization
 from tc.options import CpuOptions
 from tc.polyhedral.pipeline import Stage
 from tc.polyhedral.verify import Proof
-from tc.runtime.arrays import allocator, announce_write, deliver, fast_address
-from tc.runtime.kernel import LoadedKernel
+from tc.runtime.arrays import address_of, allocator, announcer, deliver
+from tc.runtime.kernel import NO_MEMORY, LoadedKernel
 from tc.runtime.threads import get_threads
 from tc.runtime.view import Framework
+from tc.runtime.warm import Plan, WarmCalls
 from tc.target import CpuTarget
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What a kernel takes beyond its arguments and results, in bytes."""
+    """What a kernel takes beyond its arguments and results, in bytes.
+
+    ``temporaries``: memory that the threads of a call share; ``scratch``: memory of each thread, for packed operands.
+    ``binary``: the compiled code.
+    """
 
     temporaries: int
+    scratch: int
     binary: int
 
 
@@ -36,6 +44,7 @@ class Kernel:
         self._compilation = compilation
         self._structural = structural
         self._binary_size = len(binary)
+        self._warm = WarmCalls()
         # A kernel for another processor can be made and read here, but not called.
         self._loaded: LoadedKernel | DeviceError
         loading: tuple[Stage, ...] = ()
@@ -62,8 +71,8 @@ class Kernel:
 
     @property
     def buffers(self) -> tuple[str, ...]:
-        """Tensors and temporaries in the order of the kernel's parameters."""
-        return self._compilation.buffers
+        """Tensors in the order of the kernel's parameters, then temporaries."""
+        return (*self._compilation.tensors, *(b.name for b in self._compilation.mapped.loops.temporaries))
 
     @property
     def source(self) -> str:
@@ -90,15 +99,17 @@ class Kernel:
 
     @property
     def resources(self) -> Resources:
-        loops = self._compilation.mapped.loops
-        temporaries = sum(b.layout.size * b.layout.type.itemsize for b in loops.temporaries)
-        return Resources(temporaries, self._binary_size)
+        memory = self._compilation.memory
+        return Resources(memory.shared, memory.scratch, self._binary_size)
 
     def __call__(self, *arguments: object, out: object = None) -> object:
         """Run on arrays of exactly the kernel's signature; ArgumentError for any other.
 
         Returns one array, or a tuple in the order of the definition's results.
         """
+        result = self._warm.call(arguments, out)
+        if result is not None:
+            return result
         program = self._compilation.specialization.program
         bound = bind(program, arguments, out)
         found = bound.signature(program, self._structural)
@@ -107,10 +118,17 @@ class Kernel:
                 f"this kernel of {program.name} is compiled for {_describe(self.signature)}, got {_describe(found)}; "
                 "compile another one, or call the definition itself"
             )
-        return self.run(bound)
+        result = self.run(bound)
+        plan = self.plan(bound)
+        if plan is not None:
+            self._warm.remember(arguments, out, plan)
+        return result
 
     def run(self, bound: Arguments) -> object:
         """Run on arguments that have the kernel's signature; results that the caller did not bring are allocated."""
+        if isinstance(self._loaded, DeviceError):
+            # An exception that is raised again collects the traceback of every call.
+            raise DeviceError(str(self._loaded))
         program = self._compilation.specialization.program
         memory: dict[str, object] = {name: view.owner for name, view in bound.outputs.items()}
         addresses = {name: view.address for name, view in (*bound.inputs.items(), *bound.outputs.items())}
@@ -119,14 +137,19 @@ class Kernel:
                 raise ArgumentError(
                     f"output {name} of {program.name}: expected shape {self.layout(name).shape}, got {view.shape}"
                 )
-        for name in self._compilation.buffers:
+        for name in self._compilation.tensors:
             if name not in addresses:
-                memory[name] = self._allocate(name, bound.framework)()
-                addresses[name] = fast_address(memory[name])
+                memory[name] = self._allocator(name, bound.framework)()
+                addresses[name] = address_of(memory[name])
         scalars = [bound.scalars[scalar.name] for scalar in program.scalars]
         for view in bound.outputs.values():
-            announce_write(view)
-        self._launch([addresses[name] for name in self._compilation.buffers], scalars)
+            tell = announcer(view.framework)
+            if tell is not None:
+                tell(view.owner)
+        threads = min(self.options.threads or get_threads(), get_threads())
+        fault = self._loaded.launch([addresses[name] for name in self._compilation.tensors], scalars, threads)
+        if fault:
+            _report(self._compilation, fault)
         results = tuple(self._deliver(name, memory[name], bound) for name in program.results)
         return results[0] if len(results) == 1 else results
 
@@ -140,64 +163,44 @@ class Kernel:
         loops = self._compilation.mapped.loops
         return next(b.layout for b in (*loops.buffers, *loops.temporaries) if b.name == name)
 
-    def _allocate(self, name: str, framework: Framework) -> Callable[[], object]:
+    def _allocator(self, name: str, framework: Framework) -> Callable[[], object]:
         layout = self.layout(name)
-        temporary = any(b.name == name for b in self._compilation.mapped.loops.temporaries)
-        return allocator(Framework.NUMPY if temporary else framework, layout.shape, layout.type)
+        return allocator(framework, layout.shape, layout.type)
 
-    def _launch(self, addresses: Sequence[int], scalars: Sequence[int | float]) -> None:
-        if isinstance(self._loaded, DeviceError):
-            # An exception that is raised again collects the traceback of every call.
-            raise DeviceError(str(self._loaded))
-        fault = self._loaded.launch(addresses, scalars, self._threads())
-        if fault:
-            self._report(fault)
-
-    def _threads(self) -> int:
-        chosen = self.options.threads
-        return min(chosen, get_threads()) if chosen else get_threads()
-
-    def _report(self, fault: int) -> None:
-        check = self._compilation.checks[fault - 1]
-        name = self._compilation.specialization.program.name
-        raise ArgumentError(
-            f"{name}: an index into dimension {check.dimension} of {check.tensor} is outside of 0:{check.extent} "
-            f"(statement {check.statement}); the results are undefined"
+    def plan(self, bound: Arguments) -> Plan | None:
+        """How calls like this one are repeated; None where a scalar is passed or a result is converted."""
+        program, outputs = self._compilation.specialization.program, bound.outputs
+        loaded = self._loaded
+        if isinstance(loaded, DeviceError) or program.scalars or bound.framework is Framework.JAX:
+            return None
+        slots = (*program.arguments, *program.results)
+        return Plan(
+            kernel=loaded,
+            element_sizes=tuple(program.tensor(name).type.itemsize for name in slots),
+            sources=tuple(slots.index(name) for name in self._compilation.tensors),
+            allocate=tuple(
+                None if name in outputs else self._allocator(name, bound.framework) for name in program.results
+            ),
+            announce=tuple(announcer(outputs[name].framework) if name in outputs else None for name in program.results),
+            threads=get_threads,
+            most_threads=self.options.threads,
+            report=functools.partial(_report, self._compilation),
         )
 
-    def fast_path(self, framework: Framework, tensors: Sequence[int]) -> Callable[[Sequence[object]], object] | None:
-        """A function of the call's arguments for repeated calls whose arrays are known to fit the kernel.
 
-        ``tensors``: positions of the tensor arguments.  None where a result must be brought, converted or shared, or a
-        scalar passed.
-        """
-        program = self._compilation.specialization.program
-        loops = self._compilation.mapped.loops
-        loaded = self._loaded
-        given = [program.arguments[position] for position in tensors]
-        fresh = [name for name in self._compilation.buffers if name not in given]
-        made = [name for name in fresh if name in program.results]
-        ordered = [*given, *made, *(buffer.name for buffer in loops.temporaries)]
-        if (
-            isinstance(loaded, DeviceError)
-            or framework is Framework.JAX
-            or program.scalars
-            or made != list(program.results)
-            or ordered != list(self._compilation.buffers)
-        ):
-            return None
-        allocate = [self._allocate(name, framework) for name in fresh]
-        count, single = len(made), len(made) == 1
-        launch, threads, report = loaded.launch, self._threads, self._report
-
-        def run(arguments: Sequence[object]) -> object:
-            memory = [make() for make in allocate]
-            fault = launch([*map(fast_address, arguments), *map(fast_address, memory)], (), threads())
-            if fault:
-                report(fault)
-            return memory[0] if single else tuple(memory[:count])
-
-        return run
+def _report(compilation: Compilation, fault: int) -> NoReturn:
+    name = compilation.specialization.program.name
+    if fault == NO_MEMORY:
+        memory = compilation.memory
+        raise MemoryError(
+            f"{name}: no memory for temporaries ({memory.shared} bytes) and packed operands ({memory.scratch} bytes "
+            "for every thread); use fewer threads or smaller tiles"
+        )
+    check = compilation.checks[fault - 1]
+    raise ArgumentError(
+        f"{name}: an index into dimension {check.dimension} of {check.tensor} is outside of 0:{check.extent} "
+        f"(statement {check.statement}); the results are undefined"
+    )
 
 
 def _describe(signature: Signature) -> str:

@@ -22,6 +22,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+import torch
 
 import tc
 from tc.kernel import Kernel
@@ -34,6 +35,8 @@ def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,r_k) * B(r_k,n) }
 def moments(double(M,N) X) -> (total, least) { total(i) +=! X(i,j)  least(i) min=! X(i,j) }
 def axpby(float a, float(N) x, float b) -> (y) { y(i) = a * x(i) + b * y(i) }
 def pick(int32(M,N) X, int32(K) I) -> (Y) { Y(k,j) = X(I(k),j) }
+def norm(double(M,N) X) -> (Y) { total(j) +=! X(i,j)  Y(i,j) = X(i,j) / (total(j) + 0.5) }
+def across(float(M,K) A, float(N,K) B) -> (C) { C(m,n) +=! A(m,k) * B(n,k) }
 """
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -230,14 +233,18 @@ def mappings() -> int:
     return len(Path("/proc/self/maps").read_text().splitlines())
 
 
-def call_many_times(times: int) -> tuple[int, int]:
-    """Growth of memory in bytes, and of descriptors, maps and threads together, over so many calls of every kind."""
+def call_many_times(times: int, threads: int) -> tuple[int, int]:
+    """Growth of memory in bytes, and of descriptors, maps and threads together, over so many calls of every kind.
+
+    So many threads share them out.
+    """
     tc.set_threads(2)
     definitions, source = tc.define(TEXT), random.Random(0)
     a, b, x, y = whole(source, 7, 5), whole(source, 5, 3), whole(source, 129), whole(source, 129)
     large, rows = whole(source, 257, 129, dtype="float64"), whole(source, 7, 3, dtype="int32")
     good, bad = np.array([0, 6], np.int32), np.array([0, 7], np.int32)
     out = np.empty((7, 3), np.float32)
+    tensors = torch.from_numpy(a), torch.from_numpy(b), torch.empty(7, 3)
 
     def refused() -> None:
         with pytest.raises(tc.ArgumentError):
@@ -246,6 +253,9 @@ def call_many_times(times: int) -> tuple[int, int]:
     calls: list[Callable[[], object]] = [
         lambda: definitions.mm(a, b),
         lambda: definitions.mm(a, b, out=out),
+        lambda: definitions.mm(*tensors[:2]),
+        lambda: definitions.mm(*tensors[:2], out=tensors[2]),
+        lambda: definitions.norm(large),
         lambda: definitions.axpby(0.5, x, 0.5, out=y),
         lambda: definitions.axpby(0.5, y, 0.5, out=y),
         lambda: definitions.pick(rows, good),
@@ -259,10 +269,39 @@ def call_many_times(times: int) -> tuple[int, int]:
             if number % 10 == 0:
                 definitions.moments(large)
 
-    repeat(max(1000, times // 10))
-    before, things = resident(), entries("fd") + entries("task") + mappings()
-    repeat(times)
-    return resident() - before, entries("fd") + entries("task") + mappings() - things
+    with ThreadPoolExecutor(threads) as pool:
+
+        def repeat_on_all(times: int) -> None:
+            for future in [pool.submit(repeat, times // threads) for _ in range(threads)]:
+                future.result()
+
+        repeat_on_all(max(1000, times // 10))
+        before, things = resident(), entries("fd") + entries("task") + mappings()
+        repeat_on_all(times)
+        return resident() - before, entries("fd") + entries("task") + mappings() - things
+
+
+def peak_of_a_call() -> tuple[int, int]:
+    """The most memory in bytes that a call took beyond its arrays, and what its kernel says that it needs.
+
+    Everything else that a first call brings along was there before: threads, their stacks, the interpreter's objects.
+    """
+    tc.set_threads(2)
+    definitions, source = tc.define(TEXT), random.Random(0)
+    options = tc.CpuOptions(packed=1 << 18)
+    small, a, b = (whole(source, rows, 1029) for rows in (3, 1031, 1033))
+    out = np.ones((1031, 1033), np.float32)  # zeros would not be resident
+    kernel = definitions.across.compile(a, b, options=options)
+    for _ in range(3):
+        compute_in_parallel(definitions)
+        definitions.across(small, small, options=options, out=np.zeros((3, 3), np.float32))
+    Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
+    before = resident()
+    kernel(a, b, out=out)
+    status = Path("/proc/self/status").read_text()
+    peak = int(status.split("VmHWM:")[1].split()[0]) << 10
+    np.testing.assert_array_equal(out, a @ b.T)
+    return peak - before, kernel.resources.temporaries + 2 * kernel.resources.scratch
 
 
 def make_and_drop_definitions(count: int) -> tuple[float, float, int]:

@@ -124,12 +124,18 @@ def test_what_a_kernel_says_of_itself() -> None:
     assert all(stage.seconds >= 0 for stage in kernel.stages)
 
 
-def test_resources_count_temporaries_and_code() -> None:
-    assert MM.compile(A, B).resources.temporaries == 0
-    assert DEFINITIONS.norm.compile((7, 13)).resources.temporaries == 7 * 4
+def test_resources_count_temporaries_packed_operands_and_code() -> None:
+    resources = MM.compile(A, B).resources
+    assert (resources.temporaries, resources.scratch) == (0, 0)
+    assert resources.binary > 1000
+    # In whole cache lines.
+    assert DEFINITIONS.norm.compile((33, 13)).resources.temporaries == 3 * 64
     # A sum of halves is kept in single precision.
-    assert DEFINITIONS.mean.compile((7, 13)).resources.temporaries == 7 * 4
-    assert MM.compile(A, B).resources.binary > 1000
+    assert DEFINITIONS.mean.compile((33, 13)).resources.temporaries == 3 * 64
+    across = tc.define("def across(float(M,K) A, float(N,K) B) -> (C) { C(m,n) +=! A(m,k) * B(n,k) }")
+    packed = across.compile((129, 129), (129, 129)).resources.scratch
+    assert 129 * 129 * 4 <= packed < 2 * 129 * 129 * 4
+    assert across.compile((129, 129), (129, 129), options=tc.CpuOptions(packed=0)).resources.scratch == 0
 
 
 def test_every_level_of_this_machine() -> None:

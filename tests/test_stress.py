@@ -38,11 +38,49 @@ def test_a_fork_while_other_threads_compile_and_compute() -> None:
     run("from tests.stress import fork_while_others_work; fork_while_others_work(6)", timeout=120)
 
 
-def test_ten_thousand_calls_leak_nothing() -> None:
-    printed = run("from tests.stress import call_many_times; print(*call_many_times(10_000))", timeout=240)
+@pytest.mark.parametrize("threads", [1, 4])
+def test_ten_thousand_calls_leak_nothing(threads: int) -> None:
+    printed = run(f"from tests.stress import call_many_times; print(*call_many_times(10_000, {threads}))", timeout=240)
     memory, things = map(int, printed.split())
     assert memory < 1 << 20
     assert things == 0
+
+
+def test_a_call_takes_less_than_twice_what_its_kernel_states() -> None:
+    printed = run("from tests.stress import peak_of_a_call; print(*peak_of_a_call())", timeout=120)
+    peak, stated = map(int, printed.split())
+    assert stated > 400 << 10
+    assert peak < 2 * stated
+
+
+def test_large_packed_operands_need_no_large_stack() -> None:
+    """A thread of a program may have 64 KiB; a packed operand takes 256 KiB here."""
+    run(
+        """
+import threading
+import numpy as np
+import tc
+from tests.arrays import whole
+
+across = tc.define("def across(float(M,K) A, float(N,K) B) -> (C) { C(m,n) +=! A(m,k) * B(n,k) }")
+a, b = whole(257, 300), whole(259, 300, seed=1)
+options = tc.CpuOptions(packed=1 << 18, accumulators=1 << 16)
+assert across.compile(a, b, options=options).resources.scratch > 64 << 10
+
+def call() -> None:
+    results.append(across(a, b, options=options))
+
+results = []
+threading.stack_size(64 << 10)
+for _ in range(3):
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+for result in results:
+    np.testing.assert_array_equal(result, a @ b.T)
+assert len(results) == 3
+"""
+    )
 
 
 def test_definitions_that_are_dropped_leave_little() -> None:

@@ -16,9 +16,10 @@ from tc.codegen.indices import after, index_fragment
 from tc.codegen.literals import literal_fragment
 from tc.codegen.names import Names, comment, loop_variable
 from tc.codegen.offsets import substituted
+from tc.codegen.placement import ALIGNMENT, aligned
 from tc.codegen.ranges import Ranges, always_runs, iterator_range, most_iterations
 from tc.codegen.registers import NotVectorsError, RegisterPrinter
-from tc.codegen.routines import Parameter, braced, mentioned, mentions, region, region_call, reporting_faults
+from tc.codegen.routines import SCRATCH, Parameter, braced, mentioned, mentions, region, region_call, reporting_faults
 from tc.codegen.transpose import copied, transposed_nest, transposition
 from tc.language.program import Literal, Reduction
 from tc.polyhedral.loops import (
@@ -48,6 +49,8 @@ _COMPOUND: Final = {Reduction.ADD: "+=", Reduction.MULTIPLY: "*="}
 # A loop of unknown length is unrolled so often, and no loop more often than this.
 _UNROLL_UNKNOWN: Final = 4
 _UNROLL_MOST: Final = 64
+# Of buffers on the stack of a thread, which may have as few as 32 KiB in all.
+_STACK_BYTES: Final = 8 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +58,8 @@ class Scope:
     """What is around a node of the loop tree.
 
     ``variables``: names of loop iterators and symbolic sizes in the text.  ``parallel``: this runs inside a
-    parallel loop.  ``accumulation``: the accumulator that the instances below reduce into; ``lane``: the
-    lane in which they do.
+    parallel loop.  ``accumulation``: the accumulator that the instances below reduce into; ``lane``: the lane in which
+    they do.  ``stack``, ``scratch``: bytes of the thread's stack and scratch memory that buffers around the node take.
     """
 
     variables: Mapping[str, str]
@@ -65,6 +68,8 @@ class Scope:
     parallel: bool = False
     accumulation: Accumulation | None = None
     lane: IndexExpression = _FIRST_LANE
+    stack: int = 0
+    scratch: int = 0
 
     def inside(self, loop: Loop) -> Scope:
         """The scope of the loop's body."""
@@ -77,7 +82,11 @@ class Scope:
 
 
 class KernelPrinter:
-    """Prints one kernel; ``regions`` collects the outlined bodies of its parallel loops, inner parts first."""
+    """Prints one kernel.
+
+    ``regions`` collects the outlined bodies of its parallel loops, inner parts first; ``scratch_bytes`` grows to what
+    every thread needs.
+    """
 
     def __init__(
         self,
@@ -98,6 +107,7 @@ class KernelPrinter:
         }
         self.expressions = ExpressionPrinter(names, self.layouts, program.checked, dialect)
         self.regions: list[list[str]] = []
+        self.scratch_bytes = 0
 
     def tree(self, tree: LoopTree, scope: Scope) -> list[str]:
         """The lines that run a loop tree."""
@@ -122,25 +132,34 @@ class KernelPrinter:
                 assert_never(tree)
 
     def _allocation(self, buffer: Buffer, body: LoopTree, scope: Scope) -> list[str]:
-        regions = len(self.regions)
+        regions, scratch = len(self.regions), self.scratch_bytes
         try:
             printer = RegisterPrinter(self, buffer, self._names.tensors[buffer.name], self._vector_bytes)
             return braced("", printer.lines(body, scope))
         except NotVectorsError:
             del self.regions[regions:]
-        return braced("", [*self._declaration(buffer), *self.tree(body, scope)])
+            self.scratch_bytes = scratch
+        declaration, inside = self._declaration(buffer, scope)
+        return braced("", [*declaration, *self.tree(body, inside)])
 
-    def _declaration(self, buffer: Buffer) -> list[str]:
-        """Storage for a buffer, aligned for the widest vectors.
+    def _declaration(self, buffer: Buffer, scope: Scope) -> tuple[list[str], Scope]:
+        """Storage for a buffer, aligned for the widest vectors, and the scope in which it is taken.
 
         The target of a reduction is a plain array, which the compiler takes apart into registers.  It does so only
-        where it knows that nothing else reaches the array, so other buffers are behind restricted pointers.
+        where it knows that nothing else reaches the array, so other buffers are behind restricted pointers.  What a
+        small stack may not hold lies in the thread's scratch memory.
         """
         name, type = self._names.tensors[buffer.name], self._dialect.storage[buffer.layout.type]
-        array = f"{name}[{max(buffer.layout.span, 1)}] __attribute__((aligned(64)))"
+        size = aligned(max(buffer.layout.span, 1) * buffer.layout.type.itemsize)
+        if scope.stack + size > _STACK_BYTES:
+            inside = replace(scope, scratch=scope.scratch + size)
+            self.scratch_bytes = max(self.scratch_bytes, inside.scratch)
+            return [f"{type} *restrict {name} = ({type} *)({SCRATCH.name} + {scope.scratch});"], inside
+        inside = replace(scope, stack=scope.stack + size)
+        array = f"{name}[{max(buffer.layout.span, 1)}] __attribute__((aligned({ALIGNMENT})))"
         if any(body.target == buffer.name and body.reduction is not None for body in self.bodies.values()):
-            return [f"{type} {array};"]
-        return [f"{type} storage_{array};", f"{type} *restrict {name} = storage_{name};"]
+            return [f"{type} {array};"], inside
+        return [f"{type} storage_{array};", f"{type} *restrict {name} = storage_{name};"], inside
 
     def _child(self, child: LoopTree, scope: Scope, alone: bool) -> list[str]:
         lines = self.tree(child, scope)
@@ -253,7 +272,7 @@ class KernelPrinter:
             lines = braced(f"for ({index} {_ITERATION} = begin; {_ITERATION} < end; {_ITERATION} += 1)", body)
         lines = reporting_faults(lines)
         around = tuple(Parameter(index, "", loop_variable(depth), "") for depth in range(scope.depth))
-        captured = mentioned((*self._parameters, *around), lines)
+        captured = tuple(p for p in mentioned((*self._parameters, *around), lines) if p != SCRATCH)
         label = f"tc_region_{len(self.regions)}"
         self.regions.append(region(label, captured, lines, self._dialect))
         condition = "" if always_runs(loop, scope.ranges) else f"if ({lower} < {end})"

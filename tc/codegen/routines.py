@@ -38,6 +38,10 @@ class Parameter:
         return f"{self.type}{self.qualifier} {self.name}" if self.qualifier else self.field
 
 
+# Memory that belongs to the thread that runs the routine.
+SCRATCH: Final = Parameter("char *", "restrict", "scratch", "runtime->scratch")
+
+
 def indented(lines: Iterable[str]) -> list[str]:
     """The lines one level deeper."""
     return ["  " + line for line in lines]
@@ -79,16 +83,18 @@ def routine(name: str, parameters: Sequence[str], lines: Sequence[str], dialect:
 def region(name: str, captured: Sequence[Parameter], lines: Sequence[str], dialect: Dialect) -> list[str]:
     """The outlined body of a parallel loop, which the runtime calls as ``name`` for ``begin`` to ``end`` - 1."""
     index = dialect.index
-    bounds = (f"{index} begin", f"{index} end")
-    arguments = ", ".join((*(f"captured->{p.name}" for p in captured), "begin", "end"))
-    entry = [f"const struct {name}_context *captured = context;", f"{name}_body({arguments});"]
+    own = (SCRATCH,) if mentions(lines, SCRATCH.name) else ()
+    bounds = (*(p.declaration for p in own), f"{index} begin", f"{index} end")
+    arguments = ", ".join((*(f"captured->{p.name}" for p in captured), *(p.name for p in own), "begin", "end"))
+    unused = [] if own else [f"(void){SCRATCH.name};"]
+    entry = [*unused, f"const struct {name}_context *captured = context;", f"{name}_body({arguments});"]
     return [
         *braced(f"struct {name}_context", (f"{p.field};" for p in captured))[:-1],
         "};",
         "",
         *routine(f"{name}_body", (*(p.declaration for p in captured), *bounds), lines, dialect),
         "",
-        *braced(f"static void {name}(const void *context, {index} begin, {index} end)", entry),
+        *braced(f"static void {name}(const void *context, {SCRATCH.field}, {index} begin, {index} end)", entry),
     ]
 
 
@@ -96,5 +102,5 @@ def region_call(name: str, captured: Sequence[Parameter], lower: str, upper: str
     """Runs the region for the iterations ``lower`` to ``upper`` - 1, on as many threads as the runtime allows."""
     return [
         f"const struct {name}_context captured = {{{', '.join(p.name for p in captured)}}};",
-        f"runtime->parallel_for(runtime->pool, {name}, &captured, {lower}, {upper}, runtime->threads);",
+        f"runtime->parallel_for(runtime, {name}, &captured, {lower}, {upper});",
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Final
@@ -11,7 +12,8 @@ from tc.codegen.expressions import Check
 from tc.codegen.kernel import KernelPrinter, Scope
 from tc.codegen.names import Names, comment, names_of
 from tc.codegen.numerics import prelude
-from tc.codegen.routines import Parameter, braced, mentioned, reporting_faults, routine
+from tc.codegen.placement import side_by_side
+from tc.codegen.routines import SCRATCH, Parameter, braced, mentioned, mentions, reporting_faults, routine
 from tc.language.expression_text import expression_text
 from tc.polyhedral.loops import Buffer, LoopProgram, StatementBody
 from tc.types import Kind, ScalarType
@@ -24,21 +26,27 @@ _LONGEST: Final = 120
 
 @dataclass(frozen=True, slots=True)
 class CSource:
-    """The source of a kernel; ``checks[n - 1]`` is the gather that stores fault number ``n``."""
+    """The source of a kernel; ``checks[n - 1]`` is the gather that stores fault number ``n``.
+
+    A call needs ``shared_bytes`` of memory for temporaries, and ``scratch_bytes`` for every thread.
+    """
 
     text: str
     checks: tuple[Check, ...]
+    shared_bytes: int
+    scratch_bytes: int
 
 
 def c_source(program: LoopProgram, vector_bytes: int) -> CSource:
     """C11 text that exports ``tc_kernel`` (see ``abi.h``), for vector registers of ``vector_bytes``.
 
-    Its arguments are the base addresses of ``program.buffers`` and then ``program.temporaries``, the values of
-    ``program.scalars``, and the runtime.  It must be compiled with ``-fwrapv`` and without any option that gives up IEEE
+    Its arguments are the base addresses of ``program.buffers``, the values of ``program.scalars``, and the runtime.  It
+    must be compiled with ``-fwrapv`` and without any option that gives up IEEE
     values.
     """
     names = names_of(program)
-    parameters = _parameters(program, names, C)
+    offsets, shared_bytes = side_by_side(program.temporaries)
+    parameters = _parameters(program, names, offsets, C)
     printer = KernelPrinter(program, names, parameters, C, vector_bytes)
     lines = reporting_faults(printer.tree(program.root, Scope(variables=names.scalars)))
     used = mentioned(parameters, lines)
@@ -58,7 +66,8 @@ def c_source(program: LoopProgram, vector_bytes: int) -> CSource:
         prelude(body),
         body,
     ]
-    return CSource("\n\n".join(part for part in parts if part), printer.expressions.checks)
+    text = "\n\n".join(part for part in parts if part)
+    return CSource(text, printer.expressions.checks, shared_bytes, printer.scratch_bytes)
 
 
 def _heading(program: LoopProgram) -> str:
@@ -74,12 +83,15 @@ def _formula(body: StatementBody) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
-def _parameters(program: LoopProgram, names: Names, dialect: Dialect) -> tuple[Parameter, ...]:
-    buffers = (*program.buffers, *program.temporaries)
+def _parameters(
+    program: LoopProgram, names: Names, offsets: Mapping[str, int], dialect: Dialect
+) -> tuple[Parameter, ...]:
     return (
-        *(_buffer(buffer, names, f"buffers[{n}]", dialect) for n, buffer in enumerate(buffers)),
+        *(_buffer(buffer, names, f"buffers[{n}]", dialect) for n, buffer in enumerate(program.buffers)),
+        *(_buffer(b, names, f"(void *)(runtime->shared + {offsets[b.name]})", dialect) for b in program.temporaries),
         *(_scalar(name, type, names, n, dialect) for n, (name, type) in enumerate(program.scalars)),
         Parameter("int32_t *", "", "fault", "runtime->fault"),
+        SCRATCH,
         Parameter("const tc_runtime *", "", "runtime", "runtime"),
     )
 
@@ -105,10 +117,6 @@ def _member(type: ScalarType) -> str:
 
 def _entry(used: tuple[Parameter, ...]) -> list[str]:
     arguments = ", ".join(parameter.argument for parameter in used)
-    unused = [
-        f"(void){name};"
-        for name in ("buffers", "scalars", "runtime")
-        if not any(p.argument.startswith(name) for p in used)
-    ]
+    unused = [f"(void){name};" for name in ("buffers", "scalars", "runtime") if not mentions((arguments,), name)]
     declaration = f"void {ENTRY}(void *const *buffers, const tc_scalar *scalars, const tc_runtime *runtime)"
     return braced(declaration, [*unused, f"{ENTRY}_body({arguments});"])

@@ -6,11 +6,10 @@ A *place* is how errors name an argument, for example ``argument A of mm``.
 from __future__ import annotations
 
 import functools
-import operator
 import sys
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final, assert_never
+from typing import assert_never
 
 import numpy as np
 
@@ -78,41 +77,18 @@ def describe_output(array: object, place: str) -> ArrayView:
     return view
 
 
-def announce_write(view: ArrayView) -> None:
-    """To be called before the elements of ``view`` change: PyTorch's autograd must know, also if the launch fails."""
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(view.owner, torch.Tensor):
-        from tc.runtime.torch_arrays import mark_written
+def announcer(framework: Framework) -> Callable[..., object] | None:
+    """What must be called with an array before its elements change, also if the launch fails; mostly nothing."""
+    if framework is not Framework.TORCH:
+        return None
+    from tc.runtime.torch_arrays import mark_written
 
-        mark_written(view.owner)
-
-
-def fast_key(array: object) -> Hashable | None:
-    """A key that arrays share only if ``describe`` sees them alike, but for address, owner and the right to write.
-
-    None where there is no quick answer, or ``describe`` would refuse.  For warm calls: well under a microsecond.
-    """
-    if type(array) is np.ndarray:
-        return (array.shape, array.strides, array.dtype) if array.flags.aligned else None
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(array, torch.Tensor) and type(array) is torch.Tensor:
-        return _torch_key()(array)
-    return None
+    return mark_written
 
 
-@functools.cache
-def _torch_key() -> Callable[[Any], Hashable | None]:
-    from tc.runtime.torch_arrays import torch_key
-
-    return torch_key
-
-
-_data_ptr: Final[Callable[[object], int]] = operator.methodcaller("data_ptr")
-
-
-def fast_address(array: object) -> int:
-    """The address of an array that has a ``fast_key``: NumPy's, or a tensor's."""
-    return numpy_address(array) if isinstance(array, np.ndarray) else _data_ptr(array)
+def address_of(memory: object) -> int:
+    """The address of what an ``allocator`` made."""
+    return numpy_address(memory) if isinstance(memory, np.ndarray) else describe(memory, "a fresh result").address
 
 
 def allocator(framework: Framework, shape: tuple[int, ...], type: ScalarType) -> Callable[[], object]:
@@ -124,11 +100,9 @@ def allocator(framework: Framework, shape: tuple[int, ...], type: ScalarType) ->
         case Framework.NUMPY | Framework.OTHER:
             return functools.partial(np.empty, shape, numpy_dtype(type))
         case Framework.TORCH:
-            import torch
+            from tc.runtime.torch_arrays import torch_allocator
 
-            from tc.runtime.torch_arrays import torch_dtype
-
-            return functools.partial(torch.empty, shape, dtype=torch_dtype(type), device="cpu")
+            return torch_allocator(shape, type)
         case Framework.JAX:
             from tc.runtime.jax_arrays import allocate_for_jax
 

@@ -68,7 +68,7 @@ _TYPES: Final = MappingProxyType(
 _is_capsule = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_IsValid", ctypes.pythonapi)
 )
-_capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi)
 )
 
@@ -110,12 +110,12 @@ def _export(array: Exporter, place: str) -> object:
 def _read(capsule: object, place: str) -> tuple[_DLTensor, bool]:
     """The tensor inside the capsule, and whether it may only be read."""
     if _is_capsule(capsule, _CAPSULE_VERSIONED):
-        versioned = _ManagedVersioned.from_address(_capsule_pointer(capsule, _CAPSULE_VERSIONED))
+        versioned = _ManagedVersioned.from_address(capsule_pointer(capsule, _CAPSULE_VERSIONED))
         if versioned.major != _MAJOR:
             raise ArgumentError(f"{place}: DLPack version {versioned.major} is not supported, only up to {_MAJOR}")
         return versioned.tensor, bool(versioned.flags & _READ_ONLY)
     if _is_capsule(capsule, _CAPSULE):
-        return _Managed.from_address(_capsule_pointer(capsule, _CAPSULE)).tensor, False
+        return _Managed.from_address(capsule_pointer(capsule, _CAPSULE)).tensor, False
     raise ArgumentError(f"{place}: __dlpack__ returned {type(capsule).__name__}, not a fresh DLPack capsule")
 
 

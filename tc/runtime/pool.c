@@ -7,9 +7,11 @@
 
 #define _GNU_SOURCE
 #include "pool.h"
+#include "workspace.h"
 
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -26,7 +28,9 @@ enum {
   MAX_WORKERS = 1023,
   CACHE_LINE = 64,
   STACK_BYTES = 8 << 20,
-  SPIN_NANOSECONDS = 20000,  // bridges the gap between two calls from Python; sleeping and waking costs as much
+  // To put a thread to sleep and wake it costs 10 to 50 microseconds, most of them on whoever waits for it.  So a thread
+  // watches for what it waits for first: this long, which bridges the gap between two calls from Python.
+  WATCH_NANOSECONDS = 100000,
   SPINS_PER_CLOCK = 32,
 };
 
@@ -45,6 +49,7 @@ typedef struct pool {
   atomic_uint owned;
   uint64_t workers;  // started so far; belongs to the owner, as the job does
 
+  const tc_runtime *runtime;
   tc_body *body;
   const void *context;
   int64_t lower;
@@ -53,6 +58,7 @@ typedef struct pool {
 
   _Alignas(CACHE_LINE) atomic_uint pending;  // chunks that workers may still be running
   atomic_uint owner_asleep;
+  atomic_int owner_processor;  // where it was at the start of its job
 
   worker worker[MAX_WORKERS];
 } pool;
@@ -99,16 +105,18 @@ static int64_t nanoseconds(void) {
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-// Returns once *word differs from `value` (or spuriously): spins for a while, then sleeps.  Whoever changes the word
-// must look at *asleep afterwards; both sides use sequentially consistent order, so one of them sees the other.
-static void wait_while(atomic_uint *word, unsigned value, atomic_uint *asleep) {
-  int64_t deadline = nanoseconds() + SPIN_NANOSECONDS;
+// Returns once *word differs from `value` (or spuriously): watches it for a while, then sleeps.  Whoever changes the
+// word must look at *asleep afterwards; both sides use sequentially consistent order, so one of them sees the other.
+// On processor `shared`, which the thread that changes the word needs, this one lets others run.
+static void wait_while(atomic_uint *word, unsigned value, atomic_uint *asleep, const atomic_int *shared) {
+  int64_t end = nanoseconds() + WATCH_NANOSECONDS;
   do {
     for (int i = 0; i < SPINS_PER_CLOCK; i++) {
       if (atomic_load_explicit(word, memory_order_acquire) != value) return;
       relax();
     }
-  } while (nanoseconds() < deadline);
+    if (sched_getcpu() == atomic_load_explicit(shared, memory_order_relaxed)) sched_yield();
+  } while (nanoseconds() < end);
   atomic_store(asleep, 1);
   if (atomic_load(word) == value) futex(word, FUTEX_WAIT, value);
   atomic_store(asleep, 0);
@@ -132,7 +140,8 @@ static int64_t chunk_begin(const pool *self, uint64_t chunk) {
 }
 
 static void run_chunk(const pool *self, uint64_t chunk) {
-  self->body(self->context, chunk_begin(self, chunk), chunk_begin(self, chunk + 1));
+  char *scratch = self->runtime->scratch + (int64_t)chunk * self->runtime->scratch_bytes;
+  self->body(self->context, scratch, chunk_begin(self, chunk), chunk_begin(self, chunk + 1));
 }
 
 static void *work(void *argument) {
@@ -141,7 +150,7 @@ static void *work(void *argument) {
   set_float_state(DEFAULT_FLOAT_STATE);
   for (;;) {
     if (!take(self)) {
-      wait_while(&self->ticket, NOTHING, &self->asleep);
+      wait_while(&self->ticket, NOTHING, &self->asleep, &home->owner_processor);
       continue;
     }
     run_chunk(home, self->chunk);
@@ -171,25 +180,25 @@ static bool start_worker(pool *self, uint64_t index) {
 
 // ---- the owner
 
-static void parallel_for(void *argument, tc_body *body, const void *context, int64_t lower, int64_t upper,
-                         int64_t threads) {
+static void parallel_for(const tc_runtime *runtime, tc_body *body, const void *context, int64_t lower, int64_t upper) {
   if (lower >= upper) return;
-  pool *self = argument;
+  pool *self = runtime->pool;
   uint64_t count = (uint64_t)upper - (uint64_t)lower;
-  uint64_t chunks = threads < 1 ? 1 : (uint64_t)threads;
+  uint64_t chunks = (uint64_t)runtime->threads;
   if (chunks > count) chunks = count;
-  if (chunks > MAX_WORKERS + 1) chunks = MAX_WORKERS + 1;
   if (chunks == 1 || atomic_exchange_explicit(&self->owned, 1, memory_order_acquire)) {
-    body(context, lower, upper);
+    body(context, runtime->scratch, lower, upper);
     return;
   }
   while (self->workers < chunks - 1 && start_worker(self, self->workers)) self->workers++;
+  self->runtime = runtime;
   self->body = body;
   self->context = context;
   self->lower = lower;
   self->count = count;
   self->chunks = chunks;
 
+  atomic_store_explicit(&self->owner_processor, sched_getcpu(), memory_order_relaxed);
   uint64_t helpers = self->workers < chunks - 1 ? self->workers : chunks - 1;
   atomic_store_explicit(&self->pending, (unsigned)helpers, memory_order_relaxed);
   for (uint64_t i = 0; i < helpers; i++) {
@@ -206,19 +215,31 @@ static void parallel_for(void *argument, tc_body *body, const void *context, int
   }
   unsigned pending;
   while ((pending = atomic_load_explicit(&self->pending, memory_order_acquire)) != 0) {
-    wait_while(&self->pending, pending, &self->owner_asleep);
+    wait_while(&self->pending, pending, &self->owner_asleep, &self->owner_processor);
   }
   atomic_store_explicit(&self->owned, 0, memory_order_release);
 }
 
 int32_t tc_run(const tc_launch *launch) {
   int32_t fault = 0;
-  tc_runtime runtime = {parallel_for, &the_pool, launch->threads, &fault};
+  tc_runtime runtime = {.parallel_for = parallel_for, .pool = &the_pool, .threads = launch->threads, .fault = &fault};
+  if (runtime.threads < 1) runtime.threads = 1;
+  if (runtime.threads > MAX_WORKERS + 1) runtime.threads = MAX_WORKERS + 1;
+  workspace *space = NULL;
+  int64_t bytes = launch->shared_bytes + runtime.threads * launch->scratch_bytes;
+  if (bytes > 0) {
+    space = take_workspace((size_t)bytes);
+    if (space == NULL) return TC_NO_MEMORY;
+    runtime.shared = (char *)(space + 1);
+    runtime.scratch = runtime.shared + launch->shared_bytes;
+    runtime.scratch_bytes = launch->scratch_bytes;
+  }
   float_state before = get_float_state();
   bool foreign = (before & ~FLOAT_STATUS_FLAGS) != DEFAULT_FLOAT_STATE;
   if (foreign) set_float_state(DEFAULT_FLOAT_STATE);
   launch->kernel((void *const *)launch->words, (const tc_scalar *)(launch->words + launch->buffers), &runtime);
   if (foreign) set_float_state(before);
+  if (space != NULL) give_back_workspace(space);
   return fault;
 }
 

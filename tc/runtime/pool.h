@@ -13,30 +13,41 @@ typedef union {
   float f;
 } tc_scalar;
 
-// Runs the iterations begin <= i < end.
-typedef void tc_body(const void *context, int64_t begin, int64_t end);
+struct tc_runtime;
 
+// Runs the iterations begin <= i < end.  Nobody else uses `scratch` meanwhile.
+typedef void tc_body(const void *context, char *scratch, int64_t begin, int64_t end);
+
+// What a kernel may use.  `shared` and `scratch` are as long as it says; they hold anything, and are aligned to 64 bytes.
 typedef struct tc_runtime {
-  // Splits lower <= i < upper into at most `threads` contiguous, balanced chunks and returns when all have run.
-  void (*parallel_for)(void *pool, tc_body *body, const void *context, int64_t lower, int64_t upper,
-                       int64_t threads);
+  // Splits lower <= i < upper into at most `threads` contiguous, balanced chunks and returns when all have run.  Inside
+  // of a body it runs all iterations itself; a kernel that does so must not use scratch memory.
+  void (*parallel_for)(const struct tc_runtime *runtime, tc_body *body, const void *context, int64_t lower,
+                       int64_t upper);
   void *pool;
-  int64_t threads;  // the most threads that this call may use
-  int32_t *fault;   // 0 until an iteration stores something else
+  int64_t threads;        // the most threads that this call may use
+  int32_t *fault;         // 0 until an iteration stores something else
+  char *shared;           // for temporaries
+  char *scratch;          // of the thread that calls the kernel
+  int64_t scratch_bytes;  // from one thread's scratch memory to the next one's
 } tc_runtime;
 
 // What every compiled kernel exports under the name tc_kernel.
 typedef void tc_entry(void *const *buffers, const tc_scalar *scalars, const tc_runtime *runtime);
 
-// A launch as one block of 64-bit words: the buffers' addresses first, then the scalars.
+// A launch as one block of 64-bit words: the buffers' addresses, then the scalars.
 typedef struct tc_launch {
   tc_entry *kernel;
   int64_t threads;
+  int64_t shared_bytes;   // of memory for temporaries, and
+  int64_t scratch_bytes;  // of scratch memory for every thread: multiples of 64
   int64_t buffers;
   uint64_t words[];
 } tc_launch;
 
-// Runs the kernel in the default floating-point environment and returns its fault.
+enum { TC_NO_MEMORY = -1 };
+
+// Runs the kernel in the default floating-point environment and returns its fault, or TC_NO_MEMORY.
 int32_t tc_run(const tc_launch *launch);
 
 #endif

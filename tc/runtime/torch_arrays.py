@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import functools
+import math
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import Final
 
 import torch
 
 from tc.errors import ArgumentError, DeviceError
+from tc.runtime.pages import LEAST_BYTES, prefer_huge_pages
 from tc.runtime.view import ArrayView, Framework, check_address, element_strides, unsupported_type
 from tc.types import ScalarType
 
@@ -55,19 +58,25 @@ def _address(tensor: torch.Tensor, place: str) -> int:
         raise ArgumentError(f"{place}: the tensor has no memory of its own ({error}); pass a plain tensor") from error
 
 
-def torch_key(tensor: torch.Tensor) -> Hashable:
-    """All that ``describe_torch`` looks at, but for the address; None where it would refuse or must look closer."""
-    if tensor.requires_grad or not tensor.is_cpu or tensor.layout is not torch.strided or tensor.is_neg():
-        return None
-    try:
-        address = tensor.data_ptr()
-        if address == 0 or address % tensor.element_size():
-            return None
-        return tensor.shape, tensor.stride(), tensor.dtype
-    except RuntimeError:  # nested tensors, wrappers of torch.func
-        return None
+def torch_allocator(shape: tuple[int, ...], type: ScalarType) -> Callable[[], torch.Tensor]:
+    """A function that allocates an uninitialized, contiguous tensor; large ones on huge pages, as NumPy's are."""
+    element = torch.empty((), dtype=torch_dtype(type), device="cpu")
+    count = math.prod(shape)
+    # Half as long as torch.empty takes to read the shape and the options.  All elements of the pattern are one, so that
+    # it takes no memory, and what is made like it is contiguous.
+    pattern = element.expand(shape) if count > 1 else element.new_empty(shape)
+    allocate = functools.partial(torch.empty_like, pattern)
+    size = count * type.itemsize
+    if size < LEAST_BYTES:
+        return allocate
+
+    def allocate_large() -> torch.Tensor:
+        tensor = allocate()
+        prefer_huge_pages(tensor.data_ptr(), size)
+        return tensor
+
+    return allocate_large
 
 
-def mark_written(tensor: torch.Tensor) -> None:
-    """Tells autograd that ``tensor`` was changed in place, so that a backward pass over its old value fails."""
-    torch.autograd.graph.increment_version(tensor)
+# Tells autograd that a tensor was changed in place, so that a backward pass over its old value fails.
+mark_written: Final[Callable[..., object]] = torch.autograd.graph.increment_version

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 import ml_dtypes
 import numpy as np
 
+from tc.codegen.placement import ALIGNMENT
 from tc.codegen.source import c_source
 from tc.language.program import Expression
 from tc.polyhedral.loops import LoopProgram
@@ -30,18 +31,17 @@ FLAGS: Final = (
 
 # Runs chunks of 3 iterations, the last chunk first, as the threads of a pool might.
 _RUNTIME: Final = """
-static void run_in_chunks(void *pool, void (*body)(const void *, int64_t, int64_t), const void *context,
-                          int64_t lower, int64_t upper, int64_t threads) {
-  (void)pool; (void)threads;
+static void run_in_chunks(const tc_runtime *runtime, void (*body)(const void *, char *, int64_t, int64_t),
+                          const void *context, int64_t lower, int64_t upper) {
   for (int64_t chunk = (upper - lower + 2) / 3 - 1; chunk >= 0; chunk--) {
     int64_t begin = lower + 3 * chunk;
-    body(context, begin, begin + 3 < upper ? begin + 3 : upper);
+    body(context, runtime->scratch, begin, begin + 3 < upper ? begin + 3 : upper);
   }
 }
 
-int32_t run(void *const *buffers, const tc_scalar *scalars) {
+int32_t run(void *const *buffers, const tc_scalar *scalars, void *shared, void *scratch) {
   int32_t fault = 0;
-  const tc_runtime runtime = {run_in_chunks, 0, 2, &fault};
+  const tc_runtime runtime = {run_in_chunks, 0, 2, &fault, shared, scratch, 0};
   tc_kernel(buffers, scalars, &runtime);
   return fault;
 }
@@ -66,17 +66,37 @@ def _compiled(text: str, flags: tuple[str, ...]) -> ctypes.CDLL:
 
 
 def run(program: LoopProgram, arrays: Mapping[str, Array], scalars: Sequence[int | float] = (), *flags: str) -> int:
-    """Runs a kernel on arrays whose layouts are the program's, in place, and returns its fault."""
-    library = compile_c(c_source(program).text + _RUNTIME, *flags)
-    buffers = (*program.buffers, *program.temporaries)
-    for expected in buffers:
+    """Runs a kernel on arrays whose layouts are the program's, in place, and returns its fault.
+
+    Its temporaries and packed operands lie in memory that is full of NaN and large numbers, with guards around it.
+    """
+    source = c_source(program)
+    library = compile_c(source.text + _RUNTIME, *flags)
+    for expected in program.buffers:
         array = arrays[expected.name]
         strides = tuple(step // array.itemsize for step in array.strides)
         assert (array.shape, strides) == (expected.layout.shape, expected.layout.strides), expected.name
         assert array.dtype.name == str(expected.layout.type), expected.name
-    addresses = (ctypes.c_void_p * len(buffers))(*(arrays[b.name].ctypes.data for b in buffers))
+    addresses = (ctypes.c_void_p * len(program.buffers))(*(arrays[b.name].ctypes.data for b in program.buffers))
     slots = b"".join(_slot(value, type) for value, (_, type) in zip(scalars, program.scalars, strict=True))
-    return int(library.run(addresses, ctypes.create_string_buffer(slots, len(slots) + 1)))
+    shared, scratch = _guarded(source.shared_bytes), _guarded(source.scratch_bytes)
+    fault = library.run(
+        addresses,
+        ctypes.create_string_buffer(slots, len(slots) + 1),
+        ctypes.c_void_p(shared.ctypes.data + ALIGNMENT),
+        ctypes.c_void_p(scratch.ctypes.data + ALIGNMENT),
+    )
+    for memory in (shared, scratch):
+        assert (memory[:ALIGNMENT] == 0xFF).all()
+        assert (memory[-ALIGNMENT:] == 0xFF).all()
+    return int(fault)
+
+
+def _guarded(size: int) -> Array:
+    """``size`` bytes, aligned, between two guards; all bits of everything are set."""
+    block = np.full(size + 3 * ALIGNMENT, 0xFF, np.uint8)
+    start = -block.ctypes.data % ALIGNMENT
+    return block[start : start + size + 2 * ALIGNMENT]
 
 
 def _slot(value: int | float, type: ScalarType) -> bytes:

@@ -216,7 +216,7 @@ def test_scalars_temporaries_and_tensors_without_dimensions() -> None:
         checked=True,
     )
     arrays = {f"out{n}": np.zeros((), type.value) for n, type in enumerate(types)}
-    arrays |= {"t": np.zeros((), np.int8), "u": np.zeros((), np.int8)}
+    arrays["u"] = np.zeros((), np.int8)
     assert run(program, arrays, values) == 0
     assert [arrays[f"out{n}"].item() for n in range(len(types))] == list(values)
     assert arrays["u"] == -14

@@ -11,23 +11,25 @@ import numpy as np
 import tc.runtime.pool
 from tc.environment import environment
 from tc.runtime.compiler import compile_shared, find_compiler, kernel_flags
-from tc.runtime.kernel import LoadedKernel, load_kernel
+from tc.runtime.kernel import LoadedKernel, Memory, load_kernel
 from tc.runtime.pool import shared_pool
 from tc.target import parse_target
 from tc.types import ScalarType
 
 HEADER = Path(tc.runtime.pool.__file__).with_name("pool.h").read_text(encoding="utf-8")
 
+NOTHING = Memory()
+
 # Adds a times x to y.
 AXPY = """
 struct context { float a; const float *x; float *y; };
-static void body(const void *context, int64_t begin, int64_t end) {
+static void body(const void *context, char *scratch, int64_t begin, int64_t end) {
   const struct context *c = context;
   for (int64_t i = begin; i < end; i++) c->y[i] = c->a * c->x[i] + c->y[i];
 }
 void tc_kernel(void *const *buffers, const tc_scalar *scalars, const tc_runtime *runtime) {
   struct context c = {scalars[0].f, buffers[0], buffers[1]};
-  runtime->parallel_for(runtime->pool, body, &c, 0, scalars[1].i, runtime->threads);
+  runtime->parallel_for(runtime, body, &c, 0, scalars[1].i);
 }
 """
 AXPY_SCALARS = (ScalarType.FLOAT32, ScalarType.INT64)
@@ -35,7 +37,7 @@ AXPY_SCALARS = (ScalarType.FLOAT32, ScalarType.INT64)
 # Writes, for every i of lower <= i < upper, begin and end of the chunk that ran it, and how often it ran.
 CHUNKS = """
 struct context { int64_t lower; int64_t (*seen)[3]; };
-static void body(const void *context, int64_t begin, int64_t end) {
+static void body(const void *context, char *scratch, int64_t begin, int64_t end) {
   const struct context *c = context;
   for (int64_t i = begin; i < end; i++) {
     int64_t *seen = c->seen[(uint64_t)i - (uint64_t)c->lower];
@@ -44,16 +46,16 @@ static void body(const void *context, int64_t begin, int64_t end) {
 }
 void tc_kernel(void *const *buffers, const tc_scalar *scalars, const tc_runtime *runtime) {
   struct context c = {scalars[0].i, buffers[0]};
-  runtime->parallel_for(runtime->pool, body, &c, scalars[0].i, scalars[1].i, runtime->threads);
+  runtime->parallel_for(runtime, body, &c, scalars[0].i, scalars[1].i);
 }
 """
 CHUNKS_SCALARS = (ScalarType.INT64, ScalarType.INT64)
 
 
-def load(body: str, buffers: int, scalars: tuple[ScalarType, ...] = ()) -> LoadedKernel:
+def load(body: str, buffers: int, scalars: tuple[ScalarType, ...] = (), memory: Memory = NOTHING) -> LoadedKernel:
     """``body`` compiled for this machine and loaded."""
     binary = compile_shared(HEADER + body, kernel_flags(parse_target("cpu")), find_compiler(environment()))
-    return load_kernel(binary, buffers, scalars, shared_pool())
+    return load_kernel(binary, buffers, scalars, shared_pool(), memory)
 
 
 kernel = functools.cache(load)

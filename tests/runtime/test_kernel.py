@@ -33,23 +33,23 @@ SCALAR_TYPES = (
     ScalarType.FLOAT64,
 )
 FAULTY = """
-static void body(const void *context, int64_t begin, int64_t end) {
+static void body(const void *context, char *scratch, int64_t begin, int64_t end) {
   if (begin <= 90 && 90 < end) __atomic_store_n(*(int32_t *const *)context, 3, __ATOMIC_RELAXED);
 }
 void tc_kernel(void *const *buffers, const tc_scalar *scalars, const tc_runtime *runtime) {
-  runtime->parallel_for(runtime->pool, body, &runtime->fault, 0, scalars[0].i, runtime->threads);
+  runtime->parallel_for(runtime, body, &runtime->fault, 0, scalars[0].i);
 }
 """
 # Writes half of x to y.
 HALVE = """
 struct context { const float *x; float *y; };
-static void body(const void *context, int64_t begin, int64_t end) {
+static void body(const void *context, char *scratch, int64_t begin, int64_t end) {
   const struct context *c = context;
   for (int64_t i = begin; i < end; i++) c->y[i] = c->x[i] / 2;
 }
 void tc_kernel(void *const *buffers, const tc_scalar *scalars, const tc_runtime *runtime) {
   struct context c = {buffers[0], buffers[1]};
-  runtime->parallel_for(runtime->pool, body, &c, 0, scalars[0].i, runtime->threads);
+  runtime->parallel_for(runtime, body, &c, 0, scalars[0].i);
 }
 """
 # Waits until another launch of it runs at the same time.

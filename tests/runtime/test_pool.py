@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,35 +18,36 @@ import tc.codegen
 from tc.environment import Environment, environment
 from tc.errors import DeviceError
 from tc.runtime.compiler import SHARED, compile_shared, find_compiler
-from tc.runtime.pool import pool_binary, shared_pool
-from tests.runtime.kernels import HEADER, axpy, chunks, kernel, ramp
+from tc.runtime.native import native_binary
+from tc.runtime.pool import shared_pool
+from tests.runtime.kernels import HEADER, axpy, chunks, kernel, launch_all, ramp
 
 LEAST, MOST = -(2**63), 2**63 - 1
 
 NESTED = """
 struct context { const tc_runtime *runtime; int32_t *seen; };
 struct row { int32_t *seen; };
-static void inner(const void *context, int64_t begin, int64_t end) {
+static void inner(const void *context, char *scratch, int64_t begin, int64_t end) {
   const struct row *c = context;
   for (int64_t j = begin; j < end; j++) c->seen[j] += 1;
 }
-static void outer(const void *context, int64_t begin, int64_t end) {
+static void outer(const void *context, char *scratch, int64_t begin, int64_t end) {
   const struct context *c = context;
   for (int64_t i = begin; i < end; i++) {
     struct row row = {c->seen + 37 * i};
-    c->runtime->parallel_for(c->runtime->pool, inner, &row, 0, 37, c->runtime->threads);
+    c->runtime->parallel_for(c->runtime, inner, &row, 0, 37);
   }
 }
 void tc_kernel(void *const *buffers, const tc_scalar *scalars, const tc_runtime *runtime) {
   struct context c = {runtime, buffers[0]};
-  runtime->parallel_for(runtime->pool, outer, &c, 0, 41, runtime->threads);
+  runtime->parallel_for(runtime, outer, &c, 0, 41);
 }
 """
 # Every chunk waits for all others: only as many threads as chunks can run it.
 TOGETHER = """
 #include <time.h>
 struct context { int64_t *present; int64_t chunks; int32_t *fault; };
-static void body(const void *context, int64_t begin, int64_t end) {
+static void body(const void *context, char *scratch, int64_t begin, int64_t end) {
   const struct context *c = context;
   time_t start = time(0);
   __atomic_fetch_add(c->present, 1, __ATOMIC_SEQ_CST);
@@ -54,7 +56,7 @@ static void body(const void *context, int64_t begin, int64_t end) {
 }
 void tc_kernel(void *const *buffers, const tc_scalar *scalars, const tc_runtime *runtime) {
   struct context c = {buffers[0], runtime->threads, runtime->fault};
-  runtime->parallel_for(runtime->pool, body, &c, 0, runtime->threads, runtime->threads);
+  runtime->parallel_for(runtime, body, &c, 0, runtime->threads);
 }
 """
 
@@ -198,11 +200,20 @@ assert blocked >> (signal.SIGINT - 1) & 1 and blocked >> (signal.SIGTERM - 1) & 
     run(program)
 
 
+def test_idle_workers_sleep() -> None:
+    launch_all((1031,) * 10, 4)
+    time.sleep(0.1)
+    before = time.process_time()
+    time.sleep(0.4)
+    assert time.process_time() - before < 0.1
+
+
 def test_generated_sources_declare_the_same_types() -> None:
     generated = Path(tc.codegen.__file__).with_name("abi.h").read_text(encoding="utf-8")
-    members = ("parallel_for", "pool", "threads", "fault")
+    members = ("parallel_for", "pool", "threads", "fault", "shared", "scratch", "scratch_bytes")
     same = [f"offsetof(tc_runtime, {name}) == offsetof(other_runtime, {name})" for name in members]
-    same += [f"SAME(((tc_runtime *)0)->{name}, ((other_runtime *)0)->{name})" for name in members]
+    # The function's own parameter is a pointer to either structure.
+    same += [f"SAME(((tc_runtime *)0)->{name}, ((other_runtime *)0)->{name})" for name in members[1:]]
     same += [f"offsetof(other_scalar, {name}) == 0" for name in "iudf"]
     same += [f"SAME(((tc_scalar *)0)->{name}, ((other_scalar *)0)->{name})" for name in "iudf"]
     source = f"""
@@ -222,15 +233,15 @@ _Static_assert(sizeof(tc_scalar) == sizeof(other_scalar) && sizeof(tc_runtime) =
 
 def test_the_pool_is_built_once_and_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Environment.read({"XDG_CACHE_HOME": str(tmp_path)})
-    first = pool_binary(settings)
+    first = native_binary("pool.c", settings)
     with monkeypatch.context() as without:
-        without.setattr("tc.runtime.pool.compile_shared", None)
-        assert pool_binary(settings) == first
+        without.setattr("tc.runtime.native.compile_shared", None)
+        assert native_binary("pool.c", settings) == first
 
 
 def test_without_a_compiler_there_is_a_reason() -> None:
     with pytest.raises(DeviceError, match="TC_CC names '/nowhere/cc'"):
-        pool_binary(Environment(compiler="/nowhere/cc"))
+        native_binary("pool.c", Environment(compiler="/nowhere/cc"))
 
 
 def test_one_pool_per_process() -> None:

@@ -13,12 +13,16 @@ typedef union {
 } tc_scalar;
 
 typedef struct tc_runtime {
-  // Runs body(context, begin, end) over disjoint chunks that cover lower..upper-1; returns when all are done.
-  void (*parallel_for)(void *pool, void (*body)(const void *context, int64_t begin, int64_t end), const void *context,
-                       int64_t lower, int64_t upper, int64_t threads);
+  // Runs body(context, scratch, begin, end) over disjoint chunks of lower..upper-1, each with scratch memory of its own.
+  void (*parallel_for)(const struct tc_runtime *runtime,
+                       void (*body)(const void *context, char *scratch, int64_t begin, int64_t end),
+                       const void *context, int64_t lower, int64_t upper);
   void *pool;
   int64_t threads;
   int32_t *fault;
+  char *shared;
+  char *scratch;
+  int64_t scratch_bytes;
 } tc_runtime;
 
 // An index inside the dimension; where it is not, the fault is noted and the read goes to the first element.
@@ -66,7 +70,8 @@ static __attribute__((noinline)) void tc_region_0_body(
   if (faulted) __atomic_store_n(fault, faulted, __ATOMIC_RELAXED);
 }
 
-static void tc_region_0(const void *context, int64_t begin, int64_t end) {
+static void tc_region_0(const void *context, char *scratch, int64_t begin, int64_t end) {
+  (void)scratch;
   const struct tc_region_0_context *captured = context;
   tc_region_0_body(captured->t_I, captured->t_E, captured->t_s, captured->fault, begin, end);
 }
@@ -79,7 +84,7 @@ static __attribute__((noinline)) void tc_kernel_body(
     const tc_runtime *runtime) {
   {
     const struct tc_region_0_context captured = {t_I, t_E, t_s, fault};
-    runtime->parallel_for(runtime->pool, tc_region_0, &captured, 0, 7, runtime->threads);
+    runtime->parallel_for(runtime, tc_region_0, &captured, 0, 7);
   }
 }
 

@@ -1,0 +1,124 @@
+"""The memory that a call needs beyond its arrays: its own while it runs, there again for the next one, bounded."""
+
+from __future__ import annotations
+
+import resource
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tc.runtime.kernel import NO_MEMORY, LoadedKernel, Memory
+from tc.types import ScalarType
+from tests.programs import run
+from tests.runtime.kernels import load
+
+# Fills the memory of the call and of every chunk with its own mark, waits for the others, and looks whether it stayed.
+MARKS = """
+#include <sched.h>
+#include <string.h>
+struct context { const tc_runtime *runtime; int64_t mark; int64_t shared; int32_t present; };
+static int same(const char *memory, char value, int64_t size) {
+  for (int64_t i = 0; i < size; i++) if (memory[i] != value) return 0;
+  return 1;
+}
+static void body(const void *argument, char *scratch, int64_t begin, int64_t end) {
+  struct context *c = (struct context *)argument;
+  char value = (char)(c->mark + 1 + begin);
+  int64_t size = c->runtime->scratch_bytes;
+  memset(scratch, value, size);
+  __atomic_fetch_add(&c->present, (int32_t)(end - begin), __ATOMIC_SEQ_CST);
+  // Whoever has several iterations runs them one after another.
+  if (end - begin == 1)
+    while (__atomic_load_n(&c->present, __ATOMIC_SEQ_CST) < c->runtime->threads) sched_yield();
+  if (!same(scratch, value, size)) __atomic_store_n(c->runtime->fault, 1, __ATOMIC_RELAXED);
+}
+void tc_kernel(void *const *buffers, const tc_scalar *scalars, const tc_runtime *runtime) {
+  struct context c = {runtime, scalars[0].i, scalars[1].i, 0};
+  memset(runtime->shared, (char)c.mark, c.shared);
+  runtime->parallel_for(runtime, body, &c, 0, runtime->threads);
+  if (!same(runtime->shared, (char)c.mark, c.shared)) *runtime->fault = 2;
+  if ((uintptr_t)runtime->shared % 64 || (uintptr_t)runtime->scratch % 64) *runtime->fault = 3;
+}
+"""
+
+
+def marks(memory: Memory) -> LoadedKernel:
+    return load(MARKS, 0, (ScalarType.INT64, ScalarType.INT64), memory)
+
+
+def faults() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+
+@pytest.mark.parametrize(("shared", "scratch"), [(0, 64), (64, 0), (192, 448), (3 << 20, 64 << 10)])
+def test_every_call_and_every_chunk_has_its_own(shared: int, scratch: int) -> None:
+    kernel = marks(Memory(shared, scratch))
+
+    def call(number: int) -> list[int]:
+        start.wait()
+        return [kernel.launch((), (16 * number, shared), 1 + number % 3) for _ in range(10)]
+
+    start = threading.Barrier(12)
+    with ThreadPoolExecutor(12) as threads:
+        assert {fault for found in threads.map(call, range(12)) for fault in found} == {0}
+
+
+def test_the_next_call_finds_the_memory_that_the_last_one_left() -> None:
+    small, large = marks(Memory(64, 64)), marks(Memory(6 << 20, 1 << 20))
+    for kernel, shared in ((large, 6 << 20), (small, 64), (large, 6 << 20)):
+        assert kernel.launch((), (1, shared), 2) == 0
+    before = faults()
+    for _ in range(10):
+        assert small.launch((), (1, 64), 2) == 0
+        assert large.launch((), (1, 6 << 20), 2) == 0
+    # Fresh memory would cost 40 faults, on the largest pages.
+    assert faults() - before < 10
+
+
+def test_what_is_kept_is_bounded() -> None:
+    program = """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from tc.runtime.kernel import Memory
+from tests.runtime.test_workspace import marks
+from tests.stress import mappings, resident
+
+SIZE = 1 << 20
+kernel, start = marks(Memory(SIZE, 0)), threading.Barrier(32)
+
+def call(number):
+    start.wait()
+    return kernel.launch((), (number, SIZE), 1)
+
+with ThreadPoolExecutor(32) as threads:
+    assert set(threads.map(call, range(32))) == {0}
+    before, maps = resident(), mappings()
+    for _ in range(20):
+        assert set(threads.map(call, range(32))) == {0}
+    print(resident() - before, mappings() - maps)
+"""
+    grown, maps = map(int, run(program).split())
+    assert grown < 10 << 20
+    assert maps <= 8
+
+
+def test_the_child_of_a_fork_has_memory_of_its_own() -> None:
+    program = """
+import os
+from tc.runtime.kernel import Memory
+from tests.runtime.test_workspace import marks
+
+kernel = marks(Memory(1 << 16, 64))
+assert kernel.launch((), (1, 1 << 16), 2) == 0
+child = os.fork()
+for mark in range(50):
+    assert kernel.launch((), (mark + 50 * (child == 0), 1 << 16), 2) == 0
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+"""
+    run(program)
+
+
+def test_a_system_without_memory_is_reported() -> None:
+    assert marks(Memory(1 << 60, 0)).launch((), (1, 0), 1) == NO_MEMORY
