@@ -10,6 +10,7 @@ from importlib.resources import files
 
 _MARKER = "//= "
 _NAME = re.compile(r"\b[A-Za-z_]\w*")
+_COMMENT = re.compile(r"//.*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +34,15 @@ def sections() -> tuple[Section, ...]:
 
 def prelude(source: str) -> str:
     """The text to put before ``source`` so that every helper that it mentions is defined."""
-    mentioned = set(_NAME.findall(source))
+    mentioned = _mentioned(source)
     needed: list[str] = []
     for section in reversed(sections()):
         if any(section.defines(name) for name in mentioned):
             needed.append(section.text)
-            mentioned |= set(_NAME.findall(section.text))
+            mentioned |= _mentioned(section.text)
     return "\n\n".join(reversed(needed))
+
+
+def _mentioned(text: str) -> set[str]:
+    """The names in a C text, comments aside."""
+    return set(_NAME.findall(_COMMENT.sub("", text)))
