@@ -15,6 +15,7 @@ from tc.codegen.functions import function_name
 from tc.codegen.indices import after, index_fragment
 from tc.codegen.literals import literal_fragment
 from tc.codegen.names import Names, comment, loop_variable
+from tc.codegen.numerics import changes_in_lanes
 from tc.codegen.ranges import Ranges, always_runs, iterator_range, most_iterations
 from tc.codegen.routines import Parameter, braced, mentioned, mentions, region, region_call, reporting_faults
 from tc.language.program import IteratorReference, Literal, Reduction, walk
@@ -168,6 +169,9 @@ class KernelPrinter:
         name = inner.variables[loop.iterator]
         index = self._dialect.index
         body = self.tree(loop.body, inner)
+        if self._dialect.scalar and changes_in_lanes("\n".join(body)):
+            # The chunk of a thread must not decide which iterations are left over from whole vectors.
+            body = [self._dialect.scalar, *body]
         if loop.step == 1:
             lower, end = self._index(loop.lower, scope), self._index(after(loop.upper), scope)
             lines = braced(f"for ({index} {name} = begin; {name} < end; {name} += 1)", body)

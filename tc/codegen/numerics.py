@@ -11,6 +11,7 @@ from importlib.resources import files
 _MARKER = "//= "
 _NAME = re.compile(r"\b[A-Za-z_]\w*")
 _COMMENT = re.compile(r"//.*")
+_LANES = "omp declare simd"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +35,22 @@ def sections() -> tuple[Section, ...]:
 
 def prelude(source: str) -> str:
     """The text to put before ``source`` so that every helper that it mentions is defined."""
+    return "\n\n".join(section.text for section in _needed(source))
+
+
+def changes_in_lanes(source: str) -> bool:
+    """Whether ``source`` calls functions of the C library whose last bits in lanes are not those of scalars."""
+    return any(_LANES in section.text for section in _needed(source))
+
+
+def _needed(source: str) -> list[Section]:
     mentioned = _mentioned(source)
-    needed: list[str] = []
+    needed: list[Section] = []
     for section in reversed(sections()):
         if any(section.defines(name) for name in mentioned):
-            needed.append(section.text)
+            needed.append(section)
             mentioned |= _mentioned(section.text)
-    return "\n\n".join(reversed(needed))
+    return needed[::-1]
 
 
 def _mentioned(text: str) -> set[str]:
