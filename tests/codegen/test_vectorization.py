@@ -129,6 +129,18 @@ def test_lanes_of_float32_call_nothing(function: str, tmp_path: Path) -> None:
     assert not called(rows(call(function, element), (x,), None), tmp_path)
 
 
+def test_extremes_of_extremes_run_in_lanes(tmp_path: Path) -> None:
+    """As in windows and clipping: comparisons in a row are not left as branches."""
+    for type in TYPES:
+        element, x = matrix(type)
+        greatest: Expression = element
+        for name in "uvw":
+            greatest = Call("max", (greatest, read(name, type, "j")), type)
+        clipped = Call("min", (Call("max", (element, Literal(0, type)), type), Literal(6, type)), type)
+        assert vectorized(rows(greatest, (x, *(buffer(name, type, COLUMNS) for name in "uvw")), None), tmp_path)
+        assert vectorized(rows(clipped, (x,), None), tmp_path)
+
+
 def test_guarded_divisions_run_in_lanes(tmp_path: Path) -> None:
     for type in (ScalarType.INT32, ScalarType.UINT32, ScalarType.INT8, ScalarType.UINT16):
         element, x = matrix(type)
