@@ -18,7 +18,8 @@ class Dialect:
     ``routine``: what stands before the definition of a function that must not be inlined.
     ``vector``: the line before a loop whose iterations may run in lanes; ``vector_reduction``: what is added to it for
     a variable whose partial results lanes may keep (``{operator}``, ``{variable}``).  ``unroll``: the line before a
-    loop to be unrolled (``{count}``).  None where the language has no such thing.
+    loop to be unrolled (``{count}``).  ``scalar``: the statement inside a loop whose iterations must not run in lanes.
+    None where the language has no such thing.
     """
 
     values: Mapping[ScalarType, str]
@@ -28,6 +29,7 @@ class Dialect:
     vector: str | None
     vector_reduction: str | None
     unroll: str | None
+    scalar: str | None
 
     @property
     def index(self) -> str:
@@ -58,4 +60,5 @@ C: Final = Dialect(
     vector="#pragma omp simd",
     vector_reduction="reduction({operator}:{variable})",
     unroll="#pragma GCC unroll {count}",
+    scalar='__asm__ volatile("");',
 )

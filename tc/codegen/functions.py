@@ -12,6 +12,8 @@ _LIBRARY: Final = frozenset({
     "logb", "nextafter", "pow", "remainder", "round", "sin", "sinh", "sqrt", "tan", "tanh", "tgamma", "trunc", "y0",
     "y1",
 })  # fmt: skip
+# What the library has too, but for float32 not in lanes, or with other bits in lanes than in scalars.
+_OWN_IN_FLOAT32: Final = frozenset({"exp", "tan", "tanh"})
 
 
 def function_name(function: str, type: ScalarType) -> str:
@@ -21,6 +23,6 @@ def function_name(function: str, type: ScalarType) -> str:
     type = computation_type(type)
     if type.is_floating and function == "abs":
         function = "fabs"
-    if function not in _LIBRARY:
+    if function not in _LIBRARY or (type is ScalarType.FLOAT32 and function in _OWN_IN_FLOAT32):
         return f"tc_{function}_{type}"
     return function if type is ScalarType.FLOAT64 else f"{function}f"

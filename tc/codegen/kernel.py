@@ -15,6 +15,7 @@ from tc.codegen.functions import function_name
 from tc.codegen.indices import after, index_fragment
 from tc.codegen.literals import literal_fragment
 from tc.codegen.names import Names, comment, loop_variable
+from tc.codegen.numerics import changes_in_lanes
 from tc.codegen.offsets import substituted
 from tc.codegen.placement import ALIGNMENT, aligned
 from tc.codegen.ranges import Ranges, always_runs, iterator_range, most_iterations
@@ -259,6 +260,9 @@ class KernelPrinter:
         name = inner.variables[loop.iterator]
         index = self._dialect.index
         body = self.tree(loop.body, inner)
+        if self._dialect.scalar and changes_in_lanes("\n".join(body)):
+            # The chunk of a thread must not decide which iterations are left over from whole vectors.
+            body = [self._dialect.scalar, *body]
         if loop.step == 1:
             lower, end = self.index(loop.lower, scope), self.index(after(loop.upper), scope)
             lines = braced(f"for ({index} {name} = begin; {name} < end; {name} += 1)", body)

@@ -1,19 +1,19 @@
 // Helpers of generated kernels.  Each section names what it defines; a source takes the sections that it mentions.
 
-//= acos acosf acosh acoshf asin asinf asinh asinhf atan atanf atanh atanhf cbrt cbrtf cos cosf cosh coshf erf erfc erfcf exp expf exp2 exp2f expm1 expm1f log logf log10 log10f log1p log1pf log2 log2f sin sinf sinh sinhf tan tanh tanhf atan2 atan2f hypot hypotf pow powf
-// glibc has versions of these for lanes, but declares them only under -ffast-math.  Left out are those of float32 that
-// reach 4 ulps: erff and tanf.
+//= acos acosf acosh acoshf asin asinf asinh asinhf atan atanf atanh atanhf cbrt cbrtf cos cosf cosh coshf erf erfc erfcf exp exp2 exp2f expm1 expm1f log logf log10 log10f log1p log1pf log2 log2f sin sinf sinh sinhf tan tanh atan2 atan2f hypot hypotf pow powf
+// glibc has versions of these for lanes, at most 4 ulps off, but declares them only under -ffast-math.  Their last bits
+// differ between lanes, shorter lanes and scalars.  Left out are those of float32 that are computed otherwise below.
 #if defined(__x86_64__) && defined(__GLIBC_PREREQ)
 #define TC_LANES(result, name, ...) _Pragma("omp declare simd notinbranch") result name(__VA_ARGS__);
 #define TC_LANES_1(name) TC_LANES(double, name, double) TC_LANES(float, name##f, float)
 #define TC_LANES_2(name) TC_LANES(double, name, double, double) TC_LANES(float, name##f, float, float)
 #if __GLIBC_PREREQ(2, 22)
-TC_LANES_1(cos) TC_LANES_1(exp) TC_LANES_1(log) TC_LANES_1(sin) TC_LANES_2(pow)
+TC_LANES_1(cos) TC_LANES(double, exp, double) TC_LANES_1(log) TC_LANES_1(sin) TC_LANES_2(pow)
 #endif
 #if __GLIBC_PREREQ(2, 35)
 TC_LANES_1(acos) TC_LANES_1(acosh) TC_LANES_1(asin) TC_LANES_1(asinh) TC_LANES_1(atan) TC_LANES_1(atanh)
 TC_LANES_1(cbrt) TC_LANES_1(cosh) TC_LANES(double, erf, double) TC_LANES_1(erfc) TC_LANES_1(exp2) TC_LANES_1(expm1)
-TC_LANES_1(log10) TC_LANES_1(log1p) TC_LANES_1(log2) TC_LANES_1(sinh) TC_LANES(double, tan, double) TC_LANES_1(tanh)
+TC_LANES_1(log10) TC_LANES_1(log1p) TC_LANES_1(log2) TC_LANES_1(sinh) TC_LANES(double, tan, double) TC_LANES(double, tanh, double)
 TC_LANES_2(atan2) TC_LANES_2(hypot)
 #endif
 #endif
@@ -33,11 +33,17 @@ TC_EXTREMES(uint32, uint32_t)
 TC_EXTREMES(uint64, uint64_t)
 
 //= tc_min_float* tc_max_float*
-// These propagate NaN, which fmin and fmax do not.  The reductions that OpenMP has of its own would lose it when lanes
-// are combined.
+// These propagate NaN, which fmin and fmax do not: a comparison with NaN is false, so a is kept where it is one.  The
+// reductions that OpenMP has of its own would lose it when lanes are combined.
 #define TC_FLOATING_EXTREMES(name, type)                                                    \
-  static inline type tc_min_##name(type a, type b) { return a < b || a != a ? a : b; }      \
-  static inline type tc_max_##name(type a, type b) { return a > b || a != a ? a : b; }
+  static inline type tc_min_##name(type a, type b) {                                        \
+    const type less = b < a ? b : a;                                                        \
+    return b != b ? b : less;                                                               \
+  }                                                                                         \
+  static inline type tc_max_##name(type a, type b) {                                        \
+    const type greater = b > a ? b : a;                                                     \
+    return b != b ? b : greater;                                                            \
+  }
 TC_FLOATING_EXTREMES(float32, float)
 TC_FLOATING_EXTREMES(float64, double)
 #pragma omp declare reduction(tc_min_float32:float:omp_out = tc_min_float32(omp_out, omp_in)) \
@@ -54,24 +60,35 @@ TC_FLOATING_EXTREMES(float64, double)
 static inline int64_t tc_floor_divide_int64(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 
 //= tc_divide_* tc_remainder_*
-// Truncating division: by zero it gives zero, and the least value over -1 wraps.
-#define TC_SIGNED_DIVISION(name, type)                                                       \
+// Truncating division: by zero it gives zero, and the least value over -1 wraps.  WIDE is a type that lanes can divide;
+// in it, too, no quotient a / b reaches the next integer, from which it is at least a |a|-th part away.
+#define TC_SIGNED_DIVISION(name, type, wide)                                                 \
   static inline type tc_divide_##name(type a, type b) {                                      \
-    return b == 0 ? 0 : b == -1 ? (type)-(uint64_t)a : a / b;                                \
+    const type divisor = b == 0 || b == -1 ? 1 : b, quotient = (wide)a / divisor;            \
+    return b == 0 ? 0 : b == -1 ? (type)-(uint64_t)a : quotient;                             \
   }                                                                                          \
-  static inline type tc_remainder_##name(type a, type b) { return b == 0 || b == -1 ? 0 : a % b; }
-#define TC_UNSIGNED_DIVISION(name, type)                                                     \
-  static inline type tc_divide_##name(type a, type b) { return b == 0 ? 0 : a / b; }         \
-  static inline type tc_remainder_##name(type a, type b) { return b == 0 ? 0 : a % b; }
-TC_SIGNED_DIVISION(int8, int8_t)
-TC_SIGNED_DIVISION(int16, int16_t)
-TC_SIGNED_DIVISION(int32, int32_t)
-TC_SIGNED_DIVISION(int64, int64_t)
-TC_UNSIGNED_DIVISION(bool, bool)
-TC_UNSIGNED_DIVISION(uint8, uint8_t)
-TC_UNSIGNED_DIVISION(uint16, uint16_t)
-TC_UNSIGNED_DIVISION(uint32, uint32_t)
-TC_UNSIGNED_DIVISION(uint64, uint64_t)
+  static inline type tc_remainder_##name(type a, type b) {                                   \
+    const type divisor = b == 0 || b == -1 ? 1 : b, quotient = (wide)a / divisor;            \
+    return a - quotient * divisor;                                                           \
+  }
+#define TC_UNSIGNED_DIVISION(name, type, wide)                                               \
+  static inline type tc_divide_##name(type a, type b) {                                      \
+    const type quotient = (wide)a / (b == 0 ? 1 : b);                                        \
+    return b == 0 ? 0 : quotient;                                                            \
+  }                                                                                          \
+  static inline type tc_remainder_##name(type a, type b) {                                   \
+    const type divisor = b == 0 ? 1 : b, quotient = (wide)a / divisor;                       \
+    return a - quotient * divisor;                                                           \
+  }
+TC_SIGNED_DIVISION(int8, int8_t, float)
+TC_SIGNED_DIVISION(int16, int16_t, float)
+TC_SIGNED_DIVISION(int32, int32_t, double)
+TC_SIGNED_DIVISION(int64, int64_t, int64_t)
+TC_UNSIGNED_DIVISION(bool, bool, float)
+TC_UNSIGNED_DIVISION(uint8, uint8_t, float)
+TC_UNSIGNED_DIVISION(uint16, uint16_t, float)
+TC_UNSIGNED_DIVISION(uint32, uint32_t, double)
+TC_UNSIGNED_DIVISION(uint64, uint64_t, uint64_t)
 
 //= tc_abs_*
 #define TC_SIGNED_ABSOLUTE(name, type) \
@@ -172,15 +189,104 @@ TC_NEXTAFTER(bfloat16, tc_bfloat16_from_float32, tc_float32_from_bfloat16)
 // Functions that the C library lacks, or that compilers cannot run in lanes.  Those of float32 are computed in double
 // where that is simplest.
 
-//= tc_erf_*
+//= TC_FMA
+// The functions of float32 in which neural networks spend their time call nothing and have no branches: compilers run
+// them in lanes everywhere, in conditional expressions too, and every lane and tail has the same bits.  They are off by
+// less than 1.5 ulps.  Which steps of their minimax polynomials are fused is not left to the compiler.
+#ifdef __FP_FAST_FMAF
+#define TC_FMA(a, b, c) fmaf(a, b, c)
+#else
+#define TC_FMA(a, b, c) ((a) * (b) + (c))
+#endif
+
+//= tc_capped tc_power_of_two TC_LOG2_E TC_SHIFT tc_exp_fraction
+// The lesser of two numbers that are not negative, compared as integers: of two floating comparisons in a row compilers
+// make branches, whose parts they then compute all.  The cap of NaN is a number.
+static inline float tc_capped(float x, float most) {
+  union { float f; int32_t i; } r = {.f = x}, limit = {.f = most};
+  r.i = r.i < limit.i ? r.i : limit.i;
+  return r.f;
+}
+// 2^(n - 127) for the nine last bits n of a float or an integer; those before them are shifted out.
+static inline float tc_power_of_two(uint32_t n) {
+  union { uint32_t u; float f; } r = {.u = n << 23};
+  return r.f;
+}
+#define TC_LOG2_E 0x1.715476p+0f
+#define TC_SHIFT 0x1.8p23f  // added to a number, it moves the nearest integer to the last bits
+// e^x / 2^n; n is the integer nearest to x log2(e).
+static inline float tc_exp_fraction(float x, float n) {
+  const float r = TC_FMA(n, -0x1.7f7d1cp-20f, TC_FMA(n, -0x1.62e4p-1f, x));
+  float p = 0x1.6ab89ep-10f;
+  p = TC_FMA(p, r, 0x1.123d7p-7f);
+  p = TC_FMA(p, r, 0x1.55585ap-5f);
+  p = TC_FMA(p, r, 0x1.55548cp-3f);
+  p = TC_FMA(p, r, 0x1.fffffcp-2f);
+  p = TC_FMA(p, r, 1.0f);
+  return TC_FMA(p, r, 1.0f);
+}
+
+//= tc_exp_float32
+static inline float tc_exp_float32(float x) {
+  x = x < -104.0f ? -104.0f : x;
+  // Far beyond the greatest x with a finite result, n stays 140, and the fraction grows to infinity.
+  const float shift = TC_SHIFT + 254.0f;
+  union { float f; uint32_t u; } n = {.f = tc_capped(TC_FMA(x, TC_LOG2_E, shift), shift + 140.0f)};
+  // Two steps, because 2^n alone may be subnormal or infinite when the result is not.
+  return tc_exp_fraction(x, n.f - shift) * tc_power_of_two(n.u >> 1) * tc_power_of_two(n.u - (n.u >> 1));
+}
+
+//= tc_tanh_float32
+static inline float tc_tanh_float32(float x) {
+  const float t = fabsf(x), s = x * x;
+  float p = -0x1.750ce4p-8f;
+  p = TC_FMA(p, s, 0x1.51f8cep-6f);
+  p = TC_FMA(p, s, -0x1.b835a4p-5f);
+  p = TC_FMA(p, s, 0x1.1106f6p-3f);
+  p = TC_FMA(p, s, -0x1.555532p-2f);
+  const float near = TC_FMA(p * s, t, t);
+  const float twice = tc_capped(t + t, 20.0f), shift = TC_SHIFT + 127.0f;
+  union { float f; uint32_t u; } n = {.f = TC_FMA(twice, TC_LOG2_E, shift)};
+  const float far = 1 - 2 / TC_FMA(tc_exp_fraction(twice, n.f - shift), tc_power_of_two(n.u), 1.0f);
+  return copysignf(t >= 0.625f ? far : near, x);
+}
+
+//= tc_erf_float32
+static inline float tc_erf_float32(float x) {
+  const float t = fabsf(x), s = x * x;
+  float p = -0x1.3af6b4p-11f;
+  p = TC_FMA(p, s, 0x1.476a48p-8f);
+  p = TC_FMA(p, s, -0x1.b6925cp-6f);
+  p = TC_FMA(p, s, 0x1.ce1adep-4f);
+  p = TC_FMA(p, s, -0x1.8126e8p-2f);
+  p = TC_FMA(p, s, 0x1.06eba6p-3f);
+  const float near = TC_FMA(p, t, t);
+  // The logarithm of 1 - erf(u) is q u.
+  const float u = tc_capped(t, 4.0f);
+  float q = 0x1.c20e5cp-13f;
+  q = TC_FMA(q, u, -0x1.a60eb4p-9f);
+  q = TC_FMA(q, u, 0x1.774bb8p-6f);
+  q = TC_FMA(q, u, -0x1.af4196p-4f);
+  q = TC_FMA(q, u, -0x1.457a5cp-1f);
+  q = TC_FMA(q, u, -0x1.20e6bp+0f);
+  q *= u;
+  const float shift = TC_SHIFT + 127.0f;
+  union { float f; uint32_t u; } n = {.f = TC_FMA(q, TC_LOG2_E, shift)};
+  const float far = TC_FMA(tc_exp_fraction(q, n.f - shift), -tc_power_of_two(n.u), 1.0f);
+  return copysignf(t >= 0.9f ? far : near, x);
+}
+
+//= tc_erf_float64
 static inline double tc_erf_float64(double x) { return erf(x); }
-static inline float tc_erf_float32(float x) { return erf(x); }
+
+//= tc_tan_float32
+static inline float tc_tan_float32(float x) { return tan(x); }
 
 //= tc_fmax_* tc_fmin_*
-static inline float tc_fmax_float32(float x, float y) { return x < y || x != x ? y : x; }
-static inline float tc_fmin_float32(float x, float y) { return x > y || x != x ? y : x; }
-static inline double tc_fmax_float64(double x, double y) { return x < y || x != x ? y : x; }
-static inline double tc_fmin_float64(double x, double y) { return x > y || x != x ? y : x; }
+static inline float tc_fmax_float32(float x, float y) { return x != x ? y : y > x ? y : x; }
+static inline float tc_fmin_float32(float x, float y) { return x != x ? y : y < x ? y : x; }
+static inline double tc_fmax_float64(double x, double y) { return x != x ? y : y > x ? y : x; }
+static inline double tc_fmin_float64(double x, double y) { return x != x ? y : y < x ? y : x; }
 
 //= tc_fdim_*
 static inline float tc_fdim_float32(float x, float y) { return x > y ? x - y : x <= y ? 0 : NAN; }
@@ -204,11 +310,15 @@ static inline float tc_rcbrt_float32(float x) { return 1 / cbrt(x); }
 
 //= tc_exp10_*
 static inline double tc_exp10_float64(double x) {
-  if (!(fabs(x) < 400)) return x < 0 ? 0 : x > 0 ? INFINITY : x;
-  // 10^x = 2^k 10^r; the product of k and the head of log10(2) is exact.
-  const double k = rint(x * 0x1.a934f0979a371p+1);
+  x = x < -400 ? -400 : x;
+  x = x > 400 ? 400 : x;
+  // 10^x = 2^k 10^r; the product of k and the head of log10(2) is exact.  The last bits of the sum are k + 2046.
+  union { double d; uint64_t u; } shifted = {.d = x * 0x1.a934f0979a371p+1 + (0x1.8p52 + 2046)}, first, second;
+  const double k = shifted.d - (0x1.8p52 + 2046);
   const double r = fma(-k, 0x1.cff7988f8959bp-41, fma(-k, 0x1.34413509f4p-2, x));
-  return ldexp(exp(r * 0x1.26bb1bbb55516p+1), (int)k);
+  // 2^k in two steps, because it may overflow or be subnormal when the result does not or is not.
+  first.u = shifted.u >> 1 << 52, second.u = (shifted.u - (shifted.u >> 1)) << 52;
+  return exp(r * 0x1.26bb1bbb55516p+1) * first.d * second.d;
 }
 static inline float tc_exp10_float32(float x) { return exp2(x * 0x1.a934f0979a371p+1); }
 
@@ -231,12 +341,16 @@ static inline float tc_cospi_float32(float x) { return tc_sinpi_shifted(x, 1); }
 //= tc_norm3d_* tc_norm4d_* tc_rnorm3d_* tc_rnorm4d_* tc_rhypot_*
 // Computes the root of the sum of squares, or its reciprocal, without overflow or underflow in between.
 static inline double tc_norm(double x, double y, double z, double w, bool reciprocal) {
-  const double greatest = fmax(fmax(fabs(x), fabs(y)), fmax(fabs(z), fabs(w)));
-  if (greatest == INFINITY) return reciprocal ? 0 : INFINITY;
+  double greatest = 0;  // of those that are numbers
+  greatest = fabs(x) > greatest ? fabs(x) : greatest;
+  greatest = fabs(y) > greatest ? fabs(y) : greatest;
+  greatest = fabs(z) > greatest ? fabs(z) : greatest;
+  greatest = fabs(w) > greatest ? fabs(w) : greatest;
   const double scale = greatest > 0x1p500 ? 0x1p-600 : greatest < 0x1p-400 ? 0x1p600 : 1;
   x *= scale, y *= scale, z *= scale, w *= scale;
   const double root = sqrt(x * x + y * y + z * z + w * w);
-  return reciprocal ? scale / root : root / scale;
+  if (reciprocal) return greatest == INFINITY ? 0 : scale / root;
+  return greatest == INFINITY ? INFINITY : root / scale;
 }
 static inline double tc_norm3d_float64(double x, double y, double z) { return tc_norm(x, y, z, 0, false); }
 static inline double tc_rnorm3d_float64(double x, double y, double z) { return tc_norm(x, y, z, 0, true); }

@@ -10,13 +10,16 @@ from importlib.resources import files
 
 _MARKER = "//= "
 _NAME = re.compile(r"\b[A-Za-z_]\w*")
+_COMMENT = re.compile(r"//.*")
+_LANES = "omp declare simd"
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a header: the names that it defines (patterns with ``*``), and its text."""
+    """A part of a header: the names that it defines (patterns with ``*``), those that its macros make up, its text."""
 
     provides: tuple[str, ...]
+    uses: tuple[str, ...]
     text: str
 
     def defines(self, name: str) -> bool:
@@ -29,15 +32,36 @@ def sections() -> tuple[Section, ...]:
     folder = files("tc.codegen")
     texts = [folder.joinpath(name).read_text(encoding="utf-8") for name in ("numerics.h", "vectors.h")]
     parts = [part for text in texts for part in text.split(_MARKER)[1:]]
-    return tuple(Section(tuple(part.split("\n", 1)[0].split()), part.split("\n", 1)[1].strip()) for part in parts)
+    return tuple(map(_section, parts))
+
+
+def _section(part: str) -> Section:
+    """A part after its marker: ``defined names < used names`` on the first line, the text below."""
+    heading, _, text = part.partition("\n")
+    provides, _, uses = heading.partition("<")
+    return Section(tuple(provides.split()), tuple(uses.split()), text.strip())
 
 
 def prelude(source: str) -> str:
     """The text to put before ``source`` so that every helper that it mentions is defined."""
-    mentioned = set(_NAME.findall(source))
-    needed: list[str] = []
+    return "\n\n".join(section.text for section in _needed(source))
+
+
+def changes_in_lanes(source: str) -> bool:
+    """Whether ``source`` calls functions of the C library whose last bits in lanes are not those of scalars."""
+    return any(_LANES in section.text for section in _needed(source))
+
+
+def _needed(source: str) -> list[Section]:
+    mentioned = _mentioned(source)
+    needed: list[Section] = []
     for section in reversed(sections()):
         if any(section.defines(name) for name in mentioned):
-            needed.append(section.text)
-            mentioned |= set(_NAME.findall(section.text))
-    return "\n\n".join(reversed(needed))
+            needed.append(section)
+            mentioned |= _mentioned(section.text) | set(section.uses)
+    return needed[::-1]
+
+
+def _mentioned(text: str) -> set[str]:
+    """The names in a C text, comments aside."""
+    return set(_NAME.findall(_COMMENT.sub("", text)))

@@ -46,8 +46,7 @@ TC_VECTOR(float64, double, 8)
 TC_MASKED(float64, double, 8, unsigned char, __builtin_ia32_loadupd512_mask, __builtin_ia32_storeupd512_mask)
 #endif
 
-//= tc_transpose_float32 tc_transpose_float64
-// (Of tc_float32x16 and its kin.)
+//= tc_transpose_float32 tc_transpose_float64 < tc_float32x16
 // to[c * to_step + r] = from[r * from_step + c] for all r < rows, c < columns.  Squares of vectors are turned in registers:
 // in each step two rows exchange halves, then quarters, and so on, until bits of row and lane have changed places.
 #ifdef __clang__

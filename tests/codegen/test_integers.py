@@ -95,6 +95,21 @@ def test_integer_operations_wrap_truncate_and_never_trap(type: ScalarType) -> No
         assert results[name].tolist() == expected, name
 
 
+@pytest.mark.parametrize("type", [type for type in INTEGERS if type is not ScalarType.BOOL], ids=str)
+def test_quotients_next_to_integers_truncate_right(type: ScalarType) -> None:
+    """Lanes divide floating numbers: the closest calls are dividends one below a multiple of the divisor."""
+    random = np.random.default_rng(0)
+    magnitudes = 2 ** random.uniform(0, np.log2(type.maximum), 2000)
+    divisors = [min(int(magnitude), type.maximum) for magnitude in magnitudes]
+    dividends = [type.maximum // divisor * divisor - 1 for divisor in divisors]
+    inputs = {"a": np.array(dividends, dtype_of(type)), "b": np.array(divisors, dtype_of(type))}
+    a, b = read("a", type, "i"), read("b", type, "i")
+    results = evaluate({"quotient": binary("/", a, b), "remainder": binary("%", a, b)}, inputs)
+    pairs = list(zip(dividends, divisors, strict=True))
+    assert results["quotient"].tolist() == [quotient(a, b) for a, b in pairs]
+    assert results["remainder"].tolist() == [remainder(a, b) for a, b in pairs]
+
+
 def test_booleans_are_any_nonzero_byte() -> None:
     raw = np.array([0, 1, 2, 255, 0, 128], np.uint8)
     p, q = raw.view(np.bool_), raw[::-1].copy().view(np.bool_)

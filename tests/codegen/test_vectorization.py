@@ -20,7 +20,13 @@ from tests.codegen.harness import FLAGS
 TYPES = (ScalarType.FLOAT32, ScalarType.FLOAT64, ScalarType.INT32)
 HALVES = (ScalarType.FLOAT16, ScalarType.BFLOAT16)
 
-pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="names instructions of x86-64")
+GLIBC = platform.libc_ver()
+pytestmark = [
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="names instructions of x86-64"),
+    pytest.mark.skipif(
+        GLIBC[0] != "glibc" or tuple(map(int, GLIBC[1].split("."))) < (2, 35), reason="needs glibc 2.35"
+    ),
+]
 
 
 def vectorized(program: LoopProgram, folder: Path) -> bool:
@@ -71,12 +77,76 @@ def test_halves_are_converted_in_lanes(half: ScalarType, tmp_path: Path) -> None
     assert vectorized(rows(binary("*", element, element), (x,), None), tmp_path)
 
 
-@pytest.mark.parametrize("function", ["max", "fmin", "sqrt", "rsqrt", "floor", "exp", "log", "sin", "tanh", "erf"])
+def call(function: str, element: Expression) -> Call:
+    """The function of an element and as many zeros as it needs."""
+    zero = Literal(0.0, element.type)
+    return Call(function, (element, zero, zero)[: FUNCTIONS[function].arity], element.type)
+
+
+# Without lane versions in the C library: those that the compiler knows, and those of numerics.h that call none.
+PLAIN = ("max", "fmin", "sqrt", "rsqrt", "floor", "fdim", "norm3d", "rhypot")
+LIBRARY = ("log", "sin", "tan", "pow", "exp10", "log1p")
+
+
+@pytest.mark.parametrize("function", [*PLAIN, *LIBRARY, "exp", "tanh", "erf"])
 def test_functions_run_in_lanes(function: str, tmp_path: Path) -> None:
     for type in (ScalarType.FLOAT32, ScalarType.FLOAT64):
         element, x = matrix(type)
-        arguments = (element, Literal(0.0, type))[: FUNCTIONS[function].arity]
-        assert vectorized(rows(Call(function, arguments, type), (x,), None), tmp_path)
+        assert vectorized(rows(call(function, element), (x,), None), tmp_path)
+
+
+@pytest.mark.parametrize("function", ["exp", "log"])
+def test_functions_run_in_lanes_inside_conditions(function: str, tmp_path: Path) -> None:
+    for type in (ScalarType.FLOAT32, ScalarType.FLOAT64):
+        element, x = matrix(type)
+        zero = Literal(0.0, type)
+        chosen = Select(binary(">", element, zero), call(function, element), zero, type)
+        assert vectorized(rows(chosen, (x,), None), tmp_path)
+
+
+def called(program: LoopProgram, folder: Path) -> set[str]:
+    """The functions that the library of a vectorized kernel calls, as the linker knows them."""
+    assert vectorized(program, folder)
+    listing = subprocess.run(["nm", "-D", folder / "kernel.so"], capture_output=True, text=True, check=True).stdout
+    return set(re.findall(r" U (\w+)", listing))
+
+
+def test_lanes_call_the_vector_math_of_the_c_library(tmp_path: Path) -> None:
+    """Whole vectors of AVX2, and scalars in the tail."""
+    for type, lanes, scalar in (
+        (ScalarType.FLOAT32, "_ZGVdN8v_logf", "logf"),
+        (ScalarType.FLOAT64, "_ZGVdN4v_log", "log"),
+    ):
+        element, x = matrix(type)
+        names = called(rows(call("log", element), (x,), None), tmp_path)
+        assert lanes in names
+        assert names <= {lanes, lanes.replace("dN8", "bN4"), lanes.replace("dN4", "bN2"), scalar}
+
+
+@pytest.mark.parametrize("function", [*PLAIN, "exp", "tanh", "erf"])
+def test_lanes_of_float32_call_nothing(function: str, tmp_path: Path) -> None:
+    element, x = matrix(ScalarType.FLOAT32)
+    assert not called(rows(call(function, element), (x,), None), tmp_path)
+
+
+def test_extremes_of_extremes_run_in_lanes(tmp_path: Path) -> None:
+    """As in windows and clipping: comparisons in a row are not left as branches."""
+    for type in TYPES:
+        element, x = matrix(type)
+        greatest: Expression = element
+        for name in "uvw":
+            greatest = Call("max", (greatest, read(name, type, "j")), type)
+        clipped = Call("min", (Call("max", (element, Literal(0, type)), type), Literal(6, type)), type)
+        assert vectorized(rows(greatest, (x, *(buffer(name, type, COLUMNS) for name in "uvw")), None), tmp_path)
+        assert vectorized(rows(clipped, (x,), None), tmp_path)
+
+
+def test_guarded_divisions_run_in_lanes(tmp_path: Path) -> None:
+    for type in (ScalarType.INT32, ScalarType.UINT32, ScalarType.INT8, ScalarType.UINT16):
+        element, x = matrix(type)
+        divisor = (x, buffer("v", type, COLUMNS))
+        for operator in "/%":
+            assert vectorized(rows(binary(operator, element, read("v", type, "j")), divisor, None), tmp_path)
 
 
 def test_conversions_run_in_lanes(tmp_path: Path) -> None:
