@@ -32,6 +32,8 @@ _FLAGS = {
     Sanitizer.THREAD: ("-fsanitize=thread",),
 }
 _LIBRARIES = {Sanitizer.ADDRESS: "libasan.so", Sanitizer.THREAD: "libtsan.so"}
+# AddressSanitizer looks for the original of what throws exceptions before islpy brings it.
+_EXCEPTIONS = "libstdc++.so.6"
 # The interpreter never frees everything at its end; that is no leak of ours.
 _SETTINGS = {
     Sanitizer.ADDRESS: {"ASAN_OPTIONS": "detect_leaks=0"},
@@ -50,14 +52,19 @@ def variables(sanitizer: Sanitizer) -> dict[str, str]:
     compiler = shutil.which("gcc")
     if compiler is None:
         raise LookupError("sanitizers need gcc, which is not on the PATH")
-    name = _LIBRARIES[sanitizer]
-    library = subprocess.run([compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout
-    library = library.strip()
-    if not Path(library).is_absolute():
-        raise LookupError(f"this gcc has no {name}")
+    libraries = [_library(compiler, name) for name in (_LIBRARIES[sanitizer], _EXCEPTIONS)]
     # The compiler itself need not be watched.
     command = shlex.join(("env", "-u", "LD_PRELOAD", compiler, *_FLAGS[sanitizer]))
-    return {"LD_PRELOAD": library, "TC_CC": command, **_SETTINGS[sanitizer]}
+    return {"LD_PRELOAD": " ".join(libraries), "TC_CC": command, **_SETTINGS[sanitizer]}
+
+
+def _library(compiler: str, name: str) -> str:
+    """Where a library of gcc lies."""
+    command = (compiler, f"-print-file-name={name}")
+    file = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    if not Path(file).is_absolute():
+        raise LookupError(f"this gcc has no {name}")
+    return file
 
 
 @functools.cache

@@ -75,11 +75,11 @@ def run(program: LoopProgram, arrays: Mapping[str, Array], scalars: Sequence[int
         assert (array.shape, strides) == (expected.layout.shape, expected.layout.strides), expected.name
         assert array.dtype.name == str(expected.layout.type), expected.name
     addresses = (ctypes.c_void_p * len(buffers))(*(arrays[b.name].ctypes.data for b in buffers))
-    slots = b"".join(_slot(value, type) for value, (_, type) in zip(scalars, program.scalars, strict=True))
+    slots = b"".join(slot(value, type) for value, (_, type) in zip(scalars, program.scalars, strict=True))
     return int(library.run(addresses, ctypes.create_string_buffer(slots, len(slots) + 1)))
 
 
-def _slot(value: int | float, type: ScalarType) -> bytes:
+def slot(value: int | float, type: ScalarType) -> bytes:
     match type.kind:
         case Kind.FLOATING:
             return struct.pack("d", value) if type is ScalarType.FLOAT64 else struct.pack("f4x", value)

@@ -33,13 +33,20 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for one program (default: 60)")
     names = [sanitizer.value for sanitizer in Sanitizer]
     parser.add_argument("--sanitizer", choices=names, help="what watches all programs (default: by turns)")
+    parser.add_argument("--target", help="of all programs (default: at random)")
     parser.add_argument("--only", type=int, metavar="NUMBER", help="run one program, show and shrink it")
     parser.add_argument("--refused", action="store_true", help="show what was refused, and why")
     options = parser.parse_args()
     sanitizers = _sanitizers(None if options.sanitizer is None else Sanitizer(options.sanitizer))
     if options.only is not None:
-        return _single(replace(generate(options.seed, options.only), sanitizer=sanitizers[0]), options.limit)
+        return _single(_recipe(options, options.only, sanitizers), options.limit)
     return _many(options, sanitizers)
+
+
+def _recipe(options: argparse.Namespace, number: int, sanitizers: tuple[Sanitizer, ...]) -> Recipe:
+    recipe = generate(options.seed, number)
+    sanitizer = sanitizers[number // _BLOCK % len(sanitizers)]
+    return replace(recipe, target=options.target or recipe.target, sanitizer=sanitizer)
 
 
 def _sanitizers(chosen: Sanitizer | None) -> tuple[Sanitizer, ...]:
@@ -66,10 +73,8 @@ def _single(recipe: Recipe, limit: float) -> int:
 def _many(options: argparse.Namespace, sanitizers: tuple[Sanitizer, ...]) -> int:
     begun = shown = time.monotonic()
     tally = _Tally(options.seed)
-    recipes = (
-        replace(generate(options.seed, number), sanitizer=sanitizers[number // _BLOCK % len(sanitizers)])
-        for number in range(options.first, options.first + options.programs)
-    )
+    numbers = range(options.first, options.first + options.programs)
+    recipes = (_recipe(options, number, sanitizers) for number in numbers)
     for recipe, outcome in run(recipes, options.jobs, options.limit):
         tally.add(outcome)
         if outcome.verdict is Verdict.FAILED:

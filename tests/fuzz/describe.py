@@ -14,8 +14,10 @@ _FEW = 48
 def describe(recipe: Recipe, outcome: Outcome) -> str:
     """The text, the arguments with shapes, strides and few values, the options, and what went wrong."""
     rng = np.random.default_rng([recipe.seed, recipe.number])
-    again = f"python -m tests.fuzz --seed {recipe.seed} --only {recipe.number} --sanitizer {recipe.sanitizer.value}"
-    lines = [f"program {recipe.number} of seed {recipe.seed} ({again})", recipe.text.rstrip()]
+    choices = (
+        f"--seed {recipe.seed} --only {recipe.number} --target {recipe.target} --sanitizer {recipe.sanitizer.value}"
+    )
+    lines = [f"program {recipe.number} of seed {recipe.seed} (python -m tests.fuzz {choices})", recipe.text.rstrip()]
     for name, argument in recipe.arguments:
         if isinstance(argument, ScalarArgument):
             lines.append(f"{name} = {argument.value!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from enum import Enum
 from types import TracebackType
@@ -17,6 +17,8 @@ import tc
 from tc.language.program import Role
 from tc.reference.bounded import Array
 from tc.reference.compare import compare
+from tests.emulation import TARGET as EMULATED
+from tests.emulation import emulated
 from tests.fuzz.arrays import Placed, fill, make, place, to_numpy, to_torch
 from tests.fuzz.recipe import Content, Layout, Recipe, ScalarArgument, TensorArgument
 from tests.sanitizers import Sanitizer
@@ -203,7 +205,7 @@ class _Call:
             name: to_torch(placed.view) if as_torch and min(placed.view.strides, default=0) >= 0 else placed.view
             for name, placed in self.outputs.items()
         }
-        with _threads(threads):
+        with _threads(threads), emulated() if self.recipe.target == EMULATED else nullcontext():
             results = self.comprehension(
                 *passed, out=out or None, target=self.recipe.target, options=self.recipe.options
             )

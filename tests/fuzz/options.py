@@ -7,20 +7,24 @@ import functools
 import tc
 from tc.errors import DeviceError
 from tc.target import check_runs, parse_target, processor
+from tests import emulation
 from tests.fuzz.source import Source
 
-_TARGETS = ((3, "cpu"), (1, "cpu:x86-64-v3"), (0.5, "cpu:x86-64-v2"), (1, "cpu:x86-64"))
+_TARGETS = ((3, "cpu"), (1, "cpu:x86-64-v3"), (0.5, "cpu:x86-64-v2"), (1, "cpu:x86-64"),
+            (1, emulation.TARGET))  # fmt: skip
 _TILES = (0, 1, 2, 3, 8, 16, 32, 100)
 
 
 def target(source: Source) -> str:
-    """This machine, or one with fewer instructions and shorter vectors that it also is."""
+    """This machine, one with fewer instructions and shorter vectors that it also is, or one that is emulated."""
     name = source.weighted(_TARGETS)
     return name if _runs(name) else "cpu"
 
 
 @functools.cache
 def _runs(name: str) -> bool:
+    if name == emulation.TARGET:
+        return emulation.missing() is None
     try:
         check_runs(parse_target(name), processor())
     except DeviceError:

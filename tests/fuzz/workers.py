@@ -98,9 +98,10 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self._log.unlink(missing_ok=True)
-        self._process = context.Process(target=_serve, args=(theirs, self._log), daemon=True)
+        process = context.Process(target=_serve, args=(theirs, self._log), daemon=True)
         with patch.dict(os.environ, variables(sanitizer)):
-            self._process.start()
+            process.start()
+        self._process = process
         theirs.close()
         self._done, self._sanitizer = 0, sanitizer
 
