@@ -225,3 +225,34 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert variables(Sanitizer.NONE) == {}
     with pytest.raises(LookupError, match="sanitizers need gcc, which is not on the PATH"):
         variables(Sanitizer.ADDRESS)
+
+
+STRESS = """
+from tests.stress import call_and_compile, compute_from_many_threads
+compute_from_many_threads(50, 4)
+call_and_compile(1.0, 16)
+"""
+WEAKER = """
+from unittest.mock import patch
+from tc.runtime.compiler import compile_shared
+from tests.stress import compute_from_many_threads
+
+def weaken(source, flags, compiler):
+    assert "{order}" in source
+    return compile_shared(source.replace("{order}", "memory_order_relaxed"), flags, compiler)
+
+with patch("tc.runtime.pool.compile_shared", weaken):
+    compute_from_many_threads(200, 4)
+"""
+
+
+@pytest.mark.parametrize("sanitizer", [Sanitizer.ADDRESS, Sanitizer.THREAD], ids=lambda sanitizer: sanitizer.value)
+def test_many_threads_call_and_compile(sanitizer: Sanitizer) -> None:
+    run(STRESS, environment=watched(sanitizer), timeout=240)
+
+
+@pytest.mark.parametrize("order", ["memory_order_acquire", "memory_order_release"])
+def test_a_pool_of_weaker_order_is_reported(order: str, tmp_path: Path) -> None:
+    environment = {**watched(Sanitizer.THREAD), "XDG_CACHE_HOME": str(tmp_path)}
+    with pytest.raises(AssertionError, match="ThreadSanitizer: data race"):
+        run(WEAKER.format(order=order), environment=environment, timeout=240)
