@@ -13,7 +13,7 @@ BIN := $(VENV)/bin
 help:
 	@echo "make demo   run the comprehensions of the demo on a photograph and print what they cost"
 	@echo "make test   check style, types and layers, and run the tests"
-	@echo "make fuzz   compare PROGRAMS=$(PROGRAMS) random programs with the oracle"
+	@echo "make fuzz   compare PROGRAMS=$(PROGRAMS) random programs with the oracle, half of them under sanitizers"
 	@echo "make clean  remove everything that make has made"
 
 demo: $(VENV)/demo.installed

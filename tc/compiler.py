@@ -15,7 +15,7 @@ from tc.options import CpuOptions
 from tc.polyhedral.microkernel import VectorUnit
 from tc.polyhedral.pipeline import Machine, MappedProgram, Stage, map_program
 from tc.polyhedral.verify import Proof
-from tc.runtime.compiler import compile_shared, find_compiler, kernel_flags
+from tc.runtime.compiler import check_compiles, compile_shared, find_compiler, kernel_flags
 from tc.runtime.kernel import LoadedKernel, Memory, load_kernel
 from tc.runtime.pool import shared_pool
 from tc.runtime.threads import available_threads
@@ -67,9 +67,10 @@ def translate(specialization: Specialization, options: CpuOptions, target: CpuTa
 def build(compilation: Compilation, settings: Environment) -> tuple[bytes, Stage]:
     """The source compiled for its target.
 
-    DeviceError if there is no C compiler; CompileError with the compiler's log if it refuses the source.
+    DeviceError if there is no C compiler for it; CompileError with the compiler's log if it refuses the source.
     """
     compiler = find_compiler(settings)
+    check_compiles(compilation.target, compiler)
     flags = kernel_flags(compilation.target)
     binary, seconds = _timed(lambda: compile_shared(compilation.source.text, flags, compiler))
     return binary, Stage("compile", seconds, " ".join(flags))

@@ -91,6 +91,12 @@ _EXTENSIONS: Final[Mapping[str, _Extension]] = MappingProxyType(
 
 _MACHINE_NAMES: Final[Mapping[str, str]] = MappingProxyType({"amd64": "x86_64", "arm64": "aarch64"})
 
+
+def machine_name(name: str) -> str:
+    """The name that Linux on that machine gives it, for one that another system or a compiler gives it."""
+    return _MACHINE_NAMES.get(name.lower(), name.lower())
+
+
 _UNAVAILABLE: Final[Mapping[str, str]] = MappingProxyType(
     {
         "cuda": "this version of tc generates code for the cpu only",
@@ -166,12 +172,11 @@ def processor() -> Processor:
     """
     if sys.platform != "linux":
         raise DeviceError(f"target 'cpu' is not available: it runs on Linux, and this system is {sys.platform}")
-    name = os.uname().machine.lower()
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
         text = ""
-    return Processor(_MACHINE_NAMES.get(name, name), _features(text))
+    return Processor(machine_name(os.uname().machine), _features(text))
 
 
 def _features(cpuinfo: str) -> frozenset[str]:

@@ -134,6 +134,20 @@ def call_and_compile(seconds: float, threads: int) -> Counter[str]:
     return total
 
 
+def compute_from_many_threads(calls: int, threads: int) -> None:
+    """Threads whose calls are all worth several threads of the pool, which serves one of them at a time."""
+    tc.set_threads(threads)
+    definitions = tc.define(TEXT)
+
+    def work() -> None:
+        for _ in range(calls):
+            compute_in_parallel(definitions)
+
+    with ThreadPoolExecutor(threads) as pool:
+        for future in [pool.submit(work) for _ in range(threads)]:
+            future.result()
+
+
 # --- fork ------------------------------------------------------------------------------------------------------
 
 

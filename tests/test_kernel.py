@@ -153,6 +153,14 @@ def test_every_level_of_this_machine() -> None:
     assert len(sources) == 1
 
 
+def test_another_machine_needs_a_cross_compiler() -> None:
+    other = "x86-64" if processor().machine == "aarch64" else "armv8-a"
+    with pytest.raises(
+        tc.DeviceError, match=rf"target 'cpu:{other}' needs a C compiler for .* in TC_CC=.*-linux-gnu-gcc"
+    ):
+        MM.compile(A, B, target=f"cpu:{other}")
+
+
 def test_code_for_another_processor_is_made_but_never_run(monkeypatch: pytest.MonkeyPatch) -> None:
     specialization = MM.specialize(A, B)
     compilation = translate(specialization, tc.CpuOptions(), CpuTarget("x86-64-v3"))

@@ -107,9 +107,11 @@ TC_UNSIGNED_ABSOLUTE(uint64, uint64_t)
 
 //= tc_*int8_from_float* tc_*int16_from_float* tc_*int32_from_float* tc_*int64_from_float*
 // Truncates; beyond the type's limits it saturates, and NaN gives 0.  END is the power of two after the greatest value.
+// GCC makes trunc(x) of an integer on its way back to a float, and -0 of -0.5; so the integer is made of 0.
 #define TC_TO_INTEGER(name, source, real, least, greatest, end)                         \
   static inline name##_t tc_##name##_from_##source(real x) {                            \
-    return x >= end ? greatest : x >= least ? (name##_t)x : x != x ? 0 : least;         \
+    const real some = x > -1 && x < 1 ? 0 : x;                                          \
+    return x >= end ? greatest : x >= least ? (name##_t)some : x != x ? 0 : least;      \
   }
 #define TC_TO_INTEGERS(source, real)                                                    \
   TC_TO_INTEGER(int8, source, real, INT8_MIN, INT8_MAX, 0x1p7f)                         \

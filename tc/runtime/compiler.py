@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -16,7 +18,7 @@ from typing import Final
 from tc.environment import Environment
 from tc.errors import CompileError, DeviceError
 from tc.runtime.disk import temporary_folder
-from tc.target import CpuTarget
+from tc.target import CpuTarget, machine_name, processor
 
 # Never -ffast-math or -Ofast, neither here nor at link time: the start-up code they link in turns subnormals off
 # for the whole process that loads the library.
@@ -34,6 +36,7 @@ LIBRARIES: Final = ("-lm",)
 
 # Five minutes: a hundred times what the largest kernel takes; a compiler that hangs must not hang the program.
 TIMEOUT: Final = 300.0
+_ANSWER_TIMEOUT: Final = 10.0
 
 _CANDIDATES: Final = ("cc", "gcc", "clang")
 _INSTALL: Final = (
@@ -76,6 +79,31 @@ def _compiler(program: str, arguments: Sequence[str]) -> Compiler:
     status = file.stat()
     identity = f"{shlex.join((str(file), *arguments))} {status.st_size} {status.st_mtime_ns}"
     return Compiler((program, *arguments), identity)
+
+
+def check_compiles(target: CpuTarget, compiler: Compiler) -> None:
+    """DeviceError, with the name of one that does, when ``compiler`` makes code for another machine than ``target``."""
+    triplet = _triplet(compiler)
+    if triplet is None or machine_name(triplet.partition("-")[0]) == target.machine:
+        return
+    if target.machine == processor().machine:
+        remedy = "unset TC_CC, or name a compiler for this machine in it"
+    else:
+        cross = f"{target.machine}-linux-gnu"
+        package = f"gcc-{cross.replace('_', '-')}"
+        remedy = f"name a cross compiler in TC_CC, as in TC_CC={cross}-gcc (Debian and Ubuntu: apt install {package})"
+    raise DeviceError(
+        f"target '{target}' needs a C compiler for {target.machine}, and {shlex.join(compiler.command)} "
+        f"makes code for {triplet}; {remedy}"
+    )
+
+
+@functools.cache
+def _triplet(compiler: Compiler) -> str | None:
+    """What ``compiler`` makes code for, as in ``x86_64-linux-gnu``; None if it does not say."""
+    status, log = _run((*compiler.command, "-dumpmachine"), _ANSWER_TIMEOUT)
+    found = re.fullmatch(r"\w+(-[\w.]+)+", log.strip())
+    return None if status != 0 or found is None else found[0]
 
 
 def kernel_flags(target: CpuTarget) -> tuple[str, ...]:

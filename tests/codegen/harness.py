@@ -78,7 +78,7 @@ def run(program: LoopProgram, arrays: Mapping[str, Array], scalars: Sequence[int
         assert (array.shape, strides) == (expected.layout.shape, expected.layout.strides), expected.name
         assert array.dtype.name == str(expected.layout.type), expected.name
     addresses = (ctypes.c_void_p * len(program.buffers))(*(arrays[b.name].ctypes.data for b in program.buffers))
-    slots = b"".join(_slot(value, type) for value, (_, type) in zip(scalars, program.scalars, strict=True))
+    slots = b"".join(slot(value, type) for value, (_, type) in zip(scalars, program.scalars, strict=True))
     shared, scratch = _guarded(source.shared_bytes), _guarded(source.scratch_bytes)
     fault = library.run(
         addresses,
@@ -99,7 +99,7 @@ def _guarded(size: int) -> Array:
     return block[start : start + size + 2 * ALIGNMENT]
 
 
-def _slot(value: int | float, type: ScalarType) -> bytes:
+def slot(value: int | float, type: ScalarType) -> bytes:
     match type.kind:
         case Kind.FLOATING:
             return struct.pack("d", value) if type is ScalarType.FLOAT64 else struct.pack("f4x", value)

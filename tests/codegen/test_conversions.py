@@ -75,6 +75,17 @@ def test_floats_truncate_and_saturate(source: ScalarType) -> None:
             assert result.tolist() == [saturated(float(value), target) for value in values], target
 
 
+@pytest.mark.parametrize("source", FLOATS, ids=str)
+def test_the_zero_of_an_integer_is_positive(source: ScalarType) -> None:
+    """Compilers make ``trunc`` of the way there and back, whose zero has the sign of its argument."""
+    values = np.array([-0.0, 0.0, -0.5, 0.5, -1e-3, math.nan, -0.99] * 7, dtype_of(source))
+    x = read("x", source, "i")
+    integers = [type for type in INTEGERS if type is not ScalarType.BOOL]
+    there_and_back = {f"{type}_{target}": Cast(Cast(x, type), target) for type in integers for target in FLOATS}
+    for name, result in evaluate(there_and_back, {"x": values}).items():
+        assert not result.view(f"u{result.itemsize}").any(), name
+
+
 def bit_patterns() -> Array:
     """Float32 values at, beside and between the halves of both kinds, and everything special."""
     random = np.random.default_rng(0)

@@ -6,15 +6,21 @@ import argparse
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 
 from tests.fuzz.describe import describe
-from tests.fuzz.execute import LOST, Outcome, Verdict, execute
+from tests.fuzz.execute import HUNG, Outcome, Verdict
 from tests.fuzz.generate import generate
+from tests.fuzz.recipe import Recipe
 from tests.fuzz.shrink import shrink
-from tests.fuzz.workers import run
+from tests.fuzz.workers import elsewhere, run
+from tests.sanitizers import Sanitizer, missing
 
 MOST_AMBIGUOUS = 0.01
 _PROGRESS_SECONDS = 10.0
+# Programs run as users run them or watched, so many in a row, because another sanitizer needs another process.
+_TURNS = (Sanitizer.NONE, Sanitizer.ADDRESS, Sanitizer.NONE, Sanitizer.THREAD)
+_BLOCK = 250
 
 
 def main() -> int:
@@ -25,33 +31,56 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="number of the first program (default: 0)")
     parser.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for one program (default: 60)")
-    parser.add_argument("--only", type=int, metavar="NUMBER", help="run one program here, show and shrink it")
+    names = [sanitizer.value for sanitizer in Sanitizer]
+    parser.add_argument("--sanitizer", choices=names, help="what watches all programs (default: by turns)")
+    parser.add_argument("--target", help="of all programs (default: at random)")
+    parser.add_argument("--only", type=int, metavar="NUMBER", help="run one program, show and shrink it")
     parser.add_argument("--refused", action="store_true", help="show what was refused, and why")
     options = parser.parse_args()
+    sanitizers = _sanitizers(None if options.sanitizer is None else Sanitizer(options.sanitizer))
     if options.only is not None:
-        return _single(options.seed, options.only)
-    return _many(options)
+        return _single(_recipe(options, options.only, sanitizers), options.limit)
+    return _many(options, sanitizers)
 
 
-def _single(seed: int, number: int) -> int:
-    recipe = generate(seed, number)
-    outcome = execute(recipe)
+def _recipe(options: argparse.Namespace, number: int, sanitizers: tuple[Sanitizer, ...]) -> Recipe:
+    recipe = generate(options.seed, number)
+    sanitizer = sanitizers[number // _BLOCK % len(sanitizers)]
+    return replace(recipe, target=options.target or recipe.target, sanitizer=sanitizer)
+
+
+def _sanitizers(chosen: Sanitizer | None) -> tuple[Sanitizer, ...]:
+    """What blocks of programs run under, by turns; what this machine lacks is left out, unless it was asked for."""
+    if chosen is not None:
+        if (why := missing(chosen)) is not None:
+            sys.exit(f"error: no sanitizer {chosen.value!r}: {why}")
+        return (chosen,)
+    for sanitizer in _TURNS:
+        if (why := missing(sanitizer)) is not None:
+            print(f"without sanitizer {sanitizer.value!r}: {why}")
+    return tuple(sanitizer for sanitizer in _TURNS if missing(sanitizer) is None)
+
+
+def _single(recipe: Recipe, limit: float) -> int:
+    with elsewhere(limit) as execute:
+        outcome = execute(recipe)
     print(f"{outcome.verdict.value}: {describe(recipe, outcome)}")
     if outcome.verdict is Verdict.FAILED:
-        print(f"\nshrunk:\n{_shrunk(seed, number, outcome)}")
+        print(f"\nshrunk:\n{_shrunk(recipe, outcome, limit)}")
     return int(outcome.verdict is Verdict.FAILED)
 
 
-def _many(options: argparse.Namespace) -> int:
+def _many(options: argparse.Namespace, sanitizers: tuple[Sanitizer, ...]) -> int:
     begun = shown = time.monotonic()
     tally = _Tally(options.seed)
     numbers = range(options.first, options.first + options.programs)
-    for number, outcome in run(options.seed, numbers, options.jobs, options.limit):
+    recipes = (_recipe(options, number, sanitizers) for number in numbers)
+    for recipe, outcome in run(recipes, options.jobs, options.limit):
         tally.add(outcome)
         if outcome.verdict is Verdict.FAILED:
-            print(f"\nFAILED {_shrunk(options.seed, number, outcome)}\n", flush=True)
+            print(f"\nFAILED {_shrunk(recipe, outcome, options.limit)}\n", flush=True)
         if outcome.verdict is Verdict.REFUSED and options.refused:
-            print(f"\nREFUSED {describe(generate(options.seed, number), outcome)}\n", flush=True)
+            print(f"\nREFUSED {describe(recipe, outcome)}\n", flush=True)
         if time.monotonic() - shown > _PROGRESS_SECONDS:
             shown = time.monotonic()
             print(f"{shown - begun:5.0f} s  {tally}", flush=True)
@@ -92,13 +121,13 @@ class _Tally:
         )
 
 
-def _shrunk(seed: int, number: int, outcome: Outcome) -> str:
-    """The failure, made smaller unless it takes its process with it."""
-    recipe = generate(seed, number)
-    if outcome.kind != LOST:
-        recipe = shrink(recipe, lambda candidate: execute(candidate).kind == outcome.kind)
-        outcome = execute(recipe)
-    return describe(recipe, outcome)
+def _shrunk(recipe: Recipe, outcome: Outcome, limit: float) -> str:
+    """The failure, made smaller unless every step would take as long as a program may."""
+    if outcome.kind == HUNG:
+        return describe(recipe, outcome)
+    with elsewhere(limit) as execute:
+        small = shrink(recipe, lambda candidate: execute(candidate).kind == outcome.kind)
+        return describe(small, outcome if small == recipe else execute(small))
 
 
 if __name__ == "__main__":

@@ -14,8 +14,10 @@ _FEW = 48
 def describe(recipe: Recipe, outcome: Outcome) -> str:
     """The text, the arguments with shapes, strides and few values, the options, and what went wrong."""
     rng = np.random.default_rng([recipe.seed, recipe.number])
-    again = f"python -m tests.fuzz --seed {recipe.seed} --only {recipe.number}"
-    lines = [f"program {recipe.number} of seed {recipe.seed} ({again})", recipe.text.rstrip()]
+    choices = (
+        f"--seed {recipe.seed} --only {recipe.number} --target {recipe.target} --sanitizer {recipe.sanitizer.value}"
+    )
+    lines = [f"program {recipe.number} of seed {recipe.seed} (python -m tests.fuzz {choices})", recipe.text.rstrip()]
     for name, argument in recipe.arguments:
         if isinstance(argument, ScalarArgument):
             lines.append(f"{name} = {argument.value!r}")
@@ -28,5 +30,6 @@ def describe(recipe: Recipe, outcome: Outcome) -> str:
             lines.append(f"    = {array.tolist()}")
     lines += [f"out= {name}: {layout.value}" for name, layout in recipe.outputs]
     lines += [f"{result} lies in the memory of {name}" for result, name in recipe.shared]
-    lines += [f"{recipe.options}", f"{recipe.name}: {outcome.detail.rstrip()}"]
+    lines += [f"{recipe.options}", f"target {recipe.target}, sanitizer {recipe.sanitizer.value}"]
+    lines.append(f"{recipe.name}: {outcome.detail.rstrip()}")
     return "\n".join(lines)

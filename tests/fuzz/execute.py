@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from enum import Enum
 from types import TracebackType
 from typing import Final
@@ -17,8 +17,13 @@ import tc
 from tc.language.program import Role
 from tc.reference.bounded import Array
 from tc.reference.compare import compare
+from tests.emulation import TARGET as EMULATED
+from tests.emulation import emulated
 from tests.fuzz.arrays import Placed, fill, make, place, to_numpy, to_torch
 from tests.fuzz.recipe import Content, Layout, Recipe, ScalarArgument, TensorArgument
+from tests.sanitizers import Sanitizer
+
+_CALLS_FOR_RACES: Final = 10
 
 
 class Verdict(Enum):
@@ -29,13 +34,15 @@ class Verdict(Enum):
 
 
 LOST: Final = "lost"
+HUNG: Final = "hung"
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """``FAULTED``: kernel and oracle both reported an index outside its tensor.
 
-    ``kind``: of a failure, the name of the exception, or LOST where the process died; ``detail`` says more.
+    ``kind``: of a failure, the name of the exception, LOST where the process died, HUNG where it went on for
+    ever; ``detail`` says more.
     """
 
     verdict: Verdict
@@ -117,6 +124,10 @@ def _execute(recipe: Recipe) -> Outcome:
             raise DisagreementError("values", f"{name}: {comparison}")
         elements += actual[name].size
         ambiguous += int(expected[name].ambiguous.sum())
+    if recipe.sanitizer is Sanitizer.THREAD:
+        # Short calls are mostly over before another thread has begun; the mistake may show in a later one.
+        for _ in range(_CALLS_FOR_RACES):
+            call.run()
     again = call.run(threads=1)
     for name in actual:
         if actual[name].tobytes() != again[name].tobytes():
@@ -194,8 +205,10 @@ class _Call:
             name: to_torch(placed.view) if as_torch and min(placed.view.strides, default=0) >= 0 else placed.view
             for name, placed in self.outputs.items()
         }
-        with _threads(threads):
-            results = self.comprehension(*passed, out=out or None, options=self.recipe.options)
+        with _threads(threads), emulated() if self.recipe.target == EMULATED else nullcontext():
+            results = self.comprehension(
+                *passed, out=out or None, target=self.recipe.target, options=self.recipe.options
+            )
         values = results if isinstance(results, tuple) else (results,)
         named = dict(zip(self.comprehension.program.results, values, strict=True))
         if as_torch and any(not isinstance(v, torch.Tensor) for n, v in named.items() if n not in out):
@@ -211,9 +224,10 @@ class _Call:
         return actual
 
     def require_fault(self, expected: tc.ArgumentError) -> Outcome:
-        """The kernel must refuse an index as the oracle did."""
+        """The kernel must refuse an index as the oracle did; one that does not check may do anything."""
+        checked = replace(self.recipe, options=replace(self.recipe.options, check_indices=True))
         try:
-            self.run()
+            replace(self, recipe=checked).run()
         except tc.ArgumentError as error:
             return Outcome(Verdict.FAULTED, str(error))
         raise DisagreementError("fault", f"the kernel ran, but the oracle says: {expected}")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-import tc
 from tc.types import ScalarType
 from tests.fuzz.body import Body
 from tests.fuzz.calls import call
 from tests.fuzz.gathers import gather
 from tests.fuzz.layouts import concatenate, convolution, pad, resample, triangles
 from tests.fuzz.names import Names
+from tests.fuzz.options import options, target
 from tests.fuzz.recipe import WRITABLE_LAYOUTS, Content, Layout, Recipe, ScalarArgument, TensorArgument
 from tests.fuzz.source import Source, source_of
 from tests.fuzz.statements import accumulate, elementwise, reduction, update
@@ -55,7 +55,8 @@ def generate(seed: int, number: int) -> Recipe:
         arguments=(arguments := _dressed(source, body)),
         outputs=_outputs(source, results),
         shared=_shared(source, body, arguments, results),
-        options=_options(source),
+        options=options(source),
+        target=target(source),
     )
 
 
@@ -146,21 +147,3 @@ def _shared(
         and [e.value for e in inputs[name].extents] == [e.value for e in body.values[result].tensor.extents]
     ]
     return (source.choice(able),) if able else ()
-
-
-def _options(source: Source) -> tc.CpuOptions:
-    if source.chance(0.3):
-        return tc.CpuOptions()
-    sizes = [0, 1, 2, 3, 8, 16, 32, 100]
-    tile = source.choice([None, (), tuple(source.choice(sizes) for _ in range(source.randint(1, 4)))])
-    schedule = tc.ScheduleOptions(
-        fusion=source.choice(list(tc.Fusion)), tile=tile, unroll=source.choice([1, 1, 2, 4, 7, 16, 64])
-    )
-    return tc.CpuOptions(
-        schedule=schedule,
-        register_tile=source.choice([None, None, (), (source.randint(1, 9),), (2, 3), (4, 16), (1, 2, 5)]),
-        accumulators=source.choice([512, 512, 64, 0]),
-        packed=source.choice([1 << 17, 1 << 17, 256, 0]),
-        threads=source.choice([0, 1, 2]),
-        vectorize=source.chance(0.7),
-    )

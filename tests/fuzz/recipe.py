@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 import tc
+from tests.sanitizers import Sanitizer
 
 
 class Layout(Enum):
@@ -61,6 +62,7 @@ class Recipe:
 
     ``outputs``: layouts of the results that go through ``out=``, besides those that must (in-out results).
     ``shared``: results that are to lie in the memory of an argument; a call may refuse that.
+    ``sanitizer``: what the process must be started with, see ``workers``.
     """
 
     seed: int
@@ -72,6 +74,8 @@ class Recipe:
     outputs: tuple[tuple[str, Layout], ...]
     shared: tuple[tuple[str, str], ...]
     options: tc.CpuOptions
+    target: str = "cpu"
+    sanitizer: Sanitizer = Sanitizer.NONE
 
     def shape(self, argument: TensorArgument) -> tuple[int, ...]:
         """The extents as numbers."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import assert_never
 
 import tc
@@ -37,20 +37,10 @@ def _smaller(recipe: Recipe) -> Iterator[Recipe]:
 
 
 def _calls(recipe: Recipe) -> Iterator[Recipe]:
-    """Default options, nothing through ``out=``, smaller sizes."""
-    options, schedule = tc.CpuOptions(), tc.ScheduleOptions()
-    simpler = (
-        options,
-        replace(recipe.options, schedule=replace(recipe.options.schedule, tile=schedule.tile)),
-        replace(recipe.options, schedule=replace(recipe.options.schedule, fusion=schedule.fusion)),
-        replace(recipe.options, schedule=replace(recipe.options.schedule, unroll=schedule.unroll)),
-        replace(recipe.options, register_tile=options.register_tile),
-        replace(recipe.options, accumulators=options.accumulators),
-        replace(recipe.options, packed=options.packed),
-        replace(recipe.options, threads=1),
-        replace(recipe.options, vectorize=options.vectorize),
-    )
-    yield from (replace(recipe, options=o) for o in simpler if o != recipe.options and recipe.options != options)
+    """Default options and target, nothing through ``out=``, smaller sizes."""
+    yield from (replace(recipe, options=o) for o in _options(recipe.options) if o != recipe.options)
+    if recipe.target != "cpu":
+        yield replace(recipe, target="cpu")
     if recipe.shared:
         yield replace(recipe, shared=())
     for position in range(len(recipe.outputs)):
@@ -60,6 +50,17 @@ def _calls(recipe: Recipe) -> Iterator[Recipe]:
             if 0 < smaller < size:
                 sizes = (*recipe.sizes[:position], (name, smaller), *recipe.sizes[position + 1 :])
                 yield replace(recipe, sizes=sizes)
+
+
+def _options(options: tc.CpuOptions) -> Iterator[tc.CpuOptions]:
+    """The default options, options of which one has its default."""
+    default, schedule = tc.CpuOptions(), tc.ScheduleOptions()
+    yield default
+    for field in fields(schedule):
+        simpler = replace(options.schedule, **{field.name: getattr(schedule, field.name)})
+        yield replace(options, schedule=simpler)
+    for field in fields(default):
+        yield replace(options, **{field.name: getattr(default, field.name)})
 
 
 def _arguments(recipe: Recipe) -> Iterator[Recipe]:

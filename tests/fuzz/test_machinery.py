@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import tc
 from tc.reference.bounded import Array
 from tests.fuzz.arrays import make
 from tests.fuzz.describe import describe
-from tests.fuzz.execute import LOST, Outcome, Verdict, execute
+from tests.fuzz.execute import HUNG, Outcome, Verdict, execute
 from tests.fuzz.generate import generate
 from tests.fuzz.recipe import Content, Layout, Recipe, TensorArgument
 from tests.fuzz.shrink import shrink
@@ -40,8 +41,8 @@ def corrupt(monkeypatch: pytest.MonkeyPatch, damage: Callable[[tuple[object, ...
     """Lets every call do some damage to its arguments or results when it is done."""
     honest = tc.Comprehension.__call__
 
-    def call(self: tc.Comprehension, *arguments: object, out: object = None, options: tc.CpuOptions) -> object:
-        results = honest(self, *arguments, out=out, options=options)
+    def call(self: tc.Comprehension, *arguments: object, out: object, target: str, options: tc.CpuOptions) -> object:
+        results = honest(self, *arguments, out=out, target=target, options=options)
         assert isinstance(results, tuple)
         damage(arguments, results)
         return results
@@ -152,10 +153,20 @@ def test_layouts_hold_the_same_values(layout: Layout) -> None:
 
 
 def test_programs_run_in_other_processes() -> None:
-    outcomes = dict(run(3, range(3), jobs=2, limit=100.0))
-    assert outcomes == {number: execute(generate(3, number)) for number in range(3)}
+    recipes = [generate(3, number) for number in range(3)]
+    outcomes = {recipe.number: outcome for recipe, outcome in run(recipes, jobs=2, limit=100.0)}
+    assert outcomes == {recipe.number: execute(recipe) for recipe in recipes}
 
 
-def test_a_program_that_takes_too_long_is_lost() -> None:
-    outcomes = dict(run(3, range(1), jobs=1, limit=0.0))
-    assert [(outcome.verdict, outcome.kind) for outcome in outcomes.values()] == [(Verdict.FAILED, LOST)]
+def test_a_program_that_takes_too_long_is_given_up() -> None:
+    outcomes = [outcome for _, outcome in run([generate(3, 0)], jobs=1, limit=0.0)]
+    assert [(outcome.verdict, outcome.kind) for outcome in outcomes] == [(Verdict.FAILED, HUNG)]
+
+
+def test_every_option_is_drawn() -> None:
+    recipes = [generate(5, number) for number in range(300)]
+    for field in fields(tc.CpuOptions):
+        assert len({getattr(recipe.options, field.name) for recipe in recipes}) > 1, field.name
+    for field in fields(tc.ScheduleOptions):
+        assert len({getattr(recipe.options.schedule, field.name) for recipe in recipes}) > 1, field.name
+    assert len({recipe.target for recipe in recipes}) > 1

@@ -8,15 +8,16 @@ import shutil
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tc.environment import Environment, environment
 from tc.errors import CompileError, DeviceError
-from tc.runtime.compiler import Compiler, compile_shared, find_compiler, kernel_flags
+from tc.runtime.compiler import Compiler, check_compiles, compile_shared, find_compiler, kernel_flags
 from tc.runtime.library import load_library
-from tc.target import parse_target
+from tc.target import CpuTarget, parse_target, processor
 
 ANSWER = "int answer(void) { return ANSWER; }"
 
@@ -67,6 +68,35 @@ def test_the_identity_follows_the_program(monkeypatch: pytest.MonkeyPatch, tmp_p
     script(tmp_path, "exit 1")
     os.utime(tmp_path / "cc", ns=(1, 1))
     assert find_compiler(Environment()).identity != before.identity
+
+
+def test_a_compiler_for_another_machine_is_refused_with_a_remedy(tmp_path: Path) -> None:
+    here, there = CpuTarget("x86-64-v3"), CpuTarget("armv8-a")
+    if processor().machine == there.machine:
+        here, there = there, here
+    compiler = find_compiler(environment())
+    check_compiles(here, compiler)
+    cross = f"{there.machine}-linux-gnu"
+    message = (
+        f"target '{there}' needs a C compiler for {there.machine}, and {compiler.command[0]} makes code for "
+        rf"{here.machine}-[-\w]+; name a cross compiler in TC_CC, as in TC_CC={cross}-gcc "
+        rf"\(Debian and Ubuntu: apt install gcc-{cross.replace('_', '-')}\)"
+    )
+    with pytest.raises(DeviceError, match=f"^{message}$"):
+        check_compiles(there, compiler)
+    other = script(tmp_path, f"echo {'arm64' if there.machine == 'aarch64' else 'amd64'}-unknown-linux-gnu")
+    check_compiles(there, other)
+    with pytest.raises(
+        DeviceError, match=r"-unknown-linux-gnu; unset TC_CC, or name a compiler for this machine in it$"
+    ):
+        check_compiles(here, other)
+
+
+@pytest.mark.parametrize("answer", ["exit 0", "echo unknown option -dumpmachine; exit 1", "echo what do you mean"])
+def test_a_compiler_that_does_not_name_its_machine_is_trusted(answer: str, tmp_path: Path) -> None:
+    compiler = replace(script(tmp_path, answer), identity=answer)
+    for target in (CpuTarget("x86-64"), CpuTarget("armv8-a")):
+        check_compiles(target, compiler)
 
 
 def test_nothing_stays_on_disk(temporary: Path) -> None:

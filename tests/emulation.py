@@ -1,0 +1,140 @@
+"""Kernels for aarch64 on another machine: cross-compiled, and run by qemu.
+
+``emulated`` puts qemu in the place of the processor, so that whole calls, tests and random programs run there.  Every
+launch copies the memory of its buffers to a process of its own and back.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import shutil
+import struct
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+from unittest.mock import patch
+
+import tc.runtime.pool
+from tc.compiler import Compilation
+from tc.environment import Environment
+from tc.language.specialization import Layout
+from tc.polyhedral.pipeline import Stage
+from tc.types import ScalarType
+from tests.codegen.harness import slot
+
+TARGET: Final = "cpu:armv8-a"
+COMPILER: Final = "aarch64-linux-gnu-gcc"
+_EMULATOR: Final = "qemu-aarch64"
+_LOADER: Final = "ld-linux-aarch64.so.1"
+_DRIVER: Final = Path(__file__).with_name("emulated.c")
+
+
+def missing() -> str | None:
+    """Why kernels for aarch64 cannot be made and run here, or None."""
+    absent = [name for name in (COMPILER, _EMULATOR) if shutil.which(name) is None]
+    if absent:
+        return f"{' and '.join(absent)} not on the PATH"
+    return None if _libraries().is_absolute() else f"{COMPILER} has no C library"
+
+
+@contextmanager
+def emulated() -> Iterator[None]:
+    """Kernels for aarch64 can be called: ``Comprehension.compile`` and calls for ``TARGET`` work as they do there."""
+    settings = Environment(compiler=COMPILER)
+    with patch("tc.comprehension.environment", lambda: settings), patch("tc.kernel.load", _load):
+        yield
+
+
+def _load(compilation: Compilation, binary: bytes) -> tuple[EmulatedKernel, Stage]:
+    """What ``tc.compiler.load`` does for a processor that is there."""
+    loops = compilation.mapped.loops
+    layouts = tuple(buffer.layout for buffer in (*loops.buffers, *loops.temporaries))
+    return EmulatedKernel(binary, layouts, tuple(type for _, type in loops.scalars)), Stage("load", 0.0, "")
+
+
+@dataclass(frozen=True, slots=True)
+class EmulatedKernel:
+    """A kernel that runs in the emulator; like ``LoadedKernel``."""
+
+    binary: bytes
+    layouts: tuple[Layout, ...]
+    scalars: tuple[ScalarType, ...]
+
+    def launch(self, addresses: Sequence[int], scalars: Sequence[int | float], threads: int) -> int:
+        """Runs the kernel on buffers at ``addresses`` and returns its fault."""
+        ranges = [_range(address, layout) for address, layout in zip(addresses, self.layouts, strict=True)]
+        blocks = _merged(ranges)
+        words = [len(addresses)]
+        for address, (begin, _) in zip(addresses, ranges, strict=True):
+            number = next(n for n, (first, last) in enumerate(blocks) if first <= begin <= last)
+            words += number, address - blocks[number][0]
+        sent = [struct.pack("=Q", len(blocks))]
+        sent += [struct.pack("=Q", end - begin) + ctypes.string_at(begin, end - begin) for begin, end in blocks]
+        sent += [struct.pack(f"={len(words) + 1}Q", *words, len(scalars))]
+        sent += [slot(value, type) for value, type in zip(scalars, self.scalars, strict=True)]
+        received = _run(self.binary, threads, b"".join(sent))
+        (fault,), position = struct.unpack_from("=q", received), 8
+        for begin, end in blocks:
+            ctypes.memmove(begin, received[position : position + end - begin], end - begin)
+            position += end - begin
+        assert position == len(received)
+        return int(fault)
+
+
+def _range(address: int, layout: Layout) -> tuple[int, int]:
+    """The bytes that a buffer occupies; strides may be negative."""
+    size = layout.type.itemsize
+    if not layout.size:
+        return address, address
+    steps = [(extent - 1) * stride * size for extent, stride in zip(layout.shape, layout.strides, strict=True)]
+    return address + sum(min(step, 0) for step in steps), address + sum(max(step, 0) for step in steps) + size
+
+
+def _merged(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same bytes in ranges that neither overlap nor touch, in order."""
+    merged: list[tuple[int, int]] = []
+    for begin, end in sorted(ranges):
+        if merged and begin <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((begin, end))
+    return merged
+
+
+def _run(binary: bytes, threads: int, launch: bytes) -> bytes:
+    with TemporaryDirectory(prefix="tc-emulated-") as folder:
+        driver, kernel = Path(folder, "driver"), Path(folder, "kernel.so")
+        driver.write_bytes(_driver())
+        driver.chmod(0o700)
+        kernel.write_bytes(binary)
+        command = (_EMULATOR, "-L", str(_libraries()), str(driver), str(kernel), str(threads))
+        # What is preloaded here is not for the other processor.
+        variables = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+        done = subprocess.run(command, input=launch, capture_output=True, env=variables, check=False)
+    assert done.returncode == 0, f"exit status {done.returncode}: {done.stderr.decode(errors='replace')}"
+    return done.stdout
+
+
+@functools.cache
+def _libraries() -> Path:
+    """The folder under which the emulated processor finds ``lib``."""
+    command = (COMPILER, f"-print-file-name={_LOADER}")
+    loader = Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
+    return loader.parent.parent
+
+
+@functools.cache
+def _driver() -> bytes:
+    """The program that runs one launch, with the pool in it."""
+    include = Path(tc.runtime.pool.__file__).parent
+    with TemporaryDirectory(prefix="tc-emulated-") as folder:
+        program = Path(folder, "driver")
+        flags = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{include}")
+        subprocess.run((COMPILER, *flags, str(_DRIVER), "-o", str(program), "-ldl"), check=True)
+        return program.read_bytes()

@@ -1,0 +1,51 @@
+"""How a random program is compiled: its target and its options."""
+
+from __future__ import annotations
+
+import functools
+
+import tc
+from tc.errors import DeviceError
+from tc.target import check_runs, parse_target, processor
+from tests import emulation
+from tests.fuzz.source import Source
+
+_TARGETS = ((3, "cpu"), (1, "cpu:x86-64-v3"), (0.5, "cpu:x86-64-v2"), (1, "cpu:x86-64"),
+            (1, emulation.TARGET))  # fmt: skip
+_TILES = (0, 1, 2, 3, 8, 16, 32, 100)
+
+
+def target(source: Source) -> str:
+    """This machine, one with fewer instructions and shorter vectors that it also is, or one that is emulated."""
+    name = source.weighted(_TARGETS)
+    return name if _runs(name) else "cpu"
+
+
+@functools.cache
+def _runs(name: str) -> bool:
+    if name == emulation.TARGET:
+        return emulation.missing() is None
+    try:
+        check_runs(parse_target(name), processor())
+    except DeviceError:
+        return False
+    return True
+
+
+def options(source: Source) -> tc.CpuOptions:
+    """Every option at random, or now and then none."""
+    if source.chance(0.3):
+        return tc.CpuOptions()
+    tile = source.choice([None, (), tuple(source.choice(_TILES) for _ in range(source.randint(1, 4)))])
+    schedule = tc.ScheduleOptions(
+        fusion=source.choice(list(tc.Fusion)), tile=tile, unroll=source.choice([1, 1, 2, 4, 7, 16, 64])
+    )
+    return tc.CpuOptions(
+        schedule=schedule,
+        register_tile=source.choice([None, None, (), (source.randint(1, 9),), (2, 3), (4, 16), (1, 2, 5)]),
+        accumulators=source.choice([512, 512, 64, 0]),
+        packed=source.choice([1 << 17, 1 << 17, 256, 0]),
+        threads=source.choice([0, 1, 2]),
+        vectorize=source.chance(0.7),
+        check_indices=source.chance(0.8),
+    )
