@@ -18,12 +18,12 @@ class Verdict(Enum):
 
     REACHED = "reached"
     MISSED = "missed"
-    AT_BOUND = "at the bound"  # missed, within a tenth of what the machine can do at most
+    AT_BOUND = "at the bound"  # missed on a quiet machine, within a tenth of what it can do at most
     INCOMPLETE = "incomplete"  # ours or every peer is missing
     WRONG = "WRONG"
 
 
-# A row that misses its minimum is excused when it reaches this part of the machine's bound.
+# A quiet row that misses its minimum is excused when it reaches this part of the machine's bound.
 EXCUSED = 0.9
 
 
@@ -73,7 +73,9 @@ def score(row: Row, report: Report) -> Score:
     if Contender.OURS in times and Contender.PREALLOCATED in times and times[Contender.OURS].faults >= 1:
         fresh = 1 - times[Contender.PREALLOCATED].median / times[Contender.OURS].median
     wrong = any(missing.wrong for missing in row.missing)
-    return Score(times, ours, peer, ratio, bound, fraction, fresh, noisy, _verdict(row, ratio, fraction, wrong=wrong))
+    excused = not noisy and fraction is not None and fraction >= EXCUSED
+    verdict = _verdict(row, ratio, wrong=wrong, excused=excused)
+    return Score(times, ours, peer, ratio, bound, fraction, fresh, noisy, verdict)
 
 
 def _time(measured: Measured, rounds: Iterable[int]) -> Time:
@@ -87,14 +89,14 @@ def _quickest(times: dict[Contender, Time], among: Iterable[Contender]) -> Conte
     return min((c for c in among if c in times), key=lambda contender: times[contender].median, default=None)
 
 
-def _verdict(row: Row, ratio: float | None, fraction: float | None, *, wrong: bool) -> Verdict:
+def _verdict(row: Row, ratio: float | None, *, wrong: bool, excused: bool) -> Verdict:
     if wrong:
         return Verdict.WRONG
     if ratio is None:
         return Verdict.INCOMPLETE
     if ratio >= row.minimum:
         return Verdict.REACHED
-    return Verdict.AT_BOUND if fraction is not None and fraction >= EXCUSED else Verdict.MISSED
+    return Verdict.AT_BOUND if excused else Verdict.MISSED
 
 
 def geometric_mean(ratios: Iterable[float]) -> float | None:

@@ -64,6 +64,11 @@ def test_verdicts(peer: float, work: Work, verdict: Verdict) -> None:
     assert scored(row({OURS: [1.0] * 3, TORCH: [peer] * 3}, work=work)).verdict is verdict
 
 
+def test_a_noisy_row_is_not_excused_by_its_bound() -> None:
+    measured = row({OURS: [1.0] * 3, TORCH: [1.0] * 3}, work=Work(10**9, 0, 0), calibrations=[QUIET, 2 * QUIET] * 2)
+    assert scored(measured).verdict is Verdict.MISSED
+
+
 def test_a_wrong_result_of_anybody_is_the_verdict() -> None:
     missing = (Missing(NUMPY, "off by one", wrong=True),)
     assert scored(row({OURS: [1.0] * 3, TORCH: [9.0] * 3}, missing=missing)).verdict is Verdict.WRONG
