@@ -7,13 +7,14 @@ PROGRAMS ?= 20000
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint types fuzz clean
+.PHONY: help demo test lint types fuzz bench clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo   run the comprehensions of the demo on a photograph and print what they cost"
 	@echo "make test   check style, types and layers, and run the tests"
 	@echo "make fuzz   compare PROGRAMS=$(PROGRAMS) random programs with the oracle, half of them under sanitizers"
+	@echo "make bench  measure the suite beside PyTorch, NumPy and JAX; ARGUMENTS=... as for python -m benchmarks"
 	@echo "make clean  remove everything that make has made"
 
 demo: $(VENV)/demo.installed
@@ -32,6 +33,9 @@ types: $(VENV)/test.installed
 fuzz: $(VENV)/test.installed
 	$(BIN)/python -m tests.fuzz --programs $(PROGRAMS) --jobs $(JOBS)
 
+bench: $(VENV)/bench.installed
+	$(BIN)/python -m benchmarks --json bench-output/results.json --plot bench-output/results.png $(ARGUMENTS)
+
 $(VENV)/created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "error: Python 3.11 or newer is needed; \`make PYTHON=python3.12 ...\` names another one" >&2; exit 1; }
@@ -41,6 +45,10 @@ $(VENV)/created:
 	@touch $@
 
 $(VENV)/demo.installed: $(VENV)/created pyproject.toml
+	$(BIN)/python -m pip install --quiet --config-settings editable_mode=strict --editable '.[demo]'
+	@touch $@
+
+$(VENV)/bench.installed: $(VENV)/created pyproject.toml
 	$(BIN)/python -m pip install --quiet --config-settings editable_mode=strict --editable '.[bench]'
 	@touch $@
 
@@ -49,5 +57,5 @@ $(VENV)/test.installed: $(VENV)/created pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	rm -rf $(VENV) build dist demo-output bench-output .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,27 +1,233 @@
-"""``python -m benchmarks latency`` and ``python -m benchmarks demo``."""
+"""``python -m benchmarks``: the suite; with a command, one of the other measurements.
+
+Processes that measure import this module too, and must not import NumPy by it.
+"""
 
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+if TYPE_CHECKING:
+    from benchmarks.cases import Case
+    from benchmarks.contender import Contender
+    from benchmarks.results import Report, Row, Settings
+    from benchmarks.tuned import Winners
+
+Number = TypeVar("Number", int, float)
+
+_PEERS: Final = ("torch", "compile", "numpy", "jax")
+_SUITES: Final = ("paper", "modern", "all")
 
 
-def main() -> None:
+class UsageError(Exception):
+    """The command line asks for something that there is not."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run what the command line asks for."""
+    from tc.errors import TCError
+
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    try:
+        _run(given)
+    except UsageError as error:
+        parser.error(str(error))
+    except TCError as error:
+        sys.exit(f"error: {error}")
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure the project on this machine.")
-    commands = parser.add_subparsers(dest="command", required=True)
+    _add_common(parser)
+    parser.add_argument("--peers", type=_names, default=_PEERS, help=f"of {','.join(_PEERS)}; empty for none")
+    parser.add_argument("--json", type=Path, default=None, help="file for everything that was measured")
+    parser.add_argument("--plot", type=Path, default=None, help="file for a picture")
+    commands = parser.add_subparsers(dest="command", metavar="command", title="other measurements")
     commands.add_parser("latency", help="time of import, definition, translation and warm calls")
     demo = commands.add_parser("demo", help="kernels on a photograph, each checked against the oracle")
     demo.add_argument("--output", type=Path, default=Path("demo-output"), help="folder for the picture")
-    arguments = parser.parse_args()
-    if arguments.command == "latency":
-        from benchmarks.latency import report
+    table = commands.add_parser("table", help="print a file of results as a table in Markdown")
+    table.add_argument("results", type=Path)
+    table.add_argument("--plot", type=Path, default=None, help="file for a picture")
+    search = commands.add_parser("search", help="look for options that are quicker than the default ones")
+    _add_common(search)
+    search.add_argument("--budget", type=_seconds, default=60.0, help="per case, such as 90s or 10m")
+    search.add_argument("--seed", type=int, default=0, help="of the random choices")
+    return parser
 
-        report()
-    else:
-        from benchmarks.demo import run
 
-        run(arguments.output)
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--suite", choices=_SUITES, default="all")
+    parser.add_argument("--kernels", type=_names, default=(), help="cases or problems, separated by commas")
+    parser.add_argument("--target", default="cpu")
+    parser.add_argument("--threads", type=int, default=None, help="of every contender; default: all processors")
+    parser.add_argument("--rounds", type=int, default=5, help="quiet rounds of turns")
+    parser.add_argument("--seconds", type=float, default=0.2, help="of a round of one contender")
+    parser.add_argument("--arrays", choices=("numpy", "torch"), default="numpy", help="whose arrays ours works on")
+    parser.add_argument("--options", type=Path, default=None, help="file of tuned options")
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _seconds(text: str) -> float:
+    units = {"s": 1.0, "m": 60.0, "h": 3600.0}
+    number, unit = (text[:-1], units[text[-1]]) if text[-1:] in units else (text, 1.0)
+    try:
+        return float(number) * unit
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time; write 90s, 10m or 2h") from error
+
+
+def _run(given: argparse.Namespace) -> None:
+    match given.command:
+        case "latency":
+            from benchmarks.latency import report
+
+            report()
+        case "demo":
+            from benchmarks.demo import run
+
+            run(given.output)
+        case "table":
+            _table(given)
+        case "search":
+            _search(given)
+        case _:
+            _suite(given)
+
+
+def _suite(given: argparse.Namespace) -> None:
+    from benchmarks.records import save_record
+    from benchmarks.report import HEADER, failures, line, summary
+    from benchmarks.suite import MeasurementError, run_suite
+
+    cases, settings, winners = _cases(given), _settings(given), _winners(given)
+
+    def show(row: Row, so_far: Report) -> None:
+        print(line(row, so_far), flush=True)
+        if given.json is not None:
+            save_record(so_far, given.json)
+
+    print(HEADER, flush=True)
+    try:
+        report = run_suite(cases, settings, winners.options, show)
+    except MeasurementError as error:
+        sys.exit(f"error: {error}")
+    print(summary(report))
+    if given.json is not None:
+        save_record(report, given.json)
+    if given.plot is not None:
+        _plot(report, given.plot)
+    if failed := failures(report):
+        sys.exit("\n".join(["failed:", *failed]))
+
+
+def _search(given: argparse.Namespace) -> None:
+    from random import Random
+
+    from benchmarks.search import search_case
+    from benchmarks.suite import MeasurementError
+    from benchmarks.tuned import DEFAULT, save_winners
+
+    cases, settings, winners = _cases(given), _settings(given), _winners(given)
+    for case in cases:
+        try:
+            found, winner = search_case(case, settings, given.budget, Random(given.seed), winners.cases.get(case.name))
+        except MeasurementError as error:
+            sys.exit(f"error: {error}")
+        print(f"{case.name}: {found.tried} tried, {found.refused} of them refused", end="; ")
+        if winner is None:
+            print("the default options are as quick")
+        else:
+            print(
+                f"{winner.default_seconds * 1e6:,.1f} us by default, {winner.seconds * 1e6:,.1f} us tuned", flush=True
+            )
+        winners = winners.with_winner(case.name, winner)
+        save_winners(winners, given.options or DEFAULT)
+
+
+def _table(given: argparse.Namespace) -> None:
+    from benchmarks.records import load_record
+    from benchmarks.report import markdown
+    from benchmarks.results import Report
+
+    with _as_usage():
+        report = load_record(Report, given.results)
+    print(markdown(report))
+    if given.plot is not None:
+        _plot(report, given.plot)
+
+
+def _plot(report: Report, path: Path) -> None:
+    from benchmarks.plot import plot
+
+    with _as_usage():
+        plot(report, path)
+
+
+def _cases(given: argparse.Namespace) -> tuple[Case, ...]:
+    from benchmarks.cases import Suite, chosen
+
+    suites = tuple(Suite) if given.suite == "all" else (Suite(given.suite),)
+    with _as_usage():
+        return chosen(suites, given.kernels)
+
+
+def _winners(given: argparse.Namespace) -> Winners:
+    from benchmarks.tuned import DEFAULT, load_winners
+
+    with _as_usage():
+        return load_winners(given.options or DEFAULT)
+
+
+def _settings(given: argparse.Namespace) -> Settings:
+    from benchmarks.clock import clock_for
+    from benchmarks.contender import Contender
+    from benchmarks.results import Settings
+    from tc.runtime.threads import available_threads
+
+    with _as_usage():
+        clock_for(given.target)
+        most = available_threads()
+        return Settings(
+            target=given.target,
+            threads=_within("--threads", most if given.threads is None else given.threads, 1, most),
+            rounds=_within("--rounds", given.rounds, 1, 1000),
+            seconds=_within("--seconds", given.seconds, 0.001, 60),
+            arrays=Contender(given.arrays),
+            peers=tuple(map(_peer, getattr(given, "peers", ()))),
+        )
+
+
+def _within(name: str, number: Number, least: float, most: float) -> Number:
+    if not least <= number <= most:
+        raise ValueError(f"{name} must be from {least} to {most}, got {number}")
+    return number
+
+
+def _peer(name: str) -> Contender:
+    from benchmarks.contender import Contender
+
+    if name not in _PEERS:
+        raise ValueError(f"no peer is called {name!r}; known: {', '.join(_PEERS)}")
+    return Contender(name)
+
+
+@contextmanager
+def _as_usage() -> Iterator[None]:
+    """What is wrong in here is wrong with the command line."""
+    try:
+        yield
+    except (ValueError, OSError, ImportError) as error:
+        raise UsageError(str(error)) from error
 
 
 if __name__ == "__main__":

@@ -47,6 +47,9 @@ int32_t run(void *const *buffers, const tc_scalar *scalars, void *shared, void *
 }
 """
 
+# Of the plainest processor that the tests run on.
+VECTOR_BYTES = 16
+
 
 def compile_c(text: str, *flags: str) -> ctypes.CDLL:
     """Compiles a source to a library and loads it."""
@@ -70,7 +73,7 @@ def run(program: LoopProgram, arrays: Mapping[str, Array], scalars: Sequence[int
 
     Its temporaries and packed operands lie in memory that is full of NaN and large numbers, with guards around it.
     """
-    source = c_source(program)
+    source = c_source(program, VECTOR_BYTES)
     library = compile_c(source.text + _RUNTIME, *flags)
     for expected in program.buffers:
         array = arrays[expected.name]

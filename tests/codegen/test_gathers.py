@@ -15,7 +15,7 @@ from tc.language.program import Call, Cast, Expression, IteratorReference, Liter
 from tc.polyhedral.loops import LoopProgram
 from tc.types import ScalarType
 from tests.codegen.build import binary, buffer, integer, negate, pointwise, read
-from tests.codegen.harness import Array, dtype_of, run
+from tests.codegen.harness import VECTOR_BYTES, Array, dtype_of, run
 
 F, INT64 = ScalarType.FLOAT32, ScalarType.INT64
 EXTENT, ROWS, COLUMNS = 7, 5, 3
@@ -62,7 +62,7 @@ def test_index_outside_stores_the_number_of_the_check(type: ScalarType, bad: int
         indices = np.zeros(EXTENT, dtype_of(type))
         indices[place] = bad
         fault, y = run_gather(program, indices)
-        assert c_source(program).checks[fault - 1] == Check("S_y", "x", 0, ROWS)
+        assert c_source(program, VECTOR_BYTES).checks[fault - 1] == Check("S_y", "x", 0, ROWS)
         np.testing.assert_array_equal(np.delete(y, place), 1.0)
 
 
@@ -82,8 +82,8 @@ def test_nothing_can_be_gathered_from_an_empty_tensor() -> None:
 
 def test_unchecked_gathers_have_no_checks() -> None:
     program = replace(gather(INT64), checked=False)
-    assert c_source(program).checks == ()
-    assert "fault" not in c_source(program).text.split("tc_kernel_body", 1)[1]
+    assert c_source(program, VECTOR_BYTES).checks == ()
+    assert "fault" not in c_source(program, VECTOR_BYTES).text.split("tc_kernel_body", 1)[1]
     fault, y = run_gather(program, np.arange(EXTENT) % ROWS)
     assert fault == 0
     np.testing.assert_array_equal(y, 3.0 * (np.arange(EXTENT) % ROWS) + 1)
@@ -117,7 +117,7 @@ def test_nested_gathers_check_every_level() -> None:
     value = Read("x", (Read("I", (outer,), INT64), inner), F)
     inputs = [buffer("J", INT64, EXTENT), buffer("I", INT64, EXTENT), buffer("x", F, ROWS, COLUMNS)]
     program = pointwise({"y": value}, inputs, EXTENT)
-    checks = c_source(program).checks
+    checks = c_source(program, VECTOR_BYTES).checks
     assert set(checks) == {Check("S_y", "I", 0, EXTENT), Check("S_y", "x", 0, ROWS), Check("S_y", "x", 1, COLUMNS)}
     good = {"J": np.arange(EXTENT)[::-1].copy(), "I": np.arange(EXTENT) % COLUMNS}
     x = np.arange(ROWS * COLUMNS, dtype=np.float32).reshape(ROWS, COLUMNS)

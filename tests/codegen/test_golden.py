@@ -8,6 +8,7 @@ import pytest
 
 from tc.codegen.source import c_source
 from tc.polyhedral.loops import LoopKind, LoopProgram
+from tests.codegen.harness import VECTOR_BYTES
 from tests.codegen.test_kernels import matrix_product, padded_convolution, row_sums
 from tests.conftest import Golden
 
@@ -21,4 +22,4 @@ FILES: Final = frozenset(f"codegen/{name}.c" for name in PROGRAMS)
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_source(name: str, golden: Golden) -> None:
-    golden.check(f"codegen/{name}.c", c_source(PROGRAMS[name]).text)
+    golden.check(f"codegen/{name}.c", c_source(PROGRAMS[name], VECTOR_BYTES).text)

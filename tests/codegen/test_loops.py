@@ -29,7 +29,7 @@ from tc.polyhedral.loops import (
 )
 from tc.types import ScalarType
 from tests.codegen.build import binary, buffer, index, instance, integer, loops, operation, read
-from tests.codegen.harness import run
+from tests.codegen.harness import VECTOR_BYTES, run
 
 F = ScalarType.FLOAT32
 INT64 = ScalarType.INT64
@@ -251,4 +251,4 @@ def test_names_may_be_anything() -> None:
     assert [arrays[name].tolist() for name in names] == [[2 * n + 1] * 3 for n in range(len(names) - 1)] + [
         [len(names) - 1] * 3
     ]
-    assert "\\" not in c_source(program).text.split("#include", 1)[0]
+    assert "\\" not in c_source(program, VECTOR_BYTES).text.split("#include", 1)[0]

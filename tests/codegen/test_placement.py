@@ -20,7 +20,7 @@ from tc.polyhedral.loops import (
 )
 from tc.types import ScalarType
 from tests.codegen.build import buffer, instance, loops, read
-from tests.codegen.harness import run
+from tests.codegen.harness import VECTOR_BYTES, run
 
 FLOAT64 = ScalarType.FLOAT64
 
@@ -58,7 +58,7 @@ def reversed_rows(kind: LoopKind, width: int) -> LoopProgram:
 def test_buffers_in_either_place(kind: LoopKind, width: int, scratch: int) -> None:
     """The outer buffer takes what there is of the stack first; beyond 8 KiB every thread needs scratch memory."""
     program = reversed_rows(kind, width)
-    source = c_source(program)
+    source = c_source(program, VECTOR_BYTES)
     assert source.scratch_bytes == scratch
     assert source.text.count("] __attribute__((aligned(64)))") == (scratch < 16 * width) + (scratch == 0)
     x, y = np.random.default_rng(0).standard_normal((7, width)), np.zeros((7, width))

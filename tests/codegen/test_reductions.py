@@ -26,7 +26,7 @@ from tc.polyhedral.loops import (
 )
 from tc.types import ScalarType
 from tests.codegen.build import binary, buffer, instance, loops, operation, read
-from tests.codegen.harness import Array, dtype_of, run
+from tests.codegen.harness import VECTOR_BYTES, Array, dtype_of, run
 
 ROWS, COLUMNS = 5, 129
 UFUNCS: Final = {
@@ -67,7 +67,7 @@ def reduce_rows(
     buffers = (buffer("x", type, *x.shape), *targets)
     program = LoopProgram("rows", buffers, (), (), tuple(bodies), Block(tuple(nests)), checked=True)
     assert run(program, {"x": x, **arrays}) == 0
-    return c_source(program).text
+    return c_source(program, VECTOR_BYTES).text
 
 
 @pytest.mark.parametrize("type", ScalarType, ids=str)
@@ -160,4 +160,4 @@ def test_a_statement_that_reads_its_target_reduces_in_memory() -> None:
     program = LoopProgram("in_memory", buffers, (), (), (body,), root, checked=True)
     assert run(program, {"x": x, "y": y}) == 0
     np.testing.assert_array_equal(y, 27.0)
-    assert "accumulator" not in c_source(program).text
+    assert "accumulator" not in c_source(program, VECTOR_BYTES).text

@@ -15,7 +15,7 @@ from tc.language.program import Call, Cast, Expression, IteratorReference, Liter
 from tc.polyhedral.loops import Buffer, LoopKind, LoopProgram, StatementBody
 from tc.types import ScalarType
 from tests.codegen.build import binary, buffer, instance, loops, read
-from tests.codegen.harness import FLAGS
+from tests.codegen.harness import FLAGS, VECTOR_BYTES
 
 TYPES = (ScalarType.FLOAT32, ScalarType.FLOAT64, ScalarType.INT32)
 HALVES = (ScalarType.FLOAT16, ScalarType.BFLOAT16)
@@ -32,7 +32,7 @@ pytestmark = [
 def vectorized(program: LoopProgram, folder: Path) -> bool:
     """Whether gcc runs a loop of the outlined parallel region in lanes of AVX2."""
     source = folder / "kernel.c"
-    lines = c_source(program).text.splitlines()
+    lines = c_source(program, VECTOR_BYTES).text.splitlines()
     source.write_text("\n".join(lines), encoding="utf-8")
     flags = [flag for flag in FLAGS if flag != "-march=native"]
     library = folder / "kernel.so"

@@ -11,7 +11,11 @@ from tc.language.lower import lower_text
 from tc.language.program import Program
 from tc.language.specialization import ArraySpec, Signature, Specialization
 from tc.language.specialize import specialize
+from tc.polyhedral.microkernel import VectorUnit
+from tc.polyhedral.pipeline import Machine
 from tc.polyhedral.scop import Scop, build_scop
+
+MACHINE = Machine(VectorUnit(bytes=64, registers=32), cores=2)
 
 MATMUL = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }"
 TRANSPOSED = "def tmm(float(M,K) A, float(N,K) B) -> (C) { C(m,n) +=! A(m,k) * B(n,k) }"

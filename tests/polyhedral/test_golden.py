@@ -11,7 +11,7 @@ from tc.polyhedral.schedule import schedule_scop
 from tc.polyhedral.tile import explicit_sizes, tile_tree
 from tc.polyhedral.tree import tree_text
 from tests.conftest import Golden
-from tests.polyhedral.support import SHAPES, scop_of, specialized
+from tests.polyhedral.support import MACHINE, SHAPES, scop_of, specialized
 
 SCHEDULED = [(name, fusion) for name in SHAPES for fusion in Fusion]
 FILES = (
@@ -32,7 +32,7 @@ def test_the_three_fusion_strategies(name: str, fusion: Fusion, golden: Golden) 
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_the_whole_pipeline_with_default_options(name: str, golden: Golden) -> None:
-    mapped = map_program(specialized(*SHAPES[name]), CpuOptions(), verify_every_pass=True)
+    mapped = map_program(specialized(*SHAPES[name]), CpuOptions(), MACHINE, verify_every_pass=True)
     golden.check(f"polyhedral/{name}-mapped.tree", mapped.stage("unroll").text + "\n")
 
 

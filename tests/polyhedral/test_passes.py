@@ -16,7 +16,7 @@ from tc.polyhedral.pipeline import PASSES, map_program
 from tc.polyhedral.schedule import schedule_scop, untransformed_tree
 from tc.polyhedral.scop import Scop
 from tc.polyhedral.tree import Band, Sequence
-from tests.polyhedral.support import CONVOLUTION, LAYERS, MATMUL, SOFTMAX, TRANSPOSED, scop_of, specialized
+from tests.polyhedral.support import CONVOLUTION, LAYERS, MACHINE, MATMUL, SOFTMAX, TRANSPOSED, scop_of, specialized
 
 Shape = tuple[int, ...]
 
@@ -30,7 +30,7 @@ def mapped(
     packed: int = 0,
 ) -> LoopTree:
     options = CpuOptions(schedule=schedule or ScheduleOptions(), vectorize=vectorize, threads=threads, packed=packed)
-    return map_program(specialized(text, shapes), options, verify_every_pass=True).loops.root
+    return map_program(specialized(text, shapes), options, MACHINE, verify_every_pass=True).loops.root
 
 
 def nodes(tree: LoopTree) -> Iterator[LoopTree]:
@@ -135,7 +135,7 @@ def test_a_scheduler_out_of_budget_leaves_the_program_order() -> None:
     with pytest.raises(
         CompileError, match="layers: the proof or the generation of its loops exceeds isl's budget of 10"
     ):
-        map_program(program, CpuOptions(), max_operations=10)
+        map_program(program, CpuOptions(), MACHINE, max_operations=10)
     with isl_context() as context:
         scop = scop_of("layers", context)
         tree = untransformed_tree(scop)
@@ -147,10 +147,10 @@ def test_a_scheduler_out_of_budget_leaves_the_program_order() -> None:
 
 def test_a_budget_too_small_for_scheduling_but_not_for_the_proof() -> None:
     program = specialized(LAYERS, ((33, 40), (20, 40), (20,), (30, 20)))
-    fallback = map_program(program, CpuOptions(), max_operations=200_000)
+    fallback = map_program(program, CpuOptions(), MACHINE, max_operations=200_000)
     assert "coincident" not in fallback.stage("schedule").text
     assert LoopKind.PARALLEL not in kinds(fallback.loops.root)
-    assert "coincident" in map_program(program, CpuOptions()).stage("schedule").text
+    assert "coincident" in map_program(program, CpuOptions(), MACHINE).stage("schedule").text
 
 
 def test_the_pipeline_is_one_list() -> None:

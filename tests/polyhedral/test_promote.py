@@ -19,7 +19,7 @@ from tc.polyhedral.localize import localize_loops
 from tc.polyhedral.loops import LoopTree
 from tc.polyhedral.parallelize import parallelize_tree
 from tc.polyhedral.promote import Room, promote_tree
-from tc.polyhedral.register_tile import explicit_registers, register_tile_tree
+from tc.polyhedral.register_tile import explicit_tile, register_tile_tree
 from tc.polyhedral.schedule import schedule_scop
 from tc.polyhedral.scop import PromotedAccess, Scop, build_scop
 from tc.polyhedral.tile import explicit_sizes, tile_tree
@@ -41,10 +41,11 @@ SIZES: Mapping[str, tuple[tuple[int, ...], ...]] = {
 
 
 def promoted(scop: Scop) -> tuple[ScheduleTree, Scop]:
-    tree = tile_tree(schedule_scop(scop, Fusion.MAXIMAL), explicit_sizes((4, 4, 2)))
-    tree = vectorize_tree(tree, scop, mark=True, packs=True)
-    tree = parallelize_tree(register_tile_tree(tree, scop, explicit_registers((2, 3))))
-    return promote_tree(tree, scop, Room(accumulator=64, operand=512))
+    tree = schedule_scop(scop, Fusion.MAXIMAL)
+    tree = register_tile_tree(tree, scop, explicit_tile(scop, (2, 3), None), lanes=True)
+    tree = vectorize_tree(tile_tree(tree, explicit_sizes((2, 2, 2))), scop, 16, mark=True)
+    tree = parallelize_tree(tree, scop, 2, packs=True)
+    return promote_tree(tree, scop, Room(accumulator=64, operand=512, temporary=64))
 
 
 def loops_of(tree: ScheduleTree, scop: Scop) -> LoopTree:

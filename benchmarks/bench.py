@@ -1,0 +1,109 @@
+"""``Bench``: what a process that measures does when it is asked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+import tc
+from benchmarks.cases import Case
+from benchmarks.clock import clock_for
+from benchmarks.judge import deviation_of_ours, deviation_of_peer, judge, kept
+from benchmarks.messages import (
+    Calibrate,
+    CheckAgain,
+    Judge,
+    Measure,
+    MeasureRoofs,
+    Prepare,
+    Question,
+    Ready,
+    Refused,
+    Sample,
+)
+from benchmarks.prepared import Prepared, prepare
+from benchmarks.problem import Array
+from benchmarks.roofs import measure_roofs
+from tc.environment import environment
+from tc.errors import TCError
+from tc.options import to_json
+from tc.target import parse_target
+
+# NumPy's product of two square matrices of this size: it fits into the caches and uses every core.
+CALIBRATION_SIZE: Final = 384
+
+
+class Bench:
+    """Holds what was prepared last, and measures it."""
+
+    def __init__(self, threads: int) -> None:
+        tc.set_threads(threads)
+        self._threads = threads
+        self._target = environment().target or "cpu"
+        self._call: Callable[[], object] | None = None
+        self._check: Callable[[], float | Refused] | None = None
+        self._arguments: tuple[Array, ...] = ()
+        self._arguments_of: tuple[Case, int] | None = None
+
+    def answer(self, question: Question[object]) -> object:
+        """The answer to any question of ``benchmarks.messages``."""
+        match question:
+            case Judge(case, folder, seed):
+                return judge(case, folder, seed)
+            case Prepare():
+                return self._prepare(question)
+            case CheckAgain():
+                return self._checked(0.0, None)
+            case Calibrate():
+                return self._calibrate()
+            case Measure(seconds):
+                return self._measure(seconds)
+            case MeasureRoofs():
+                return measure_roofs(parse_target(self._target), self._threads)
+            case _:
+                raise TypeError(f"nobody answers {question!r}")
+
+    def _prepare(self, question: Prepare) -> Ready | Refused:
+        self._call = self._check = None
+        self._make_arguments(question)
+        begun = time.perf_counter()
+        try:
+            prepared = prepare(question, self._arguments)
+        except TCError as error:
+            return Refused(f"{type(error).__name__}: {error}")
+        if isinstance(prepared, Refused):
+            return prepared
+        expected = kept(question.folder)
+        compare = deviation_of_ours if question.contender.is_ours else deviation_of_peer
+        self._call, self._check = prepared.call, lambda: compare(prepared.results(), expected)
+        prepared.call()
+        return self._checked(time.perf_counter() - begun, prepared)
+
+    def _make_arguments(self, question: Prepare) -> None:
+        """Makes the arguments, unless those at hand are the same."""
+        wanted = (question.case, question.seed)
+        if self._arguments_of != wanted:
+            self._arguments, self._arguments_of = (), wanted
+            self._arguments = tuple(question.case.problem.arguments(question.case.sizes, question.seed).values())
+
+    def _checked(self, seconds: float, prepared: Prepared | None) -> Ready | Refused:
+        assert self._check is not None, "nothing was prepared"
+        deviation = self._check()
+        if isinstance(deviation, Refused):
+            return deviation
+        if prepared is None or prepared.kernel is None:
+            return Ready(seconds, deviation)
+        kernel = prepared.kernel
+        return Ready(seconds, deviation, to_json(kernel.options), {s.name: s.seconds for s in kernel.stages})
+
+    def _calibrate(self) -> Ready:
+        matrix = np.ones((CALIBRATION_SIZE, CALIBRATION_SIZE), np.float32)
+        self._call = lambda: matrix @ matrix
+        return Ready(0.0, 0.0)
+
+    def _measure(self, seconds: float) -> Sample:
+        assert self._call is not None, "nothing was prepared"
+        return clock_for(self._target)(self._call, seconds)

@@ -1,0 +1,63 @@
+"""``Work``, ``Roofs`` and what follows from both: how long a kernel takes at least on a machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """``operations`` on floating-point numbers, a multiplication with an addition counting as two.
+
+    ``read``: bytes of the arguments, of gathered ones those of the rows that are chosen.  ``written``: bytes of the
+    results.  A kernel that moves each of them once and keeps the rest in registers moves no others.
+    """
+
+    operations: int
+    read: int
+    written: int
+
+    @property
+    def moved(self) -> int:
+        """Bytes read and written."""
+        return self.read + self.written
+
+
+@dataclass(frozen=True, slots=True)
+class Bandwidth:
+    """Bytes per second between memory or caches and registers, for a working set of so many bytes."""
+
+    working_set: int
+    read: float
+    copied: float
+
+    @property
+    def best(self) -> float:
+        """Copying counts what it reads and what it writes."""
+        return max(self.read, self.copied)
+
+
+@dataclass(frozen=True, slots=True)
+class Roofs:
+    """``operations``: on floats per second, in multiplications with additions.  ``bandwidths``: by working set."""
+
+    operations: float
+    bandwidths: tuple[Bandwidth, ...]
+
+    def bound(self, work: Work) -> float:
+        """Seconds that no kernel for this work can fall below on this machine.
+
+        What the caches hold from one call to the next is taken to come from them, at the bandwidth of the largest
+        measured working set that is not larger, so that the bound stays one.
+        """
+        fitting = [b for b in self.bandwidths if b.working_set <= work.moved] or [self.bandwidths[0]]
+        return max(work.operations / self.operations, work.moved / fitting[-1].best)
+
+
+def highest(roofs: Roofs, others: Roofs) -> Roofs:
+    """The best of two measurements of one machine, which others may have kept busy meanwhile."""
+    bandwidths = (
+        Bandwidth(one.working_set, max(one.read, other.read), max(one.copied, other.copied))
+        for one, other in zip(roofs.bandwidths, others.bandwidths, strict=True)
+    )
+    return Roofs(max(roofs.operations, others.operations), tuple(bandwidths))

@@ -1,0 +1,40 @@
+"""``Contender``: who is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Final
+
+
+class Contender(Enum):
+    """Ours, as users call it; into outputs that exist already; with options that a search has found; and the peers."""
+
+    OURS = "ours"
+    PREALLOCATED = "ours, out="
+    TUNED = "ours, tuned"
+    TORCH = "torch"
+    COMPILE = "compile"
+    NUMPY = "numpy"
+    JAX = "jax"
+
+    @property
+    def is_ours(self) -> bool:
+        return self not in PEERS
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        return _TITLES.get(self, self.value)
+
+
+PEERS: Final = (Contender.TORCH, Contender.COMPILE, Contender.NUMPY, Contender.JAX)
+_TITLES: Final[Mapping[Contender, str]] = MappingProxyType(
+    {
+        Contender.TORCH: "PyTorch",
+        Contender.COMPILE: "torch.compile",
+        Contender.NUMPY: "NumPy",
+        Contender.JAX: "JAX",
+    }
+)

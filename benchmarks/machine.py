@@ -1,0 +1,90 @@
+"""``Machine``: what a measurement was made on."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tc.environment import environment
+from tc.runtime.compiler import find_compiler
+from tc.target import processor
+
+_PACKAGES: Final = ("numpy", "torch", "jax", "jaxlib", "islpy")
+# Beginnings of the flags that tell what vectors a processor has.
+_VECTORS: Final = ("sse4", "avx", "fma", "f16c", "amx", "asimd", "sve")
+_CACHES: Final = Path("/sys/devices/system/cpu/cpu0/cache")
+_HUGE_PAGES: Final = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """``cores``: that this process may use.  ``memory`` in bytes.  ``versions``: by package, of those installed."""
+
+    model: str
+    cores: int
+    caches: dict[str, str]
+    features: tuple[str, ...]
+    memory: int
+    system: str
+    huge_pages: str
+    compiler: str
+    libraries: dict[str, str]
+
+
+def describe_machine() -> Machine:
+    """This machine; what Linux does not tell is empty."""
+    release = platform.release().partition("-")[0]  # what follows names a build
+    return Machine(
+        model=_model(),
+        cores=len(os.sched_getaffinity(0)),
+        caches=dict(_cache(folder) for folder in sorted(_CACHES.glob("index*"))),
+        features=tuple(sorted(f for f in processor().features if f.startswith(_VECTORS))),
+        memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        system=f"{platform.system()} {release}, Python {platform.python_version()}",
+        huge_pages=_text(_HUGE_PAGES),
+        compiler=_first_line([*find_compiler(environment()).command, "--version"]),
+        libraries={name: importlib.metadata.version(name) for name in _PACKAGES if _is_installed(name)},
+    )
+
+
+def _model() -> str:
+    for line in _text(Path("/proc/cpuinfo")).splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _cache(folder: Path) -> tuple[str, str]:
+    name = f"L{_text(folder / 'level')} {_text(folder / 'type').lower()}"
+    sharers = _text(folder / "shared_cpu_list")
+    return name, f"{_text(folder / 'size')}, processors {sharers}"
+
+
+def _is_installed(name: str) -> bool:
+    return bool(list(importlib.metadata.distributions(name=name)))
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace").strip() if path.exists() else ""
+
+
+def _first_line(command: list[str]) -> str:
+    found = subprocess.run(command, check=False, capture_output=True, text=True)
+    return next(iter(found.stdout.splitlines()), "")
+
+
+def commit() -> str | None:
+    """The commit of the sources, with ``+`` when files differ from it; None outside of git."""
+    git = shutil.which("git")
+    if git is None:
+        return None
+    here = [git, "-C", str(Path(__file__).parent)]
+    name = _first_line([*here, "rev-parse", "HEAD"])
+    changed = _first_line([*here, "status", "--porcelain"])
+    return (name + "+" if changed else name) or None

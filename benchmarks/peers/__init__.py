@@ -1,0 +1,1 @@
+"""The libraries that are measured beside ours: one module for each, imported in the processes that measure it."""

@@ -1,0 +1,86 @@
+"""``Problem``: a comprehension that is measured, and how arguments for it are made at any sizes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+import tc
+from tc.comprehension import Comprehension
+from tc.language.program import Expression, Literal, SizeReference
+
+Array: TypeAlias = npt.NDArray[Any]  # floats, and integers that are indices
+Sizes: TypeAlias = Mapping[str, int]
+# What a library's call takes: arrays, and integers that are part of the call, such as a number of groups.
+PeerArguments: TypeAlias = tuple[Array | int, ...]
+
+_FOLDER: Final = Path(__file__).parent / "comprehensions"
+
+
+def as_they_are(*arrays: Array) -> PeerArguments:
+    """The arguments of the comprehension, unchanged."""
+    return arrays
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """The definition in ``comprehensions/NAME.tc``.
+
+    ``indices``: per argument that holds indices, the argument whose rows they choose.
+    ``arrange``: what libraries take instead of the arguments; it copies nothing and is not timed.
+    """
+
+    name: str
+    indices: Mapping[str, str] = field(default_factory=dict)
+    arrange: Callable[..., PeerArguments] = as_they_are
+
+    @property
+    def text(self) -> str:
+        """The definition."""
+        return (_FOLDER / f"{self.name}.tc").read_text(encoding="utf-8")
+
+    @property
+    def comprehension(self) -> Comprehension:
+        """The definition, ready to be called."""
+        return _define(self.text)
+
+    def arguments(self, sizes: Sizes, seed: int = 0) -> dict[str, Array]:
+        """Normally distributed floats and uniformly distributed indices, by name, in the order of the parameters.
+
+        The same numbers for the same sizes and seed, in every process.  ValueError if a size is missing or unknown.
+        """
+        program = self.comprehension.program
+        if set(sizes) != set(program.sizes):
+            raise ValueError(f"{self.name} has the sizes {', '.join(program.sizes)}, got {', '.join(sizes)}")
+        random = np.random.default_rng(seed)
+        made: dict[str, Array] = {}
+        for name in program.arguments:
+            tensor = program.tensor(name)
+            shape = tuple(_extent(extent, sizes) for extent in tensor.shape)
+            if name in self.indices:
+                rows = _extent(program.tensor(self.indices[name]).shape[0], sizes)
+                made[name] = random.integers(0, rows, shape, np.dtype(tensor.type.value))
+            else:
+                made[name] = random.standard_normal(shape, np.dtype(tensor.type.value))
+        return made
+
+
+def _extent(extent: Expression, sizes: Sizes) -> int:
+    match extent:
+        case SizeReference(name):
+            return sizes[name]
+        case Literal(value):
+            return int(value)
+        case _:
+            raise ValueError(f"an extent of an argument must be a size or a number, got {extent}")
+
+
+@functools.cache
+def _define(text: str) -> Comprehension:
+    return tc.define(text).single()

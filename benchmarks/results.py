@@ -1,0 +1,83 @@
+"""What was measured, as it is kept in JSON; see ``benchmarks.scores`` for what follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from benchmarks.bound import Roofs, Work
+from benchmarks.cases import Suite
+from benchmarks.contender import Contender
+from benchmarks.machine import Machine
+from benchmarks.messages import Sample
+from benchmarks.records import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How it was measured.
+
+    ``rounds``: quiet ones that a median is taken over.  ``seconds``: of a round of one contender.  ``pause``: seconds
+    between two contenders, in which the threads of the first fall asleep.  ``arrays``: whose ours are, NumPy's or
+    PyTorch's.
+    """
+
+    target: str = "cpu"
+    threads: int = 1
+    rounds: int = 5
+    seconds: float = 0.2
+    pause: float = 0.25
+    arrays: Contender = Contender.NUMPY
+    peers: tuple[Contender, ...] = ()
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A contender's rounds, and what was known before them (see ``messages.Ready``)."""
+
+    contender: Contender
+    samples: tuple[Sample, ...]
+    preparation: float
+    deviation: float
+    options: Json | None = None
+    stages: dict[str, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A contender that was not measured, and why; ``wrong``: its result was."""
+
+    contender: Contender
+    reason: str
+    wrong: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One case.  ``calibrations``: seconds of the calibrating kernel before the first round and after each."""
+
+    case: str
+    suite: Suite
+    sizes: dict[str, int]
+    minimum: float
+    work: Work
+    calibrations: tuple[float, ...]
+    measured: tuple[Measured, ...]
+    missing: tuple[Missing, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One run.  ``started``: the time in ISO 8601.  ``commit``: of the sources, None outside of git."""
+
+    started: str
+    commit: str | None
+    machine: Machine
+    settings: Settings
+    roofs: Roofs
+    rows: tuple[Row, ...]
+
+    @property
+    def quickest_calibration(self) -> float:
+        """Seconds of the calibrating kernel when the machine was at its quietest."""
+        return min(seconds for row in self.rows for seconds in row.calibrations)

@@ -1,0 +1,157 @@
+"""Ours and every peer compute the same thing in every problem, each in its own process, at ragged sizes."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.cases import CASES, PROBLEMS, TMM, Case, Suite, case_called, chosen
+from benchmarks.contender import Contender
+from benchmarks.messages import CheckAgain, Judge, Measure, Prepare, Ready, Refused, Sample
+from benchmarks.peers import numpy_calls
+from benchmarks.problem import Sizes
+from benchmarks.worker import Worker
+from tc.options import CpuOptions, to_json
+
+SIZES: dict[str, Sizes] = {
+    "tmm": {"M": 7, "K": 129, "N": 5},
+    "tbmm": {"B": 3, "N": 7, "M": 13, "K": 5},
+    "gconv": {"N": 2, "G": 3, "F": 5, "C": 2, "H": 7, "W": 9, "KH": 3, "KW": 3},
+    "c3": {"B": 7, "WX": 33, "WY": 5},
+    "mlp1": {"B": 3, "M": 129, "N": 7},
+    "mlp3": {"B": 7, "N": 13, "O": 5, "P": 3, "Q": 1},
+    "lut1": {"E": 11, "D": 7, "B": 3, "K": 5},
+    "lut2": {"E1": 11, "E2": 13, "D": 7, "B": 3, "K1": 5, "K2": 1},
+    "group_norm": {"N": 2, "G": 3, "D": 5, "H": 7, "W": 1},
+    "moments": {"N": 7, "K": 129},
+    "softmax": {"N": 7, "D": 129},
+    "layer_norm": {"N": 7, "D": 129},
+    "kronecker": {"M": 2, "N0": 3, "N1": 5, "N2": 7, "D2": 13},
+}
+SEED = 5
+
+
+def small(problem: str) -> Case:
+    (found,) = (p for p in PROBLEMS if p.name == problem)
+    return Case(f"small {problem}", Suite.PAPER, found, SIZES[problem], 1.0)
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
+    """Folders with the right results, by problem."""
+    folders = {name: tmp_path_factory.mktemp(name) for name in SIZES}
+    with Worker(1) as worker:
+        for name, folder in folders.items():
+            answer = worker.ask(Judge(small(name), folder, SEED))
+            assert not isinstance(answer, Refused), answer.reason
+        yield folders
+
+
+def prepared(
+    worker: Worker, judged: dict[str, Path], problem: str, contender: Contender, arrays: Contender = Contender.NUMPY
+) -> Ready | Refused:
+    options = dict(to_json(CpuOptions(vectorize=False))) if contender is Contender.TUNED else None
+    return worker.ask(Prepare(small(problem), contender, judged[problem], SEED, arrays, options))
+
+
+def ready(answer: Ready | Refused) -> Ready:
+    assert isinstance(answer, Ready), answer.reason
+    return answer
+
+
+def test_ours(judged: dict[str, Path]) -> None:
+    with Worker(2) as worker:
+        for problem in SIZES:
+            for contender in (Contender.OURS, Contender.PREALLOCATED, Contender.TUNED):
+                answer = ready(prepared(worker, judged, problem, contender))
+                assert 0 <= answer.deviation < 1
+                assert answer.options is not None
+                assert answer.options["vectorize"] is (contender is not Contender.TUNED)
+                assert answer.stages is not None
+                assert "schedule" in answer.stages
+                ready(worker.ask(CheckAgain()))
+
+
+def test_ours_on_the_arrays_of_pytorch(judged: dict[str, Path]) -> None:
+    with Worker(2) as worker:
+        for contender in (Contender.OURS, Contender.PREALLOCATED, Contender.TUNED):
+            ready(prepared(worker, judged, "lut1", contender, Contender.TORCH))
+
+
+@pytest.mark.parametrize("peer", [Contender.NUMPY, Contender.TORCH, Contender.JAX])
+def test_peers(judged: dict[str, Path], peer: Contender) -> None:
+    if importlib.util.find_spec(peer.value) is None:
+        pytest.skip(f"{peer.value} is not installed")
+    with Worker(2) as worker:
+        for problem in SIZES:
+            answer = prepared(worker, judged, problem, peer)
+            if peer is Contender.NUMPY and problem in numpy_calls.ABSENT:
+                assert answer == Refused("NumPy has no convolution")
+            else:
+                ready(answer)
+
+
+@pytest.mark.slow
+def test_compiled_torch(judged: dict[str, Path]) -> None:
+    with Worker(2) as worker:
+        ready(prepared(worker, judged, "mlp1", Contender.COMPILE))
+
+
+def test_a_contender_that_is_ready_is_measured(judged: dict[str, Path]) -> None:
+    with Worker(1) as worker:
+        ready(prepared(worker, judged, "tmm", Contender.OURS))
+        answer = worker.ask(Measure(0.01))
+        assert isinstance(answer, Sample)
+        assert answer.calls >= 1
+
+
+def test_wrong_results_are_refused(judged: dict[str, Path], tmp_path: Path) -> None:
+    """The results of other arguments are expected."""
+    with Worker(1) as worker:
+        worker.ask(Judge(small("tmm"), tmp_path, SEED + 1))
+        for contender in (Contender.OURS, Contender.NUMPY):
+            answer = worker.ask(Prepare(small("tmm"), contender, tmp_path, SEED, Contender.NUMPY))
+            assert isinstance(answer, Refused)
+            assert answer.wrong
+
+
+def test_options_that_are_no_longer_known_are_refused(judged: dict[str, Path]) -> None:
+    question = Prepare(small("tmm"), Contender.TUNED, judged["tmm"], SEED, Contender.NUMPY, {"colour": "red"})
+    with Worker(1) as worker:
+        answer = worker.ask(question)
+        assert isinstance(answer, Refused)
+        assert answer.reason.startswith("OptionsError: CpuOptions has no option 'colour'")
+        assert not answer.wrong
+        ready(prepared(worker, judged, "tmm", Contender.OURS))
+
+
+def test_every_problem_is_here_and_every_case_has_its_sizes() -> None:
+    assert {problem.name for problem in PROBLEMS} == set(SIZES)
+    for case in CASES:
+        assert set(case.sizes) == set(case.problem.comprehension.program.sizes)
+        assert case.minimum > 0
+
+
+def test_cases_are_chosen_by_suite_and_by_name() -> None:
+    assert chosen(Suite) == CASES
+    assert {case.name for case in chosen(Suite, ["gconv", "mlp3"])} == {
+        *(f"gconv-{channels}" for channels in (4, 8, 16, 32)),
+        "mlp3",
+    }
+    assert [case.name for case in chosen([Suite.MODERN], ["tmm"])] == ["tmm-1024-1024-1024"]
+    assert case_called("c3").problem.name == "c3"
+    with pytest.raises(ValueError, match="no case is called 'sofmax'; did you mean 'softmax'"):
+        chosen(Suite, ["sofmax"])
+    with pytest.raises(ValueError, match="no case is called 'mlp3'"):
+        chosen([Suite.MODERN], ["mlp3"])
+
+
+def test_arguments_are_the_same_for_the_same_seed_and_of_these_sizes_only() -> None:
+    first, again, other = (TMM.arguments(SIZES["tmm"], seed) for seed in (1, 1, 2))
+    assert all((first[name] == again[name]).all() for name in ("A", "B"))
+    assert (first["A"] != other["A"]).any()
+    with pytest.raises(ValueError, match="tmm has the sizes M, K, N, got M, K"):
+        TMM.arguments({"M": 1, "K": 1})

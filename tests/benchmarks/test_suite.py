@@ -1,0 +1,122 @@
+"""A whole run, as short as can be, and the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from benchmarks.__main__ import main
+from benchmarks.contender import Contender
+from benchmarks.machine import commit, describe_machine
+from benchmarks.messages import Calibrate
+from benchmarks.records import load_record, save_record
+from benchmarks.results import Report, Settings
+from benchmarks.rounds import Calibration
+from benchmarks.search import search_case
+from benchmarks.suite import MeasurementError, judged, run_case
+from benchmarks.worker import Worker
+from tests.benchmarks.reports import report, row
+from tests.benchmarks.test_contenders import small
+
+BRIEF = Settings(threads=1, rounds=1, seconds=0.01, pause=0.0, peers=(Contender.NUMPY,))
+
+
+@pytest.fixture
+def calibration() -> Iterator[Calibration]:
+    with Worker(1) as worker:
+        worker.ask(Calibrate())
+        yield Calibration(worker, 0.01)
+
+
+def test_a_case_is_measured_with_everybody(calibration: Calibration) -> None:
+    found = run_case(small("gconv"), BRIEF, {"unroll": 1}, calibration)
+    assert [m.contender for m in found.measured] == [Contender.OURS, Contender.PREALLOCATED]
+    assert {m.contender: m.reason.partition(":")[0] for m in found.missing} == {
+        Contender.TUNED: "OptionsError",
+        Contender.NUMPY: "NumPy has no convolution",
+    }
+    rounds = len(found.calibrations) - 1
+    assert 1 <= rounds <= 3
+    assert all(len(m.samples) == rounds for m in found.measured)
+    assert found.work.operations == 2 * 3 * 5 * 5 * 7 * (2 * 2 * 9 + 1)
+
+
+def test_an_oracle_that_fails_is_an_error(tmp_path: Path) -> None:
+    case = small("tmm")
+    with pytest.raises(MeasurementError, match="the oracle's results of small tmm: ValueError: tmm has the sizes"):
+        judged(replace(case, sizes={}), BRIEF, tmp_path)
+
+
+def test_a_search_checks_and_compares_what_it_finds() -> None:
+    found, winner = search_case(small("tmm"), BRIEF, 2.0, Random(0))
+    assert found.tried >= 1
+    assert winner is None or winner.seconds < winner.default_seconds
+
+
+def test_this_machine_is_described() -> None:
+    machine = describe_machine()
+    assert machine.model
+    assert machine.cores >= 1
+    assert machine.memory > 1 << 20
+    assert "numpy" in machine.libraries
+    assert "-" not in machine.system
+    name = commit()
+    assert name is None or len(name.rstrip("+")) == 40
+
+
+def test_a_file_of_results_is_printed_as_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, picture = tmp_path / "results.json", tmp_path / "results.png"
+    save_record(report(row({Contender.OURS: [1e-3] * 3, Contender.TORCH: [2e-3] * 3})), path)
+    main(["table", str(path), "--plot", str(picture)])
+    assert capsys.readouterr().out.startswith("| kernel | ours | PyTorch |")
+    assert picture.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--kernels", "tmn"], "no case is called 'tmn'; did you mean 'tmm'?"),
+        (["--suite", "ancient"], "argument --suite: invalid choice: 'ancient'"),
+        (["--peers", "caffe2"], "no peer is called 'caffe2'; known: torch, compile, numpy, jax"),
+        (["--target", "abacus"], "nothing is timed on target 'abacus'; known: cpu"),
+        (["--threads", "0"], "--threads must be from 1 to "),
+        (["--rounds", "0"], "--rounds must be from 1 to 1000, got 0"),
+        (["--seconds", "-1"], "--seconds must be from 0.001 to 60, got -1"),
+        (["search", "--budget", "soon"], "argument --budget: 'soon' is no time; write 90s, 10m or 2h"),
+        (["table", "nowhere.json"], "No such file or directory: 'nowhere.json'"),
+        (["table", __file__], "test_suite.py: Extra data: line 1 column 3"),
+    ],
+)
+def test_command_lines_that_ask_for_what_there_is_not(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_file_of_options_that_is_none_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "options.json"
+    path.write_text(json.dumps({"cases": {"tmm": {"options": 3}}}), encoding="utf-8")
+    with pytest.raises(SystemExit):
+        main(["--kernels", "tmm", "--options", str(path)])
+    assert "Winners.cases.tmm lacks default_seconds, processor, seconds" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_suite_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, picture = tmp_path / "results.json", tmp_path / "results.png"
+    brief = ["--rounds", "1", "--seconds", "0.01", "--peers", "numpy"]
+    main(["--kernels", "mlp3", *brief, "--json", str(path), "--plot", str(picture)])
+    printed = capsys.readouterr().out
+    assert "mlp3" in printed
+    assert "geometric mean of best peer / ours: " in printed
+    (found,) = load_record(Report, path).rows
+    assert {m.contender for m in found.measured} >= {Contender.OURS, Contender.PREALLOCATED, Contender.NUMPY}
+    assert picture.exists()
