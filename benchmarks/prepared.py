@@ -14,7 +14,6 @@ from benchmarks.messages import Prepare, Refused
 from benchmarks.problem import Array, Problem
 from tc.options import CpuOptions, from_json
 from tc.runtime.threads import get_threads
-from tc.runtime.view import Framework
 
 if TYPE_CHECKING:
     from tc.kernel import Kernel
@@ -54,14 +53,13 @@ def prepare(question: Prepare, arguments: Sequence[Array]) -> Prepared | Refused
 def _prepare_ours(question: Prepare, arguments: Sequence[Array]) -> Prepared | Refused:
     comprehension = question.case.problem.comprehension
     options = CpuOptions() if question.options is None else from_json(question.options)
-    framework = Framework.NUMPY
     arrays: Sequence[object] = arguments
     if question.arrays is Contender.TORCH:
         if (absent := _absent("torch")) is not None:
             return absent
         import torch
 
-        framework, arrays = Framework.TORCH, [torch.from_numpy(array) for array in arguments]
+        arrays = [torch.from_numpy(array) for array in arguments]
     kernel = comprehension.compile(*arrays, options=options)
     match question.contender:
         case Contender.PREALLOCATED:
