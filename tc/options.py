@@ -50,6 +50,7 @@ class CpuOptions:
 
     ``register_tile``: sizes of the tile of independent loops inside a reduction, innermost last; further ones move out
     of the reduction.  None lets the target choose; an empty tuple makes no register tiles.
+    ``lane``: the place among the ``register_tile`` sizes of the loop that vectors lie along; None takes the last.
     ``accumulators``: the most elements of a reduction's target that are kept in an array of their own, for the compiler
     to hold in registers, while its innermost loops run; 0 keeps none.
     ``packed``: the most elements of an operand that are copied so that the lanes of a reduction find them side by side;
@@ -63,6 +64,7 @@ class CpuOptions:
 
     schedule: ScheduleOptions = field(default_factory=ScheduleOptions)
     register_tile: tuple[int, ...] | None = None
+    lane: int | None = None
     accumulators: int = 512
     packed: int = 1 << 17
     local: int = 1 << 15
@@ -75,6 +77,8 @@ class CpuOptions:
             raise OptionsError(f"schedule must be tc.ScheduleOptions, got {self.schedule!r}")
         if self.register_tile is not None:
             _require_integers("register_tile", self.register_tile, 1, 1 << 10)
+        if self.lane is not None:
+            _require_integer("lane", self.lane, 0, max(0, len(self.register_tile or ()) - 1))
         _require_integer("accumulators", self.accumulators, 0, 1 << 16)
         _require_integer("packed", self.packed, 0, 1 << 18)
         _require_integer("local", self.local, 0, 1 << 18)
@@ -109,6 +113,7 @@ def to_json(options: CpuOptions) -> dict[str, Any]:
             "unroll": options.schedule.unroll,
         },
         "register_tile": None if options.register_tile is None else list(options.register_tile),
+        "lane": options.lane,
         "accumulators": options.accumulators,
         "packed": options.packed,
         "local": options.local,

@@ -16,7 +16,7 @@ from tc.codegen.indices import after, index_fragment
 from tc.codegen.literals import literal_fragment
 from tc.codegen.names import Names, comment, loop_variable
 from tc.codegen.numerics import changes_in_lanes
-from tc.codegen.offsets import substituted
+from tc.codegen.offsets import straightened, substituted
 from tc.codegen.placement import ALIGNMENT, aligned
 from tc.codegen.ranges import Ranges, always_runs, iterator_range, most_iterations
 from tc.codegen.registers import NotVectorsError, RegisterPrinter
@@ -197,7 +197,11 @@ class KernelPrinter:
         site = self.site(instance, scope)
         source = self.expressions.offset(value.tensor, value.subscripts, site)
         target = self.expressions.offset(body.target, body.subscripts, site)
-        found = None if source is None or target is None else transposition(first, second, source, target)
+        if source is None or target is None:
+            return None
+        for node in nest[:2]:
+            source, target = (straightened(form, node.iterator, values_of(node)) for form in (source, target))
+        found = transposition(first, second, source, target)
         if found is None:
             return None
         lowest = {node.iterator: node.lower for node in (first, second)}
@@ -400,6 +404,15 @@ def trip_count(loop: Loop) -> IndexExpression:
     distance = IndexOperation(IndexOperator.SUBTRACT, (loop.upper, loop.lower))
     quotient = IndexOperation(IndexOperator.FLOOR_DIVIDE, (distance, IndexLiteral(loop.step)))
     return IndexOperation(IndexOperator.ADD, (quotient, IndexLiteral(1)))
+
+
+def values_of(loop: Loop) -> range:
+    """The values of a loop's iterator where its bounds are numbers; none where they are not."""
+    match loop.lower, loop.upper:
+        case IndexLiteral(lower), IndexLiteral(upper):
+            return range(lower, upper + 1, loop.step)
+        case _:
+            return range(0)
 
 
 def _holds_reduction_loop(tree: LoopTree) -> bool:

@@ -6,8 +6,10 @@ together again: ``12 * (x / 12) + x % 12`` is ``x``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
+from operator import add, floordiv, mod, mul, neg, sub
 from types import MappingProxyType
 from typing import Final, TypeAlias, assert_never
 
@@ -16,6 +18,19 @@ from tc.language.program import Binary, Expression, IteratorReference, Literal, 
 from tc.polyhedral.loops import IndexExpression, IndexLiteral, IndexOperation, IndexOperator, IndexVariable
 
 _QUOTIENTS: Final = (IndexOperator.FLOOR_DIVIDE, IndexOperator.NONNEGATIVE_DIVIDE)
+
+_ARITHMETIC: Final[Mapping[IndexOperator, Callable[..., int]]] = {
+    IndexOperator.ADD: add,
+    IndexOperator.SUBTRACT: sub,
+    IndexOperator.MULTIPLY: mul,
+    IndexOperator.NEGATE: neg,
+    IndexOperator.MINIMUM: min,
+    IndexOperator.MAXIMUM: max,
+    IndexOperator.EXACT_DIVIDE: floordiv,
+    IndexOperator.FLOOR_DIVIDE: floordiv,
+    IndexOperator.NONNEGATIVE_DIVIDE: floordiv,
+    IndexOperator.NONNEGATIVE_REMAINDER: mod,
+}
 
 # The values of a statement's iterators at one place.
 Arguments: TypeAlias = Mapping[str, IndexExpression]
@@ -115,6 +130,47 @@ def substituted(expression: IndexExpression, values: Mapping[str, IndexExpressio
             return values.get(name, expression)
         case IndexOperation(operator, operands):
             return IndexOperation(operator, tuple(substituted(operand, values) for operand in operands))
+        case _:
+            assert_never(expression)
+
+
+def straightened(form: LinearForm, variable: str, values: range) -> LinearForm:
+    """The form with terms of this variable alone as a multiple of it, if their sum is one for all its values."""
+    own = {t: f for t, f in form.factors.items() if t != IndexVariable(variable) and _only_mentions(t, variable)}
+    if not own or len(values) < 2:
+        return form
+    found = [sum(factor * evaluate(term, {variable: value}) for term, factor in own.items()) for value in values]
+    slope, odd = divmod(found[1] - found[0], values.step)
+    if odd or any(then - now != slope * values.step for now, then in pairwise(found)):
+        return form
+    others = LinearForm(form.constant, {t: f for t, f in form.factors.items() if t not in own})
+    return others.plus(LinearForm(found[0] - slope * values[0], {IndexVariable(variable): slope}))
+
+
+def evaluate(expression: IndexExpression, values: Mapping[str, int]) -> int:
+    """The value of an arithmetic expression; KeyError for a variable that has none, ValueError for logic."""
+    match expression:
+        case IndexLiteral(value):
+            return value
+        case IndexVariable(name):
+            return values[name]
+        case IndexOperation(operator, operands):
+            numbers = [evaluate(operand, values) for operand in operands]
+            if operator not in _ARITHMETIC:
+                raise ValueError(operator)
+            return _ARITHMETIC[operator](*numbers)
+        case _:
+            assert_never(expression)
+
+
+def _only_mentions(expression: IndexExpression, variable: str) -> bool:
+    match expression:
+        case IndexLiteral():
+            return True
+        case IndexVariable(name):
+            return name == variable
+        case IndexOperation(operator, operands):
+            return operator in _ARITHMETIC and all(_only_mentions(operand, variable) for operand in operands)
         case _:
             assert_never(expression)
 

@@ -26,12 +26,14 @@ from tc.types import ScalarType
 
 # Cycles, roughly: what matters is how they compare.
 _BROADCAST: Final = 0.15  # one element for all lanes, beside the multiply-adds that hide most of it
+_STRANGE: Final = 0.4  # the same from rows that lie far from each other
+_FAR: Final = 1 << 15  # so many elements: nothing is fetched ahead for all of them
 _LOAD: Final = 0.4  # an aligned vector, likewise
 _UNALIGNED: Final = 2.0  # a vector that may lie across two lines of the cache
 _STEP: Final = 0.5  # counting and addresses of one step of the reduction
 _GATHER: Final = 2.0  # one element that lies across the lanes
 _SCATTER: Final = 4.0  # one result that is stored across memory, alone in its line of the cache
-_TRANSPOSE: Final = 1.2  # the same where rows of the tile lie side by side in memory
+_TRANSPOSE: Final = 0.5  # the same where rows of the tile lie side by side in memory
 _PACK: Final = 1.0  # one element copied into another order
 _LATENCY: Final = 4.0  # a multiply-add waits so long for the one before in the same register
 _NARROW: Final = 0.55  # a vector of half the width or less
@@ -204,12 +206,14 @@ class _Model:
         step = max(arithmetic, _LATENCY) + _STEP
         packing = 0.0
         for position, steps in enumerate(self.read_strides):
+            far = any(abs(steps[name] or 0) > _FAR for name in sizes if name != lane)
             distinct = math.prod(size for name, size in sizes.items() if name != lane and steps[name] != 0)
             along = steps[lane]
             if along == 0:
-                step += distinct * _BROADCAST
+                step += distinct * (_STRANGE if far else _BROADCAST)
             elif along == 1:
-                step += distinct * len(vectors) * (_LOAD if self._aligned(steps, lane) else _UNALIGNED)
+                cost = _LOAD if self._aligned(steps, lane) else _UNALIGNED
+                step += distinct * len(vectors) * (cost + (_STRANGE if far else 0.0))
             elif self.packs and can_pack(self.statement, position):
                 step += distinct * len(vectors) * _LOAD
                 packing += _PACK * math.prod(self.extents[name] for name, moved in steps.items() if moved != 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
@@ -25,13 +26,14 @@ WORTH_SPREADING = 1 << 14
 ENOUGH_CHUNKS = 16
 
 
-def parallelize_tree(tree: ScheduleTree, scop: Scop, cores: int, *, packs: bool) -> ScheduleTree:
+def parallelize_tree(tree: ScheduleTree, scop: Scop, cores: int, room: int) -> ScheduleTree:
     """Mark one coincident member of every outermost band as parallel, and move it to the front.
 
-    ``packs``: operands of register tiles will be packed below the parallel loop.  Every iteration packs its own, so
-    loops that choose a part of an operand go outside, and a parallel loop that does not is cut into few chunks.
+    ``room``: the most elements of an operand of a register tile that will be packed below the parallel loop.  Every
+    iteration packs its own, so loops that choose a part of a large operand go outside, and a parallel loop that does
+    not is cut into few chunks.
     """
-    return replace(tree, root=_Parallelizer(scop, layouts_of(scop), cores, packs).visit(tree.root, tree.domain))
+    return replace(tree, root=_Parallelizer(scop, layouts_of(scop), cores, room).visit(tree.root, tree.domain))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,11 @@ class _Parallelizer:
     scop: Scop
     layouts: Mapping[str, Layout]
     cores: int
-    packs: bool
+    room: int
+
+    @property
+    def packs(self) -> bool:
+        return self.room > 0
 
     def visit(self, node: Node, domain: isl.UnionSet) -> Node:
         match node:
@@ -58,7 +64,9 @@ class _Parallelizer:
         members = band.members
         counts = [extent_of(m.function, domain) if m.coincident else 0 for m in members]
         shared = self.operand(band, domain)
-        chooses = [shared is not None and _moves(member, *shared, self.layouts) for member in members]
+        # An operand that fits as a whole is packed once for each thread; the loops keep their order along memory.
+        whole = shared is not None and self.packs and self.elements(*shared) <= self.room
+        chooses = [shared is not None and not whole and _moves(member, *shared, self.layouts) for member in members]
         # A loop that serves the vector lanes is taken only where no other one is parallel.
         ranked = [
             (
@@ -84,6 +92,17 @@ class _Parallelizer:
         size = isl.Val.int_from_si(domain.get_ctx(), -(-counts[position] // self.cores))
         chunk = replace(parallel, function=parallel.function.scale_down_val(size).floor())
         return replace(band, members=(chunk, members[position], *inner))
+
+    def elements(self, statement: ScopStatement, read: int) -> int:
+        """How many elements of the operand the whole statement reads."""
+        original = value_reads(statement.body)[read]
+        layout, domain = self.layouts[original.tensor], statement.domain
+        names = enumerate(statement.body.iterators[: domain.dim(isl.dim_type.set)])
+        return math.prod(
+            int(domain.dim_max_val(n).to_python()) - int(domain.dim_min_val(n).to_python()) + 1
+            for n, name in names
+            if stride(original.subscripts, layout, name) != 0
+        )
 
     def operand(self, band: Band, domain: isl.UnionSet) -> tuple[ScopStatement, int] | None:
         """The reduction with a register tile that has the most instances, and its read that moves along the lanes."""

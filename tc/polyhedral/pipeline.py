@@ -75,7 +75,7 @@ def _register_tile(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine:
     if sizes is None:
         choose = default_tile(scop, machine.vectors, packs=options.packed > 0)
     else:
-        choose = explicit_tile(scop, sizes, None)
+        choose = explicit_tile(scop, sizes, options.lane)
     return register_tile_tree(tree, scop, choose, lanes=options.vectorize), scop
 
 
@@ -92,7 +92,7 @@ def _vectorize(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: Mac
 def _parallelize(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: Machine) -> State:
     if options.threads == 1:
         return tree, scop
-    return parallelize_tree(tree, scop, options.threads or machine.cores, packs=options.packed > 0), scop
+    return parallelize_tree(tree, scop, options.threads or machine.cores, options.packed), scop
 
 
 def _promote(tree: ScheduleTree, scop: Scop, options: CpuOptions, _machine: Machine) -> State:
