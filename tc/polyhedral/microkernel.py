@@ -38,6 +38,8 @@ _PACK: Final = 1.0  # one element copied into another order
 _LATENCY: Final = 4.0  # a multiply-add waits so long for the one before in the same register
 _NARROW: Final = 0.55  # a vector of half the width or less
 _PARTIAL: Final = 6.0  # a tile with fewer rows or lanes than the others, against a full one
+# Registers in which compilers keep elements that several steps of a sliding window read.
+_SLIDING: Final = 8
 # Beyond this many vectors of lanes nothing is gained.
 _MOST_VECTORS: Final = 4
 _MOST_ROWS: Final = 16
@@ -200,7 +202,8 @@ class _Model:
         lanes = sizes[lane]
         vectors = vector_widths(lanes, self.width)
         rows = math.prod(size for name, size in sizes.items() if name != lane)
-        if rows * len(vectors) + len(vectors) + 2 > self.registers:
+        spare = _SLIDING if self._slides(sizes, lane) else 2
+        if rows * len(vectors) + len(vectors) + spare > self.registers:
             return None
         arithmetic = rows * sum(1.0 if width == self.width else _NARROW for width, _ in vectors)
         step = max(arithmetic, _LATENCY) + _STEP
@@ -232,6 +235,17 @@ class _Model:
             if self.target_strides[name] != 0 and name not in self.independent
         )
         return tiles * outside * tile + packing
+
+    def _slides(self, sizes: Mapping[str, int], lane: str) -> bool:
+        """Whether the next step of the reduction reads what another row reads in this one, as windows do."""
+        reduced = [name for name, step in self.target_strides.items() if step == 0]
+        return any(
+            steps[row] not in (None, 0) and steps[row] == steps[step]
+            for steps in self.read_strides
+            for row in sizes
+            if row != lane
+            for step in reduced
+        )
 
     def _aligned(self, steps: Mapping[str, int | None], lane: str) -> bool:
         return all(step is not None and step % self.width == 0 for name, step in steps.items() if name != lane)
