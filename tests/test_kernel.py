@@ -153,6 +153,13 @@ def test_every_level_of_this_machine() -> None:
     assert len(sources) == 1
 
 
+@pytest.mark.parametrize("type", ["int8", "uint8", "int16", "uint16", "int32", "uint64"])
+def test_comparisons_add_up_as_ones(type: str) -> None:
+    """Compilers that unroll such short sums into vectors may take a comparison's mask for its value."""
+    text = f"def count({type}(N,N,N) A) -> (n) {{ n() +=! {type}(A(i, j, k) != 0) where (i + k) % 2 == 0 }}"
+    assert tc.define(text).count(np.ones((2, 2, 2), type)) == 4
+
+
 def test_another_machine_needs_a_cross_compiler() -> None:
     other = "x86-64" if processor().machine == "aarch64" else "armv8-a"
     with pytest.raises(

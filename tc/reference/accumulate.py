@@ -109,6 +109,9 @@ class FloatSum:
             changed = (single.value != terms.value) & np.isfinite(terms.value)
             single = Bounded(single.value, np.where(changed & near, np.inf, single.error), single.ambiguous)
         finite = np.isfinite(single.value)
+        if self.contracted and self.type is ScalarType.FLOAT64 and not finite.all():
+            # Products of this type have overflowed where they were computed, if any has.
+            self.overflowed = True
         magnitude = np.abs(single.value) if finite.all() else np.where(finite, np.abs(single.value), 0.0)
         place.fold(np.add, self.total, single.value, ZERO)
         place.fold(np.add, self.magnitude, magnitude, ZERO)

@@ -22,8 +22,11 @@ from tc.target import CpuTarget, machine_name, processor
 
 # Never -ffast-math or -Ofast, neither here nor at link time: the start-up code they link in turns subnormals off
 # for the whole process that loads the library.
+# No vectors of straight-line code: sums of comparisons as narrow integers come out negative there (GCC 12, from SSE 4.1
+# on), and loops that are meant for lanes are vectorized as loops.
 OPTIMIZATION: Final = (
     "-O3",
+    "-fno-tree-slp-vectorize",
     "-fwrapv",
     "-fno-math-errno",
     "-fno-trapping-math",

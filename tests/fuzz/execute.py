@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -24,6 +25,7 @@ from tests.fuzz.recipe import Content, Layout, Recipe, ScalarArgument, TensorArg
 from tests.sanitizers import Sanitizer
 
 _CALLS_FOR_RACES: Final = 10
+_SECONDS_FOR_RACES: Final = 1.0
 
 
 class Verdict(Enum):
@@ -126,8 +128,10 @@ def _execute(recipe: Recipe) -> Outcome:
         ambiguous += int(expected[name].ambiguous.sum())
     if recipe.sanitizer is Sanitizer.THREAD:
         # Short calls are mostly over before another thread has begun; the mistake may show in a later one.
+        end = time.monotonic() + _SECONDS_FOR_RACES
         for _ in range(_CALLS_FOR_RACES):
-            call.run()
+            if time.monotonic() < end:
+                call.run()
     again = call.run(threads=1)
     for name in actual:
         if actual[name].tobytes() != again[name].tobytes():

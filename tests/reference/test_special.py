@@ -115,11 +115,12 @@ def test_a_product_that_overflows_alone_may_survive_a_contraction() -> None:
     assert not compare(result, certain([INF, 1e38])).ok
 
 
-def test_an_overflowing_product_contracted_with_an_infinite_sum_may_vanish() -> None:
-    left, right = certain([1e30, -INF]).reshape(1, 2), certain([1e30, 1]).reshape(1, 2)
+@pytest.mark.parametrize(("dtype", "large"), [(np.float32, 1e30), (np.float64, 1e200)])
+def test_an_overflowing_product_contracted_with_an_infinite_sum_may_vanish(dtype: type, large: float) -> None:
+    left, right = np.array([[large, -INF]], dtype), np.array([[large, 1]], dtype)
     result = reduced("+", left, right, formula=lambda a, b: binary(a, "*", b))
     for outcome in (NAN, -INF):
-        assert compare(result, certain([outcome])).ok
+        assert compare(result, np.array([outcome], dtype)).ok
 
 
 def test_a_sum_that_overflows_in_some_order_accepts_anything() -> None:
