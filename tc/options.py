@@ -59,6 +59,7 @@ class CpuOptions:
     temporaries in memory.
     ``threads``: the most threads one call uses; 0 means as many as ``tc.set_threads`` allows.
     ``vectorize``: mark innermost parallel or reducing loops for the compiler's vectorizer.
+    ``prefetch``: how many iterations ahead the rows of a gather are asked for; 0 leaves that to the processor.
     ``check_indices``: gathers check their indices (see *Gathers* in the README).
     """
 
@@ -71,6 +72,7 @@ class CpuOptions:
     threads: int = 0
     vectorize: bool = True
     check_indices: bool = True
+    prefetch: int = 16
 
     def __post_init__(self) -> None:
         if not isinstance(self.schedule, ScheduleOptions):
@@ -83,6 +85,7 @@ class CpuOptions:
         _require_integer("packed", self.packed, 0, 1 << 18)
         _require_integer("local", self.local, 0, 1 << 18)
         _require_integer("threads", self.threads, 0, 4096)
+        _require_integer("prefetch", self.prefetch, 0, 1024)
         _require_boolean("vectorize", self.vectorize)
         _require_boolean("check_indices", self.check_indices)
 
@@ -120,6 +123,7 @@ def to_json(options: CpuOptions) -> dict[str, Any]:
         "threads": options.threads,
         "vectorize": options.vectorize,
         "check_indices": options.check_indices,
+        "prefetch": options.prefetch,
     }
 
 

@@ -19,6 +19,7 @@ class Dialect:
     ``vector``: the line before a loop whose iterations may run in lanes; ``vector_reduction``: what is added to it for
     a variable whose partial results lanes may keep (``{operator}``, ``{variable}``).  ``unroll``: the line before a
     loop to be unrolled (``{count}``).  ``scalar``: the statement inside a loop whose iterations must not run in lanes.
+    ``prefetch``: the statement that asks for memory ``{bytes}`` past the beginning of ``{tensor}``, wherever that is.
     None where the language has no such thing.
     """
 
@@ -30,6 +31,7 @@ class Dialect:
     vector_reduction: str | None
     unroll: str | None
     scalar: str | None
+    prefetch: str | None
 
     @property
     def index(self) -> str:
@@ -61,4 +63,5 @@ C: Final = Dialect(
     vector_reduction="reduction({operator}:{variable})",
     unroll="#pragma GCC unroll {count}",
     scalar='__asm__ volatile("");',
+    prefetch="__builtin_prefetch((const void *)((uintptr_t){tensor} + (uintptr_t)({bytes})));",
 )

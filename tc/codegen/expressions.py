@@ -18,6 +18,7 @@ from tc.codegen.names import Names
 from tc.codegen.offsets import Arguments, LinearForm, recombined, subscript_form
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
 from tc.language.program import (
+    INDEX_TYPE,
     Binary,
     Call,
     Cast,
@@ -152,6 +153,34 @@ class ExpressionPrinter:
         """The element that is read, as it is in memory; indices that depend on data are checked."""
         indices = self._checked_indices(read, site)
         return self._element(read.tensor, read.subscripts, indices, site)
+
+    def prefetch(self, read: Read, site: Site, later: Site) -> str | None:
+        """The statement that asks for what a gather reads at a later site; None where it is no gather by one index.
+
+        The index is read ahead, within its tensor; what it says may be anything, for nothing is read there.
+        """
+        gathered = [d for d, subscript in enumerate(read.subscripts) if not is_affine(subscript)]
+        if self._dialect.prefetch is None or len(gathered) != 1:
+            return None
+        subscript = read.subscripts[gathered[0]]
+        index = subscript.operand if isinstance(subscript, Cast) else subscript
+        if not isinstance(index, Read) or min(self._layouts[index.tensor].strides, default=0) < 0:
+            return None
+        ahead = self.offset(index.tensor, index.subscripts, later)
+        if ahead is None:
+            return None
+        last = Fragment(str(self._layouts[index.tensor].span - 1))
+        place = index_fragment(ahead.expression(), later.variables, self._dialect)
+        value = element(self._names.tensors[index.tensor], call("tc_min_int64", place, last))
+        layout = self._layouts[read.tensor]
+        around = (Literal(0, INDEX_TYPE) if d in gathered else s for d, s in enumerate(read.subscripts))
+        rest = self.offset(read.tensor, tuple(around), site)
+        if rest is None:
+            return None
+        row = infix("*", cast(self._dialect.index, value), Fragment(str(layout.strides[gathered[0]])))
+        offset = infix("+", row, index_fragment(rest.expression(), site.variables, self._dialect))
+        size = infix("*", offset, Fragment(str(layout.type.itemsize)))
+        return self._dialect.prefetch.format(tensor=self._names.tensors[read.tensor], bytes=size)
 
     def _read(self, read: Read, site: Site) -> Fragment:
         layout = self._layouts[read.tensor]

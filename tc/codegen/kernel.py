@@ -60,7 +60,8 @@ class Scope:
 
     ``variables``: names of loop iterators and symbolic sizes in the text.  ``parallel``: this runs inside a
     parallel loop.  ``accumulation``: the accumulator that the instances below reduce into; ``lane``: the lane in which
-    they do.  ``stack``, ``scratch``: bytes of the thread's stack and scratch memory that buffers around the node take.
+    they do.  ``innermost``: the printed loop right around the lanes of a register tile.  ``stack``, ``scratch``: bytes
+    of the thread's stack and scratch memory that buffers around the node take.
     """
 
     variables: Mapping[str, str]
@@ -69,6 +70,7 @@ class Scope:
     parallel: bool = False
     accumulation: Accumulation | None = None
     lane: IndexExpression = _FIRST_LANE
+    innermost: Loop | None = None
     stack: int = 0
     scratch: int = 0
 
@@ -98,6 +100,7 @@ class KernelPrinter:
         vector_bytes: int,
     ) -> None:
         self._vector_bytes = vector_bytes
+        self.prefetch = program.prefetch
         self._promoted = frozenset(buffer.name for buffer in program.promoted)
         self._names = names
         self._dialect = dialect

@@ -137,7 +137,7 @@ class RegisterPrinter:
                 return self._lane_loop(tree, scope, known, repeated=repeated)
             case Loop():
                 if _touches(tree.body, self._buffer.name, self._kernel.bodies):
-                    inner = scope.inside(tree)
+                    inner = replace(scope.inside(tree), innermost=tree)
                     return self._kernel.loop(
                         tree, _spelled(scope, known), self._tree(tree.body, inner, known, repeated=True)
                     )
@@ -295,7 +295,21 @@ class _Statement:
                 raise NotVectorsError("a store across memory")
             place = self._kernel.expressions.location(body.target, body.subscripts, self._site(vector))
             assignment = printer.store(place, fragment, vector)
-        return [assignment]
+        return [*self._prefetches(vector), assignment]
+
+    def _prefetches(self, vector: _Vector) -> list[str]:
+        """What asks for the rows that gathers will read some iterations of the loop around the lanes later."""
+        loop, distance = self._scope.innermost, self._kernel.prefetch
+        if loop is None or distance == 0:
+            return []
+        later: IndexExpression = IndexOperation(
+            IndexOperator.ADD, (IndexVariable(loop.iterator), IndexLiteral(distance * loop.step))
+        )
+        site = self._site(vector)
+        ahead = {name: substituted(argument, {loop.iterator: later}) for name, argument in site.arguments.items()}
+        gathers = [read for read in _reads(self.body.value) if self._varies(read)]
+        found = (self._kernel.expressions.prefetch(g, site, replace(site, arguments=ahead)) for g in gathers)
+        return [line for line in found if line is not None]
 
     def _site(self, vector: _Vector) -> Site:
         first = vector.first + _iterations(self._loop, self._known)[0]

@@ -142,7 +142,8 @@ class LoopProgram:
     """One kernel: buffers in the order of its parameters, scalar parameters, bodies by name, and the loops.
 
     ``promoted``: the buffers that allocations in the loops bring.  ``checked``: gathers report out-of-range indices
-    through the kernel's fault flag instead of reading.
+    through the kernel's fault flag instead of reading.  ``prefetch``: rows of a gather that are asked for so many
+    iterations ahead; 0 asks for none.
     """
 
     name: str
@@ -153,3 +154,4 @@ class LoopProgram:
     root: LoopTree
     checked: bool
     promoted: tuple[Buffer, ...] = ()
+    prefetch: int = 0

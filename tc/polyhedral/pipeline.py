@@ -208,6 +208,7 @@ class _Run:
             bodies=tuple(statement.body for statement in scop.statements),
             root=root,
             checked=self.options.check_indices,
+            prefetch=self.options.prefetch,
             promoted=tuple(promotion.buffer for promotion in scop.promotions),
         )
 
