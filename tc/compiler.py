@@ -13,7 +13,7 @@ from tc.environment import Environment
 from tc.language.specialization import Specialization
 from tc.options import CpuOptions
 from tc.polyhedral.microkernel import VectorUnit
-from tc.polyhedral.pipeline import Machine, MappedProgram, Stage, map_program
+from tc.polyhedral.pipeline import Machine, MappedProgram, Prepared, Stage
 from tc.polyhedral.verify import Proof
 from tc.runtime.compiler import check_compiles, compile_shared, find_compiler, kernel_flags
 from tc.runtime.kernel import LoadedKernel, Memory, load_kernel
@@ -55,13 +55,17 @@ class Compilation:
         return self.source.checks
 
 
-def translate(specialization: Specialization, options: CpuOptions, target: CpuTarget) -> Compilation:
-    """Schedule, map, prove and print a specialized program; needs no C compiler."""
+def translate(program: Specialization | Prepared, options: CpuOptions, target: CpuTarget) -> Compilation:
+    """Schedule, map, prove and print a specialized program; needs no C compiler.
+
+    A prepared one is scheduled once per fusion strategy, however often it is translated.
+    """
+    prepared = program if isinstance(program, Prepared) else Prepared(program)
     machine = Machine(VectorUnit(target.vector_bytes, target.vector_registers), available_threads())
-    mapped = map_program(specialization, options, machine)
+    mapped = prepared.map(options, machine)
     source, seconds = _timed(lambda: c_source(mapped.loops, target.vector_bytes))
     stages = (*mapped.stages, Stage("print", seconds, source.text))
-    return Compilation(specialization, options, target, mapped, source, stages)
+    return Compilation(prepared.specialization, options, target, mapped, source, stages)
 
 
 def build(compilation: Compilation, settings: Environment) -> tuple[bytes, Stage]:

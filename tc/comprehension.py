@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tc.kernel import Kernel
     from tc.language.program import Program
     from tc.language.specialization import Signature, Specialization
+    from tc.polyhedral.pipeline import Prepared
     from tc.reference.evaluate import Result
 
 
@@ -149,7 +150,9 @@ class Comprehension:
 
         return bind(self.program, arguments, out)
 
-    def _kernel(self, signature: Signature, target: str | None, options: CpuOptions | None) -> Kernel:
+    def _kernel(
+        self, signature: Signature, target: str | None, options: CpuOptions | None, prepared: Prepared | None = None
+    ) -> Kernel:
         chosen = _target(target)
         settled = CpuOptions() if options is None else options
         if not isinstance(settled, CpuOptions):
@@ -159,8 +162,8 @@ class Comprehension:
             from tc.compiler import translate
             from tc.kernel import Kernel
 
-            specialization = self._specialize(signature)
-            kernel = Kernel(translate(specialization, settled, chosen), self._structural, environment())
+            program = self._specialize(signature) if prepared is None else prepared
+            kernel = Kernel(translate(program, settled, chosen), self._structural, environment())
             if (folder := environment().dump) is not None:
                 from tc.dump import dump_stages
 
@@ -187,6 +190,14 @@ class Comprehension:
     def compile(self, *arguments: object, target: str | None = None, options: CpuOptions | None = None) -> Kernel:
         """The kernel for arrays, or for ``tc.ArraySpec`` in their place; scalars by value.  Runs nothing."""
         return self._kernel(self._signature(arguments), target, options)
+
+    def candidates(self, *arguments: object) -> Candidates:
+        """For compiling many kernels for the same arguments, as ``compile`` takes them, with different options."""
+        from tc.polyhedral.pipeline import Prepared
+
+        signature = self._signature(arguments)
+        prepared = Prepared(self._specialize(signature))
+        return Candidates(lambda target, options: self._kernel(signature, target, options, prepared))
 
     def _signature(self, arguments: Sequence[object]) -> Signature:
         from tc.arguments import bind_specs
@@ -224,6 +235,17 @@ class Comprehension:
         from tc.explain import explain_kernel
 
         return explain_kernel(self.compile(*arguments, target=target, options=options))
+
+
+class Candidates:
+    """Kernels of one definition for the same arguments: dependences and schedules are computed once for all of them."""
+
+    def __init__(self, make: Callable[[str | None, CpuOptions | None], Kernel]) -> None:
+        self._make = make
+
+    def compile(self, options: CpuOptions | None = None, *, target: str | None = None) -> Kernel:
+        """The kernel with these options."""
+        return self._make(target, options)
 
 
 def _target(name: str | None) -> CpuTarget:

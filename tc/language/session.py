@@ -1,7 +1,8 @@
-"""The one door to isl: a context of its own for every compilation, one compilation inside at a time.
+"""The one door to isl: a context of its own for every specialization, one compilation inside at a time.
 
-isl contexts are not thread-safe and Python's garbage collector may free an isl object on any thread, so a lock
-guards every use, and it is made anew in the child of a ``fork``.
+isl contexts are not thread-safe, so a lock guards every use, and it is made anew in the child of a ``fork``.  Python's
+garbage collector may free an isl object on any thread: islpy keeps the interpreter's lock in every call, so that no
+other call is under way then.
 """
 
 from __future__ import annotations
@@ -32,15 +33,18 @@ os.register_at_fork(after_in_child=_DOOR.renew)
 
 
 @contextmanager
-def isl_context(max_operations: int = MAX_OPERATIONS) -> Iterator[isl.Context]:
-    """A fresh isl context; ``isl.Error`` is raised when more than ``max_operations`` are spent in it.
+def isl_context(max_operations: int = MAX_OPERATIONS, context: isl.Context | None = None) -> Iterator[isl.Context]:
+    """An isl context, a fresh one unless given; ``isl.Error`` is raised when a block spends more than
+    ``max_operations`` in it.
 
-    Every isl object made inside must be dropped before the block ends: copy results out as text or numbers.
+    Isl objects that outlive the block are touched only in blocks of the same context: copy results out as text or
+    numbers.
     """
     with _DOOR.lock:
-        context = isl.Context()
-        context.set_max_operations(max_operations)
-        yield context
+        entered = isl.Context() if context is None else context
+        entered.reset_operations()
+        entered.set_max_operations(max_operations)
+        yield entered
 
 
 def is_out_of_operations(error: isl.Error) -> bool:

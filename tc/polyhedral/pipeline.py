@@ -12,7 +12,7 @@ import islpy as isl
 from tc.errors import CompileError
 from tc.language.session import MAX_OPERATIONS, is_out_of_operations, isl_context
 from tc.language.specialization import Specialization
-from tc.options import CpuOptions
+from tc.options import CpuOptions, Fusion
 from tc.polyhedral.defaults import default_sizes
 from tc.polyhedral.execution import loop_execution, tree_execution
 from tc.polyhedral.generate import generate_loops
@@ -128,24 +128,78 @@ def map_program(
     Where scheduling exhausts isl's budget the program keeps its order, untransformed.  CompileError if a proof or the
     generation exhausts it, too; VerificationError if a proof fails.
     """
-    with isl_context(max_operations) as context:
+    prepared = Prepared(specialization, max_operations=max_operations)
+    return prepared.map(options, machine, verify_every_pass=verify_every_pass)
+
+
+class Prepared:
+    """What all compilations of a specialization share: its scop, and the schedule of every fusion strategy.
+
+    Both are made when first asked for.  Safe from many threads, of which one at a time is inside; the isl context lives
+    as long as this object.
+    """
+
+    def __init__(self, specialization: Specialization, *, max_operations: int = MAX_OPERATIONS) -> None:
+        self.specialization: Final = specialization
+        self._max_operations = max_operations
+        self._context = isl.Context()
+        self._scop: Scop | None = None
+        self._schedules: dict[Fusion, ScheduleTree] = {}
+
+    def map(self, options: CpuOptions, machine: Machine, *, verify_every_pass: bool = False) -> MappedProgram:
+        """``map_program`` for one choice of options."""
+        with isl_context(self._max_operations, self._context) as context:
+            try:
+                return _Run(context, self, options, machine, verify_every_pass).map()
+            except isl.Error as error:
+                if not is_out_of_operations(error):
+                    raise
+                name = self.specialization.program.name
+                raise CompileError(
+                    f"{name}: the proof or the generation of its loops exceeds isl's budget of {self._max_operations} "
+                    "operations; split the definition into several"
+                ) from error
+
+    def scop(self, context: isl.Context) -> Scop:
+        """The statements; ``context`` must be the one that was entered."""
+        if self._scop is None:
+            self._scop = build_scop(self.specialization, context)
+        return self._scop
+
+    def schedule(self, fusion: Fusion, context: isl.Context) -> ScheduleTree:
+        """isl's schedule if half of the budget suffices for it, else the program's own order."""
+        found = self._schedules.get(fusion)
+        if found is None:
+            found = self._schedules[fusion] = self._scheduled(self.scop(context), fusion, context)
+        return found
+
+    def _scheduled(self, scop: Scop, fusion: Fusion, context: isl.Context) -> ScheduleTree:
+        context.reset_operations()
+        context.set_max_operations(self._max_operations // 2)
         try:
-            return _Run(context, options, machine, verify_every_pass).map(specialization)
+            tree = schedule_scop(scop, fusion)
         except isl.Error as error:
             if not is_out_of_operations(error):
                 raise
-            name = specialization.program.name
-            raise CompileError(
-                f"{name}: the proof or the generation of its loops exceeds isl's budget of {max_operations} "
-                "operations; split the definition into several"
-            ) from error
+            tree = None
+        context.reset_operations()
+        context.set_max_operations(self._max_operations)
+        return untransformed_tree(scop) if tree is None else tree
 
 
 class _Run:
     """One run of the pipeline, collecting stages."""
 
-    def __init__(self, context: isl.Context, options: CpuOptions, machine: Machine, verify_every_pass: bool) -> None:
+    def __init__(
+        self,
+        context: isl.Context,
+        prepared: Prepared,
+        options: CpuOptions,
+        machine: Machine,
+        verify_every_pass: bool,
+    ) -> None:
         self.context = context
+        self.prepared = prepared
         self.options = options
         self.machine = machine
         self.verify_every_pass = verify_every_pass
@@ -157,10 +211,10 @@ class _Run:
         self.stages.append(Stage(name, now - self.started, text))
         self.started = time.perf_counter()
 
-    def map(self, specialization: Specialization) -> MappedProgram:
-        scop = build_scop(specialization, self.context)
+    def map(self) -> MappedProgram:
+        scop = self.prepared.scop(self.context)
         self.done("scop", "\n".join(f"{s.name}: {s.domain}" for s in scop.statements))
-        tree = self.schedule(scop)
+        tree = self.prepared.schedule(self.options.schedule.fusion, self.context)
         self.done("schedule", tree_text(tree))
         # Statements without instances are not scheduled, and there is nothing to prove of them.
         scop = replace(scop, statements=tuple(s for s in scop.statements if not s.domain.is_empty()))
@@ -176,30 +230,15 @@ class _Run:
             root = localize_loops(root, scop)
         except NotAffineError:
             plain = replace(self.options, accumulators=0, packed=0, local=0)
-            return _Run(self.context, plain, self.machine, self.verify_every_pass).map(specialization)
+            return _Run(self.context, self.prepared, plain, self.machine, self.verify_every_pass).map()
         self.done("generate", "")
         dimensions = {s.name: s.domain.dim(isl.dim_type.set) for s in scop.statements}
         proof = prove(scop, loop_execution(root, dimensions, self.context), "generated code")
         self.done("verify code", str(proof))
-        return MappedProgram(self.loop_program(specialization, scop, root), proof, tuple(self.stages))
+        return MappedProgram(self.loop_program(scop, root), proof, tuple(self.stages))
 
-    def schedule(self, scop: Scop) -> ScheduleTree:
-        """isl's schedule if half of the budget suffices for it, else the program's own order."""
-        budget = self.context.get_max_operations()
-        self.context.reset_operations()
-        self.context.set_max_operations(budget // 2)
-        try:
-            tree = schedule_scop(scop, self.options.schedule.fusion)
-        except isl.Error as error:
-            if not is_out_of_operations(error):
-                raise
-            tree = None
-        self.context.reset_operations()
-        self.context.set_max_operations(budget)
-        return untransformed_tree(scop) if tree is None else tree
-
-    def loop_program(self, specialization: Specialization, scop: Scop, root: LoopTree) -> LoopProgram:
-        program = specialization.program
+    def loop_program(self, scop: Scop, root: LoopTree) -> LoopProgram:
+        program = self.prepared.specialization.program
         return LoopProgram(
             name=program.name,
             buffers=scop.buffers,
