@@ -1,6 +1,8 @@
 // One launch of a kernel in a process of its own, for an emulator of another processor.
 //
-//   emulated kernel.so threads <launch >result
+//   emulated kernel.so threads shared scratch <launch >result
+//
+// `shared` and `scratch` are the bytes of memory that the kernel needs beside its buffers.
 //
 // A launch is a row of 64-bit words and bytes: the number of blocks of memory; size and bytes of each; the number of
 // buffers; block and offset of each; the number of scalars; the scalars.  The result is the fault as a 64-bit word and
@@ -38,7 +40,7 @@ static void *allocate(size_t size) {
 }
 
 int main(int count, char **arguments) {
-  if (count != 3) fail("needs a kernel and a number of threads");
+  if (count != 5) fail("needs a kernel, a number of threads, and the sizes of its memory");
   void *library = dlopen(arguments[1], RTLD_NOW);
   if (!library) fail(dlerror());
   tc_entry *kernel = (tc_entry *)dlsym(library, "tc_kernel");
@@ -56,6 +58,8 @@ int main(int count, char **arguments) {
   tc_launch *launch = allocate(sizeof *launch + MOST_WORDS * sizeof launch->words[0]);
   launch->kernel = kernel;
   launch->threads = atoll(arguments[2]);
+  launch->shared_bytes = atoll(arguments[3]);
+  launch->scratch_bytes = atoll(arguments[4]);
   launch->buffers = (int64_t)get_word();
   if (launch->buffers > MOST_WORDS) fail("too many buffers");
   for (int64_t i = 0; i < launch->buffers; i++) {

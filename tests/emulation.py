@@ -25,6 +25,7 @@ from tc.compiler import Compilation
 from tc.environment import Environment
 from tc.language.specialization import Layout
 from tc.polyhedral.pipeline import Stage
+from tc.runtime.kernel import Memory
 from tc.types import ScalarType
 from tests.codegen.harness import slot
 
@@ -54,8 +55,9 @@ def emulated() -> Iterator[None]:
 def _load(compilation: Compilation, binary: bytes) -> tuple[EmulatedKernel, Stage]:
     """What ``tc.compiler.load`` does for a processor that is there."""
     loops = compilation.mapped.loops
-    layouts = tuple(buffer.layout for buffer in (*loops.buffers, *loops.temporaries))
-    return EmulatedKernel(binary, layouts, tuple(type for _, type in loops.scalars)), Stage("load", 0.0, "")
+    layouts = tuple(buffer.layout for buffer in loops.buffers)
+    types = tuple(type for _, type in loops.scalars)
+    return EmulatedKernel(binary, layouts, types, compilation.memory), Stage("load", 0.0, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ class EmulatedKernel:
     binary: bytes
     layouts: tuple[Layout, ...]
     scalars: tuple[ScalarType, ...]
+    memory: Memory
 
     def launch(self, addresses: Sequence[int], scalars: Sequence[int | float], threads: int) -> int:
         """Runs the kernel on buffers at ``addresses`` and returns its fault."""
@@ -78,7 +81,7 @@ class EmulatedKernel:
         sent += [struct.pack("=Q", end - begin) + ctypes.string_at(begin, end - begin) for begin, end in blocks]
         sent += [struct.pack(f"={len(words) + 1}Q", *words, len(scalars))]
         sent += [slot(value, type) for value, type in zip(scalars, self.scalars, strict=True)]
-        received = _run(self.binary, threads, b"".join(sent))
+        received = _run(self.binary, threads, self.memory, b"".join(sent))
         (fault,), position = struct.unpack_from("=q", received), 8
         for begin, end in blocks:
             ctypes.memmove(begin, received[position : position + end - begin], end - begin)
@@ -107,13 +110,14 @@ def _merged(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-def _run(binary: bytes, threads: int, launch: bytes) -> bytes:
+def _run(binary: bytes, threads: int, memory: Memory, launch: bytes) -> bytes:
     with TemporaryDirectory(prefix="tc-emulated-") as folder:
         driver, kernel = Path(folder, "driver"), Path(folder, "kernel.so")
         driver.write_bytes(_driver())
         driver.chmod(0o700)
         kernel.write_bytes(binary)
-        command = (_EMULATOR, "-L", str(_libraries()), str(driver), str(kernel), str(threads))
+        needs = (str(threads), str(memory.shared), str(memory.scratch))
+        command = (_EMULATOR, "-L", str(_libraries()), str(driver), str(kernel), *needs)
         # What is preloaded here is not for the other processor.
         variables = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
         done = subprocess.run(command, input=launch, capture_output=True, env=variables, check=False)

@@ -40,11 +40,15 @@ def options(source: Source) -> tc.CpuOptions:
     schedule = tc.ScheduleOptions(
         fusion=source.choice(list(tc.Fusion)), tile=tile, unroll=source.choice([1, 1, 2, 4, 7, 16, 64])
     )
+    register_tile = source.choice([None, None, (), (source.randint(1, 9),), (2, 3), (4, 16), (1, 2, 5)])
     return tc.CpuOptions(
         schedule=schedule,
-        register_tile=source.choice([None, None, (), (source.randint(1, 9),), (2, 3), (4, 16), (1, 2, 5)]),
+        register_tile=register_tile,
+        lane=source.randint(0, len(register_tile) - 1) if register_tile and source.chance(0.5) else None,
         accumulators=source.choice([512, 512, 64, 0]),
         packed=source.choice([1 << 17, 1 << 17, 256, 0]),
+        local=source.choice([1 << 15, 1 << 15, 16, 0]),
+        prefetch=source.choice([16, 0, 3]),
         threads=source.choice([0, 1, 2]),
         vectorize=source.chance(0.7),
         check_indices=source.chance(0.8),
