@@ -35,6 +35,10 @@ options = st.builds(
         tile=st.none() | st.lists(st.integers(0, 1 << 30), max_size=4).map(tuple),
         unroll=st.integers(1, 4096),
     ),
+    register_tile=st.none() | st.lists(st.integers(1, 1 << 10), max_size=4).map(tuple),
+    accumulators=st.integers(0, 1 << 16),
+    packed=st.integers(0, 1 << 18),
+    local=st.integers(0, 1 << 18),
     threads=st.integers(0, 4096),
     vectorize=st.booleans(),
     check_indices=st.booleans(),
@@ -67,8 +71,8 @@ UNKNOWN: list[tuple[Any, str]] = [
     (
         {"qqq": 1},
         (
-            "CpuOptions has no option 'qqq'; known: schedule, register_tile, accumulators, packed, threads, vectorize, "
-            "check_indices"
+            "CpuOptions has no option 'qqq'; known: schedule, register_tile, accumulators, packed, local, threads, "
+            "vectorize, check_indices"
         ),
     ),
     ({"register_tile": 8}, "register_tile must be a list of integers or null, got 8"),
@@ -99,6 +103,8 @@ IMPOSSIBLE: list[tuple[type, dict[str, Any], str]] = [
     (tc.CpuOptions, {"register_tile": (0,)}, "register_tile must be an integer from 1 to 1024, got 0"),
     (tc.CpuOptions, {"accumulators": -1}, "accumulators must be an integer from 0 to 65536, got -1"),
     (tc.CpuOptions, {"packed": 1 << 19}, "packed must be an integer from 0 to 262144, got 524288"),
+    (tc.CpuOptions, {"local": -1}, "local must be an integer from 0 to 262144, got -1"),
+    (tc.CpuOptions, {"local": 1.0}, "local must be an integer from 0 to 262144, got 1.0"),
     (tc.CpuOptions, {"threads": -1}, "threads must be an integer from 0 to 4096, got -1"),
     (tc.CpuOptions, {"threads": 2.0}, "threads must be an integer from 0 to 4096, got 2.0"),
     (tc.CpuOptions, {"vectorize": 1}, "vectorize must be True or False, got 1"),
@@ -162,8 +168,8 @@ def test_tiles_are_as_large_as_asked() -> None:
     # Two statements below the tiles of m and n; the reduction has a tile loop and a point loop of its own.
     assert len(loops(tiled)) == 8
     assert all(f"c1 < {-(-65 // 16)}" in kernel.source for kernel in (tiled, partly))
-    assert "runtime->parallel_for(runtime->pool, tc_region_0, &captured, 0, 17," in tiled.source
-    assert "runtime->parallel_for(runtime->pool, tc_region_0, &captured, 0, 129," in partly.source
+    assert "runtime->parallel_for(runtime, tc_region_0, &captured, 0, 17)" in tiled.source
+    assert "runtime->parallel_for(runtime, tc_region_0, &captured, 0, 129)" in partly.source
     for kernel in (flat, tiled, partly, compiled(tile=(64, 128, 32)), compiled(tile=(1, 1, 1))):
         check_mm(kernel)
 
@@ -171,7 +177,10 @@ def test_tiles_are_as_large_as_asked() -> None:
 def test_short_loops_are_unrolled() -> None:
     shapes = (129, 3), (3, 65)
     kernels = [
-        MM.compile(*shapes, options=tc.CpuOptions(tc.ScheduleOptions(tile=(), unroll=unroll), vectorize=False))
+        MM.compile(
+            *shapes,
+            options=tc.CpuOptions(tc.ScheduleOptions(tile=(), unroll=unroll), register_tile=(), vectorize=False),
+        )
         for unroll in (1, 2, 3)
     ]
     assert [len(loops(kernel)) for kernel in kernels] == [3, 3, 2]
@@ -180,36 +189,52 @@ def test_short_loops_are_unrolled() -> None:
         np.testing.assert_array_equal(kernel(A[:, :3].copy(), B[:3]), A[:, :3] @ B[:3])
 
 
-def test_register_tiles_keep_the_target_of_a_reduction_in_an_array() -> None:
-    tile = tc.ScheduleOptions(tile=(32, 64, 8))
-    kernel = MM.compile(*SHAPES, options=tc.CpuOptions(tile, register_tile=(4, 16)))
-    assert "float t_tile0_C[64] __attribute__((aligned(64)));" in kernel.source
-    assert "S0_load0" in kernel.schedule
-    assert "S0_store0" in kernel.schedule
-    check_mm(kernel)
-    other = MM.compile(*SHAPES, options=tc.CpuOptions(tile, register_tile=(3, 5)))
-    assert "float t_tile0_C[15] __attribute__((aligned(64)));" in other.source
-    check_mm(other)
+def test_register_tiles_keep_the_target_of_a_reduction_in_vectors_or_in_an_array() -> None:
+    tile = tc.ScheduleOptions(tile=(8, 4, 8))
+    ragged = MM.compile(*SHAPES, options=tc.CpuOptions(tile, register_tile=(4, 16)))
+    assert "float t_tile0_C[64] __attribute__((aligned(64)));" in ragged.source
+    whole = MM.compile(*SHAPES, target="cpu:x86-64-v3", options=tc.CpuOptions(tile, register_tile=(3, 13)))
+    assert "tc_float32x8 t_tile0_C_0_0, t_tile0_C_1_0, t_tile0_C_2_0;" in whole.source
+    assert "tc_float32x8 t_tile0_C_0_1, t_tile0_C_1_1, t_tile0_C_2_1;" in whole.source
+    narrow = MM.compile(*SHAPES, target="cpu:x86-64", options=tc.CpuOptions(tile, register_tile=(3, 8)))
+    for kernel in (ragged, whole, narrow):
+        assert "S0_load0" in kernel.schedule
+        assert "S0_store0" in kernel.schedule
+        check_mm(kernel)
+    none = MM.compile(*SHAPES, options=tc.CpuOptions(tile, register_tile=()))
+    assert "tile0_C" not in none.source
+    check_mm(none)
 
 
 def test_accumulators_beyond_the_limit_stay_in_memory() -> None:
-    tile = tc.ScheduleOptions(tile=(32, 64, 8))
+    tile = tc.ScheduleOptions(tile=(8, 4, 8))
     for limit, kept in ((64, True), (63, False), (0, False)):
         kernel = MM.compile(*SHAPES, options=tc.CpuOptions(tile, register_tile=(4, 16), accumulators=limit))
         assert ("t_tile0_C" in kernel.source) == kept
         check_mm(kernel)
 
 
-def test_operands_across_the_lanes_are_packed() -> None:
+def test_operands_across_the_lanes_are_packed_for_as_many_loops_as_there_is_room() -> None:
     transposed = tc.define("def tmm(float(M,K) A, float(N,K) B) -> (C) { C(m,n) +=! A(m,k) * B(n,k) }").tmm
-    tile = tc.ScheduleOptions(tile=(32, 64, 8))
+    tile = tc.ScheduleOptions(tile=(8, 4, 8))
     turned = np.ascontiguousarray(B.T)
-    for limit, packed in ((64 * 8, True), (64 * 8 - 1, False), (0, False)):
-        options = tc.CpuOptions(tile, register_tile=(4, 16), packed=limit)
-        kernel = transposed.compile(A, turned, options=options)
-        assert ("packed0_B" in kernel.source) == packed
-        assert ("S0_pack0" in kernel.schedule) == packed
+    # 64 lanes, a tile of register tiles, in rows of 80 for the whole reduction and for a tile of it; then 16 lanes.
+    sizes = {64 * 17: 16 * 80 + 64, 64 * 17 - 1: 7 * 80 + 64, 64 * 8: 7 * 80 + 64, 64 * 8 - 1: 8 * 16, 16 * 8: 8 * 16}
+    for limit in (*sizes, 16 * 8 - 1, 0):
+        kernel = transposed.compile(A, turned, options=tc.CpuOptions(tile, register_tile=(4, 16), packed=limit))
+        assert ("S0_pack0" in kernel.schedule) == (limit in sizes)
+        found = re.findall(r"t_packed0_B\[(\d+)\] __attribute__", kernel.source)
+        assert list(map(int, found)) == ([sizes[limit]] if limit in sizes else [])
         np.testing.assert_array_equal(kernel(A, turned), A @ B)
+
+
+def test_temporaries_beyond_the_limit_stay_in_memory() -> None:
+    program = tc.define("def twice(float(M,N) X) -> (O) { T(i,j) = X(i,j) * X(i,j)  O(i) max=! T(i,j) }").twice
+    x = generator.integers(-8, 9, (33, 129)).astype(np.float32)
+    for limit, local in ((129, True), (128, False), (0, False)):
+        kernel = program.compile(x, options=tc.CpuOptions(tc.ScheduleOptions(tile=()), local=limit))
+        assert (kernel.resources.temporaries == 0) == local
+        np.testing.assert_array_equal(kernel(x), (x * x).max(axis=1))
 
 
 def test_vectorization_marks_inner_loops() -> None:

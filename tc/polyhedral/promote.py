@@ -248,12 +248,13 @@ def _lanes(node: Node, domain: isl.UnionSet, scop: Scop) -> Iterator[tuple[str, 
 
 
 def _is_tile(below: Node, domain: isl.UnionSet, statement: ScopStatement) -> bool:
-    """Whether only loops that carry the statement's reduction, and those of its register tile, are left below."""
+    """Whether loops that carry the statement's reduction and those of its register tile, and no others, are left."""
     for name, members in paths_below(below, domain):
         if name == statement.name:
             own = isl.UnionSet.from_set(statement.domain)
-            others = [m for m in members if not is_register(m) and m.coincident]
-            return any(map(is_register, members)) and all(extent_of(m.function, own) == 1 for m in others)
+            others = [m for m in members if not is_register(m)]
+            single = all(extent_of(m.function, own) == 1 for m in others if m.coincident)
+            return single and any(map(is_register, members)) and not all(m.coincident for m in others)
     return False
 
 

@@ -26,10 +26,17 @@ def mapped(
     *shapes: Shape,
     schedule: ScheduleOptions | None = None,
     vectorize: bool = True,
+    register_tile: tuple[int, ...] | None = None,
     threads: int = 0,
     packed: int = 0,
 ) -> LoopTree:
-    options = CpuOptions(schedule=schedule or ScheduleOptions(), vectorize=vectorize, threads=threads, packed=packed)
+    options = CpuOptions(
+        schedule=schedule or ScheduleOptions(),
+        register_tile=register_tile,
+        vectorize=vectorize,
+        threads=threads,
+        packed=packed,
+    )
     return map_program(specialized(text, shapes), options, MACHINE, verify_every_pass=True).loops.root
 
 
@@ -68,9 +75,9 @@ def test_one_thread_needs_no_parallel_loop() -> None:
 def test_the_innermost_loop_walks_along_memory() -> None:
     rows = mapped(MATMUL, (33, 17), (17, 65))
     assert (LoopKind.VECTOR, "S0") in innermost(rows)
-    dots = mapped(TRANSPOSED, (33, 65), (17, 65))
+    dots = mapped(TRANSPOSED, (33, 257), (17, 257))
     assert (LoopKind.REDUCTION, "S0") in innermost(dots)
-    packed = mapped(TRANSPOSED, (33, 65), (17, 65), packed=1 << 12)
+    packed = mapped(TRANSPOSED, (33, 257), (17, 257), packed=1 << 13)
     assert (LoopKind.VECTOR, "S0") in innermost(packed)
 
 
@@ -83,7 +90,10 @@ def innermost(tree: LoopTree) -> list[tuple[LoopKind, str]]:
 
 
 def test_vectorize_off_marks_nothing() -> None:
-    assert set(kinds(mapped(MATMUL, (33, 17), (17, 65), vectorize=False))) <= {LoopKind.SEQUENTIAL, LoopKind.PARALLEL}
+    for text, shapes in ((MATMUL, ((33, 17), (17, 65))), (TRANSPOSED, ((33, 257), (17, 257)))):
+        marks = {LoopKind.VECTOR, LoopKind.REDUCTION}
+        assert not marks.isdisjoint(kinds(mapped(text, *shapes)))
+        assert marks.isdisjoint(kinds(mapped(text, *shapes, vectorize=False)))
 
 
 def test_unrolled_copies_are_instances() -> None:
@@ -94,13 +104,24 @@ def test_unrolled_copies_are_instances() -> None:
 
 
 def test_tile_sizes_bound_the_loops_and_sink_the_points() -> None:
-    flat = mapped(MATMUL, (50, 20), (20, 70), schedule=ScheduleOptions(tile=()))
+    shapes = (50, 20), (20, 70)
+    flat = mapped(MATMUL, *shapes, schedule=ScheduleOptions(tile=()), register_tile=())
     assert nests(flat) == [["S0_init"], ["S0"]]
     assert len(kinds(flat)) == len("mnk")
-    tiled = mapped(MATMUL, (50, 20), (20, 70), schedule=ScheduleOptions(tile=(16, 32, 8)))
-    # Tiles of m and n around both statements; points of m and n in each; tiles and points of k around the update, whose
-    # target is loaded and stored around the points of k.
-    assert len(kinds(tiled)) == len("mn") + len("mn") + len("k") + len("mn") + len("kmn") + len("mn")
+    tiled = mapped(MATMUL, *shapes, schedule=ScheduleOptions(tile=(16, 32, 8)), register_tile=())
+    # Tiles of m and n around both statements; points of m and n in each; tiles and points of k around the update.
+    assert len(kinds(tiled)) == len("mn") + len("mn") + len("k") + len("kmn")
+
+
+def test_register_tiles_are_tiled_and_stand_innermost() -> None:
+    shapes = (50, 20), (20, 70)
+    tiled = mapped(MATMUL, *shapes, schedule=ScheduleOptions(tile=(4, 2, 8)), register_tile=(4, 16))
+    register = [LoopKind.REGISTER, LoopKind.VECTOR]
+    outer = [LoopKind.SEQUENTIAL] * 2
+    # Tiles of register tiles around both statements, then register tiles in each, and their points; the target is
+    # loaded and stored around the points of k.
+    init, update = [*outer, *register], [LoopKind.SEQUENTIAL, *outer, *register, LoopKind.SEQUENTIAL, *register]
+    assert kinds(tiled) == [LoopKind.PARALLEL, LoopKind.SEQUENTIAL, *init, *update, *register]
 
 
 def nests(tree: LoopTree) -> list[list[str]]:
@@ -154,13 +175,13 @@ def test_a_budget_too_small_for_scheduling_but_not_for_the_proof() -> None:
 
 
 def test_the_pipeline_is_one_list() -> None:
-    assert [name for name, _ in PASSES] == ["tile", "vectorize", "register tile", "parallelize", "promote", "unroll"]
+    assert [name for name, _ in PASSES] == ["register tile", "tile", "vectorize", "parallelize", "promote", "unroll"]
 
 
 def test_many_unrolled_copies_are_proven_with_little_work() -> None:
     text = "def f(float(M,M) A, float(P,K) C) -> (O) { O(j,i,m) +=! C(m,j) * A(i,k) }"
     options = CpuOptions(schedule=ScheduleOptions(tile=(3, 3), unroll=64))
-    proof = map_program(specialized(text, ((8, 8), (5, 4))), options, max_operations=20_000_000).proof
+    proof = map_program(specialized(text, ((8, 8), (5, 4))), options, MACHINE, max_operations=20_000_000).proof
     assert proof.leaves > 50
 
 
@@ -176,7 +197,7 @@ def test_a_promotion_whose_subscripts_have_no_affine_form_is_given_up(monkeypatc
         return root
 
     monkeypatch.setattr("tc.polyhedral.pipeline.localize_loops", refuse)
-    program = map_program(specialized(MATMUL, ((40, 20), (20, 64))), CpuOptions()).loops
+    program = map_program(specialized(MATMUL, ((40, 20), (20, 64))), CpuOptions(), MACHINE).loops
     assert program.promoted == ()
     assert "S0_load0" not in [body.name for body in program.bodies]
 
@@ -185,7 +206,7 @@ def test_places_that_no_iteration_reaches_need_no_local_subscripts() -> None:
     value = "D(i,j) + (j >= 1 ? D(B(k), j-1) : 1) + D(k,j)"
     text = f"def f(float(N,K) D, int32(N) B) -> (Y) {{ Y(k) *=! {value} where k in 0:4 }}"
     schedule = ScheduleOptions(fusion=Fusion.MINIMAL, tile=(), unroll=16)
-    program = map_program(specialized(text, ((4, 31), (4,))), CpuOptions(schedule=schedule))
+    program = map_program(specialized(text, ((4, 31), (4,))), CpuOptions(schedule=schedule), MACHINE)
     assert program.proof.statements >= 2
 
 
@@ -194,4 +215,4 @@ def test_local_subscripts_that_the_loops_do_not_determine_give_the_promotion_up(
         "def f(float(N,N,N) A, float(N,N) B) -> (Y) {"
         " T(l,m,k) +=! A(m,j,k) / B(k,l/2) Y(r,n,i) = T(r,n,i) + (3*r < N ? T(i,3*r,r) : 1.0) }"
     )
-    assert map_program(specialized(text, ((4, 4, 4), (4, 4))), CpuOptions()).proof.statements >= 3
+    assert map_program(specialized(text, ((4, 4, 4), (4, 4))), CpuOptions(), MACHINE).proof.statements >= 3

@@ -42,21 +42,16 @@ static __attribute__((noinline)) void tc_region_0_body(
     for (int64_t c1 = 0; c1 < 129; c1 += 1) {
       {
         // S0
-        const int64_t i_m = c0;
-        const int64_t i_n = c1;
-        t_C[i_m * 129 + i_n] = 0.0f;
+        t_C[129 * c0 + c1] = 0.0f;
       }
       {
-        const int64_t i_m = c0;
-        const int64_t i_n = c1;
-        float accumulator = t_C[i_m * 129 + i_n];
+        float accumulator = t_C[129 * c0 + c1];
         #pragma omp simd reduction(+:accumulator)
         for (int64_t c2 = 0; c2 < 33; c2 += 1) {
           // S1
-          const int64_t i_k = c2;
-          accumulator += t_A[i_m * 33 + i_k] * t_B[i_k * 129 + i_n];
+          accumulator += t_A[33 * c0 + c2] * t_B[129 * c2 + c1];
         }
-        t_C[i_m * 129 + i_n] = accumulator;
+        t_C[129 * c0 + c1] = accumulator;
       }
     }
   }

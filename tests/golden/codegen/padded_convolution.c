@@ -55,17 +55,14 @@ static __attribute__((noinline)) void tc_region_0_body(
     #pragma omp simd
     for (int64_t c1 = 0; c1 < tc_min_int64(16, 129 - 16 * c0); c1 += 1) {
       // S0
-      const int64_t i_i = 16 * c0 + c1;
-      t_y[i_i] = 0.0f;
+      t_y[16 * c0 + c1] = 0.0f;
     }
     #pragma GCC unroll 3
     for (int64_t c1 = 0; c1 < 3; c1 += 1) {
       #pragma omp simd
       for (int64_t c2 = 0; c2 < tc_min_int64(16, 129 - 16 * c0); c2 += 1) {
         // S1
-        const int64_t i_i = 16 * c0 + c2;
-        const int64_t i_k = c1;
-        t_y[i_i] += (i_i + i_k - 1 >= 0 && i_i + i_k - 1 < 129 ? t_x[i_i + i_k - 1] : 0.0f) * t_w[i_k];
+        t_y[16 * c0 + c2] += (16 * c0 + c2 + c1 - 1 >= 0 && 16 * c0 + c2 + c1 - 1 < 129 ? t_x[16 * c0 + c2 + c1 - 1] : 0.0f) * t_w[c1];
       }
     }
   }
