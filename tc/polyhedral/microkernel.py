@@ -72,10 +72,12 @@ def choose_microkernel(
     *,
     packs: bool,
     fixed: Mapping[str, int] = MappingProxyType({}),
+    within: Mapping[str, int] = MappingProxyType({}),
 ) -> MicroKernel | None:
     """The cheapest register tile for a floating-point reduction over a box of iterators; None where none helps.
 
-    ``packs``: operands across the lanes may be packed.  ``fixed``: sizes that are given already.
+    ``packs``: operands across the lanes may be packed.  ``fixed``: sizes that are given already.  ``within``:
+    sizes of larger tiles, which those of the register tile must divide.
     """
     body = statement.body
     type = layouts[body.target].type
@@ -83,7 +85,7 @@ def choose_microkernel(
         return None
     if not statement.domain.is_box() or any(read.tensor == body.target for read in value_reads(body)):
         return None
-    model = _Model(statement, layouts, unit.bytes // type.itemsize, unit.registers, packs, fixed)
+    model = _Model(statement, layouts, unit.bytes // type.itemsize, unit.registers, packs, fixed, within)
     if not model.lanes_fit():
         return None
     best = min(model.candidates(), key=lambda found: found[0], default=None)
@@ -107,6 +109,7 @@ class _Model:
     registers: int
     packs: bool
     fixed: Mapping[str, int]
+    within: Mapping[str, int]
 
     @cached_property
     def body(self) -> StatementBody:
@@ -170,7 +173,7 @@ class _Model:
             others = [
                 name for name in self.independent if name != lane and name not in self.fixed and self._shares(name)
             ]
-            for lanes in self._lane_sizes(self.extents[lane]):
+            for lanes in self._lane_sizes(lane):
                 for rows in self._row_sizes(others):
                     sizes = {**self.fixed, **rows, lane: lanes}
                     cost = self.cost(lane, sizes)
@@ -181,15 +184,20 @@ class _Model:
         """Whether something that is read is the same in every row."""
         return any(steps[row] == 0 for steps in self.read_strides)
 
-    def _lane_sizes(self, extent: int) -> list[int]:
+    def _lane_sizes(self, name: str) -> list[int]:
+        extent = self.extents[name]
         most = _MOST_VECTORS * self.width
         sizes = {size for size in range(2, min(extent, most) + 1) if extent % size == 0}
         sizes |= {count * self.width for count in range(1, _MOST_VECTORS + 1) if count * self.width < extent}
-        return sorted(size for size in sizes if size >= min(self.width // 2, extent))
+        return sorted(size for size in sizes if size >= min(self.width // 2, extent) and self._divides(name, size))
+
+    def _divides(self, name: str, size: int) -> bool:
+        """Whether a larger tile of the loop holds a whole number of register tiles."""
+        return self.within.get(name, 0) % size == 0
 
     def _row_sizes(self, names: list[str]) -> Iterator[dict[str, int]]:
         yield {}
-        sizes = {name: _row_sizes(self.extents[name]) for name in names}
+        sizes = {n: [size for size in _row_sizes(self.extents[n]) if self._divides(n, size)] for n in names}
         for name in names:
             yield from ({name: size} for size in sizes[name])
         for first, second in combinations(names, 2):

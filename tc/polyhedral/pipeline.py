@@ -76,7 +76,8 @@ def _register_tile(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine:
         choose = default_tile(scop, machine.vectors, packs=options.packed > 0)
     else:
         choose = explicit_tile(scop, sizes, options.lane)
-    return register_tile_tree(tree, scop, choose, lanes=options.vectorize), scop
+    tiles = options.schedule.tile or ()
+    return register_tile_tree(tree, scop, choose, lanes=options.vectorize, tiles=tiles), scop
 
 
 def _tile(tree: ScheduleTree, scop: Scop, options: CpuOptions, _machine: Machine) -> State:

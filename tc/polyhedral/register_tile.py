@@ -19,12 +19,13 @@ from tc.polyhedral.loops import LoopKind, StatementBody
 from tc.polyhedral.microkernel import MicroKernel, VectorUnit, choose_microkernel
 from tc.polyhedral.scop import Scop, ScopStatement
 from tc.polyhedral.strides import iterator_of, stride
-from tc.polyhedral.tile import WHOLE, Cut, tile_tree
+from tc.polyhedral.tile import WHOLE, Cut, sizes_at, tile_tree
 from tc.polyhedral.tree import Band, Member, ScheduleTree, statement_names
 from tc.polyhedral.vectorize import layouts_of
 
-# The tile for a statement of which some iterators are tiled already, given their sizes; None for no tile.
-ChooseTile: TypeAlias = Callable[[ScopStatement, Mapping[str, int]], MicroKernel | None]
+# The tile for a statement of which some iterators are tiled already, given their sizes, and for others the sizes of
+# larger tiles, which those of the register tile must divide; None for no tile.
+ChooseTile: TypeAlias = Callable[[ScopStatement, Mapping[str, int], Mapping[str, int]], MicroKernel | None]
 
 
 def explicit_tile(scop: Scop, sizes: tuple[int, ...], lane: int | None) -> ChooseTile:
@@ -34,7 +35,7 @@ def explicit_tile(scop: Scop, sizes: tuple[int, ...], lane: int | None) -> Choos
     """
     layouts = layouts_of(scop)
 
-    def choose(statement: ScopStatement, fixed: Mapping[str, int]) -> MicroKernel | None:
+    def choose(statement: ScopStatement, fixed: Mapping[str, int], _within: Mapping[str, int]) -> MicroKernel | None:
         independent = independent_iterators(statement, layouts)
         if not statement.accumulates or not sizes or not independent:
             return None
@@ -51,11 +52,12 @@ def default_tile(scop: Scop, unit: VectorUnit, *, packs: bool) -> ChooseTile:
     layouts = layouts_of(scop)
 
     @cache
-    def found(name: str, fixed: tuple[tuple[str, int], ...]) -> MicroKernel | None:
-        return choose_microkernel(scop.statement(name), layouts, unit, packs=packs, fixed=dict(fixed))
+    def found(name: str, fixed: tuple[tuple[str, int], ...], within: tuple[tuple[str, int], ...]) -> MicroKernel | None:
+        statement = scop.statement(name)
+        return choose_microkernel(statement, layouts, unit, packs=packs, fixed=dict(fixed), within=dict(within))
 
-    def choose(statement: ScopStatement, fixed: Mapping[str, int]) -> MicroKernel | None:
-        return found(statement.name, tuple(sorted(fixed.items())))
+    def choose(statement: ScopStatement, fixed: Mapping[str, int], within: Mapping[str, int]) -> MicroKernel | None:
+        return found(statement.name, tuple(sorted(fixed.items())), tuple(sorted(within.items())))
 
     return choose
 
@@ -67,11 +69,17 @@ def independent_iterators(statement: ScopStatement, layouts: Mapping[str, Layout
     return tuple(name for name in names if stride(body.subscripts, layouts[body.target], name) != 0)
 
 
-def register_tile_tree(tree: ScheduleTree, scop: Scop, choose: ChooseTile, *, lanes: bool) -> ScheduleTree:
-    """Tile the loops around every reduction that has a register tile; ``lanes``: mark the one for vectors."""
+def register_tile_tree(
+    tree: ScheduleTree, scop: Scop, choose: ChooseTile, *, lanes: bool, tiles: tuple[int, ...] = ()
+) -> ScheduleTree:
+    """Tile the loops around every reduction that has a register tile.
 
-    def cuts(band: Band, domain: isl.UnionSet, _depth: int, points: tuple[Member, ...]) -> tuple[Cut, ...]:
-        found = _heaviest_tile(scop, domain, points, choose)
+    ``lanes``: mark the one for vectors.  ``tiles``: sizes of the larger tiles that the same loops will get.
+    """
+
+    def cuts(band: Band, domain: isl.UnionSet, depth: int, points: tuple[Member, ...]) -> tuple[Cut, ...]:
+        sizes = tuple(zip(band.members, sizes_at(tiles, band, depth), strict=True))
+        found = _heaviest_tile(scop, domain, points, sizes, choose)
         if found is None:
             return tuple(WHOLE for _ in band.members)
         return tuple(_cut(member, *found, lanes=lanes) for member in band.members)
@@ -80,7 +88,11 @@ def register_tile_tree(tree: ScheduleTree, scop: Scop, choose: ChooseTile, *, la
 
 
 def _heaviest_tile(
-    scop: Scop, domain: isl.UnionSet, points: tuple[Member, ...], choose: ChooseTile
+    scop: Scop,
+    domain: isl.UnionSet,
+    points: tuple[Member, ...],
+    sizes: tuple[tuple[Member, int], ...],
+    choose: ChooseTile,
 ) -> tuple[StatementBody, MicroKernel] | None:
     """The statement below with the most instances that has a register tile, and the tile."""
     statements = [scop.statement(name) for name in statement_names(domain)]
@@ -90,7 +102,12 @@ def _heaviest_tile(
             for point in points
             if (name := iterator_of(point.function, statement.body)) is not None
         }
-        tile = choose(statement, fixed)
+        within = {
+            name: size
+            for member, size in sizes
+            if size and (name := iterator_of(member.function, statement.body)) is not None
+        }
+        tile = choose(statement, fixed, within)
         if tile is not None:
             return statement.body, tile
     return None

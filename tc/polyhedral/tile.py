@@ -12,6 +12,7 @@ from typing import Final, TypeAlias, assert_never
 
 import islpy as isl
 
+from tc.errors import OptionsError
 from tc.polyhedral.loops import LoopKind
 from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
 
@@ -34,15 +35,41 @@ ChooseCuts: TypeAlias = Callable[[Band, isl.UnionSet, int, tuple[Member, ...]], 
 def explicit_sizes(sizes: tuple[int, ...]) -> ChooseCuts:
     """Sizes for the members along every path, outermost first; 0 and members beyond the end are not tiled.
 
-    Loops of register tiles are not counted.
+    Loops of register tiles are not counted.  OptionsError where a size is no multiple of the register tile's.
     """
 
     def choose(band: Band, _domain: isl.UnionSet, depth: int, _points: tuple[Member, ...]) -> tuple[Cut, ...]:
-        own = [position for position, member in enumerate(band.members) if not is_register(member)]
-        chosen = dict(zip(own, sizes[depth:], strict=False))
-        return tuple(Cut(chosen.get(position, 0)) for position in range(len(band.members)))
+        chosen = sizes_at(sizes, band, depth)
+        return tuple(Cut(_in_steps(size, _step(member))) for size, member in zip(chosen, band.members, strict=True))
 
     return choose
+
+
+def sizes_at(sizes: tuple[int, ...], band: Band, depth: int) -> tuple[int, ...]:
+    """The sizes that belong to the members of a band with ``depth`` members above it; 0 for none."""
+    own = [position for position, member in enumerate(band.members) if not is_register(member)]
+    chosen = dict(zip(own, sizes[depth:], strict=False))
+    return tuple(chosen.get(position, 0) for position in range(len(band.members)))
+
+
+def _in_steps(size: int, step: int) -> int:
+    if size % step:
+        raise OptionsError(
+            f"tile size {size} is not a multiple of {step}, the size of the register tile of the same loop; "
+            "change one of them"
+        )
+    return size // step
+
+
+def _step(member: Member) -> int:
+    """How many iterations one iteration of the member stands for: those of its register tile."""
+    pieces: list[isl.PwAff] = []
+    member.function.foreach_pw_aff(pieces.append)
+    parts: list[isl.Aff] = []
+    pieces[0].foreach_piece(lambda _, part: parts.append(part))
+    if parts[0].dim(isl.dim_type.div) != 1:
+        return 1
+    return int(parts[0].get_div(0).get_denominator_val().to_python())
 
 
 def is_register(member: Member) -> bool:

@@ -33,7 +33,7 @@ def dimensions(scop: Scop) -> dict[str, int]:
 
 def mapped(scop: Scop, fusion: Fusion) -> ScheduleTree:
     tree = tile_tree(schedule_scop(scop, fusion), explicit_sizes((2, 3, 2)))
-    return parallelize_tree(vectorize_tree(tree, scop, 16, mark=True), scop, 2, packs=False)
+    return parallelize_tree(vectorize_tree(tree, scop, 16, mark=True), scop, 2, 0)
 
 
 @pytest.mark.parametrize("fusion", Fusion, ids=lambda f: f.value)

@@ -117,8 +117,8 @@ def test_a_product_that_overflows_alone_may_survive_a_contraction() -> None:
 
 @pytest.mark.parametrize(("dtype", "large"), [(np.float32, 1e30), (np.float64, 1e200)])
 def test_an_overflowing_product_contracted_with_an_infinite_sum_may_vanish(dtype: type, large: float) -> None:
-    left, right = np.array([[large, -INF]], dtype), np.array([[large, 1]], dtype)
-    result = reduced("+", left, right, formula=lambda a, b: binary(a, "*", b))
+    factors: tuple[np.ndarray, np.ndarray] = np.array([[large, -INF]], dtype), np.array([[large, 1]], dtype)
+    result = reduced("+", *factors, formula=lambda a, b: binary(a, "*", b))
     for outcome in (NAN, -INF):
         assert compare(result, np.array([outcome], dtype)).ok
 
