@@ -71,8 +71,8 @@ UNKNOWN: list[tuple[Any, str]] = [
     (
         {"qqq": 1},
         (
-            "CpuOptions has no option 'qqq'; known: schedule, register_tile, accumulators, packed, local, threads, "
-            "vectorize, check_indices"
+            "CpuOptions has no option 'qqq'; known: schedule, register_tile, lane, accumulators, packed, local, "
+            "threads, vectorize, check_indices, prefetch"
         ),
     ),
     ({"register_tile": 8}, "register_tile must be a list of integers or null, got 8"),
@@ -190,24 +190,27 @@ def test_short_loops_are_unrolled() -> None:
 
 
 def test_register_tiles_keep_the_target_of_a_reduction_in_vectors_or_in_an_array() -> None:
-    tile = tc.ScheduleOptions(tile=(8, 4, 8))
-    ragged = MM.compile(*SHAPES, options=tc.CpuOptions(tile, register_tile=(4, 16)))
+    def options(*register_tile: int) -> tc.CpuOptions:
+        rows, lanes = register_tile or (1, 1)
+        return tc.CpuOptions(tc.ScheduleOptions(tile=(8 * rows, 4 * lanes, 8)), register_tile=register_tile)
+
+    ragged = MM.compile(*SHAPES, options=options(4, 16))
     assert "float t_tile0_C[64] __attribute__((aligned(64)));" in ragged.source
-    whole = MM.compile(*SHAPES, target="cpu:x86-64-v3", options=tc.CpuOptions(tile, register_tile=(3, 13)))
+    whole = MM.compile(*SHAPES, target="cpu:x86-64-v3", options=options(3, 13))
     assert "tc_float32x8 t_tile0_C_0_0, t_tile0_C_1_0, t_tile0_C_2_0;" in whole.source
     assert "tc_float32x8 t_tile0_C_0_1, t_tile0_C_1_1, t_tile0_C_2_1;" in whole.source
-    narrow = MM.compile(*SHAPES, target="cpu:x86-64", options=tc.CpuOptions(tile, register_tile=(3, 8)))
+    narrow = MM.compile(*SHAPES, target="cpu:x86-64", options=options(3, 8))
     for kernel in (ragged, whole, narrow):
         assert "S0_load0" in kernel.schedule
         assert "S0_store0" in kernel.schedule
         check_mm(kernel)
-    none = MM.compile(*SHAPES, options=tc.CpuOptions(tile, register_tile=()))
+    none = MM.compile(*SHAPES, options=options())
     assert "tile0_C" not in none.source
     check_mm(none)
 
 
 def test_accumulators_beyond_the_limit_stay_in_memory() -> None:
-    tile = tc.ScheduleOptions(tile=(8, 4, 8))
+    tile = tc.ScheduleOptions(tile=(32, 64, 8))
     for limit, kept in ((64, True), (63, False), (0, False)):
         kernel = MM.compile(*SHAPES, options=tc.CpuOptions(tile, register_tile=(4, 16), accumulators=limit))
         assert ("t_tile0_C" in kernel.source) == kept
@@ -216,7 +219,7 @@ def test_accumulators_beyond_the_limit_stay_in_memory() -> None:
 
 def test_operands_across_the_lanes_are_packed_for_as_many_loops_as_there_is_room() -> None:
     transposed = tc.define("def tmm(float(M,K) A, float(N,K) B) -> (C) { C(m,n) +=! A(m,k) * B(n,k) }").tmm
-    tile = tc.ScheduleOptions(tile=(8, 4, 8))
+    tile = tc.ScheduleOptions(tile=(32, 64, 8))
     turned = np.ascontiguousarray(B.T)
     # 64 lanes, a tile of register tiles, in rows of 80 for the whole reduction and for a tile of it; then 16 lanes.
     sizes = {64 * 17: 16 * 80 + 64, 64 * 17 - 1: 7 * 80 + 64, 64 * 8: 7 * 80 + 64, 64 * 8 - 1: 8 * 16, 16 * 8: 8 * 16}
@@ -239,7 +242,8 @@ def test_temporaries_beyond_the_limit_stay_in_memory() -> None:
 
 def test_vectorization_marks_inner_loops() -> None:
     marked, plain = (MM.compile(*SHAPES, options=tc.CpuOptions(vectorize=vectorize)) for vectorize in (True, False))
-    assert "#pragma omp simd" in marked.source
+    assert "tc_load_float32x" in marked.source
+    assert "tc_load_float32x" not in plain.source
     assert "#pragma omp simd" not in plain.source
     assert "  # vector" in marked.schedule
     assert "  # vector" not in plain.schedule

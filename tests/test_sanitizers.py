@@ -147,7 +147,8 @@ RACE = """
 SUM = '''
 #include <time.h>
 struct context { int64_t *sum, chunks; };
-static void body(const void *context, int64_t begin, int64_t end) {
+static void body(const void *context, char *scratch, int64_t begin, int64_t end) {
+  (void)scratch;
   const struct context *c = context;
   c->sum[STRIDE * begin] += end - begin;
   // No chunk ends before all have begun, each on a thread of its own.
@@ -156,7 +157,7 @@ static void body(const void *context, int64_t begin, int64_t end) {
 }
 void tc_kernel(void *const *buffers, const tc_scalar *scalars, const tc_runtime *runtime) {
   struct context c = {buffers[0], runtime->threads};
-  runtime->parallel_for(runtime->pool, body, &c, 0, 2, runtime->threads);
+  runtime->parallel_for(runtime, body, &c, 0, 2);
 }
 '''
 for stride in (1, 0):
@@ -241,7 +242,7 @@ def weaken(source, flags, compiler):
     assert "{order}" in source
     return compile_shared(source.replace("{order}", "memory_order_relaxed"), flags, compiler)
 
-with patch("tc.runtime.pool.compile_shared", weaken):
+with patch("tc.runtime.native.compile_shared", weaken):
     compute_from_many_threads(200, 4)
 """
 

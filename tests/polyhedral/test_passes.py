@@ -115,7 +115,7 @@ def test_tile_sizes_bound_the_loops_and_sink_the_points() -> None:
 
 def test_register_tiles_are_tiled_and_stand_innermost() -> None:
     shapes = (50, 20), (20, 70)
-    tiled = mapped(MATMUL, *shapes, schedule=ScheduleOptions(tile=(4, 2, 8)), register_tile=(4, 16))
+    tiled = mapped(MATMUL, *shapes, schedule=ScheduleOptions(tile=(16, 32, 8)), register_tile=(4, 16))
     register = [LoopKind.REGISTER, LoopKind.VECTOR]
     outer = [LoopKind.SEQUENTIAL] * 2
     # Tiles of register tiles around both statements, then register tiles in each, and their points; the target is
@@ -180,7 +180,7 @@ def test_the_pipeline_is_one_list() -> None:
 
 def test_many_unrolled_copies_are_proven_with_little_work() -> None:
     text = "def f(float(M,M) A, float(P,K) C) -> (O) { O(j,i,m) +=! C(m,j) * A(i,k) }"
-    options = CpuOptions(schedule=ScheduleOptions(tile=(3, 3), unroll=64))
+    options = CpuOptions(schedule=ScheduleOptions(tile=(3, 3), unroll=64), register_tile=())
     proof = map_program(specialized(text, ((8, 8), (5, 4))), options, MACHINE, max_operations=20_000_000).proof
     assert proof.leaves > 50
 

@@ -43,7 +43,7 @@ SIZES: Mapping[str, tuple[tuple[int, ...], ...]] = {
 def promoted(scop: Scop) -> tuple[ScheduleTree, Scop]:
     tree = schedule_scop(scop, Fusion.MAXIMAL)
     tree = register_tile_tree(tree, scop, explicit_tile(scop, (2, 3), None), lanes=True)
-    tree = vectorize_tree(tile_tree(tree, explicit_sizes((2, 2, 2))), scop, 16, mark=True)
+    tree = vectorize_tree(tile_tree(tree, explicit_sizes((6, 6, 6))), scop, 16, mark=True)
     tree = parallelize_tree(tree, scop, 2, 512)
     return promote_tree(tree, scop, Room(accumulator=64, operand=512, temporary=64))
 
