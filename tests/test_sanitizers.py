@@ -239,8 +239,10 @@ from tc.runtime.compiler import compile_shared
 from tests.stress import compute_from_many_threads
 
 def weaken(source, flags, compiler):
-    assert "{order}" in source
-    return compile_shared(source.replace("{order}", "memory_order_relaxed"), flags, compiler)
+    if "kept_workspaces" in source:  # the pool, not the kernels
+        assert "{order}" in source
+        source = source.replace("{order}", "memory_order_relaxed")
+    return compile_shared(source, flags, compiler)
 
 with patch("tc.runtime.native.compile_shared", weaken):
     compute_from_many_threads(200, 4)
