@@ -115,7 +115,7 @@ def test_tile_sizes_bound_the_loops_and_sink_the_points() -> None:
 
 def test_register_tiles_are_tiled_and_stand_innermost() -> None:
     shapes = (50, 20), (20, 70)
-    tiled = mapped(MATMUL, *shapes, schedule=ScheduleOptions(tile=(4, 2, 8)), register_tile=(4, 16))
+    tiled = mapped(MATMUL, *shapes, schedule=ScheduleOptions(tile=(16, 32, 8)), register_tile=(4, 16))
     register = [LoopKind.REGISTER, LoopKind.VECTOR]
     outer = [LoopKind.SEQUENTIAL] * 2
     # Tiles of register tiles around both statements, then register tiles in each, and their points; the target is
