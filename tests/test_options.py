@@ -178,6 +178,15 @@ def test_tiles_are_as_large_as_asked() -> None:
         check_mm(kernel)
 
 
+def test_tiles_hold_whole_register_tiles() -> None:
+    message = "tile size 30 is not a multiple of 4, the size of the register tile of the same loop; change one of them"
+    with pytest.raises(tc.OptionsError, match=f"^{re.escape(message)}$"):
+        MM.compile(*SHAPES, options=tc.CpuOptions(tc.ScheduleOptions(tile=(30,)), register_tile=(4, 16)))
+    # The rule finds register tiles that divide what is given.
+    for tile in ((30,), (7, 5), (1, 1, 1), (0, 13)):
+        check_mm(MM.compile(*SHAPES, options=tc.CpuOptions(tc.ScheduleOptions(tile=tile))))
+
+
 def test_short_loops_are_unrolled() -> None:
     shapes = (129, 3), (3, 65)
     kernels = [

@@ -180,7 +180,7 @@ def test_the_pipeline_is_one_list() -> None:
 
 def test_many_unrolled_copies_are_proven_with_little_work() -> None:
     text = "def f(float(M,M) A, float(P,K) C) -> (O) { O(j,i,m) +=! C(m,j) * A(i,k) }"
-    options = CpuOptions(schedule=ScheduleOptions(tile=(3, 3), unroll=64))
+    options = CpuOptions(schedule=ScheduleOptions(tile=(3, 3), unroll=64), register_tile=())
     proof = map_program(specialized(text, ((8, 8), (5, 4))), options, MACHINE, max_operations=20_000_000).proof
     assert proof.leaves > 50
 
