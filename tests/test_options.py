@@ -35,13 +35,15 @@ options = st.builds(
         tile=st.none() | st.lists(st.integers(0, 1 << 30), max_size=4).map(tuple),
         unroll=st.integers(1, 4096),
     ),
-    register_tile=st.none() | st.lists(st.integers(1, 1 << 10), max_size=4).map(tuple),
+    register_tile=st.none() | st.lists(st.integers(1, 1 << 10), min_size=2, max_size=4).map(tuple),
+    lane=st.none() | st.just(0),
     accumulators=st.integers(0, 1 << 16),
     packed=st.integers(0, 1 << 18),
     local=st.integers(0, 1 << 18),
     threads=st.integers(0, 4096),
     vectorize=st.booleans(),
     check_indices=st.booleans(),
+    prefetch=st.integers(0, 1024),
 )
 
 
@@ -101,6 +103,7 @@ IMPOSSIBLE: list[tuple[type, dict[str, Any], str]] = [
     (tc.CpuOptions, {"schedule": {"tile": (1,)}}, "schedule must be tc.ScheduleOptions, got {'tile': (1,)}"),
     (tc.CpuOptions, {"register_tile": [8]}, "register_tile must be a tuple of integers or None, got [8]"),
     (tc.CpuOptions, {"register_tile": (0,)}, "register_tile must be an integer from 1 to 1024, got 0"),
+    (tc.CpuOptions, {"register_tile": (4, 8), "lane": 2}, "lane must be an integer from 0 to 1, got 2"),
     (tc.CpuOptions, {"accumulators": -1}, "accumulators must be an integer from 0 to 65536, got -1"),
     (tc.CpuOptions, {"packed": 1 << 19}, "packed must be an integer from 0 to 262144, got 524288"),
     (tc.CpuOptions, {"local": -1}, "local must be an integer from 0 to 262144, got -1"),
@@ -109,6 +112,7 @@ IMPOSSIBLE: list[tuple[type, dict[str, Any], str]] = [
     (tc.CpuOptions, {"threads": 2.0}, "threads must be an integer from 0 to 4096, got 2.0"),
     (tc.CpuOptions, {"vectorize": 1}, "vectorize must be True or False, got 1"),
     (tc.CpuOptions, {"check_indices": None}, "check_indices must be True or False, got None"),
+    (tc.CpuOptions, {"prefetch": 1025}, "prefetch must be an integer from 0 to 1024, got 1025"),
 ]
 
 
@@ -174,6 +178,15 @@ def test_tiles_are_as_large_as_asked() -> None:
         check_mm(kernel)
 
 
+def test_tiles_hold_whole_register_tiles() -> None:
+    message = "tile size 30 is not a multiple of 4, the size of the register tile of the same loop; change one of them"
+    with pytest.raises(tc.OptionsError, match=f"^{re.escape(message)}$"):
+        MM.compile(*SHAPES, options=tc.CpuOptions(tc.ScheduleOptions(tile=(30,)), register_tile=(4, 16)))
+    # The rule finds register tiles that divide what is given.
+    for tile in ((30,), (7, 5), (1, 1, 1), (0, 13)):
+        check_mm(MM.compile(*SHAPES, options=tc.CpuOptions(tc.ScheduleOptions(tile=tile))))
+
+
 def test_short_loops_are_unrolled() -> None:
     shapes = (129, 3), (3, 65)
     kernels = [
@@ -190,23 +203,28 @@ def test_short_loops_are_unrolled() -> None:
 
 
 def test_register_tiles_keep_the_target_of_a_reduction_in_vectors_or_in_an_array() -> None:
-    def options(*register_tile: int) -> tc.CpuOptions:
-        rows, lanes = register_tile or (1, 1)
-        return tc.CpuOptions(tc.ScheduleOptions(tile=(8 * rows, 4 * lanes, 8)), register_tile=register_tile)
-
-    ragged = MM.compile(*SHAPES, options=options(4, 16))
+    tile = tc.ScheduleOptions(tile=(96, 0, 8))
+    ragged = MM.compile(*SHAPES, options=tc.CpuOptions(tile, register_tile=(4, 16)))
     assert "float t_tile0_C[64] __attribute__((aligned(64)));" in ragged.source
-    whole = MM.compile(*SHAPES, target="cpu:x86-64-v3", options=options(3, 13))
+    whole = MM.compile(*SHAPES, target="cpu:x86-64-v3", options=tc.CpuOptions(tile, register_tile=(3, 13)))
     assert "tc_float32x8 t_tile0_C_0_0, t_tile0_C_1_0, t_tile0_C_2_0;" in whole.source
     assert "tc_float32x8 t_tile0_C_0_1, t_tile0_C_1_1, t_tile0_C_2_1;" in whole.source
-    narrow = MM.compile(*SHAPES, target="cpu:x86-64", options=options(3, 8))
+    narrow = MM.compile(*SHAPES, target="cpu:x86-64", options=tc.CpuOptions(tile, register_tile=(3, 8)))
     for kernel in (ragged, whole, narrow):
         assert "S0_load0" in kernel.schedule
         assert "S0_store0" in kernel.schedule
         check_mm(kernel)
-    none = MM.compile(*SHAPES, options=options())
+    none = MM.compile(*SHAPES, options=tc.CpuOptions(tile, register_tile=()))
     assert "tile0_C" not in none.source
     check_mm(none)
+
+
+def test_vectors_of_a_register_tile_lie_along_the_lane_that_is_asked_for() -> None:
+    for lane, iterator in ((None, "n"), (1, "n"), (0, "m")):
+        kernel = MM.compile(*SHAPES, options=tc.CpuOptions(register_tile=(16, 8), lane=lane))
+        sizes = {"m": 16, "n": 8}
+        assert f"S0_init[m, n] -> [(({iterator}) mod {sizes[iterator]})] }}  # vector, coincident" in kernel.schedule
+        check_mm(kernel)
 
 
 def test_accumulators_beyond_the_limit_stay_in_memory() -> None:
@@ -241,14 +259,18 @@ def test_temporaries_beyond_the_limit_stay_in_memory() -> None:
 
 
 def test_vectorization_marks_inner_loops() -> None:
-    marked, plain = (MM.compile(*SHAPES, options=tc.CpuOptions(vectorize=vectorize)) for vectorize in (True, False))
-    assert "tc_load_float32x" in marked.source
-    assert "tc_load_float32x" not in plain.source
-    assert "#pragma omp simd" not in plain.source
-    assert "  # vector" in marked.schedule
-    assert "  # vector" not in plain.schedule
-    for kernel in (marked, plain):
-        check_mm(kernel)
+    for tile in (None, ()):
+        marked, plain = (
+            MM.compile(*SHAPES, options=tc.CpuOptions(register_tile=tile, vectorize=vectorize))
+            for vectorize in (True, False)
+        )
+        vectors = "#pragma omp simd" if tile == () else "tc_splat_float32x"
+        assert vectors in marked.source
+        assert "  # vector" in marked.schedule
+        assert not re.search("#pragma omp simd|tc_[a-z]+_float32x", plain.source)
+        assert "  # vector" not in plain.schedule
+        for kernel in (marked, plain):
+            check_mm(kernel)
 
 
 def test_one_thread_needs_no_parallel_loop() -> None:
@@ -277,6 +299,19 @@ def test_indices_are_checked_unless_told_otherwise() -> None:
     result = unchecked(larger[:7], outside)
     assert isinstance(result, np.ndarray)
     assert result[0] == larger[7]
+
+
+def test_rows_of_gathers_are_asked_for_as_far_ahead_as_told() -> None:
+    lookup = tc.define("def lookup(float(E,D) W, int32(B,L) I) -> (O) { O(b,d) +=! W(I(b,l),d) }").lookup
+    weights = generator.integers(-8, 9, (1000, 64)).astype(np.float32)
+    indices = generator.integers(0, 1000, (7, 33)).astype(np.int32)
+    for distance in (0, 1, 5):
+        kernel = lookup.compile(weights, indices, options=tc.CpuOptions(prefetch=distance))
+        assert ("__builtin_prefetch" in kernel.source) == (distance > 0)
+        if distance:
+            # Never past the last index.
+            assert re.search(rf"__builtin_prefetch.*tc_min_int64\(.*c\d \+ .*{distance}, 230\)", kernel.source)
+        np.testing.assert_array_equal(kernel(weights, indices), weights[indices].sum(axis=1))
 
 
 def test_options_make_kernels_of_their_own() -> None:

@@ -115,10 +115,6 @@ def _execute(recipe: Recipe) -> Outcome:
         return call.require_fault(error)
     try:
         actual = call.run()
-    except tc.OptionsError as error:
-        if recipe.options.register_tile and recipe.options.schedule.tile:
-            return Outcome(Verdict.REFUSED, str(error))
-        raise
     except tc.ArgumentError as error:
         if recipe.shared:
             return Outcome(Verdict.REFUSED, str(error))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 
 import tc
 from tc.errors import DeviceError
@@ -36,11 +37,13 @@ def options(source: Source) -> tc.CpuOptions:
     """Every option at random, or now and then none."""
     if source.chance(0.3):
         return tc.CpuOptions()
-    tile = source.choice([None, (), tuple(source.choice(_TILES) for _ in range(source.randint(1, 4)))])
+    register_tile = source.choice([None, None, (), (source.randint(1, 9),), (2, 3), (4, 16), (1, 2, 5)])
+    # Tiles hold whole register tiles, of whichever loop.
+    step = math.lcm(*register_tile or ())
+    tile = source.choice([None, (), tuple(step * source.choice(_TILES) for _ in range(source.randint(1, 4)))])
     schedule = tc.ScheduleOptions(
         fusion=source.choice(list(tc.Fusion)), tile=tile, unroll=source.choice([1, 1, 2, 4, 7, 16, 64])
     )
-    register_tile = source.choice([None, None, (), (source.randint(1, 9),), (2, 3), (4, 16), (1, 2, 5)])
     return tc.CpuOptions(
         schedule=schedule,
         register_tile=register_tile,
