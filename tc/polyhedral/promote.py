@@ -102,7 +102,11 @@ class _Promoter:
     def pack(self, domain: isl.UnionSet, prefix: tuple[Member, ...]) -> Promoted | None:
         """The first operand below that is worth packing and fits the room at this prefix."""
         layouts = layouts_of(self.scop)
-        for name in _program_names(domain, self.scop):
+        below = _program_names(domain, self.scop)
+        written = {
+            relation.get_tuple_name(isl.dim_type.out) for n in below for relation in self.scop.statement(n).writes
+        }
+        for name in below:
             statement = self.scop.statement(name)
             lane = self.lanes.get(name)
             if lane is None:
@@ -112,10 +116,13 @@ class _Promoter:
                 if box is None or math.prod(box.extents) > self.room.operand:
                     continue
                 original = value_reads(statement.body)[read]
+                if isl_name(original.tensor) in written:
+                    # A copy at the beginning would be older than what is read.
+                    continue
                 buffer = f"packed{len(self.scop.promotions)}_{original.tensor}"
                 order = lanes_last(original.subscripts, lane)
                 accesses = (Access(name, read),)
-                promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, stored=False)
+                promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, below, stored=False)
                 self.scop = promoted.scop
                 return promoted
         return None
@@ -141,7 +148,8 @@ class _Promoter:
 
     def accumulate(self, below: Node, domain: isl.UnionSet, prefix: tuple[Member, ...]) -> Node | None:
         """The subtree with the register tile of a reduction's target in a buffer; None where no whole tile is left."""
-        for name in _program_names(domain, self.scop):
+        names = _program_names(domain, self.scop)
+        for name in names:
             statement = self.scop.statement(name)
             tensor = statement.body.target
             if not statement.accumulates or not _is_tile(below, domain, statement):
@@ -152,7 +160,7 @@ class _Promoter:
                 continue
             order = lanes_last(statement.body.subscripts, self.lanes.get(name))
             buffer = f"tile{len(self.scop.promotions)}_{tensor}"
-            promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, stored=True)
+            promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, names, stored=True)
             self.scop = promoted.scop
             return self.inside(promoted, below, domain, prefix)
         return None
@@ -175,7 +183,8 @@ class _Promoter:
                 continue
             buffer = f"local{len(self.scop.promotions)}_{temporary.name}"
             order = tuple(range(len(box.extents)))
-            promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, stored=False)
+            below = _program_names(domain, self.scop)
+            promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, below, stored=False)
             self.scop = promoted.scop
             return self.inside(promoted, node, domain, prefix)
         return None

@@ -62,12 +62,14 @@ def promote_accesses(
     box: Box,
     name: str,
     order: tuple[int, ...],
+    below: Items[str],
     *,
     stored: bool,
 ) -> Promoted:
     """The scop in which the accesses, all to one tensor, go to a buffer that is new for every value of the prefix.
 
-    What is read before it is written is loaded first; with ``stored``, what is written is stored last.
+    What is read before it is written is loaded first; with ``stored``, what is written is stored last.  ``below``: all
+    statements of the program below the prefix.
     """
     statements = {access.statement: scop.statement(access.statement) for access in accesses}
     tensor = _tensor(statements[accesses[0].statement], accesses[0])
@@ -77,11 +79,12 @@ def promote_accesses(
     buffer = Buffer(name, Layout(type, box.extents, strides), writable=True)
     elements = box_elements(box, name, _relation(statements[accesses[0].statement], accesses[0]))
     inside = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
+    for name_below in below:
+        inside = inside.union(isl.UnionMap.from_map(prefix_map(scop.statement(name_below).domain, prefix)))
     changed: dict[str, ScopStatement] = {}
     for statement in statements.values():
         own = [access for access in accesses if access.statement == statement.name]
         where = prefix_map(statement.domain, prefix)
-        inside = inside.union(isl.UnionMap.from_map(where))
         changed[statement.name] = _redirect(statement, own, where, elements, buffer)
     number = len(scop.promotions)
     first, last = next(iter(statements)), next(reversed(statements))

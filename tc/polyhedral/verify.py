@@ -114,7 +114,7 @@ def _conflicts(scop: Scop) -> tuple[isl.UnionMap, isl.UnionMap]:
         if first.accumulates:
             within = within.union(isl.UnionMap.from_map(_self_conflicts(first)))
         for second in scop.statements[position + 1 :]:
-            for pairs in (*_pairs(first, second), *_buffer_pairs(first, second)):
+            for pairs in (*_pairs(first, second), *_buffer_pairs(first, second), *_copy_pairs(scop, first, second)):
                 between = between.union(isl.UnionMap.from_map(pairs))
     return between, within
 
@@ -134,6 +134,34 @@ def _buffer_pairs(first: ScopStatement, second: ScopStatement) -> list[isl.Map]:
         for b in second.promoted
         if a.buffer == b.buffer and (a.writes or b.writes)
     ]
+
+
+def _copy_pairs(scop: Scop, first: ScopStatement, second: ScopStatement) -> list[isl.Map]:
+    """Pairs of a copy and an access past its buffer that touch one element of the tensor, at least one writing."""
+    buffers = [_copied(scop, statement) for statement in (first, second)]
+    if buffers == [None, None] or buffers[0] == buffers[1]:
+        return []
+    past = [_past_buffers(scop, statement) for statement in (first, second)]
+    return [
+        a.apply_range(b.reverse())
+        for a, first_writes in past[0]
+        for b, second_writes in past[1]
+        if (first_writes or second_writes) and _touch_one_tensor(a, b)
+    ]
+
+
+def _copied(scop: Scop, statement: ScopStatement) -> str | None:
+    """The buffer that the statement fills or empties, if it is a copy."""
+    return next((p.buffer.name for p in scop.promotions if statement.name in (p.loads, p.stores)), None)
+
+
+def _past_buffers(scop: Scop, statement: ScopStatement) -> list[tuple[isl.Map, bool]]:
+    """Accesses to tensors themselves, and whether each writes: a copy's, and what is not promoted."""
+    if _copied(scop, statement) is not None:
+        return [(access.element, not access.writes) for access in statement.promoted]
+    elements = [access.element for access in statement.promoted]
+    accesses = [*((read, False) for read in statement.reads), *((write, True) for write in statement.writes)]
+    return [(relation, writes) for relation, writes in accesses if not any(relation.is_equal(e) for e in elements)]
 
 
 def _touch_one_tensor(first: isl.Map, second: isl.Map) -> bool:

@@ -12,19 +12,22 @@ import pytest
 from tc.language.session import isl_context
 from tc.language.specialization import Layout
 from tc.options import Fusion
+from tc.polyhedral.box import bounding_box, own_space
 from tc.polyhedral.counterexample import Violation
 from tc.polyhedral.execution import loop_execution, tree_execution
 from tc.polyhedral.generate import generate_loops
 from tc.polyhedral.localize import localize_loops
 from tc.polyhedral.loops import LoopTree
+from tc.polyhedral.pack import value_reads
 from tc.polyhedral.parallelize import parallelize_tree
-from tc.polyhedral.promote import Room, promote_tree
+from tc.polyhedral.promote import Room, copy_loops, promote_tree
+from tc.polyhedral.promotion import Access, promote_accesses
 from tc.polyhedral.register_tile import explicit_tile, register_tile_tree
 from tc.polyhedral.schedule import schedule_scop
 from tc.polyhedral.scop import PromotedAccess, Scop, build_scop
 from tc.polyhedral.tile import explicit_sizes, tile_tree
-from tc.polyhedral.tree import ScheduleTree
-from tc.polyhedral.vectorize import vectorize_tree
+from tc.polyhedral.tree import Extension, Filter, ScheduleTree, Sequence
+from tc.polyhedral.vectorize import layouts_of, vectorize_tree
 from tc.polyhedral.verify import find_counterexample
 from tests.polyhedral.interpreter import Element, Machine, PoisonError
 from tests.polyhedral.mutants import mutants
@@ -185,3 +188,27 @@ def test_an_access_past_the_buffer_is_refused() -> None:
         bypassing = tuple(replace(s, reads=(*s.reads, whole_row)) if s is statement else s for s in scop.statements)
         found = violation(replace(scop, statements=bypassing), tree)
         assert found in (Violation.BYPASSED, Violation.CONCURRENT, Violation.REORDERED)
+
+
+def test_a_copy_older_than_what_is_read_is_refused() -> None:
+    with isl_context() as context:
+        scop = scop_of("layers", context)
+        tree = schedule_scop(scop, Fusion.MINIMAL)
+        reader, read = next(
+            (s, n)
+            for s in scop.statements
+            if s.body.target == "Y"
+            for n, r in enumerate(value_reads(s.body))
+            if r.tensor == "X"
+        )
+        box = bounding_box([reader.reads[read]], ())
+        assert box is not None
+        names = [statement.name for statement in scop.statements]
+        early = promote_accesses(scop, (Access(reader.name, read),), (), box, "early", (0, 1), names, stored=False)
+        assert early.loads is not None
+        loops = copy_loops(early.loads, 0, (0, 1), layouts_of(early.scop), lanes=False, registers=False)
+        branches = Filter(own_space(early.loads.domain), loops), Filter(tree.domain.universe(), tree.root)
+        packed = ScheduleTree(tree.domain, Extension("early", early.instances, Sequence(branches)))
+        found = find_counterexample(early.scop, tree_execution(packed, context))
+        assert found is not None
+        assert found.violation in (Violation.REORDERED, Violation.BYPASSED)
