@@ -43,7 +43,8 @@ def test_ten_thousand_calls_leak_nothing(threads: int) -> None:
     printed = run(f"from tests.stress import call_many_times; print(*call_many_times(10_000, {threads}))", timeout=240)
     memory, things = map(int, printed.split())
     assert memory < 1 << 20
-    assert things == 0
+    # Calls that run at one time for the first time may each keep a workspace.
+    assert things < threads
 
 
 def test_a_call_takes_less_than_twice_what_its_kernel_states() -> None:
