@@ -28,7 +28,7 @@ _LARGE_SIZES = (129, 129, 1000, 4099)
 _LAYOUTS = ((8, Layout.CONTIGUOUS), (2, Layout.TRANSPOSED), (2, Layout.STRIDED), (1, Layout.REVERSED),
             (1, Layout.OFFSET), (1, Layout.READ_ONLY), (1, Layout.BROADCAST))  # fmt: skip
 _TORCH_LAYOUTS = (Layout.CONTIGUOUS, Layout.TRANSPOSED, Layout.STRIDED, Layout.OFFSET, Layout.BROADCAST)
-_CONTENTS = ((8, Content.ORDINARY), (1, Content.SPARSE), (1, Content.WIDE), (0.7, Content.SPECIAL))
+_CONTENTS = ((10, Content.ORDINARY), (1, Content.SPARSE), (0.7, Content.WIDE), (0.5, Content.SPECIAL))
 
 
 def generate(seed: int, number: int) -> Recipe:
