@@ -21,6 +21,7 @@ from tc.polyhedral.loops import (
     Loop,
     LoopKind,
     LoopTree,
+    variables,
     StatementBody,
 )
 
@@ -109,17 +110,6 @@ def _lanes(paths: list[_Path]) -> int | None:
 def target_iterators(body: StatementBody) -> set[str]:
     """The iterators that choose the element that the statement writes."""
     return {e.name for s in body.subscripts for e in walk(s) if isinstance(e, IteratorReference)}
-
-
-def variables(expression: IndexExpression) -> set[str]:
-    """The names of all variables of an index expression."""
-    match expression:
-        case IndexLiteral():
-            return set()
-        case IndexVariable(name):
-            return {name}
-        case IndexOperation(_, operands):
-            return set().union(*(variables(operand) for operand in operands))
 
 
 def _places(tree: LoopTree, path: _Path) -> Iterator[tuple[Instance, _Path | None]]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, assert_never
 
-from tc.codegen.accumulate import Accumulation, Partial, accumulation, halves, lane_of, variables
+from tc.codegen.accumulate import Accumulation, Partial, accumulation, halves, lane_of
 from tc.codegen.dialect import Dialect
 from tc.codegen.expressions import FAULTED, ExpressionPrinter, Site
 from tc.codegen.fragment import Fragment, element, prefix
@@ -39,6 +39,7 @@ from tc.polyhedral.loops import (
     LoopProgram,
     LoopTree,
     StatementBody,
+    variables,
 )
 from tc.types import ScalarType, computation_type
 

@@ -142,10 +142,13 @@ class RegisterPrinter:
                         tree, _spelled(scope, known), self._tree(tree.body, inner, known, repeated=True)
                     )
                 return self._kernel.tree(tree, _spelled(scope, known))
-            case Guard(condition, then, None):
+            case Guard(condition, then, otherwise):
                 test = self._kernel.index(condition, _spelled(scope, known))
-                return braced(f"if ({test})", self._tree(then, scope, known, repeated=repeated))
-            case Guard() | Allocation() | Instance():
+                lines = braced(f"if ({test})", self._tree(then, scope, known, repeated=repeated))
+                if otherwise is not None:
+                    lines += braced("else", self._tree(otherwise, scope, known, repeated=repeated))
+                return lines
+            case Allocation() | Instance():
                 if _touches(tree, self._buffer.name, self._kernel.bodies):
                     raise NotVectorsError(f"{self._buffer.name} is used outside of its lanes")
                 return self._kernel.tree(tree, _spelled(scope, known))
@@ -155,45 +158,58 @@ class RegisterPrinter:
     def _lane_loop(self, loop: Loop, scope: Scope, known: Mapping[str, int], *, repeated: bool) -> list[str]:
         if not _touches(loop.body, self._buffer.name, self._kernel.bodies):
             return self._kernel.tree(loop, _spelled(scope, known))
-        if not isinstance(loop.body, Instance) or len(_iterations(loop, known)) != self._lanes or loop.step != 1:
-            raise NotVectorsError("a loop over lanes of another length")
+        if not isinstance(loop.body, Instance) or loop.step != 1:
+            raise NotVectorsError("a loop over lanes that holds more than one statement")
         statement = _Statement(self, loop, loop.body, scope, known)
         try:
-            return [line for vector in self._vectors for line in statement.lines(vector)]
+            return [line for vector in self._used(loop, known) for line in statement.lines(vector)]
         except NotVectorsError:
             if repeated:
                 raise
         return self._through_array(loop, statement, scope, known)
 
+    def _used(self, loop: Loop, known: Mapping[str, int]) -> list[_Vector]:
+        """The vectors of a row, or those of its first lanes where the loop is shorter than the row."""
+        lanes = _iterations(loop, known)
+        if len(lanes) > self._lanes:
+            raise NotVectorsError("more lanes than a row has")
+        return [replace(v, used=min(v.used, len(lanes) - v.first)) for v in self._vectors if v.first < len(lanes)]
+
     def _through_array(self, loop: Loop, statement: _Statement, scope: Scope, known: Mapping[str, int]) -> list[str]:
         """What vectors cannot express runs on the row in memory, once for a tile."""
         self._uses_array = True
         row = statement.row()
-        stored = [self._to_array(row, vector) for vector in self._vectors]
-        pairs = [(v, self.variable(row, v), f"&{self._name}[{row * self._lanes + v.first}]") for v in self._vectors]
-        loaded = [f"{name} = {self._function('load', v)}({place}{self._count(v)});" for v, name, place in pairs]
+        vectors = self._used(loop, known)
+        stored = [self._to_array(row, vector) for vector in vectors]
+        loaded = [self._from_array(row, vector) for vector in vectors]
         lines = self._kernel.tree(loop, _spelled(scope, known))
         before = stored if statement.reads_tile() else []
         return [*before, *lines, *(loaded if statement.body.target == self._buffer.name else [])]
 
     def _turned_rows(self, loop: Loop, scope: Scope, known: Mapping[str, int]) -> list[str] | None:
-        """Rows that are stored as columns: through the array, by the call for transpositions."""
+        """Rows that are columns in memory: through the array, by the call for transpositions."""
         nest = transposed_nest(loop)
         if nest is None or nest[1].kind is not LoopKind.VECTOR:
             return None
-        spelled = _spelled(scope, known)
         body = self._kernel.bodies[nest[2].statement]
-        if not isinstance(body.value, Read) or body.value.tensor != self._buffer.name:
+        stores = isinstance(body.value, Read) and body.value.tensor == self._buffer.name
+        if not stores and body.target != self._buffer.name:
             return None
-        lines = self._kernel.tree(loop, spelled)
+        lines = self._kernel.tree(loop, _spelled(scope, known))
         if not any("tc_transpose" in line for line in lines):
             return None
         self._uses_array = True
-        stored: list[str] = []
+        moved: list[str] = []
         for value in _iterations(loop, known):
-            row = _Statement(self, nest[1], nest[2], scope, {**known, loop.iterator: value}).row()
-            stored += [self._to_array(row, vector) for vector in self._vectors]
-        return [*stored, *lines]
+            here = {**known, loop.iterator: value}
+            row = _Statement(self, nest[1], nest[2], scope, here).row()
+            move = self._to_array if stores else self._from_array
+            moved += [move(row, vector) for vector in self._used(nest[1], here)]
+        return [*moved, *lines] if stores else [*lines, *moved]
+
+    def _from_array(self, row: int, vector: _Vector) -> str:
+        place = f"&{self._name}[{row * self._lanes + vector.first}]"
+        return f"{self.variable(row, vector)} = {self._function('load', vector)}({place}{self._count(vector)});"
 
     def _to_array(self, row: int, vector: _Vector) -> str:
         place = f"&{self._name}[{row * self._lanes + vector.first}]"

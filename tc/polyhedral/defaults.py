@@ -11,6 +11,7 @@ import islpy as isl
 from tc.language.specialization import Layout
 from tc.polyhedral.extents import extent_of, volume
 from tc.polyhedral.loops import LoopKind
+from tc.polyhedral.microkernel import PANEL, RESIDENT, STEPS
 from tc.polyhedral.parallelize import ENOUGH_CHUNKS
 from tc.polyhedral.paths import paths_below
 from tc.polyhedral.scop import Scop, ScopStatement
@@ -27,12 +28,6 @@ LONGEST_RUN = 512
 ROWS = 16
 # Tiles of an element-wise statement that walks one of its tensors across memory, as a transposition does.
 SQUARE = 32
-# What the lanes of a register tile read during a whole reduction: up to this many bytes of it stay in a second-level
-# cache, beside what streams by.
-RESIDENT = 1 << 18
-# Beyond that: rows and columns of a tile of register tiles, and the steps of the reduction in one piece.
-PANEL = 256
-STEPS = 256
 # A single flat loop is cut into chunks of this size, for the cores outside and the vector lanes inside.
 CHUNK = 4096
 

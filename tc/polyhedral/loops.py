@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from tc.language.program import Expression, Reduction
 from tc.language.specialization import Layout
@@ -57,6 +57,19 @@ class IndexOperation:
 
 
 IndexExpression: TypeAlias = IndexLiteral | IndexVariable | IndexOperation
+
+
+def variables(expression: IndexExpression) -> set[str]:
+    """The names of all variables of an index expression."""
+    match expression:
+        case IndexLiteral():
+            return set()
+        case IndexVariable(name):
+            return {name}
+        case IndexOperation(_, operands):
+            return set().union(*(variables(operand) for operand in operands))
+        case _:
+            assert_never(expression)
 
 
 @dataclass(frozen=True, slots=True)

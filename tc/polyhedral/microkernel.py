@@ -27,6 +27,8 @@ from tc.types import ScalarType
 # Cycles, roughly: what matters is how they compare.
 _BROADCAST: Final = 0.15  # one element for all lanes, beside the multiply-adds that hide most of it
 _STRANGE: Final = 0.4  # the same from rows that lie far from each other
+_EVICTED: Final = 0.8  # the same from more rows than a set of the cache has ways, where they meet in one
+_WAYS: Final = 8
 _FAR: Final = 1 << 15  # so many elements: nothing is fetched ahead for all of them
 _LOAD: Final = 0.4  # an aligned vector, likewise
 _UNALIGNED: Final = 2.0  # a vector that may lie across two lines of the cache
@@ -34,6 +36,8 @@ _STEP: Final = 0.5  # counting and addresses of one step of the reduction
 _GATHER: Final = 2.0  # one element that lies across the lanes
 _SCATTER: Final = 4.0  # one result that is stored across memory, alone in its line of the cache
 _TRANSPOSE: Final = 0.5  # the same where rows of the tile lie side by side in memory
+_ALIASED: Final = 2.0  # likewise, if lanes lie so far apart that they meet in a few sets of the cache
+_PAGE: Final = 4096  # bytes: so far
 _PACK: Final = 1.0  # one element copied into another order
 _LATENCY: Final = 4.0  # a multiply-add waits so long for the one before in the same register
 _NARROW: Final = 0.55  # a vector of half the width or less
@@ -43,6 +47,14 @@ _SLIDING: Final = 8
 # Beyond this many vectors of lanes nothing is gained.
 _MOST_VECTORS: Final = 4
 _MOST_ROWS: Final = 16
+
+
+# What the lanes of a register tile read during a whole reduction: up to this many bytes of it stay in a second-level
+# cache, beside what streams by.
+RESIDENT: Final = 1 << 18
+# Beyond that: rows and columns of a tile of register tiles, and the steps of the reduction in one piece.
+PANEL: Final = 256
+STEPS: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +97,8 @@ def choose_microkernel(
         return None
     if not statement.domain.is_box() or any(read.tensor == body.target for read in value_reads(body)):
         return None
-    model = _Model(statement, layouts, unit.bytes // type.itemsize, unit.registers, packs, fixed, within)
+    width = unit.bytes // type.itemsize
+    model = _Model(statement, layouts, type.itemsize, width, unit.registers, packs, fixed, within)
     if not model.lanes_fit():
         return None
     best = min(model.candidates(), key=lambda found: found[0], default=None)
@@ -105,6 +118,7 @@ def vector_widths(lanes: int, width: int) -> tuple[tuple[int, int], ...]:
 class _Model:
     statement: ScopStatement
     layouts: Mapping[str, Layout]
+    itemsize: int
     width: int
     registers: int
     packs: bool
@@ -208,6 +222,7 @@ class _Model:
     def cost(self, lane: str, sizes: Mapping[str, int]) -> float | None:
         """Cycles of the whole statement; None where the tile does not fit the registers."""
         lanes = sizes[lane]
+        panels = self.steps * lanes * self.itemsize > RESIDENT
         vectors = vector_widths(lanes, self.width)
         rows = math.prod(size for name, size in sizes.items() if name != lane)
         spare = _SLIDING if self._slides(sizes, lane) else 2
@@ -217,24 +232,32 @@ class _Model:
         step = max(arithmetic, _LATENCY) + _STEP
         packing = 0.0
         for position, steps in enumerate(self.read_strides):
-            far = any(abs(steps[name] or 0) > _FAR for name in sizes if name != lane)
-            distinct = math.prod(size for name, size in sizes.items() if name != lane and steps[name] != 0)
+            rows_read = [name for name in sizes if name != lane and steps[name] != 0]
+            distinct = math.prod(sizes[name] for name in rows_read)
+            far = any(abs(steps[name] or 0) > _FAR for name in rows_read)
             along = steps[lane]
             if along == 0:
-                step += distinct * (_STRANGE if far else _BROADCAST)
+                meet = distinct > _WAYS and any((steps[n] or 0) * self.itemsize % _PAGE == 0 for n in rows_read)
+                step += distinct * (_EVICTED if meet else _STRANGE if far else _BROADCAST)
             elif along == 1:
                 cost = _LOAD if self._aligned(steps, lane) else _UNALIGNED
                 step += distinct * len(vectors) * (cost + (_STRANGE if far else 0.0))
             elif self.packs and can_pack(self.statement, position):
                 step += distinct * len(vectors) * _LOAD
                 packing += _PACK * math.prod(self.extents[name] for name, moved in steps.items() if moved != 0)
+                if panels:
+                    kept = (self.extents[name] for name in self.independent if steps[name] == 0)
+                    packing *= math.prod(-(-extent // PANEL) for extent in kept)
             else:
                 step += distinct * lanes * _GATHER
         if self.target_strides[lane] == 1:
             stores = float(rows * len(vectors))
         else:
             beside = any(self.target_strides[name] == 1 and size >= 4 for name, size in sizes.items())
-            stores = rows * lanes * (_TRANSPOSE if beside else _SCATTER)
+            turned = _ALIASED if abs(self.target_strides[lane]) * self.itemsize >= _PAGE else _TRANSPOSE
+            stores = rows * lanes * (turned if beside else _SCATTER)
+        if panels:
+            stores *= 2 * -(-self.steps // STEPS) - 1  # loaded and stored again for every piece of the reduction
         tile = self.steps * step + stores + _LATENCY
         tiles = math.prod(self._tiles(self.extents[name], sizes.get(name, 1)) for name in self.independent)
         outside = math.prod(

@@ -24,6 +24,7 @@ from tc.polyhedral.promote import Room, promote_tree
 from tc.polyhedral.register_tile import default_tile, explicit_tile, register_tile_tree
 from tc.polyhedral.schedule import schedule_scop, untransformed_tree
 from tc.polyhedral.scop import Scop, build_scop
+from tc.polyhedral.separate import separate_tiles
 from tc.polyhedral.strides import accesses
 from tc.polyhedral.tile import explicit_sizes, tile_tree
 from tc.polyhedral.tree import ScheduleTree, tree_text
@@ -228,7 +229,7 @@ class _Run:
         self.done("verify schedule", "")
         root = generate_loops(tree, self.context, [promotion.buffer for promotion in scop.promotions])
         try:
-            root = localize_loops(root, scop)
+            root = separate_tiles(localize_loops(root, scop), self.context)
         except NotAffineError:
             plain = replace(self.options, accumulators=0, packed=0, local=0)
             return _Run(self.context, self.prepared, plain, self.machine, self.verify_every_pass).map()

@@ -1,0 +1,167 @@
+"""Full tiles apart from partial ones: a register tile needs loops whose lengths are numbers.
+
+Where the size of a register tile does not divide a loop, isl bounds the loop over the tile's points by a minimum.  Here
+a guard around the tile decides which side that is, so that either side can be unrolled into registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+import islpy as isl
+
+from tc.polyhedral.execution import Step, follow_path, frame_of_path
+from tc.polyhedral.index_functions import index_function
+from tc.polyhedral.loops import (
+    Allocation,
+    Block,
+    Guard,
+    IndexExpression,
+    IndexLiteral,
+    IndexOperation,
+    IndexOperator,
+    Instance,
+    Loop,
+    LoopKind,
+    LoopTree,
+    variables,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Minimum:
+    """``bound``, an upper bound, is the minimum of ``number`` and ``other``."""
+
+    bound: IndexExpression
+    number: IndexLiteral
+    other: IndexExpression
+
+
+def separate_tiles(root: LoopTree, context: isl.Context) -> LoopTree:
+    """The loops with a guard around every register tile that is partial somewhere."""
+    return _Separator(context).visit(root, ())
+
+
+@dataclass(frozen=True)
+class _Separator:
+    context: isl.Context
+
+    def visit(self, tree: LoopTree, path: tuple[Step, ...]) -> LoopTree:
+        match tree:
+            case Instance():
+                return tree
+            case Block(children):
+                return Block(tuple(self.visit(child, (*path, n)) for n, child in enumerate(children)))
+            case Guard(condition, then, otherwise):
+                other = None if otherwise is None else self.visit(otherwise, (*path, (condition, False)))
+                return Guard(condition, self.visit(then, (*path, (condition, True))), other)
+            case Allocation() if not _allocates(tree.body):
+                return self.separate(tree, path)
+            case Loop() | Allocation():
+                return replace(tree, body=self.visit(tree.body, (*path, tree)))
+            case _:
+                assert_never(tree)
+
+    def separate(self, tile: LoopTree, path: tuple[Step, ...]) -> LoopTree:
+        """The tile for either side of the first minimum in it, and so on for the others."""
+        found = next(_minima(tile, frozenset()), None)
+        if found is None:
+            return tile
+        frame = frame_of_path(path, self.context)
+        points = follow_path(path, frame).points
+        values = index_function(found.other, frame)
+        short = points.intersect(values.lt_set(index_function(found.number, frame)))
+        full = _bounded(tile, found.bound, found.number)
+        if short.is_empty():
+            return self.separate(full, path)
+        rest = _single_value(short, values)
+        partial = _bounded(tile, found.bound, found.other if rest is None else IndexLiteral(rest))
+        if short.is_equal(points):
+            return self.separate(partial, path)
+        fits = IndexOperation(IndexOperator.LESS_EQUAL, (found.number, found.other))
+        then = self.separate(full, (*path, (fits, True)))
+        return Guard(fits, then, self.separate(partial, (*path, (fits, False))))
+
+
+def _single_value(points: isl.Set, function: isl.PwAff) -> int | None:
+    """The value of the function where it is the same at all points."""
+    values = isl.Map.from_pw_aff(function).intersect_domain(points).range()
+    least, most = values.dim_min_val(0), values.dim_max_val(0)
+    return int(least.to_python()) if least.is_int() and least.eq(most) else None
+
+
+def _minima(tree: LoopTree, inside: frozenset[str]) -> Iterator[_Minimum]:
+    """Upper bounds of the loops of a register tile that are minima of a number and something from outside of it.
+
+    ``inside``: the loops of the tile around this part of it.
+    """
+    match tree:
+        case Instance():
+            return
+        case Block(children):
+            for child in children:
+                yield from _minima(child, inside)
+        case Guard(_, then, otherwise):
+            yield from _minima(then, inside)
+            if otherwise is not None:
+                yield from _minima(otherwise, inside)
+        case Allocation():
+            yield from _minima(tree.body, inside)
+        case Loop():
+            found = _minimum(tree.upper)
+            register = tree.kind in (LoopKind.REGISTER, LoopKind.VECTOR)
+            if register and found is not None and not inside & variables(found.other):
+                yield found
+            yield from _minima(tree.body, inside | {tree.iterator})
+        case _:
+            assert_never(tree)
+
+
+def _minimum(upper: IndexExpression) -> _Minimum | None:
+    match upper:
+        case IndexOperation(IndexOperator.MINIMUM, (IndexLiteral() as number, other)):
+            return _Minimum(upper, number, other)
+        case IndexOperation(
+            IndexOperator.SUBTRACT,
+            (IndexOperation(IndexOperator.MINIMUM, (IndexLiteral(value), other)), IndexLiteral(1) as one),
+        ):
+            return _Minimum(upper, IndexLiteral(value - 1), IndexOperation(IndexOperator.SUBTRACT, (other, one)))
+        case _:
+            return None
+
+
+def _bounded(tree: LoopTree, bound: IndexExpression, value: IndexExpression) -> LoopTree:
+    """The tree with one upper bound of loops replaced by another."""
+    match tree:
+        case Instance():
+            return tree
+        case Block(children):
+            return Block(tuple(_bounded(child, bound, value) for child in children))
+        case Guard(condition, then, otherwise):
+            other = None if otherwise is None else _bounded(otherwise, bound, value)
+            return Guard(condition, _bounded(then, bound, value), other)
+        case Loop():
+            upper = value if tree.upper == bound else tree.upper
+            return replace(tree, upper=upper, body=_bounded(tree.body, bound, value))
+        case Allocation():
+            return replace(tree, body=_bounded(tree.body, bound, value))
+        case _:
+            assert_never(tree)
+
+
+def _allocates(tree: LoopTree) -> bool:
+    match tree:
+        case Instance():
+            return False
+        case Block(children):
+            return any(map(_allocates, children))
+        case Guard(_, then, otherwise):
+            return _allocates(then) or (otherwise is not None and _allocates(otherwise))
+        case Loop():
+            return _allocates(tree.body)
+        case Allocation():
+            return True
+        case _:
+            assert_never(tree)
