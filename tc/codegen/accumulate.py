@@ -21,8 +21,8 @@ from tc.polyhedral.loops import (
     Loop,
     LoopKind,
     LoopTree,
-    variables,
     StatementBody,
+    variables,
 )
 
 _IN_ORDER = (LoopKind.REDUCTION, LoopKind.SEQUENTIAL, LoopKind.UNROLLED)

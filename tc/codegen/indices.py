@@ -8,7 +8,7 @@ from typing import Final, assert_never
 
 from tc.codegen.dialect import Dialect
 from tc.codegen.fragment import Fragment, Precedence, call, cast, conditional, infix, prefix
-from tc.polyhedral.loops import IndexExpression, IndexLiteral, IndexOperation, IndexOperator, IndexVariable
+from tc.polyhedral.loops import IndexExpression, IndexLiteral, IndexOperation, IndexOperator, IndexVariable, Loop
 from tc.types import ScalarType
 
 _INFIX: Final = {
@@ -80,6 +80,24 @@ def after(expression: IndexExpression) -> IndexExpression:
             return IndexOperation(IndexOperator.SUBTRACT, (IndexLiteral(value + 1), right))
         case _:
             return IndexOperation(IndexOperator.ADD, (expression, IndexLiteral(1)))
+
+
+def trip_count(loop: Loop) -> IndexExpression:
+    """The number of iterations, where there are any; at most 0 otherwise."""
+    if isinstance(loop.lower, IndexLiteral) and isinstance(loop.upper, IndexLiteral):
+        return IndexLiteral((loop.upper.value - loop.lower.value) // loop.step + 1)
+    distance = IndexOperation(IndexOperator.SUBTRACT, (loop.upper, loop.lower))
+    quotient = IndexOperation(IndexOperator.FLOOR_DIVIDE, (distance, IndexLiteral(loop.step)))
+    return IndexOperation(IndexOperator.ADD, (quotient, IndexLiteral(1)))
+
+
+def values_of(loop: Loop) -> range:
+    """The values of a loop's iterator where its bounds are numbers; none where they are not."""
+    match loop.lower, loop.upper:
+        case IndexLiteral(lower), IndexLiteral(upper):
+            return range(lower, upper + 1, loop.step)
+        case _:
+            return range(0)
 
 
 def _operation(operator: IndexOperator, operands: tuple[Fragment, ...]) -> Fragment:

@@ -12,7 +12,7 @@ from tc.codegen.dialect import Dialect
 from tc.codegen.expressions import FAULTED, ExpressionPrinter, Site
 from tc.codegen.fragment import Fragment, element, prefix
 from tc.codegen.functions import function_name
-from tc.codegen.indices import after, index_fragment
+from tc.codegen.indices import after, index_fragment, trip_count, values_of
 from tc.codegen.literals import literal_fragment
 from tc.codegen.names import Names, comment, loop_variable
 from tc.codegen.numerics import changes_in_lanes
@@ -21,7 +21,7 @@ from tc.codegen.placement import ALIGNMENT, aligned
 from tc.codegen.ranges import Ranges, always_runs, iterator_range, most_iterations
 from tc.codegen.registers import NotVectorsError, RegisterPrinter
 from tc.codegen.routines import SCRATCH, Parameter, braced, mentioned, mentions, region, region_call, reporting_faults
-from tc.codegen.transpose import copied, transposed_nest, transposition
+from tc.codegen.transpose import copied, transposed_nest, transposition, transposition_width
 from tc.language.program import Literal, Reduction
 from tc.polyhedral.loops import (
     Allocation,
@@ -218,7 +218,8 @@ class KernelPrinter:
             found.to_step,
             *(self.index(trip_count(node), scope) for node in (found.rows, found.columns)),
         )
-        call = f"tc_transpose_{value.type}({', '.join(map(str, parts))});"
+        width = transposition_width(found, value.type, self._vector_bytes)
+        call = f"tc_transpose_{value.type}x{width}({', '.join(map(str, parts))});"
         return [comment(body.name), call]
 
     def loop(self, loop: Loop, scope: Scope, body: list[str]) -> list[str]:
@@ -399,24 +400,6 @@ def neutral_element(reduction: Reduction, type: ScalarType) -> Literal:
         case _:
             assert_never(reduction)
     return Literal(float(value) if type.is_floating else value, type)
-
-
-def trip_count(loop: Loop) -> IndexExpression:
-    """The number of iterations, where there are any; at most 0 otherwise."""
-    if isinstance(loop.lower, IndexLiteral) and isinstance(loop.upper, IndexLiteral):
-        return IndexLiteral((loop.upper.value - loop.lower.value) // loop.step + 1)
-    distance = IndexOperation(IndexOperator.SUBTRACT, (loop.upper, loop.lower))
-    quotient = IndexOperation(IndexOperator.FLOOR_DIVIDE, (distance, IndexLiteral(loop.step)))
-    return IndexOperation(IndexOperator.ADD, (quotient, IndexLiteral(1)))
-
-
-def values_of(loop: Loop) -> range:
-    """The values of a loop's iterator where its bounds are numbers; none where they are not."""
-    match loop.lower, loop.upper:
-        case IndexLiteral(lower), IndexLiteral(upper):
-            return range(lower, upper + 1, loop.step)
-        case _:
-            return range(0)
 
 
 def _holds_reduction_loop(tree: LoopTree) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tc.codegen.indices import values_of
 from tc.codegen.offsets import LinearForm
 from tc.language.program import Read
 from tc.language.specialization import Layout
@@ -12,6 +13,8 @@ from tc.polyhedral.loops import IndexVariable, Instance, Loop, LoopKind, Stateme
 from tc.types import ScalarType
 
 _PLAIN = (LoopKind.SEQUENTIAL, LoopKind.VECTOR, LoopKind.REGISTER)
+# Of the vectors that every compiler has.
+_LEAST_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +58,11 @@ def transposition(first: Loop, second: Loop, source: LinearForm, target: LinearF
             assert across[1] is not None
             return Transposition(rows, columns, across[0], across[1])
     return None
+
+
+def transposition_width(found: Transposition, type: ScalarType, vector_bytes: int) -> int:
+    """Rows and columns of the largest squares to turn: as many as there are, and as a vector has lanes."""
+    least = _LEAST_BYTES // type.itemsize
+    most = max(least, vector_bytes // type.itemsize)
+    counts = [len(values_of(loop)) or most for loop in (found.rows, found.columns)]
+    return max(least, 1 << (min(most, *counts).bit_length() - 1))

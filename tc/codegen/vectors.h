@@ -29,7 +29,12 @@
   }
 TC_VECTOR(float32, float, 2) TC_PARTS(float32, float, 2)
 TC_VECTOR(float64, double, 2) TC_PARTS(float64, double, 2)
-TC_VECTOR(float32, float, 4) TC_PARTS(float32, float, 4)
+TC_VECTOR(float32, float, 4)
+#ifdef __AVX512VL__
+TC_MASKED(float32, float, 4, unsigned char, __builtin_ia32_loadups128_mask, __builtin_ia32_storeups128_mask)
+#else
+TC_PARTS(float32, float, 4)
+#endif
 #ifdef __AVX512VL__
 TC_VECTOR(float32, float, 8)
 TC_MASKED(float32, float, 8, unsigned char, __builtin_ia32_loadups256_mask, __builtin_ia32_storeups256_mask)
@@ -46,9 +51,10 @@ TC_VECTOR(float64, double, 8)
 TC_MASKED(float64, double, 8, unsigned char, __builtin_ia32_loadupd512_mask, __builtin_ia32_storeupd512_mask)
 #endif
 
-//= tc_transpose_float32 tc_transpose_float64 < tc_float32x16
-// to[c * to_step + r] = from[r * from_step + c] for all r < rows, c < columns.  Squares of vectors are turned in registers:
-// in each step two rows exchange halves, then quarters, and so on, until bits of row and lane have changed places.
+//= tc_transpose_float32x* tc_transpose_float64x* < tc_float32x16
+// to[c * to_step + r] = from[r * from_step + c] for all r < rows, c < columns.  Squares of vectors, of the width that the
+// name says at most, are turned in registers: in each step two rows exchange halves, then quarters, and so on, until bits
+// of row and lane have changed places.
 #ifdef __clang__
 #define TC_SHUFFLE(index, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
@@ -119,43 +125,48 @@ TC_MASKED(float64, double, 8, unsigned char, __builtin_ia32_loadupd512_mask, __b
   M(name, V, 0) M(name, V, 1) M(name, V, 2) M(name, V, 3) M(name, V, 4) M(name, V, 5) M(name, V, 6) M(name, V, \
     7) M(name, V, 8) M(name, V, 9) M(name, V, 10) M(name, V, 11) M(name, V, 12) M(name, V, 13) M(name, V, \
     14) M(name, V, 15)
-#define TC_ROW(name, V, i)                                                                                            \
-  tc_##name##x##V r##i = {0};                                                                                         \
-  if (i < rows)                                                                                                       \
-    r##i = columns < V ? tc_load_part_##name##x##V(from + i * from_step, columns) : tc_load_##name##x##V(from + i * from_step);
-#define TC_COLUMN(name, V, i)                                                                                         \
-  if (i < columns) {                                                                                                  \
-    if (rows < V) tc_store_part_##name##x##V(to + i * to_step, r##i, rows);                                           \
-    else tc_store_##name##x##V(to + i * to_step, r##i);                                                               \
-  }
-#define TC_TRANSPOSE(name, type, integer, V)                                                                          \
-  typedef integer tc_index_##name __attribute__((vector_size(V * sizeof(integer))));                                  \
-  static inline __attribute__((always_inline)) void tc_square_##name(                                                 \
-      const type *restrict from, int64_t from_step, type *restrict to, int64_t to_step, int rows, int columns) {      \
+#define TC_ROW(name, V, i) tc_##name##x##V r##i = tc_load_##name##x##V(from + i * from_step);
+#define TC_COLUMN(name, V, i) tc_store_##name##x##V(to + i * to_step, r##i);
+#define TC_PLACES(type) const type *restrict from, int64_t from_step, type *restrict to, int64_t to_step
+#define TC_INDEX(name, integer, V) typedef integer tc_index_##name##x##V __attribute__((vector_size(V * sizeof(integer))));
+// Squares of V rows and V columns; `smaller` turns what is left beside and below them.
+#define TC_TRANSPOSE(name, type, V, smaller)                                                                          \
+  static inline void tc_square_##name##x##V(TC_PLACES(type)) {                                                        \
     TC_EACH_##V(TC_ROW, name, V)                                                                                      \
-    TC_TURN_##V(tc_index_##name)                                                                                      \
+    TC_TURN_##V(tc_index_##name##x##V)                                                                                \
     TC_EACH_##V(TC_COLUMN, name, V)                                                                                   \
   }                                                                                                                   \
-  static inline void tc_transpose_##name(                                                                             \
-      const type *restrict from, int64_t from_step, type *restrict to, int64_t to_step, int64_t rows,                 \
-      int64_t columns) {                                                                                              \
-    for (int64_t r = 0; r < rows; r += V) {                                                                           \
-      for (int64_t c = 0; c < columns; c += V) {                                                                      \
-        const type *square = from + r * from_step + c;                                                                \
-        if (rows - r >= V && columns - c >= V) tc_square_##name(square, from_step, to + c * to_step + r, to_step, V, V); \
-        else                                                                                                          \
-          tc_square_##name(square, from_step, to + c * to_step + r, to_step, rows - r < V ? (int)(rows - r) : V,      \
-                           columns - c < V ? (int)(columns - c) : V);                                                 \
-      }                                                                                                               \
+  static inline void tc_transpose_##name##x##V(TC_PLACES(type), int64_t rows, int64_t columns) {                      \
+    for (; rows >= V; rows -= V, from += V * from_step, to += V) {                                                    \
+      int64_t c = 0;                                                                                                  \
+      for (; columns - c >= V; c += V) tc_square_##name##x##V(from + c, from_step, to + c * to_step, to_step);        \
+      if (c < columns) smaller(from + c, from_step, to + c * to_step, to_step, V, columns - c);                       \
     }                                                                                                                 \
+    if (rows > 0) smaller(from, from_step, to, to_step, rows, columns);                                               \
   }
-#if defined(__AVX512F__)
-TC_TRANSPOSE(float32, float, int32_t, 16)
-TC_TRANSPOSE(float64, double, int64_t, 8)
-#elif defined(__AVX__)
-TC_TRANSPOSE(float32, float, int32_t, 8)
-TC_TRANSPOSE(float64, double, int64_t, 4)
-#else
-TC_TRANSPOSE(float32, float, int32_t, 4)
-TC_TRANSPOSE(float64, double, int64_t, 2)
+// Squares of which only some rows or columns are there: a strip along the columns, or fewer columns than rows.
+#define TC_PART_ROW(name, V, i) \
+  tc_##name##x##V r##i = {0};   \
+  if (i < rows) r##i = tc_load_part_##name##x##V(from + i * from_step, columns);
+#define TC_PART_COLUMN(name, V, i) \
+  if (i < columns) tc_store_part_##name##x##V(to + i * to_step, r##i, rows);
+#define TC_PART(name, type, V)                                                                                        \
+  static inline void tc_part_##name(TC_PLACES(type), int rows, int columns) {                                         \
+    TC_EACH_##V(TC_PART_ROW, name, V)                                                                                 \
+    TC_TURN_##V(tc_index_##name##x##V)                                                                                \
+    TC_EACH_##V(TC_PART_COLUMN, name, V)                                                                              \
+  }                                                                                                                   \
+  static inline void tc_parts_##name(TC_PLACES(type), int64_t rows, int64_t columns) {                                \
+    for (int64_t c = 0; c < columns; c += V)                                                                          \
+      tc_part_##name(from + c, from_step, to + c * to_step, to_step, (int)rows, columns - c < V ? (int)(columns - c) : V); \
+  }
+TC_INDEX(float32, int32_t, 4) TC_PART(float32, float, 4) TC_TRANSPOSE(float32, float, 4, tc_parts_float32)
+TC_INDEX(float64, int64_t, 2) TC_PART(float64, double, 2) TC_TRANSPOSE(float64, double, 2, tc_parts_float64)
+#ifdef __AVX__
+TC_INDEX(float32, int32_t, 8) TC_TRANSPOSE(float32, float, 8, tc_transpose_float32x4)
+TC_INDEX(float64, int64_t, 4) TC_TRANSPOSE(float64, double, 4, tc_transpose_float64x2)
+#endif
+#ifdef __AVX512F__
+TC_INDEX(float32, int32_t, 16) TC_TRANSPOSE(float32, float, 16, tc_transpose_float32x8)
+TC_INDEX(float64, int64_t, 8) TC_TRANSPOSE(float64, double, 8, tc_transpose_float64x4)
 #endif

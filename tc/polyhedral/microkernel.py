@@ -43,7 +43,7 @@ _LATENCY: Final = 4.0  # a multiply-add waits so long for the one before in the 
 _NARROW: Final = 0.55  # a vector of half the width or less
 _PARTIAL: Final = 6.0  # a tile with fewer rows or lanes than the others, against a full one
 # Registers in which compilers keep elements that several steps of a sliding window read.
-_SLIDING: Final = 8
+_SLIDING: Final = 7
 # Beyond this many vectors of lanes nothing is gained.
 _MOST_VECTORS: Final = 4
 _MOST_ROWS: Final = 16
@@ -101,7 +101,7 @@ def choose_microkernel(
     model = _Model(statement, layouts, type.itemsize, width, unit.registers, packs, fixed, within)
     if not model.lanes_fit():
         return None
-    best = min(model.candidates(), key=lambda found: found[0], default=None)
+    best = min(model.candidates(), key=lambda found: (found[0], model.beside(found[1])), default=None)
     if best is None or best[0] >= model.plain():
         return None
     return best[1]
@@ -266,6 +266,10 @@ class _Model:
             if self.target_strides[name] != 0 and name not in self.independent
         )
         return tiles * outside * tile + packing
+
+    def beside(self, tile: MicroKernel) -> int:
+        """Rows side by side in memory; of equal tiles, one with fewer of them asks for more of it at a time."""
+        return math.prod(size for name, size in tile.sizes.items() if self.target_strides[name] == 1)
 
     def _slides(self, sizes: Mapping[str, int], lane: str) -> bool:
         """Whether the next step of the reduction reads what another row reads in this one, as windows do."""
