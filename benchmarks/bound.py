@@ -39,19 +39,37 @@ class Bandwidth:
 
 @dataclass(frozen=True, slots=True)
 class Roofs:
-    """``operations``: on floats per second, in multiplications with additions.  ``bandwidths``: by working set."""
+    """``operations``: on floats per second, in multiplications with additions.  ``bandwidths``: by working set.
+
+    ``fresh``: bytes per second of memory that the system clears and hands out, a page at a time.
+    """
 
     operations: float
     bandwidths: tuple[Bandwidth, ...]
+    fresh: float
 
-    def bound(self, work: Work) -> float:
+    def bound(self, work: Work, *, fresh: bool = False) -> float:
         """Seconds that no kernel for this work can fall below on this machine.
 
         What the caches hold from one call to the next is taken to come from them, at the bandwidth of the largest
-        measured working set that is not larger, so that the bound stays one.
+        measured working set that is not larger, so that the bound stays one.  ``fresh``: the results lie in memory
+        that the system provides during the call: a core that clears it does nothing else meanwhile, but finds it in
+        its caches when it writes the results.
         """
-        fitting = [b for b in self.bandwidths if b.working_set <= work.moved] or [self.bandwidths[0]]
-        return max(work.operations / self.operations, work.moved / fitting[-1].best)
+        computing = work.operations / self.operations
+        bandwidth = max((b for b in self.bandwidths if b.working_set <= work.moved), key=_size, default=self._smallest)
+        seconds = max(computing, work.moved / bandwidth.best)
+        if not fresh:
+            return seconds
+        return max(seconds, work.written / self.fresh + max(computing, work.read / bandwidth.best))
+
+    @property
+    def _smallest(self) -> Bandwidth:
+        return min(self.bandwidths, key=_size)
+
+
+def _size(bandwidth: Bandwidth) -> int:
+    return bandwidth.working_set
 
 
 def highest(roofs: Roofs, others: Roofs) -> Roofs:
@@ -60,4 +78,5 @@ def highest(roofs: Roofs, others: Roofs) -> Roofs:
         Bandwidth(one.working_set, max(one.read, other.read), max(one.copied, other.copied))
         for one, other in zip(roofs.bandwidths, others.bandwidths, strict=True)
     )
-    return Roofs(max(roofs.operations, others.operations), tuple(bandwidths))
+    operations, fresh = max(roofs.operations, others.operations), max(roofs.fresh, others.fresh)
+    return Roofs(operations, tuple(bandwidths), fresh)

@@ -1,4 +1,7 @@
-/* What a processor can do at most: multiplications with additions, reading, and copying.  VECTOR_BYTES is that of the
+#define _GNU_SOURCE
+#include <sys/mman.h>
+
+/* What a processor can do at most: multiplications with additions, reading, copying, and providing memory.  VECTOR_BYTES is that of the
    target's registers. */
 
 typedef float vector __attribute__((vector_size(VECTOR_BYTES), aligned(VECTOR_BYTES)));
@@ -52,4 +55,27 @@ void tc_copy(char *to, const char *from, long bytes, long rounds)
         __builtin_memcpy(to, from, bytes);
         __asm__ volatile("" ::: "memory");
     }
+}
+
+/* Takes bytes (a multiple of those of a huge page) of memory from the system, touches every page, and gives them back,
+   rounds times.  Returns how often that failed. */
+float tc_fresh(long bytes, long rounds)
+{
+    enum { PAGE = 4096, HUGE_PAGE = 1 << 21 };
+    float failed = 0;
+    for (long r = 0; r < rounds; r++) {
+        char *all = mmap(0, bytes + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (all == MAP_FAILED) {
+            failed++;
+            continue;
+        }
+        volatile char *begin = all + (-(long)all & (HUGE_PAGE - 1));
+#ifdef MADV_HUGEPAGE
+        madvise((char *)begin, bytes, MADV_HUGEPAGE);
+#endif
+        for (long b = 0; b < bytes; b += PAGE)
+            begin[b] = 1;
+        munmap(all, bytes + HUGE_PAGE);
+    }
+    return failed;
 }

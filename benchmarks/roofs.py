@@ -21,6 +21,7 @@ from tc.target import CpuTarget
 
 _CHAINS: Final = 12  # as in roofs.c
 _SMALLEST, _LARGEST = 1 << 14, 1 << 26  # bytes per thread
+_FRESH: Final = 1 << 25  # likewise, of memory that is new
 _SECONDS: Final = 0.01  # of a measurement, at least
 _ROUNDS: Final = 7
 
@@ -38,7 +39,9 @@ def measure_roofs(target: CpuTarget, threads: int) -> Roofs:
         sources = [_aligned(_LARGEST, 1.0) for _ in range(threads)]
         targets = [_aligned(_LARGEST, 0.0) for _ in range(threads)]
         bandwidths = [_bandwidth(library, team, size, sources, targets, target) for size in sizes]
-    return Roofs(operations, tuple(bandwidths))
+        take = function(library, "tc_fresh", ctypes.c_long, ctypes.c_long)
+        fresh = team.rate(lambda _, rounds: take(_FRESH, rounds)) * _FRESH * threads
+    return Roofs(operations, tuple(bandwidths), fresh)
 
 
 def compiled_roofs(target: CpuTarget) -> ctypes.CDLL:

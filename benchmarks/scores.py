@@ -66,11 +66,12 @@ def score(row: Row, report: Report) -> Score:
     times = {measured.contender: _time(measured, rounds) for measured in row.measured}
     ours = _quickest(times, (Contender.OURS, Contender.TUNED))
     peer = _quickest(times, (contender for contender in times if not contender.is_ours))
-    bound = report.roofs.bound(row.work)
+    provided = Contender.OURS in times and times[Contender.OURS].faults >= 1
+    bound = report.roofs.bound(row.work, fresh=provided)
     ratio = None if ours is None or peer is None else times[peer].median / times[ours].median
     fraction = None if ours is None else bound / times[ours].median
     fresh = None
-    if Contender.OURS in times and Contender.PREALLOCATED in times and times[Contender.OURS].faults >= 1:
+    if provided and Contender.PREALLOCATED in times:
         fresh = 1 - times[Contender.PREALLOCATED].median / times[Contender.OURS].median
     wrong = any(missing.wrong for missing in row.missing)
     excused = not noisy and fraction is not None and fraction >= EXCUSED

@@ -16,7 +16,7 @@ import numpy as np
 from tc.errors import ArgumentError, DeviceError
 from tc.runtime.dlpack import Exporter, describe_dlpack
 from tc.runtime.memory import overlaps_itself
-from tc.runtime.numpy_arrays import describe_numpy, numpy_address, numpy_dtype
+from tc.runtime.numpy_arrays import describe_numpy, numpy_address, numpy_allocator
 from tc.runtime.view import ArrayView, Framework
 from tc.types import ScalarType
 
@@ -98,7 +98,7 @@ def allocator(framework: Framework, shape: tuple[int, ...], type: ScalarType) ->
     """
     match framework:
         case Framework.NUMPY | Framework.OTHER:
-            return functools.partial(np.empty, shape, numpy_dtype(type))
+            return numpy_allocator(shape, type)
         case Framework.TORCH:
             from tc.runtime.torch_arrays import torch_allocator
 

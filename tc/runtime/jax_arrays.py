@@ -10,7 +10,7 @@ import numpy as np
 
 from tc.errors import ArgumentError
 from tc.runtime.dlpack import describe_dlpack
-from tc.runtime.numpy_arrays import numpy_dtype
+from tc.runtime.numpy_arrays import empty_bytes, numpy_dtype
 from tc.runtime.view import ArrayView, Framework
 from tc.types import ScalarType
 
@@ -33,10 +33,7 @@ def allocate_for_jax(shape: tuple[int, ...], type: ScalarType) -> np.ndarray:
         )
     # JAX imports bfloat16 only as its bits.
     dtype = np.dtype(np.uint16) if type is ScalarType.BFLOAT16 else numpy_dtype(type)
-    count = math.prod(shape) * dtype.itemsize
-    memory = np.empty(count + _ALIGNMENT, np.uint8)
-    start = -memory.ctypes.data % _ALIGNMENT
-    return memory[start : start + count].view(dtype).reshape(shape)
+    return empty_bytes(math.prod(shape) * dtype.itemsize, _ALIGNMENT).view(dtype).reshape(shape)
 
 
 def deliver_to_jax(memory: np.ndarray, type: ScalarType) -> jax.Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 from collections.abc import Callable
 from types import MappingProxyType
 from typing import Final
@@ -11,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from tc.errors import ArgumentError
+from tc.runtime.pages import FRESH_BYTES, huge_room, huge_start
 from tc.runtime.view import ArrayView, Framework, check_address, element_strides, unsupported_type
 from tc.types import Kind, ScalarType
 
@@ -88,3 +90,22 @@ def describe_numpy(array: np.ndarray, place: str) -> ArrayView:
     strides = element_strides(array.shape, array.strides, array.itemsize, place)
     check_address(address, array.size, array.itemsize, place)
     return ArrayView(address, array.shape, strides, type, array.flags.writeable, Framework.NUMPY, array)
+
+
+def empty_bytes(size: int, alignment: int = 1) -> np.ndarray:
+    """Uninitialized bytes that begin at a multiple of ``alignment``, up to a page; many lie on huge pages."""
+    if size < FRESH_BYTES:
+        memory = np.empty(size + alignment - 1, np.uint8)
+        start = -numpy_address(memory) % alignment
+    else:
+        memory = np.empty(huge_room(size), np.uint8)
+        start = huge_start(numpy_address(memory))
+    return memory[start : start + size]
+
+
+def numpy_allocator(shape: tuple[int, ...], type: ScalarType) -> Callable[[], np.ndarray]:
+    """A function that allocates an uninitialized, C-contiguous array; large ones on huge pages of their own."""
+    dtype, size = numpy_dtype(type), math.prod(shape) * type.itemsize
+    if size < FRESH_BYTES:
+        return functools.partial(np.empty, shape, dtype)
+    return lambda: empty_bytes(size).view(dtype).reshape(shape)

@@ -14,6 +14,19 @@ from typing import Final
 
 # NumPy asks for huge pages from this size on, too.
 LEAST_BYTES: Final = 4 << 20
+# From this size on glibc returns memory to the system as soon as it is freed, so that every result is fresh memory.
+FRESH_BYTES: Final = 32 << 20
+_HUGE_PAGE: Final = 2 << 20
+
+
+def huge_room(size: int) -> int:
+    """Bytes to allocate so that ``size`` bytes can lie on whole huge pages of their own; few of them are touched."""
+    return (-(-size // _HUGE_PAGE) + 1) * _HUGE_PAGE
+
+
+def huge_start(address: int) -> int:
+    """Bytes from ``address`` to the next huge page."""
+    return -address % _HUGE_PAGE
 
 
 def prefer_huge_pages(address: int, size: int) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 import torch
 
 from tc.errors import ArgumentError, DeviceError
-from tc.runtime.pages import LEAST_BYTES, prefer_huge_pages
+from tc.runtime.pages import FRESH_BYTES, LEAST_BYTES, huge_room, huge_start, prefer_huge_pages
 from tc.runtime.view import ArrayView, Framework, check_address, element_strides, unsupported_type
 from tc.types import ScalarType
 
@@ -66,6 +66,7 @@ def torch_allocator(shape: tuple[int, ...], type: ScalarType) -> Callable[[], to
     # it takes no memory, and what is made like it is contiguous.
     pattern = element.expand(shape) if count > 1 else element.new_empty(shape)
     allocate = functools.partial(torch.empty_like, pattern)
+    contiguous = tuple(math.prod(shape[n + 1 :]) for n in range(len(shape)))
     size = count * type.itemsize
     if size < LEAST_BYTES:
         return allocate
@@ -75,7 +76,13 @@ def torch_allocator(shape: tuple[int, ...], type: ScalarType) -> Callable[[], to
         prefer_huge_pages(tensor.data_ptr(), size)
         return tensor
 
-    return allocate_large
+    def allocate_fresh() -> torch.Tensor:
+        storage = torch.empty(huge_room(size), dtype=torch.uint8, device="cpu").untyped_storage()
+        prefer_huge_pages(storage.data_ptr(), storage.nbytes())
+        offset = huge_start(storage.data_ptr()) // type.itemsize
+        return element.new_empty(0).set_(storage, offset, shape, contiguous)
+
+    return allocate_large if size < FRESH_BYTES else allocate_fresh
 
 
 # Tells autograd that a tensor was changed in place, so that a backward pass over its old value fails.

@@ -23,8 +23,8 @@ MACHINE = Machine(
     compiler="cc 12",
     libraries={"numpy": "2.4"},
 )
-# 1e9 operations a second; caches twice as quick as memory.
-ROOFS = Roofs(1e9, (Bandwidth(1 << 10, 2e9, 1e9), Bandwidth(1 << 20, 1e9, 1e9)))
+# 1e9 operations a second; caches twice as quick as memory; new memory half as quick.
+ROOFS = Roofs(1e9, (Bandwidth(1 << 10, 2e9, 1e9), Bandwidth(1 << 20, 1e9, 1e9)), fresh=5e8)
 QUIET = 1e-3
 NO_WORK = Work(0, 0, 0)
 

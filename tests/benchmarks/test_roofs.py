@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from resource import RUSAGE_THREAD, getrusage
 
 import numpy as np
 import pytest
@@ -33,6 +34,14 @@ def test_reading_sums_up(library: ctypes.CDLL) -> None:
     values = memory[skipped : skipped + 24 * width]
     values[...] = np.arange(values.size) % 7
     assert run(values.ctypes.data, 16, 3) == 3 * values[: 16 * width].sum()
+
+
+def test_memory_is_provided_and_given_back(library: ctypes.CDLL) -> None:
+    take = function(library, "tc_fresh", ctypes.c_long, ctypes.c_long)
+    before = getrusage(RUSAGE_THREAD).ru_minflt
+    assert take(1 << 22, 3) == 0.0
+    assert getrusage(RUSAGE_THREAD).ru_minflt - before >= 3 * 2
+    assert take(1 << 62, 2) == 2.0
 
 
 def test_copying(library: ctypes.CDLL) -> None:

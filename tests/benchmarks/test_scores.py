@@ -94,9 +94,17 @@ def test_the_bound_is_of_the_quickest_memory_that_holds_the_data() -> None:
     assert ROOFS.bound(Work(1000, 8, 0)) == 1000 / 1e9
 
 
+def test_providing_memory_takes_time_in_which_nothing_is_computed_or_read() -> None:
+    assert ROOFS.bound(Work(10**9, 0, 10**8), fresh=True) == 1.0 + 0.2
+    assert ROOFS.bound(Work(0, 3 * 10**8, 10**8), fresh=True) == 0.3 + 0.2
+    assert ROOFS.bound(Work(10**9, 3 * 10**8, 0), fresh=True) == 1.0
+    provided = row({OURS: [1.0] * 3, TORCH: [1.0] * 3}, work=Work(5 * 10**8, 0, 21 * 10**7), faults=1.0)
+    assert scored(provided).verdict is Verdict.AT_BOUND
+
+
 def test_the_highest_roofs_are_the_highest_of_each() -> None:
-    other = Roofs(5e8, (Bandwidth(1 << 10, 1e9, 3e9), Bandwidth(1 << 20, 4e9, 1e8)))
-    expected = Roofs(1e9, (Bandwidth(1 << 10, 2e9, 3e9), Bandwidth(1 << 20, 4e9, 1e9)))
+    other = Roofs(5e8, (Bandwidth(1 << 10, 1e9, 3e9), Bandwidth(1 << 20, 4e9, 1e8)), fresh=6e8)
+    expected = Roofs(1e9, (Bandwidth(1 << 10, 2e9, 3e9), Bandwidth(1 << 20, 4e9, 1e9)), fresh=6e8)
     assert highest(ROOFS, other) == expected
 
 

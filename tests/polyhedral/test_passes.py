@@ -10,7 +10,7 @@ from tc.errors import CompileError
 from tc.language.session import isl_context
 from tc.options import CpuOptions, Fusion, ScheduleOptions
 from tc.polyhedral.localize import NotAffineError
-from tc.polyhedral.loops import Allocation, Block, Guard, Instance, Loop, LoopKind, LoopTree
+from tc.polyhedral.loops import Allocation, Block, Guard, IndexLiteral, Instance, Loop, LoopKind, LoopTree
 from tc.polyhedral.parallelize import WORTH_SPREADING
 from tc.polyhedral.pipeline import PASSES, map_program
 from tc.polyhedral.schedule import schedule_scop, untransformed_tree
@@ -114,7 +114,7 @@ def test_tile_sizes_bound_the_loops_and_sink_the_points() -> None:
 
 
 def test_register_tiles_are_tiled_and_stand_innermost() -> None:
-    shapes = (50, 20), (20, 70)
+    shapes = (48, 20), (20, 64)
     tiled = mapped(MATMUL, *shapes, schedule=ScheduleOptions(tile=(16, 32, 8)), register_tile=(4, 16))
     register = [LoopKind.REGISTER, LoopKind.VECTOR]
     outer = [LoopKind.SEQUENTIAL] * 2
@@ -122,6 +122,20 @@ def test_register_tiles_are_tiled_and_stand_innermost() -> None:
     # loaded and stored around the points of k.
     init, update = [*outer, *register], [LoopKind.SEQUENTIAL, *outer, *register, LoopKind.SEQUENTIAL, *register]
     assert kinds(tiled) == [LoopKind.PARALLEL, LoopKind.SEQUENTIAL, *init, *update, *register]
+
+
+@pytest.mark.parametrize(("rows", "lanes", "tiles"), [(48, 64, 1), (50, 64, 2), (48, 70, 2), (50, 70, 4), (3, 64, 1)])
+def test_full_and_partial_register_tiles_are_loops_of_known_lengths(rows: int, lanes: int, tiles: int) -> None:
+    tree = mapped(MATMUL, (rows, 20), (20, lanes), register_tile=(4, 16))
+    register = [loop for loop in loops(tree) if loop.kind in (LoopKind.REGISTER, LoopKind.VECTOR)]
+    assert all(isinstance(loop.lower, IndexLiteral) and isinstance(loop.upper, IndexLiteral) for loop in register)
+    assert len([node for node in nodes(tree) if isinstance(node, Allocation)]) == tiles
+    lengths = {int(loop.upper.value) + 1 for loop in register if isinstance(loop.upper, IndexLiteral)}
+    assert lengths == {min(rows, 4), rows % 4 or 4, 16, lanes % 16 or 16}
+
+
+def loops(tree: LoopTree) -> list[Loop]:
+    return [node for node in nodes(tree) if isinstance(node, Loop)]
 
 
 def nests(tree: LoopTree) -> list[list[str]]:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 from pathlib import Path
+from resource import RUSAGE_THREAD, getrusage
 
 import numpy as np
 import pytest
 
 from tc.runtime.arrays import allocator, describe
-from tc.runtime.pages import LEAST_BYTES, prefer_huge_pages
+from tc.runtime.pages import FRESH_BYTES, LEAST_BYTES, prefer_huge_pages
 from tc.runtime.view import Framework
 from tc.types import ScalarType
 
-pytestmark = pytest.mark.skipif(
-    not Path("/sys/kernel/mm/transparent_hugepage/enabled").exists(), reason="this system has no huge pages"
-)
+ENABLED = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+HUGE_PAGE = 2 << 20
+
+pytestmark = pytest.mark.skipif(not ENABLED.exists(), reason="this system has no huge pages")
 
 
 def wants_huge_pages(address: int) -> bool:
@@ -38,6 +41,24 @@ def test_large_results_lie_on_huge_pages(framework: Framework) -> None:
         pytest.importorskip("jax")
     memory = allocator(framework, (LEAST_BYTES + 3,), ScalarType.FLOAT32)()
     assert wants_huge_pages(describe(memory, "memory").address + 2 * LEAST_BYTES)
+
+
+@pytest.mark.parametrize("framework", [Framework.NUMPY, Framework.TORCH, Framework.JAX])
+@pytest.mark.parametrize("type", [ScalarType.FLOAT32, ScalarType.BFLOAT16])
+def test_fresh_results_cost_a_fault_for_every_huge_page(framework: Framework, type: ScalarType) -> None:
+    if framework is Framework.JAX:
+        pytest.importorskip("jax")
+    if "[never]" in ENABLED.read_text():
+        pytest.skip("huge pages are switched off")
+    rows = FRESH_BYTES // 1024 // type.itemsize
+    memory = allocator(framework, (rows, 1025), type)()
+    view = describe(memory, "memory")
+    assert (view.shape, view.strides) == ((rows, 1025), (1025, 1))
+    assert view.address % HUGE_PAGE == 0
+    before = getrusage(RUSAGE_THREAD).ru_minflt
+    ctypes.memset(view.address, 1, rows * 1025 * type.itemsize)
+    # Where memory is in pieces, the system may have no huge page at hand.
+    assert getrusage(RUSAGE_THREAD).ru_minflt - before < FRESH_BYTES // mmap.PAGESIZE // 2
 
 
 def test_only_whole_pages_inside_are_marked() -> None:
