@@ -71,8 +71,8 @@ def _measurement(report: Report) -> str:
         f"Microseconds of a call, medians of {report.settings.rounds} rounds or more, {report.settings.threads} "
         f"threads on {machine.model} ({machine.cores} cores, {machine.system}, {', '.join(versions)}, "
         f"{machine.compiler}), which reaches {roofs.operations / 1e9:.0f} GFLOP/s and "
-        f"{roofs.bandwidths[-1].best / 1e9:.1f} GB/s of memory, and of new memory {roofs.fresh / 1e9:.1f} GB/s.  *Fresh outputs*: the part of ours that goes away when "
-        "the outputs exist already."
+        f"{roofs.bandwidths[-1].best / 1e9:.1f} GB/s of memory, and {roofs.fresh / 1e9:.1f} GB/s of new memory.  "
+        "*Fresh outputs*: the part of ours that goes away when the outputs exist already."
     )
 
 
