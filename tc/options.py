@@ -27,9 +27,10 @@ class Fusion(Enum):
 class ScheduleOptions:
     """Choices that every target shares.
 
-    ``tile``: tile sizes of the outermost band, outer member first; members beyond the tuple, or with size 0,
-    are not tiled.  None lets the target choose; an empty tuple tiles nothing.
+    ``tile``: tile sizes of the loops around every statement, outermost first; loops beyond the tuple, or with size 0,
+    are not tiled.  None lets the target choose; an empty tuple tiles nothing.  More sizes than loops are refused.
     ``unroll``: loops whose bodies hold at most this many statement instances in all are unrolled; 1 unrolls none.
+    Parallel loops and vector lanes stay loops.
     """
 
     fusion: Fusion = Fusion.PRESERVE_PARALLEL
@@ -49,7 +50,8 @@ class CpuOptions:
     """Options of the ``cpu`` target.
 
     ``register_tile``: sizes of the tile of independent loops inside a reduction, innermost last; further ones move out
-    of the reduction.  None lets the target choose; an empty tuple makes no register tiles.
+    of the reduction.  None lets the target choose; an empty tuple makes no register tiles.  More sizes than such loops
+    are refused.
     ``lane``: the place among the ``register_tile`` sizes of the loop that vectors lie along; None takes the last.
     ``accumulators``: the most elements of a reduction's target that are kept in an array of their own, for the compiler
     to hold in registers, while its innermost loops run; 0 keeps none.

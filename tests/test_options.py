@@ -187,6 +187,27 @@ def test_tiles_hold_whole_register_tiles() -> None:
         check_mm(MM.compile(*SHAPES, options=tc.CpuOptions(tc.ScheduleOptions(tile=tile))))
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            tc.CpuOptions(tc.ScheduleOptions(tile=(8, 16, 4, 2)), register_tile=()),
+            "tile has 4 sizes, but loops are nested 3 deep at most; leave out the last ones",
+        ),
+        (
+            tc.CpuOptions(register_tile=(2, 4, 16)),
+            "register_tile has 3 sizes, but the target of a reduction has 2 loops at most; leave out the first ones",
+        ),
+    ],
+)
+def test_sizes_that_no_loop_is_left_for_are_refused(options: tc.CpuOptions, message: str) -> None:
+    with pytest.raises(tc.OptionsError, match=f"^{re.escape(message)}$"):
+        MM.compile(*SHAPES, options=options)
+    # Where the reduction has no iterations, its loops are missing, and the options are right for other sizes.
+    empty = np.ones((3, 0), np.float32), np.ones((0, 5), np.float32)
+    np.testing.assert_array_equal(MM.compile(*empty, options=options)(*empty), np.zeros((3, 5), np.float32))
+
+
 def test_short_loops_are_unrolled() -> None:
     shapes = (129, 3), (3, 65)
     kernels = [
@@ -205,12 +226,15 @@ def test_short_loops_are_unrolled() -> None:
 def test_register_tiles_keep_the_target_of_a_reduction_in_vectors_or_in_an_array() -> None:
     tile = tc.ScheduleOptions(tile=(96, 0, 8))
     ragged = MM.compile(*SHAPES, options=tc.CpuOptions(tile, register_tile=(4, 16)))
-    assert "float t_tile0_C[64] __attribute__((aligned(64)));" in ragged.source
+    full_and_partial = ["t_tile0_C_0_0, t_tile0_C_1_0, t_tile0_C_2_0, t_tile0_C_3_0;", "t_tile0_C_0_0;"]
+    assert all(ragged.source.count(f"tc_float32x16 {rows}") == 2 for rows in full_and_partial)
+    single = MM.compile(*SHAPES, options=tc.CpuOptions(tile, register_tile=(4, 1)))
+    assert "float t_tile0_C[4] __attribute__((aligned(64)));" in single.source
     whole = MM.compile(*SHAPES, target="cpu:x86-64-v3", options=tc.CpuOptions(tile, register_tile=(3, 13)))
     assert "tc_float32x8 t_tile0_C_0_0, t_tile0_C_1_0, t_tile0_C_2_0;" in whole.source
     assert "tc_float32x8 t_tile0_C_0_1, t_tile0_C_1_1, t_tile0_C_2_1;" in whole.source
     narrow = MM.compile(*SHAPES, target="cpu:x86-64", options=tc.CpuOptions(tile, register_tile=(3, 8)))
-    for kernel in (ragged, whole, narrow):
+    for kernel in (ragged, single, whole, narrow):
         assert "S0_load0" in kernel.schedule
         assert "S0_store0" in kernel.schedule
         check_mm(kernel)

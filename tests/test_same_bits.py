@@ -29,7 +29,7 @@ OPTIONS = {
     "default": tc.CpuOptions(),
     "untiled": tc.CpuOptions(schedule=tc.ScheduleOptions(tile=())),
     "unmarked": tc.CpuOptions(schedule=tc.ScheduleOptions(tile=()), vectorize=False),
-    "unrolled": tc.CpuOptions(schedule=tc.ScheduleOptions(tile=(5, 4), unroll=8)),
+    "unrolled": tc.CpuOptions(schedule=tc.ScheduleOptions(tile=(5,), unroll=8)),
 }
 
 

@@ -26,6 +26,7 @@ from tc.polyhedral.schedule import schedule_scop, untransformed_tree
 from tc.polyhedral.scop import Scop, build_scop
 from tc.polyhedral.separate import separate_tiles
 from tc.polyhedral.strides import accesses
+from tc.polyhedral.surplus import refuse_surplus_sizes
 from tc.polyhedral.tile import explicit_sizes, tile_tree
 from tc.polyhedral.tree import ScheduleTree, tree_text
 from tc.polyhedral.unroll import unroll_tree
@@ -219,7 +220,10 @@ class _Run:
         tree = self.prepared.schedule(self.options.schedule.fusion, self.context)
         self.done("schedule", tree_text(tree))
         # Statements without instances are not scheduled, and there is nothing to prove of them.
-        scop = replace(scop, statements=tuple(s for s in scop.statements if not s.domain.is_empty()))
+        scheduled = tuple(s for s in scop.statements if not s.domain.is_empty())
+        if len(scheduled) == len(scop.statements):  # else there may be loops at other sizes
+            refuse_surplus_sizes(tree, scop, self.options)
+        scop = replace(scop, statements=scheduled)
         for name, run in PASSES:
             tree, scop = run(tree, scop, self.options, self.machine)
             self.done(name, tree_text(tree))

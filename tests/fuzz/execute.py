@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from enum import Enum
 from types import TracebackType
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -210,9 +210,7 @@ class _Call:
             for name, placed in self.outputs.items()
         }
         with _threads(threads), emulated() if self.recipe.target == EMULATED else nullcontext():
-            results = self.comprehension(
-                *passed, out=out or None, target=self.recipe.target, options=self.recipe.options
-            )
+            results = self._results(passed, out)
         values = results if isinstance(results, tuple) else (results,)
         named = dict(zip(self.comprehension.program.results, values, strict=True))
         if as_torch and any(not isinstance(v, torch.Tensor) for n, v in named.items() if n not in out):
@@ -226,6 +224,21 @@ class _Call:
             if placed.base.tobytes() != surroundings[name]:
                 raise DisagreementError("outside", f"the call wrote outside of {name}")
         return actual
+
+    def _results(self, passed: list[Any], out: Mapping[str, Any]) -> Any:
+        """What a call with the recipe's options returns, but without sizes for loops that the program does not have."""
+        options = self.recipe.options
+        while True:
+            try:
+                return self.comprehension(*passed, out=out or None, target=self.recipe.target, options=options)
+            except tc.OptionsError:
+                tile, register_tile = options.schedule.tile, options.register_tile
+                if tile:
+                    options = replace(options, schedule=replace(options.schedule, tile=tile[:-1]))
+                elif register_tile:
+                    options = replace(options, register_tile=register_tile[1:], lane=None)
+                else:
+                    raise
 
     def require_fault(self, expected: tc.ArgumentError) -> Outcome:
         """The kernel must refuse an index as the oracle did; one that does not check may do anything."""

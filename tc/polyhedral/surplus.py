@@ -1,0 +1,30 @@
+"""Sizes in the options that no loop of the kernel is left for: they would say nothing, so they are refused."""
+
+from __future__ import annotations
+
+from tc.errors import OptionsError
+from tc.options import CpuOptions
+from tc.polyhedral.paths import paths_below
+from tc.polyhedral.register_tile import independent_iterators
+from tc.polyhedral.scop import Scop
+from tc.polyhedral.tree import ScheduleTree
+from tc.polyhedral.vectorize import layouts_of
+
+
+def refuse_surplus_sizes(tree: ScheduleTree, scop: Scop, options: CpuOptions) -> None:
+    """OptionsError where there are more sizes of tiles or register tiles than loops in the schedule."""
+    depth = max((len(members) for _, members in paths_below(tree.root, tree.domain)), default=0)
+    tile = options.schedule.tile or ()
+    if len(tile) > depth:
+        raise OptionsError(
+            f"tile has {len(tile)} sizes, but loops are nested {depth} deep at most; leave out the last ones"
+        )
+    layouts = layouts_of(scop)
+    reductions = [statement for statement in scop.statements if statement.accumulates]
+    most = max((len(independent_iterators(statement, layouts)) for statement in reductions), default=0)
+    register_tile = options.register_tile or ()
+    if len(register_tile) > most:
+        raise OptionsError(
+            f"register_tile has {len(register_tile)} sizes, but the target of a reduction has {most} loops at most; "
+            "leave out the first ones"
+        )
