@@ -105,6 +105,7 @@ def _run(given: argparse.Namespace) -> None:
 
 
 def _suite(given: argparse.Namespace) -> None:
+    from benchmarks.compilation import compilation
     from benchmarks.records import save_record
     from benchmarks.report import HEADER, failures, line, summary
     from benchmarks.suite import MeasurementError, run_suite
@@ -122,6 +123,7 @@ def _suite(given: argparse.Namespace) -> None:
     except MeasurementError as error:
         sys.exit(f"error: {error}")
     print(summary(report))
+    print(compilation(report))
     if given.json is not None:
         save_record(report, given.json)
     if given.plot is not None:

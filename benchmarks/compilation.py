@@ -1,0 +1,37 @@
+"""What compiling the kernels of a report cost, stage by stage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from benchmarks.contender import Contender
+from benchmarks.results import Report
+
+# Of these, the first is common to all candidates for a kernel and its sizes.
+_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "schedule": ("scop", "schedule"),
+        "passes": ("register tile", "tile", "vectorize", "parallelize", "promote", "unroll"),
+        "proofs": ("verify schedule", "verify code"),
+        "loops": ("generate",),
+        "text": ("print",),
+        "compiler": ("compile", "load"),
+    }
+)
+_SHARED: Final = "schedule"
+
+
+def compilation(report: Report) -> str:
+    """A line for each case with milliseconds of the stages, and of a candidate: of all but the schedule."""
+    head = "".join(f"{title:>10}" for title in (*_COLUMNS, "candidate"))
+    lines = [f"{'compiling, ms':18}{head}"]
+    for row in report.rows:
+        stages = next((m.stages for m in row.measured if m.contender is Contender.OURS), None)
+        if stages is None:
+            continue
+        seconds = {title: sum(stages.get(name, 0.0) for name in names) for title, names in _COLUMNS.items()}
+        seconds["candidate"] = sum(value for title, value in seconds.items() if title != _SHARED)
+        lines.append(f"{row.case:18}" + "".join(f"{1e3 * value:10.1f}" for value in seconds.values()))
+    return "\n".join(lines)
