@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from functools import cache
 from importlib.resources import files
 
@@ -23,7 +23,12 @@ class Section:
     text: str
 
     def defines(self, name: str) -> bool:
-        return any(fnmatchcase(name, pattern) for pattern in self.provides)
+        return _pattern(self.provides).fullmatch(name) is not None
+
+
+@cache
+def _pattern(provides: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(map(translate, provides)))
 
 
 @cache

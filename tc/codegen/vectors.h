@@ -51,7 +51,7 @@ TC_VECTOR(float64, double, 8)
 TC_MASKED(float64, double, 8, unsigned char, __builtin_ia32_loadupd512_mask, __builtin_ia32_storeupd512_mask)
 #endif
 
-//= tc_transpose_float32x* tc_transpose_float64x* < tc_float32x16
+//= TC_TRANSPOSE TC_PART TC_INDEX
 // to[c * to_step + r] = from[r * from_step + c] for all r < rows, c < columns.  Squares of vectors, of the width that the
 // name says at most, are turned in registers: in each step two rows exchange halves, then quarters, and so on, until bits
 // of row and lane have changed places.
@@ -131,7 +131,7 @@ TC_MASKED(float64, double, 8, unsigned char, __builtin_ia32_loadupd512_mask, __b
 #define TC_INDEX(name, integer, V) typedef integer tc_index_##name##x##V __attribute__((vector_size(V * sizeof(integer))));
 // Squares of V rows and V columns; `smaller` turns what is left beside and below them.
 #define TC_TRANSPOSE(name, type, V, smaller)                                                                          \
-  static inline void tc_square_##name##x##V(TC_PLACES(type)) {                                                        \
+  static __attribute__((noinline, unused)) void tc_square_##name##x##V(TC_PLACES(type)) {                             \
     TC_EACH_##V(TC_ROW, name, V)                                                                                      \
     TC_TURN_##V(tc_index_##name##x##V)                                                                                \
     TC_EACH_##V(TC_COLUMN, name, V)                                                                                   \
@@ -151,7 +151,7 @@ TC_MASKED(float64, double, 8, unsigned char, __builtin_ia32_loadupd512_mask, __b
 #define TC_PART_COLUMN(name, V, i) \
   if (i < columns) tc_store_part_##name##x##V(to + i * to_step, r##i, rows);
 #define TC_PART(name, type, V)                                                                                        \
-  static inline void tc_part_##name(TC_PLACES(type), int rows, int columns) {                                         \
+  static __attribute__((noinline, unused)) void tc_part_##name(TC_PLACES(type), int rows, int columns) {              \
     TC_EACH_##V(TC_PART_ROW, name, V)                                                                                 \
     TC_TURN_##V(tc_index_##name##x##V)                                                                                \
     TC_EACH_##V(TC_PART_COLUMN, name, V)                                                                              \
@@ -160,13 +160,21 @@ TC_MASKED(float64, double, 8, unsigned char, __builtin_ia32_loadupd512_mask, __b
     for (int64_t c = 0; c < columns; c += V)                                                                          \
       tc_part_##name(from + c, from_step, to + c * to_step, to_step, (int)rows, columns - c < V ? (int)(columns - c) : V); \
   }
+
+//= tc_transpose_float32x* < tc_float32x16
 TC_INDEX(float32, int32_t, 4) TC_PART(float32, float, 4) TC_TRANSPOSE(float32, float, 4, tc_parts_float32)
-TC_INDEX(float64, int64_t, 2) TC_PART(float64, double, 2) TC_TRANSPOSE(float64, double, 2, tc_parts_float64)
 #ifdef __AVX__
 TC_INDEX(float32, int32_t, 8) TC_TRANSPOSE(float32, float, 8, tc_transpose_float32x4)
-TC_INDEX(float64, int64_t, 4) TC_TRANSPOSE(float64, double, 4, tc_transpose_float64x2)
 #endif
 #ifdef __AVX512F__
 TC_INDEX(float32, int32_t, 16) TC_TRANSPOSE(float32, float, 16, tc_transpose_float32x8)
+#endif
+
+//= tc_transpose_float64x* < tc_float64x8
+TC_INDEX(float64, int64_t, 2) TC_PART(float64, double, 2) TC_TRANSPOSE(float64, double, 2, tc_parts_float64)
+#ifdef __AVX__
+TC_INDEX(float64, int64_t, 4) TC_TRANSPOSE(float64, double, 4, tc_transpose_float64x2)
+#endif
+#ifdef __AVX512F__
 TC_INDEX(float64, int64_t, 8) TC_TRANSPOSE(float64, double, 8, tc_transpose_float64x4)
 #endif

@@ -152,6 +152,11 @@ class _Model:
         )
 
     @cached_property
+    def packable(self) -> tuple[bool, ...]:
+        """Whether every read of the value may be packed."""
+        return tuple(self.packs and can_pack(self.statement, position) for position in range(len(self.read_strides)))
+
+    @cached_property
     def independent(self) -> tuple[str, ...]:
         """Iterators that choose the element of the target; a tile of one whose range starts above 0 is partial."""
         domain = self.statement.domain
@@ -242,7 +247,7 @@ class _Model:
             elif along == 1:
                 cost = _LOAD if self._aligned(steps, lane) else _UNALIGNED
                 step += distinct * len(vectors) * (cost + (_STRANGE if far else 0.0))
-            elif self.packs and can_pack(self.statement, position):
+            elif self.packable[position]:
                 step += distinct * len(vectors) * _LOAD
                 packing += _PACK * math.prod(self.extents[name] for name, moved in steps.items() if moved != 0)
                 if panels:
