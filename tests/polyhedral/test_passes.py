@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tc.errors import CompileError
 from tc.language.session import isl_context
 from tc.options import CpuOptions, Fusion, ScheduleOptions
 from tc.polyhedral.localize import NotAffineError
-from tc.polyhedral.loops import Allocation, Block, Guard, Instance, Loop, LoopKind, LoopTree
+from tc.polyhedral.loops import Block, Instance, Loop, LoopKind, LoopTree
 from tc.polyhedral.parallelize import WORTH_SPREADING
 from tc.polyhedral.pipeline import PASSES, map_program
 from tc.polyhedral.schedule import schedule_scop, untransformed_tree
 from tc.polyhedral.scop import Scop
 from tc.polyhedral.tree import Band, Sequence
+from tests.polyhedral.mutants import nodes
 from tests.polyhedral.support import CONVOLUTION, LAYERS, MACHINE, MATMUL, SOFTMAX, TRANSPOSED, scop_of, specialized
 
 Shape = tuple[int, ...]
@@ -38,22 +37,6 @@ def mapped(
         packed=packed,
     )
     return map_program(specialized(text, shapes), options, MACHINE, verify_every_pass=True).loops.root
-
-
-def nodes(tree: LoopTree) -> Iterator[LoopTree]:
-    yield tree
-    match tree:
-        case Block(children):
-            for child in children:
-                yield from nodes(child)
-        case Guard(_, then, otherwise):
-            yield from nodes(then)
-            if otherwise is not None:
-                yield from nodes(otherwise)
-        case Loop() | Allocation():
-            yield from nodes(tree.body)
-        case Instance():
-            pass
 
 
 def kinds(tree: LoopTree) -> list[LoopKind]:
