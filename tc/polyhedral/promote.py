@@ -122,7 +122,7 @@ class _Promoter:
                 buffer = f"packed{len(self.scop.promotions)}_{original.tensor}"
                 order = lanes_last(original.subscripts, lane)
                 accesses = (Access(name, read),)
-                promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, below, stored=False)
+                promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, stored=False)
                 self.scop = promoted.scop
                 return promoted
         return None
@@ -160,7 +160,7 @@ class _Promoter:
                 continue
             order = lanes_last(statement.body.subscripts, self.lanes.get(name))
             buffer = f"tile{len(self.scop.promotions)}_{tensor}"
-            promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, names, stored=True)
+            promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, stored=True)
             self.scop = promoted.scop
             return self.inside(promoted, below, domain, prefix)
         return None
@@ -183,8 +183,7 @@ class _Promoter:
                 continue
             buffer = f"local{len(self.scop.promotions)}_{temporary.name}"
             order = tuple(range(len(box.extents)))
-            below = _program_names(domain, self.scop)
-            promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, below, stored=False)
+            promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, stored=False)
             self.scop = promoted.scop
             return self.inside(promoted, node, domain, prefix)
         return None

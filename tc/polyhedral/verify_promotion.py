@@ -16,7 +16,7 @@ import islpy as isl
 
 from tc.language.affine import isl_name
 from tc.polyhedral.counterexample import Counterexample, Violation, pair_text, point_text
-from tc.polyhedral.execution import Execution, Storage
+from tc.polyhedral.execution import Execution
 from tc.polyhedral.localize import local_subscripts
 from tc.polyhedral.scop import PromotedAccess, Promotion, Scop, ScopStatement
 
@@ -24,12 +24,15 @@ from tc.polyhedral.scop import PromotedAccess, Promotion, Scop, ScopStatement
 def check_promotions(scop: Scop, execution: Execution) -> Counterexample | None:
     """The first failure among all promotions; None if there is none."""
     for promotion in scop.promotions:
-        found = _check_elements(scop, promotion) or _check_copies(scop, promotion) or _check_bypass(scop, promotion)
+        found = (
+            _check_elements(scop, promotion)
+            or _check_scopes(scop, promotion, execution)
+            or _check_copies(scop, promotion)
+            or _check_bypass(scop, promotion, execution)
+        )
         if found is not None:
             return found
-    if execution.storage is None:
-        return None
-    return _check_local_subscripts(scop, execution.storage) or _check_scopes(scop, execution.storage)
+    return None if execution.locals is None else _check_local_subscripts(scop, execution.locals)
 
 
 def _uses(scop: Scop, promotion: Promotion) -> list[tuple[ScopStatement, PromotedAccess]]:
@@ -88,12 +91,14 @@ def _replaces(scop: Scop, promotion: Promotion) -> bool:
     return True
 
 
-def _check_bypass(scop: Scop, promotion: Promotion) -> Counterexample | None:
-    """Accesses of one iteration to one element, one through the buffer and one past it, at least one writing."""
+def _check_bypass(scop: Scop, promotion: Promotion, execution: Execution) -> Counterexample | None:
+    """Accesses below one allocation to one element, one through the buffer and one past it, at least one writing."""
     copies = (promotion.loads, promotion.stores)
     through = [(s, a) for s, a in _uses(scop, promotion) if s.name not in copies]
     tensor = promotion.elements.get_tuple_name(isl.dim_type.out)
-    same_iteration = promotion.inside.apply_range(promotion.inside.reverse())
+    nowhere = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
+    scopes = execution.scopes.get(promotion.buffer.name, nowhere)
+    same_iteration = scopes.apply_range(scopes.reverse())
     for statement in scop.statements:
         own = [access.element for user, access in through if user is statement]
         past = [(read, False) for read in statement.reads] + [(write, True) for write in statement.writes]
@@ -110,11 +115,11 @@ def _check_bypass(scop: Scop, promotion: Promotion) -> Counterexample | None:
     return None
 
 
-def _check_local_subscripts(scop: Scop, storage: Storage) -> Counterexample | None:
+def _check_local_subscripts(scop: Scop, local: isl.UnionMap) -> Counterexample | None:
     """Wherever an access happens, its guards included, the loops must use the subscripts of its place."""
     found: dict[str, isl.Map] = {}
     every: list[isl.Map] = []
-    storage.locals.foreach_map(every.append)
+    local.foreach_map(every.append)
     for relation in every:
         found[relation.get_tuple_name(isl.dim_type.in_)] = relation
     for statement in scop.statements:
@@ -131,22 +136,22 @@ def _check_local_subscripts(scop: Scop, storage: Storage) -> Counterexample | No
     return None
 
 
-def _check_scopes(scop: Scop, storage: Storage) -> Counterexample | None:
-    for promotion in scop.promotions:
-        scopes = storage.scopes.get(promotion.buffer.name)
-        arrays = isl.UnionMap.empty(promotion.inside.get_space())
-        for _, access in _uses(scop, promotion):
-            depth = access.location.dim(isl.dim_type.out) - access.element.dim(isl.dim_type.out)
-            width = access.element.dim(isl.dim_type.out)
-            prefix = access.location.project_out(isl.dim_type.out, depth, width).reset_tuple_id(isl.dim_type.out)
-            own = isl.UnionMap.from_map(prefix)
-            inside = own.intersect_domain(isl.UnionSet.from_set(prefix.domain()) if scopes is None else scopes.domain())
-            outside = own.subtract(inside)
-            if scopes is None or not outside.is_empty():
-                return Counterexample(Violation.WRONG_SCOPE, pair_text(own if scopes is None else outside))
-            arrays = arrays.union(own.reverse().apply_range(scopes))
-        if not arrays.is_empty() and not (arrays.is_single_valued() and arrays.is_injective()):
-            return Counterexample(Violation.WRONG_SCOPE, pair_text(arrays))
+def _check_scopes(scop: Scop, promotion: Promotion, execution: Execution) -> Counterexample | None:
+    """One array for one value of the prefix, around every access."""
+    nowhere = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
+    scopes = execution.scopes.get(promotion.buffer.name, nowhere)
+    arrays = nowhere
+    for _, access in _uses(scop, promotion):
+        depth = access.location.dim(isl.dim_type.out) - access.element.dim(isl.dim_type.out)
+        width = access.element.dim(isl.dim_type.out)
+        prefix = access.location.project_out(isl.dim_type.out, depth, width).reset_tuple_id(isl.dim_type.out)
+        own = isl.UnionMap.from_map(prefix)
+        outside = own.subtract_domain(scopes.domain())
+        if not outside.is_empty():
+            return Counterexample(Violation.WRONG_SCOPE, pair_text(outside))
+        arrays = arrays.union(own.reverse().apply_range(scopes))
+    if not (arrays.is_single_valued() and arrays.is_injective()):
+        return Counterexample(Violation.WRONG_SCOPE, pair_text(arrays))
     return None
 
 

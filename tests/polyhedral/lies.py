@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import assert_never
 
@@ -76,16 +77,26 @@ def _on(state: State, name: str, domain: isl.Set) -> State:
 
 def _with_instances(node: Node, space: isl.UnionSet, instances: isl.UnionMap) -> Node:
     """The tree whose extension adds these instances of one copy."""
+
+    def change(extension: Extension) -> Extension:
+        others = extension.instances.subtract_range(space)
+        return (
+            extension if others.is_equal(extension.instances) else replace(extension, instances=others.union(instances))
+        )
+
+    return with_extensions(node, change)
+
+
+def with_extensions(node: Node, change: Callable[[Extension], Extension]) -> Node:
+    """The tree with all its extensions changed."""
     match node:
         case Leaf():
             return node
         case Band():
-            return replace(node, child=_with_instances(node.child, space, instances))
+            return replace(node, child=with_extensions(node.child, change))
         case Sequence(filters):
-            return Sequence(tuple(replace(f, child=_with_instances(f.child, space, instances)) for f in filters))
-        case Extension(_, old, child):
-            others = old.subtract_range(space)
-            changed = others if others.is_equal(old) else others.union(instances)
-            return replace(node, instances=changed, child=_with_instances(child, space, instances))
+            return Sequence(tuple(replace(f, child=with_extensions(f.child, change)) for f in filters))
+        case Extension():
+            return replace(change(node), child=with_extensions(node.child, change))
         case _:
             assert_never(node)
