@@ -4,8 +4,10 @@ The order of conflicting accesses, in the sense of the program, is proven elsewh
 at the beginning and the end of an iteration of the prefix keep that meaning if, for every buffer:
 
 - the place of every access, read back through the buffer's layout, is the element that it stands for;
+- one array holds an element in one place, and no two places share memory;
 - what is read was loaded, or written before in the same iteration;
-- what is written is stored, and nothing else is; unless the tensor is a temporary that only the buffer stands for;
+- what is written is stored afterwards, and nothing else is; unless the tensor is a temporary that only the buffer
+  stands for;
 - no access of the same iteration reaches a promoted element past the buffer;
 - in the loops, one array serves exactly one value of the prefix, and local subscripts are those of the places.
 """
@@ -25,7 +27,8 @@ def check_promotions(scop: Scop, execution: Execution) -> Counterexample | None:
     """The first failure among all promotions; None if there is none."""
     for promotion in scop.promotions:
         found = (
-            _check_elements(scop, promotion)
+            _check_layout(scop, promotion)
+            or _check_elements(scop, promotion)
             or _check_scopes(scop, promotion, execution)
             or _check_copies(scop, promotion)
             or _check_bypass(scop, promotion, execution)
@@ -36,16 +39,44 @@ def check_promotions(scop: Scop, execution: Execution) -> Counterexample | None:
 
 
 def _uses(scop: Scop, promotion: Promotion) -> list[tuple[ScopStatement, PromotedAccess]]:
+    """Accesses to the buffer in program order; a statement reads before it writes."""
     name = promotion.buffer.name
-    return [(s, access) for s in scop.statements for access in s.promoted if access.buffer == name]
+    return [
+        (statement, access)
+        for statement in scop.statements
+        for access in sorted(statement.promoted, key=lambda access: access.writes)
+        if access.buffer == name
+    ]
+
+
+def _check_layout(scop: Scop, promotion: Promotion) -> Counterexample | None:
+    """The tensor's type; and every stride must step over all that the smaller ones reach."""
+    types = {isl_name(tensor.name): tensor.layout.type for tensor in (*scop.buffers, *scop.temporaries)}
+    layout, reach = promotion.buffer.layout, 0
+    if layout.type is not types[promotion.elements.get_tuple_name(isl.dim_type.out)]:
+        return Counterexample(Violation.WRONG_TYPE, promotion.buffer.name)
+    for stride, extent in sorted(zip(layout.strides, layout.shape, strict=True)):
+        if extent > 1 and stride <= reach:
+            return Counterexample(Violation.OVERLAPPING, f"{promotion.buffer.name}{layout.shape}: {layout.strides}")
+        reach += stride * (extent - 1)
+    return None
 
 
 def _check_elements(scop: Scop, promotion: Promotion) -> Counterexample | None:
+    """Accesses find their elements, and one array holds an element once."""
+    depth = promotion.elements.dim(isl.dim_type.in_) - promotion.elements.dim(isl.dim_type.out)
     for _, access in _uses(scop, promotion):
         found = access.location.apply_range(promotion.elements)
         wrong = found.subtract(access.element).union(access.element.subtract(found))
         if not wrong.is_empty():
             return Counterexample(Violation.WRONG_ELEMENT, pair_text(isl.UnionMap.from_map(wrong)))
+        places = promotion.elements.intersect_domain(access.location.range())
+        same = places.apply_range(places.reverse())
+        for dimension in range(depth):
+            same = same.equate(isl.dim_type.in_, dimension, isl.dim_type.out, dimension)
+        twice = same.subtract(isl.Map.identity(same.get_space()))
+        if not twice.is_empty():
+            return Counterexample(Violation.WRONG_ELEMENT, pair_text(isl.UnionMap.from_map(twice)))
     return None
 
 
@@ -55,23 +86,21 @@ def _check_copies(scop: Scop, promotion: Promotion) -> Counterexample | None:
     for statement, access in _uses(scop, promotion):
         places = access.location.range()
         if statement.name == promotion.stores:
+            unwritten = places.subtract(written)
+            if not unwritten.is_empty():
+                return Counterexample(Violation.STORED_UNWRITTEN, _place(unwritten))
             stored = stored.union(places)
             continue
-        if access.reads:
-            missing = places.subtract(available)
-            if not missing.is_empty():
-                return Counterexample(Violation.NOT_LOADED, _place(missing))
+        missing = places.subtract(available)
+        if access.reads and not missing.is_empty():
+            return Counterexample(Violation.NOT_LOADED, _place(missing))
         if access.writes:
-            available = available.union(places)
+            available, stored = available.union(places), stored.subtract(places)
             written = written if statement.name == promotion.loads else written.union(places)
-    unstored = nothing if _replaces(scop, promotion) else written.subtract(stored)
-    for violation, places in (
-        (Violation.NOT_STORED, unstored),
-        (Violation.STORED_UNWRITTEN, stored.subtract(written)),
-    ):
-        if not places.is_empty():
-            return Counterexample(violation, _place(places))
-    return None
+    unstored = written.subtract(stored)
+    if unstored.is_empty() or _replaces(scop, promotion):
+        return None
+    return Counterexample(Violation.NOT_STORED, _place(unstored))
 
 
 def _replaces(scop: Scop, promotion: Promotion) -> bool:

@@ -26,7 +26,7 @@ def without_last(state: State, name: str, dimension: int) -> State:
     """The copy leaves out the last row of its buffer."""
     domain = state[0].statement(name).domain
     most = domain.dim_max_val(dimension).sub(isl.Val.one(domain.get_ctx()))
-    return _on(state, name, domain.upper_bound_val(isl.dim_type.set, dimension, most))
+    return on_domain(state, name, domain.upper_bound_val(isl.dim_type.set, dimension, most))
 
 
 def beyond_last(state: State, name: str, dimension: int) -> State:
@@ -35,7 +35,7 @@ def beyond_last(state: State, name: str, dimension: int) -> State:
     local = isl.LocalSpace.from_space(domain.get_space())
     next_one = isl.Aff.var_on_domain(local, isl.dim_type.set, dimension).add_constant_val(isl.Val.one(domain.get_ctx()))
     step = isl.MultiAff.identity(domain.get_space().map_from_set()).set_aff(dimension, next_one)
-    return _on(state, name, domain.union(domain.apply(isl.Map.from_multi_aff(step))))
+    return on_domain(state, name, domain.union(domain.apply(isl.Map.from_multi_aff(step))))
 
 
 def without_copy(state: State, name: str) -> State:
@@ -57,7 +57,7 @@ def promotion_of(scop: Scop, copy: str) -> Promotion:
     return next(p for p in scop.promotions if copy in (p.loads, p.stores))
 
 
-def _on(state: State, name: str, domain: isl.Set) -> State:
+def on_domain(state: State, name: str, domain: isl.Set) -> State:
     """The copy with these instances."""
     scop, tree = state
     old, promotion = scop.statement(name), promotion_of(scop, name)
