@@ -14,7 +14,7 @@ from typing import TypeAlias
 import islpy as isl
 
 from tc.errors import VerificationError
-from tc.language.affine import Frame, access_relation
+from tc.language.affine import Frame, access_relation, affine_function
 from tc.language.program import Expression, IteratorReference, Read, rebuild
 from tc.polyhedral.counterexample import Counterexample, Violation
 from tc.polyhedral.loops import StatementBody
@@ -63,6 +63,7 @@ def _restored(old: ScopStatement, new: ScopStatement) -> StatementBody | None:
     count = old.domain.dim(isl.dim_type.set)
     original = value_reads(old.body)
     places, target = _places(new, count)
+    frame = Frame(new.domain.get_ctx(), old.name, old.body.iterators)
     positions = iter(range(len(original)))
     uses = 0
 
@@ -74,9 +75,12 @@ def _restored(old: ScopStatement, new: ScopStatement) -> StatementBody | None:
         access = places.get((expression.tensor, expression.subscripts))
         if access is None:
             return rebuild(expression, restore)
-        same_type = expression.type is original[position].type
-        uses += access.reads and same_type and access.element.is_equal(new.reads[position])
-        return original[position]
+        read = original[position]
+        # Subscripts that are not affine are checked when they run, which a buffer's are not.
+        affine = all(affine_function(subscript, frame) is not None for subscript in read.subscripts)
+        same = expression.type is read.type and access.element.is_equal(new.reads[position])
+        uses += access.reads and affine and same
+        return read
 
     body = replace(new.body, iterators=new.body.iterators[:count], value=restore(new.body.value))
     access = target.get((body.target, body.subscripts))

@@ -262,6 +262,21 @@ def test_accesses_that_are_not_those_of_the_statement_are_refused() -> None:
         assert refused(scop, with_statement(found, replace(reader, body=body))) == "S4"
 
 
+GATHER = """
+def gather(float(N) X, int32(N) I) -> (Y, O) {
+  Y(i) = X(i)
+  O(i) = Y(I(i))
+}
+"""
+
+
+def test_buffers_do_not_take_reads_that_are_checked_when_they_run() -> None:
+    with isl_context() as context:
+        scop = build_scop(specialized(GATHER, ((1,), (1,))), context)
+        assert scop.statement("S1").reads[0].is_single_valued()
+        assert refused(scop, promoted(scop, Access("S1", 0), stored=False).scop) == "S1"
+
+
 def test_copies_that_copy_something_else_are_refused() -> None:
     with isl_context() as context:
         scop = program(context)
