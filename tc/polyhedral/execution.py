@@ -19,6 +19,7 @@ from tc.polyhedral.index_functions import fit_for_c, index_condition, index_func
 from tc.polyhedral.loops import (
     Allocation,
     Block,
+    Buffer,
     Guard,
     IndexExpression,
     IndexVariable,
@@ -45,7 +46,7 @@ class Execution:
     ``leaves``: the number of places where a statement stands.  ``scopes``: for every buffer, ``{ instance -> time of
     the allocation around it }``: instances with one value see one array.  ``misuse``: loop iterations that divide by a
     form that C gets wrong there (see ``IndexOperator``).  ``locals``: ``{ instance -> [local subscripts] }``; None for
-    a schedule tree, which does not say.
+    a schedule tree, which does not say.  ``allocated``: the buffers as the loops bring them.
     """
 
     times: isl.UnionMap
@@ -54,6 +55,7 @@ class Execution:
     scopes: Mapping[str, isl.UnionMap]
     misuse: tuple[isl.Set, ...] = ()
     locals: isl.UnionMap | None = None
+    allocated: tuple[Buffer, ...] = ()
 
 
 # The sorts of dimensions that each level of nesting takes: one for every sort that some branch has there, so that
@@ -208,10 +210,10 @@ def loop_execution(root: LoopTree, dimensions: Mapping[str, int], context: isl.C
 
     ``dimensions``: of the domain of every statement; further arguments of an instance are local subscripts.
     """
-    branches = [
-        _loop_branch(instance, path, dimensions[instance.statement], context) for instance, path in loop_paths(root, ())
-    ]
-    return replace(_assemble(branches, context), locals=_locals(branches, context))
+    paths = list(loop_paths(root, ()))
+    branches = [_loop_branch(instance, path, dimensions[instance.statement], context) for instance, path in paths]
+    allocated = tuple(step.buffer for _, path in paths for step in path if isinstance(step, Allocation))
+    return replace(_assemble(branches, context), locals=_locals(branches, context), allocated=allocated)
 
 
 def _locals(branches: Items[_Branch], context: isl.Context) -> isl.UnionMap:

@@ -64,20 +64,21 @@ def _check_layout(scop: Scop, promotion: Promotion) -> Counterexample | None:
 
 def _check_elements(scop: Scop, promotion: Promotion) -> Counterexample | None:
     """Accesses find their elements, and one array holds an element once."""
-    depth = promotion.elements.dim(isl.dim_type.in_) - promotion.elements.dim(isl.dim_type.out)
+    used = isl.Set.empty(promotion.elements.domain().get_space())
     for _, access in _uses(scop, promotion):
         found = access.location.apply_range(promotion.elements)
         wrong = found.subtract(access.element).union(access.element.subtract(found))
         if not wrong.is_empty():
             return Counterexample(Violation.WRONG_ELEMENT, pair_text(isl.UnionMap.from_map(wrong)))
-        places = promotion.elements.intersect_domain(access.location.range())
-        same = places.apply_range(places.reverse())
-        for dimension in range(depth):
-            same = same.equate(isl.dim_type.in_, dimension, isl.dim_type.out, dimension)
-        twice = same.subtract(isl.Map.identity(same.get_space()))
-        if not twice.is_empty():
-            return Counterexample(Violation.WRONG_ELEMENT, pair_text(isl.UnionMap.from_map(twice)))
-    return None
+        used = used.union(access.location.range())
+    places = promotion.elements.intersect_domain(used)
+    same = places.apply_range(places.reverse())
+    for dimension in range(promotion.elements.dim(isl.dim_type.in_) - promotion.elements.dim(isl.dim_type.out)):
+        same = same.equate(isl.dim_type.in_, dimension, isl.dim_type.out, dimension)
+    twice = same.subtract(isl.Map.identity(same.get_space()))
+    return (
+        None if twice.is_empty() else Counterexample(Violation.WRONG_ELEMENT, pair_text(isl.UnionMap.from_map(twice)))
+    )
 
 
 def _check_copies(scop: Scop, promotion: Promotion) -> Counterexample | None:
@@ -166,7 +167,10 @@ def _check_local_subscripts(scop: Scop, local: isl.UnionMap) -> Counterexample |
 
 
 def _check_scopes(scop: Scop, promotion: Promotion, execution: Execution) -> Counterexample | None:
-    """One array for one value of the prefix, around every access."""
+    """One array for one value of the prefix, around every access, and as large as the buffer."""
+    for buffer in execution.allocated:
+        if buffer.name == promotion.buffer.name and buffer != promotion.buffer:
+            return Counterexample(Violation.WRONG_SCOPE, f"{buffer} instead of {promotion.buffer}")
     nowhere = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
     scopes = execution.scopes.get(promotion.buffer.name, nowhere)
     arrays = nowhere

@@ -18,7 +18,7 @@ from tc.options import CpuOptions, ScheduleOptions
 from tc.polyhedral.box import bounding_box, own_space
 from tc.polyhedral.counterexample import Violation
 from tc.polyhedral.execution import tree_execution
-from tc.polyhedral.loops import Loop, LoopKind, LoopTree
+from tc.polyhedral.loops import Allocation, Loop, LoopKind, LoopTree
 from tc.polyhedral.promotion import Access, Promoted, promote_accesses
 from tc.polyhedral.scop import PromotedAccess, Scop, ScopStatement, build_scop
 from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
@@ -173,6 +173,22 @@ def test_rows_of_a_buffer_that_overlap_are_refused() -> None:
         small = replace(promotion.buffer, layout=Layout(layout.type, layout.shape, strides))
         scop = replace(found.scop, promotions=(replace(promotion, buffer=small),))
         assert violation(scop, found.tree) is Violation.OVERLAPPING
+
+
+def test_an_allocation_of_another_size_is_refused() -> None:
+    with isl_context() as context:
+        found = tiled(context)
+
+        def smaller(node: LoopTree) -> Iterator[Edit]:
+            if isinstance(node, Allocation):
+                layout = node.buffer.layout
+                short = Layout(layout.type, (layout.shape[0] - 1, *layout.shape[1:]), layout.strides)
+                yield Edit(replace(node, buffer=replace(node.buffer, layout=short)), node)
+
+        (edit,) = edits(found.loops, smaller)
+        failure = find_counterexample(found.scop, found.execution(edit.mutant))
+        assert failure is not None
+        assert failure.violation is Violation.WRONG_SCOPE
 
 
 def tiled(context: isl.Context) -> Candidate:
