@@ -96,6 +96,24 @@ def test_tile_sizes_bound_the_loops_and_sink_the_points() -> None:
     assert len(kinds(tiled)) == len("mn") + len("mn") + len("k") + len("kmn")
 
 
+def test_a_loop_that_several_reductions_share_is_not_tiled() -> None:
+    text = """
+    def transform(float(N) re, float(N) im, float(N,N) A) -> (X, Y) {
+      C(k,n) = A(k,n) + 1
+      S(k,n) = A(k,n) - 1
+      X(k) +=! re(n) * C(k,n) + im(n) * S(k,n)
+      Y(k) +=! im(n) * C(k,n) - re(n) * S(k,n)
+    }
+    """
+    shapes = (20,), (20,), (20, 20)
+    for fusion in (Fusion.MAXIMAL, Fusion.PRESERVE_PARALLEL):
+        whole = mapped(text, *shapes, schedule=ScheduleOptions(fusion=fusion, tile=()), register_tile=())
+        tiled = mapped(text, *shapes, schedule=ScheduleOptions(fusion=fusion, tile=(0, 4)), register_tile=())
+        assert nests(whole) == nests(tiled) == [["S2"], ["S3"]]
+        # Of the loops over n, those that write C and S are tiled.
+        assert len(kinds(tiled)) == len(kinds(whole)) + len("CS")
+
+
 def test_register_tiles_are_tiled_and_stand_innermost() -> None:
     shapes = (50, 20), (20, 70)
     tiled = mapped(MATMUL, *shapes, schedule=ScheduleOptions(tile=(16, 32, 8)), register_tile=(4, 16))
