@@ -50,24 +50,32 @@ class Problem:
         """The definition, ready to be called."""
         return _define(self.text)
 
+    def shapes(self, sizes: Sizes) -> dict[str, tuple[int, ...]]:
+        """Shapes of the arguments by name, in the order of the parameters.
+
+        ValueError if a size is missing or unknown.
+        """
+        program = self.comprehension.program
+        if set(sizes) != set(program.sizes):
+            raise ValueError(f"{self.name} has the sizes {', '.join(program.sizes)}, got {', '.join(sizes)}")
+        return {
+            name: tuple(_extent(extent, sizes) for extent in program.tensor(name).shape) for name in program.arguments
+        }
+
     def arguments(self, sizes: Sizes, seed: int = 0) -> dict[str, Array]:
         """Normally distributed floats and uniformly distributed indices, by name, in the order of the parameters.
 
         The same numbers for the same sizes and seed, in every process.  ValueError if a size is missing or unknown.
         """
-        program = self.comprehension.program
-        if set(sizes) != set(program.sizes):
-            raise ValueError(f"{self.name} has the sizes {', '.join(program.sizes)}, got {', '.join(sizes)}")
+        shapes = self.shapes(sizes)
         random = np.random.default_rng(seed)
         made: dict[str, Array] = {}
-        for name in program.arguments:
-            tensor = program.tensor(name)
-            shape = tuple(_extent(extent, sizes) for extent in tensor.shape)
+        for name, shape in shapes.items():
+            type = np.dtype(self.comprehension.program.tensor(name).type.value)
             if name in self.indices:
-                rows = _extent(program.tensor(self.indices[name]).shape[0], sizes)
-                made[name] = random.integers(0, rows, shape, np.dtype(tensor.type.value))
+                made[name] = random.integers(0, shapes[self.indices[name]][0], shape, type)
             else:
-                made[name] = random.standard_normal(shape, np.dtype(tensor.type.value))
+                made[name] = random.standard_normal(shape, type)
         return made
 
 

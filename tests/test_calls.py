@@ -368,6 +368,18 @@ def test_an_index_out_of_range_is_reported(index: int) -> None:
         DEFINITIONS.pick.reference(x, indices)
 
 
+@pytest.mark.parametrize("index", ["I(b,i)", "I(b,i) * I(b,i)", "i * i + int64(I(b,i))"])
+@pytest.mark.parametrize("fusion", tc.Fusion, ids=lambda fusion: fusion.value)
+def test_a_gather_among_the_only_element_of_a_row_is_checked_like_any_other(index: str, fusion: tc.Fusion) -> None:
+    twice = tc.define(
+        f"def twice(float(B,N) X, int32(B,N) I) -> (O) {{ C(b,i) = X(b,i) * 2  O(b,i) = C(b,{index}) + C(b,i) }}"
+    ).single()
+    x, options = whole(5, 1), tc.CpuOptions(schedule=tc.ScheduleOptions(fusion=fusion))
+    np.testing.assert_array_equal(array(twice(x, np.zeros((5, 1), np.int32), options=options)), 4 * x)
+    with pytest.raises(tc.ArgumentError, match="an index into dimension 1 of C is outside of 0:1"):
+        twice(x, np.full((5, 1), 3, np.int32), options=options)
+
+
 # --- threads and repeated calls ---------------------------------------------------------------------------------------
 
 

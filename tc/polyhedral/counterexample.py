@@ -25,6 +25,9 @@ class Violation(Enum):
     BYPASSED = "an access bypasses the buffer that holds its element"
     WRONG_SCOPE = "the arrays that hold a buffer do not match its values"
     WRITTEN_TWICE = "two instances of one statement write one element"
+    OVERLAPPING = "two elements of a buffer share a place in memory"
+    WRONG_TYPE = "a buffer holds another type than its tensor"
+    CHANGED = "a statement is not what the program says"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from tc.polyhedral.index_functions import fit_for_c, index_condition, index_func
 from tc.polyhedral.loops import (
     Allocation,
     Block,
+    Buffer,
     Guard,
     IndexExpression,
     IndexVariable,
@@ -39,30 +40,22 @@ class Concurrency(Enum):
 
 
 @dataclass(frozen=True)
-class Storage:
-    """Which memory promoted accesses touch in a loop tree; a schedule tree does not say.
-
-    ``locals``: ``{ instance -> [local subscripts] }``.  ``scopes``: for every buffer, ``{ instance -> time of the
-    allocation around it }``: instances with one value see one array.
-    """
-
-    locals: isl.UnionMap
-    scopes: Mapping[str, isl.UnionMap]
-
-
-@dataclass(frozen=True)
 class Execution:
     """``{ statement instance -> time }``, padded with zeros to one length, and what each dimension means.
 
-    ``leaves``: the number of places where a statement stands.  ``misuse``: loop iterations that divide by a form that
-    C gets wrong there (see ``IndexOperator``).
+    ``leaves``: the number of places where a statement stands.  ``scopes``: for every buffer, ``{ instance -> time of
+    the allocation around it }``: instances with one value see one array.  ``misuse``: loop iterations that divide by a
+    form that C gets wrong there (see ``IndexOperator``).  ``locals``: ``{ instance -> [local subscripts] }``; None for
+    a schedule tree, which does not say.  ``allocated``: the buffers as the loops bring them.
     """
 
     times: isl.UnionMap
     dimensions: tuple[Concurrency, ...]
     leaves: int
+    scopes: Mapping[str, isl.UnionMap]
     misuse: tuple[isl.Set, ...] = ()
-    storage: Storage | None = None
+    locals: isl.UnionMap | None = None
+    allocated: tuple[Buffer, ...] = ()
 
 
 # The sorts of dimensions that each level of nesting takes: one for every sort that some branch has there, so that
@@ -103,7 +96,19 @@ def _assemble(branches: Items[_Branch], context: isl.Context) -> Execution:
     for branch in branches:
         union = union.union(isl.UnionMap.from_map(_times(branch, branch.time, levels)))
     misuse = tuple(points for branch in branches for points in branch.misuse)
-    return Execution(union, tuple(sort for level in levels for sort in level), len(branches), misuse)
+    dimensions = tuple(sort for level in levels for sort in level)
+    return Execution(union, dimensions, len(branches), _scopes(branches), misuse)
+
+
+def _scopes(branches: Items[_Branch]) -> Mapping[str, isl.UnionMap]:
+    """For every buffer, the times of the allocations around the instances."""
+    levels = _levels([time for branch in branches for _, time in branch.scopes])
+    scopes: dict[str, isl.UnionMap] = {}
+    for branch in branches:
+        for buffer, time in branch.scopes:
+            times = isl.UnionMap.from_map(_times(branch, time, levels))
+            scopes[buffer] = times if buffer not in scopes else scopes[buffer].union(times)
+    return scopes
 
 
 def _levels(times: Items[_Time]) -> _Levels:
@@ -130,31 +135,36 @@ def _times(branch: _Branch, time: _Time, levels: _Levels) -> isl.Map:
 def tree_execution(tree: ScheduleTree, context: isl.Context) -> Execution:
     """The execution that the tree asks for."""
     branches: list[_Branch] = []
-    for reached, path in _tree_paths(tree.root, tree.domain, ()):
+    for reached, path, scopes in _tree_paths(tree.root, tree.domain, (), ()):
         pieces: list[isl.Set] = []
         reached.foreach_set(pieces.append)
-        branches += [_tree_branch(instances, path) for instances in pieces]
+        branches += [_tree_branch(instances, path, scopes) for instances in pieces]
     return _assemble(branches, context)
 
 
 _TreePath: TypeAlias = tuple[tuple[Concurrency, isl.UnionPwAff | int], ...]
+# Buffers around a node, and how much of the path stands above each.
+_TreeScopes: TypeAlias = tuple[tuple[str, int], ...]
 
 
-def _tree_paths(node: Node, domain: isl.UnionSet, above: _TreePath) -> Iterator[tuple[isl.UnionSet, _TreePath]]:
-    """For every leaf: the instances that reach it, and the time dimensions on the way, given those ``above``."""
+def _tree_paths(
+    node: Node, domain: isl.UnionSet, above: _TreePath, scopes: _TreeScopes
+) -> Iterator[tuple[isl.UnionSet, _TreePath, _TreeScopes]]:
+    """For every leaf: the instances that reach it, and the time dimensions and buffers on the way."""
     match node:
         case Leaf():
-            yield domain, above
+            yield domain, above, scopes
         case Band(members, _, child):
             own = tuple((_concurrency(m.kind), m.function) for m in members)
-            yield from _tree_paths(child, domain, (*above, *own))
+            yield from _tree_paths(child, domain, (*above, *own), scopes)
         case Sequence(filters):
             for position, branch in enumerate(filters):
                 inside = domain.intersect(branch.domain)
-                yield from _tree_paths(branch.child, inside, (*above, (Concurrency.ORDERED, position)))
-        case Extension(_, instances, child):
+                yield from _tree_paths(branch.child, inside, (*above, (Concurrency.ORDERED, position)), scopes)
+        case Extension(buffer, instances, child):
             extended = above if instances.is_empty() else _extended(above, instances)
-            yield from _tree_paths(child, domain.union(instances.range()), extended)
+            inner = (*scopes, (buffer, len(above)))
+            yield from _tree_paths(child, domain.union(instances.range()), extended, inner)
         case _:
             assert_never(node)
 
@@ -173,7 +183,7 @@ def _extended(above: _TreePath, instances: isl.UnionMap) -> _TreePath:
     return tuple(path)
 
 
-def _tree_branch(instances: isl.Set, path: _TreePath) -> _Branch:
+def _tree_branch(instances: isl.Set, path: _TreePath, scopes: _TreeScopes) -> _Branch:
     identity = isl.Map.identity(instances.get_space().map_from_set()).intersect_domain(instances)
     own = isl.UnionSet.from_set(isl.Set.universe(instances.get_space()))
     local = isl.LocalSpace.from_space(instances.get_space())
@@ -186,7 +196,7 @@ def _tree_branch(instances: isl.Set, path: _TreePath) -> _Branch:
             found: list[isl.PwAff] = []
             function.intersect_domain(own).foreach_pw_aff(found.append)
             time.append((sort, found[0]))
-    return _Branch(identity, tuple(time))
+    return _Branch(identity, tuple(time), scopes=tuple((buffer, tuple(time[:length])) for buffer, length in scopes))
 
 
 # --- of a loop tree ------------------------------------------------------------------------------------------
@@ -200,25 +210,18 @@ def loop_execution(root: LoopTree, dimensions: Mapping[str, int], context: isl.C
 
     ``dimensions``: of the domain of every statement; further arguments of an instance are local subscripts.
     """
-    branches = [
-        _loop_branch(instance, path, dimensions[instance.statement], context) for instance, path in loop_paths(root, ())
-    ]
-    return replace(_assemble(branches, context), storage=_storage(branches, context))
+    paths = list(loop_paths(root, ()))
+    branches = [_loop_branch(instance, path, dimensions[instance.statement], context) for instance, path in paths]
+    allocated = tuple(step.buffer for _, path in paths for step in path if isinstance(step, Allocation))
+    return replace(_assemble(branches, context), locals=_locals(branches, context), allocated=allocated)
 
 
-def _storage(branches: Items[_Branch], context: isl.Context) -> Storage:
-    empty = isl.UnionMap.empty(isl.Space.params_alloc(context, 0))
-    levels = _levels([time for branch in branches for _, time in branch.scopes])
-    local = empty
-    scopes: dict[str, isl.UnionMap] = {}
+def _locals(branches: Items[_Branch], context: isl.Context) -> isl.UnionMap:
+    local = isl.UnionMap.empty(isl.Space.params_alloc(context, 0))
     for branch in branches:
         if branch.locals is not None:
-            found = branch.instances.reverse().apply_range(branch.locals)
-            local = local.union(isl.UnionMap.from_map(found))
-        for buffer, time in branch.scopes:
-            times = isl.UnionMap.from_map(_times(branch, time, levels))
-            scopes[buffer] = scopes.get(buffer, empty).union(times)
-    return Storage(local, scopes)
+            local = local.union(isl.UnionMap.from_map(branch.instances.reverse().apply_range(branch.locals)))
+    return local
 
 
 def loop_paths(tree: LoopTree, path: tuple[Step, ...]) -> Iterator[tuple[Instance, tuple[Step, ...]]]:

@@ -32,6 +32,7 @@ from tc.polyhedral.tree import ScheduleTree, tree_text
 from tc.polyhedral.unroll import unroll_tree
 from tc.polyhedral.vectorize import vectorize_tree
 from tc.polyhedral.verify import Proof, prove
+from tc.polyhedral.verify_statements import prove_statements
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,12 +224,13 @@ class _Run:
         scheduled = tuple(s for s in scop.statements if not s.domain.is_empty())
         if len(scheduled) == len(scop.statements):  # else there may be loops at other sizes
             refuse_surplus_sizes(tree, scop, self.options)
-        scop = replace(scop, statements=scheduled)
+        scop = program = replace(scop, statements=scheduled)
         for name, run in PASSES:
             tree, scop = run(tree, scop, self.options, self.machine)
             self.done(name, tree_text(tree))
             if self.verify_every_pass:
                 prove(scop, tree_execution(tree, self.context), f"schedule after {name}")
+        prove_statements(program, scop)
         prove(scop, tree_execution(tree, self.context), "schedule")
         self.done("verify schedule", "")
         root = generate_loops(tree, self.context, [promotion.buffer for promotion in scop.promotions])

@@ -17,7 +17,7 @@ from typing import assert_never
 
 import islpy as isl
 
-from tc.language.affine import isl_name
+from tc.language.affine import Frame, affine_function, isl_name
 from tc.language.program import Read
 from tc.language.specialization import Layout
 from tc.polyhedral.box import Box, bounding_box, own_space
@@ -116,13 +116,13 @@ class _Promoter:
                 if box is None or math.prod(box.extents) > self.room.operand:
                     continue
                 original = value_reads(statement.body)[read]
-                if isl_name(original.tensor) in written:
-                    # A copy at the beginning would be older than what is read.
+                if isl_name(original.tensor) in written or not _is_affine(original, statement):
+                    # A copy at the beginning would be older than what is read, or its subscripts unchecked.
                     continue
                 buffer = f"packed{len(self.scop.promotions)}_{original.tensor}"
                 order = lanes_last(original.subscripts, lane)
                 accesses = (Access(name, read),)
-                promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, below, stored=False)
+                promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, stored=False)
                 self.scop = promoted.scop
                 return promoted
         return None
@@ -160,7 +160,7 @@ class _Promoter:
                 continue
             order = lanes_last(statement.body.subscripts, self.lanes.get(name))
             buffer = f"tile{len(self.scop.promotions)}_{tensor}"
-            promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, names, stored=True)
+            promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, stored=True)
             self.scop = promoted.scop
             return self.inside(promoted, below, domain, prefix)
         return None
@@ -183,18 +183,19 @@ class _Promoter:
                 continue
             buffer = f"local{len(self.scop.promotions)}_{temporary.name}"
             order = tuple(range(len(box.extents)))
-            below = _program_names(domain, self.scop)
-            promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, below, stored=False)
+            promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, stored=False)
             self.scop = promoted.scop
             return self.inside(promoted, node, domain, prefix)
         return None
 
     def accesses(self, tensor: str, domain: isl.UnionSet) -> tuple[Access, ...] | None:
-        """Every access to the tensor below; None if some cannot be promoted, because a subscript depends on data."""
+        """Every access to the tensor below; None if some subscript is not affine: it is checked where it is used."""
         found: list[Access] = []
         for name in _program_names(domain, self.scop):
             statement = self.scop.statement(name)
             reads = [n for n, read in enumerate(value_reads(statement.body)) if read.tensor == tensor]
+            if not all(_is_affine(value_reads(statement.body)[n], statement) for n in reads):
+                return None
             relations = [r for r in statement.reads if r.get_tuple_name(isl.dim_type.out) == isl_name(tensor)]
             writes = statement.body.target == tensor
             implicit = int(writes and statement.body.reduction is not None)
@@ -239,6 +240,12 @@ def _program_names(domain: isl.UnionSet, scop: Scop) -> list[str]:
     """Statements below, in program order."""
     below = set(statement_names(domain))
     return [statement.name for statement in scop.statements if statement.name in below]
+
+
+def _is_affine(read: Read, statement: ScopStatement) -> bool:
+    """Whether the subscripts are affine functions of the iterators, and so proven to stay inside the tensor."""
+    frame = Frame(statement.domain.get_ctx(), statement.name, statement.body.iterators)
+    return all(affine_function(subscript, frame) is not None for subscript in read.subscripts)
 
 
 def _touches(statement: ScopStatement, tensor: str) -> bool:

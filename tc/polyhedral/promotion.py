@@ -62,14 +62,12 @@ def promote_accesses(
     box: Box,
     name: str,
     order: tuple[int, ...],
-    below: Items[str],
     *,
     stored: bool,
 ) -> Promoted:
     """The scop in which the accesses, all to one tensor, go to a buffer that is new for every value of the prefix.
 
-    What is read before it is written is loaded first; with ``stored``, what is written is stored last.  ``below``: all
-    statements of the program below the prefix.
+    What is read before it is written is loaded first; with ``stored``, what is written is stored last.
     """
     statements = {access.statement: scop.statement(access.statement) for access in accesses}
     tensor = _tensor(statements[accesses[0].statement], accesses[0])
@@ -78,9 +76,6 @@ def promote_accesses(
     strides = _ordered_strides(box.extents, order, pad=not writes)
     buffer = Buffer(name, Layout(type, box.extents, strides), writable=True)
     elements = box_elements(box, name, _relation(statements[accesses[0].statement], accesses[0]))
-    inside = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
-    for name_below in below:
-        inside = inside.union(isl.UnionMap.from_map(prefix_map(scop.statement(name_below).domain, prefix)))
     changed: dict[str, ScopStatement] = {}
     for statement in statements.values():
         own = [access for access in accesses if access.statement == statement.name]
@@ -94,7 +89,7 @@ def promote_accesses(
         loads = _copy(f"{first}_{'load' if writes else 'pack'}{number}", missing, elements, box, buffer, tensor, True)
     if stored and not written.is_empty():
         stores = _copy(f"{last}_store{number}", written, elements, box, buffer, tensor, False)
-    promotion = Promotion(buffer, elements, inside, _name(loads), _name(stores))
+    promotion = Promotion(buffer, elements, _name(loads), _name(stores))
     copies = tuple(copy for copy in (loads, stores) if copy is not None)
     scop = replace(
         scop,

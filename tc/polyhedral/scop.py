@@ -73,13 +73,12 @@ class ScopStatement:
 class Promotion:
     """A box of a tensor that is kept in a buffer while the loops below some members run.
 
-    ``elements``: ``{ buffer[prefix, local] -> tensor[element] }``.  ``inside``: ``{ instance -> [prefix] }`` for every
-    statement of the program below.  ``loads`` and ``stores``: the copy statements by name, if there are any.
+    ``elements``: ``{ buffer[prefix, local] -> tensor[element] }``.  ``loads`` and ``stores``: the copy statements by
+    name, if there are any.
     """
 
     buffer: Buffer
     elements: isl.Map
-    inside: isl.UnionMap
     loads: str | None
     stores: str | None
 

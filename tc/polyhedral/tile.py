@@ -113,15 +113,14 @@ class _Tiler:
         carried: list[Member] = []
         sunk = list(points)
         for member, cut in zip(band.members, cuts, strict=True):
-            if cut.size == 0:
+            if cut.size == 0 or (not member.coincident and domain.n_set() > 1):
+                # Points of a loop that carries dependences stay around all of its statements, so it stays whole.
                 tiles.append(member)
                 continue
             value = isl.Val.int_from_si(member.function.get_ctx(), cut.size)
             tiles.append(replace(member, function=member.function.scale_down_val(value).floor()))
             point = Member(member.function.mod_val(value), member.coincident, cut.points)
             (sunk if member.coincident else carried).append(point)
-        if carried and domain.n_set() > 1:
-            raise AssertionError("only the bands of a single statement hold members that carry dependences")
         counted = sum(not is_register(member) for member in band.members)
         below = self.tile(band.child, domain, depth + counted, (*carried, *sunk))
         return Band(tuple(tiles), band.permutable, below)

@@ -8,6 +8,8 @@ Shown with isl, for a schedule tree and again for the loop tree made of it:
 3. every access stays inside its buffer;
 4. a promoted access finds in its buffer the element that it stands for (``tc.polyhedral.verify_promotion``).
 
+That the statements themselves are still those of the program is ``tc.polyhedral.verify_statements``.
+
 Conflicts are derived here from the accesses themselves; no dependence code is shared with the scheduler.
 """
 
@@ -15,6 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
+from itertools import product
 
 import islpy as isl
 
@@ -23,7 +27,7 @@ from tc.language.affine import isl_name
 from tc.language.specialization import Layout
 from tc.polyhedral.counterexample import Counterexample, Violation, pair_text, point_text
 from tc.polyhedral.execution import Concurrency, Execution
-from tc.polyhedral.scop import PromotedAccess, Scop, ScopStatement
+from tc.polyhedral.scop import PromotedAccess, Promotion, Scop, ScopStatement
 from tc.polyhedral.verify_promotion import check_promotions
 
 
@@ -53,9 +57,9 @@ def prove(scop: Scop, execution: Execution, stage: str) -> Proof:
     found = find_counterexample(scop, execution)
     if found is not None:
         raise VerificationError(f"the {stage} is not proven correct: {found}")
-    ordered, unordered = _conflicts(scop)
+    conflicts = sum(pairs.n_map() for pairs, _ in _conflicts(scop))
     accesses = sum(len(s.reads) + len(s.writes) + len(s.promoted) for s in scop.statements)
-    return Proof(len(scop.statements), ordered.n_map() + unordered.n_map(), accesses, execution.leaves)
+    return Proof(len(scop.statements), conflicts, accesses, execution.leaves)
 
 
 def find_counterexample(scop: Scop, execution: Execution) -> Counterexample | None:
@@ -92,10 +96,17 @@ def _check_instances(scop: Scop, execution: Execution) -> Counterexample | None:
 # --- 2. order ------------------------------------------------------------------------------------------------
 
 
+class _Rule(Enum):
+    """What must tell the two ends of a conflicting pair apart."""
+
+    IN_ORDER = "the first end runs earlier"
+    APART = "either end runs earlier"
+    APART_OR_LANES = "either end runs earlier, or lanes hold both"
+
+
 def _check_order(scop: Scop, execution: Execution) -> Counterexample | None:
-    ordered, unordered = _conflicts(scop)
-    for pairs, strict in ((ordered, True), (unordered, False)):
-        found = _check_pairs(pairs, execution, strict=strict)
+    for pairs, rule in _conflicts(scop):
+        found = _check_pairs(pairs, execution, rule)
         if found is not None:
             return found
     for statement in scop.statements:
@@ -106,17 +117,20 @@ def _check_order(scop: Scop, execution: Execution) -> Counterexample | None:
     return None
 
 
-def _conflicts(scop: Scop) -> tuple[isl.UnionMap, isl.UnionMap]:
-    """Conflicting pairs of different statements, earlier statement first; and pairs of one reducing statement."""
+def _conflicts(scop: Scop) -> tuple[tuple[isl.UnionMap, _Rule], ...]:
+    """Pairs of different statements, earlier statement first; of one reducing statement; and of one buffer's copies."""
     empty = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
-    between, within = empty, empty
+    between, within, copies = empty, empty, empty
     for position, first in enumerate(scop.statements):
         if first.accumulates:
             within = within.union(isl.UnionMap.from_map(_self_conflicts(first)))
         for second in scop.statements[position + 1 :]:
             for pairs in (*_pairs(first, second), *_buffer_pairs(first, second), *_copy_pairs(scop, first, second)):
                 between = between.union(isl.UnionMap.from_map(pairs))
-    return between, within
+    for promotion in scop.promotions:
+        for pairs in _store_pairs(scop, promotion):
+            copies = copies.union(isl.UnionMap.from_map(pairs))
+    return (between, _Rule.IN_ORDER), (within, _Rule.APART_OR_LANES), (copies, _Rule.APART)
 
 
 def _pairs(first: ScopStatement, second: ScopStatement) -> list[isl.Map]:
@@ -150,6 +164,17 @@ def _copy_pairs(scop: Scop, first: ScopStatement, second: ScopStatement) -> list
     ]
 
 
+def _store_pairs(scop: Scop, promotion: Promotion) -> list[isl.Map]:
+    """Pairs of a store and another store, or a load, of one element: which is first follows from what they copy."""
+    copies = [s for s in scop.statements if s.name in (promotion.loads, promotion.stores)]
+    found: list[isl.Map] = []
+    for store, other in product(copies, copies):
+        if store.name == promotion.stores:
+            pairs = store.promoted[0].element.apply_range(other.promoted[0].element.reverse())
+            found.append(pairs.subtract(pairs.domain().identity()) if other is store else pairs)
+    return found
+
+
 def _copied(scop: Scop, statement: ScopStatement) -> str | None:
     """The buffer that the statement fills or empties, if it is a copy."""
     return next((p.buffer.name for p in scop.promotions if statement.name in (p.loads, p.stores)), None)
@@ -177,12 +202,13 @@ def _self_conflicts(statement: ScopStatement) -> isl.Map:
     return pairs.subtract(isl.Map.identity(space))
 
 
-def _check_pairs(pairs: isl.UnionMap, execution: Execution, *, strict: bool) -> Counterexample | None:
+def _check_pairs(pairs: isl.UnionMap, execution: Execution, rule: _Rule) -> Counterexample | None:
     """Walk the time dimensions outside in; a pair is settled at the first one that tells its ends apart.
 
-    ``strict``: the first end must run earlier.  Otherwise either may, and lanes may hold both.  Every instance has one
-    time, so pairs of times stand for pairs of instances; they stay few where unrolled loops have many leaves.
+    Every instance has one time, so pairs of times stand for pairs of instances; they stay few where unrolled loops have
+    many leaves.
     """
+    strict, lanes = rule is _Rule.IN_ORDER, rule is _Rule.APART_OR_LANES
     length = len(execution.dimensions)
     everything = isl.Map.universe(isl.Space.alloc(pairs.get_ctx(), 0, length, length))
     remaining = pairs.apply_domain(execution.times).apply_range(execution.times)
@@ -190,7 +216,7 @@ def _check_pairs(pairs: isl.UnionMap, execution: Execution, *, strict: bool) -> 
         if remaining.is_empty():
             return None
         here = (isl.dim_type.in_, position, isl.dim_type.out, position)
-        separates = concurrency is Concurrency.ORDERED or (concurrency is Concurrency.LANES and not strict)
+        separates = concurrency is Concurrency.ORDERED or (concurrency is Concurrency.LANES and lanes)
         if strict or not separates:
             wrong, violation = everything.order_gt(*here), Violation.REORDERED
             if not separates:

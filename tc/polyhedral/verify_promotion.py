@@ -4,8 +4,10 @@ The order of conflicting accesses, in the sense of the program, is proven elsewh
 at the beginning and the end of an iteration of the prefix keep that meaning if, for every buffer:
 
 - the place of every access, read back through the buffer's layout, is the element that it stands for;
+- one array holds an element in one place, and no two places share memory;
 - what is read was loaded, or written before in the same iteration;
-- what is written is stored, and nothing else is; unless the tensor is a temporary that only the buffer stands for;
+- what is written is stored afterwards, and nothing else is; unless the tensor is a temporary that only the buffer
+  stands for;
 - no access of the same iteration reaches a promoted element past the buffer;
 - in the loops, one array serves exactly one value of the prefix, and local subscripts are those of the places.
 """
@@ -16,7 +18,7 @@ import islpy as isl
 
 from tc.language.affine import isl_name
 from tc.polyhedral.counterexample import Counterexample, Violation, pair_text, point_text
-from tc.polyhedral.execution import Execution, Storage
+from tc.polyhedral.execution import Execution
 from tc.polyhedral.localize import local_subscripts
 from tc.polyhedral.scop import PromotedAccess, Promotion, Scop, ScopStatement
 
@@ -24,26 +26,59 @@ from tc.polyhedral.scop import PromotedAccess, Promotion, Scop, ScopStatement
 def check_promotions(scop: Scop, execution: Execution) -> Counterexample | None:
     """The first failure among all promotions; None if there is none."""
     for promotion in scop.promotions:
-        found = _check_elements(scop, promotion) or _check_copies(scop, promotion) or _check_bypass(scop, promotion)
+        found = (
+            _check_layout(scop, promotion)
+            or _check_elements(scop, promotion)
+            or _check_scopes(scop, promotion, execution)
+            or _check_copies(scop, promotion)
+            or _check_bypass(scop, promotion, execution)
+        )
         if found is not None:
             return found
-    if execution.storage is None:
-        return None
-    return _check_local_subscripts(scop, execution.storage) or _check_scopes(scop, execution.storage)
+    return None if execution.locals is None else _check_local_subscripts(scop, execution.locals)
 
 
 def _uses(scop: Scop, promotion: Promotion) -> list[tuple[ScopStatement, PromotedAccess]]:
+    """Accesses to the buffer in program order; a statement reads before it writes."""
     name = promotion.buffer.name
-    return [(s, access) for s in scop.statements for access in s.promoted if access.buffer == name]
+    return [
+        (statement, access)
+        for statement in scop.statements
+        for access in sorted(statement.promoted, key=lambda access: access.writes)
+        if access.buffer == name
+    ]
+
+
+def _check_layout(scop: Scop, promotion: Promotion) -> Counterexample | None:
+    """The tensor's type; and every stride must step over all that the smaller ones reach."""
+    types = {isl_name(tensor.name): tensor.layout.type for tensor in (*scop.buffers, *scop.temporaries)}
+    layout, reach = promotion.buffer.layout, 0
+    if layout.type is not types[promotion.elements.get_tuple_name(isl.dim_type.out)]:
+        return Counterexample(Violation.WRONG_TYPE, promotion.buffer.name)
+    for stride, extent in sorted(zip(layout.strides, layout.shape, strict=True)):
+        if extent > 1 and stride <= reach:
+            return Counterexample(Violation.OVERLAPPING, f"{promotion.buffer.name}{layout.shape}: {layout.strides}")
+        reach += stride * (extent - 1)
+    return None
 
 
 def _check_elements(scop: Scop, promotion: Promotion) -> Counterexample | None:
+    """Accesses find their elements, and one array holds an element once."""
+    used = isl.Set.empty(promotion.elements.domain().get_space())
     for _, access in _uses(scop, promotion):
         found = access.location.apply_range(promotion.elements)
         wrong = found.subtract(access.element).union(access.element.subtract(found))
         if not wrong.is_empty():
             return Counterexample(Violation.WRONG_ELEMENT, pair_text(isl.UnionMap.from_map(wrong)))
-    return None
+        used = used.union(access.location.range())
+    places = promotion.elements.intersect_domain(used)
+    same = places.apply_range(places.reverse())
+    for dimension in range(promotion.elements.dim(isl.dim_type.in_) - promotion.elements.dim(isl.dim_type.out)):
+        same = same.equate(isl.dim_type.in_, dimension, isl.dim_type.out, dimension)
+    twice = same.subtract(isl.Map.identity(same.get_space()))
+    return (
+        None if twice.is_empty() else Counterexample(Violation.WRONG_ELEMENT, pair_text(isl.UnionMap.from_map(twice)))
+    )
 
 
 def _check_copies(scop: Scop, promotion: Promotion) -> Counterexample | None:
@@ -52,23 +87,21 @@ def _check_copies(scop: Scop, promotion: Promotion) -> Counterexample | None:
     for statement, access in _uses(scop, promotion):
         places = access.location.range()
         if statement.name == promotion.stores:
+            unwritten = places.subtract(written)
+            if not unwritten.is_empty():
+                return Counterexample(Violation.STORED_UNWRITTEN, _place(unwritten))
             stored = stored.union(places)
             continue
-        if access.reads:
-            missing = places.subtract(available)
-            if not missing.is_empty():
-                return Counterexample(Violation.NOT_LOADED, _place(missing))
+        missing = places.subtract(available)
+        if access.reads and not missing.is_empty():
+            return Counterexample(Violation.NOT_LOADED, _place(missing))
         if access.writes:
-            available = available.union(places)
+            available, stored = available.union(places), stored.subtract(places)
             written = written if statement.name == promotion.loads else written.union(places)
-    unstored = nothing if _replaces(scop, promotion) else written.subtract(stored)
-    for violation, places in (
-        (Violation.NOT_STORED, unstored),
-        (Violation.STORED_UNWRITTEN, stored.subtract(written)),
-    ):
-        if not places.is_empty():
-            return Counterexample(violation, _place(places))
-    return None
+    unstored = written.subtract(stored)
+    if unstored.is_empty() or _replaces(scop, promotion):
+        return None
+    return Counterexample(Violation.NOT_STORED, _place(unstored))
 
 
 def _replaces(scop: Scop, promotion: Promotion) -> bool:
@@ -88,12 +121,14 @@ def _replaces(scop: Scop, promotion: Promotion) -> bool:
     return True
 
 
-def _check_bypass(scop: Scop, promotion: Promotion) -> Counterexample | None:
-    """Accesses of one iteration to one element, one through the buffer and one past it, at least one writing."""
+def _check_bypass(scop: Scop, promotion: Promotion, execution: Execution) -> Counterexample | None:
+    """Accesses below one allocation to one element, one through the buffer and one past it, at least one writing."""
     copies = (promotion.loads, promotion.stores)
     through = [(s, a) for s, a in _uses(scop, promotion) if s.name not in copies]
     tensor = promotion.elements.get_tuple_name(isl.dim_type.out)
-    same_iteration = promotion.inside.apply_range(promotion.inside.reverse())
+    nowhere = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
+    scopes = execution.scopes.get(promotion.buffer.name, nowhere)
+    same_iteration = scopes.apply_range(scopes.reverse())
     for statement in scop.statements:
         own = [access.element for user, access in through if user is statement]
         past = [(read, False) for read in statement.reads] + [(write, True) for write in statement.writes]
@@ -110,11 +145,11 @@ def _check_bypass(scop: Scop, promotion: Promotion) -> Counterexample | None:
     return None
 
 
-def _check_local_subscripts(scop: Scop, storage: Storage) -> Counterexample | None:
+def _check_local_subscripts(scop: Scop, local: isl.UnionMap) -> Counterexample | None:
     """Wherever an access happens, its guards included, the loops must use the subscripts of its place."""
     found: dict[str, isl.Map] = {}
     every: list[isl.Map] = []
-    storage.locals.foreach_map(every.append)
+    local.foreach_map(every.append)
     for relation in every:
         found[relation.get_tuple_name(isl.dim_type.in_)] = relation
     for statement in scop.statements:
@@ -131,22 +166,25 @@ def _check_local_subscripts(scop: Scop, storage: Storage) -> Counterexample | No
     return None
 
 
-def _check_scopes(scop: Scop, storage: Storage) -> Counterexample | None:
-    for promotion in scop.promotions:
-        scopes = storage.scopes.get(promotion.buffer.name)
-        arrays = isl.UnionMap.empty(promotion.inside.get_space())
-        for _, access in _uses(scop, promotion):
-            depth = access.location.dim(isl.dim_type.out) - access.element.dim(isl.dim_type.out)
-            width = access.element.dim(isl.dim_type.out)
-            prefix = access.location.project_out(isl.dim_type.out, depth, width).reset_tuple_id(isl.dim_type.out)
-            own = isl.UnionMap.from_map(prefix)
-            inside = own.intersect_domain(isl.UnionSet.from_set(prefix.domain()) if scopes is None else scopes.domain())
-            outside = own.subtract(inside)
-            if scopes is None or not outside.is_empty():
-                return Counterexample(Violation.WRONG_SCOPE, pair_text(own if scopes is None else outside))
-            arrays = arrays.union(own.reverse().apply_range(scopes))
-        if not arrays.is_empty() and not (arrays.is_single_valued() and arrays.is_injective()):
-            return Counterexample(Violation.WRONG_SCOPE, pair_text(arrays))
+def _check_scopes(scop: Scop, promotion: Promotion, execution: Execution) -> Counterexample | None:
+    """One array for one value of the prefix, around every access, and as large as the buffer."""
+    for buffer in execution.allocated:
+        if buffer.name == promotion.buffer.name and buffer != promotion.buffer:
+            return Counterexample(Violation.WRONG_SCOPE, f"{buffer} instead of {promotion.buffer}")
+    nowhere = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
+    scopes = execution.scopes.get(promotion.buffer.name, nowhere)
+    arrays = nowhere
+    for _, access in _uses(scop, promotion):
+        depth = access.location.dim(isl.dim_type.out) - access.element.dim(isl.dim_type.out)
+        width = access.element.dim(isl.dim_type.out)
+        prefix = access.location.project_out(isl.dim_type.out, depth, width).reset_tuple_id(isl.dim_type.out)
+        own = isl.UnionMap.from_map(prefix)
+        outside = own.subtract_domain(scopes.domain())
+        if not outside.is_empty():
+            return Counterexample(Violation.WRONG_SCOPE, pair_text(outside))
+        arrays = arrays.union(own.reverse().apply_range(scopes))
+    if not (arrays.is_single_valued() and arrays.is_injective()):
+        return Counterexample(Violation.WRONG_SCOPE, pair_text(arrays))
     return None
 
 

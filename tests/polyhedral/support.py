@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import islpy as isl
 
@@ -11,9 +12,16 @@ from tc.language.lower import lower_text
 from tc.language.program import Program
 from tc.language.specialization import ArraySpec, Signature, Specialization
 from tc.language.specialize import specialize
+from tc.options import CpuOptions
+from tc.polyhedral.execution import Execution, loop_execution
+from tc.polyhedral.generate import generate_loops
+from tc.polyhedral.localize import localize_loops
+from tc.polyhedral.loops import LoopTree
 from tc.polyhedral.microkernel import VectorUnit
-from tc.polyhedral.pipeline import Machine
+from tc.polyhedral.pipeline import PASSES, Machine
+from tc.polyhedral.schedule import schedule_scop
 from tc.polyhedral.scop import Scop, build_scop
+from tc.polyhedral.tree import ScheduleTree
 
 MACHINE = Machine(VectorUnit(bytes=64, registers=32), cores=2)
 
@@ -81,3 +89,27 @@ def specialized(text: str, shapes: tuple[tuple[int, ...], ...]) -> Specializatio
 def scop_of(name: str, context: isl.Context) -> Scop:
     """The scop of one of ``SHAPES``."""
     return build_scop(specialized(*SHAPES[name]), context)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What is proven: statements and copies, the tree that orders them, and the loops that were generated."""
+
+    scop: Scop
+    tree: ScheduleTree
+    loops: LoopTree
+
+    def execution(self, loops: LoopTree) -> Execution:
+        """How these loops run the statements."""
+        dimensions = {s.name: s.domain.dim(isl.dim_type.set) for s in self.scop.statements}
+        return loop_execution(loops, dimensions, self.scop.context)
+
+
+def candidate(specialization: Specialization, options: CpuOptions, machine: Machine, context: isl.Context) -> Candidate:
+    """What all passes make of a program."""
+    scop = build_scop(specialization, context)
+    tree = schedule_scop(scop, options.schedule.fusion)
+    for _, run in PASSES:
+        tree, scop = run(tree, scop, options, machine)
+    buffers = [promotion.buffer for promotion in scop.promotions]
+    return Candidate(scop, tree, localize_loops(generate_loops(tree, context, buffers), scop))

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tc.errors import CompileError
 from tc.language.session import isl_context
 from tc.options import CpuOptions, Fusion, ScheduleOptions
 from tc.polyhedral.localize import NotAffineError
-from tc.polyhedral.loops import Allocation, Block, Guard, IndexLiteral, Instance, Loop, LoopKind, LoopTree
+from tc.polyhedral.loops import Allocation, Block, IndexLiteral, Instance, Loop, LoopKind, LoopTree
 from tc.polyhedral.parallelize import WORTH_SPREADING
 from tc.polyhedral.pipeline import PASSES, map_program
 from tc.polyhedral.schedule import schedule_scop, untransformed_tree
 from tc.polyhedral.scop import Scop
 from tc.polyhedral.tree import Band, Sequence
+from tests.polyhedral.mutants import nodes
 from tests.polyhedral.support import CONVOLUTION, LAYERS, MACHINE, MATMUL, SOFTMAX, TRANSPOSED, scop_of, specialized
 
 Shape = tuple[int, ...]
@@ -38,22 +37,6 @@ def mapped(
         packed=packed,
     )
     return map_program(specialized(text, shapes), options, MACHINE, verify_every_pass=True).loops.root
-
-
-def nodes(tree: LoopTree) -> Iterator[LoopTree]:
-    yield tree
-    match tree:
-        case Block(children):
-            for child in children:
-                yield from nodes(child)
-        case Guard(_, then, otherwise):
-            yield from nodes(then)
-            if otherwise is not None:
-                yield from nodes(otherwise)
-        case Loop() | Allocation():
-            yield from nodes(tree.body)
-        case Instance():
-            pass
 
 
 def kinds(tree: LoopTree) -> list[LoopKind]:
@@ -111,6 +94,24 @@ def test_tile_sizes_bound_the_loops_and_sink_the_points() -> None:
     tiled = mapped(MATMUL, *shapes, schedule=ScheduleOptions(tile=(16, 32, 8)), register_tile=())
     # Tiles of m and n around both statements; points of m and n in each; tiles and points of k around the update.
     assert len(kinds(tiled)) == len("mn") + len("mn") + len("k") + len("kmn")
+
+
+def test_a_loop_that_several_reductions_share_is_not_tiled() -> None:
+    text = """
+    def transform(float(N) re, float(N) im, float(N,N) A) -> (X, Y) {
+      C(k,n) = A(k,n) + 1
+      S(k,n) = A(k,n) - 1
+      X(k) +=! re(n) * C(k,n) + im(n) * S(k,n)
+      Y(k) +=! im(n) * C(k,n) - re(n) * S(k,n)
+    }
+    """
+    shapes = (20,), (20,), (20, 20)
+    for fusion in (Fusion.MAXIMAL, Fusion.PRESERVE_PARALLEL):
+        whole = mapped(text, *shapes, schedule=ScheduleOptions(fusion=fusion, tile=()), register_tile=())
+        tiled = mapped(text, *shapes, schedule=ScheduleOptions(fusion=fusion, tile=(0, 4)), register_tile=())
+        assert nests(whole) == nests(tiled) == [["S2"], ["S3"]]
+        # Of the loops over n, those that write C and S are tiled.
+        assert len(kinds(tiled)) == len(kinds(whole)) + len("CS")
 
 
 def test_register_tiles_are_tiled_and_stand_innermost() -> None:

@@ -21,15 +21,16 @@ from tc.polyhedral.loops import LoopTree
 from tc.polyhedral.pack import value_reads
 from tc.polyhedral.parallelize import parallelize_tree
 from tc.polyhedral.promote import Room, copy_loops, promote_tree
-from tc.polyhedral.promotion import Access, promote_accesses
+from tc.polyhedral.promotion import Access, Promoted, promote_accesses
 from tc.polyhedral.register_tile import explicit_tile, register_tile_tree
 from tc.polyhedral.schedule import schedule_scop
 from tc.polyhedral.scop import PromotedAccess, Scop, build_scop
 from tc.polyhedral.tile import explicit_sizes, tile_tree
-from tc.polyhedral.tree import Extension, Filter, ScheduleTree, Sequence
+from tc.polyhedral.tree import Extension, Filter, Node, ScheduleTree, Sequence
 from tc.polyhedral.vectorize import layouts_of, vectorize_tree
 from tc.polyhedral.verify import find_counterexample
 from tests.polyhedral.interpreter import Element, Machine, PoisonError
+from tests.polyhedral.lies import with_extensions
 from tests.polyhedral.mutants import mutants
 from tests.polyhedral.support import SHAPES, scop_of, specialized
 
@@ -203,12 +204,47 @@ def test_a_copy_older_than_what_is_read_is_refused() -> None:
         )
         box = bounding_box([reader.reads[read]], ())
         assert box is not None
-        names = [statement.name for statement in scop.statements]
-        early = promote_accesses(scop, (Access(reader.name, read),), (), box, "early", (0, 1), names, stored=False)
-        assert early.loads is not None
-        loops = copy_loops(early.loads, 0, (0, 1), layouts_of(early.scop), lanes=False, registers=False)
-        branches = Filter(own_space(early.loads.domain), loops), Filter(tree.domain.universe(), tree.root)
-        packed = ScheduleTree(tree.domain, Extension("early", early.instances, Sequence(branches)))
-        found = find_counterexample(early.scop, tree_execution(packed, context))
+        early = promote_accesses(scop, (Access(reader.name, read),), (), box, "early", (0, 1), stored=False)
+        found = find_counterexample(early.scop, tree_execution(copied_first(early, tree.domain, tree.root), context))
         assert found is not None
         assert found.violation in (Violation.REORDERED, Violation.BYPASSED)
+
+
+def copied_first(promoted: Promoted, domain: isl.UnionSet, below: Node) -> ScheduleTree:
+    """A tree that loads the buffer and then runs what is below."""
+    assert promoted.loads is not None
+    loops = copy_loops(promoted.loads, 0, promoted.order, layouts_of(promoted.scop), lanes=False, registers=False)
+    branches = Filter(own_space(promoted.loads.domain), loops), Filter(domain.universe(), below)
+    return ScheduleTree(domain, Extension(promoted.buffer, promoted.instances, Sequence(branches)))
+
+
+UPDATED = """
+def updated(float(N) A) -> (X, Y, Z) {
+  Y(i) = X(i) + A(i)
+  X(i) += A(i)
+  Z(i) = X(i)
+}
+"""
+
+
+def test_a_copy_that_is_read_again_after_a_write_past_it_is_refused() -> None:
+    with isl_context() as context:
+        scop = build_scop(specialized(UPDATED, ((5,),)), context)
+        first, _, last = (statement.name for statement in scop.statements)
+        reads = Access(first, 0), Access(last, 0)
+        box = bounding_box([scop.statement(first).reads[0]], ())
+        assert box is not None
+        stale = promote_accesses(scop, reads, (), box, "stale", (0,), stored=False)
+        tree = schedule_scop(scop, Fusion.MINIMAL)
+        assert violation(stale.scop, copied_first(stale, tree.domain, tree.root)) is Violation.BYPASSED
+
+
+@pytest.mark.parametrize("around", [True, False], ids=["around everything", "nowhere"])
+def test_a_buffer_that_lives_elsewhere_is_refused(around: bool) -> None:
+    with isl_context() as context:
+        tree, scop = promoted(scop_of("matmul", context))
+        (buffer,) = (promotion.buffer.name for promotion in scop.promotions)
+        root = with_extensions(tree.root, lambda extension: replace(extension, buffer="other"))
+        if around:
+            root = Extension(buffer, isl.UnionMap.empty(isl.Space.params_alloc(context, 0)), root)
+        assert violation(scop, replace(tree, root=root)) is Violation.WRONG_SCOPE

@@ -1,0 +1,132 @@
+"""The proof that passes left the statements of the program alone, and that copies copy what they say.
+
+Passes hand on the statements that later proofs start from.  They may only add copies, and let accesses look into
+buffers: taking those back must give the statements of the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Sequence as Items
+from dataclasses import replace
+from typing import TypeAlias
+
+import islpy as isl
+
+from tc.errors import VerificationError
+from tc.language.affine import Frame, access_relation, affine_function
+from tc.language.program import Expression, IteratorReference, Read, rebuild
+from tc.polyhedral.counterexample import Counterexample, Violation
+from tc.polyhedral.loops import StatementBody
+from tc.polyhedral.pack import value_reads
+from tc.polyhedral.scop import PromotedAccess, Scop, ScopStatement
+
+
+def prove_statements(program: Scop, scop: Scop) -> None:
+    """VerificationError where ``scop`` is not ``program`` with promotions."""
+    found = find_changed_statement(program, scop)
+    if found is not None:
+        raise VerificationError(f"the statements are not proven correct: {found}")
+
+
+def find_changed_statement(program: Scop, scop: Scop) -> Counterexample | None:
+    """The first difference, or None."""
+    copies = {name for promotion in scop.promotions for name in (promotion.loads, promotion.stores)}
+    found = [statement.name for statement in scop.statements]
+    kept = [statement for statement in scop.statements if statement.name not in copies]
+    wanted = [statement.name for statement in program.statements]
+    if len(set(found)) < len(found) or [statement.name for statement in kept] != wanted:
+        return Counterexample(Violation.CHANGED, f"{', '.join(found)} instead of {', '.join(wanted)}")
+    if (scop.buffers, scop.temporaries) != (program.buffers, program.temporaries):
+        return Counterexample(Violation.CHANGED, "other tensors")
+    for old, new in zip(program.statements, kept, strict=True):
+        if not (_same_relations(old, new) and _restored(old, new) == old.body):
+            return Counterexample(Violation.CHANGED, new.name)
+    for statement in scop.statements:
+        if statement.name in copies and not _is_copy(statement, scop):
+            return Counterexample(Violation.CHANGED, statement.name)
+    return None
+
+
+def _same_relations(old: ScopStatement, new: ScopStatement) -> bool:
+    relations = ((old.reads, new.reads), (old.writes, new.writes))
+    return (
+        old.accumulates == new.accumulates
+        and old.domain.is_equal(new.domain)
+        and all(len(before) == len(after) for before, after in relations)
+        and all(a.is_equal(b) for before, after in relations for a, b in zip(before, after, strict=True))
+    )
+
+
+def _restored(old: ScopStatement, new: ScopStatement) -> StatementBody | None:
+    """The body with its accesses to buffers taken back; None where one is not what the statement promoted."""
+    count = old.domain.dim(isl.dim_type.set)
+    original = value_reads(old.body)
+    places, target = _places(new, count)
+    frame = Frame(new.domain.get_ctx(), old.name, old.body.iterators)
+    positions = iter(range(len(original)))
+    uses = 0
+
+    def restore(expression: Expression) -> Expression:
+        nonlocal uses
+        position = next(positions, None) if isinstance(expression, Read) else None
+        if not isinstance(expression, Read) or position is None:
+            return rebuild(expression, restore)
+        access = places.get((expression.tensor, expression.subscripts))
+        if access is None:
+            return rebuild(expression, restore)
+        read = original[position]
+        # Subscripts that are not affine are checked when they run, which a buffer's are not.
+        affine = all(affine_function(subscript, frame) is not None for subscript in read.subscripts)
+        same = expression.type is read.type and access.element.is_equal(new.reads[position])
+        uses += access.reads and affine and same
+        return read
+
+    body = replace(new.body, iterators=new.body.iterators[:count], value=restore(new.body.value))
+    access = target.get((body.target, body.subscripts))
+    if access is not None:
+        body = replace(body, target=old.body.target, subscripts=old.body.subscripts)
+        uses += access.element.is_equal(new.writes[0]) and access.reads == (body.reduction is not None)
+    return body if uses == len(new.promoted) else None
+
+
+_Places: TypeAlias = Mapping[tuple[str, tuple[Expression, ...]], PromotedAccess]
+
+
+def _places(statement: ScopStatement, count: int) -> tuple[_Places, _Places]:
+    """Promoted reads, and the promoted target, by buffer and subscripts: the iterators behind the first ``count``."""
+    local = iter(statement.body.iterators[count:])
+    reads: dict[tuple[str, tuple[Expression, ...]], PromotedAccess] = {}
+    writes = dict(reads)
+    for access in statement.promoted:
+        subscripts = _references([next(local, "") for _ in range(access.element.dim(isl.dim_type.out))])
+        (writes if access.writes else reads)[access.buffer, subscripts] = access
+    return reads, writes
+
+
+def _references(names: Items[str]) -> tuple[Expression, ...]:
+    return tuple(IteratorReference(name) for name in names)
+
+
+def _is_copy(copy: ScopStatement, scop: Scop) -> bool:
+    """Whether each instance copies its place of a buffer, and touches nothing else."""
+    promotion = next(p for p in scop.promotions if copy.name in (p.loads, p.stores))
+    body, loads = copy.body, copy.name == promotion.loads
+    if copy.reads or copy.writes or copy.accumulates or len(copy.promoted) != 1 or body.reduction is not None:
+        return False
+    (access,) = copy.promoted
+    if not isinstance(body.value, Read) or (access.reads, access.writes) != (not loads, loads):
+        return False
+    ends = (body.value.tensor, body.value.subscripts), (body.target, body.subscripts)
+    (tensor, outer), inside = ends if loads else ends[::-1]
+    shapes = {buffer.name: buffer.layout.shape for buffer in (*scop.buffers, *scop.temporaries)}
+    local = body.iterators[len(body.iterators) - access.element.dim(isl.dim_type.out) :]
+    if tensor not in shapes or inside != (promotion.buffer.name, _references(local)):
+        return False
+    element = access_relation(tensor, outer, shapes[tensor], Frame(scop.context, copy.name, body.iterators))
+    place = isl.Map.identity(copy.domain.get_space().map_from_set())
+    place = place.set_tuple_name(isl.dim_type.out, promotion.buffer.name)
+    return bool(
+        access.element.is_equal(element.intersect_domain(copy.domain))
+        and access.location.is_equal(place.intersect_domain(copy.domain))
+    )
