@@ -21,6 +21,7 @@ from tc.polyhedral.microkernel import VectorUnit
 from tc.polyhedral.pipeline import PASSES, Machine
 from tc.polyhedral.schedule import schedule_scop
 from tc.polyhedral.scop import Scop, build_scop
+from tc.polyhedral.separate import separate_tiles
 from tc.polyhedral.tree import ScheduleTree
 
 MACHINE = Machine(VectorUnit(bytes=64, registers=32), cores=2)
@@ -112,4 +113,5 @@ def candidate(specialization: Specialization, options: CpuOptions, machine: Mach
     for _, run in PASSES:
         tree, scop = run(tree, scop, options, machine)
     buffers = [promotion.buffer for promotion in scop.promotions]
-    return Candidate(scop, tree, localize_loops(generate_loops(tree, context, buffers), scop))
+    loops = localize_loops(generate_loops(tree, context, buffers), scop)
+    return Candidate(scop, tree, separate_tiles(loops, context))
