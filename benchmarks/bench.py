@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable
 from typing import Final
@@ -97,7 +98,9 @@ class Bench:
         if prepared is None or prepared.kernel is None:
             return Ready(seconds, deviation)
         kernel = prepared.kernel
-        return Ready(seconds, deviation, to_json(kernel.options), {s.name: s.seconds for s in kernel.stages})
+        stages = {stage.name: stage.seconds for stage in kernel.stages}
+        source = hashlib.sha256(kernel.source.encode()).hexdigest()
+        return Ready(seconds, deviation, to_json(kernel.options), stages, source)
 
     def _calibrate(self) -> Ready:
         matrix = np.ones((CALIBRATION_SIZE, CALIBRATION_SIZE), np.float32)

@@ -51,14 +51,15 @@ class Sample:
 class Ready:
     """A contender whose first result was checked.
 
-    ``preparation``: seconds until that result.  ``deviation``: see ``benchmarks.judge``.  ``options`` and ``stages``
-    (seconds per stage of the compilation): of ours.
+    ``preparation``: seconds until that result.  ``deviation``: see ``benchmarks.judge``.  ``options``, ``stages``
+    (seconds per stage of the compilation) and ``source`` (what tells one kernel's text from another's): of ours.
     """
 
     preparation: float
     deviation: float
     options: Json | None = None
     stages: dict[str, float] | None = None
+    source: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,14 +89,23 @@ class Trials:
         self._settings = settings
         self._worker: Worker | None = None
         self._left = 0
+        self._known: dict[str | None, float | None] = {}
 
     def evaluate(self, options: CpuOptions) -> float | None:
-        """Seconds of a call, the quicker of two measurements; None if the options come to nothing right."""
+        """Seconds of a call, the quicker of two measurements; None if the options come to nothing right.
+
+        Options that make a kernel again that was measured are as quick as it was then.
+        """
         if self._worker is None or not self._left:
             self.stop()
             self._worker, self._left = Worker(self._settings.threads, self._settings.target), _TRIALS_PER_PROCESS
         self._left -= 1
-        seconds = _timed(self._worker, self._question(options))
+        ready = self._worker.ask(self._question(options), _LIMIT)
+        seconds = None
+        if not isinstance(ready, Refused):
+            if ready.source not in self._known:
+                self._known[ready.source] = _timed(self._worker)
+            seconds = self._known[ready.source]
         if not self._worker.alive:
             self._left = 0
         return seconds
@@ -111,9 +120,7 @@ class Trials:
         self._worker = None
 
 
-def _timed(worker: Worker, question: Prepare) -> float | None:
-    if isinstance(worker.ask(question, _LIMIT), Refused):
-        return None
+def _timed(worker: Worker) -> float | None:
     least = float("inf")
     for _ in range(2):
         sample = worker.ask(Measure(_TRIAL_SECONDS), _LIMIT)

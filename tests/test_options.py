@@ -273,6 +273,14 @@ def test_operands_across_the_lanes_are_packed_for_as_many_loops_as_there_is_room
         np.testing.assert_array_equal(kernel(A, turned), A @ B)
 
 
+def test_pieces_of_rows_that_lie_far_apart_are_packed_where_the_cache_would_lose_them() -> None:
+    packed = {
+        (depth, columns): "packed0_B" in MM.compile((64, depth), (depth, columns)).source
+        for depth, columns in ((1000, 256), (1000, 64), (20, 256))
+    }
+    assert packed == {(1000, 256): True, (1000, 64): False, (20, 256): False}
+
+
 def test_temporaries_beyond_the_limit_stay_in_memory() -> None:
     program = tc.define("def twice(float(M,N) X) -> (O) { T(i,j) = X(i,j) * X(i,j)  O(i) max=! T(i,j) }").twice
     x = generator.integers(-8, 9, (33, 129)).astype(np.float32)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from tc.codegen.expressions import Site
 from tc.codegen.fragment import Fragment, call, infix, prefix
-from tc.codegen.offsets import substituted
+from tc.codegen.offsets import evaluate, index_form, substituted
 from tc.codegen.routines import braced
 from tc.codegen.transpose import transposed_nest
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
@@ -425,46 +425,18 @@ def _iterations(loop: Loop, known: Mapping[str, int]) -> range:
 
 def _evaluate(expression: IndexExpression, known: Mapping[str, int]) -> int:
     """The value of an expression of unrolled iterators."""
-    match expression:
-        case IndexLiteral(value):
-            return value
-        case IndexVariable(name) if name in known:
-            return known[name]
-        case IndexOperation(IndexOperator.ADD, (left, right)):
-            return _evaluate(left, known) + _evaluate(right, known)
-        case IndexOperation(IndexOperator.SUBTRACT, (left, right)):
-            return _evaluate(left, known) - _evaluate(right, known)
-        case IndexOperation(IndexOperator.MULTIPLY, (left, right)):
-            return _evaluate(left, known) * _evaluate(right, known)
-        case IndexOperation(IndexOperator.NEGATE, (operand,)):
-            return -_evaluate(operand, known)
-        case _:
-            raise NotVectorsError("bounds or subscripts that are not constant in a tile")
+    try:
+        return evaluate(expression, known)
+    except (KeyError, ValueError) as error:
+        raise NotVectorsError("bounds or subscripts that are not constant in a tile") from error
 
 
 def _slope(expression: IndexExpression, name: str) -> int:
     """How much the expression grows with a variable, in which it must be linear."""
-    match expression:
-        case IndexLiteral():
-            return 0
-        case IndexVariable(other):
-            return int(other == name)
-        case IndexOperation(IndexOperator.ADD, (left, right)):
-            return _slope(left, name) + _slope(right, name)
-        case IndexOperation(IndexOperator.SUBTRACT, (left, right)):
-            return _slope(left, name) - _slope(right, name)
-        case IndexOperation(IndexOperator.NEGATE, (operand,)):
-            return -_slope(operand, name)
-        case IndexOperation(IndexOperator.MULTIPLY, (IndexLiteral(factor), other)) | IndexOperation(
-            IndexOperator.MULTIPLY, (other, IndexLiteral(factor))
-        ):
-            return factor * _slope(other, name)
-        case IndexOperation(_, operands):
-            if any(_slope(operand, name) for operand in operands):
-                raise NotVectorsError("lanes at no constant distance")
-            return 0
-        case _:
-            assert_never(expression)
+    slope = index_form(expression).slope(name)
+    if slope is None:
+        raise NotVectorsError("lanes at no constant distance")
+    return slope
 
 
 def _touches(tree: LoopTree, buffer: str, bodies: Mapping[str, StatementBody]) -> bool:

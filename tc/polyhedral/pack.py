@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import islpy as isl
 
-from tc.language.program import Read, guarded_reads, walk
+from tc.language.program import Read, guarded_reads, iterators_in, walk
 from tc.language.specialization import Layout
 from tc.polyhedral.loops import StatementBody
 from tc.polyhedral.scop import ScopStatement
@@ -15,6 +15,9 @@ from tc.polyhedral.strides import stride
 
 # Copying an element across memory costs about as much as this many multiply-adds in full vectors.
 WORTH_COPYING = 16
+# The most lanes of a register tile, and bytes of a first-level cache.
+_LANES = 64
+_CACHE = 1 << 15
 
 
 def value_reads(body: StatementBody) -> list[Read]:
@@ -23,7 +26,11 @@ def value_reads(body: StatementBody) -> list[Read]:
 
 
 def worth_packing(statement: ScopStatement, layouts: Mapping[str, Layout], lane: str) -> tuple[int, ...]:
-    """Positions of the reads that lie across the lanes, can be packed, and are used often enough to pay for it."""
+    """Positions of the reads that can be packed and are used often enough to pay for it.
+
+    They lie across the lanes, or their lanes are pieces of rows that lie far apart, so that they fill only some sets of
+    the cache, and what else is mapped there drives them out.
+    """
     if statement.body.reduction is None:
         return ()
     extents = _extents(statement)
@@ -31,12 +38,26 @@ def worth_packing(statement: ScopStatement, layouts: Mapping[str, Layout], lane:
     for position, read in enumerate(value_reads(statement.body)):
         steps = {name: stride(read.subscripts, layouts[read.tensor], name) for name in statement.body.iterators}
         gathers = any(isinstance(part, Read) for subscript in read.subscripts for part in walk(subscript))
-        if steps[lane] in (None, 0, 1) or gathers or read.tensor == statement.body.target:
+        if steps[lane] in (None, 0) or gathers or read.tensor == statement.body.target:
+            continue
+        if steps[lane] == 1 and not _scatters(steps, extents, layouts[read.tensor], statement, lane):
             continue
         uses = math.prod(extents[name] for name, step in steps.items() if step == 0 and name in extents)
         if uses >= WORTH_COPYING:
             found.append(position)
     return tuple(found)
+
+
+def _scatters(
+    steps: Mapping[str, int | None], extents: Mapping[str, int], layout: Layout, statement: ScopStatement, lane: str
+) -> bool:
+    """Whether the lanes of all steps of a reduction are short pieces of far rows, and too many for the first cache."""
+    target = statement.body.subscripts
+    reduced = [name for name in extents if not any(name in iterators_in((s,)) for s in target)]
+    apart = max((abs(steps[name] or 0) for name in reduced), default=0)
+    pieces = math.prod(extents[name] for name in reduced if steps[name] != 0)
+    lanes = min(extents[lane], _LANES)
+    return apart >= 2 * _LANES and pieces * lanes * layout.type.itemsize > _CACHE
 
 
 def can_pack(statement: ScopStatement, position: int) -> bool:

@@ -5,13 +5,19 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from itertools import count
+from pathlib import Path
 from random import Random
 
 import pytest
 
+from benchmarks import search
+from benchmarks.cases import case_called
+from benchmarks.messages import Prepare, Ready, Sample
+from benchmarks.results import Settings
 from benchmarks.search import climb
 from benchmarks.space import NOT_SEARCHED, genes, neighbour, value_at, with_value
 from tc.options import CpuOptions, Fusion, ScheduleOptions, from_json, to_json
+from tests.benchmarks.reports import sample
 
 
 def test_every_option_is_searched_or_said_not_to_be() -> None:
@@ -94,3 +100,22 @@ def test_climbing_begins_at_the_quickest_start() -> None:
     found = climb(starts, cost, lambda: False, Random(0))
     assert found is not None
     assert (found.options, found.tried, found.refused) == (starts[1], 3, 1)
+
+
+class OneKernel:
+    """A worker for which all options make one kernel, which seems quicker each time that it is measured."""
+
+    alive = True
+
+    def __init__(self, _threads: int, _target: str) -> None:
+        self.seconds = iter([9.0, 8.0, 7.0, 6.0])
+
+    def ask(self, question: object, _limit: float) -> Ready | Sample:
+        return Ready(1.0, 0.0, source="abc") if isinstance(question, Prepare) else sample(next(self.seconds))
+
+
+def test_a_kernel_is_measured_once_whatever_options_make_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(search, "Worker", OneKernel)
+    trials = search.Trials(case_called("tbmm"), tmp_path, Settings())
+    assert trials.evaluate(CpuOptions()) == 8.0
+    assert trials.evaluate(CpuOptions(prefetch=3)) == 8.0
