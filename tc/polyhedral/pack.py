@@ -37,8 +37,7 @@ def worth_packing(statement: ScopStatement, layouts: Mapping[str, Layout], lane:
     found: list[int] = []
     for position, read in enumerate(value_reads(statement.body)):
         steps = {name: stride(read.subscripts, layouts[read.tensor], name) for name in statement.body.iterators}
-        gathers = any(isinstance(part, Read) for subscript in read.subscripts for part in walk(subscript))
-        if steps[lane] in (None, 0) or gathers or read.tensor == statement.body.target:
+        if steps[lane] in (None, 0) or not can_pack(statement, position):
             continue
         if steps[lane] == 1 and not _scatters(steps, extents, layouts[read.tensor], statement, lane):
             continue

@@ -12,7 +12,7 @@ from typing import assert_never
 
 import islpy as isl
 
-from tc.polyhedral.execution import Step, follow_path, frame_of_path
+from tc.polyhedral.execution import Step, follow_path, frame_of_path, loop_paths
 from tc.polyhedral.index_functions import index_function
 from tc.polyhedral.loops import (
     Allocation,
@@ -66,7 +66,7 @@ class _Separator:
 
     def separate(self, tile: LoopTree, path: tuple[Step, ...]) -> LoopTree:
         """The tile for either side of the first minimum in it, and so on for the others."""
-        found = next(_minima(tile, frozenset()), None)
+        found = next(_minima(tile), None)
         if found is None:
             return tile
         frame = frame_of_path(path, self.context)
@@ -92,31 +92,16 @@ def _single_value(points: isl.Set, function: isl.PwAff) -> int | None:
     return int(least.to_python()) if least.is_int() and least.eq(most) else None
 
 
-def _minima(tree: LoopTree, inside: frozenset[str]) -> Iterator[_Minimum]:
-    """Upper bounds of the loops of a register tile that are minima of a number and something from outside of it.
-
-    ``inside``: the loops of the tile around this part of it.
-    """
-    match tree:
-        case Instance():
-            return
-        case Block(children):
-            for child in children:
-                yield from _minima(child, inside)
-        case Guard(_, then, otherwise):
-            yield from _minima(then, inside)
-            if otherwise is not None:
-                yield from _minima(otherwise, inside)
-        case Allocation():
-            yield from _minima(tree.body, inside)
-        case Loop():
-            found = _minimum(tree.upper)
-            register = tree.kind in (LoopKind.REGISTER, LoopKind.VECTOR)
-            if register and found is not None and not inside & variables(found.other):
-                yield found
-            yield from _minima(tree.body, inside | {tree.iterator})
-        case _:
-            assert_never(tree)
+def _minima(tile: LoopTree) -> Iterator[_Minimum]:
+    """Upper bounds of the loops of a register tile that are minima of a number and something from outside of it."""
+    for _, path in loop_paths(tile, ()):
+        inside: set[str] = set()
+        for step in path:
+            if isinstance(step, Loop):
+                found = _minimum(step.upper) if step.kind in (LoopKind.REGISTER, LoopKind.VECTOR) else None
+                if found is not None and not inside & variables(found.other):
+                    yield found
+                inside.add(step.iterator)
 
 
 def _minimum(upper: IndexExpression) -> _Minimum | None:
@@ -152,16 +137,4 @@ def _bounded(tree: LoopTree, bound: IndexExpression, value: IndexExpression) -> 
 
 
 def _allocates(tree: LoopTree) -> bool:
-    match tree:
-        case Instance():
-            return False
-        case Block(children):
-            return any(map(_allocates, children))
-        case Guard(_, then, otherwise):
-            return _allocates(then) or (otherwise is not None and _allocates(otherwise))
-        case Loop():
-            return _allocates(tree.body)
-        case Allocation():
-            return True
-        case _:
-            assert_never(tree)
+    return any(isinstance(step, Allocation) for _, path in loop_paths(tree, ()) for step in path)

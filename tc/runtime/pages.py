@@ -20,7 +20,7 @@ _HUGE_PAGE: Final = 2 << 20
 
 
 def huge_room(size: int) -> int:
-    """Bytes to allocate so that ``size`` bytes can lie on whole huge pages of their own; few of them are touched."""
+    """Bytes to allocate so that ``size`` bytes can lie on whole huge pages of their own."""
     return (-(-size // _HUGE_PAGE) + 1) * _HUGE_PAGE
 
 
