@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
+import tc
 from tests.programs import run
 
 CALLS = """
@@ -36,6 +38,12 @@ def test_a_fork_after_a_parallel_call() -> None:
 
 def test_a_fork_while_other_threads_compile_and_compute() -> None:
     run("from tests.stress import fork_while_others_work; fork_while_others_work(6)", timeout=120)
+
+
+def test_no_cached_property_holds_a_lock_across_a_fork() -> None:
+    """Before Python 3.12 all instances share a lock, which the child of a fork may find taken for ever."""
+    for file in Path(tc.__file__).parent.rglob("*.py"):
+        assert "cached_property" not in file.read_text(encoding="utf-8"), file
 
 
 @pytest.mark.parametrize("threads", [1, 4])

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations, product
 from types import MappingProxyType
 from typing import Final
@@ -97,8 +96,7 @@ def choose_microkernel(
         return None
     if not statement.domain.is_box() or any(read.tensor == body.target for read in value_reads(body)):
         return None
-    width = unit.bytes // type.itemsize
-    model = _Model(statement, layouts, type.itemsize, width, unit.registers, packs, fixed, within)
+    model = _model(statement, layouts, unit, packs=packs, fixed=fixed, within=within)
     if not model.lanes_fit():
         return None
     best = min(model.candidates(), key=lambda found: (found[0], model.beside(found[1])), default=None)
@@ -114,61 +112,59 @@ def vector_widths(lanes: int, width: int) -> tuple[tuple[int, int], ...]:
     return (*((width, width) for _ in range(full)), *last)
 
 
-@dataclass(frozen=True)
+def _model(
+    statement: ScopStatement,
+    layouts: Mapping[str, Layout],
+    unit: VectorUnit,
+    *,
+    packs: bool,
+    fixed: Mapping[str, int],
+    within: Mapping[str, int],
+) -> _Model:
+    body, domain = statement.body, statement.domain
+    names = body.iterators[: domain.dim(isl.dim_type.set)]
+    least = {name: int(domain.dim_min_val(n).to_python()) for n, name in enumerate(names)}
+    extents = {name: int(domain.dim_max_val(n).to_python()) - least[name] + 1 for n, name in enumerate(names)}
+    target, reads = layouts[body.target], value_reads(body)
+    steps = {name: stride(body.subscripts, target, name) or 0 for name in names}
+    return _Model(
+        itemsize=target.type.itemsize,
+        width=unit.bytes // target.type.itemsize,
+        registers=unit.registers,
+        fixed=fixed,
+        within=within,
+        body=body,
+        extents=extents,
+        target_strides=steps,
+        read_strides=tuple({n: stride(r.subscripts, layouts[r.tensor], n) for n in names} for r in reads),
+        packable=tuple(packs and can_pack(statement, position) for position in range(len(reads))),
+        independent=tuple(name for name in names if steps[name] != 0 and least[name] == 0),
+        steps=math.prod(extents[name] for name in names if steps[name] == 0),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class _Model:
-    statement: ScopStatement
-    layouts: Mapping[str, Layout]
+    """What the cost of a tile depends on.
+
+    ``extents``: of the iterators.  ``target_strides``, ``read_strides``: how far the element of the target, and of
+    every read of the value, moves along each of them; None for a gather.  ``packable``: whether a read may be packed.
+    ``independent``: the iterators that choose the element of the target; a tile of one whose range starts above 0 is
+    partial.  ``steps``: of the reduction.
+    """
+
     itemsize: int
     width: int
     registers: int
-    packs: bool
     fixed: Mapping[str, int]
     within: Mapping[str, int]
-
-    @cached_property
-    def body(self) -> StatementBody:
-        return self.statement.body
-
-    @cached_property
-    def extents(self) -> dict[str, int]:
-        domain = self.statement.domain
-        count = domain.dim(isl.dim_type.set)
-        return {
-            name: int(domain.dim_max_val(n).to_python()) - int(domain.dim_min_val(n).to_python()) + 1
-            for n, name in enumerate(self.body.iterators[:count])
-        }
-
-    @cached_property
-    def target_strides(self) -> dict[str, int]:
-        layout = self.layouts[self.body.target]
-        return {name: stride(self.body.subscripts, layout, name) or 0 for name in self.extents}
-
-    @cached_property
-    def read_strides(self) -> tuple[dict[str, int | None], ...]:
-        """For every read of the value, how far the element moves along each iterator; None for a gather."""
-        return tuple(
-            {name: stride(read.subscripts, self.layouts[read.tensor], name) for name in self.extents}
-            for read in value_reads(self.body)
-        )
-
-    @cached_property
-    def packable(self) -> tuple[bool, ...]:
-        """Whether every read of the value may be packed."""
-        return tuple(self.packs and can_pack(self.statement, position) for position in range(len(self.read_strides)))
-
-    @cached_property
-    def independent(self) -> tuple[str, ...]:
-        """Iterators that choose the element of the target; a tile of one whose range starts above 0 is partial."""
-        domain = self.statement.domain
-        return tuple(
-            name
-            for n, name in enumerate(self.extents)
-            if self.target_strides[name] != 0 and int(domain.dim_min_val(n).to_python()) == 0
-        )
-
-    @cached_property
-    def steps(self) -> int:
-        return math.prod(extent for name, extent in self.extents.items() if self.target_strides[name] == 0)
+    body: StatementBody
+    extents: Mapping[str, int]
+    target_strides: Mapping[str, int]
+    read_strides: tuple[Mapping[str, int | None], ...]
+    packable: tuple[bool, ...]
+    independent: tuple[str, ...]
+    steps: int
 
     def lanes_fit(self) -> bool:
         return bool(self.independent) and self.steps > 1 and self.width > 1
