@@ -12,9 +12,12 @@ from typing import Final
 import numpy as np
 
 from tc.errors import ArgumentError
-from tc.runtime.pages import FRESH_BYTES, huge_room, huge_start
+from tc.runtime.pages import FRESH_BYTES, LEAST_BYTES
+from tc.runtime.recycle import result_blocks
 from tc.runtime.view import ArrayView, Framework, check_address, element_strides, unsupported_type
 from tc.types import Kind, ScalarType
+
+_LINE: Final = 64  # bytes
 
 _KINDS: Final = MappingProxyType(
     {Kind.BOOLEAN: "b", Kind.SIGNED: "i", Kind.UNSIGNED: "u", Kind.FLOATING: "f"},
@@ -94,18 +97,19 @@ def describe_numpy(array: np.ndarray, place: str) -> ArrayView:
 
 def empty_bytes(size: int, alignment: int = 1) -> np.ndarray:
     """Uninitialized bytes that begin at a multiple of ``alignment``, up to a page; many lie on huge pages."""
-    if size < FRESH_BYTES:
-        memory = np.empty(size + alignment - 1, np.uint8)
-        start = -numpy_address(memory) % alignment
-    else:
-        memory = np.empty(huge_room(size), np.uint8)
-        start = huge_start(numpy_address(memory))
+    if size >= FRESH_BYTES:
+        return result_blocks().lease(size)[:size]
+    memory = np.empty(size + alignment - 1, np.uint8)
+    start = -numpy_address(memory) % alignment
     return memory[start : start + size]
 
 
 def numpy_allocator(shape: tuple[int, ...], type: ScalarType) -> Callable[[], np.ndarray]:
-    """A function that allocates an uninitialized, C-contiguous array; large ones on huge pages of their own."""
+    """A function that allocates an uninitialized, C-contiguous array.
+
+    Large ones begin with a line of the cache, as PyTorch's do, and the largest lie on huge pages of their own.
+    """
     dtype, size = numpy_dtype(type), math.prod(shape) * type.itemsize
-    if size < FRESH_BYTES:
+    if size < LEAST_BYTES:
         return functools.partial(np.empty, shape, dtype)
-    return lambda: empty_bytes(size).view(dtype).reshape(shape)
+    return lambda: empty_bytes(size, _LINE).view(dtype).reshape(shape)

@@ -14,14 +14,19 @@ from typing import Final
 
 # NumPy asks for huge pages from this size on, too.
 LEAST_BYTES: Final = 4 << 20
-# From this size on glibc returns memory to the system as soon as it is freed, so that every result is fresh memory.
+# From this size on glibc returns memory to the system as soon as it is freed, so that every result would be new memory.
 FRESH_BYTES: Final = 32 << 20
 _HUGE_PAGE: Final = 2 << 20
 
 
+def in_huge_pages(size: int) -> int:
+    """The bytes of as many whole huge pages as ``size`` bytes take."""
+    return -(-size // _HUGE_PAGE) * _HUGE_PAGE
+
+
 def huge_room(size: int) -> int:
     """Bytes to allocate so that ``size`` bytes can lie on whole huge pages of their own."""
-    return (-(-size // _HUGE_PAGE) + 1) * _HUGE_PAGE
+    return in_huge_pages(size) + _HUGE_PAGE
 
 
 def huge_start(address: int) -> int:

@@ -11,7 +11,8 @@ from typing import Final
 import torch
 
 from tc.errors import ArgumentError, DeviceError
-from tc.runtime.pages import FRESH_BYTES, LEAST_BYTES, huge_room, huge_start, prefer_huge_pages
+from tc.runtime.pages import FRESH_BYTES, LEAST_BYTES, prefer_huge_pages
+from tc.runtime.recycle import result_blocks
 from tc.runtime.view import ArrayView, Framework, check_address, element_strides, unsupported_type
 from tc.types import ScalarType
 
@@ -77,10 +78,8 @@ def torch_allocator(shape: tuple[int, ...], type: ScalarType) -> Callable[[], to
         return tensor
 
     def allocate_fresh() -> torch.Tensor:
-        storage = torch.empty(huge_room(size), dtype=torch.uint8, device="cpu").untyped_storage()
-        prefer_huge_pages(storage.data_ptr(), storage.nbytes())
-        offset = huge_start(storage.data_ptr()) // type.itemsize
-        return element.new_empty(0).set_(storage, offset, shape, contiguous)
+        storage = torch.from_numpy(result_blocks().lease(size)[:size]).untyped_storage()
+        return element.new_empty(0).set_(storage, 0, shape, contiguous)
 
     return allocate_large if size < FRESH_BYTES else allocate_fresh
 
