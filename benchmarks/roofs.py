@@ -47,8 +47,9 @@ def measure_roofs(target: CpuTarget, threads: int) -> Roofs:
 def compiled_roofs(target: CpuTarget) -> ctypes.CDLL:
     """The loops, compiled as kernels are."""
     source = (Path(__file__).parent / "roofs.c").read_text(encoding="utf-8")
-    flags = (*kernel_flags(target), f"-DVECTOR_BYTES={target.vector_bytes}")
-    return load_library(compile_shared(source, flags, find_compiler(environment())))
+    compiler = find_compiler(environment())
+    flags = (*kernel_flags(target, compiler), f"-DVECTOR_BYTES={target.vector_bytes}")
+    return load_library(compile_shared(source, flags, compiler))
 
 
 def _bandwidth(

@@ -75,7 +75,7 @@ def build(compilation: Compilation, settings: Environment) -> tuple[bytes, Stage
     """
     compiler = find_compiler(settings)
     check_compiles(compilation.target, compiler)
-    flags = kernel_flags(compilation.target)
+    flags = kernel_flags(compilation.target, compiler)
     binary, seconds = _timed(lambda: compile_shared(compilation.source.text, flags, compiler))
     return binary, Stage("compile", seconds, " ".join(flags))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fnmatch import translate
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 _MARKER = "//= "
@@ -16,10 +16,10 @@ _LANES = "omp declare simd"
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a header: the names that it defines (patterns with ``*``), those that its macros make up, its text."""
+    """A part of a header: the names that it defines (patterns with ``*``), those in it or made up there, its text."""
 
     provides: tuple[str, ...]
-    uses: tuple[str, ...]
+    uses: frozenset[str]
     text: str
 
     def defines(self, name: str) -> bool:
@@ -44,7 +44,7 @@ def _section(part: str) -> Section:
     """A part after its marker: ``defined names < used names`` on the first line, the text below."""
     heading, _, text = part.partition("\n")
     provides, _, uses = heading.partition("<")
-    return Section(tuple(provides.split()), tuple(uses.split()), text.strip())
+    return Section(tuple(provides.split()), frozenset(uses.split()) | _mentioned(text), text.strip())
 
 
 def prelude(source: str) -> str:
@@ -58,13 +58,19 @@ def changes_in_lanes(source: str) -> bool:
 
 
 def _needed(source: str) -> list[Section]:
-    mentioned = _mentioned(source)
+    mentioned = set(filter(_is_helper, _mentioned(source)))
     needed: list[Section] = []
     for section in reversed(sections()):
         if any(section.defines(name) for name in mentioned):
             needed.append(section)
-            mentioned |= _mentioned(section.text) | set(section.uses)
+            mentioned |= section.uses
     return needed[::-1]
+
+
+@lru_cache(1 << 12)
+def _is_helper(name: str) -> bool:
+    """Whether some section defines the name."""
+    return any(section.defines(name) for section in sections())
 
 
 def _mentioned(text: str) -> set[str]:

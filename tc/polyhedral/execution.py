@@ -121,12 +121,20 @@ def _times(branch: _Branch, time: _Time, levels: _Levels) -> isl.Map:
     """``{ statement instance -> time }`` of a branch, padded with zeros to all levels."""
     points = branch.instances.domain()
     zero = isl.PwAff.from_aff(isl.Aff.zero_on_domain(isl.LocalSpace.from_space(points.get_space())))
-    times = isl.Map.from_domain(points)
+    values: list[isl.PwAff] = []
     for level, sorts in enumerate(levels):
         own, value = time[level] if level < len(time) else (None, zero)
-        for sort in sorts:
-            times = times.flat_range_product(isl.Map.from_pw_aff(value if sort is own else zero))
-    return branch.instances.reverse().apply_range(times)
+        values += [value if sort is own else zero for sort in sorts]
+    return branch.instances.reverse().apply_range(_vector(values, points))
+
+
+def _vector(values: Items[isl.PwAff], points: isl.Set) -> isl.Map:
+    """``{ point -> [values] }``."""
+    every = isl.PwAffList.alloc(points.get_ctx(), len(values))
+    for value in values:
+        every = every.add(value)
+    space = points.get_space().from_domain().add_dims(isl.dim_type.out, len(values))
+    return isl.Map.from_multi_pw_aff(isl.MultiPwAff.from_pw_aff_list(space, every)).intersect_domain(points)
 
 
 # --- of a schedule tree --------------------------------------------------------------------------------------
@@ -304,7 +312,4 @@ def instance_map(instance: Instance, points: isl.Set, frame: Frame) -> isl.Map:
 
 def _functions(expressions: Items[IndexExpression], points: isl.Set, frame: Frame) -> isl.Map:
     """``{ loop iterators -> [values of the expressions] }`` on the points."""
-    values = isl.Map.from_domain(points)
-    for expression in expressions:
-        values = values.flat_range_product(isl.Map.from_pw_aff(index_function(expression, frame)))
-    return values
+    return _vector([index_function(expression, frame) for expression in expressions], points)

@@ -16,6 +16,7 @@ Conflicts are derived here from the accesses themselves; no dependence code is s
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Sequence as Items
 from dataclasses import dataclass
 from enum import Enum
 from itertools import product
@@ -203,37 +204,55 @@ def _self_conflicts(statement: ScopStatement) -> isl.Map:
 
 
 def _check_pairs(pairs: isl.UnionMap, execution: Execution, rule: _Rule) -> Counterexample | None:
-    """Walk the time dimensions outside in; a pair is settled at the first one that tells its ends apart.
+    """Whether the times of all pairs are as the rule has it.
 
     Every instance has one time, so pairs of times stand for pairs of instances; they stay few where unrolled loops have
     many leaves.
     """
+    for instances in _maps(pairs):
+        between = isl.UnionMap.from_map(instances)
+        for times in _maps(between.apply_domain(execution.times).apply_range(execution.times)):
+            wrong = _wrong_times(times, execution.dimensions, rule)
+            if wrong is not None:
+                violation, found = wrong
+                at, ends = execution.times.reverse(), isl.UnionMap.from_map(found)
+                return Counterexample(violation, pair_text(ends.apply_domain(at).apply_range(at).intersect(between)))
+    return None
+
+
+def _maps(union: isl.UnionMap) -> list[isl.Map]:
+    maps: list[isl.Map] = []
+    union.foreach_map(maps.append)
+    return maps
+
+
+def _wrong_times(pairs: isl.Map, dimensions: Items[Concurrency], rule: _Rule) -> tuple[Violation, isl.Map] | None:
+    """Walk the time dimensions outside in; a pair is settled at the first one that tells its ends apart."""
     strict, lanes = rule is _Rule.IN_ORDER, rule is _Rule.APART_OR_LANES
-    length = len(execution.dimensions)
-    everything = isl.Map.universe(isl.Space.alloc(pairs.get_ctx(), 0, length, length))
-    remaining = pairs.apply_domain(execution.times).apply_range(execution.times)
-    for position, concurrency in enumerate(execution.dimensions):
-        if remaining.is_empty():
-            return None
+    for position, concurrency in enumerate(dimensions):
+        ends = [_fixed(pairs, side, position) for side in (isl.dim_type.in_, isl.dim_type.out)]
+        if ends[0] is not None and ends[0] == ends[1]:
+            continue  # most levels of most pairs: positions in a sequence, and the padding of short paths
         here = (isl.dim_type.in_, position, isl.dim_type.out, position)
         separates = concurrency is Concurrency.ORDERED or (concurrency is Concurrency.LANES and lanes)
         if strict or not separates:
-            wrong, violation = everything.order_gt(*here), Violation.REORDERED
-            if not separates:
-                wrong, violation = wrong.union(everything.order_lt(*here)), Violation.CONCURRENT
-            found = remaining.intersect(isl.UnionMap.from_map(wrong))
-            if not found.is_empty():
-                return Counterexample(violation, pair_text(_instances_at(found, pairs, execution)))
-        remaining = remaining.intersect(isl.UnionMap.from_map(everything.equate(*here)))
-    if remaining.is_empty():
-        return None
-    return Counterexample(Violation.CONCURRENT, pair_text(_instances_at(remaining, pairs, execution)))
+            later = pairs.order_gt(*here)
+            if not later.is_empty():
+                return Violation.REORDERED if separates else Violation.CONCURRENT, later
+        if not separates:
+            earlier = pairs.order_lt(*here)
+            if not earlier.is_empty():
+                return Violation.CONCURRENT, earlier
+        pairs = pairs.equate(*here)
+        if pairs.is_empty():
+            return None
+    return None if pairs.is_empty() else (Violation.CONCURRENT, pairs)
 
 
-def _instances_at(times: isl.UnionMap, pairs: isl.UnionMap, execution: Execution) -> isl.UnionMap:
-    """The pairs of instances that run at pairs of times."""
-    instances = execution.times.reverse()
-    return times.apply_domain(instances).apply_range(instances).intersect(pairs)
+def _fixed(pairs: isl.Map, side: isl.dim_type, position: int) -> int | None:
+    """The value of a dimension where it plainly has one only."""
+    value = pairs.plain_get_val_if_fixed(side, position)
+    return int(value.to_python()) if value.is_int() else None
 
 
 # --- 3. bounds -----------------------------------------------------------------------------------------------

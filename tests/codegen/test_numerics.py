@@ -22,7 +22,7 @@ def test_sections_define_what_they_promise_and_nothing_twice() -> None:
         others = [other for other in sections() if other is not section]
         names = set(re.findall(r"\w+", section.text))
         for pattern in section.provides:
-            found = [name for name in names if Section((pattern,), (), "").defines(name)]
+            found = [name for name in names if Section((pattern,), frozenset(), "").defines(name)]
             # Macros paste the names of families together.
             assert found or "##" in section.text, pattern
             assert not [name for name in found for other in others if other.defines(name)], pattern

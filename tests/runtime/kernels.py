@@ -54,7 +54,8 @@ CHUNKS_SCALARS = (ScalarType.INT64, ScalarType.INT64)
 
 def load(body: str, buffers: int, scalars: tuple[ScalarType, ...] = (), memory: Memory = NOTHING) -> LoadedKernel:
     """``body`` compiled for this machine and loaded."""
-    binary = compile_shared(HEADER + body, kernel_flags(parse_target("cpu")), find_compiler(environment()))
+    compiler = find_compiler(environment())
+    binary = compile_shared(HEADER + body, kernel_flags(parse_target("cpu"), compiler), compiler)
     return load_kernel(binary, buffers, scalars, shared_pool(), memory)
 
 

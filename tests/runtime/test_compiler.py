@@ -15,10 +15,11 @@ import pytest
 
 from tc.environment import Environment, environment
 from tc.errors import CompileError, DeviceError
-from tc.runtime.compiler import Compiler, check_compiles, compile_shared, find_compiler, kernel_flags
+from tc.runtime.compiler import GCC_ONLY, Compiler, check_compiles, compile_shared, find_compiler, kernel_flags
 from tc.runtime.library import load_library
 from tc.target import CpuTarget, parse_target, processor
 
+FLAGS = kernel_flags(parse_target("cpu"), find_compiler(environment()))
 ANSWER = "int answer(void) { return ANSWER; }"
 
 
@@ -44,7 +45,7 @@ def test_the_named_compiler_is_used_with_its_arguments() -> None:
     named = find_compiler(Environment(compiler=f"{found.command[0]} -DANSWER=42"))
     assert named.command == (found.command[0], "-DANSWER=42")
     assert named.identity != found.identity
-    flags = kernel_flags(parse_target("cpu"))
+    flags = kernel_flags(parse_target("cpu"), named)
     assert load_library(compile_shared(ANSWER, flags, named)).answer() == 42
 
 
@@ -100,9 +101,7 @@ def test_a_compiler_that_does_not_name_its_machine_is_trusted(answer: str, tmp_p
 
 
 def test_nothing_stays_on_disk(temporary: Path) -> None:
-    binary = compile_shared(
-        "int one(void) { return 1; }", kernel_flags(parse_target("cpu")), find_compiler(environment())
-    )
+    binary = compile_shared("int one(void) { return 1; }", FLAGS, find_compiler(environment()))
     assert load_library(binary).one() == 1
     assert list(temporary.iterdir()) == []
 
@@ -110,7 +109,7 @@ def test_nothing_stays_on_disk(temporary: Path) -> None:
 def test_an_error_holds_the_log_and_the_place_of_the_source(temporary: Path) -> None:
     source = "int broken(void) { return nonsense; }\n"
     with pytest.raises(CompileError) as caught:
-        compile_shared(source, kernel_flags(parse_target("cpu")), find_compiler(environment()))
+        compile_shared(source, FLAGS, find_compiler(environment()))
     message = str(caught.value)
     assert "exit status 1" in message
     assert "nonsense" in message
@@ -138,15 +137,14 @@ def test_a_compiler_that_makes_nothing_or_cannot_start(temporary: Path, tmp_path
 
 
 def test_flags_never_ask_for_fast_math() -> None:
-    flags = kernel_flags(parse_target("cpu"))
-    assert not {"-ffast-math", "-Ofast", "-funsafe-math-optimizations", "-ffinite-math-only"} & set(flags)
+    assert not {"-ffast-math", "-Ofast", "-funsafe-math-optimizations", "-ffinite-math-only"} & set(FLAGS)
 
 
 def test_many_threads_compile_at_once() -> None:
-    compiler, flags = find_compiler(environment()), kernel_flags(parse_target("cpu"))
+    compiler = find_compiler(environment())
 
     def answer(number: int) -> int:
-        return int(load_library(compile_shared(ANSWER, (*flags, f"-DANSWER={number}"), compiler)).answer())
+        return int(load_library(compile_shared(ANSWER, (*FLAGS, f"-DANSWER={number}"), compiler)).answer())
 
     with ThreadPoolExecutor(4) as threads:
         assert list(threads.map(answer, range(8))) == list(range(8))
@@ -163,8 +161,17 @@ def test_no_place_for_temporary_files(tmp_path: Path, monkeypatch: pytest.Monkey
         compile_shared("", (), find_compiler(environment()))
 
 
+def test_a_compiler_is_given_only_flags_that_it_knows(tmp_path: Path) -> None:
+    gcc = find_compiler(environment())
+    refusing = script(tmp_path, f'case "$*" in *-fno-predictive*) exit 1;; esac\nexec {gcc.command[0]} "$@"')
+    flags = kernel_flags(parse_target("cpu"), refusing)
+    assert set(FLAGS) - set(flags) == set(GCC_ONLY)
+    assert load_library(compile_shared("int one(void) { return 1; }", flags, refusing)).one() == 1
+
+
 @pytest.mark.skipif(shutil.which("clang") is None, reason="clang is not installed")
-def test_clang_takes_the_same_flags() -> None:
+def test_clang_takes_the_flags_that_it_is_given() -> None:
     clang = find_compiler(Environment(compiler="clang"))
-    binary = compile_shared("int one(void) { return 1; }", (*kernel_flags(parse_target("cpu")), "-Werror"), clang)
+    flags = (*kernel_flags(parse_target("cpu"), clang), "-Werror")
+    binary = compile_shared("int one(void) { return 1; }", flags, clang)
     assert load_library(binary).one() == 1
