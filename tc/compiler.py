@@ -61,7 +61,8 @@ def translate(program: Specialization | Prepared, options: CpuOptions, target: C
     A prepared one is scheduled once per fusion strategy, however often it is translated.
     """
     prepared = program if isinstance(program, Prepared) else Prepared(program)
-    machine = Machine(VectorUnit(target.vector_bytes, target.vector_registers), available_threads())
+    vectors = VectorUnit(target.vector_bytes, target.vector_registers)
+    machine = Machine(vectors, available_threads(), target.streams)
     mapped = prepared.map(options, machine)
     source, seconds = _timed(lambda: c_source(mapped.loops, target.vector_bytes))
     stages = (*mapped.stages, Stage("print", seconds, source.text))

@@ -59,6 +59,8 @@ class CpuOptions:
     0 packs none.
     ``local``: the most elements of a temporary that lives in a buffer of one iteration of the loops around it; 0 keeps
     temporaries in memory.
+    ``streamed``: the least bytes of a result that is written past the caches, where the processor can do so and nothing
+    in the kernel reads it; 0 writes none so.
     ``threads``: the most threads one call uses; 0 means as many as ``tc.set_threads`` allows.
     ``vectorize``: mark innermost parallel or reducing loops for the compiler's vectorizer.
     ``prefetch``: how many iterations ahead the rows of a gather are asked for; 0 leaves that to the processor.
@@ -71,6 +73,7 @@ class CpuOptions:
     accumulators: int = 512
     packed: int = 1 << 17
     local: int = 1 << 15
+    streamed: int = 1 << 24
     threads: int = 0
     vectorize: bool = True
     check_indices: bool = True
@@ -86,6 +89,7 @@ class CpuOptions:
         _require_integer("accumulators", self.accumulators, 0, 1 << 16)
         _require_integer("packed", self.packed, 0, 1 << 18)
         _require_integer("local", self.local, 0, 1 << 18)
+        _require_integer("streamed", self.streamed, 0, 1 << 62)
         _require_integer("threads", self.threads, 0, 4096)
         _require_integer("prefetch", self.prefetch, 0, 1024)
         _require_boolean("vectorize", self.vectorize)
@@ -122,6 +126,7 @@ def to_json(options: CpuOptions) -> dict[str, Any]:
         "accumulators": options.accumulators,
         "packed": options.packed,
         "local": options.local,
+        "streamed": options.streamed,
         "threads": options.threads,
         "vectorize": options.vectorize,
         "check_indices": options.check_indices,

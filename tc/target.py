@@ -18,6 +18,8 @@ from tc.errors import DeviceError, OptionsError, nearest
 class _March:
     """One architecture level: its vector registers and, per processor flag of Linux, the compiler's option.
 
+    ``streams``: compilers offer stores of whole lines past the caches.
+
     Options are spelled out instead of ``-march=x86-64-v3``, which compilers before GCC 11 do not know.
     """
 
@@ -26,6 +28,7 @@ class _March:
     vector_registers: int
     base: tuple[str, ...]
     features: Mapping[str, str]
+    streams: bool = False
 
 
 _V2: Final = {
@@ -64,10 +67,10 @@ _WIDE: Final = (*_X86, "-mprefer-vector-width=512")
 # From the plainest to the richest of each machine.
 _MARCHES: Final[Mapping[str, _March]] = MappingProxyType(
     {
-        "x86-64": _March("x86_64", 16, 16, _X86, {}),
-        "x86-64-v2": _March("x86_64", 16, 16, _X86, _V2),
-        "x86-64-v3": _March("x86_64", 32, 16, _X86, _V3),
-        "x86-64-v4": _March("x86_64", 64, 32, _WIDE, _V4),
+        "x86-64": _March("x86_64", 16, 16, _X86, {}, streams=True),
+        "x86-64-v2": _March("x86_64", 16, 16, _X86, _V2, streams=True),
+        "x86-64-v3": _March("x86_64", 32, 16, _X86, _V3, streams=True),
+        "x86-64-v4": _March("x86_64", 64, 32, _WIDE, _V4, streams=True),
         "armv8-a": _March("aarch64", 16, 32, ("-march=armv8-a",), {}),
     }
 )
@@ -137,6 +140,11 @@ class CpuTarget:
     def vector_registers(self) -> int:
         """Number of vector registers."""
         return _MARCHES[self.march].vector_registers
+
+    @property
+    def streams(self) -> bool:
+        """Whether whole lines of memory can be written past the caches."""
+        return _MARCHES[self.march].streams
 
     @property
     def machine(self) -> str:

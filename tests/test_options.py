@@ -40,6 +40,7 @@ options = st.builds(
     accumulators=st.integers(0, 1 << 16),
     packed=st.integers(0, 1 << 18),
     local=st.integers(0, 1 << 18),
+    streamed=st.integers(0, 1 << 62),
     threads=st.integers(0, 4096),
     vectorize=st.booleans(),
     check_indices=st.booleans(),
@@ -74,7 +75,7 @@ UNKNOWN: list[tuple[Any, str]] = [
         {"qqq": 1},
         (
             "CpuOptions has no option 'qqq'; known: schedule, register_tile, lane, accumulators, packed, local, "
-            "threads, vectorize, check_indices, prefetch"
+            "streamed, threads, vectorize, check_indices, prefetch"
         ),
     ),
     ({"register_tile": 8}, "register_tile must be a list of integers or null, got 8"),
@@ -108,6 +109,7 @@ IMPOSSIBLE: list[tuple[type, dict[str, Any], str]] = [
     (tc.CpuOptions, {"packed": 1 << 19}, "packed must be an integer from 0 to 262144, got 524288"),
     (tc.CpuOptions, {"local": -1}, "local must be an integer from 0 to 262144, got -1"),
     (tc.CpuOptions, {"local": 1.0}, "local must be an integer from 0 to 262144, got 1.0"),
+    (tc.CpuOptions, {"streamed": -1}, "streamed must be an integer from 0 to 4611686018427387904, got -1"),
     (tc.CpuOptions, {"threads": -1}, "threads must be an integer from 0 to 4096, got -1"),
     (tc.CpuOptions, {"threads": 2.0}, "threads must be an integer from 0 to 4096, got 2.0"),
     (tc.CpuOptions, {"vectorize": 1}, "vectorize must be True or False, got 1"),
@@ -288,6 +290,16 @@ def test_temporaries_beyond_the_limit_stay_in_memory() -> None:
         kernel = program.compile(x, options=tc.CpuOptions(tc.ScheduleOptions(tile=()), local=limit))
         assert (kernel.resources.temporaries == 0) == local
         np.testing.assert_array_equal(kernel(x), (x * x).max(axis=1))
+
+
+def test_results_from_the_size_on_that_is_told_are_written_past_the_caches() -> None:
+    double = tc.define("def double_(float(M,N) X) -> (O) { O(i,j) = 2 * X(i,j) }").double_
+    x = generator.standard_normal((33, 129)).astype(np.float32)
+    for least, streamed in ((x.nbytes, True), (1, True), (x.nbytes + 1, False), (0, False)):
+        kernel = double.compile(x, options=tc.CpuOptions(streamed=least))
+        assert ("tc_stream(&t_O[" in kernel.source) == streamed
+        assert kernel.source.count("tc_stream_end();") == streamed
+        np.testing.assert_array_equal(kernel(x), 2 * x)
 
 
 def test_vectorization_marks_inner_loops() -> None:

@@ -8,21 +8,21 @@ from dataclasses import dataclass, field, replace
 from typing import Final, assert_never
 
 from tc.codegen.accumulate import Accumulation, Partial, accumulation, halves, lane_of
+from tc.codegen.copies import copying_call
 from tc.codegen.dialect import Dialect
 from tc.codegen.expressions import FAULTED, ExpressionPrinter, Site
-from tc.codegen.fragment import Fragment, element, prefix
+from tc.codegen.fragment import Fragment, element
 from tc.codegen.functions import function_name
-from tc.codegen.indices import after, index_fragment, trip_count, values_of
+from tc.codegen.indices import after, index_fragment, trip_count
 from tc.codegen.literals import literal_fragment
 from tc.codegen.names import Names, comment, loop_variable
 from tc.codegen.numerics import changes_in_lanes
-from tc.codegen.offsets import straightened, substituted
 from tc.codegen.placement import ALIGNMENT, aligned
 from tc.codegen.ranges import Ranges, always_runs, iterator_range, most_iterations
-from tc.codegen.registers import NotVectorsError, RegisterPrinter
-from tc.codegen.routines import SCRATCH, Parameter, braced, mentioned, mentions, region, region_call, reporting_faults
-from tc.codegen.transpose import copied, transposed_nest, transposition, transposition_width
-from tc.language.program import Literal, Reduction
+from tc.codegen.registers import RegisterPrinter
+from tc.codegen.routines import SCRATCH, Parameter, braced, finished, mentioned, mentions, region, region_call
+from tc.codegen.vector_statement import NotVectorsError
+from tc.language.program import Literal, Read, Reduction
 from tc.polyhedral.loops import (
     Allocation,
     Block,
@@ -39,7 +39,6 @@ from tc.polyhedral.loops import (
     LoopProgram,
     LoopTree,
     StatementBody,
-    variables,
 )
 from tc.types import ScalarType, computation_type
 
@@ -100,9 +99,15 @@ class KernelPrinter:
         dialect: Dialect,
         vector_bytes: int,
     ) -> None:
-        self._vector_bytes = vector_bytes
+        self.vector_bytes = vector_bytes
         self.prefetch = program.prefetch
         self._promoted = frozenset(buffer.name for buffer in program.promoted)
+        # Buffers whose content is written past the caches, and the statement that does so.
+        self.pieces = {
+            body.value.tensor: body.name
+            for body in program.bodies
+            if body.target in program.streamed and isinstance(body.value, Read) and body.value.tensor in self._promoted
+        }
         self._names = names
         self._dialect = dialect
         self._parameters = parameters
@@ -124,8 +129,8 @@ class KernelPrinter:
                 return lines if otherwise is None else [*lines, *braced("else", self.tree(otherwise, scope))]
             case Loop(kind=LoopKind.PARALLEL) if not scope.parallel:
                 return self._parallel_loop(tree, scope)
-            case Loop() if (turned := self._transposition(tree, scope)) is not None:
-                return turned
+            case Loop() if scope.accumulation is None and (call := copying_call(self, tree, scope)) is not None:
+                return call
             case Loop():
                 found = None if scope.accumulation else accumulation(tree, self.bodies, scope.ranges)
                 return self._loop(tree, scope) if found is None else self._accumulate(tree, found, scope)
@@ -138,12 +143,13 @@ class KernelPrinter:
 
     def _allocation(self, buffer: Buffer, body: LoopTree, scope: Scope) -> list[str]:
         regions, scratch = len(self.regions), self.scratch_bytes
-        try:
-            printer = RegisterPrinter(self, buffer, self._names.tensors[buffer.name], self._vector_bytes)
-            return braced("", printer.lines(body, scope))
-        except NotVectorsError:
-            del self.regions[regions:]
-            self.scratch_bytes = scratch
+        if buffer.name not in self.pieces:
+            try:
+                printer = RegisterPrinter(self, buffer, self._names.tensors[buffer.name], self.vector_bytes)
+                return braced("", printer.lines(body, scope))
+            except NotVectorsError:
+                del self.regions[regions:]
+                self.scratch_bytes = scratch
         declaration, inside = self._declaration(buffer, scope)
         return braced("", [*declaration, *self.tree(body, inside)])
 
@@ -187,40 +193,6 @@ class KernelPrinter:
         if loop.kind is LoopKind.REDUCTION:
             inner = replace(inner, lane=lane_of(loop))
         return self.loop(loop, scope, self.tree(loop.body, inner))
-
-    def _transposition(self, loop: Loop, scope: Scope) -> list[str] | None:
-        """The loop as a call that turns squares of vectors, if it copies rows into columns."""
-        nest = transposed_nest(loop)
-        if nest is None or scope.accumulation is not None:
-            return None
-        first, second, instance = nest
-        body = self.bodies[instance.statement]
-        value = copied(body, self.layouts)
-        if value is None or any(first.iterator in variables(bound) for bound in (second.lower, second.upper)):
-            return None
-        site = self.site(instance, scope)
-        source = self.expressions.offset(value.tensor, value.subscripts, site)
-        target = self.expressions.offset(body.target, body.subscripts, site)
-        if source is None or target is None:
-            return None
-        for node in nest[:2]:
-            source, target = (straightened(form, node.iterator, values_of(node)) for form in (source, target))
-        found = transposition(first, second, source, target)
-        if found is None:
-            return None
-        lowest = {node.iterator: node.lower for node in (first, second)}
-        arguments = tuple(substituted(argument, lowest) for argument in instance.arguments)
-        start = self.site(replace(instance, arguments=arguments), scope)
-        parts = (
-            prefix("&", self.expressions.value(value, start)),
-            found.from_step,
-            prefix("&", self.expressions.location(body.target, body.subscripts, start)),
-            found.to_step,
-            *(self.index(trip_count(node), scope) for node in (found.rows, found.columns)),
-        )
-        width = transposition_width(found, value.type, self._vector_bytes)
-        call = f"tc_transpose_{value.type}x{width}({', '.join(map(str, parts))});"
-        return [comment(body.name), call]
 
     def loop(self, loop: Loop, scope: Scope, body: list[str]) -> list[str]:
         """A loop around lines that were printed in ``scope.inside(loop)``."""
@@ -283,7 +255,7 @@ class KernelPrinter:
             lower, end = "0", self.index(trip_count(loop), scope)
             body = [f"const {index} {name} = {text};", *body]
             lines = braced(f"for ({index} {_ITERATION} = begin; {_ITERATION} < end; {_ITERATION} += 1)", body)
-        lines = reporting_faults(lines)
+        lines = finished(lines)
         around = tuple(Parameter(index, "", loop_variable(depth), "") for depth in range(scope.depth))
         captured = tuple(p for p in mentioned((*self._parameters, *around), lines) if p != SCRATCH)
         label = f"tc_region_{len(self.regions)}"

@@ -38,6 +38,9 @@ class Parameter:
         return f"{self.type}{self.qualifier} {self.name}" if self.qualifier else self.field
 
 
+# Copies memory past the caches.
+STREAM: Final = "tc_stream"
+
 # Memory that belongs to the thread that runs the routine.
 SCRATCH: Final = Parameter("char *", "restrict", "scratch", "runtime->scratch")
 
@@ -63,10 +66,14 @@ def mentioned(parameters: Iterable[Parameter], lines: Iterable[str]) -> tuple[Pa
     return tuple(parameter for parameter in parameters if parameter.name in words)
 
 
-def reporting_faults(lines: Sequence[str]) -> list[str]:
-    """The body of a routine, with what hands the fault that it may note to the runtime when it is done."""
+def finished(lines: Sequence[str]) -> list[str]:
+    """The body of a routine, with what it does when it is done.
+
+    It hands the fault that it may note to the runtime, and waits for what it wrote past the caches.
+    """
+    lines = [*lines, f"{STREAM}_end();"] if mentions(lines, STREAM) else list(lines)
     if not mentions(lines, FAULTED):
-        return list(lines)
+        return lines
     report = f"if ({FAULTED}) __atomic_store_n(fault, {FAULTED}, __ATOMIC_RELAXED);"
     return [f"int32_t {FAULTED} = 0;", *lines, report]
 

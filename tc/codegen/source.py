@@ -13,7 +13,7 @@ from tc.codegen.kernel import KernelPrinter, Scope
 from tc.codegen.names import Names, comment, names_of
 from tc.codegen.numerics import prelude
 from tc.codegen.placement import side_by_side
-from tc.codegen.routines import SCRATCH, Parameter, braced, mentioned, mentions, reporting_faults, routine
+from tc.codegen.routines import SCRATCH, Parameter, braced, finished, mentioned, mentions, routine
 from tc.language.expression_text import expression_text
 from tc.polyhedral.loops import Buffer, LoopProgram, StatementBody
 from tc.types import Kind, ScalarType
@@ -48,7 +48,7 @@ def c_source(program: LoopProgram, vector_bytes: int) -> CSource:
     offsets, shared_bytes = side_by_side(program.temporaries)
     parameters = _parameters(program, names, offsets, C)
     printer = KernelPrinter(program, names, parameters, C, vector_bytes)
-    lines = reporting_faults(printer.tree(program.root, Scope(variables=names.scalars)))
+    lines = finished(printer.tree(program.root, Scope(variables=names.scalars)))
     used = mentioned(parameters, lines)
     body = "\n".join(
         line

@@ -1,4 +1,4 @@
-// Vectors: loads, stores, and squares of them turned.  Sections as in numerics.h.
+// Vectors: loads, stores, squares of them turned, and copies past the caches.  Sections as in numerics.h.
 
 //= tc_float32x* tc_float64x* tc_load_float* tc_store_float* tc_load_part_float* tc_store_part_float* tc_splat_float*
 // Vectors of all widths that register tiles use.  The partial ones touch the first n elements in memory only.
@@ -49,6 +49,29 @@ TC_VECTOR(float32, float, 16)
 TC_MASKED(float32, float, 16, unsigned short, __builtin_ia32_loadups512_mask, __builtin_ia32_storeups512_mask)
 TC_VECTOR(float64, double, 8)
 TC_MASKED(float64, double, 8, unsigned char, __builtin_ia32_loadupd512_mask, __builtin_ia32_storeupd512_mask)
+#endif
+
+//= tc_lanes_* < tc_float32x* tc_float64x*
+// The functions of numerics.h in lanes, NaN and all: the lanes of b where `taken` has ones, else those of a.
+#define TC_LANES(name, integer, count)                                                                                \
+  typedef integer tc_lanes_##name##x##count __attribute__((vector_size(count * sizeof(integer))));                    \
+  TC_EXTREME(fmin, name, count, (a != a) | (b < a))                                                                   \
+  TC_EXTREME(fmax, name, count, (a != a) | (b > a))                                                                   \
+  TC_EXTREME(min, name, count, (b != b) | (b < a))                                                                    \
+  TC_EXTREME(max, name, count, (b != b) | (b > a))
+#define TC_EXTREME(function, name, count, taken)                                                                      \
+  static inline tc_##name##x##count tc_lanes_##function##_##name##x##count(tc_##name##x##count a,                     \
+                                                                           tc_##name##x##count b) {                   \
+    const tc_lanes_##name##x##count mask = taken;                                                                     \
+    return (tc_##name##x##count)((mask & (tc_lanes_##name##x##count)b) | (~mask & (tc_lanes_##name##x##count)a));     \
+  }
+TC_LANES(float32, int32_t, 2) TC_LANES(float64, int64_t, 2)
+TC_LANES(float32, int32_t, 4)
+#ifdef __AVX__
+TC_LANES(float32, int32_t, 8) TC_LANES(float64, int64_t, 4)
+#endif
+#ifdef __AVX512F__
+TC_LANES(float32, int32_t, 16) TC_LANES(float64, int64_t, 8)
 #endif
 
 //= TC_TRANSPOSE TC_PART TC_INDEX
@@ -178,3 +201,44 @@ TC_INDEX(float64, int64_t, 4) TC_TRANSPOSE(float64, double, 4, tc_transpose_floa
 #ifdef __AVX512F__
 TC_INDEX(float64, int64_t, 8) TC_TRANSPOSE(float64, double, 8, tc_transpose_float64x4)
 #endif
+
+//= tc_stream tc_stream_end
+// Copies `count` elements of `size` bytes.  Whole lines are written past the caches, which are neither filled with what
+// was there before nor with what is written.  Other threads may read it after tc_stream_end in the thread that wrote it.
+#ifdef __AVX512F__
+typedef long long tc_wide __attribute__((vector_size(64)));
+#define TC_STREAM(to, v) __builtin_ia32_movntdq512(to, v)
+#elif defined(__AVX__)
+typedef long long tc_wide __attribute__((vector_size(32)));
+#define TC_STREAM(to, v) __builtin_ia32_movntdq256(to, v)
+#elif defined(__SSE2__)
+typedef long long tc_wide __attribute__((vector_size(16)));
+#define TC_STREAM(to, v) __builtin_ia32_movntdq(to, v)
+#else
+typedef long long tc_wide __attribute__((vector_size(16)));
+#define TC_STREAM(to, v) (*(to) = (v))
+#endif
+#ifdef __has_builtin
+#if __has_builtin(__builtin_nontemporal_store)
+#undef TC_STREAM
+#define TC_STREAM(to, v) __builtin_nontemporal_store(v, to)
+#endif
+#endif
+static inline void tc_stream(void *restrict to, const void *restrict from, int64_t count, int64_t size) {
+  typedef tc_wide tc_from __attribute__((aligned(1), may_alias));
+  typedef tc_wide tc_to __attribute__((may_alias));
+  enum { LINE = 64, WIDTH = sizeof(tc_wide) };
+  char *place = to;
+  const char *source = from;
+  int64_t left = count * size, before = (int64_t)(-(uintptr_t)place % LINE);
+  if (left < LINE + before) before = left > 0 ? left : 0;
+  if (before > 0) __builtin_memcpy(place, source, (uintptr_t)before);
+  for (place += before, source += before, left -= before; left >= LINE; place += LINE, source += LINE, left -= LINE)
+    for (int i = 0; i < LINE; i += WIDTH) TC_STREAM((tc_to *)(place + i), *(const tc_from *)(source + i));
+  if (left > 0) __builtin_memcpy(place, source, (uintptr_t)left);
+}
+static inline void tc_stream_end(void) {
+#ifdef __SSE2__
+  __builtin_ia32_sfence();
+#endif
+}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 import islpy as isl
@@ -85,7 +86,7 @@ class _Converter:
             case "for_":
                 return self.loop(node, kind, known)
             case "if_":
-                condition = _expression(node.if_get_cond(), known)
+                condition = index_expression(node.if_get_cond(), known)
                 otherwise = self.convert(node.if_get_else_node(), kind, known) if node.if_has_else_node() else None
                 return Guard(condition, self.convert(node.if_get_then_node(), kind, known), otherwise)
             case "block":
@@ -96,7 +97,7 @@ class _Converter:
                 return self.marked(node.mark_get_id().get_name(), node.mark_get_node(), known)
             case "user":
                 call = node.user_get_expr()
-                arguments = (_expression(call.get_op_arg(i), known) for i in range(1, call.get_op_n_arg()))
+                arguments = (index_expression(call.get_op_arg(i), known) for i in range(1, call.get_op_n_arg()))
                 return Instance(call.get_op_arg(0).get_id().get_name(), tuple(arguments))
             case other:
                 raise AssertionError(f"isl generated an unexpected node: {other}")
@@ -109,12 +110,12 @@ class _Converter:
 
     def loop(self, node: isl.AstNode, kind: LoopKind, known: Mapping[str, IndexExpression]) -> LoopTree:
         name = node.for_get_iterator().get_id().get_name()
-        lower = _expression(node.for_get_init(), known)
+        lower = index_expression(node.for_get_init(), known)
         if node.for_is_degenerate():
             return self.convert(node.for_get_body(), LoopKind.SEQUENTIAL, {**known, name: lower})
         inner = {other: value for other, value in known.items() if other != name}
         body = self.convert(node.for_get_body(), LoopKind.SEQUENTIAL, inner)
-        step = _expression(node.for_get_inc(), known)
+        step = index_expression(node.for_get_inc(), known)
         if not isinstance(step, IndexLiteral) or step.value < 1:
             raise AssertionError(f"isl generated a loop with step {step}")
         shown = LoopKind.SEQUENTIAL if kind is LoopKind.UNROLLED else kind
@@ -123,7 +124,7 @@ class _Converter:
 
 def _upper_bound(condition: isl.AstExpr, name: str, known: Mapping[str, IndexExpression]) -> IndexExpression:
     """The inclusive upper bound of a loop from its condition ``name < e`` or ``name <= e``."""
-    match _expression(condition, known):
+    match index_expression(condition, known):
         case IndexOperation(IndexOperator.LESS_EQUAL, (IndexVariable(left), right)) if left == name:
             return right
         case IndexOperation(IndexOperator.LESS, (IndexVariable(left), IndexLiteral(value))) if left == name:
@@ -134,7 +135,10 @@ def _upper_bound(condition: isl.AstExpr, name: str, known: Mapping[str, IndexExp
             raise AssertionError(f"isl generated a loop with the condition {other}")
 
 
-def _expression(expression: isl.AstExpr, known: Mapping[str, IndexExpression]) -> IndexExpression:
+def index_expression(
+    expression: isl.AstExpr, known: Mapping[str, IndexExpression] = MappingProxyType({})
+) -> IndexExpression:
+    """An expression of isl's AST; ``known`` has the values of some of its variables."""
     match isl.ast_expr_type(expression.get_type()):
         case isl.ast_expr_type.int:
             return IndexLiteral(int(expression.get_val().to_python()))
@@ -144,7 +148,7 @@ def _expression(expression: isl.AstExpr, known: Mapping[str, IndexExpression]) -
         case isl.ast_expr_type.op:
             operator = _OPERATORS[isl.ast_expr_op_type(expression.get_op_type()).name]
             count = expression.get_op_n_arg()
-            operands = tuple(_expression(expression.get_op_arg(i), known) for i in range(count))
+            operands = tuple(index_expression(expression.get_op_arg(i), known) for i in range(count))
             return IndexOperation(operator, operands)
         case other:
             raise AssertionError(f"isl generated an unexpected expression: {other}")

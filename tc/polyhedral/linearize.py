@@ -42,7 +42,7 @@ def linearize_last(
 def _end_to_end(outer: Member, inner: Member, statement: ScopStatement, layouts: Mapping[str, Layout]) -> bool:
     body = statement.body
     across, along = iterator_of(outer.function, body), _fastest(inner, statement)
-    if across is None or along is None or not statement.domain.is_box() or not _is_plain(outer, across, statement):
+    if across is None or along is None or not _is_free(inner, statement) or not _is_plain(outer, across, statement):
         return False
     if _least(inner, statement) != 0 or {across, along} & set(_used_as_values(body)):
         return False
@@ -60,6 +60,18 @@ def _fastest(member: Member, statement: ScopStatement) -> str | None:
     own = _function(member, statement)
     found = [name for n, name in enumerate(names) if _coefficient(own, n) == 1]
     return found[0] if len(found) == 1 else None
+
+
+def _is_free(member: Member, statement: ScopStatement) -> bool:
+    """Whether the iterators of a member take all of their values, whatever the others are."""
+    domain, function = statement.domain, _function(member, statement)
+    free = domain
+    for position in range(domain.dim(isl.dim_type.set)):
+        if function.involves_dims(isl.dim_type.in_, position, 1):
+            free = free.eliminate(isl.dim_type.set, position, 1)
+            free = free.lower_bound_val(isl.dim_type.set, position, domain.dim_min_val(position))
+            free = free.upper_bound_val(isl.dim_type.set, position, domain.dim_max_val(position))
+    return bool(free.is_equal(domain))
 
 
 def _is_plain(member: Member, iterator: str, statement: ScopStatement) -> bool:
@@ -80,10 +92,13 @@ def _function(member: Member, statement: ScopStatement) -> isl.PwAff:
 
 
 def _coefficient(function: isl.PwAff, position: int) -> int | None:
-    """The coefficient of an iterator in an affine function without divisions; None for any other function."""
+    """By how much an affine function grows with an iterator where no division in it does; None for any other function.
+
+    Of the points of a tile it is what it is without the tile.
+    """
     pieces: list[isl.Aff] = []
     function.foreach_piece(lambda _, piece: pieces.append(piece))
-    if len(pieces) != 1 or pieces[0].dim(isl.dim_type.div) != 0:
+    if len(pieces) != 1:
         return None
     value = pieces[0].get_coefficient_val(isl.dim_type.in_, position)
     return int(value.to_python()) if value.is_int() else None

@@ -13,6 +13,7 @@ from typing import assert_never
 import islpy as isl
 
 from tc.polyhedral.execution import Step, follow_path, frame_of_path, instance_map
+from tc.polyhedral.generate import index_expression
 from tc.polyhedral.loops import (
     Allocation,
     Block,
@@ -30,7 +31,7 @@ from tc.polyhedral.scop import Scop, ScopStatement
 
 
 class NotAffineError(Exception):
-    """A local subscript has no affine form over the loops around it: the promotion cannot be used."""
+    """A local subscript is no single function of the loops around it: the promotion cannot be used."""
 
 
 def localize_loops(root: LoopTree, scop: Scop) -> LoopTree:
@@ -74,31 +75,50 @@ class _Localizer:
         frame = frame_of_path(path, self.context)
         executes = instance_map(instance, follow_path(path, frame).points, frame)
         local = tuple(
-            _linear(executes.apply_range(subscript), frame.iterators)
+            _function(executes.apply_range(subscript), frame.iterators)
             for subscript in local_subscripts(self.promoted[instance.statement])
         )
         return replace(instance, arguments=(*instance.arguments, *local))
 
 
-def _linear(values: isl.Map, iterators: tuple[str, ...]) -> IndexExpression:
-    """The single affine function that agrees with ``{ iterators -> [value] }`` wherever that is defined.
+def _function(values: isl.Map, iterators: tuple[str, ...]) -> IndexExpression:
+    """A function that agrees with ``{ iterators -> [value] }`` wherever that is defined: affine, or with divisions.
 
     Where it is nowhere defined, in a place that no iteration reaches, any will do.
     """
     if values.is_empty():
         return IndexLiteral(0)
+    found = _linear(values, iterators)
+    return _with_divisions(values, iterators) if found is None else found
+
+
+def _with_divisions(values: isl.Map, iterators: tuple[str, ...]) -> IndexExpression:
+    """The value as isl writes it, where loops over several dimensions at once are taken apart again."""
+    if not values.is_single_valued():
+        raise NotAffineError(str(values))
+    for position, name in enumerate(iterators):
+        values = values.set_dim_name(isl.dim_type.in_, position, name)
+    values = values.move_dims(isl.dim_type.param, values.dim(isl.dim_type.param), isl.dim_type.in_, 0, len(iterators))
+    anywhere = values.range().params()
+    build = isl.AstBuild.from_context(anywhere)
+    value = isl.PwMultiAff.from_set(values.range()).get_pw_aff(0).gist_params(anywhere)
+    return index_expression(build.expr_from_pw_aff(value))
+
+
+def _linear(values: isl.Map, iterators: tuple[str, ...]) -> IndexExpression | None:
+    """The single affine function without divisions that agrees with the values; None if there is none."""
     hull = isl.Map.from_basic_map(values.affine_hull())
     if not hull.is_single_valued():
-        raise NotAffineError(str(values))
+        return None
     pieces: list[isl.Aff] = []
     isl.PwMultiAff.from_map(hull).get_pw_aff(0).foreach_piece(lambda _, piece: pieces.append(piece))
     if len(pieces) != 1 or pieces[0].dim(isl.dim_type.div) != 0:
-        raise NotAffineError(str(values))
+        return None
     total: IndexExpression = IndexLiteral(int(pieces[0].get_constant_val().to_python()))
     for position, name in enumerate(iterators):
         value = pieces[0].get_coefficient_val(isl.dim_type.in_, position)
         if not value.is_int():
-            raise NotAffineError(str(values))
+            return None
         factor = int(value.to_python())
         if factor:
             term = IndexOperation(IndexOperator.MULTIPLY, (IndexLiteral(factor), IndexVariable(name)))

@@ -156,7 +156,7 @@ class LoopProgram:
 
     ``promoted``: the buffers that allocations in the loops bring.  ``checked``: gathers report out-of-range indices
     through the kernel's fault flag instead of reading.  ``prefetch``: rows of a gather that are asked for so many
-    iterations ahead; 0 asks for none.
+    iterations ahead; 0 asks for none.  ``streamed``: the buffers that are written past the caches where that can be.
     """
 
     name: str
@@ -168,3 +168,4 @@ class LoopProgram:
     checked: bool
     promoted: tuple[Buffer, ...] = ()
     prefetch: int = 0
+    streamed: frozenset[str] = frozenset()

@@ -11,6 +11,7 @@ import islpy as isl
 
 from tc.language.specialization import Layout
 from tc.polyhedral.extents import extent_of, volume
+from tc.polyhedral.join_regions import join_regions
 from tc.polyhedral.loops import LoopKind
 from tc.polyhedral.pack import can_pack, value_reads
 from tc.polyhedral.paths import paths_below
@@ -26,14 +27,15 @@ WORTH_SPREADING = 1 << 14
 ENOUGH_CHUNKS = 16
 
 
-def parallelize_tree(tree: ScheduleTree, scop: Scop, cores: int, room: int) -> ScheduleTree:
+def parallelize_tree(tree: ScheduleTree, scop: Scop, cores: int, room: int, *, join: bool = True) -> ScheduleTree:
     """Mark one coincident member of every outermost band as parallel, and move it to the front.
 
+    ``join``: bands that exchange data may share their parallel loop.
     ``room``: the most elements of an operand of a register tile that will be packed below the parallel loop.  Every
     iteration packs its own, so loops that choose a part of a large operand go outside, and a parallel loop that does
     not is cut into few chunks.
     """
-    return replace(tree, root=_Parallelizer(scop, layouts_of(scop), cores, room).visit(tree.root, tree.domain))
+    return replace(tree, root=_Parallelizer(scop, layouts_of(scop), cores, room, join).visit(tree.root, tree.domain))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ class _Parallelizer:
     layouts: Mapping[str, Layout]
     cores: int
     room: int
+    join: bool
 
     @property
     def packs(self) -> bool:
@@ -51,12 +54,14 @@ class _Parallelizer:
         match node:
             case Leaf() | Extension():
                 return node
-            case Sequence(filters):
-                return Sequence(
-                    tuple(replace(f, child=self.visit(f.child, domain.intersect(f.domain))) for f in filters)
-                )
+            case Sequence():
+                if self.join and volume(domain) >= WORTH_SPREADING:
+                    node = join_regions(node, domain, self.scop, self.cores, self.cut)
+                branches = (replace(f, child=self.visit(f.child, domain.intersect(f.domain))) for f in node.filters)
+                return Sequence(tuple(branches)) if len(node.filters) > 1 else next(branches).child
             case Band():
-                return self.band(node, domain) if volume(domain) >= WORTH_SPREADING else node
+                joined = any(member.kind is LoopKind.PARALLEL for member in node.members)
+                return node if joined or volume(domain) < WORTH_SPREADING else self.band(node, domain)
             case _:
                 assert_never(node)
 
@@ -92,6 +97,13 @@ class _Parallelizer:
         size = isl.Val.int_from_si(domain.get_ctx(), -(-counts[position] // self.cores))
         chunk = replace(parallel, function=parallel.function.scale_down_val(size).floor())
         return replace(band, members=(chunk, members[position], *inner))
+
+    def cut(self, band: Band, domain: isl.UnionSet) -> Member | None:
+        """The outermost loop that can be cut into chunks, unless a large operand is to be divided among the cores."""
+        shared = self.operand(band, domain)
+        if shared is not None and not (self.packs and self.elements(*shared) <= self.room):
+            return None
+        return next((m for m in band.members if m.coincident and not is_register(m)), None)
 
     def elements(self, statement: ScopStatement, read: int) -> int:
         """How many elements of the operand the whole statement reads."""

@@ -25,6 +25,7 @@ from tc.polyhedral.register_tile import default_tile, explicit_tile, register_ti
 from tc.polyhedral.schedule import schedule_scop, untransformed_tree
 from tc.polyhedral.scop import Scop, build_scop
 from tc.polyhedral.separate import separate_tiles
+from tc.polyhedral.stream import streamed_results
 from tc.polyhedral.strides import accesses
 from tc.polyhedral.surplus import refuse_surplus_sizes
 from tc.polyhedral.tile import explicit_sizes, tile_tree
@@ -62,10 +63,14 @@ class MappedProgram:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What the passes know of the processor: its vector registers, and how many cores there are to keep busy."""
+    """What the passes know of the processor: its vector registers, and how many cores there are to keep busy.
+
+    ``streams``: it can write whole lines of memory past its caches.
+    """
 
     vectors: VectorUnit
     cores: int
+    streams: bool = False
 
 
 # Promotion adds statements to the scop, so passes hand both on.
@@ -90,18 +95,25 @@ def _tile(tree: ScheduleTree, scop: Scop, options: CpuOptions, _machine: Machine
 
 
 def _vectorize(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: Machine) -> State:
-    return vectorize_tree(tree, scop, machine.vectors.bytes, mark=options.vectorize), scop
+    streamed = _streamed(scop, options, machine)
+    return vectorize_tree(tree, scop, machine.vectors.bytes, mark=options.vectorize, streamed=streamed), scop
 
 
 def _parallelize(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: Machine) -> State:
     if options.threads == 1:
         return tree, scop
-    return parallelize_tree(tree, scop, options.threads or machine.cores, options.packed), scop
+    join = options.schedule.fusion is not Fusion.MINIMAL
+    return parallelize_tree(tree, scop, options.threads or machine.cores, options.packed, join=join), scop
 
 
-def _promote(tree: ScheduleTree, scop: Scop, options: CpuOptions, _machine: Machine) -> State:
-    room = Room(options.accumulators, options.packed, options.local, lanes=options.vectorize)
+def _promote(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: Machine) -> State:
+    streamed = _streamed(scop, options, machine)
+    room = Room(options.accumulators, options.packed, options.local, lanes=options.vectorize, streamed=streamed)
     return promote_tree(tree, scop, room)
+
+
+def _streamed(scop: Scop, options: CpuOptions, machine: Machine) -> frozenset[str]:
+    return streamed_results(scop, options.streamed) if machine.streams else frozenset()
 
 
 def _unroll(tree: ScheduleTree, scop: Scop, options: CpuOptions, _machine: Machine) -> State:
@@ -237,7 +249,7 @@ class _Run:
         try:
             root = separate_tiles(localize_loops(root, scop), self.context)
         except NotAffineError:
-            plain = replace(self.options, accumulators=0, packed=0, local=0)
+            plain = replace(self.options, accumulators=0, packed=0, local=0, streamed=0)
             return _Run(self.context, self.prepared, plain, self.machine, self.verify_every_pass).map()
         self.done("generate", "")
         dimensions = {s.name: s.domain.dim(isl.dim_type.set) for s in scop.statements}
@@ -256,6 +268,7 @@ class _Run:
             root=root,
             checked=self.options.check_indices,
             prefetch=self.options.prefetch,
+            streamed=_streamed(scop, self.options, self.machine),
             promoted=tuple(promotion.buffer for promotion in scop.promotions),
         )
 

@@ -5,6 +5,7 @@
 - An operand that lies across the vector lanes is copied, once for as many iterations as there is room for, so that
   lanes find their elements side by side.
 - A temporary whose every use lies in one iteration of shared loops becomes a buffer of that iteration.
+- A result that is written past the caches is collected in a buffer, a piece at a time.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ from tc.polyhedral.pack import value_reads, worth_packing
 from tc.polyhedral.paths import paths_below
 from tc.polyhedral.promotion import Access, Promoted, lanes_last, promote_accesses, reads_uncovered
 from tc.polyhedral.scop import Scop, ScopStatement
+from tc.polyhedral.stream import fits_stream
 from tc.polyhedral.strides import iterator_of, stride
 from tc.polyhedral.tile import is_register
 from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence, statement_names
-from tc.polyhedral.vectorize import layouts_of
+from tc.polyhedral.vectorize import ends_nest, layouts_of
 from tc.types import ScalarType
 
 
@@ -39,13 +41,14 @@ from tc.types import ScalarType
 class Room:
     """The most elements of a register tile, of a packed operand, and of a temporary in a buffer; 0 promotes none.
 
-    ``lanes``: mark copies for vectors.
+    ``lanes``: mark copies for vectors.  ``streamed``: the results that are written by way of buffers.
     """
 
     accumulator: int
     operand: int
     temporary: int = 0
     lanes: bool = True
+    streamed: frozenset[str] = frozenset()
 
 
 def promote_tree(tree: ScheduleTree, scop: Scop, room: Room) -> tuple[ScheduleTree, Scop]:
@@ -97,6 +100,9 @@ class _Promoter:
             accumulated = self.accumulate(below, domain, prefix)
             if accumulated is not None:
                 return _band(band, position, accumulated)
+            collected = self.stream(below, domain, prefix)
+            if collected is not None:
+                return _band(band, position, collected)
         return replace(band, child=self.visit(band.child, domain, (*above, *band.members)))
 
     def pack(self, domain: isl.UnionSet, prefix: tuple[Member, ...]) -> Promoted | None:
@@ -127,12 +133,19 @@ class _Promoter:
                 return promoted
         return None
 
-    def inside(self, promoted: Promoted, below: Node, domain: isl.UnionSet, prefix: tuple[Member, ...]) -> Node:
-        """The subtree in which the buffer lives, between its copies; what is below may be promoted further."""
+    def inside(
+        self,
+        promoted: Promoted,
+        below: Node,
+        domain: isl.UnionSet,
+        prefix: tuple[Member, ...],
+        *,
+        registers: bool = False,
+    ) -> Node:
+        """The subtree in which the buffer, maybe of ``registers``, lives between its copies; promoted further."""
         layouts = layouts_of(self.scop)
 
         def copying(copy: ScopStatement) -> Filter:
-            registers = promoted.stores is not None
             loops = copy_loops(copy, len(prefix), promoted.order, layouts, lanes=self.room.lanes, registers=registers)
             return Filter(own_space(copy.domain), loops)
 
@@ -161,6 +174,26 @@ class _Promoter:
             order = lanes_last(statement.body.subscripts, self.lanes.get(name))
             buffer = f"tile{len(self.scop.promotions)}_{tensor}"
             promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, stored=True)
+            self.scop = promoted.scop
+            return self.inside(promoted, below, domain, prefix, registers=True)
+        return None
+
+    def stream(self, below: Node, domain: isl.UnionSet, prefix: tuple[Member, ...]) -> Node | None:
+        """The innermost loops with a piece of a result in a buffer; None if nothing is to be written so."""
+        if not isinstance(below, Band) or not ends_nest(below.child):
+            return None
+        if any(member.kind is LoopKind.REGISTER for member in below.members):
+            return None
+        layouts = layouts_of(self.scop)
+        for name in _program_names(domain, self.scop):
+            statement = self.scop.statement(name)
+            tensor = statement.body.target
+            box = self.box((Access(name, None),), prefix) if tensor in self.room.streamed else None
+            if box is None or not fits_stream(box, layouts[tensor]):
+                continue
+            order = tuple(range(len(box.extents)))
+            buffer = f"piece{len(self.scop.promotions)}_{tensor}"
+            promoted = promote_accesses(self.scop, (Access(name, None),), prefix, box, buffer, order, stored=True)
             self.scop = promoted.scop
             return self.inside(promoted, below, domain, prefix)
         return None
@@ -305,8 +338,9 @@ def copy_loops(
         members = (*outer, last)
         if layouts[copy.body.target].type not in (ScalarType.FLOAT32, ScalarType.FLOAT64) and outer:
             members = (*outer[:-1], *_blocks((outer[-1], last)))
-    elif lanes:
-        members = (*outer, replace(last, kind=LoopKind.VECTOR))
+    else:
+        *outer, last = linearize_last(members, (copy,), layouts, 0)
+        members = (*outer, replace(last, kind=LoopKind.VECTOR) if lanes else last)
     return Band(members, permutable=True, child=Leaf())
 
 

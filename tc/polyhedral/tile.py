@@ -40,7 +40,7 @@ def explicit_sizes(sizes: tuple[int, ...]) -> ChooseCuts:
 
     def choose(band: Band, _domain: isl.UnionSet, depth: int, _points: tuple[Member, ...]) -> tuple[Cut, ...]:
         chosen = sizes_at(sizes, band, depth)
-        return tuple(Cut(_in_steps(size, _step(member))) for size, member in zip(chosen, band.members, strict=True))
+        return tuple(Cut(_in_steps(size, step_of(member))) for size, member in zip(chosen, band.members, strict=True))
 
     return choose
 
@@ -61,7 +61,7 @@ def _in_steps(size: int, step: int) -> int:
     return size // step
 
 
-def _step(member: Member) -> int:
+def step_of(member: Member) -> int:
     """How many iterations one iteration of the member stands for: those of its register tile."""
     pieces: list[isl.PwAff] = []
     member.function.foreach_pw_aff(pieces.append)

@@ -14,6 +14,7 @@ from tc.polyhedral.lanes import VECTORS, cut_lanes
 from tc.polyhedral.linearize import linearize_last
 from tc.polyhedral.loops import LoopKind, StatementBody
 from tc.polyhedral.scop import Scop, ScopStatement
+from tc.polyhedral.stream import cut_rows
 from tc.polyhedral.strides import iterator_of, scattered_accesses, stride
 from tc.polyhedral.tile import is_register
 from tc.polyhedral.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence, statement_names
@@ -68,9 +69,15 @@ def _accumulates(body: StatementBody, layouts: Mapping[str, Layout], iterator: s
     return body.reduction is not None and stride(body.subscripts, layouts[body.target], iterator) == 0
 
 
-def vectorize_tree(tree: ScheduleTree, scop: Scop, vector_bytes: int, *, mark: bool) -> ScheduleTree:
-    """Move the preferred member of every innermost band inwards; ``mark`` it for the compiler's vectorizer."""
-    return replace(tree, root=_Vectorizer(scop, layouts_of(scop), mark, vector_bytes).visit(tree.root, tree.domain))
+def vectorize_tree(
+    tree: ScheduleTree, scop: Scop, vector_bytes: int, *, mark: bool, streamed: frozenset[str] = frozenset()
+) -> ScheduleTree:
+    """Move the preferred member of every innermost band inwards; ``mark`` it for the compiler's vectorizer.
+
+    Loops that write ``streamed`` results are cut so that those inside write a piece that fits a buffer.
+    """
+    vectorizer = _Vectorizer(scop, layouts_of(scop), mark, vector_bytes, streamed)
+    return replace(tree, root=vectorizer.visit(tree.root, tree.domain))
 
 
 def ends_nest(node: Node) -> bool:
@@ -96,6 +103,7 @@ class _Vectorizer:
     layouts: Mapping[str, Layout]
     mark: bool
     vector_bytes: int
+    streamed: frozenset[str]
 
     def visit(self, node: Node, domain: isl.UnionSet, *, inside: bool = False) -> Node:
         """The subtree; ``inside``: there are loops around it."""
@@ -132,6 +140,9 @@ class _Vectorizer:
             and not any(m.kind is LoopKind.REGISTER for m in members)
         ):
             statements = tuple(self.scop.statement(name) for name in statement_names(domain))
+            if len(statements) == 1 and statements[0].body.target in self.streamed:
+                members, outside = cut_rows(members, statements[0], self.layouts[statements[0].body.target])
+                kept = max(kept, outside)
             members = linearize_last(members, statements, self.layouts, kept)
         return cut_lanes(replace(band, members=members), domain, self.lanes(domain))
 

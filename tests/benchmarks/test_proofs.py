@@ -26,7 +26,7 @@ from tests.polyhedral.lies import State, beyond_last, local_dimensions, without_
 from tests.polyhedral.mutants import Edit, again, edits, ends_early, ends_late, mentions, nodes
 from tests.polyhedral.support import Candidate, candidate
 
-AVX512 = Machine(VectorUnit(bytes=64, registers=32), cores=2)
+AVX512 = Machine(VectorUnit(bytes=64, registers=32), cores=2, streams=True)
 NEON = Machine(VectorUnit(bytes=16, registers=32), cores=2)
 
 NAMES = tuple(case.name for case in CASES)

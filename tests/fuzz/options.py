@@ -51,6 +51,7 @@ def options(source: Source) -> tc.CpuOptions:
         accumulators=source.choice([512, 512, 64, 0]),
         packed=source.choice([1 << 17, 1 << 17, 256, 0]),
         local=source.choice([1 << 15, 1 << 15, 16, 0]),
+        streamed=source.choice([1 << 24, 1, 1000, 0]),
         prefetch=source.choice([16, 0, 3]),
         threads=source.choice([0, 1, 2]),
         vectorize=source.chance(0.7),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tc.grammar.syntax import BinaryOperator
 from tc.language.program import Binary, Call, Cast, Expression, IteratorReference, Literal, Read, Reduction
 from tc.polyhedral.loops import Allocation, Block, Guard, Instance, Loop, LoopTree, StatementBody
+from tc.polyhedral.scop import Scop
 from tests.polyhedral.enumeration import index
 
 Element = tuple[str, tuple[int, ...]]
@@ -85,3 +87,26 @@ class Machine:
                 return max(self.value(left, values), self.value(right, values))
             case other:
                 raise AssertionError(other)
+
+
+def _elements(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+    points: list[tuple[int, ...]] = [()]
+    for extent in shape:
+        points = [(*p, i) for p in points for i in range(extent)]
+    return points
+
+
+def results(scop: Scop, tree: LoopTree) -> Mapping[Element, int] | None:
+    """Everything in the tensors after a run from random inputs; None if poison was read."""
+    generator = random.Random(7)
+    machine = Machine({s.name: s.body for s in scop.statements})
+    for buffer in scop.buffers:
+        if not buffer.writable:
+            for point in _elements(buffer.layout.shape):
+                machine.memory[buffer.name, point] = generator.randrange(-9, 10)
+    try:
+        machine.run(tree, {})
+    except PoisonError:
+        return None
+    tensors = {buffer.name for buffer in (*scop.buffers, *scop.temporaries)}
+    return {element: value for element, value in machine.memory.items() if element[0] in tensors}

@@ -24,7 +24,7 @@ from tc.polyhedral.scop import Scop, build_scop
 from tc.polyhedral.separate import separate_tiles
 from tc.polyhedral.tree import ScheduleTree
 
-MACHINE = Machine(VectorUnit(bytes=64, registers=32), cores=2)
+MACHINE = Machine(VectorUnit(bytes=64, registers=32), cores=2, streams=True)
 
 MATMUL = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }"
 TRANSPOSED = "def tmm(float(M,K) A, float(N,K) B) -> (C) { C(m,n) +=! A(m,k) * B(n,k) }"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -29,7 +28,7 @@ from tc.polyhedral.tile import explicit_sizes, tile_tree
 from tc.polyhedral.tree import Extension, Filter, Node, ScheduleTree, Sequence
 from tc.polyhedral.vectorize import layouts_of, vectorize_tree
 from tc.polyhedral.verify import find_counterexample
-from tests.polyhedral.interpreter import Element, Machine, PoisonError
+from tests.polyhedral.interpreter import results
 from tests.polyhedral.lies import with_extensions
 from tests.polyhedral.mutants import mutants
 from tests.polyhedral.support import SHAPES, scop_of, specialized
@@ -59,29 +58,6 @@ def loops_of(tree: ScheduleTree, scop: Scop) -> LoopTree:
 
 def dimensions(scop: Scop) -> dict[str, int]:
     return {s.name: s.domain.dim(isl.dim_type.set) for s in scop.statements}
-
-
-def elements(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
-    points: list[tuple[int, ...]] = [()]
-    for extent in shape:
-        points = [(*p, i) for p in points for i in range(extent)]
-    return points
-
-
-def results(scop: Scop, tree: LoopTree) -> Mapping[Element, int] | None:
-    """Everything in the tensors after a run from random inputs; None if poison was read."""
-    generator = random.Random(7)
-    machine = Machine({s.name: s.body for s in scop.statements})
-    for buffer in scop.buffers:
-        if not buffer.writable:
-            for point in elements(buffer.layout.shape):
-                machine.memory[buffer.name, point] = generator.randrange(-9, 10)
-    try:
-        machine.run(tree, {})
-    except PoisonError:
-        return None
-    tensors = {buffer.name for buffer in (*scop.buffers, *scop.temporaries)}
-    return {element: value for element, value in machine.memory.items() if element[0] in tensors}
 
 
 @pytest.mark.parametrize("name", NAMES)

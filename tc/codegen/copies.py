@@ -1,0 +1,81 @@
+"""Loops that only copy, as calls: rows turned into columns, and runs that are written past the caches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tc.codegen.fragment import prefix
+from tc.codegen.indices import trip_count, values_of
+from tc.codegen.names import comment
+from tc.codegen.offsets import straightened, substituted
+from tc.codegen.routines import STREAM
+from tc.codegen.transpose import copied, transposed_nest, transposition, transposition_width
+from tc.language.program import Read
+from tc.polyhedral.loops import Instance, Loop, variables
+
+if TYPE_CHECKING:
+    from tc.codegen.kernel import KernelPrinter, Scope
+
+
+def copying_call(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str] | None:
+    """The loop as a call that writes the same elements; None if there is none for it."""
+    return _transposition(kernel, loop, scope) or _stream(kernel, loop, scope)
+
+
+def _transposition(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str] | None:
+    """A call that turns squares of vectors, if the loop and the one inside copy rows into columns."""
+    nest = transposed_nest(loop)
+    if nest is None:
+        return None
+    first, second, instance = nest
+    body = kernel.bodies[instance.statement]
+    value = copied(body, kernel.layouts)
+    if value is None or any(first.iterator in variables(bound) for bound in (second.lower, second.upper)):
+        return None
+    site = kernel.site(instance, scope)
+    source = kernel.expressions.offset(value.tensor, value.subscripts, site)
+    target = kernel.expressions.offset(body.target, body.subscripts, site)
+    if source is None or target is None:
+        return None
+    for node in nest[:2]:
+        source, target = (straightened(form, node.iterator, values_of(node)) for form in (source, target))
+    found = transposition(first, second, source, target)
+    if found is None:
+        return None
+    to, from_ = _beginning(kernel, instance, value, (first, second), scope)
+    rows, columns = (kernel.index(trip_count(node), scope) for node in (found.rows, found.columns))
+    width = transposition_width(found, value.type, kernel.vector_bytes)
+    call = f"tc_transpose_{value.type}x{width}({from_}, {found.from_step}, {to}, {found.to_step}, {rows}, {columns});"
+    return [comment(body.name), call]
+
+
+def _stream(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str] | None:
+    """A call that copies bytes past the caches, if the loop copies a run of a buffer to where it is asked to."""
+    instance = loop.body
+    if not isinstance(instance, Instance) or loop.step != 1:
+        return None
+    body = kernel.bodies[instance.statement]
+    value = body.value
+    if not isinstance(value, Read) or kernel.pieces.get(value.tensor) != body.name:
+        return None
+    site = kernel.site(instance, scope)
+    for tensor, subscripts in ((value.tensor, value.subscripts), (body.target, body.subscripts)):
+        form = kernel.expressions.offset(tensor, subscripts, site)
+        if form is None or straightened(form, loop.iterator, values_of(loop)).slope(loop.iterator) != 1:
+            return None
+    to, from_ = _beginning(kernel, instance, value, (loop,), scope)
+    count, type = kernel.index(trip_count(loop), scope), kernel.storage(kernel.layouts[body.target].type)
+    return [comment(body.name), f"{STREAM}({to}, {from_}, {count}, sizeof({type}));"]
+
+
+def _beginning(
+    kernel: KernelPrinter, instance: Instance, value: Read, loops: tuple[Loop, ...], scope: Scope
+) -> tuple[str, str]:
+    """The addresses to and from which the first iterations of the loops copy."""
+    lowest = {loop.iterator: loop.lower for loop in loops}
+    arguments = tuple(substituted(argument, lowest) for argument in instance.arguments)
+    body = kernel.bodies[instance.statement]
+    start = kernel.site(Instance(instance.statement, arguments), scope)
+    places = ((body.target, body.subscripts), (value.tensor, value.subscripts))
+    to, from_ = (prefix("&", kernel.expressions.location(*place, start)) for place in places)
+    return str(to), str(from_)

@@ -1,0 +1,64 @@
+"""Minimum and maximum in the lanes of vectors are what they are of numbers, NaN and signed zeros included."""
+
+from __future__ import annotations
+
+import ctypes
+from itertools import product
+
+import numpy as np
+import pytest
+
+import tc
+from tc.codegen.numerics import prelude
+from tc.runtime.numpy_arrays import numpy_address
+from tests.codegen.harness import compile_c
+
+VALUES = (0.0, -0.0, 1.5, -1.5, np.inf, -np.inf, np.nan, 1e-45, -2.0)
+WIDTHS = {"float32": (2, 4, 8, 16), "float64": (2, 4, 8)}
+CTYPES = {"float32": "float", "float64": "double"}
+
+
+@pytest.mark.parametrize("function", ["fmin", "fmax", "min", "max"])
+@pytest.mark.parametrize("type", WIDTHS)
+def test_lanes_give_the_bits_that_numbers_give(function: str, type: str) -> None:
+    c, widths = CTYPES[type], WIDTHS[type]
+    calls = "".join(
+        f"#ifdef {condition}\nfor (int i = 0; i < n; i += {width}) tc_store_{type}x{width}(lanes[{number}] + i, "
+        f"tc_lanes_{function}_{type}x{width}(tc_load_{type}x{width}(a + i), tc_load_{type}x{width}(b + i)));\n#endif\n"
+        for number, (width, condition) in enumerate(
+            zip(widths, ("__GNUC__", "__AVX__", "__AVX512F__") if len(widths) == 3 else
+                ("__GNUC__", "__GNUC__", "__AVX__", "__AVX512F__"), strict=True)
+        )
+    )  # fmt: skip
+    entry = f"""
+void run(const {c} *a, const {c} *b, {c} *one, {c} (*lanes)[128], int n) {{
+  for (int i = 0; i < n; i++) one[i] = tc_{function}_{type}(a[i], b[i]);
+{calls}}}
+"""
+    text = f"#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n{prelude(entry)}\n{entry}"
+    run = compile_c(text, "-Wno-unused-parameter").run
+    run.argtypes = (*[ctypes.c_void_p] * 4, ctypes.c_int)
+    a, b = np.resize(np.array(list(product(VALUES, VALUES)), type), (128, 2)).T.copy()
+    one = np.zeros(128, type)
+    lanes = np.full((len(widths), 128), 77, type)
+    run(numpy_address(a), numpy_address(b), numpy_address(one), numpy_address(lanes), 128)
+    tested = [row for row in lanes if row[0] != 77]
+    assert tested
+    for row in tested:
+        np.testing.assert_array_equal(row.view(np.uint8), one.view(np.uint8))
+
+
+def test_register_tiles_are_finished_and_reduced_in_vectors() -> None:
+    generator = np.random.default_rng(0)
+    a, b = (generator.integers(-9, 9, shape).astype(np.float32) for shape in ((33, 65), (65, 48)))
+    text = "def relu(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) C(m,n) = fmax(C(m,n), 0) }"
+    kernel = tc.define(text).relu.compile(a, b, options=tc.CpuOptions(register_tile=(4, 32)))
+    assert "= tc_lanes_fmax_float32x" in kernel.source
+    assert "t_tile0_C[" not in kernel.source, "the tile goes through memory"
+    np.testing.assert_array_equal(kernel(a, b), np.maximum(a @ b, 0))
+    text = "def longest(float(M,K) A, float(K,N) B) -> (C) { C(m,n) max=! A(m,k) + B(k,n) }"
+    kernel = tc.define(text).longest.compile(a, b, options=tc.CpuOptions(register_tile=(4, 32)))
+    assert "= tc_lanes_max_float32x" in kernel.source
+    np.testing.assert_array_equal(kernel(a, b), (a[:, :, None] + b).max(1))
+    a[3, 7] = np.nan
+    assert np.isnan(np.asarray(kernel(a, b))[3]).all()
