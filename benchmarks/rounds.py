@@ -10,8 +10,9 @@ from benchmarks.messages import Measure, Refused, Sample
 
 Name = TypeVar("Name", bound=Hashable)
 
-# The machine is quiet while the calibrating kernel takes at most this many times its quickest.
-QUIET = 1.05
+# The machine is quiet while the calibrating kernel takes at most this many times its quickest.  On an idle virtual
+# machine, whose host is shared, most rounds take 1.1 to 1.2 times that.
+QUIET = 1.15
 
 
 class Entrant(Protocol):
