@@ -98,8 +98,10 @@ def test_providing_memory_takes_time_in_which_nothing_is_computed_or_read() -> N
     assert ROOFS.bound(Work(10**9, 0, 10**8), fresh=True) == 1.0 + 0.2
     assert ROOFS.bound(Work(0, 3 * 10**8, 10**8), fresh=True) == 0.3 + 0.2
     assert ROOFS.bound(Work(10**9, 3 * 10**8, 0), fresh=True) == 1.0
-    provided = row({OURS: [1.0] * 3, TORCH: [1.0] * 3}, work=Work(5 * 10**8, 0, 21 * 10**7), faults=1.0)
-    assert scored(provided).verdict is Verdict.AT_BOUND
+    work = Work(5 * 10**8, 0, 21 * 10**7)
+    for faults, verdict in ((51.0, Verdict.AT_BOUND), (49.0, Verdict.MISSED)):
+        provided = row({OURS: [1.0] * 3, TORCH: [1.0] * 3}, work=work, faults=faults)
+        assert scored(provided).verdict is verdict
 
 
 def test_the_highest_roofs_are_the_highest_of_each() -> None:
