@@ -108,7 +108,7 @@ def _scopes(branches: Items[_Branch]) -> Mapping[str, isl.UnionMap]:
         for buffer, time in branch.scopes:
             times = isl.UnionMap.from_map(_times(branch, time, levels))
             scopes[buffer] = times if buffer not in scopes else scopes[buffer].union(times)
-    return scopes
+    return {buffer: times.coalesce() for buffer, times in scopes.items()}
 
 
 def _levels(times: Items[_Time]) -> _Levels:
@@ -229,7 +229,7 @@ def _locals(branches: Items[_Branch], context: isl.Context) -> isl.UnionMap:
     for branch in branches:
         if branch.locals is not None:
             local = local.union(isl.UnionMap.from_map(branch.instances.reverse().apply_range(branch.locals)))
-    return local
+    return local.coalesce()
 
 
 def loop_paths(tree: LoopTree, path: tuple[Step, ...]) -> Iterator[tuple[Instance, tuple[Step, ...]]]:

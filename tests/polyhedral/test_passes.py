@@ -200,6 +200,15 @@ def test_many_unrolled_copies_are_proven_with_little_work() -> None:
     assert proof.leaves > 50
 
 
+@pytest.mark.parametrize("streamed", [0, 1])
+def test_unrolled_points_of_a_large_tile_are_proven_with_little_work(streamed: int) -> None:
+    """Every copy is a set of its own, of one remainder by the size of the tile."""
+    text = "def f(float(M,N) X) -> (O) { O(l,i) = X(l/3, N-1-i) where l in 0:96, i in 0:N }"
+    options = CpuOptions(schedule=ScheduleOptions(tile=(32,), unroll=64), streamed=streamed)
+    proof = map_program(specialized(text, ((32, 32),)), options, MACHINE, max_operations=20_000_000).proof
+    assert proof.leaves >= 32
+
+
 def test_names_may_begin_with_a_digit() -> None:
     text = "def f(float(4K,4K) 2LUT) -> (0C) { 5T(2i,3d) = 2LUT(3d,2i) 0C(2i) +=! 5T(2i,3d) where 3d in 0:2i+1 }"
     assert list(nodes(mapped(text, (7, 7))))
