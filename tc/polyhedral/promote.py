@@ -202,7 +202,15 @@ class _Promoter:
         """The sequence with one more temporary in a buffer; None if there is none."""
         if not prefix or (_has_parallel(node) and not any(m.kind is LoopKind.PARALLEL for m in prefix)):
             return None
+        # What a register tile writes goes from registers to memory; a buffer between them would take their place.
+        tiled = {
+            self.scop.statement(name).body.target
+            for name, members in paths_below(node, domain)
+            if any(member.kind is LoopKind.REGISTER for member in members)
+        }
         for temporary in self.scop.temporaries:
+            if temporary.name in tiled:
+                continue
             users = [s.name for s in self.scop.statements if _touches(s, temporary.name)]
             if not users or not set(users) <= set(_program_names(domain, self.scop)):
                 continue

@@ -65,6 +65,13 @@ def test_small_programs_stay_on_one_core() -> None:
     assert regions(LAYERS, *layers(8, 16)) == 0
 
 
+def test_hidden_layers_keep_their_register_tiles() -> None:
+    text = LAYERS.replace("-> (X, Y)", "-> (Y)")
+    loops = map_program(specialized(text, layers(128)), CpuOptions(), MACHINE).loops
+    assert sorted(buffer.name.partition("_")[2] for buffer in loops.promoted) == ["W1", "W2", "X", "Y"]
+    assert {b.name[:4] for b in loops.promoted if b.name.endswith(("X", "Y"))} == {"tile"}
+
+
 @pytest.mark.parametrize("batch", [128, 133])
 def test_joined_regions_compute_the_same(batch: int) -> None:
     definition = tc.define(LAYERS).layers
