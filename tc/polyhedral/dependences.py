@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence as Items
 from dataclasses import dataclass
 
 import islpy as isl
 
-from tc.polyhedral.scop import Scop
+from tc.polyhedral.scop import Scop, ScopStatement
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,8 @@ def analyze_dependences(scop: Scop) -> Dependences:
     instance ordered before its readers.
     """
     schedule = _program_order(scop)
-    reads = _accesses(scop, writes=False)
-    writes = _accesses(scop, writes=True)
+    reads = union_of_accesses(scop.statements, scop.context, writes=False)
+    writes = union_of_accesses(scop.statements, scop.context, writes=True)
 
     def pairs(source: isl.UnionMap, sink: isl.UnionMap, *, last_only: bool = False) -> isl.UnionMap:
         information = isl.UnionAccessInfo.from_sink(sink)
@@ -68,9 +69,10 @@ def _fix(schedule: isl.Map, position: int, value: int) -> isl.Map:
     return schedule.fix_val(isl.dim_type.out, position, isl.Val.int_from_si(schedule.get_ctx(), value))
 
 
-def _accesses(scop: Scop, *, writes: bool) -> isl.UnionMap:
-    union = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
-    for statement in scop.statements:
+def union_of_accesses(statements: Items[ScopStatement], context: isl.Context, *, writes: bool) -> isl.UnionMap:
+    """All that the statements write, or all that they read."""
+    union = isl.UnionMap.empty(isl.Space.params_alloc(context, 0))
+    for statement in statements:
         for relation in statement.writes if writes else statement.reads:
             union = union.union(isl.UnionMap.from_map(relation))
     return union

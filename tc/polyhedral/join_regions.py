@@ -12,9 +12,10 @@ from typing import TypeAlias
 
 import islpy as isl
 
+from tc.polyhedral.dependences import union_of_accesses
 from tc.polyhedral.extents import extent_of
 from tc.polyhedral.loops import LoopKind
-from tc.polyhedral.scop import Scop, ScopStatement
+from tc.polyhedral.scop import Scop
 from tc.polyhedral.tile import step_of
 from tc.polyhedral.tree import Band, Filter, Member, Sequence, statement_names
 
@@ -84,17 +85,9 @@ def _exchanged(earlier: list[Filter], later: Filter, scop: Scop) -> isl.UnionMap
     """Pairs of instances that touch one element, at least one of them writing."""
     first = [scop.statement(name) for branch in earlier for name in statement_names(branch.domain)]
     second = [scop.statement(name) for name in statement_names(later.domain)]
-    writes, reads = _accesses(first, scop, writing=True), _accesses(first, scop, writing=False)
-    written, read = _accesses(second, scop, writing=True), _accesses(second, scop, writing=False)
+    writes, reads = (union_of_accesses(first, scop.context, writes=kind) for kind in (True, False))
+    written, read = (union_of_accesses(second, scop.context, writes=kind) for kind in (True, False))
     return writes.apply_range(read.union(written).reverse()).union(reads.apply_range(written.reverse()))
-
-
-def _accesses(statements: list[ScopStatement], scop: Scop, *, writing: bool) -> isl.UnionMap:
-    union = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
-    for statement in statements:
-        for relation in statement.writes if writing else statement.reads:
-            union = union.union(isl.UnionMap.from_map(relation))
-    return union
 
 
 def _stay(pairs: isl.UnionMap, chunks: list[isl.UnionPwAff]) -> bool:

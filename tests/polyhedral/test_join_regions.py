@@ -80,6 +80,8 @@ def test_joined_regions_compute_the_same(batch: int) -> None:
     i, w1, b1, w2 = arguments
     kernel = definition.compile(*arguments)
     assert kernel.source.count("runtime->parallel_for(") <= 1  # one core alone runs no parallel loop
-    x, y = map(np.asarray, kernel(*arguments))  # type: ignore[call-overload]
+    results = kernel(*arguments)
+    assert isinstance(results, tuple)
+    x, y = map(np.asarray, results)
     np.testing.assert_array_equal(x, np.maximum(i @ w1.T + b1, 0))
     np.testing.assert_array_equal(y, x @ w2.T)
