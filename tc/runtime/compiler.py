@@ -34,7 +34,7 @@ OPTIMIZATION: Final = (
     "-ffp-contract=fast",
 )
 # Operands stay where they are, instead of moving through memory from one iteration to the next; and constants are not
-# followed bit by bit, which took a third of the time for a convolution and changed nothing.
+# followed bit by bit, which took a third of the time for a convolution.
 GCC_ONLY: Final = ("-fno-predictive-commoning", "-fno-tree-bit-ccp")
 SHARED: Final = ("-std=gnu11", "-g0", "-fPIC", "-shared", "-fno-semantic-interposition")
 LIBRARIES: Final = ("-lm",)
