@@ -1,7 +1,7 @@
 """One parallel loop for several nests in a row, where what one hands to the next stays in an iteration.
 
-To wake the cores and to wait for them costs as much as a small layer of a network does.  Nests that share no loops,
-because each has tiles of its own, can still share the chunks that the cores take.
+Every parallel loop wakes the cores and waits for them.  Nests that share no loops, because each has tiles of its own,
+can still share the chunks that the cores take.
 """
 
 from __future__ import annotations
@@ -27,18 +27,15 @@ def join_regions(sequence: Sequence, domain: isl.UnionSet, scop: Scop, cores: in
     """The sequence with neighbours that exchange data below one parallel loop over a chunk for every core."""
     done: list[Filter] = []
     group: list[Filter] = []
+    region: Filter | None = None  # the group, where it is more than one
     for branch in sequence.filters:
-        if group and _region([*group, branch], domain, scop, cores, choose) is not None:
-            group.append(branch)
-            continue
-        done += _closed(group, domain, scop, cores, choose)
-        group = [branch]
-    return Sequence((*done, *_closed(group, domain, scop, cores, choose)))
-
-
-def _closed(group: list[Filter], domain: isl.UnionSet, scop: Scop, cores: int, choose: ChooseMember) -> list[Filter]:
-    region = _region(group, domain, scop, cores, choose) if len(group) > 1 else None
-    return group if region is None else [region]
+        grown = _region([*group, branch], domain, scop, cores, choose) if group else None
+        if grown is None:
+            done += group if region is None else [region]
+            group = []
+        group.append(branch)
+        region = grown
+    return Sequence((*done, *(group if region is None else [region])))
 
 
 def _region(
