@@ -169,12 +169,11 @@ class _Scheduler:
         if len(group) == 1:
             return tuple(m for m in self.own_members(group[0], prefix) if m.coincident)
         domain = _union(group)
-        order = _equal_at(self.dependences.order, prefix, domain)
-        conflicts = _equal_at(self.dependences.conflicts, prefix, domain)
-        # No proximity: coincident members already bring every flow to distance 0, and for the other members, which are
-        # thrown away, it makes isl's linear programs a thousand times slower.
-        constraints = isl.ScheduleConstraints.on_domain(domain).set_validity(order)
-        schedule = constraints.set_coincidence(conflicts).compute_schedule()
+        conflicts = _affine_hulls(_equal_at(self.dependences.conflicts, prefix, domain))
+        # Members that are not coincident are thrown away, so isl need not make them valid.  Of coincident ones, neither
+        # validity nor proximity says more: conflicts, and with them all that is in order, are at distance 0.
+        constraints = isl.ScheduleConstraints.on_domain(domain).set_coincidence(conflicts)
+        schedule = constraints.compute_schedule()
         node = schedule.get_root().child(0)
         if isl.schedule_node_type(node.get_type()) is not isl.schedule_node_type.band:
             return ()
@@ -253,6 +252,21 @@ def _at(pairs: isl.UnionMap, functions: Items[isl.UnionPwAff]) -> isl.UnionMap:
 
 def _equal_at(pairs: isl.UnionMap, prefix: Items[isl.UnionPwAff], domain: isl.UnionSet) -> isl.UnionMap:
     return _at(pairs.intersect_domain(domain).intersect_range(domain), prefix)
+
+
+def _affine_hulls(pairs: isl.UnionMap) -> isl.UnionMap:
+    """The affine hull of the pairs of any two statements.
+
+    A difference of affine functions that is 0 on the pairs is 0 on their hull, too: nothing is lost where the pairs
+    shall coincide (the partitions of Lim and Lam, POPL 1997).  isl gets equations in place of constraints with
+    divisions, for which it may search minutes for coefficients.
+    """
+    hulls = isl.UnionMap.empty(pairs.get_space())
+    found: list[isl.Map] = []
+    pairs.foreach_map(found.append)
+    for relation in found:
+        hulls = hulls.union(isl.UnionMap.from_map(isl.Map.from_basic_map(relation.affine_hull())))
+    return hulls
 
 
 def _is_determined(function: isl.UnionPwAff, statement: ScopStatement, prefix: Items[isl.UnionPwAff]) -> bool:

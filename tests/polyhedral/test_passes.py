@@ -209,6 +209,18 @@ def test_unrolled_points_of_a_large_tile_are_proven_with_little_work(streamed: i
     assert proof.leaves >= 32
 
 
+def test_conflicts_with_divisions_are_scheduled_with_little_work() -> None:
+    """Given these conflicts as they are, and not their affine hulls, isl searches for coefficients for minutes."""
+    text = """
+def f(int16(H,H,H,H) C) -> (D, X, T) {
+  D(i,l,k,j) = C(i,j,k,i) where i in 0:H, l in 0:H, j in 0:H
+  X(i,j,k,l,m) = D(i,j,k,l) + D(k,k,k%3,j) + (k + 2 < D.2 ? D(j,m,k+2,m%2) : 2) where m in 0:H
+  T(r,j,l) +=! D(n,l,n,i) * X(r,j,n,l,i) where j in 0:H, n in 0:H
+}"""
+    options = CpuOptions(schedule=ScheduleOptions(fusion=Fusion.MAXIMAL))
+    assert map_program(specialized(text, ((2, 2, 2, 2),)), options, MACHINE).proof.leaves >= 3
+
+
 def test_names_may_begin_with_a_digit() -> None:
     text = "def f(float(4K,4K) 2LUT) -> (0C) { 5T(2i,3d) = 2LUT(3d,2i) 0C(2i) +=! 5T(2i,3d) where 3d in 0:2i+1 }"
     assert list(nodes(mapped(text, (7, 7))))
