@@ -51,8 +51,7 @@ def _domain_of(statements: Group, scop: Scop) -> isl.UnionSet:
 
 
 def _configure(context: isl.Context) -> None:
-    context.set_schedule_outer_coincidence(1)
-    context.set_schedule_maximize_coincidence(1)
+    context.set_schedule_outer_coincidence(0)
     context.set_schedule_whole_component(1)
     context.set_schedule_treat_coalescing(0)
 
