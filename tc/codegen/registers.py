@@ -139,15 +139,13 @@ class RegisterPrinter:
     def _through_array(
         self, loop: Loop, statement: VectorStatement, scope: Scope, known: Mapping[str, int]
     ) -> list[str]:
-        """What vectors cannot express runs on the row in memory, once for a tile."""
+        """What vectors cannot express runs on the rows in memory, once for a tile."""
         self._uses_array = True
-        row = statement.row()
         vectors = self._used(loop, known)
-        stored = [self._to_array(row, vector) for vector in vectors]
-        loaded = [self._from_array(row, vector) for vector in vectors]
+        stored = [self._to_array(row, vector) for row in statement.rows_read() for vector in vectors]
         lines = self._kernel.tree(loop, spelled(scope, known))
-        before = stored if statement.reads_tile() else []
-        return [*before, *lines, *(loaded if statement.body.target == self._buffer.name else [])]
+        changed = [statement.row()] if statement.body.target == self._buffer.name else []
+        return [*stored, *lines, *(self._from_array(row, vector) for row in changed for vector in vectors)]
 
     def _turned_rows(self, loop: Loop, scope: Scope, known: Mapping[str, int]) -> list[str] | None:
         """Rows that are columns in memory: through the array, by the call for transpositions."""

@@ -88,11 +88,12 @@ class VectorStatement:
         self._arguments = dict(zip(self.body.iterators, instance.arguments, strict=True))
         self._known = known
 
-    def reads_tile(self) -> bool:
+    def rows_read(self) -> list[int]:
+        """The rows of the tile that the statement reads, with its lanes along theirs."""
         own = self.body.target == self._printer.buffer.name
-        return (own and self.body.reduction is not None) or any(
-            self._is_tile(read) for read in reads_in(self.body.value)
-        )
+        before = [self.row()] if own and self.body.reduction is not None else []
+        read = (self._row(read.subscripts) for read in reads_in(self.body.value) if self._is_tile(read))
+        return list(dict.fromkeys([*before, *read]))
 
     def _is_tile(self, read: Read) -> bool:
         return read.tensor == self._printer.buffer.name
@@ -152,6 +153,8 @@ class VectorStatement:
 
     def _value(self, expression: Expression, vector: Vector) -> _Value:
         if not self._varies(expression):
+            if any(self._is_tile(read) for read in reads_in(expression)):
+                raise NotVectorsError("one lane of a row for all")
             return _Value(self._kernel.expressions.value(expression, self._site(vector)), is_vector=False)
         if expression.type is not self._printer.type:
             raise NotVectorsError("lanes of another type")

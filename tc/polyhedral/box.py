@@ -14,9 +14,10 @@ from tc.polyhedral.tree import Member
 class Box:
     """The bounding box of what is touched for each value of a prefix: affine offsets, fixed extents.
 
-    ``offsets[d]`` is a constant and a coefficient for every member of the prefix.
+    ``depth``: members of the prefix.  ``offsets[d]`` is a constant and a coefficient for each of them.
     """
 
+    depth: int
     offsets: tuple[tuple[int, tuple[int, ...]], ...]
     extents: tuple[int, ...]
 
@@ -49,7 +50,7 @@ def bounding_box(accesses: Items[isl.Map], prefix: Items[Member]) -> Box | None:
             return None
         offsets.append(offset)
         extents.append(int(most.sub(least).max_val().to_python()) + 1)
-    return Box(tuple(offsets), tuple(extents))
+    return Box(len(prefix), tuple(offsets), tuple(extents))
 
 
 def _footprint(access: isl.Map, prefix: Items[Member]) -> isl.Map:
@@ -74,8 +75,7 @@ def _affine(function: isl.PwAff) -> tuple[int, tuple[int, ...]] | None:
 
 def box_elements(box: Box, buffer: str, access: isl.Map) -> isl.Map:
     """``{ buffer[prefix, local] -> tensor[offset(prefix) + local] }``."""
-    depth = len(box.offsets[0][1]) if box.offsets else 0
-    prefix = [f"p{n}" for n in range(depth)]
+    prefix = [f"p{n}" for n in range(box.depth)]
     local = [f"a{n}" for n in range(len(box.extents))]
     elements = [
         " + ".join([str(constant), *(f"{c}*{p}" for c, p in zip(coefficients, prefix, strict=True)), a])

@@ -240,8 +240,7 @@ def _copy(
 ) -> ScopStatement:
     """The statement that copies the touched part of the buffer in or out, an instance for every element."""
     domain = touched.set_tuple_name(name)
-    depth = len(box.offsets[0][1]) if box.offsets else 0
-    prefix = tuple(f"p{n}" for n in range(depth))
+    prefix = tuple(f"p{n}" for n in range(box.depth))
     local = tuple(f"a{n}" for n in range(len(box.extents)))
     inner = tuple(IteratorReference(n) for n in local)
     outer = tuple(

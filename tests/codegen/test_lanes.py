@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ import tc
 from tc.codegen.numerics import prelude
 from tc.runtime.numpy_arrays import numpy_address
 from tests.codegen.harness import compile_c
+
+Numbers = np.ndarray[Any, np.dtype[np.float32]]
 
 VALUES = (0.0, -0.0, 1.5, -1.5, np.inf, -np.inf, np.nan, 1e-45, -2.0)
 WIDTHS = {"float32": (2, 4, 8, 16), "float64": (2, 4, 8)}
@@ -62,3 +66,25 @@ def test_register_tiles_are_finished_and_reduced_in_vectors() -> None:
     np.testing.assert_array_equal(kernel(a, b), (a[:, :, None] + b).max(1))
     a[3, 7] = np.nan
     assert np.isnan(np.asarray(kernel(a, b))[3]).all()
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("fabs(A1(l,m)) * A1(1,m)", lambda a: np.abs(a) * a[1]),
+        ("fabs(A1(l,m)) + A1(1,1)", lambda a: np.abs(a) + a[1, 1]),
+        ("fabs(A1(l,m)) * A1(1,l)", lambda a: np.abs(a) * a[1][:, None]),
+        ("A1(1,l) - A1(l,m)", lambda a: a[1][:, None] - a),
+        ("A1(l,m) - A1(1,1)", lambda a: a - a[1, 1]),
+    ],
+)
+@pytest.mark.parametrize("unroll", [1, 16])
+def test_statements_beside_a_tile_read_rows_and_lanes_that_are_not_theirs(
+    value: str, expected: Callable[[Numbers], Numbers], unroll: int
+) -> None:
+    a, b = np.arange(-30, 34, dtype=np.float32).reshape(8, 8), np.arange(-5, 7, dtype=np.float32).reshape(4, 3)
+    text = f"def f(float(M,N) A, float(I,J) B) -> (C) {{ A1(k,m) +=! A(k,m) * B(i,j) C(l,m) = {value} where l in 0:M }}"
+    options = tc.CpuOptions(schedule=tc.ScheduleOptions(tile=(), unroll=unroll), packed=0)
+    kernel = tc.define(text).f.compile(a, b, options=options)
+    assert ("tc_float32x8 t_tile0_A1_0_0" in kernel.source) == (value == "fabs(A1(l,m)) * A1(1,m)" and unroll > 1)
+    np.testing.assert_array_equal(kernel(a, b), expected(a * b.sum()))

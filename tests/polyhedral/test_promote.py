@@ -74,6 +74,20 @@ def test_promoted_trees_and_loops_are_proven_and_compute_the_same(name: str) -> 
         assert results(scop, loops) == expected
 
 
+def test_a_temporary_without_dimensions_is_a_buffer_below_a_loop() -> None:
+    text = """
+def f(float(M,N,N,M) C, float(N,N) A) -> (Y) {
+  D min=! A(i,j)
+  B(i,j,k,l) = C(i,j,k,l)
+  Y(i,j,k) = B(i,j,i,k) + D
+}"""
+    with isl_context() as context:
+        scop = build_scop(specialized(text, ((2, 1, 1, 2), (1, 1))), context)
+        tree, changed = promoted(scop)
+        assert "D" in {promotion.buffer.name.partition("_")[2] for promotion in changed.promotions}
+        assert find_counterexample(changed, tree_execution(tree, context)) is None
+
+
 @pytest.mark.parametrize("name", ["matmul", "transposed"])
 def test_every_mutant_that_computes_something_else_is_refused(name: str) -> None:
     wrong = refused = 0
