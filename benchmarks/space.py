@@ -61,6 +61,7 @@ NUMBERS: Final[Mapping[str, Values]] = MappingProxyType(
         "lane": OneOf((None, 0, 1, 2, 3)),
         "local": OneOf((0, 1 << 10, 1 << 15)),
         "streamed": OneOf((0, 1 << 20, 1 << 23, 1 << 26)),
+        "ahead": OneOf((0, 1 << 14, 1 << 17, 1 << 20)),
         "prefetch": OneOf((0, 4, 8, 16, 32)),
         "accumulators": OneOf((0, 64, 128, 256, 384, 512, 1024)),
         "packed": OneOf((0, 1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 17, 1 << 18)),

@@ -64,6 +64,8 @@ class CpuOptions:
     ``threads``: the most threads one call uses; 0 means as many as ``tc.set_threads`` allows.
     ``vectorize``: mark innermost parallel or reducing loops for the compiler's vectorizer.
     ``prefetch``: how many iterations ahead the rows of a gather are asked for; 0 leaves that to the processor.
+    ``ahead``: the most bytes of an argument that one iteration of a loop works on while the block of the next one is
+    asked for; 0 leaves that to the processor.
     ``check_indices``: gathers check their indices (see *Gathers* in the README).
     """
 
@@ -78,6 +80,7 @@ class CpuOptions:
     vectorize: bool = True
     check_indices: bool = True
     prefetch: int = 16
+    ahead: int = 1 << 17
 
     def __post_init__(self) -> None:
         if not isinstance(self.schedule, ScheduleOptions):
@@ -92,6 +95,7 @@ class CpuOptions:
         _require_integer("streamed", self.streamed, 0, 1 << 62)
         _require_integer("threads", self.threads, 0, 4096)
         _require_integer("prefetch", self.prefetch, 0, 1024)
+        _require_integer("ahead", self.ahead, 0, 1 << 30)
         _require_boolean("vectorize", self.vectorize)
         _require_boolean("check_indices", self.check_indices)
 
@@ -131,6 +135,7 @@ def to_json(options: CpuOptions) -> dict[str, Any]:
         "vectorize": options.vectorize,
         "check_indices": options.check_indices,
         "prefetch": options.prefetch,
+        "ahead": options.ahead,
     }
 
 

@@ -45,6 +45,7 @@ options = st.builds(
     vectorize=st.booleans(),
     check_indices=st.booleans(),
     prefetch=st.integers(0, 1024),
+    ahead=st.integers(0, 1 << 30),
 )
 
 
@@ -75,7 +76,7 @@ UNKNOWN: list[tuple[Any, str]] = [
         {"qqq": 1},
         (
             "CpuOptions has no option 'qqq'; known: schedule, register_tile, lane, accumulators, packed, local, "
-            "streamed, threads, vectorize, check_indices, prefetch"
+            "streamed, threads, vectorize, check_indices, prefetch, ahead"
         ),
     ),
     ({"register_tile": 8}, "register_tile must be a list of integers or null, got 8"),
@@ -115,6 +116,7 @@ IMPOSSIBLE: list[tuple[type, dict[str, Any], str]] = [
     (tc.CpuOptions, {"vectorize": 1}, "vectorize must be True or False, got 1"),
     (tc.CpuOptions, {"check_indices": None}, "check_indices must be True or False, got None"),
     (tc.CpuOptions, {"prefetch": 1025}, "prefetch must be an integer from 0 to 1024, got 1025"),
+    (tc.CpuOptions, {"ahead": -1}, "ahead must be an integer from 0 to 1073741824, got -1"),
 ]
 
 

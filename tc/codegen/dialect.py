@@ -19,7 +19,8 @@ class Dialect:
     ``vector``: the line before a loop whose iterations may run in lanes; ``vector_reduction``: what is added to it for
     a variable whose partial results lanes may keep (``{operator}``, ``{variable}``).  ``unroll``: the line before a
     loop to be unrolled (``{count}``).  ``scalar``: the statement inside a loop whose iterations must not run in lanes.
-    ``prefetch``: the statement that asks for memory ``{bytes}`` past the beginning of ``{tensor}``, wherever that is.
+    ``prefetch``: the statement that asks for memory ``{bytes}`` past the beginning of ``{tensor}``, wherever that is;
+    ``prefetch_later``: the same for what does not have to be in the first cache.
     None where the language has no such thing.
     """
 
@@ -32,6 +33,7 @@ class Dialect:
     unroll: str | None
     scalar: str | None
     prefetch: str | None
+    prefetch_later: str | None
 
     @property
     def index(self) -> str:
@@ -64,4 +66,5 @@ C: Final = Dialect(
     unroll="#pragma GCC unroll {count}",
     scalar='__asm__ volatile("");',
     prefetch="__builtin_prefetch((const void *)((uintptr_t){tensor} + (uintptr_t)({bytes})));",
+    prefetch_later="__builtin_prefetch((const void *)((uintptr_t){tensor} + (uintptr_t)({bytes})), 0, 2);",
 )

@@ -11,7 +11,7 @@ from tc.codegen.accumulate import Accumulation, Partial, accumulation, halves, l
 from tc.codegen.copies import copying_call
 from tc.codegen.dialect import Dialect
 from tc.codegen.expressions import FAULTED, ExpressionPrinter, Site
-from tc.codegen.fragment import Fragment, element
+from tc.codegen.fragment import Fragment, element, infix
 from tc.codegen.functions import function_name
 from tc.codegen.indices import after, index_fragment, trip_count
 from tc.codegen.literals import literal_fragment
@@ -24,6 +24,7 @@ from tc.codegen.routines import SCRATCH, Parameter, braced, finished, mentioned,
 from tc.codegen.vector_statement import NotVectorsError
 from tc.language.program import Literal, Read, Reduction
 from tc.polyhedral.loops import (
+    LINE_BYTES,
     Allocation,
     Block,
     Buffer,
@@ -38,6 +39,7 @@ from tc.polyhedral.loops import (
     LoopKind,
     LoopProgram,
     LoopTree,
+    Request,
     StatementBody,
 )
 from tc.types import ScalarType, computation_type
@@ -46,6 +48,7 @@ _ACCUMULATOR: Final = "accumulator"
 _FIRST_LANE: Final = IndexLiteral(0)
 _REACHED: Final = "reached"
 _ITERATION: Final = "iteration"
+_LINE: Final = "line"
 _COMPOUND: Final = {Reduction.ADD: "+=", Reduction.MULTIPLY: "*="}
 # A loop of unknown length is unrolled so often, and no loop more often than this.
 _UNROLL_UNKNOWN: Final = 4
@@ -196,10 +199,22 @@ class KernelPrinter:
 
     def loop(self, loop: Loop, scope: Scope, body: list[str]) -> list[str]:
         """A loop around lines that were printed in ``scope.inside(loop)``."""
-        name = scope.inside(loop).variables[loop.iterator]
+        inside = scope.inside(loop)
+        name = inside.variables[loop.iterator]
         lower, end = self.index(loop.lower, scope), self.index(after(loop.upper), scope)
         header = f"for ({self._dialect.index} {name} = {lower}; {name} < {end}; {name} += {loop.step})"
-        return [*self._promises(loop, scope, body), *braced(header, body)]
+        asked = [line for request in loop.requests for line in self._requested(request, inside)]
+        return [*self._promises(loop, scope, body), *braced(header, [*asked, *body])]
+
+    def _requested(self, request: Request, scope: Scope) -> list[str]:
+        if self._dialect.prefetch_later is None:
+            return []
+        size = Fragment(str(self.layouts[request.tensor].type.itemsize))
+        begin = infix("*", index_fragment(request.offset, scope.variables, self._dialect), size)
+        place = infix("+", begin, infix("*", Fragment(str(LINE_BYTES)), Fragment(_LINE)))
+        asked = self._dialect.prefetch_later.format(tensor=self._names.tensors[request.tensor], bytes=place)
+        header = f"for ({self._dialect.index} {_LINE} = 0; {_LINE} < {request.lines}; {_LINE} += 1)"
+        return braced(header, [asked])
 
     def _promises(self, loop: Loop, scope: Scope, body: list[str]) -> list[str]:
         """The lines before a loop that tell the compiler what it may do with the iterations of its body."""

@@ -121,9 +121,12 @@ class RegisterPrinter:
             return self._kernel.tree(loop, spelled(scope, known))
         if not isinstance(loop.body, Instance) or loop.step != 1:
             raise NotVectorsError("a loop over lanes that holds more than one statement")
-        statement = VectorStatement(self, loop, loop.body, scope, known)
+        vectors = self._used(loop, known)
+        ragged = repeated and len({vector.width for vector in vectors}) > 1
+        statement = VectorStatement(self, loop, loop.body, scope, known, vectors[0] if ragged else None)
         try:
-            return [line for vector in self._used(loop, known) for line in statement.lines(vector)]
+            lines = [line for vector in vectors for line in statement.lines(vector)]
+            return braced("", [*statement.spread(), *lines]) if ragged else lines
         except NotVectorsError:
             if repeated:
                 raise
@@ -220,6 +223,17 @@ class RegisterPrinter:
 
     def splat(self, value: Fragment, vector: Vector) -> Fragment:
         return call(f"tc_splat_{self._type}x{vector.width}", value)
+
+    def spread(self, name: str, value: Fragment, vector: Vector) -> str:
+        """The declaration of a vector with one number in all lanes."""
+        type = self._vector_type(vector)
+        return f"const {type} {name} = {call(f'tc_spread_{self._type}x{vector.width}', value)};"
+
+    def lower(self, name: str, widest: Vector, vector: Vector) -> Fragment:
+        """As many lanes of what was spread as the vector has."""
+        if vector.width == widest.width:
+            return Fragment(name)
+        return call(f"tc_lower_{self._type}x{widest.width}_x{vector.width}", Fragment(name))
 
     def function(self, name: str, vector: Vector, *arguments: Fragment) -> Fragment:
         """A builtin of two numbers in every lane."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Final
 
+from tc.codegen.ask_ahead import ask_ahead
 from tc.codegen.dialect import C, Dialect
 from tc.codegen.expressions import Check
 from tc.codegen.kernel import KernelPrinter, Scope
@@ -44,6 +45,7 @@ def c_source(program: LoopProgram, vector_bytes: int) -> CSource:
     must be compiled with ``-fwrapv`` and without any option that gives up IEEE
     values.
     """
+    program = ask_ahead(program)
     names = names_of(program)
     offsets, shared_bytes = side_by_side(program.temporaries)
     parameters = _parameters(program, names, offsets, C)

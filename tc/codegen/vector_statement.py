@@ -74,10 +74,20 @@ class _Value:
 
 
 class VectorStatement:
-    """One statement in a loop over lanes, with everything else fixed."""
+    """One statement in a loop over lanes, with everything else fixed.
+
+    ``widest``: where vectors of several widths make a row, the first of them; what all lanes share is spread over its
+    lanes once, for ``spread`` to declare after ``lines`` were asked for.
+    """
 
     def __init__(
-        self, printer: RegisterPrinter, loop: Loop, instance: Instance, scope: Scope, known: Mapping[str, int]
+        self,
+        printer: RegisterPrinter,
+        loop: Loop,
+        instance: Instance,
+        scope: Scope,
+        known: Mapping[str, int],
+        widest: Vector | None = None,
     ) -> None:
         self._printer = printer
         self._kernel = printer.kernel
@@ -87,6 +97,18 @@ class VectorStatement:
         self._scope = scope
         self._arguments = dict(zip(self.body.iterators, instance.arguments, strict=True))
         self._known = known
+        self._widest = widest
+        self._spread: dict[Expression, str] = {}
+
+    def spread(self) -> list[str]:
+        """The declarations of what the lines so far share."""
+        if self._widest is None:
+            return []
+        site = self._site(self._widest)
+        return [
+            self._printer.spread(name, self._kernel.expressions.value(shared, site), self._widest)
+            for shared, name in self._spread.items()
+        ]
 
     def rows_read(self) -> list[int]:
         """The rows of the tile that the statement reads, with its lanes along theirs."""
@@ -155,6 +177,9 @@ class VectorStatement:
         if not self._varies(expression):
             if any(self._is_tile(read) for read in reads_in(expression)):
                 raise NotVectorsError("one lane of a row for all")
+            if self._widest is not None and expression.type is self._printer.type:
+                name = self._spread.setdefault(expression, f"spread{len(self._spread)}")
+                return _Value(self._printer.lower(name, self._widest, vector), is_vector=True)
             return _Value(self._kernel.expressions.value(expression, self._site(vector)), is_vector=False)
         if expression.type is not self._printer.type:
             raise NotVectorsError("lanes of another type")

@@ -74,6 +74,40 @@ TC_LANES(float32, int32_t, 8) TC_LANES(float64, int64_t, 4)
 TC_LANES(float32, int32_t, 16) TC_LANES(float64, int64_t, 8)
 #endif
 
+//= tc_spread_* tc_lower_* < tc_float32x* tc_float64x*
+// One number in all lanes, and its first lanes in a narrower vector.  The assembly keeps compilers from loading the number
+// once and spreading it from there for every width, which takes instructions that the load would do by the way.
+#if defined(__AVX512F__)
+#define TC_IN_REGISTER(v) __asm__("" : "+v"(v))
+#elif defined(__SSE2__)
+#define TC_IN_REGISTER(v) __asm__("" : "+x"(v))
+#elif defined(__aarch64__)
+#define TC_IN_REGISTER(v) __asm__("" : "+w"(v))
+#else
+#define TC_IN_REGISTER(v) ((void)0)
+#endif
+#define TC_SPREAD(name, type, count)                                            \
+  static inline tc_##name##x##count tc_spread_##name##x##count(type x) {        \
+    tc_##name##x##count v = tc_splat_##name##x##count(x);                       \
+    TC_IN_REGISTER(v);                                                          \
+    return v;                                                                   \
+  }
+#define TC_LOWER(name, count, part)                                                               \
+  static inline tc_##name##x##part tc_lower_##name##x##count##_x##part(tc_##name##x##count v) {   \
+    tc_##name##x##part lower;                                                                     \
+    __builtin_memcpy(&lower, &v, sizeof lower);                                                   \
+    return lower;                                                                                 \
+  }
+TC_SPREAD(float32, float, 4) TC_LOWER(float32, 4, 2)
+#ifdef __AVX__
+TC_SPREAD(float32, float, 8) TC_LOWER(float32, 8, 4) TC_LOWER(float32, 8, 2)
+TC_SPREAD(float64, double, 4) TC_LOWER(float64, 4, 2)
+#endif
+#ifdef __AVX512F__
+TC_SPREAD(float32, float, 16) TC_LOWER(float32, 16, 8) TC_LOWER(float32, 16, 4) TC_LOWER(float32, 16, 2)
+TC_SPREAD(float64, double, 8) TC_LOWER(float64, 8, 4) TC_LOWER(float64, 8, 2)
+#endif
+
 //= TC_TRANSPOSE TC_PART TC_INDEX
 // to[c * to_step + r] = from[r * from_step + c] for all r < rows, c < columns.  Squares of vectors, of the width that the
 // name says at most, are turned in registers: in each step two rows exchange halves, then quarters, and so on, until bits

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
 from tc.language.program import Expression, Reduction
 from tc.language.specialization import Layout
@@ -98,9 +98,25 @@ class LoopKind(Enum):
     UNROLLED = "unrolled"
 
 
+# Of a line of the cache.
+LINE_BYTES: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Asks for so many lines of the cache from the element ``offset`` of a tensor on, wherever that is."""
+
+    tensor: str
+    offset: IndexExpression
+    lines: int
+
+
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """``for (iterator = lower; iterator <= upper; iterator += step) body``."""
+    """``for (iterator = lower; iterator <= upper; iterator += step) body``.
+
+    ``requests``: made at the beginning of every iteration; they change nothing but the time that it takes.
+    """
 
     iterator: str
     lower: IndexExpression
@@ -108,6 +124,7 @@ class Loop:
     step: int
     kind: LoopKind
     body: LoopTree
+    requests: tuple[Request, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +173,9 @@ class LoopProgram:
 
     ``promoted``: the buffers that allocations in the loops bring.  ``checked``: gathers report out-of-range indices
     through the kernel's fault flag instead of reading.  ``prefetch``: rows of a gather that are asked for so many
-    iterations ahead; 0 asks for none.  ``streamed``: the buffers that are written past the caches where that can be.
+    iterations ahead; 0 asks for none.  ``ahead``: while a loop works on a block of an argument of up to so many bytes,
+    its next block is asked for; 0 asks for none.  ``streamed``: the buffers that are written past the caches where that
+    can be.
     """
 
     name: str
@@ -168,4 +187,5 @@ class LoopProgram:
     checked: bool
     promoted: tuple[Buffer, ...] = ()
     prefetch: int = 0
+    ahead: int = 0
     streamed: frozenset[str] = frozenset()

@@ -268,6 +268,7 @@ class _Run:
             root=root,
             checked=self.options.check_indices,
             prefetch=self.options.prefetch,
+            ahead=self.options.ahead,
             streamed=_streamed(scop, self.options, self.machine),
             promoted=tuple(promotion.buffer for promotion in scop.promotions),
         )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import platform
+import re
 from collections.abc import Callable
 from itertools import product
 from typing import Any
@@ -19,6 +21,7 @@ Numbers = np.ndarray[Any, np.dtype[np.float32]]
 
 VALUES = (0.0, -0.0, 1.5, -1.5, np.inf, -np.inf, np.nan, 1e-45, -2.0)
 WIDTHS = {"float32": (2, 4, 8, 16), "float64": (2, 4, 8)}
+TARGETS = ("cpu", "cpu:x86-64-v3", "cpu:x86-64") if platform.machine() == "x86_64" else ("cpu",)
 CTYPES = {"float32": "float", "float64": "double"}
 
 
@@ -88,3 +91,16 @@ def test_statements_beside_a_tile_read_rows_and_lanes_that_are_not_theirs(
     kernel = tc.define(text).f.compile(a, b, options=options)
     assert ("tc_float32x8 t_tile0_A1_0_0" in kernel.source) == (value == "fabs(A1(l,m)) * A1(1,m)" and unroll > 1)
     np.testing.assert_array_equal(kernel(a, b), expected(a * b.sum()))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("type", ["float32", "float64"])
+@pytest.mark.parametrize("columns", [3, 5, 6, 11, 13, 22, 27])
+def test_numbers_that_ragged_rows_share_are_spread_once(type: str, columns: int, target: str) -> None:
+    generator = np.random.default_rng(columns)
+    a, b = (generator.integers(-9, 9, shape).astype(type) for shape in ((24, 33), (33, columns)))
+    text = "def mm(T(M,K) A, T(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }".replace("T(", f"{type}(")
+    kernel = tc.define(text).mm.compile(a, b, target=target, options=tc.CpuOptions(register_tile=(3, columns)))
+    widths = set(re.findall(rf"tc_{type}x(\d+) t_tile0_C_", kernel.source))
+    assert ("tc_spread_" in kernel.source) == (len(widths) > 1)
+    np.testing.assert_array_equal(kernel(a, b), a @ b)

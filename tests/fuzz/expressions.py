@@ -72,7 +72,7 @@ class Expressions:
 
     def may_jump(self, *operands: Term) -> bool:
         """Whether to do what depends on the last bit: always on exact operands, else now and then."""
-        return all(operand.exact for operand in operands) or self._source.chance(0.03)
+        return all(operand.exact for operand in operands) or self._source.chance(0.01)
 
     # --- leaves ----------------------------------------------------------------------------------------------
 
@@ -147,7 +147,7 @@ class Expressions:
         able = [f for f in FUNCTIONS.values() if f.arity == 1 and (f.name not in _JUMPING or self.may_jump(term))]
         common = [f for f in able if f.name in _COMMON]
         chosen = self._source.choice(common if self._source.chance(0.5) else able)
-        domain = _DOMAINS.get(chosen.name, _ANYWHERE) if self._source.chance(0.9) else _ANYWHERE
+        domain = _DOMAINS.get(chosen.name, _ANYWHERE) if self._source.chance(0.97) else _ANYWHERE
         type = term.type if chosen.keeps_integers else float_of(term.type)
         text = f"{self._spelling(chosen.name)}({domain.format(term.text)})"
         exact = _converts_exactly(term) and chosen.name in _EXACT and domain == _ANYWHERE
@@ -184,7 +184,9 @@ class Expressions:
             case "arithmetic" | "division" | "remainder":
                 operator = self._source.choice({"arithmetic": "++-**", "division": "/", "remainder": "%"}[kind])
                 exact = exact and (not type.is_floating or kind == "remainder")
-                return Term(f"({left.text} {operator} {right.text})", type, strength, exact)
+                positive = kind == "division" and right.type.is_floating and self._source.chance(0.8)
+                divisor = _POSITIVE.format(right.text) if positive else right.text
+                return Term(f"({left.text} {operator} {divisor})", type, strength, exact)
             case "comparison":
                 comparison = self._source.choice(_COMPARISONS)
                 return Term(f"({left.text} {comparison} {right.text})", ScalarType.BOOL, exact=exact)
@@ -229,8 +231,8 @@ class Expressions:
         ]
         name = self._source.choice(binary)
         type, strength = meet(left, right)
-        first = _POSITIVE.format(left.text) if name == "pow" and self._source.chance(0.9) else left.text
-        second = _SMALL.format(right.text) if name == "pow" and self._source.chance(0.9) else right.text
+        first = _POSITIVE.format(left.text) if name == "pow" and self._source.chance(0.97) else left.text
+        second = _SMALL.format(right.text) if name == "pow" and self._source.chance(0.97) else right.text
         exact = _converts_exactly(left) and _converts_exactly(right) and name in _EXACT
         return Term(f"{self._spelling(name)}({first}, {second})", float_of(type), strength, exact)
 

@@ -28,6 +28,8 @@ def convolution(body: Body) -> None:
         return
     spatial = min(len(image.extents), source.randint(1, 2))
     free = body.names.iterators(8)
+    if len(image.extents) + spatial > len(free):
+        return
     batch = [whole(free.pop(), extent, bound=True) for extent in image.extents[:-spatial]]
     outer: list[Iterator] = []
     taps: list[Iterator] = []

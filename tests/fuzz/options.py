@@ -53,6 +53,7 @@ def options(source: Source) -> tc.CpuOptions:
         local=source.choice([1 << 15, 1 << 15, 16, 0]),
         streamed=source.choice([1 << 24, 1, 1000, 0]),
         prefetch=source.choice([16, 0, 3]),
+        ahead=source.choice([1 << 17, 1 << 10, 0]),
         threads=source.choice([0, 1, 2]),
         vectorize=source.chance(0.7),
         check_indices=source.chance(0.8),
