@@ -30,18 +30,22 @@ ENOUGH_CHUNKS = 16
 def parallelize_tree(tree: ScheduleTree, scop: Scop, cores: int, room: int, *, join: bool = True) -> ScheduleTree:
     """Mark one coincident member of every outermost band as parallel, and move it to the front.
 
+    For one core the loops get the same order, which also says what is packed how often, and none is marked.
     ``join``: bands that exchange data may share their parallel loop.
     ``room``: the most elements of an operand of a register tile that will be packed below the parallel loop.  Every
     iteration packs its own, so loops that choose a part of a large operand go outside, and a parallel loop that does
     not is cut into few chunks.
     """
-    return replace(tree, root=_Parallelizer(scop, layouts_of(scop), cores, room, join).visit(tree.root, tree.domain))
+    kind = LoopKind.PARALLEL if cores > 1 else LoopKind.SEQUENTIAL
+    parallelizer = _Parallelizer(scop, layouts_of(scop), kind, cores, room, join and cores > 1)
+    return replace(tree, root=parallelizer.visit(tree.root, tree.domain))
 
 
 @dataclass(frozen=True, slots=True)
 class _Parallelizer:
     scop: Scop
     layouts: Mapping[str, Layout]
+    kind: LoopKind
     cores: int
     room: int
     join: bool
@@ -90,7 +94,7 @@ class _Parallelizer:
         others = [p for p in range(len(members)) if p != position]
         if shared is not None and all(members[p].coincident for p in others):
             others.sort(key=lambda p: (is_register(members[p]), not chooses[p]))
-        parallel = replace(members[position], kind=LoopKind.PARALLEL)
+        parallel = replace(members[position], kind=self.kind)
         inner = tuple(members[p] for p in others)
         if shared is None or chooses[position]:
             return replace(band, members=(parallel, *inner))

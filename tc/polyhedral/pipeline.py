@@ -100,8 +100,6 @@ def _vectorize(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: Mac
 
 
 def _parallelize(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: Machine) -> State:
-    if options.threads == 1:
-        return tree, scop
     join = options.schedule.fusion is not Fusion.MINIMAL
     return parallelize_tree(tree, scop, options.threads or machine.cores, options.packed, join=join), scop
 

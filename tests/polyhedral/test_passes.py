@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from typing import assert_never
+
 import pytest
 
+from tc.codegen.ranges import Ranges, iterator_range, most_iterations
 from tc.errors import CompileError
 from tc.language.session import isl_context
 from tc.options import CpuOptions, Fusion, ScheduleOptions
 from tc.polyhedral.localize import NotAffineError
-from tc.polyhedral.loops import Allocation, Block, IndexLiteral, Instance, Loop, LoopKind, LoopTree
+from tc.polyhedral.loops import Allocation, Block, Guard, IndexLiteral, Instance, Loop, LoopKind, LoopTree
 from tc.polyhedral.parallelize import WORTH_SPREADING
 from tc.polyhedral.pipeline import PASSES, map_program
 from tc.polyhedral.schedule import schedule_scop, untransformed_tree
@@ -252,3 +256,29 @@ def test_local_subscripts_that_the_loops_do_not_determine_give_the_promotion_up(
         " T(l,m,k) +=! A(m,j,k) / B(k,l/2) Y(r,n,i) = T(r,n,i) + (3*r < N ? T(i,3*r,r) : 1.0) }"
     )
     assert map_program(specialized(text, ((4, 4, 4), (4, 4))), CpuOptions(), MACHINE).proof.statements >= 3
+
+
+@pytest.mark.parametrize("shapes", [((256, 512), (256, 512)), ((512, 256), (64, 256))])
+def test_one_thread_packs_every_element_of_an_operand_once(shapes: tuple[Shape, ...]) -> None:
+    """The pass that spreads loops over cores also orders them, which says what is packed how often."""
+    tree = map_program(specialized(TRANSPOSED, shapes), CpuOptions(threads=1), MACHINE).loops.root
+    assert runs(tree, "S0_pack0", {}) == math.prod(shapes[1])
+
+
+def runs(tree: LoopTree, statement: str, ranges: Ranges) -> int:
+    """How often a statement runs in loops without guards."""
+    match tree:
+        case Instance(name, _):
+            return int(name == statement)
+        case Block(children):
+            return sum(runs(child, statement, ranges) for child in children)
+        case Allocation(_, body):
+            return runs(body, statement, ranges)
+        case Loop():
+            inside = runs(tree.body, statement, {**ranges, tree.iterator: iterator_range(tree, ranges)})
+            return inside and inside * (most_iterations(tree, ranges) or 0)
+        case Guard():
+            assert not runs(tree.then, statement, ranges)
+            return 0
+        case _:
+            assert_never(tree)
