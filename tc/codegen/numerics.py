@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import cache, lru_cache
@@ -58,19 +59,23 @@ def changes_in_lanes(source: str) -> bool:
 
 
 def _needed(source: str) -> list[Section]:
-    mentioned = set(filter(_is_helper, _mentioned(source)))
+    wanted = _defining(_mentioned(source))
     needed: list[Section] = []
-    for section in reversed(sections()):
-        if any(section.defines(name) for name in mentioned):
+    for number, section in reversed(list(enumerate(sections()))):
+        if number in wanted:
             needed.append(section)
-            mentioned |= section.uses
+            wanted |= _defining(section.uses)
     return needed[::-1]
 
 
+def _defining(names: Iterable[str]) -> set[int]:
+    """The numbers of the sections that define the names."""
+    return {number for name in names for number in _sections_with(name)}
+
+
 @lru_cache(1 << 12)
-def _is_helper(name: str) -> bool:
-    """Whether some section defines the name."""
-    return any(section.defines(name) for section in sections())
+def _sections_with(name: str) -> tuple[int, ...]:
+    return tuple(number for number, section in enumerate(sections()) if section.defines(name))
 
 
 def _mentioned(text: str) -> set[str]:

@@ -128,18 +128,19 @@ def _check_bypass(scop: Scop, promotion: Promotion, execution: Execution) -> Cou
     tensor = promotion.elements.get_tuple_name(isl.dim_type.out)
     nowhere = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
     scopes = execution.scopes.get(promotion.buffer.name, nowhere)
-    same_iteration = scopes.apply_range(scopes.reverse())
     for statement in scop.statements:
         own = [access.element for user, access in through if user is statement]
         past = [(read, False) for read in statement.reads] + [(write, True) for write in statement.writes]
         for relation, writes in past:
             if relation.get_tuple_name(isl.dim_type.out) != tensor or any(relation.is_equal(e) for e in own):
                 continue
-            for _, access in through:
+            here = scopes.intersect_domain(isl.UnionSet.from_set(statement.domain))
+            for user, access in through:
                 if not (writes or access.writes):
                     continue
                 pairs = isl.UnionMap.from_map(relation.apply_range(access.element.reverse()))
-                found = pairs.intersect(same_iteration)
+                there = scopes.intersect_domain(isl.UnionSet.from_set(user.domain))
+                found = pairs.intersect(here.apply_range(there.reverse()))
                 if not found.is_empty():
                     return Counterexample(Violation.BYPASSED, pair_text(found))
     return None
