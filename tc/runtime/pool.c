@@ -1,9 +1,12 @@
 // The thread pool under all kernels of a process.
 //
 // One caller at a time owns the pool; whoever finds it owned (another thread, or a nested call) runs its iterations
-// itself.  The owner offers chunk i + 1 to worker i by setting the worker's ticket, runs chunk 0, takes back every
-// chunk that its worker has not begun, and waits for the others.  So a worker that wakes late costs nothing, a worker
-// that could not be started costs only its help, and no lock is ever held that a fork could leave behind.
+// itself.  The iterations are dealt out in equal shares, share 0 for the owner, share i + 1 for worker i, who is called
+// by a ticket.  Everyone takes pieces from the front of his own share, then from the back of others'.  So a processor
+// that is slower than its neighbour delays a call by a piece at most, and yet the same data goes to the same one from
+// call to call.  At the end the owner takes back the tickets that nobody has seen, and waits for the other workers.  So
+// a worker that wakes late costs nothing, one that could not be started costs only its help, and no lock is ever held
+// that a fork could leave behind.
 
 #define _GNU_SOURCE
 #include "pool.h"
@@ -31,6 +34,8 @@ enum {
   // To put a thread to sleep and wake it costs 10 to 50 microseconds, most of them on whoever waits for it.  So a thread
   // watches for what it waits for first: this long, which bridges the gap between two calls from Python.
   WATCH_NANOSECONDS = 100000,
+  // No piece is smaller than this part of a share: what is left to wait for is a few per cent of a call.
+  LEAST_PIECE = 16,
   SPINS_PER_CLOCK = 32,
 };
 
@@ -39,11 +44,16 @@ enum { NOTHING = 0, OFFERED = 1 };
 struct pool;
 
 typedef struct worker {
-  _Alignas(CACHE_LINE) atomic_uint ticket;  // OFFERED: the chunk of this worker waits for whoever takes it
+  _Alignas(CACHE_LINE) atomic_uint ticket;  // OFFERED: the worker is called, unless the owner takes the ticket back
   atomic_uint asleep;
   struct pool *pool;
-  uint64_t chunk;
+  uint64_t number;  // of its share
 } worker;
+
+// What is left of a share: units from `front` to `back`, in the low and the high half.
+typedef struct share {
+  _Alignas(CACHE_LINE) _Atomic uint64_t left;
+} share;
 
 typedef struct pool {
   atomic_uint owned;
@@ -54,13 +64,16 @@ typedef struct pool {
   const void *context;
   int64_t lower;
   uint64_t count;
-  uint64_t chunks;
+  uint64_t unit;  // iterations; more than one where 31 bits cannot count them
+  uint64_t shares;
+  uint32_t least;  // units in a piece
 
-  _Alignas(CACHE_LINE) atomic_uint pending;  // chunks that workers may still be running
+  _Alignas(CACHE_LINE) atomic_uint pending;  // workers that may still be running pieces
   atomic_uint owner_asleep;
   atomic_int owner_processor;  // where it was at the start of its job
 
   worker worker[MAX_WORKERS];
+  share share[MAX_WORKERS + 1];
 } pool;
 
 static pool the_pool;
@@ -126,22 +139,57 @@ static void wake(atomic_uint *word, atomic_uint *asleep) {
   if (atomic_load(asleep)) futex(word, FUTEX_WAKE, 1);
 }
 
+// ---- shares
+
+static uint64_t packed(uint64_t front, uint64_t back) { return back << 32 | front; }
+
+static void deal(pool *self, uint64_t shares) {
+  self->shares = shares;
+  self->unit = (self->count >> 31) + 1;
+  uint64_t units = self->count / self->unit + (self->count % self->unit != 0);
+  uint64_t size = units / shares, longer = units % shares, front = 0;
+  self->least = (uint32_t)(size < LEAST_PIECE ? 1 : size / LEAST_PIECE);
+  for (uint64_t i = 0; i < shares; i++) {
+    uint64_t back = front + size + (i < longer);
+    atomic_store_explicit(&self->share[i].left, packed(front, back), memory_order_relaxed);
+    front = back;
+  }
+}
+
+// Half of what is left of a share, from its front for whom it was dealt to; false if nothing is left.
+static bool take_piece(pool *self, uint64_t number, bool own, uint64_t *begin, uint64_t *end) {
+  _Atomic uint64_t *left = &self->share[number].left;
+  uint64_t now = atomic_load_explicit(left, memory_order_relaxed), then;
+  do {
+    uint64_t front = (uint32_t)now, back = now >> 32, size = (back - front + 1) / 2;
+    if (front >= back) return false;
+    if (size < self->least) size = back - front < self->least ? back - front : self->least;
+    *begin = own ? front : back - size;
+    *end = *begin + size;
+    then = own ? packed(front + size, back) : packed(front, back - size);
+  } while (!atomic_compare_exchange_weak_explicit(left, &now, then, memory_order_relaxed, memory_order_relaxed));
+  return true;
+}
+
+// Runs pieces of the own share and then of others' until all are taken.
+static void run_pieces(pool *self, uint64_t number) {
+  char *scratch = self->runtime->scratch + (int64_t)number * self->runtime->scratch_bytes;
+  uint64_t begin, end;
+  for (uint64_t i = 0; i < self->shares; i++) {
+    uint64_t from = (number + i) % self->shares;
+    while (take_piece(self, from, i == 0, &begin, &end)) {
+      uint64_t first = begin * self->unit, room = self->count - first, size = (end - begin) * self->unit;
+      uint64_t from_here = (uint64_t)self->lower + first;
+      self->body(self->context, scratch, (int64_t)from_here, (int64_t)(from_here + (size < room ? size : room)));
+    }
+  }
+}
+
 // ---- workers
 
 static bool take(worker *self) {
   unsigned offered = OFFERED;
   return atomic_compare_exchange_strong(&self->ticket, &offered, NOTHING);
-}
-
-// Chunk c of n: the first `count % n` chunks are one iteration longer.
-static int64_t chunk_begin(const pool *self, uint64_t chunk) {
-  uint64_t size = self->count / self->chunks, longer = self->count % self->chunks;
-  return (int64_t)((uint64_t)self->lower + chunk * size + (chunk < longer ? chunk : longer));
-}
-
-static void run_chunk(const pool *self, uint64_t chunk) {
-  char *scratch = self->runtime->scratch + (int64_t)chunk * self->runtime->scratch_bytes;
-  self->body(self->context, scratch, chunk_begin(self, chunk), chunk_begin(self, chunk + 1));
 }
 
 static void *work(void *argument) {
@@ -153,7 +201,7 @@ static void *work(void *argument) {
       wait_while(&self->ticket, NOTHING, &self->asleep, &home->owner_processor);
       continue;
     }
-    run_chunk(home, self->chunk);
+    run_pieces(home, self->number);
     if (atomic_fetch_sub(&home->pending, 1) == 1) wake(&home->pending, &home->owner_asleep);
   }
   return NULL;
@@ -162,7 +210,7 @@ static void *work(void *argument) {
 static bool start_worker(pool *self, uint64_t index) {
   worker *started = &self->worker[index];
   started->pool = self;
-  started->chunk = index + 1;
+  started->number = index + 1;
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes) != 0) return false;
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -184,34 +232,30 @@ static void parallel_for(const tc_runtime *runtime, tc_body *body, const void *c
   if (lower >= upper) return;
   pool *self = runtime->pool;
   uint64_t count = (uint64_t)upper - (uint64_t)lower;
-  uint64_t chunks = (uint64_t)runtime->threads;
-  if (chunks > count) chunks = count;
-  if (chunks == 1 || atomic_exchange_explicit(&self->owned, 1, memory_order_acquire)) {
+  uint64_t shares = (uint64_t)runtime->threads;
+  if (shares > count) shares = count;
+  if (shares == 1 || atomic_exchange_explicit(&self->owned, 1, memory_order_acquire)) {
     body(context, runtime->scratch, lower, upper);
     return;
   }
-  while (self->workers < chunks - 1 && start_worker(self, self->workers)) self->workers++;
+  while (self->workers < shares - 1 && start_worker(self, self->workers)) self->workers++;
   self->runtime = runtime;
   self->body = body;
   self->context = context;
   self->lower = lower;
   self->count = count;
-  self->chunks = chunks;
+  deal(self, shares);
 
   atomic_store_explicit(&self->owner_processor, sched_getcpu(), memory_order_relaxed);
-  uint64_t helpers = self->workers < chunks - 1 ? self->workers : chunks - 1;
+  uint64_t helpers = self->workers < shares - 1 ? self->workers : shares - 1;
   atomic_store_explicit(&self->pending, (unsigned)helpers, memory_order_relaxed);
   for (uint64_t i = 0; i < helpers; i++) {
     atomic_store(&self->worker[i].ticket, OFFERED);
     wake(&self->worker[i].ticket, &self->worker[i].asleep);
   }
-  run_chunk(self, 0);
-  for (uint64_t chunk = helpers + 1; chunk < chunks; chunk++) run_chunk(self, chunk);
-  for (uint64_t i = helpers; i-- > 0;) {
-    if (take(&self->worker[i])) {
-      run_chunk(self, i + 1);
-      atomic_fetch_sub(&self->pending, 1);
-    }
+  run_pieces(self, 0);
+  for (uint64_t i = 0; i < helpers; i++) {
+    if (take(&self->worker[i])) atomic_fetch_sub(&self->pending, 1);
   }
   unsigned pending;
   while ((pending = atomic_load_explicit(&self->pending, memory_order_acquire)) != 0) {

@@ -20,8 +20,8 @@ typedef void tc_body(const void *context, char *scratch, int64_t begin, int64_t 
 
 // What a kernel may use.  `shared` and `scratch` are as long as it says; they hold anything, and are aligned to 64 bytes.
 typedef struct tc_runtime {
-  // Splits lower <= i < upper into at most `threads` contiguous, balanced chunks and returns when all have run.  Inside
-  // of a body it runs all iterations itself; a kernel that does so must not use scratch memory.
+  // Splits lower <= i < upper into contiguous pieces that at most `threads` threads run, and returns when all have run.
+  // Inside of a body it runs all iterations itself; a kernel that does so must not use scratch memory.
   void (*parallel_for)(const struct tc_runtime *runtime, tc_body *body, const void *context, int64_t lower,
                        int64_t upper);
   void *pool;

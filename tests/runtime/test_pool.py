@@ -1,4 +1,4 @@
-"""The thread pool: every iteration once, in balanced chunks, whoever calls, and after a fork."""
+"""The thread pool: every iteration once, in pieces for whoever has time, whoever calls, and after a fork."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from tc.errors import DeviceError
 from tc.runtime.compiler import SHARED, compile_shared, find_compiler
 from tc.runtime.native import native_binary
 from tc.runtime.pool import shared_pool
+from tc.types import ScalarType
 from tests.runtime.kernels import HEADER, axpy, chunks, kernel, launch_all, ramp
 
 LEAST, MOST = -(2**63), 2**63 - 1
@@ -61,23 +62,69 @@ void tc_kernel(void *const *buffers, const tc_scalar *scalars, const tc_runtime 
 """
 
 
+# The first piece waits until everybody else has done all the rest, a part of its own share included.
+STANDING = """
+#include <time.h>
+struct context { int64_t *done; int64_t count; int32_t *fault; };
+static void body(const void *context, char *scratch, int64_t begin, int64_t end) {
+  const struct context *c = context;
+  time_t start = time(0);
+  if (begin == 0)
+    while (__atomic_load_n(c->done, __ATOMIC_SEQ_CST) < c->count - end)
+      if (time(0) > start + 30) { __atomic_store_n(c->fault, 1, __ATOMIC_RELAXED); return; }
+  __atomic_fetch_add(c->done, end - begin, __ATOMIC_SEQ_CST);
+}
+void tc_kernel(void *const *buffers, const tc_scalar *scalars, const tc_runtime *runtime) {
+  struct context c = {buffers[0], scalars[0].i, runtime->fault};
+  runtime->parallel_for(runtime, body, &c, 0, c.count);
+}
+"""
+
+
 @settings(deadline=None)
 @given(
     st.integers(0, 200),
     st.integers(-1, 300),
     st.one_of(st.sampled_from([0, LEAST, -(2**31) - 5, 2**31, MOST - 200]), st.integers(-300, 300)),
 )
-def test_chunks_are_contiguous_balanced_and_complete(count: int, threads: int, lower: int) -> None:
+def test_pieces_are_contiguous_few_and_complete(count: int, threads: int, lower: int) -> None:
     seen = chunks(lower, lower + count, threads)
     assert (seen[:, 2] == 1).all()
     begins = sorted(set(seen[:, 0].tolist()))
     ends = sorted(set(seen[:, 1].tolist()))
-    assert len(begins) <= max(1, min(threads, count))
+    assert len(begins) <= max(1, 32 * min(threads, count))
+    if threads <= 1:
+        assert len(begins) <= 1
     if count:
         assert begins == [lower, *ends[:-1]]
         assert ends[-1] == lower + count
-        lengths = [end - begin for begin, end in zip(begins, ends, strict=True)]
-        assert max(lengths) - min(lengths) <= 1
+
+
+def test_more_iterations_than_31_bits_count_run_once() -> None:
+    """Whole pieces are counted here, not iterations: those of the loop do nothing."""
+    source = """
+struct context { int64_t *sum; };
+static void body(const void *context, char *scratch, int64_t begin, int64_t end) {
+  const struct context *c = context;
+  __atomic_fetch_add(c->sum, end - begin, __ATOMIC_SEQ_CST);
+}
+void tc_kernel(void *const *buffers, const tc_scalar *scalars, const tc_runtime *runtime) {
+  struct context c = {buffers[0]};
+  runtime->parallel_for(runtime, body, &c, scalars[0].i, scalars[1].i);
+}
+"""
+    for lower, upper in ((0, 2**31), (-5, 2**31 + 7), (-(2**40), 2**40 + 1), (LEAST, LEAST + 2**62 + 3)):
+        total = np.zeros(1, np.int64)
+        many = kernel(source, 1, (ScalarType.INT64, ScalarType.INT64))
+        assert many.launch((total.ctypes.data,), (lower, upper), 3) == 0
+        assert total[0] == upper - lower
+
+
+def test_a_thread_that_stands_still_delays_its_piece_only() -> None:
+    for threads, count in ((2, 64), (3, 1000), (2, 2)):
+        done = np.zeros(1, np.int64)
+        assert kernel(STANDING, 1, (ScalarType.INT64,)).launch((done.ctypes.data,), (count,), threads) == 0
+        assert done[0] == count
 
 
 def test_an_empty_range_runs_nothing() -> None:
