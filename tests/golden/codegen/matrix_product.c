@@ -14,7 +14,7 @@ typedef union {
 } tc_scalar;
 
 typedef struct tc_runtime {
-  // Runs body(context, scratch, begin, end) over disjoint chunks of lower..upper-1, each with scratch memory of its own.
+  // Runs body(context, scratch, begin, end) over disjoint pieces of lower..upper-1, each with scratch memory of its own.
   void (*parallel_for)(const struct tc_runtime *runtime,
                        void (*body)(const void *context, char *scratch, int64_t begin, int64_t end),
                        const void *context, int64_t lower, int64_t upper);
