@@ -72,9 +72,11 @@ class _Promoter:
             case Leaf() | Extension():
                 return node
             case Sequence(filters):
-                found = self.accumulate(node, domain, above) or self.shared(node, domain, above)
-                if found is not None:
-                    return found
+                # Buffers belong to a thread, so none may live around a parallel loop.
+                if any(m.kind is LoopKind.PARALLEL for m in above) or not _has_parallel(node):
+                    found = self.accumulate(node, domain, above) or self.shared(node, domain, above)
+                    if found is not None:
+                        return found
                 return Sequence(
                     tuple(replace(f, child=self.visit(f.child, domain.intersect(f.domain), above)) for f in filters)
                 )
@@ -87,7 +89,10 @@ class _Promoter:
 
     def band(self, band: Band, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node:
         """The band, with packed operands and accumulators as far outside as there is room for them."""
-        first = 0 if any(m.kind is LoopKind.PARALLEL for m in above) else _below_parallel(band.members)
+        inside = any(m.kind is LoopKind.PARALLEL for m in above)
+        first = 0 if inside else _below_parallel(band.members)
+        if not inside and _has_parallel(band.child):
+            return replace(band, child=self.visit(band.child, domain, (*above, *band.members)))
         for position in range(first, len(band.members) + 1):
             prefix = (*above, *band.members[:position])
             rest = band.members[position:]
@@ -200,7 +205,7 @@ class _Promoter:
 
     def shared(self, node: Sequence, domain: isl.UnionSet, prefix: tuple[Member, ...]) -> Node | None:
         """The sequence with one more temporary in a buffer; None if there is none."""
-        if not prefix or (_has_parallel(node) and not any(m.kind is LoopKind.PARALLEL for m in prefix)):
+        if not prefix:
             return None
         # What a register tile writes goes from registers to memory; a buffer between them would take their place.
         tiled = {

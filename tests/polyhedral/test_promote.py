@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import islpy as isl
+import numpy as np
 import pytest
 
+import tc
 from tc.language.session import isl_context
 from tc.language.specialization import Layout
 from tc.options import Fusion
@@ -238,3 +240,11 @@ def test_a_buffer_that_lives_elsewhere_is_refused(around: bool) -> None:
         if around:
             root = Extension(buffer, isl.UnionMap.empty(isl.Space.params_alloc(context, 0)), root)
         assert violation(scop, replace(tree, root=root)) is Violation.WRONG_SCOPE
+
+
+def test_no_buffer_lives_around_a_parallel_loop() -> None:
+    """It would belong to one thread; the C compiler refused such kernels."""
+    text = "def f(float(H,H) A) -> (X) { B(i) +=! A(i,j) X(l,m,i) min=! A(j,k) * B(l) * A(m,i) }"
+    a = np.arange(64, dtype=np.float32).reshape(8, 8)
+    result = tc.define(text).f(a)
+    np.testing.assert_array_equal(result, (a.min() * a.sum(1)[:, None, None] * a).astype(np.float32))
