@@ -18,11 +18,13 @@ from tc.language.program import (
     Cast,
     Expression,
     Literal,
+    Read,
     ScalarReference,
     Select,
     SizeReference,
     Unary,
     rebuild,
+    walk,
 )
 from tc.types import Kind, ScalarType
 
@@ -95,6 +97,22 @@ def substitute(expression: Expression, values: Mapping[Expression, Expression]) 
         return expression
     found = values.get(expression) if isinstance(expression, SizeReference | ScalarReference) else None
     return found if found is not None else fold(rebuild(expression, lambda child: substitute(child, values)))
+
+
+def substitute_keeping_reads(expression: Expression, values: Mapping[Expression, Expression]) -> Expression:
+    """``substitute`` for definitions: a result that is read before it is written comes in, whatever is read of it."""
+    if not values:
+        return expression
+    found = values.get(expression) if isinstance(expression, SizeReference | ScalarReference) else None
+    if found is not None:
+        return found
+    rebuilt = rebuild(expression, lambda child: substitute_keeping_reads(child, values))
+    folded = fold(rebuilt)
+    return folded if _reads(folded) == _reads(rebuilt) else rebuilt
+
+
+def _reads(expression: Expression) -> set[Expression]:
+    return {part for part in walk(expression) if isinstance(part, Read)}
 
 
 def fold(expression: Expression) -> Expression:

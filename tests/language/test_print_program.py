@@ -8,6 +8,7 @@ import pytest
 
 from tc.language.canonical import canonical, canonical_text
 from tc.language.print_program import program_text
+from tc.language.program import Role
 from tests.comprehensions.case import Case
 from tests.comprehensions.corpus import CASES
 from tests.language.support import definition, lower, lower_all
@@ -79,6 +80,20 @@ def test_statements_survive_printing(statements: str) -> None:
     program = lower(definition(statements + where, PARAMETERS, results))
     printed = program_text(program)
     assert lower(printed) == program, printed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(float(N) x) -> (y) { t(i) = x(i) y(i) = (100 || y(i)) ? x(i) : 0 where i in 0:t.0 }",
+        "def g(int n, float(N) x) -> (y) { y(i) = n > 3 ? x(i) : y(i) } def f(float(N) x) -> (z) { z = g(4, x) }",
+    ],
+    ids=["the size of a temporary", "a scalar of a call"],
+)
+def test_results_that_come_in_do_so_in_the_printed_text_too(text: str) -> None:
+    program = lower(text, "f")
+    assert program.tensor(program.results[0]).role is Role.IN_OUT
+    assert lower(program_text(program), "f") == program
 
 
 def test_preconditions_print_as_conditions_of_the_first_statement() -> None:
