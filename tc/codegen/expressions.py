@@ -12,10 +12,11 @@ from typing import Final, TypeGuard, assert_never
 from tc.codegen.dialect import Dialect
 from tc.codegen.fragment import Fragment, call, cast, conditional, element, infix, prefix
 from tc.codegen.functions import function_name
-from tc.codegen.indices import index_fragment
+from tc.codegen.indices import index_fragment, index_literal
 from tc.codegen.literals import bare_integer, literal_fragment
 from tc.codegen.names import Names
 from tc.codegen.offsets import Arguments, LinearForm, recombined, subscript_form
+from tc.codegen.shared_offsets import SharedOffsets
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
 from tc.language.program import (
     INDEX_TYPE,
@@ -46,11 +47,15 @@ _COMBINE: Final = {Reduction.ADD: BinaryOperator.ADD, Reduction.MULTIPLY: Binary
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where a statement is printed: the values of its iterators there, in terms of variables of the text."""
+    """Where a statement is printed: the values of its iterators there, in terms of variables of the text.
+
+    ``offsets``: of elements, as far as statements around it have them, too; None where each has its own.
+    """
 
     statement: str
     arguments: Arguments
     variables: Mapping[str, str]
+    offsets: SharedOffsets | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,11 +237,20 @@ class ExpressionPrinter:
         offset: Fragment | None = None
         for sign, term in terms:
             offset = term if offset is None else infix(sign, offset, term)
-        rest = recombined(linear).expression()
-        if offset is None or rest != IndexLiteral(0):
-            fragment = index_fragment(rest, site.variables, self._dialect)
+        rest = recombined(linear)
+        if offset is None or rest != LinearForm():
+            fragment = self._index(rest, site)
             offset = fragment if offset is None else infix("+", offset, fragment)
         return element(self._names.tensors[tensor], offset)
+
+    def _index(self, form: LinearForm, site: Site) -> Fragment:
+        shared = None if site.offsets is None else site.offsets.name(form)
+        if shared is None:
+            return index_fragment(form.expression(), site.variables, self._dialect)
+        if form.constant == 0:
+            return Fragment(shared)
+        sign = "-" if form.constant < 0 else "+"
+        return infix(sign, Fragment(shared), index_literal(abs(form.constant)))
 
     # --- operators
 

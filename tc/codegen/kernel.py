@@ -21,6 +21,7 @@ from tc.codegen.placement import ALIGNMENT, aligned
 from tc.codegen.ranges import Ranges, always_runs, iterator_range, most_iterations
 from tc.codegen.registers import RegisterPrinter
 from tc.codegen.routines import SCRATCH, Parameter, braced, finished, mentioned, mentions, region, region_call
+from tc.codegen.shared_offsets import SharedOffsets
 from tc.codegen.vector_statement import NotVectorsError
 from tc.language.program import Literal, Read, Reduction
 from tc.polyhedral.loops import (
@@ -63,8 +64,8 @@ class Scope:
 
     ``variables``: names of loop iterators and symbolic sizes in the text.  ``parallel``: this runs inside a
     parallel loop.  ``accumulation``: the accumulator that the instances below reduce into; ``lane``: the lane in which
-    they do.  ``innermost``: the printed loop right around the lanes of a register tile.  ``stack``, ``scratch``: bytes
-    of the thread's stack and scratch memory that buffers around the node take.
+    they do.  ``innermost``: the printed loop right around the lanes of a register tile; ``offsets``: what its lanes
+    share.  ``stack``, ``scratch``: bytes of the thread's stack and scratch memory that buffers around the node take.
     """
 
     variables: Mapping[str, str]
@@ -74,6 +75,7 @@ class Scope:
     accumulation: Accumulation | None = None
     lane: IndexExpression = _FIRST_LANE
     innermost: Loop | None = None
+    offsets: SharedOffsets | None = None
     stack: int = 0
     scratch: int = 0
 
@@ -180,6 +182,11 @@ class KernelPrinter:
         return braced("", lines) if isinstance(child, Instance) and not alone else lines
 
     # --- what register tiles ask
+
+    @property
+    def index_type(self) -> str:
+        """The type of loop iterators and offsets."""
+        return self._dialect.index
 
     def storage(self, type: ScalarType) -> str:
         """The type of an element in memory."""
@@ -343,7 +350,8 @@ class KernelPrinter:
     def site(self, instance: Instance, scope: Scope) -> Site:
         """Where an instance is printed."""
         body = self.bodies[instance.statement]
-        return Site(body.name, dict(zip(body.iterators, instance.arguments, strict=True)), scope.variables)
+        arguments = dict(zip(body.iterators, instance.arguments, strict=True))
+        return Site(body.name, arguments, scope.variables, scope.offsets)
 
     def _assign(self, target: Fragment, body: StatementBody, type: ScalarType, site: Site) -> list[str]:
         expressions = self.expressions

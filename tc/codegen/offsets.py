@@ -117,8 +117,23 @@ def index_form(expression: IndexExpression) -> LinearForm:
             IndexOperator.MULTIPLY, (other, IndexLiteral(factor))
         ):
             return LinearForm().plus(index_form(other), factor)
+        case IndexOperation() if _is_number(expression):
+            return LinearForm(evaluate(expression, {}))
         case _:
             return LinearForm(0, {expression: 1})
+
+
+def _is_number(expression: IndexExpression) -> bool:
+    """Whether ``evaluate`` needs no variable; isl leaves ``(2 * 0 + 2) / 3`` where a loop ran once."""
+    match expression:
+        case IndexLiteral():
+            return True
+        case IndexVariable():
+            return False
+        case IndexOperation(operator, operands):
+            return operator in _ARITHMETIC and all(map(_is_number, operands))
+        case _:
+            assert_never(expression)
 
 
 def substituted(expression: IndexExpression, values: Mapping[str, IndexExpression]) -> IndexExpression:

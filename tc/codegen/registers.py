@@ -7,12 +7,14 @@ memory is accessed under a mask.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
 from tc.codegen.fragment import Fragment, call, prefix
 from tc.codegen.routines import braced
+from tc.codegen.shared_offsets import SharedOffsets
 from tc.codegen.transpose import transposed_nest
 from tc.codegen.vector_statement import NotVectorsError, Vector, VectorStatement, iterations, reads_in, spelled
 from tc.language.program import Read
@@ -52,6 +54,7 @@ class RegisterPrinter:
         self._vectors = tuple(self._cut(vector_bytes // self._type.itemsize))
         self._variables: set[str] = set()
         self._uses_array = False
+        self._numbers = itertools.count()
 
     def _cut(self, width: int) -> Iterator[Vector]:
         if width < 2:
@@ -65,7 +68,7 @@ class RegisterPrinter:
 
     def lines(self, body: LoopTree, scope: Scope) -> list[str]:
         """The body with its declarations; NotVectorsError where it must be printed as loops over an array."""
-        lines = self._tree(body, scope, {}, repeated=False)
+        lines = self._sharing(body, scope, {}, repeated=False)
         declared = [f"{self._vector_type(v)} {', '.join(names)};" for v, names in self._declared()]
         array = f"{self._kernel.storage(self._type)} {self._name}[{self._buffer.layout.span}]"
         return [*([f"{array} __attribute__((aligned(64)));"] if self._uses_array else []), *declared, *lines]
@@ -80,6 +83,13 @@ class RegisterPrinter:
         return f"tc_{self._type}x{vector.width}"
 
     # --- loops
+
+    def _sharing(self, body: LoopTree, scope: Scope, known: Mapping[str, int], *, repeated: bool) -> list[str]:
+        """The lines of all that one printed loop holds, behind the offsets that they share."""
+        offsets = SharedOffsets(self._numbers)
+        lines = self._tree(body, replace(scope, offsets=offsets), known, repeated=repeated)
+        type = self._kernel.index_type
+        return [*offsets.declarations(type, lambda moving: self._kernel.index(moving, scope)), *lines]
 
     def _tree(self, tree: LoopTree, scope: Scope, known: Mapping[str, int], *, repeated: bool) -> list[str]:
         """The lines of a part; ``known``: iterators of unrolled loops; ``repeated``: a printed loop stands around."""
@@ -99,9 +109,8 @@ class RegisterPrinter:
             case Loop():
                 if _touches(tree.body, self._buffer.name, self._kernel.bodies):
                     inner = replace(scope.inside(tree), innermost=tree)
-                    return self._kernel.loop(
-                        tree, spelled(scope, known), self._tree(tree.body, inner, known, repeated=True)
-                    )
+                    lines = self._sharing(tree.body, inner, known, repeated=True)
+                    return self._kernel.loop(tree, spelled(scope, known), lines)
                 return self._kernel.tree(tree, spelled(scope, known))
             case Guard(condition, then, otherwise):
                 test = self._kernel.index(condition, spelled(scope, known))

@@ -266,8 +266,9 @@ def reads_in(expression: Expression) -> Iterator[Read]:
 
 
 def spelled(scope: Scope, known: Mapping[str, int]) -> Scope:
-    """The scope with the iterators of unrolled loops as numbers."""
-    return replace(scope, variables={**scope.variables, **{name: str(value) for name, value in known.items()}})
+    """The scope with the iterators of unrolled loops as numbers, for statements that loops of their own surround."""
+    variables = {**scope.variables, **{name: str(value) for name, value in known.items()}}
+    return replace(scope, variables=variables, offsets=None)
 
 
 def iterations(loop: Loop, known: Mapping[str, int]) -> range:
