@@ -60,7 +60,9 @@ _V4: Final = {
     "avx512dq": "-mavx512dq",
     "avx512vl": "-mavx512vl",
 }
-_X86: Final = ("-march=x86-64",)
+# GCC moves parts of vectors through MMX registers, and leaves them in use: then the x87 unit has none left, and the
+# next fmod or long double of whoever runs on this thread is NaN.
+_X86: Final = ("-march=x86-64", "-mno-mmx")
 # Compilers tuned for "generic" may halve the vectors; whole ones are as fast (Zen 4) or faster (two 512-bit units).
 _WIDE: Final = (*_X86, "-mprefer-vector-width=512")
 

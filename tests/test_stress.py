@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,24 @@ for size in (7, 129, 100_003):
 thread = threading.Thread(target=check)
 thread.start()
 thread.join()
+print("checked")
+"""
+    assert run(program) == "checked\n"
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="other processors have no x87 unit")
+def test_kernels_leave_the_x87_unit_alone() -> None:
+    program = """
+import numpy as np
+import tc
+
+sums = tc.define("def sums(int(N,L) A) -> (C) { C() +=! A(i,j) C() += A(i,j) * A(i,j) }").sums
+options = tc.CpuOptions(schedule=tc.ScheduleOptions(tile=(100, 32), unroll=2))
+for shape in ((9, 37), (100, 100)):
+    a = np.arange(shape[0] * shape[1], dtype=np.int32).reshape(shape)
+    assert sums(a, target="cpu:x86-64", options=options) == (a + a * a).sum(dtype=np.int32)
+    assert np.longdouble(a[0, 2]) * 3 == 6
+    assert (np.mod(np.array([-1.0, -1.0]), 4.0) == 3).all()
 print("checked")
 """
     assert run(program) == "checked\n"

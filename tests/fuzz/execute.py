@@ -26,6 +26,7 @@ from tests.sanitizers import Sanitizer
 
 _CALLS_FOR_RACES: Final = 10
 _SECONDS_FOR_RACES: Final = 1.0
+_SUBNORMAL: Final = 2.0**-1060
 
 
 class Verdict(Enum):
@@ -119,6 +120,7 @@ def _execute(recipe: Recipe) -> Outcome:
         if recipe.shared:
             return Outcome(Verdict.REFUSED, str(error))
         raise
+    _require_untouched()
     elements = ambiguous = 0
     for name in comprehension.program.results:
         comparison = compare(expected[name], actual[name])
@@ -137,6 +139,12 @@ def _execute(recipe: Recipe) -> Outcome:
         if actual[name].tobytes() != again[name].tobytes():
             raise DisagreementError("bits", f"{name} has other bits in a second call")
     return Outcome(Verdict.AGREED, elements=elements, ambiguous=ambiguous)
+
+
+def _require_untouched() -> None:
+    """The thread computes as before: the x87 unit has all its registers, and subnormals are kept."""
+    if not (np.longdouble(3.0) * 2 == 6 and np.float64(_SUBNORMAL) * 2 == 2.0**-1059):
+        raise DisagreementError("state", "the kernel left the floating-point units changed")
 
 
 def _require_canonical(comprehension: tc.Comprehension) -> None:
