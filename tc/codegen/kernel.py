@@ -172,7 +172,8 @@ class KernelPrinter:
             self.scratch_bytes = max(self.scratch_bytes, inside.scratch)
             return [f"{type} *restrict {name} = ({type} *)({SCRATCH.name} + {scope.scratch});"], inside
         inside = replace(scope, stack=scope.stack + size)
-        array = f"{name}[{max(buffer.layout.span, 1)}] __attribute__((aligned({ALIGNMENT})))"
+        # The last vector of a row is loaded whole where that is in one line of the cache.
+        array = f"{name}[{size // buffer.layout.type.itemsize}] __attribute__((aligned({ALIGNMENT})))"
         if any(body.target == buffer.name and body.reduction is not None for body in self.bodies.values()):
             return [f"{type} {array};"], inside
         return [f"{type} storage_{array};", f"{type} *restrict {name} = storage_{name};"], inside

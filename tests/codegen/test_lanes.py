@@ -104,3 +104,30 @@ def test_numbers_that_ragged_rows_share_are_spread_once(type: str, columns: int,
     widths = set(re.findall(rf"tc_{type}x(\d+) t_tile0_C_", kernel.source))
     assert ("tc_spread_" in kernel.source) == (len(widths) > 1)
     np.testing.assert_array_equal(kernel(a, b), a @ b)
+
+
+def test_whole_vectors_of_a_row_stay_inside_its_array() -> None:
+    rows = tc.define(
+        """
+        def rows(int s) -> (C) {
+            A(i) = s where i in 0:4
+            B(i) = A(i) * fmax(s, 3)
+            C(i) max=! A(i) * B(j)
+            D(i) max=! C(i)
+            C(i) = C(i) + D(i)
+        }
+        """
+    )
+    source = rows.compile(
+        5,
+        target="cpu:x86-64-v3" if platform.machine() == "x86_64" else "cpu",
+        options=tc.CpuOptions(register_tile=(3,)),
+    ).source
+    sizes = {
+        name: int(size) for name, size in re.findall(r"(t_\w+)\[(\d+)\] __attribute__\(\(aligned\(64\)\)\)", source)
+    }
+    loads = re.findall(r"tc_load_float64x(\d+)\(&(t_\w+)\[(\d+)\]\)", source)
+    assert [name for _, name, _ in loads if name in sizes]
+    for width, name, first in loads:
+        if name in sizes:
+            assert int(first) + int(width) <= sizes[name]
