@@ -17,6 +17,8 @@ from tests.fuzz.workers import elsewhere, run
 from tests.sanitizers import Sanitizer, missing
 
 MOST_AMBIGUOUS = 0.01
+# A program with more elements counts as if it had so many, or a few large ones would decide.
+_COUNTED = 1000
 _PROGRESS_SECONDS = 10.0
 # Programs run as users run them or watched, so many in a row, because another sanitizer needs another process.
 _TURNS = (Sanitizer.NONE, Sanitizer.ADDRESS, Sanitizer.NONE, Sanitizer.THREAD)
@@ -95,17 +97,20 @@ class _Tally:
         self._seed = seed
         self._verdicts: Counter[Verdict] = Counter()
         self._elements = 0
-        self._shares = 0.0
+        self._counted = 0
+        self._ambiguous = 0.0
 
     def add(self, outcome: Outcome) -> None:
         self._verdicts[outcome.verdict] += 1
+        counted = min(outcome.elements, _COUNTED)
         self._elements += outcome.elements
-        self._shares += outcome.share
+        self._counted += counted
+        self._ambiguous += outcome.share * counted
 
     @property
     def share(self) -> float:
-        """Of ambiguous elements in a program, on average: a large program counts as much as a small one."""
-        return self._shares / max(self._verdicts[Verdict.AGREED], 1)
+        """Of ambiguous elements."""
+        return self._ambiguous / max(self._counted, 1)
 
     @property
     def ok(self) -> bool:
@@ -116,8 +121,7 @@ class _Tally:
         return (
             f"{counts.total()} programs of seed {self._seed}: {counts[Verdict.AGREED]} agreed, "
             f"{counts[Verdict.FAULTED]} reported an index as they must, {counts[Verdict.REFUSED]} refused, "
-            f"{counts[Verdict.FAILED]} failed; {self._elements} elements, "
-            f"{100 * self.share:.3f} % of a program's ambiguous"
+            f"{counts[Verdict.FAILED]} failed; {self._elements} elements, {100 * self.share:.3f} % ambiguous"
         )
 
 

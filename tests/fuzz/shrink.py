@@ -60,7 +60,9 @@ def _options(options: tc.CpuOptions) -> Iterator[tc.CpuOptions]:
         simpler = replace(options.schedule, **{field.name: getattr(schedule, field.name)})
         yield replace(options, schedule=simpler)
     for field in fields(default):
-        yield replace(options, **{field.name: getattr(default, field.name)})
+        # A lane is one of the register tile's.
+        lane = default.lane if field.name == "register_tile" else options.lane
+        yield replace(options, **{"lane": lane, field.name: getattr(default, field.name)})
 
 
 def _arguments(recipe: Recipe) -> Iterator[Recipe]:
