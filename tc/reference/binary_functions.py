@@ -47,7 +47,8 @@ def atan2(y: Bounded, x: Bounded) -> Bounded:
 def copysign(magnitude: Bounded, sign: Bounded) -> Bounded:
     value = np.copysign(magnitude.value, sign.value)
     result = _combined(value, magnitude.error, magnitude, sign)
-    open_ = (sign.error > 0) & (np.abs(sign.value) <= sign.error)
+    # NaN has no sign that anybody could see.
+    open_ = (sign.error > 0) & (np.abs(sign.value) <= sign.error) & ~np.isnan(value)
     return _undecided(result, np.asarray(open_), 2.0 * np.abs(value) + magnitude.error)
 
 

@@ -208,6 +208,14 @@ def test_computed_zeros_may_have_either_sign() -> None:
     assert not given.error.any()
 
 
+def test_nan_has_no_sign_to_be_unsure_of() -> None:
+    zeros = certain([0.0, 0.0])
+    computed = pointwise(lambda a, b: call("copysign", a, call("min", b, b)), certain([np.nan, 1.0]), zeros)
+    assert not np.isnan(computed.error).any()
+    assert compare(computed, certain([np.nan, -1.0])).ok
+    assert not compare(computed, certain([1.0, 1.0])).ok
+
+
 def test_converted_zeros_keep_their_sign() -> None:
     result = pointwise(lambda a: binary(literal(1.0, "float64"), "/", cast(a, "float64")), certain([0.0, -0.0, 1.0]))
     np.testing.assert_array_equal(result.values, [INF, -INF, 1])
