@@ -7,8 +7,10 @@ import re
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import tc
 from tc.codegen.source import c_source
 from tc.language.functions import FUNCTIONS
 from tc.language.program import Call, Cast, Expression, IteratorReference, Literal, Read, Reduction, Select
@@ -162,3 +164,15 @@ def test_a_statement_that_reduces_in_memory_does_not(tmp_path: Path) -> None:
     element, x = matrix(ScalarType.FLOAT32)
     value = binary("*", element, read("y", ScalarType.FLOAT32, "i"))
     assert not vectorized(rows(value, (x,), Reduction.ADD), tmp_path)
+
+
+@pytest.mark.parametrize("value", ["X(j,j) < X(i,j)", "X(j,j) + X(i,j)", "int(X(j,j) + X(i,j))"])
+@pytest.mark.parametrize("columns", [2, 3, 4, 5])
+def test_interleaved_columns_are_stored(value: str, columns: int) -> None:
+    # GCC 12 left the call of a routine out that stores three columns in turns.
+    columnwise = tc.define(f"def columnwise(float(N,M) X) -> (A) {{ A(i,j) = {value} }}")
+    for rows in (21, 32, 64):
+        x = np.random.default_rng(0).integers(-9, 9, (rows, columns)).astype(np.float32)
+        diagonal = x[range(columns), range(columns)]
+        expected = diagonal < x if "<" in value else diagonal + x
+        np.testing.assert_array_equal(np.asarray(columnwise(x)), expected)
