@@ -9,7 +9,7 @@ from tc.grammar.builder import MAXIMUM_DEPTH
 from tc.grammar.syntax import BinaryOperator
 from tc.language.draft import CallDraft
 from tc.language.expression_text import expression_text
-from tc.language.fold import substitute, substitute_keeping_reads
+from tc.language.fold import fold_keeping_reads, substitute
 from tc.language.polynomial import Atoms, Polynomial
 from tc.language.program import (
     Binary,
@@ -149,7 +149,7 @@ def inlined_statements(bound: BoundCall, taken: Collection[str]) -> Iterator[Sta
             used.add(iterators[name])
 
         def change(expression: Expression, iterators: Mapping[str, str] = iterators) -> Expression:
-            return substitute_keeping_reads(rename(expression, call.tensors, iterators), bound.values)
+            return substitute(rename(expression, call.tensors, iterators), bound.values, fold_keeping_reads)
 
         renamed = tuple(replace(i, name=iterators.get(i.name, i.name)) for i in statement.iterators)
         inlined = map_statement(replace(statement, iterators=renamed), change)

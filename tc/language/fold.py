@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
@@ -91,24 +91,24 @@ def fold_constants(expression: Expression) -> Expression:
     return fold(rebuild(expression, fold_constants))
 
 
-def substitute(expression: Expression, values: Mapping[Expression, Expression]) -> Expression:
-    """The expression with sizes and scalars (or any leaves) replaced, and folded."""
-    if not values:
-        return expression
-    found = values.get(expression) if isinstance(expression, SizeReference | ScalarReference) else None
-    return found if found is not None else fold(rebuild(expression, lambda child: substitute(child, values)))
-
-
-def substitute_keeping_reads(expression: Expression, values: Mapping[Expression, Expression]) -> Expression:
-    """``substitute`` for definitions: a result that is read before it is written comes in, whatever is read of it."""
+def substitute(
+    expression: Expression,
+    values: Mapping[Expression, Expression],
+    simplify: Callable[[Expression], Expression] | None = None,
+) -> Expression:
+    """The expression with sizes and scalars (or any leaves) replaced, and folded, or simplified in another way."""
     if not values:
         return expression
     found = values.get(expression) if isinstance(expression, SizeReference | ScalarReference) else None
     if found is not None:
         return found
-    rebuilt = rebuild(expression, lambda child: substitute_keeping_reads(child, values))
-    folded = fold(rebuilt)
-    return folded if _reads(folded) == _reads(rebuilt) else rebuilt
+    return (simplify or fold)(rebuild(expression, lambda child: substitute(child, values, simplify)))
+
+
+def fold_keeping_reads(expression: Expression) -> Expression:
+    """``fold`` for definitions: a result that is read before it is written comes in, whatever is read of it."""
+    folded = fold(expression)
+    return folded if _reads(folded) == _reads(expression) else expression
 
 
 def _reads(expression: Expression) -> set[Expression]:
