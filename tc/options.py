@@ -65,7 +65,7 @@ class CpuOptions:
     ``vectorize``: mark innermost parallel or reducing loops for the compiler's vectorizer.
     ``prefetch``: how many iterations ahead the rows of a gather are asked for; 0 leaves that to the processor.
     ``ahead``: the most bytes of an argument that one iteration of a loop works on while the block of the next one is
-    asked for; 0 leaves that to the processor.
+    asked for; 0 leaves that to the processor, and also the lines that register tiles store to.
     ``check_indices``: gathers check their indices (see *Gathers* in the README).
     """
 

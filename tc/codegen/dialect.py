@@ -20,7 +20,8 @@ class Dialect:
     a variable whose partial results lanes may keep (``{operator}``, ``{variable}``).  ``unroll``: the line before a
     loop to be unrolled (``{count}``).  ``scalar``: the statement inside a loop whose iterations must not run in lanes.
     ``prefetch``: the statement that asks for memory ``{bytes}`` past the beginning of ``{tensor}``, wherever that is;
-    ``prefetch_later``: the same for what does not have to be in the first cache.
+    ``prefetch_later``: the same for what does not have to be in the first cache, ``prefetch_to_store`` for what will be
+    written.
     None where the language has no such thing.
     """
 
@@ -34,6 +35,7 @@ class Dialect:
     scalar: str | None
     prefetch: str | None
     prefetch_later: str | None
+    prefetch_to_store: str | None
 
     @property
     def index(self) -> str:
@@ -67,4 +69,5 @@ C: Final = Dialect(
     scalar='__asm__ volatile("");',
     prefetch="__builtin_prefetch((const void *)((uintptr_t){tensor} + (uintptr_t)({bytes})));",
     prefetch_later="__builtin_prefetch((const void *)((uintptr_t){tensor} + (uintptr_t)({bytes})), 0, 2);",
+    prefetch_to_store="__builtin_prefetch((const void *)((uintptr_t){tensor} + (uintptr_t)({bytes})), 1);",
 )

@@ -215,12 +215,16 @@ class KernelPrinter:
         return [*self._promises(loop, scope, body), *braced(header, [*asked, *body])]
 
     def _requested(self, request: Request, scope: Scope) -> list[str]:
-        if self._dialect.prefetch_later is None:
+        template = self._dialect.prefetch_to_store if request.stored else self._dialect.prefetch_later
+        if template is None:
             return []
         size = Fragment(str(self.layouts[request.tensor].type.itemsize))
         begin = infix("*", index_fragment(request.offset, scope.variables, self._dialect), size)
-        place = infix("+", begin, infix("*", Fragment(str(LINE_BYTES)), Fragment(_LINE)))
-        asked = self._dialect.prefetch_later.format(tensor=self._names.tensors[request.tensor], bytes=place)
+        one = request.lines == 1
+        place = begin if one else infix("+", begin, infix("*", Fragment(str(LINE_BYTES)), Fragment(_LINE)))
+        asked = template.format(tensor=self._names.tensors[request.tensor], bytes=place)
+        if one:
+            return [asked]
         header = f"for ({self._dialect.index} {_LINE} = 0; {_LINE} < {request.lines}; {_LINE} += 1)"
         return braced(header, [asked])
 

@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import Final
 
 from tc.codegen.ask_ahead import ask_ahead
+from tc.codegen.ask_to_store import ask_to_store
 from tc.codegen.dialect import C, Dialect
 from tc.codegen.expressions import Check
 from tc.codegen.kernel import KernelPrinter, Scope
@@ -45,7 +46,7 @@ def c_source(program: LoopProgram, vector_bytes: int) -> CSource:
     must be compiled with ``-fwrapv`` and without any option that gives up IEEE
     values.
     """
-    program = ask_ahead(program)
+    program = ask_to_store(ask_ahead(program))
     names = names_of(program)
     offsets, shared_bytes = side_by_side(program.temporaries)
     parameters = _parameters(program, names, offsets, C)

@@ -104,11 +104,15 @@ LINE_BYTES: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Asks for so many lines of the cache from the element ``offset`` of a tensor on, wherever that is."""
+    """Asks for so many lines of the cache from the element ``offset`` of a tensor on, wherever that is.
+
+    ``stored``: they will be written, and soon.
+    """
 
     tensor: str
     offset: IndexExpression
     lines: int
+    stored: bool = False
 
 
 @dataclass(frozen=True, slots=True)

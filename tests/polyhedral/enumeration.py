@@ -123,7 +123,7 @@ def touches(scop: Scop) -> list[Touch]:
         for point in instances(scop)[statement.name]:
             values = dict(zip(statement.body.iterators, point, strict=True))
             for tensor, subscripts, writes in _accesses(statement.body):
-                element = tensor, tuple(_subscript(s, values) for s in subscripts)
+                element = tensor, tuple(subscript_value(s, values) for s in subscripts)
                 found.append(Touch((statement.name, point), position, element, writes))
     return found
 
@@ -135,16 +135,18 @@ def _accesses(body: StatementBody) -> Iterator[tuple[str, tuple[Expression, ...]
             yield part.tensor, part.subscripts, False
 
 
-def _subscript(expression: Expression, values: Mapping[str, int]) -> int:
+def subscript_value(expression: Expression, values: Mapping[str, int]) -> int:
     match expression:
         case Literal(value):
             return int(value)
         case IteratorReference(name):
             return values[name]
         case Binary(BinaryOperator.ADD, left, right):
-            return _subscript(left, values) + _subscript(right, values)
+            return subscript_value(left, values) + subscript_value(right, values)
         case Binary(BinaryOperator.SUBTRACT, left, right):
-            return _subscript(left, values) - _subscript(right, values)
+            return subscript_value(left, values) - subscript_value(right, values)
+        case Binary(BinaryOperator.MULTIPLY, left, right):
+            return subscript_value(left, values) * subscript_value(right, values)
         case _:
             raise AssertionError(expression)
 
