@@ -28,7 +28,7 @@ from tc.polyhedral.loops import (
     LoopKind,
     LoopTree,
 )
-from tc.polyhedral.tree import ScheduleTree, allocation_mark, mark_name, to_isl
+from tc.polyhedral.tree import ScheduleTree, allocation_mark, marked_loop, to_isl
 
 # By name: islpy's type stubs miss the members whose C names are Python keywords.
 _OPERATORS: Final[Mapping[str, IndexOperator]] = {
@@ -56,8 +56,6 @@ _OPERATORS: Final[Mapping[str, IndexOperator]] = {
     "ge": IndexOperator.GREATER_EQUAL,
 }
 
-_KINDS: Final = {mark_name(kind): kind for kind in LoopKind}
-
 
 def generate_loops(tree: ScheduleTree, context: isl.Context, buffers: Items[Buffer] = ()) -> LoopTree:
     """The loops that run the tree's instances in the tree's order; ``buffers``: those that its extensions name."""
@@ -70,8 +68,19 @@ def generate_loops(tree: ScheduleTree, context: isl.Context, buffers: Items[Buff
     context.set_ast_build_group_coscheduled(1)
     build = isl.AstBuild.from_context(isl.Set.universe(isl.Space.params_alloc(context, 0)))
     return _Converter({allocation_mark(b.name): b for b in buffers}).convert(
-        build.node_from_schedule(to_isl(tree, context)), LoopKind.SEQUENTIAL, {}
+        build.node_from_schedule(to_isl(tree, context)), None, {}
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _LoopMark:
+    """The kind of the loop with so many members above it, after which isl names its iterator.
+
+    Where isl leaves that loop out, the mark stands above others.
+    """
+
+    kind: LoopKind
+    depth: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +89,19 @@ class _Converter:
 
     allocations: Mapping[str, Buffer]
 
-    def convert(self, node: isl.AstNode, kind: LoopKind, known: Mapping[str, IndexExpression]) -> LoopTree:
-        """``kind`` is that of the mark above; ``known`` maps iterators of loops that run once to their values."""
+    def convert(self, node: isl.AstNode, mark: _LoopMark | None, known: Mapping[str, IndexExpression]) -> LoopTree:
+        """``mark``: the one above; ``known`` maps iterators of loops that run once to their values."""
         match isl.ast_node_type(node.get_type()).name:
             case "for_":
-                return self.loop(node, kind, known)
+                return self.loop(node, mark, known)
             case "if_":
                 condition = index_expression(node.if_get_cond(), known)
-                otherwise = self.convert(node.if_get_else_node(), kind, known) if node.if_has_else_node() else None
-                return Guard(condition, self.convert(node.if_get_then_node(), kind, known), otherwise)
+                otherwise = self.convert(node.if_get_else_node(), mark, known) if node.if_has_else_node() else None
+                return Guard(condition, self.convert(node.if_get_then_node(), mark, known), otherwise)
             case "block":
                 children = node.block_get_children()
                 count = children.n_ast_node()
-                return Block(tuple(self.convert(children.get_ast_node(i), kind, known) for i in range(count)))
+                return Block(tuple(self.convert(children.get_ast_node(i), mark, known) for i in range(count)))
             case "mark":
                 return self.marked(node.mark_get_id().get_name(), node.mark_get_node(), known)
             case "user":
@@ -102,22 +111,23 @@ class _Converter:
             case other:
                 raise AssertionError(f"isl generated an unexpected node: {other}")
 
-    def marked(self, mark: str, node: isl.AstNode, known: Mapping[str, IndexExpression]) -> LoopTree:
-        buffer = self.allocations.get(mark)
+    def marked(self, name: str, node: isl.AstNode, known: Mapping[str, IndexExpression]) -> LoopTree:
+        buffer = self.allocations.get(name)
         if buffer is not None:
-            return Allocation(buffer, self.convert(node, LoopKind.SEQUENTIAL, known))
-        return self.convert(node, _KINDS[mark], known)
+            return Allocation(buffer, self.convert(node, None, known))
+        return self.convert(node, _LoopMark(*marked_loop(name)), known)
 
-    def loop(self, node: isl.AstNode, kind: LoopKind, known: Mapping[str, IndexExpression]) -> LoopTree:
+    def loop(self, node: isl.AstNode, mark: _LoopMark | None, known: Mapping[str, IndexExpression]) -> LoopTree:
         name = node.for_get_iterator().get_id().get_name()
         lower = index_expression(node.for_get_init(), known)
         if node.for_is_degenerate():
-            return self.convert(node.for_get_body(), LoopKind.SEQUENTIAL, {**known, name: lower})
+            return self.convert(node.for_get_body(), None, {**known, name: lower})
         inner = {other: value for other, value in known.items() if other != name}
-        body = self.convert(node.for_get_body(), LoopKind.SEQUENTIAL, inner)
+        body = self.convert(node.for_get_body(), None, inner)
         step = index_expression(node.for_get_inc(), known)
         if not isinstance(step, IndexLiteral) or step.value < 1:
             raise AssertionError(f"isl generated a loop with step {step}")
+        kind = LoopKind.SEQUENTIAL if mark is None or name != f"c{mark.depth}" else mark.kind
         shown = LoopKind.SEQUENTIAL if kind is LoopKind.UNROLLED else kind
         return Loop(name, lower, _upper_bound(node.for_get_cond(), name, known), step.value, shown, body)
 

@@ -134,9 +134,15 @@ def _node_lines(node: Node, depth: int) -> Iterator[str]:
 # --- to isl --------------------------------------------------------------------------------------------------
 
 
-def mark_name(kind: LoopKind) -> str:
-    """The name of the isl mark that stands above a loop of this kind."""
-    return f"loop:{kind.value}"
+def mark_name(kind: LoopKind, depth: int) -> str:
+    """The name of the isl mark above a loop of this kind, with so many members above it."""
+    return f"loop:{kind.value}:{depth}"
+
+
+def marked_loop(mark: str) -> tuple[LoopKind, int]:
+    """The inverse of ``mark_name``."""
+    _, kind, depth = mark.split(":")
+    return LoopKind(kind), int(depth)
 
 
 def allocation_mark(buffer: str) -> str:
@@ -150,7 +156,7 @@ def to_isl(tree: ScheduleTree, context: isl.Context) -> isl.Schedule:
     Every member becomes a band of its own.  A mark above it carries its kind to the AST, and unrolled members get
     isl's ``unroll`` option, so that every unrolled copy is an instance that the proofs see.
     """
-    text = f'{{ domain: "{_numbered_set(tree.domain)}"{_yaml_child(tree.root)} }}'
+    text = f'{{ domain: "{_numbered_set(tree.domain)}"{_yaml_child(tree.root, 0)} }}'
     return isl.Schedule.read_from_str(context, text)
 
 
@@ -184,24 +190,25 @@ def _numbered_function(union: isl.UnionPwAff) -> isl.UnionPwAff:
     return numbered
 
 
-def _yaml_child(node: Node) -> str:
+def _yaml_child(node: Node, depth: int) -> str:
+    """The node below so many members."""
     match node:
         case Leaf():
             return ""
         case Band(members, _, child):
-            below = _yaml_child(child)
-            for member in reversed(members):
+            below = _yaml_child(child, depth + len(members))
+            for position, member in reversed(list(enumerate(members, depth))):
                 below = f", child: {{ {_yaml_member(member)}{below} }}"
                 if member.kind is not LoopKind.SEQUENTIAL:
-                    below = f', child: {{ mark: "{mark_name(member.kind)}"{below} }}'
+                    below = f', child: {{ mark: "{mark_name(member.kind, position)}"{below} }}'
             return below
         case Extension(buffer, instances, child):
-            below = _yaml_child(child)
+            below = _yaml_child(child, depth)
             if not instances.is_empty():
                 below = f', child: {{ extension: "{instances}"{below} }}'
             return f', child: {{ mark: "{allocation_mark(buffer)}"{below} }}'
         case Sequence(filters):
-            parts = (f'{{ filter: "{_numbered_set(branch.domain)}"{_yaml_child(branch.child)} }}' for branch in filters)
+            parts = (f'{{ filter: "{_numbered_set(f.domain)}"{_yaml_child(f.child, depth)} }}' for f in filters)
             return f", child: {{ sequence: [ {', '.join(parts)} ] }}"
         case _:
             assert_never(node)
