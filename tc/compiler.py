@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -15,7 +16,7 @@ from tc.options import CpuOptions
 from tc.polyhedral.microkernel import VectorUnit
 from tc.polyhedral.pipeline import Machine, MappedProgram, Prepared, Stage
 from tc.polyhedral.verify import Proof
-from tc.runtime.compiler import check_compiles, compile_shared, find_compiler, kernel_flags
+from tc.runtime.compiler import check_compiles, compiling, find_compiler, kernel_flags
 from tc.runtime.kernel import LoadedKernel, Memory, load_kernel
 from tc.runtime.pool import shared_pool
 from tc.runtime.threads import available_threads
@@ -60,25 +61,50 @@ def translate(program: Specialization | Prepared, options: CpuOptions, target: C
 
     A prepared one is scheduled once per fusion strategy, however often it is translated.
     """
+    with _printed(program, options, target) as printed:
+        return printed.proven()
+
+
+def build(
+    program: Specialization | Prepared, options: CpuOptions, target: CpuTarget, settings: Environment
+) -> tuple[Compilation, bytes, Stage]:
+    """``translate``, and the source compiled for its target.
+
+    The C compiler works while the loops that were printed are proven; the stage is what it takes from then on.
+    DeviceError if there is no C compiler for the target; CompileError with the compiler's log if it refuses the source.
+    """
+    compiler = find_compiler(settings)
+    check_compiles(target, compiler)
+    flags = kernel_flags(target, compiler)
+    with _printed(program, options, target) as printed, compiling(printed.source.text, flags, compiler) as library:
+        compilation = printed.proven()
+        binary, seconds = _timed(library)
+    return compilation, binary, Stage("compile", seconds, " ".join(flags))
+
+
+@dataclass(frozen=True, slots=True)
+class _Printed:
+    """The source of loops that are not yet proven."""
+
+    source: CSource
+    proven: Callable[[], Compilation]
+
+
+@contextmanager
+def _printed(program: Specialization | Prepared, options: CpuOptions, target: CpuTarget) -> Iterator[_Printed]:
     prepared = program if isinstance(program, Prepared) else Prepared(program)
     vectors = VectorUnit(target.vector_bytes, target.vector_registers)
     machine = Machine(vectors, available_threads(), target.streams)
-    mapped = prepared.map(options, machine)
-    source, seconds = _timed(lambda: c_source(mapped.loops, target.vector_bytes))
-    stages = (*mapped.stages, Stage("print", seconds, source.text))
-    return Compilation(prepared.specialization, options, target, mapped, source, stages)
+    with prepared.generated(options, machine) as generated:
+        source, seconds = _timed(lambda: c_source(generated.loops, target.vector_bytes))
 
+        def proven() -> Compilation:
+            mapped = generated.proven()
+            *stages, proving = mapped.stages
+            steps = (*stages, Stage("print", seconds, source.text), proving)
+            return Compilation(prepared.specialization, options, target, mapped, source, steps)
 
-def build(compilation: Compilation, settings: Environment) -> tuple[bytes, Stage]:
-    """The source compiled for its target.
-
-    DeviceError if there is no C compiler for it; CompileError with the compiler's log if it refuses the source.
-    """
-    compiler = find_compiler(settings)
-    check_compiles(compilation.target, compiler)
-    flags = kernel_flags(compilation.target, compiler)
-    binary, seconds = _timed(lambda: compile_shared(compilation.source.text, flags, compiler))
-    return binary, Stage("compile", seconds, " ".join(flags))
+        yield _Printed(source, proven)
 
 
 def load(compilation: Compilation, binary: bytes) -> tuple[LoadedKernel, Stage]:

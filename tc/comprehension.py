@@ -159,11 +159,11 @@ class Comprehension:
             raise OptionsError(f"options must be tc.CpuOptions for target {str(chosen)!r}, got {settled!r}")
 
         def make() -> Kernel:
-            from tc.compiler import translate
+            from tc.compiler import build
             from tc.kernel import Kernel
 
             program = self._specialize(signature) if prepared is None else prepared
-            kernel = Kernel(translate(program, settled, chosen), self._structural, environment())
+            kernel = Kernel(*build(program, settled, chosen, environment()), self._structural)
             if (folder := environment().dump) is not None:
                 from tc.dump import dump_stages
 

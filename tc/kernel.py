@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from tc.arguments import Arguments, bind
-from tc.compiler import Compilation, build, load
-from tc.environment import Environment
+from tc.compiler import Compilation, load
 from tc.errors import ArgumentError, DeviceError
 from tc.language.specialization import Layout, Signature, Specialization
 from tc.options import CpuOptions
@@ -39,8 +38,7 @@ class Resources:
 class Kernel:
     """A comprehension compiled for one signature; immutable, and safe to call from many threads."""
 
-    def __init__(self, compilation: Compilation, structural: frozenset[str], settings: Environment) -> None:
-        binary, building = build(compilation, settings)
+    def __init__(self, compilation: Compilation, binary: bytes, building: Stage, structural: frozenset[str]) -> None:
         self._compilation = compilation
         self._structural = structural
         self._binary_size = len(binary)

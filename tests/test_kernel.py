@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,10 @@ import torch
 
 import tc
 from tc.compiler import load, translate
+from tc.polyhedral.execution import Execution
+from tc.polyhedral.scop import Scop
+from tc.polyhedral.verify import Proof, prove
+from tc.runtime.compiler import compiling
 from tc.target import CpuTarget, Processor, processor
 from tests.programs import run
 
@@ -119,9 +124,35 @@ def test_what_a_kernel_says_of_itself() -> None:
     assert str(kernel.proof).startswith("proven: every instance of 3 statements runs exactly once")
     names = [stage.name for stage in kernel.stages]
     assert names[:2] == ["scop", "schedule"]
-    assert names[-3:] == ["print", "compile", "load"]
-    assert names.index("verify schedule") < names.index("generate") < names.index("verify code")
+    assert names[-3:] == ["verify code", "compile", "load"]
+    assert names.index("verify schedule") < names.index("generate") < names.index("print")
     assert all(stage.seconds >= 0 for stage in kernel.stages)
+
+
+def test_a_kernel_whose_loops_are_not_proven_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The C compiler works beside the proof; what it makes is thrown away."""
+    stopped: list[bool] = []
+
+    @contextmanager
+    def watched(*arguments: Any) -> Iterator[Callable[[], bytes]]:
+        with compiling(*arguments) as library:
+            try:
+                yield library
+            finally:
+                stopped.append(True)
+
+    def refuse(scop: Scop, execution: Execution, what: str) -> Proof:
+        if what == "generated code":
+            raise tc.VerificationError("chunks overlap")
+        return prove(scop, execution, what)
+
+    monkeypatch.setattr("tc.compiler.compiling", watched)
+    monkeypatch.setattr("tc.polyhedral.pipeline.prove", refuse)
+    monkeypatch.setattr("tc.compiler.load_kernel", None)
+    definition = tc.define("def unproven(float(N) X) -> (Y) { Y(i) = X(i) * 5 }").unproven
+    with pytest.raises(tc.VerificationError, match="chunks overlap"):
+        definition(np.ones(3, np.float32))
+    assert stopped == [True]
 
 
 def test_resources_count_temporaries_packed_operands_and_code() -> None:
@@ -231,7 +262,7 @@ def test_failures_are_not_remembered() -> None:
         def refuse(*_arguments: object) -> None:
             raise tc.CompileError("the disk is full")
 
-        broken.setattr("tc.compiler.compile_shared", refuse)
+        broken.setattr("tc.compiler.compiling", refuse)
         for _ in range(2):
             with pytest.raises(tc.CompileError, match="the disk is full"):
                 definition(x)

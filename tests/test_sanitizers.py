@@ -172,15 +172,15 @@ def test_a_race_between_chunks_is_reported() -> None:
 
 BROKEN = """
 from unittest.mock import patch
-from tc.runtime.compiler import compile_shared
+from tc.runtime.compiler import compiling
 from tests.fuzz.execute import execute
 from tests.test_sanitizers import COPY
 
 def spoil(source, flags, compiler):
     assert source.count("c0 < 7") == 1
-    return compile_shared(source.replace("c0 < 7", "c0 < 8"), flags, compiler)
+    return compiling(source.replace("c0 < 7", "c0 < 8"), flags, compiler)
 
-with patch("tc.compiler.compile_shared", spoil):
+with patch("tc.compiler.compiling", spoil):
     print(execute(COPY))
 """
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
@@ -143,7 +144,24 @@ def map_program(
     generation exhausts it, too; VerificationError if a proof fails.
     """
     prepared = Prepared(specialization, max_operations=max_operations)
-    return prepared.map(options, machine, verify_every_pass=verify_every_pass)
+    with prepared.generated(options, machine, verify_every_pass=verify_every_pass) as generated:
+        return generated.proven()
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """Loops from a schedule that is proven; they are not yet."""
+
+    loops: LoopProgram
+    stages: tuple[Stage, ...]
+    prove: Callable[[], Proof]
+
+    def proven(self) -> MappedProgram:
+        """The loops once they are proven, too; VerificationError if that fails."""
+        started = time.perf_counter()
+        proof = self.prove()
+        proving = Stage("verify code", time.perf_counter() - started, str(proof))
+        return MappedProgram(self.loops, proof, (*self.stages, proving))
 
 
 class Prepared:
@@ -160,11 +178,14 @@ class Prepared:
         self._scop: Scop | None = None
         self._schedules: dict[Fusion, ScheduleTree] = {}
 
-    def map(self, options: CpuOptions, machine: Machine, *, verify_every_pass: bool = False) -> MappedProgram:
-        """``map_program`` for one choice of options."""
+    @contextmanager
+    def generated(
+        self, options: CpuOptions, machine: Machine, *, verify_every_pass: bool = False
+    ) -> Iterator[Generated]:
+        """The loops for one choice of options, to be proven before the block ends; errors are ``map_program``'s."""
         with isl_context(self._max_operations, self._context) as context:
             try:
-                return _Run(context, self, options, machine, verify_every_pass).map()
+                yield _Run(context, self, options, machine, verify_every_pass).generate()
             except isl.Error as error:
                 if not is_out_of_operations(error):
                     raise
@@ -225,7 +246,7 @@ class _Run:
         self.stages.append(Stage(name, now - self.started, text))
         self.started = time.perf_counter()
 
-    def map(self) -> MappedProgram:
+    def generate(self) -> Generated:
         scop = self.prepared.scop(self.context)
         self.done("scop", "\n".join(f"{s.name}: {s.domain}" for s in scop.statements))
         tree = self.prepared.schedule(self.options.schedule.fusion, self.context)
@@ -248,12 +269,14 @@ class _Run:
             root = separate_tiles(localize_loops(root, scop), self.context)
         except NotAffineError:
             plain = replace(self.options, accumulators=0, packed=0, local=0, streamed=0)
-            return _Run(self.context, self.prepared, plain, self.machine, self.verify_every_pass).map()
+            return _Run(self.context, self.prepared, plain, self.machine, self.verify_every_pass).generate()
         self.done("generate", "")
-        dimensions = {s.name: s.domain.dim(isl.dim_type.set) for s in scop.statements}
-        proof = prove(scop, loop_execution(root, dimensions, self.context), "generated code")
-        self.done("verify code", str(proof))
-        return MappedProgram(self.loop_program(scop, root), proof, tuple(self.stages))
+
+        def prove_loops() -> Proof:
+            dimensions = {s.name: s.domain.dim(isl.dim_type.set) for s in scop.statements}
+            return prove(scop, loop_execution(root, dimensions, self.context), "generated code")
+
+        return Generated(self.loop_program(scop, root), tuple(self.stages), prove_loops)
 
     def loop_program(self, scop: Scop, root: LoopTree) -> LoopProgram:
         program = self.prepared.specialization.program

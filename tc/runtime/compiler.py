@@ -10,7 +10,8 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -136,24 +137,49 @@ def compile_shared(source: str, flags: Sequence[str], compiler: Compiler, *, tim
     Nothing stays on disk, unless the compiler refuses: CompileError then holds its log and the place where the
     source was kept.  Safe from many threads and processes.
     """
+    with compiling(source, flags, compiler, timeout=timeout) as library:
+        return library()
+
+
+@contextmanager
+def compiling(
+    source: str, flags: Sequence[str], compiler: Compiler, *, timeout: float = TIMEOUT
+) -> Iterator[Callable[[], bytes]]:
+    """``compile_shared`` beside the work in the block: what it gets waits for the library.
+
+    A compiler that still works when the block ends is stopped.
+    """
     with temporary_folder() as folder:
         text, library = folder / "kernel.c", folder / "kernel.so"
         text.write_text(source, encoding="utf-8")
         command = (*compiler.command, *flags, "-o", str(library), str(text), *LIBRARIES)
-        status, log = _run(command, timeout)
-        if status == 0 and library.exists():
-            return library.read_bytes()
-    kept = _keep(source)
-    reason = f"gave up after {timeout:g} s" if status is None else f"exit status {status}"
-    log = log.replace(str(text), str(kept)).strip() or "(no output)"
-    raise CompileError(
-        f"the C compiler refused the generated source ({reason})\n"
-        f"source kept in: {kept}\ncommand: {shlex.join(command).replace(str(text), str(kept))}\n{log}"
-    )
+
+        with _started(command) as answer:
+
+            def compiled() -> bytes:
+                status, log = answer(timeout)
+                if status == 0 and library.exists():
+                    return library.read_bytes()
+                kept = _keep(source)
+                reason = f"gave up after {timeout:g} s" if status is None else f"exit status {status}"
+                printed = log.replace(str(text), str(kept)).strip() or "(no output)"
+                raise CompileError(
+                    f"the C compiler refused the generated source ({reason})\n"
+                    f"source kept in: {kept}\ncommand: {shlex.join(command).replace(str(text), str(kept))}\n{printed}"
+                )
+
+            yield compiled
 
 
 def _run(command: Sequence[str], timeout: float) -> tuple[int | None, str]:
     """Exit status (None: stopped after ``timeout`` seconds) and everything the command printed."""
+    with _started(command) as answer:
+        return answer(timeout)
+
+
+@contextmanager
+def _started(command: Sequence[str]) -> Iterator[Callable[[float], tuple[int | None, str]]]:
+    """The command at work until the block ends; what the block gets waits for its answer, as ``_run`` does."""
     try:
         # A session of its own, because the compiler is a driver whose children must be stopped with it.
         process = subprocess.Popen(
@@ -165,17 +191,22 @@ def _run(command: Sequence[str], timeout: float) -> tuple[int | None, str]:
         )
     except OSError as error:
         raise DeviceError(f"the C compiler {command[0]!r} cannot be started: {error.strerror}; {_INSTALL}") from error
-    with process:
+
+    def answer(timeout: float) -> tuple[int | None, str]:
         try:
             output, _ = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             output, _ = process.communicate()
             return None, output.decode(errors="replace")
-        except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise
-    return process.returncode, output.decode(errors="replace")
+        return process.returncode, output.decode(errors="replace")
+
+    with process:
+        try:
+            yield answer
+        finally:
+            if process.returncode is None:
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def _keep(source: str) -> Path:

@@ -15,7 +15,7 @@ import pytest
 
 from tc.environment import Environment, environment
 from tc.errors import CompileError, DeviceError
-from tc.runtime.compiler import Compiler, check_compiles, compile_shared, find_compiler, kernel_flags
+from tc.runtime.compiler import Compiler, check_compiles, compile_shared, compiling, find_compiler, kernel_flags
 from tc.runtime.library import load_library
 from tc.target import CpuTarget, parse_target, processor
 
@@ -127,6 +127,27 @@ def test_a_hanging_compiler_is_stopped_with_its_children(temporary: Path, tmp_pa
     with pytest.raises(CompileError, match=r"gave up after 0\.5 s[\s\S]*working"):
         compile_shared("", (), hanging, timeout=0.5)
     assert time.monotonic() - begin < 20
+
+
+def test_a_compiler_that_nobody_waits_for_is_stopped_with_its_children(temporary: Path, tmp_path: Path) -> None:
+    hanging = script(tmp_path, "sleep 60 & sleep 60")
+    begin = time.monotonic()
+    with compiling("", (), hanging):
+        pass
+    with pytest.raises(ZeroDivisionError), compiling("", (), hanging):
+        raise ZeroDivisionError
+    assert time.monotonic() - begin < 20
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_compiler_works_while_nobody_waits_for_it() -> None:
+    compiler = find_compiler(environment())
+    with (
+        compiling(ANSWER, (*FLAGS, "-DANSWER=1"), compiler) as one,
+        compiling(ANSWER, (*FLAGS, "-DANSWER=42"), compiler) as other,
+    ):
+        assert load_library(other()).answer() == 42
+        assert load_library(one()).answer() == 1
 
 
 def test_a_compiler_that_makes_nothing_or_cannot_start(temporary: Path, tmp_path: Path) -> None:
