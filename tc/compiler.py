@@ -100,9 +100,9 @@ def _printed(program: Specialization | Prepared, options: CpuOptions, target: Cp
 
         def proven() -> Compilation:
             mapped = generated.proven()
-            *stages, proving = mapped.stages
-            steps = (*stages, Stage("print", seconds, source.text), proving)
-            return Compilation(prepared.specialization, options, target, mapped, source, steps)
+            proofs = mapped.stages[len(generated.stages) :]
+            stages = (*generated.stages, Stage("print", seconds, source.text), *proofs)
+            return Compilation(prepared.specialization, options, target, mapped, source, stages)
 
         yield _Printed(source, proven)
 

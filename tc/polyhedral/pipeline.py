@@ -137,7 +137,7 @@ def map_program(
     verify_every_pass: bool = False,
     max_operations: int = MAX_OPERATIONS,
 ) -> MappedProgram:
-    """Schedule, transform, prove, generate, and prove what was generated.
+    """Schedule, transform, generate, and prove the schedule and what was generated.
 
     The final tree and the generated loops are always proven; ``verify_every_pass`` proves the tree after every pass.
     Where scheduling exhausts isl's budget the program keeps its order, untransformed.  CompileError if a proof or the
@@ -150,18 +150,24 @@ def map_program(
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """Loops from a schedule that is proven; they are not yet."""
+    """Loops that may be printed, and must be proven before they run."""
 
     loops: LoopProgram
     stages: tuple[Stage, ...]
-    prove: Callable[[], Proof]
+    prove_schedule: Callable[[], Proof]
+    prove_loops: Callable[[], Proof]
 
     def proven(self) -> MappedProgram:
-        """The loops once they are proven, too; VerificationError if that fails."""
-        started = time.perf_counter()
-        proof = self.prove()
-        proving = Stage("verify code", time.perf_counter() - started, str(proof))
-        return MappedProgram(self.loops, proof, (*self.stages, proving))
+        """The loops once the schedule that they came from and they themselves are proven; VerificationError if not."""
+        schedule = _timed("verify schedule", self.prove_schedule)[1]
+        proof, code = _timed("verify code", self.prove_loops)
+        return MappedProgram(self.loops, proof, (*self.stages, schedule, code))
+
+
+def _timed(name: str, prove: Callable[[], Proof]) -> tuple[Proof, Stage]:
+    started = time.perf_counter()
+    proof = prove()
+    return proof, Stage(name, time.perf_counter() - started, str(proof))
 
 
 class Prepared:
@@ -261,9 +267,6 @@ class _Run:
             self.done(name, tree_text(tree))
             if self.verify_every_pass:
                 prove(scop, tree_execution(tree, self.context), f"schedule after {name}")
-        prove_statements(program, scop)
-        prove(scop, tree_execution(tree, self.context), "schedule")
-        self.done("verify schedule", "")
         root = generate_loops(tree, self.context, [promotion.buffer for promotion in scop.promotions])
         try:
             root = separate_tiles(localize_loops(root, scop), self.context)
@@ -272,11 +275,15 @@ class _Run:
             return _Run(self.context, self.prepared, plain, self.machine, self.verify_every_pass).generate()
         self.done("generate", "")
 
+        def prove_schedule() -> Proof:
+            prove_statements(program, scop)
+            return prove(scop, tree_execution(tree, self.context), "schedule")
+
         def prove_loops() -> Proof:
             dimensions = {s.name: s.domain.dim(isl.dim_type.set) for s in scop.statements}
             return prove(scop, loop_execution(root, dimensions, self.context), "generated code")
 
-        return Generated(self.loop_program(scop, root), tuple(self.stages), prove_loops)
+        return Generated(self.loop_program(scop, root), tuple(self.stages), prove_schedule, prove_loops)
 
     def loop_program(self, scop: Scop, root: LoopTree) -> LoopProgram:
         program = self.prepared.specialization.program
