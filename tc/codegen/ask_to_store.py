@@ -7,6 +7,7 @@ while the tile computes, the lines can come.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -60,7 +61,7 @@ class _Walk:
 
 
 def _requests(tensor: str, layout: Layout, box: Sequence[Side]) -> Iterator[Request]:
-    """One for each row of elements that lie side by side; none where rows are shorter than a line."""
+    """One for each row of elements that lie side by side; none where rows are shorter than a line, or too many."""
     first = LinearForm()
     elements = 1
     rows: list[range] = []
@@ -70,8 +71,8 @@ def _requests(tensor: str, layout: Layout, box: Sequence[Side]) -> Iterator[Requ
             elements *= side.extent
         else:
             rows.append(range(0, side.extent * stride, stride))
-    if elements * layout.type.itemsize < LINE_BYTES:
-        return
     lines = -(-elements * layout.type.itemsize // LINE_BYTES)
+    if elements * layout.type.itemsize < LINE_BYTES or math.prod(map(len, rows)) * lines > MOST_LINES:
+        return
     for offsets in itertools.product(*rows):
         yield Request(tensor, first.plus(LinearForm(sum(offsets))).expression(), lines, stored=True)
