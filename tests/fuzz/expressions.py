@@ -20,7 +20,7 @@ _POSITIVE: Final = "(fabs({0}) + 0.5)"
 _UNIT: Final = "({0} / (1.5 + 1.1 * fabs({0})))"
 _DOMAINS: Final = {
     **dict.fromkeys(("acos", "asin", "atanh", "erfinv"), _UNIT),
-    **dict.fromkeys(("acosh",), "(fabs({0}) + 1)"),
+    **dict.fromkeys(("acosh",), "(fabs({0}) + 1.5)"),
     **dict.fromkeys(("log", "log10", "log2", "sqrt", "rsqrt", "rcbrt", "y0", "y1"), _POSITIVE),
     **dict.fromkeys(("lgamma", "tgamma"), "(fmin(fabs({0}), 4) + 0.5)"),
     **dict.fromkeys(("erfcinv",), f"({_UNIT} + 1)"),
@@ -73,7 +73,7 @@ class Expressions:
 
     def may_jump(self, *operands: Term) -> bool:
         """Whether to do what depends on the last bit: always on exact operands, else now and then."""
-        return all(operand.exact for operand in operands) or self._source.chance(0.01)
+        return all(operand.exact for operand in operands) or self._source.chance(0.004)
 
     # --- leaves ----------------------------------------------------------------------------------------------
 
@@ -151,7 +151,7 @@ class Expressions:
         able = [f for f in FUNCTIONS.values() if f.arity == 1 and (f.name not in _JUMPING or self.may_jump(term))]
         common = [f for f in able if f.name in _COMMON]
         chosen = self._source.choice(common if self._source.chance(0.5) else able)
-        domain = _DOMAINS.get(chosen.name, _ANYWHERE) if self._source.chance(0.97) else _ANYWHERE
+        domain = _DOMAINS.get(chosen.name, _ANYWHERE) if self._source.chance(0.99) else _ANYWHERE
         type = term.type if chosen.keeps_integers else float_of(term.type)
         text = f"{self._spelling(chosen.name)}({domain.format(term.text)})"
         exact = _converts_exactly(term) and chosen.name in _EXACT and domain == _ANYWHERE
@@ -235,8 +235,8 @@ class Expressions:
         ]
         name = self._source.choice(binary)
         type, strength = meet(left, right)
-        first = _POSITIVE.format(left.text) if name == "pow" and self._source.chance(0.97) else left.text
-        second = _SMALL.format(right.text) if name == "pow" and self._source.chance(0.97) else right.text
+        first = _POSITIVE.format(left.text) if name == "pow" and self._source.chance(0.99) else left.text
+        second = _SMALL.format(right.text) if name == "pow" and self._source.chance(0.99) else right.text
         exact = _converts_exactly(left) and _converts_exactly(right) and name in _EXACT
         return Term(f"{self._spelling(name)}({first}, {second})", float_of(type), strength, exact)
 
