@@ -31,7 +31,7 @@ from benchmarks.roofs import measure_roofs
 from tc.environment import environment
 from tc.errors import TCError
 from tc.options import to_json
-from tc.target import parse_target
+from tc.target import CpuTarget, parse_target
 
 # NumPy's product of two square matrices of this size: it fits into the caches and uses every core.
 CALIBRATION_SIZE: Final = 384
@@ -63,7 +63,10 @@ class Bench:
             case Measure(seconds):
                 return self._measure(seconds)
             case MeasureRoofs():
-                return measure_roofs(parse_target(self._target), self._threads)
+                target = parse_target(self._target)
+                if not isinstance(target, CpuTarget):
+                    return Refused(f"nobody knows the roofs of target '{target}'")
+                return measure_roofs(target, self._threads)
             case _:
                 raise TypeError(f"nobody answers {question!r}")
 

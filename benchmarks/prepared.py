@@ -52,7 +52,7 @@ def prepare(question: Prepare, arguments: Sequence[Array]) -> Prepared | Refused
 
 def _prepare_ours(question: Prepare, arguments: Sequence[Array]) -> Prepared | Refused:
     comprehension = question.case.problem.comprehension
-    options = CpuOptions() if question.options is None else from_json(question.options)
+    options = CpuOptions() if question.options is None else from_json(question.options, CpuOptions)
     arrays: Sequence[object] = arguments
     if question.arrays is Contender.TORCH:
         if (absent := _absent("torch")) is not None:

@@ -161,7 +161,7 @@ def search_case(
 def _starts(known: Winner | None) -> list[CpuOptions]:
     if known is not None:
         with suppress(OptionsError):  # options that are no more
-            return [CpuOptions(), from_json(known.options)]
+            return [CpuOptions(), from_json(known.options, CpuOptions)]
     return [CpuOptions()]
 
 

@@ -19,7 +19,7 @@ from tc.errors import (
     VerificationError,
 )
 from tc.language.specialization import ArraySpec
-from tc.options import CpuOptions, Fusion, ScheduleOptions
+from tc.options import CpuOptions, Distribution, Fusion, GpuOptions, ScheduleOptions
 from tc.runtime.threads import get_threads, set_threads
 from tc.types import ScalarType
 
@@ -32,7 +32,9 @@ __all__ = [
     "CpuOptions",
     "Definitions",
     "DeviceError",
+    "Distribution",
     "Fusion",
+    "GpuOptions",
     "OptionsError",
     "ParseError",
     "RangeError",

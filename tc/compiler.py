@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeVar, assert_never
 
 from tc.codegen.expressions import Check
 from tc.codegen.source import CSource, c_source
 from tc.environment import Environment
 from tc.language.specialization import Specialization
-from tc.options import CpuOptions
+from tc.options import Options
 from tc.polyhedral.microkernel import VectorUnit
 from tc.polyhedral.pipeline import Machine, MappedProgram, Prepared, Stage
 from tc.polyhedral.verify import Proof
@@ -20,7 +20,7 @@ from tc.runtime.compiler import check_compiles, compiling, find_compiler, kernel
 from tc.runtime.kernel import LoadedKernel, Memory, load_kernel
 from tc.runtime.pool import shared_pool
 from tc.runtime.threads import available_threads
-from tc.target import CpuTarget, check_runs, processor
+from tc.target import CpuTarget, EmulatorTarget, Target, check_runs, processor
 
 Made = TypeVar("Made")
 
@@ -30,8 +30,8 @@ class Compilation:
     """Everything that is known of a kernel before it is compiled for a processor."""
 
     specialization: Specialization
-    options: CpuOptions
-    target: CpuTarget
+    options: Options
+    target: Target
     mapped: MappedProgram
     source: CSource
     stages: tuple[Stage, ...]
@@ -56,7 +56,7 @@ class Compilation:
         return self.source.checks
 
 
-def translate(program: Specialization | Prepared, options: CpuOptions, target: CpuTarget) -> Compilation:
+def translate(program: Specialization | Prepared, options: Options, target: Target) -> Compilation:
     """Schedule, map, prove and print a specialized program; needs no C compiler.
 
     A prepared one is scheduled once per fusion strategy, however often it is translated.
@@ -66,7 +66,7 @@ def translate(program: Specialization | Prepared, options: CpuOptions, target: C
 
 
 def build(
-    program: Specialization | Prepared, options: CpuOptions, target: CpuTarget, settings: Environment
+    program: Specialization | Prepared, options: Options, target: Target, settings: Environment
 ) -> tuple[Compilation, bytes, Stage]:
     """``translate``, and the source compiled for its target.
 
@@ -91,12 +91,11 @@ class _Printed:
 
 
 @contextmanager
-def _printed(program: Specialization | Prepared, options: CpuOptions, target: CpuTarget) -> Iterator[_Printed]:
+def _printed(program: Specialization | Prepared, options: Options, target: Target) -> Iterator[_Printed]:
     prepared = program if isinstance(program, Prepared) else Prepared(program)
-    vectors = VectorUnit(target.vector_bytes, target.vector_registers)
-    machine = Machine(vectors, available_threads(), target.streams)
+    machine = _machine(target)
     with prepared.generated(options, machine) as generated:
-        source, seconds = _timed(lambda: c_source(generated.loops, target.vector_bytes))
+        source, seconds = _timed(lambda: c_source(generated.loops, machine.vectors.bytes))
 
         def proven() -> Compilation:
             mapped = generated.proven()
@@ -105,6 +104,17 @@ def _printed(program: Specialization | Prepared, options: CpuOptions, target: Cp
             return Compilation(prepared.specialization, options, target, mapped, source, stages)
 
         yield _Printed(source, proven)
+
+
+def _machine(target: Target) -> Machine:
+    match target:
+        case CpuTarget():
+            vectors = VectorUnit(target.vector_bytes, target.vector_registers)
+            return Machine(vectors, available_threads(), target.streams)
+        case EmulatorTarget():
+            return Machine(VectorUnit(0, 0), 1)
+        case _:
+            assert_never(target)
 
 
 def load(compilation: Compilation, binary: bytes) -> tuple[LoadedKernel, Stage]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 from tc.environment import environment
 from tc.errors import ArgumentError, OptionsError, nearest
 from tc.once import Once
-from tc.options import CpuOptions
+from tc.options import CpuOptions, GpuOptions, Options
 from tc.runtime.warm import WarmCalls
-from tc.target import CpuTarget, parse_target
+from tc.target import EmulatorTarget, Target, parse_target
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,11 +73,11 @@ class Definitions(Mapping[str, "Comprehension"]):
         *arguments: object,
         out: object = None,
         target: str | None = None,
-        options: CpuOptions | None = None,
+        options: Options | None = None,
     ) -> object:
         return self.single()(*arguments, out=out, target=target, options=options)
 
-    def compile(self, *arguments: object, target: str | None = None, options: CpuOptions | None = None) -> Kernel:
+    def compile(self, *arguments: object, target: str | None = None, options: Options | None = None) -> Kernel:
         """``Comprehension.compile`` of the only definition."""
         return self.single().compile(*arguments, target=target, options=options)
 
@@ -89,7 +89,7 @@ class Definitions(Mapping[str, "Comprehension"]):
         """``Comprehension.reference`` of the only definition."""
         return self.single().reference(*arguments, out=out)
 
-    def explain(self, *arguments: object, target: str | None = None, options: CpuOptions | None = None) -> str:
+    def explain(self, *arguments: object, target: str | None = None, options: Options | None = None) -> str:
         """``Comprehension.explain`` of the only definition."""
         return self.single().explain(*arguments, target=target, options=options)
 
@@ -103,7 +103,7 @@ class Comprehension:
         self.program: Final = program
         self.name: Final = program.name
         self._structural: Final = frozenset(structural_scalars(program))
-        self._kernels: Final[Once[tuple[Signature, CpuOptions, CpuTarget], Kernel]] = Once()
+        self._kernels: Final[Once[tuple[Signature, Options, Target], Kernel]] = Once()
         self._warm: Final = WarmCalls()
 
     def __reduce__(self) -> tuple[type[Comprehension], tuple[Program]]:
@@ -125,7 +125,7 @@ class Comprehension:
         *arguments: object,
         out: object = None,
         target: str | None = None,
-        options: CpuOptions | None = None,
+        options: Options | None = None,
     ) -> object:
         """Run on arrays; compile first if the dtypes, shapes, strides or structural scalars are new.
 
@@ -151,12 +151,13 @@ class Comprehension:
         return bind(self.program, arguments, out)
 
     def _kernel(
-        self, signature: Signature, target: str | None, options: CpuOptions | None, prepared: Prepared | None = None
+        self, signature: Signature, target: str | None, options: Options | None, prepared: Prepared | None = None
     ) -> Kernel:
         chosen = _target(target)
-        settled = CpuOptions() if options is None else options
-        if not isinstance(settled, CpuOptions):
-            raise OptionsError(f"options must be tc.CpuOptions for target {str(chosen)!r}, got {settled!r}")
+        wanted = GpuOptions if isinstance(chosen, EmulatorTarget) else CpuOptions
+        settled = wanted() if options is None else options
+        if not isinstance(settled, wanted):
+            raise OptionsError(f"options must be tc.{wanted.__name__} for target {str(chosen)!r}, got {settled!r}")
 
         def make() -> Kernel:
             from tc.compiler import build
@@ -187,7 +188,7 @@ class Comprehension:
                     )
         return specialize(self.program, signature)
 
-    def compile(self, *arguments: object, target: str | None = None, options: CpuOptions | None = None) -> Kernel:
+    def compile(self, *arguments: object, target: str | None = None, options: Options | None = None) -> Kernel:
         """The kernel for arrays, or for ``tc.ArraySpec`` in their place; scalars by value.  Runs nothing."""
         return self._kernel(self._signature(arguments), target, options)
 
@@ -230,7 +231,7 @@ class Comprehension:
         found = evaluate(self.specialize(*arguments), arrays, bound.scalars)
         return {name: found[name] for name in self.program.results}
 
-    def explain(self, *arguments: object, target: str | None = None, options: CpuOptions | None = None) -> str:
+    def explain(self, *arguments: object, target: str | None = None, options: Options | None = None) -> str:
         """What becomes of a call, as text: ranges, schedule before and after, buffers, proof, times, source."""
         from tc.explain import explain_kernel
 
@@ -240,15 +241,15 @@ class Comprehension:
 class Candidates:
     """Kernels of one definition for the same arguments: dependences and schedules are computed once for all of them."""
 
-    def __init__(self, make: Callable[[str | None, CpuOptions | None], Kernel]) -> None:
+    def __init__(self, make: Callable[[str | None, Options | None], Kernel]) -> None:
         self._make = make
 
-    def compile(self, options: CpuOptions | None = None, *, target: str | None = None) -> Kernel:
+    def compile(self, options: Options | None = None, *, target: str | None = None) -> Kernel:
         """The kernel with these options."""
         return self._make(target, options)
 
 
-def _target(name: str | None) -> CpuTarget:
+def _target(name: str | None) -> Target:
     if name is not None and not isinstance(name, str):
         raise OptionsError(f"target must be a name such as 'cpu', got {name!r}")
     return _named_target(name or environment().target or "cpu")
@@ -283,4 +284,9 @@ def targets() -> dict[str, str]:
         cpu = f"available: {_target('cpu')}"
     except DeviceError as error:
         cpu = f"not available: {error}"
-    return {"cpu": cpu, **{name: f"not available: {reason}" for name, reason in unavailable_targets().items()}}
+    emulator = "available" if cpu.startswith("available") else cpu
+    return {
+        "cpu": cpu,
+        "emulator": emulator,
+        **{name: f"not available: {reason}" for name, reason in unavailable_targets().items()},
+    }

@@ -11,7 +11,7 @@ from tc.arguments import Arguments, bind
 from tc.compiler import Compilation, load
 from tc.errors import ArgumentError, DeviceError
 from tc.language.specialization import Layout, Signature, Specialization
-from tc.options import CpuOptions
+from tc.options import CpuOptions, Options
 from tc.polyhedral.pipeline import Stage
 from tc.polyhedral.verify import Proof
 from tc.runtime.arrays import address_of, allocator, announcer, deliver
@@ -19,7 +19,7 @@ from tc.runtime.kernel import NO_MEMORY, LoadedKernel
 from tc.runtime.threads import get_threads
 from tc.runtime.view import Framework
 from tc.runtime.warm import Plan, WarmCalls
-from tc.target import CpuTarget
+from tc.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +83,11 @@ class Kernel:
         return self._compilation.mapped.stage("unroll").text
 
     @property
-    def options(self) -> CpuOptions:
+    def options(self) -> Options:
         return self._compilation.options
 
     @property
-    def target(self) -> CpuTarget:
+    def target(self) -> Target:
         return self._compilation.target
 
     @property
@@ -144,12 +144,17 @@ class Kernel:
             tell = announcer(view.framework)
             if tell is not None:
                 tell(view.owner)
-        threads = min(self.options.threads or get_threads(), get_threads())
+        threads = min(self._most_threads or get_threads(), get_threads())
         fault = self._loaded.launch([addresses[name] for name in self._compilation.tensors], scalars, threads)
         if fault:
             _report(self._compilation, fault)
         results = tuple(self._deliver(name, memory[name], bound) for name in program.results)
         return results[0] if len(results) == 1 else results
+
+    @property
+    def _most_threads(self) -> int:
+        """The most threads of a call; 0 where there is no limit."""
+        return self.options.threads if isinstance(self.options, CpuOptions) else 1
 
     def _deliver(self, name: str, memory: object, bound: Arguments) -> object:
         if name in bound.outputs:
@@ -181,7 +186,7 @@ class Kernel:
             ),
             announce=tuple(announcer(outputs[name].framework) if name in outputs else None for name in program.results),
             threads=get_threads,
-            most_threads=self.options.threads,
+            most_threads=self._most_threads,
             report=functools.partial(_report, self._compilation),
         )
 

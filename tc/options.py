@@ -7,10 +7,11 @@ Target-neutral options stand inside the options of a target.  Construction valid
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, Final, TypeAlias, TypeVar
 
 from tc.errors import OptionsError, nearest
 
@@ -43,6 +44,13 @@ class ScheduleOptions:
         if self.tile is not None:
             _require_integers("tile", self.tile, 0, 1 << 30)
         _require_integer("unroll", self.unroll, 1, 4096)
+
+
+class Distribution(Enum):
+    """How the points of a tile are dealt to the threads of a block."""
+
+    CYCLIC = "cyclic"  # one by one: neighbouring threads work on neighbouring points
+    BLOCKED = "blocked"  # in runs: every thread works on neighbouring points
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +108,48 @@ class CpuOptions:
         _require_boolean("check_indices", self.check_indices)
 
 
+# A block of any device that we know has so many threads at most.
+MOST_THREADS: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class GpuOptions:
+    """Options of the targets that run blocks of threads.
+
+    ``schedule.tile`` cuts the outermost independent loops into tiles, which go to blocks, the points of a tile to
+    threads.
+    ``block``: threads of a block along every dimension, x (the innermost of the loops that are shared) first; None
+    takes as many as a tile has points.
+    ``grid``: the most blocks along every dimension, x first; a block then works on several tiles.  None takes as many
+    as there are tiles.
+    ``distribution``: how the points of a tile are dealt to threads.
+    ``check_indices``: gathers check their indices (see *Gathers* in the README).
+    """
+
+    schedule: ScheduleOptions = field(default_factory=ScheduleOptions)
+    block: tuple[int, ...] | None = None
+    grid: tuple[int, ...] | None = None
+    distribution: Distribution = Distribution.CYCLIC
+    check_indices: bool = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.schedule, ScheduleOptions):
+            raise OptionsError(f"schedule must be tc.ScheduleOptions, got {self.schedule!r}")
+        for name, sizes, most in (("block", self.block, MOST_THREADS), ("grid", self.grid, (1 << 31) - 1)):
+            if sizes is not None:
+                _require_integers(name, sizes, 1, most)
+                if len(sizes) > 3:
+                    raise OptionsError(f"{name} must have at most 3 sizes, got {sizes!r}")
+        if (threads := math.prod(self.block or ())) > MOST_THREADS:
+            raise OptionsError(f"a block has at most {MOST_THREADS} threads, got {self.block} = {threads}")
+        if not isinstance(self.distribution, Distribution):
+            raise OptionsError(f"distribution must be a tc.Distribution, got {self.distribution!r}")
+        _require_boolean("check_indices", self.check_indices)
+
+
+Options: TypeAlias = CpuOptions | GpuOptions
+
+
 def _require_integers(name: str, values: object, least: int, most: int) -> None:
     if not isinstance(values, tuple):
         raise OptionsError(f"{name} must be a tuple of integers or None, got {values!r}")
@@ -117,39 +167,38 @@ def _require_boolean(name: str, value: object) -> None:
         raise OptionsError(f"{name} must be True or False, got {value!r}")
 
 
-def to_json(options: CpuOptions) -> dict[str, Any]:
+def to_json(options: Options) -> dict[str, Any]:
     """The options as plain JSON values."""
-    return {
-        "schedule": {
-            "fusion": options.schedule.fusion.value,
-            "tile": None if options.schedule.tile is None else list(options.schedule.tile),
-            "unroll": options.schedule.unroll,
-        },
-        "register_tile": None if options.register_tile is None else list(options.register_tile),
-        "lane": options.lane,
-        "accumulators": options.accumulators,
-        "packed": options.packed,
-        "local": options.local,
-        "streamed": options.streamed,
-        "threads": options.threads,
-        "vectorize": options.vectorize,
-        "check_indices": options.check_indices,
-        "prefetch": options.prefetch,
-        "ahead": options.ahead,
-    }
+    return {field.name: _to_json(getattr(options, field.name)) for field in dataclasses.fields(options)}
 
 
-def from_json(data: Mapping[str, Any]) -> CpuOptions:
+def _to_json(value: object) -> object:
+    match value:
+        case ScheduleOptions():
+            return {field.name: _to_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        case Enum():
+            return value.value
+        case tuple():
+            return list(value)
+        case _:
+            return value
+
+
+Kind = TypeVar("Kind", bound=CpuOptions | GpuOptions)
+
+
+def from_json(data: Mapping[str, Any], options: type[Kind]) -> Kind:
     """The inverse of ``to_json``; missing names keep their defaults.  OptionsError for anything else."""
-    values = _known(data, CpuOptions)
+    values = _known(data, options)
     if "schedule" in values:
         schedule = _known(values["schedule"], ScheduleOptions)
-        if "fusion" in schedule:
-            schedule["fusion"] = _fusion(schedule["fusion"])
+        _named(schedule, "fusion", Fusion)
         _listed_as_tuple(schedule, "tile")
         values["schedule"] = ScheduleOptions(**schedule)
-    _listed_as_tuple(values, "register_tile")
-    return CpuOptions(**values)
+    _named(values, "distribution", Distribution)
+    for name in ("register_tile", "block", "grid"):
+        _listed_as_tuple(values, name)
+    return options(**values)
 
 
 def _listed_as_tuple(values: dict[str, Any], name: str) -> None:
@@ -159,11 +208,12 @@ def _listed_as_tuple(values: dict[str, Any], name: str) -> None:
         values[name] = tuple(values[name])
 
 
-def _fusion(value: object) -> Fusion:
-    for fusion in Fusion:
-        if fusion.value == value:
-            return fusion
-    raise OptionsError(f"fusion must be one of {', '.join(f.value for f in Fusion)}, got {value!r}")
+def _named(values: dict[str, Any], name: str, choices: type[Enum]) -> None:
+    if name in values:
+        found = [choice for choice in choices if choice.value == values[name]]
+        if not found:
+            raise OptionsError(f"{name} must be one of {', '.join(c.value for c in choices)}, got {values[name]!r}")
+        values[name] = found[0]
 
 
 def _known(data: object, options: type) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeAlias
 
 from tc.errors import DeviceError, OptionsError, nearest
 
@@ -104,9 +104,8 @@ def machine_name(name: str) -> str:
 
 _UNAVAILABLE: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "cuda": "this version of tc generates code for the cpu only",
-        "opencl": "this version of tc generates code for the cpu only",
-        "emulator": "this version of tc generates code for the cpu only",
+        "cuda": "this version of tc generates code for the cpu and the emulator only",
+        "opencl": "this version of tc generates code for the cpu and the emulator only",
     }
 )
 
@@ -167,6 +166,34 @@ class CpuTarget:
 
 
 @dataclass(frozen=True, slots=True)
+class EmulatorTarget:
+    """A GPU whose threads are run one after the other, by code for the plainest processor of this machine's kind."""
+
+    host: CpuTarget
+
+    def __str__(self) -> str:
+        return "emulator"
+
+    @property
+    def machine(self) -> str:
+        """The machine that it runs on, as ``uname -m`` calls it."""
+        return self.host.machine
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Options of C compilers."""
+        return self.host.flags
+
+    @property
+    def features(self) -> frozenset[str]:
+        """Flags of ``/proc/cpuinfo`` that the processor must show."""
+        return self.host.features
+
+
+Target: TypeAlias = CpuTarget | EmulatorTarget
+
+
+@dataclass(frozen=True, slots=True)
 class Processor:
     """What this machine is: its name as ``uname -m`` gives it, and the flags of ``/proc/cpuinfo``."""
 
@@ -208,11 +235,17 @@ def resolve(host: Processor) -> CpuTarget:
     return CpuTarget(march, tuple(name for name in extensions if _runs(CpuTarget(march, (name,)), host)))
 
 
+def plainest(host: Processor) -> CpuTarget:
+    """The target that every processor of this machine's kind runs; DeviceError for a machine that none describes."""
+    resolve(host)
+    return next(CpuTarget(name) for name, march in _MARCHES.items() if march.machine == host.machine)
+
+
 def _runs(target: CpuTarget, host: Processor) -> bool:
     return target.machine == host.machine and target.features <= host.features
 
 
-def check_runs(target: CpuTarget, host: Processor) -> None:
+def check_runs(target: Target, host: Processor) -> None:
     """DeviceError, saying what is missing, when ``host`` cannot run code for ``target``."""
     if target.machine != host.machine:
         raise DeviceError(f"target '{target}' does not run here: this machine is {host.machine}; use target 'cpu'")
@@ -223,16 +256,18 @@ def check_runs(target: CpuTarget, host: Processor) -> None:
         )
 
 
-def parse_target(text: str, host: Processor | None = None) -> CpuTarget:
-    """The target called ``text``: ``cpu`` is ``host`` (this machine), ``cpu:x86-64-v3`` an architecture.
+def parse_target(text: str, host: Processor | None = None) -> Target:
+    """The target called ``text``: ``cpu`` is ``host`` (this machine), ``cpu:x86-64-v3`` an architecture, ``emulator``.
 
     OptionsError for a name that means nothing, DeviceError for a target that cannot serve.
     """
     kind, colon, architecture = text.partition(":")
     if kind in _UNAVAILABLE:
         raise DeviceError(f"target {text!r} is not available: {_UNAVAILABLE[kind]}; use 'cpu'")
+    if text == "emulator":
+        return EmulatorTarget(plainest(processor() if host is None else host))
     if kind != "cpu":
-        raise OptionsError(_unknown("target", text, ("cpu", *_UNAVAILABLE)))
+        raise OptionsError(_unknown("target", text, ("cpu", "emulator", *_UNAVAILABLE)))
     if not colon:
         return resolve(processor() if host is None else host)
     march, *extensions = architecture.split("+")

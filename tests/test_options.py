@@ -49,6 +49,16 @@ options = st.builds(
 )
 
 
+gpu_options = st.builds(
+    tc.GpuOptions,
+    schedule=st.builds(tc.ScheduleOptions, tile=st.none() | st.lists(st.integers(0, 64), max_size=4).map(tuple)),
+    block=st.none() | st.lists(st.integers(1, 10), max_size=3).map(tuple),
+    grid=st.none() | st.lists(st.integers(1, (1 << 31) - 1), max_size=3).map(tuple),
+    distribution=st.sampled_from(tc.Distribution),
+    check_indices=st.booleans(),
+)
+
+
 def loops(kernel: Kernel) -> list[str]:
     """The headers of all loops in a kernel's source."""
     return re.findall(r"^ *for \((.*)\) \{$", kernel.source, re.MULTILINE)
@@ -57,16 +67,16 @@ def loops(kernel: Kernel) -> list[str]:
 # --- values ----------------------------------------------------------------------------------------------------
 
 
-@given(options)
-def test_options_travel_as_json(chosen: tc.CpuOptions) -> None:
-    assert from_json(json.loads(json.dumps(to_json(chosen)))) == chosen
+@given(options | gpu_options)
+def test_options_travel_as_json(chosen: tc.CpuOptions | tc.GpuOptions) -> None:
+    assert from_json(json.loads(json.dumps(to_json(chosen))), type(chosen)) == chosen
 
 
 def test_what_json_leaves_out_keeps_its_default() -> None:
-    assert from_json({}) == tc.CpuOptions()
-    assert from_json({"threads": 1}) == tc.CpuOptions(threads=1)
+    assert from_json({}, tc.CpuOptions) == tc.CpuOptions()
+    assert from_json({"threads": 1}, tc.CpuOptions) == tc.CpuOptions(threads=1)
     partial = {"schedule": {"tile": None, "fusion": "minimal"}}
-    assert from_json(partial) == tc.CpuOptions(tc.ScheduleOptions(fusion=tc.Fusion.MINIMAL))
+    assert from_json(partial, tc.CpuOptions) == tc.CpuOptions(tc.ScheduleOptions(fusion=tc.Fusion.MINIMAL))
 
 
 UNKNOWN: list[tuple[Any, str]] = [
@@ -91,7 +101,7 @@ UNKNOWN: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(("data", "message"), UNKNOWN)
 def test_json_that_means_nothing_is_refused(data: Any, message: str) -> None:
     with pytest.raises(tc.OptionsError, match=f"^{re.escape(message)}$"):
-        from_json(data)
+        from_json(data, tc.CpuOptions)
 
 
 IMPOSSIBLE: list[tuple[type, dict[str, Any], str]] = [

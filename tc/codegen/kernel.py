@@ -14,6 +14,7 @@ from tc.codegen.expressions import FAULTED, ExpressionPrinter, Site
 from tc.codegen.fragment import Fragment, element, infix
 from tc.codegen.functions import function_name
 from tc.codegen.indices import after, index_fragment, trip_count
+from tc.codegen.launches import Launch, launch, mapped_loop
 from tc.codegen.literals import literal_fragment
 from tc.codegen.names import Names, comment, loop_variable
 from tc.codegen.numerics import changes_in_lanes
@@ -65,7 +66,8 @@ class Scope:
     ``variables``: names of loop iterators and symbolic sizes in the text.  ``parallel``: this runs inside a
     parallel loop.  ``accumulation``: the accumulator that the instances below reduce into; ``lane``: the lane in which
     they do.  ``innermost``: the printed loop right around the lanes of a register tile; ``offsets``: what its lanes
-    share.  ``stack``, ``scratch``: bytes of the thread's stack and scratch memory that buffers around the node take.
+    share.  ``launch``: the grid that runs this.  ``stack``, ``scratch``: bytes of the thread's stack and scratch memory
+    that buffers around the node take.
     """
 
     variables: Mapping[str, str]
@@ -76,6 +78,7 @@ class Scope:
     lane: IndexExpression = _FIRST_LANE
     innermost: Loop | None = None
     offsets: SharedOffsets | None = None
+    launch: Launch | None = None
     stack: int = 0
     scratch: int = 0
 
@@ -114,8 +117,8 @@ class KernelPrinter:
             if body.target in program.streamed and isinstance(body.value, Read) and body.value.tensor in self._promoted
         }
         self._names = names
-        self._dialect = dialect
-        self._parameters = parameters
+        self.dialect = dialect
+        self.parameters = parameters
         self.bodies = {body.name: body for body in program.bodies}
         self.layouts = {
             buffer.name: buffer.layout for buffer in (*program.buffers, *program.temporaries, *program.promoted)
@@ -132,6 +135,8 @@ class KernelPrinter:
             case Guard(condition, then, otherwise):
                 lines = braced(f"if ({self.index(condition, scope)})", self.tree(then, scope))
                 return lines if otherwise is None else [*lines, *braced("else", self.tree(otherwise, scope))]
+            case Loop(kind=LoopKind.BLOCK | LoopKind.THREAD):
+                return launch(self, tree, scope) if scope.launch is None else mapped_loop(self, tree, scope)
             case Loop(kind=LoopKind.PARALLEL) if not scope.parallel:
                 return self._parallel_loop(tree, scope)
             case Loop() if scope.accumulation is None and (call := copying_call(self, tree, scope)) is not None:
@@ -165,7 +170,7 @@ class KernelPrinter:
         where it knows that nothing else reaches the array, so other buffers are behind restricted pointers.  What a
         small stack may not hold lies in the thread's scratch memory.
         """
-        name, type = self._names.tensors[buffer.name], self._dialect.storage[buffer.layout.type]
+        name, type = self._names.tensors[buffer.name], self.dialect.storage[buffer.layout.type]
         size = aligned(max(buffer.layout.span, 1) * buffer.layout.type.itemsize)
         if scope.stack + size > _STACK_BYTES:
             inside = replace(scope, scratch=scope.scratch + size)
@@ -187,11 +192,11 @@ class KernelPrinter:
     @property
     def index_type(self) -> str:
         """The type of loop iterators and offsets."""
-        return self._dialect.index
+        return self.dialect.index
 
     def storage(self, type: ScalarType) -> str:
         """The type of an element in memory."""
-        return self._dialect.storage[type]
+        return self.dialect.storage[type]
 
     def is_promoted(self, tensor: str) -> bool:
         """Whether it is a buffer that an allocation brings."""
@@ -210,27 +215,27 @@ class KernelPrinter:
         inside = scope.inside(loop)
         name = inside.variables[loop.iterator]
         lower, end = self.index(loop.lower, scope), self.index(after(loop.upper), scope)
-        header = f"for ({self._dialect.index} {name} = {lower}; {name} < {end}; {name} += {loop.step})"
+        header = f"for ({self.dialect.index} {name} = {lower}; {name} < {end}; {name} += {loop.step})"
         asked = [line for request in loop.requests for line in self._requested(request, inside)]
         return [*self._promises(loop, scope, body), *braced(header, [*asked, *body])]
 
     def _requested(self, request: Request, scope: Scope) -> list[str]:
-        template = self._dialect.prefetch_to_store if request.stored else self._dialect.prefetch_later
+        template = self.dialect.prefetch_to_store if request.stored else self.dialect.prefetch_later
         if template is None:
             return []
         size = Fragment(str(self.layouts[request.tensor].type.itemsize))
-        begin = infix("*", index_fragment(request.offset, scope.variables, self._dialect), size)
+        begin = infix("*", index_fragment(request.offset, scope.variables, self.dialect), size)
         one = request.lines == 1
         place = begin if one else infix("+", begin, infix("*", Fragment(str(LINE_BYTES)), Fragment(_LINE)))
         asked = template.format(tensor=self._names.tensors[request.tensor], bytes=place)
         if one:
             return [asked]
-        header = f"for ({self._dialect.index} {_LINE} = 0; {_LINE} < {request.lines}; {_LINE} += 1)"
+        header = f"for ({self.dialect.index} {_LINE} = 0; {_LINE} < {request.lines}; {_LINE} += 1)"
         return braced(header, [asked])
 
     def _promises(self, loop: Loop, scope: Scope, body: list[str]) -> list[str]:
         """The lines before a loop that tell the compiler what it may do with the iterations of its body."""
-        dialect = self._dialect
+        dialect = self.dialect
         match loop.kind:
             case LoopKind.VECTOR:
                 # Lanes must not share a variable; the compiler finds by itself that only faults do.
@@ -241,13 +246,13 @@ class KernelPrinter:
                 count = most_iterations(loop, scope.ranges)
                 count = min(count, _UNROLL_MOST) if count is not None else _UNROLL_UNKNOWN
                 return [dialect.unroll.format(count=count)] if dialect.unroll and count > 1 else []
-            case LoopKind.SEQUENTIAL | LoopKind.PARALLEL | LoopKind.REGISTER:
+            case LoopKind.SEQUENTIAL | LoopKind.PARALLEL | LoopKind.REGISTER | LoopKind.BLOCK | LoopKind.THREAD:
                 return []
             case _:
                 assert_never(loop.kind)
 
     def _reduction_promises(self, loop: Loop, found: Accumulation | None, body: list[str]) -> list[str]:
-        vector, clause = self._dialect.vector, self._dialect.vector_reduction
+        vector, clause = self.dialect.vector, self.dialect.vector_reduction
         if found is None or vector is None or clause is None or _holds_reduction_loop(loop.body):
             return []
         if found.lanes is not None:
@@ -266,11 +271,11 @@ class KernelPrinter:
     def _parallel_loop(self, loop: Loop, scope: Scope) -> list[str]:
         inner = replace(scope.inside(loop), parallel=True)
         name = inner.variables[loop.iterator]
-        index = self._dialect.index
+        index = self.dialect.index
         body = self.tree(loop.body, inner)
-        if self._dialect.scalar and changes_in_lanes("\n".join(body)):
+        if self.dialect.scalar and changes_in_lanes("\n".join(body)):
             # The chunk of a thread must not decide which iterations are left over from whole vectors.
-            body = [self._dialect.scalar, *body]
+            body = [self.dialect.scalar, *body]
         if loop.step == 1:
             lower, end = self.index(loop.lower, scope), self.index(after(loop.upper), scope)
             lines = braced(f"for ({index} {name} = begin; {name} < end; {name} += 1)", body)
@@ -284,9 +289,9 @@ class KernelPrinter:
             lines = braced(f"for ({index} {_ITERATION} = begin; {_ITERATION} < end; {_ITERATION} += 1)", body)
         lines = finished(lines)
         around = tuple(Parameter(index, "", loop_variable(depth), "") for depth in range(scope.depth))
-        captured = tuple(p for p in mentioned((*self._parameters, *around), lines) if p != SCRATCH)
+        captured = tuple(p for p in mentioned((*self.parameters, *around), lines) if p != SCRATCH)
         label = f"tc_region_{len(self.regions)}"
-        self.regions.append(region(label, captured, lines, self._dialect))
+        self.regions.append(region(label, captured, lines, self.dialect))
         condition = "" if always_runs(loop, scope.ranges) else f"if ({lower} < {end})"
         return braced(condition, region_call(label, captured, lower, end))
 
@@ -304,7 +309,7 @@ class KernelPrinter:
         partial = next(p for p in found.partials if p.body is body)
         accumulator = Fragment(_accumulator(partial, found))
         if found.lanes is not None:
-            accumulator = element(str(accumulator), index_fragment(scope.lane, scope.variables, self._dialect))
+            accumulator = element(str(accumulator), index_fragment(scope.lane, scope.variables, self.dialect))
         reached = [] if partial.always_runs else [f"{_reached(partial, found)} = 1;"]
         return [heading, *self._assign(accumulator, body, computation_type(type), site), *reached]
 
@@ -325,24 +330,24 @@ class KernelPrinter:
     ) -> tuple[list[str], list[str]]:
         """What declares an accumulator, and what brings its value to the target."""
         expressions, layout = self.expressions, self.layouts[partial.body.target]
-        name, type = Fragment(_accumulator(partial, found)), self._dialect.values[layout.type]
+        name, type = Fragment(_accumulator(partial, found)), self.dialect.values[layout.type]
         loaded = expressions.load(target, layout.type)
         if partial.always_runs and found.lanes is None:
             stored = f"{target} = {expressions.store(name, layout.type)};"
             return [f"{type} {name} = {loaded};"], [stored]
-        neutral = literal_fragment(neutral_element(partial.reduction, layout.type), self._dialect)
+        neutral = literal_fragment(neutral_element(partial.reduction, layout.type), self.dialect)
         declared, total, combined = [f"{type} {name} = {neutral};"], name, list[str]()
         if found.lanes is not None:
-            every = f"for ({self._dialect.index} lane = 0; lane < {{}}; lane += 1)"
+            every = f"for ({self.dialect.index} lane = 0; lane < {{}}; lane += 1)"
             declared = [
                 f"{type} {name}[{found.lanes}] __attribute__((aligned(64)));",
-                *([self._dialect.vector] if self._dialect.vector else []),
+                *([self.dialect.vector] if self.dialect.vector else []),
                 *braced(every.format(found.lanes), [f"{name}[lane] = {neutral};"]),
             ]
             for kept, count in halves(found.lanes):
                 left, right = Fragment(f"{name}[lane]"), Fragment(f"{name}[lane + {kept}]")
                 value = expressions.combine(partial.reduction, left, right, computation_type(layout.type))
-                combined += [self._dialect.vector] if self._dialect.vector and count > 1 else []
+                combined += [self.dialect.vector] if self.dialect.vector and count > 1 else []
                 combined += braced(every.format(count), [f"{left} = {value};"])
             total = Fragment(f"{name}[0]")
         value = expressions.combine(partial.reduction, loaded, total, layout.type)
@@ -371,7 +376,7 @@ class KernelPrinter:
 
     def index(self, expression: IndexExpression, scope: Scope) -> str:
         """An index expression as text."""
-        return str(index_fragment(expression, scope.variables, self._dialect))
+        return str(index_fragment(expression, scope.variables, self.dialect))
 
 
 def _accumulator(partial: Partial, found: Accumulation) -> str:

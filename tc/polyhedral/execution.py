@@ -69,7 +69,7 @@ def _concurrency(kind: LoopKind) -> Concurrency:
             return Concurrency.ORDERED
         case LoopKind.REDUCTION:
             return Concurrency.LANES
-        case LoopKind.PARALLEL | LoopKind.VECTOR:
+        case LoopKind.PARALLEL | LoopKind.VECTOR | LoopKind.BLOCK | LoopKind.THREAD:
             return Concurrency.UNORDERED
         case _:
             assert_never(kind)

@@ -82,6 +82,10 @@ class _LoopMark:
     kind: LoopKind
     depth: int
 
+    @property
+    def iterator(self) -> str:
+        return f"c{self.depth}"
+
 
 @dataclass(frozen=True, slots=True)
 class _Converter:
@@ -115,21 +119,39 @@ class _Converter:
         buffer = self.allocations.get(name)
         if buffer is not None:
             return Allocation(buffer, self.convert(node, None, known))
-        return self.convert(node, _LoopMark(*marked_loop(name)), known)
+        mark = _LoopMark(*marked_loop(name))
+        if not mark.kind.is_mapped or _leads_to(node, mark.iterator):
+            return self.convert(node, mark, known)
+        # isl leaves out a loop over one value; the hardware has a first block and a first thread all the same.
+        only = IndexLiteral(0)
+        return Loop(mark.iterator, only, only, 1, mark.kind, self.convert(node, None, known))
 
     def loop(self, node: isl.AstNode, mark: _LoopMark | None, known: Mapping[str, IndexExpression]) -> LoopTree:
         name = node.for_get_iterator().get_id().get_name()
         lower = index_expression(node.for_get_init(), known)
-        if node.for_is_degenerate():
+        kind = LoopKind.SEQUENTIAL if mark is None or name != mark.iterator else mark.kind
+        if node.for_is_degenerate() and not kind.is_mapped:
             return self.convert(node.for_get_body(), None, {**known, name: lower})
         inner = {other: value for other, value in known.items() if other != name}
         body = self.convert(node.for_get_body(), None, inner)
         step = index_expression(node.for_get_inc(), known)
+        if node.for_is_degenerate():
+            return Loop(name, lower, lower, 1, kind, body)
         if not isinstance(step, IndexLiteral) or step.value < 1:
             raise AssertionError(f"isl generated a loop with step {step}")
-        kind = LoopKind.SEQUENTIAL if mark is None or name != f"c{mark.depth}" else mark.kind
         shown = LoopKind.SEQUENTIAL if kind is LoopKind.UNROLLED else kind
         return Loop(name, lower, _upper_bound(node.for_get_cond(), name, known), step.value, shown, body)
+
+
+def _leads_to(node: isl.AstNode, iterator: str) -> bool:
+    """Whether the loop over an iterator comes next, or behind guards."""
+    match isl.ast_node_type(node.get_type()).name:
+        case "for_":
+            return bool(node.for_get_iterator().get_id().get_name() == iterator)
+        case "if_":
+            return not node.if_has_else_node() and _leads_to(node.if_get_then_node(), iterator)
+        case _:
+            return False
 
 
 def _upper_bound(condition: isl.AstExpr, name: str, known: Mapping[str, IndexExpression]) -> IndexExpression:

@@ -96,6 +96,13 @@ class LoopKind(Enum):
     REDUCTION = "reduction"  # lanes may keep partial results of the one reducing statement inside
     REGISTER = "register"  # rows of a register tile: each iteration has registers of its own
     UNROLLED = "unrolled"
+    BLOCK = "block"  # blocks of a grid
+    THREAD = "thread"  # threads of a block
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether the hardware runs all iterations, and the value of the iterator says which one this is."""
+        return self in (LoopKind.BLOCK, LoopKind.THREAD)
 
 
 # Of a line of the cache.

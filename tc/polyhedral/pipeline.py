@@ -6,19 +6,20 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, assert_never
 
 import islpy as isl
 
 from tc.errors import CompileError
 from tc.language.session import MAX_OPERATIONS, is_out_of_operations, isl_context
 from tc.language.specialization import Specialization
-from tc.options import CpuOptions, Fusion
+from tc.options import CpuOptions, Fusion, GpuOptions, Options
 from tc.polyhedral.defaults import default_sizes
 from tc.polyhedral.execution import loop_execution, tree_execution
 from tc.polyhedral.generate import generate_loops
 from tc.polyhedral.localize import NotAffineError, localize_loops
 from tc.polyhedral.loops import LoopProgram, LoopTree, StatementBody
+from tc.polyhedral.map_to_grid import Grid, default_tiles, map_to_grid, refuse_surplus_dimensions
 from tc.polyhedral.microkernel import VectorUnit
 from tc.polyhedral.parallelize import parallelize_tree
 from tc.polyhedral.promote import Room, promote_tree
@@ -29,7 +30,7 @@ from tc.polyhedral.separate import separate_tiles
 from tc.polyhedral.stream import streamed_results
 from tc.polyhedral.strides import accesses
 from tc.polyhedral.surplus import refuse_surplus_sizes
-from tc.polyhedral.tile import explicit_sizes, tile_tree
+from tc.polyhedral.tile import ChooseCuts, explicit_sizes, tile_tree
 from tc.polyhedral.tree import ScheduleTree, tree_text
 from tc.polyhedral.unroll import unroll_tree
 from tc.polyhedral.vectorize import vectorize_tree
@@ -77,6 +78,7 @@ class Machine:
 # Promotion adds statements to the scop, so passes hand both on.
 State: TypeAlias = tuple[ScheduleTree, Scop]
 Pass: TypeAlias = Callable[[ScheduleTree, Scop, CpuOptions, Machine], State]
+GridPass: TypeAlias = Callable[[ScheduleTree, Scop, GpuOptions], State]
 
 
 def _register_tile(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: Machine) -> State:
@@ -129,9 +131,37 @@ PASSES: Final[tuple[tuple[str, Pass], ...]] = (
 )
 
 
+def _map(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
+    return map_to_grid(tree, _tiles(options), _grid(options)), scop
+
+
+def _grid(options: GpuOptions) -> Grid:
+    return Grid(options.grid, options.block, options.distribution)
+
+
+def _tile_blocks(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
+    return tile_tree(tree, _tiles(options)), scop
+
+
+def _tiles(options: GpuOptions) -> ChooseCuts:
+    sizes = options.schedule.tile
+    return default_tiles if sizes is None else explicit_sizes(sizes)
+
+
+def _unroll_in_threads(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
+    return unroll_tree(tree, options.schedule.unroll), scop
+
+
+GRID_PASSES: Final[tuple[tuple[str, GridPass], ...]] = (
+    ("map", _map),
+    ("tile", _tile_blocks),
+    ("unroll", _unroll_in_threads),
+)
+
+
 def map_program(
     specialization: Specialization,
-    options: CpuOptions,
+    options: Options,
     machine: Machine,
     *,
     verify_every_pass: bool = False,
@@ -185,9 +215,7 @@ class Prepared:
         self._schedules: dict[Fusion, ScheduleTree] = {}
 
     @contextmanager
-    def generated(
-        self, options: CpuOptions, machine: Machine, *, verify_every_pass: bool = False
-    ) -> Iterator[Generated]:
+    def generated(self, options: Options, machine: Machine, *, verify_every_pass: bool = False) -> Iterator[Generated]:
         """The loops for one choice of options, to be proven before the block ends; errors are ``map_program``'s."""
         with isl_context(self._max_operations, self._context) as context:
             try:
@@ -235,7 +263,7 @@ class _Run:
         self,
         context: isl.Context,
         prepared: Prepared,
-        options: CpuOptions,
+        options: Options,
         machine: Machine,
         verify_every_pass: bool,
     ) -> None:
@@ -261,9 +289,11 @@ class _Run:
         scheduled = tuple(s for s in scop.statements if not s.domain.is_empty())
         if len(scheduled) == len(scop.statements):  # else there may be loops at other sizes
             refuse_surplus_sizes(tree, scop, self.options)
+            if isinstance(self.options, GpuOptions):
+                refuse_surplus_dimensions(tree, _tiles(self.options), _grid(self.options))
         scop = program = replace(scop, statements=scheduled)
-        for name, run in PASSES:
-            tree, scop = run(tree, scop, self.options, self.machine)
+        for name, changed, promoted in self.passes(tree, scop):
+            tree, scop = changed, promoted
             self.done(name, tree_text(tree))
             if self.verify_every_pass:
                 prove(scop, tree_execution(tree, self.context), f"schedule after {name}")
@@ -271,6 +301,8 @@ class _Run:
         try:
             root = separate_tiles(localize_loops(root, scop), self.context)
         except NotAffineError:
+            if not isinstance(self.options, CpuOptions):
+                raise
             plain = replace(self.options, accumulators=0, packed=0, local=0, streamed=0)
             return _Run(self.context, self.prepared, plain, self.machine, self.verify_every_pass).generate()
         self.done("generate", "")
@@ -285,9 +317,23 @@ class _Run:
 
         return Generated(self.loop_program(scop, root), tuple(self.stages), prove_schedule, prove_loops)
 
+    def passes(self, tree: ScheduleTree, scop: Scop) -> Iterator[tuple[str, ScheduleTree, Scop]]:
+        """What every pass of the target made, by name."""
+        match self.options:
+            case CpuOptions() as options:
+                for name, run in PASSES:
+                    tree, scop = run(tree, scop, options, self.machine)
+                    yield name, tree, scop
+            case GpuOptions() as options:
+                for name, map_or_tile in GRID_PASSES:
+                    tree, scop = map_or_tile(tree, scop, options)
+                    yield name, tree, scop
+            case _:
+                assert_never(self.options)
+
     def loop_program(self, scop: Scop, root: LoopTree) -> LoopProgram:
         program = self.prepared.specialization.program
-        return LoopProgram(
+        loops = LoopProgram(
             name=program.name,
             buffers=scop.buffers,
             temporaries=tuple(t for t in scop.temporaries if any(_mentions(s.body, t.name) for s in scop.statements)),
@@ -295,10 +341,15 @@ class _Run:
             bodies=tuple(statement.body for statement in scop.statements),
             root=root,
             checked=self.options.check_indices,
+            promoted=tuple(promotion.buffer for promotion in scop.promotions),
+        )
+        if not isinstance(self.options, CpuOptions):
+            return loops
+        return replace(
+            loops,
             prefetch=self.options.prefetch,
             ahead=self.options.ahead,
             streamed=_streamed(scop, self.options, self.machine),
-            promoted=tuple(promotion.buffer for promotion in scop.promotions),
         )
 
 

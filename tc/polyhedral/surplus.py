@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tc.errors import OptionsError
-from tc.options import CpuOptions
+from tc.options import CpuOptions, Options
 from tc.polyhedral.paths import paths_below
 from tc.polyhedral.register_tile import independent_iterators
 from tc.polyhedral.scop import Scop
@@ -11,7 +11,7 @@ from tc.polyhedral.tree import ScheduleTree
 from tc.polyhedral.vectorize import layouts_of
 
 
-def refuse_surplus_sizes(tree: ScheduleTree, scop: Scop, options: CpuOptions) -> None:
+def refuse_surplus_sizes(tree: ScheduleTree, scop: Scop, options: Options) -> None:
     """OptionsError where there are more sizes of tiles or register tiles than loops in the schedule."""
     depth = max((len(members) for _, members in paths_below(tree.root, tree.domain)), default=0)
     tile = options.schedule.tile or ()
@@ -19,6 +19,8 @@ def refuse_surplus_sizes(tree: ScheduleTree, scop: Scop, options: CpuOptions) ->
         raise OptionsError(
             f"tile has {len(tile)} sizes, but loops are nested {depth} deep at most; leave out the last ones"
         )
+    if not isinstance(options, CpuOptions):
+        return
     layouts = layouts_of(scop)
     reductions = [statement for statement in scop.statements if statement.accumulates]
     most = max((len(independent_iterators(statement, layouts)) for statement in reductions), default=0)

@@ -47,7 +47,7 @@ def explicit_sizes(sizes: tuple[int, ...]) -> ChooseCuts:
 
 def sizes_at(sizes: tuple[int, ...], band: Band, depth: int) -> tuple[int, ...]:
     """The sizes that belong to the members of a band with ``depth`` members above it; 0 for none."""
-    own = [position for position, member in enumerate(band.members) if not is_register(member)]
+    own = [position for position, member in enumerate(band.members) if is_counted(member)]
     chosen = dict(zip(own, sizes[depth:], strict=False))
     return tuple(chosen.get(position, 0) for position in range(len(band.members)))
 
@@ -75,6 +75,11 @@ def step_of(member: Member) -> int:
 def is_register(member: Member) -> bool:
     """Whether the member is a loop of a register tile."""
     return member.kind in (LoopKind.REGISTER, LoopKind.VECTOR)
+
+
+def is_counted(member: Member) -> bool:
+    """Whether the member is one of those that sizes of tiles are given for: a loop of the schedule."""
+    return not is_register(member) and not member.kind.is_mapped
 
 
 def tile_tree(tree: ScheduleTree, choose: ChooseCuts) -> ScheduleTree:
@@ -121,6 +126,6 @@ class _Tiler:
             tiles.append(replace(member, function=member.function.scale_down_val(value).floor()))
             point = Member(member.function.mod_val(value), member.coincident, cut.points)
             (sunk if member.coincident else carried).append(point)
-        counted = sum(not is_register(member) for member in band.members)
+        counted = sum(map(is_counted, band.members))
         below = self.tile(band.child, domain, depth + counted, (*carried, *sunk))
         return Band(tuple(tiles), band.permutable, below)

@@ -216,5 +216,11 @@ def _yaml_child(node: Node, depth: int) -> str:
 
 def _yaml_member(member: Member) -> str:
     schedule = isl.MultiUnionPwAff.from_union_pw_aff(_numbered_function(member.function))
-    options = ', options: "{ unroll[x] }"' if member.kind is LoopKind.UNROLLED else ""
-    return f'schedule: "{schedule}"{options}'
+    return f'schedule: "{schedule}"{_options(member.kind)}'
+
+
+def _options(kind: LoopKind) -> str:
+    """How isl is to generate the loop: every iteration for itself, or all of them by one loop."""
+    if kind is LoopKind.UNROLLED:
+        return ', options: "{ unroll[x] }"'
+    return ', options: "{ atomic[x] }"' if kind.is_mapped else ""

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from benchmarks.roofs import compiled_roofs, function
-from tc.target import parse_target
+from tc.target import processor, resolve
 
 
 @pytest.fixture(scope="module")
 def library() -> ctypes.CDLL:
-    return compiled_roofs(parse_target("cpu"))
+    return compiled_roofs(resolve(processor()))
 
 
 def test_chains_of_multiplications_and_additions(library: ctypes.CDLL) -> None:
     run = function(library, "tc_multiply_add", ctypes.c_long, ctypes.c_float, ctypes.c_float)
-    lanes = parse_target("cpu").vector_bytes // 4
+    lanes = resolve(processor()).vector_bytes // 4
     chains = [3.0 + c for c in range(12)]
     for rounds in range(4):
         assert run(rounds, 0.5, 3.0) == sum(chains) * lanes
@@ -28,7 +28,7 @@ def test_chains_of_multiplications_and_additions(library: ctypes.CDLL) -> None:
 
 def test_reading_sums_up(library: ctypes.CDLL) -> None:
     run = function(library, "tc_read", ctypes.c_void_p, ctypes.c_long, ctypes.c_long)
-    width = parse_target("cpu").vector_bytes // 4
+    width = resolve(processor()).vector_bytes // 4
     memory = np.zeros(1024 + 16, np.float32)
     skipped = -memory.ctypes.data % 64 // 4
     values = memory[skipped : skipped + 24 * width]

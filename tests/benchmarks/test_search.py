@@ -47,7 +47,7 @@ def test_neighbours_differ_in_one_or_two_options_and_reach_all_of_them() -> None
         changed = neighbour(options, random)
         different = {path for path, _ in genes() if value_at(changed, path) != value_at(options, path)}
         assert 1 <= len(different) <= 2
-        assert from_json(to_json(changed)) == changed
+        assert from_json(to_json(changed), CpuOptions) == changed
         seen |= different
         options = changed
     assert seen == {path for path, _ in genes()}

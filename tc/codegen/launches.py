@@ -1,0 +1,146 @@
+"""Prints the kernels of a grid: the hardware loops over blocks and threads, their body is what one thread does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, assert_never
+
+from tc.codegen.ranges import Ranges, iterator_range, range_of
+from tc.codegen.routines import SCRATCH, Parameter, braced, finished, mentioned, routine
+from tc.polyhedral.loops import (
+    Allocation,
+    Block,
+    Guard,
+    IndexExpression,
+    IndexLiteral,
+    IndexOperation,
+    IndexOperator,
+    IndexVariable,
+    Instance,
+    Loop,
+    LoopKind,
+    LoopTree,
+)
+
+if TYPE_CHECKING:
+    from tc.codegen.kernel import KernelPrinter, Scope
+
+# Dimensions of grids and blocks, as everybody calls them: neighbouring threads differ in x.
+_AXES: Final = "xyz"
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Blocks of a grid and threads of a block, outermost loop first, and how many of these loops stand around."""
+
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    blocks_around: int = 0
+    threads_around: int = 0
+
+    def variable(self, kind: LoopKind) -> str:
+        """What says which iteration of the next loop of this kind runs."""
+        if kind is LoopKind.BLOCK:
+            return f"block_{_AXES[len(self.grid) - 1 - self.blocks_around]}"
+        return f"thread_{_AXES[len(self.block) - 1 - self.threads_around]}"
+
+    def extent(self, kind: LoopKind) -> int:
+        """The iterations that the hardware runs of that loop."""
+        return self.grid[self.blocks_around] if kind is LoopKind.BLOCK else self.block[self.threads_around]
+
+    def inside(self, kind: LoopKind) -> Launch:
+        """The launch seen from the body of that loop."""
+        if kind is LoopKind.BLOCK:
+            return replace(self, blocks_around=self.blocks_around + 1)
+        return replace(self, threads_around=self.threads_around + 1)
+
+    @property
+    def variables(self) -> tuple[tuple[str, int], ...]:
+        """All of them, with their extents, outermost first."""
+        grid = ((f"block_{_AXES[len(self.grid) - 1 - n]}", extent) for n, extent in enumerate(self.grid))
+        block = ((f"thread_{_AXES[len(self.block) - 1 - n]}", extent) for n, extent in enumerate(self.block))
+        return (*grid, *block)
+
+
+def launch(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str]:
+    """Runs all threads of all blocks, one after the other, each of them by one call of a routine of its own."""
+    found = _launch(loop, scope.ranges)
+    body = finished(mapped_loop(kernel, loop, replace(scope, launch=found)))
+    captured = tuple(p for p in mentioned(kernel.parameters, body) if p != SCRATCH)
+    numbers = tuple(Parameter(kernel.index_type, "", name, name) for name, _ in found.variables)
+    label = f"tc_kernel_{len(kernel.regions)}"
+    kernel.regions.append(
+        routine(label, [p.declaration for p in (*captured, *mentioned(numbers, body))], body, kernel.dialect)
+    )
+    arguments = ", ".join(p.name for p in (*captured, *mentioned(numbers, body)))
+    lines = [f"{label}({arguments});"]
+    for name, extent in reversed(found.variables):
+        lines = braced(f"for ({kernel.index_type} {name} = 0; {name} < {extent}; {name} += 1)", lines)
+    return lines
+
+
+def mapped_loop(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str]:
+    """The body for the iteration that this block or thread is, if the loop has it."""
+    assert scope.launch is not None
+    variable, extent = scope.launch.variable(loop.kind), scope.launch.extent(loop.kind)
+    inner = replace(
+        scope.inside(loop),
+        variables={**scope.variables, loop.iterator: variable},
+        depth=scope.depth,
+        launch=scope.launch.inside(loop.kind),
+    )
+    lines = kernel.tree(loop.body, inner)
+    for condition in reversed(list(_conditions(loop, extent, scope.ranges))):
+        lines = braced(f"if ({kernel.index(condition, inner)})", lines)
+    return lines
+
+
+def _conditions(loop: Loop, extent: int, ranges: Ranges) -> Iterator[IndexExpression]:
+    """What distinguishes the iterations of the loop from all that the hardware runs."""
+    iterator = IndexVariable(loop.iterator)
+    if range_of(loop.lower, ranges).most > 0:
+        yield IndexOperation(IndexOperator.GREATER_EQUAL, (iterator, loop.lower))
+    if range_of(loop.upper, ranges).least < extent - 1:
+        yield IndexOperation(IndexOperator.LESS_EQUAL, (iterator, loop.upper))
+    if loop.step != 1:
+        distance = IndexOperation(IndexOperator.SUBTRACT, (iterator, loop.lower))
+        rest = IndexOperation(IndexOperator.ZERO_REMAINDER, (distance, IndexLiteral(loop.step)))
+        yield IndexOperation(IndexOperator.EQUAL, (rest, IndexLiteral(0)))
+
+
+def _launch(tree: LoopTree, ranges: Ranges) -> Launch:
+    """As many blocks and threads as the loops have iterations at most."""
+    grid: dict[int, int] = {}
+    block: dict[int, int] = {}
+    for kind, depth, extent in _extents(tree, ranges, 0, 0):
+        sizes = grid if kind is LoopKind.BLOCK else block
+        sizes[depth] = max(sizes.get(depth, 1), extent)
+    return Launch(tuple(grid[d] for d in sorted(grid)), tuple(block[d] for d in sorted(block)))
+
+
+def _extents(tree: LoopTree, ranges: Ranges, blocks: int, threads: int) -> Iterator[tuple[LoopKind, int, int]]:
+    """The loops over blocks and threads: how many of their kind are around each, and how far it goes."""
+    match tree:
+        case Loop(kind=LoopKind.BLOCK | LoopKind.THREAD as kind):
+            values = iterator_range(tree, ranges)
+            assert not math.isinf(values.most), "blocks and threads are counted"
+            yield kind, blocks if kind is LoopKind.BLOCK else threads, int(values.most) + 1
+            around = (blocks + 1, threads) if kind is LoopKind.BLOCK else (blocks, threads + 1)
+            yield from _extents(tree.body, {**ranges, tree.iterator: values}, *around)
+        case Loop():
+            yield from _extents(tree.body, {**ranges, tree.iterator: iterator_range(tree, ranges)}, blocks, threads)
+        case Allocation(_, body):
+            yield from _extents(body, ranges, blocks, threads)
+        case Block(children):
+            for child in children:
+                yield from _extents(child, ranges, blocks, threads)
+        case Guard(_, then, otherwise):
+            yield from _extents(then, ranges, blocks, threads)
+            if otherwise is not None:
+                yield from _extents(otherwise, ranges, blocks, threads)
+        case Instance():
+            return
+        case _:
+            assert_never(tree)
