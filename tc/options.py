@@ -123,6 +123,7 @@ class GpuOptions:
     ``grid``: the most blocks along every dimension, x first; a block then works on several tiles.  None takes as many
     as there are tiles.
     ``distribution``: how the points of a tile are dealt to threads.
+    ``shared``: the most bytes of memory that the threads of a block share; 0 uses none.
     ``check_indices``: gathers check their indices (see *Gathers* in the README).
     """
 
@@ -130,6 +131,7 @@ class GpuOptions:
     block: tuple[int, ...] | None = None
     grid: tuple[int, ...] | None = None
     distribution: Distribution = Distribution.CYCLIC
+    shared: int = 48 << 10
     check_indices: bool = True
 
     def __post_init__(self) -> None:
@@ -144,6 +146,7 @@ class GpuOptions:
             raise OptionsError(f"a block has at most {MOST_THREADS} threads, got {self.block} = {threads}")
         if not isinstance(self.distribution, Distribution):
             raise OptionsError(f"distribution must be a tc.Distribution, got {self.distribution!r}")
+        _require_integer("shared", self.shared, 0, 1 << 18)
         _require_boolean("check_indices", self.check_indices)
 
 

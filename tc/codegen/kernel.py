@@ -14,7 +14,7 @@ from tc.codegen.expressions import FAULTED, ExpressionPrinter, Site
 from tc.codegen.fragment import Fragment, element, infix
 from tc.codegen.functions import function_name
 from tc.codegen.indices import after, index_fragment, trip_count
-from tc.codegen.launches import Launch, launch, mapped_loop
+from tc.codegen.launches import BARRIER, TEAM, Launch, launch, mapped_loop
 from tc.codegen.literals import literal_fragment
 from tc.codegen.names import Names, comment, loop_variable
 from tc.codegen.numerics import changes_in_lanes
@@ -66,8 +66,8 @@ class Scope:
     ``variables``: names of loop iterators and symbolic sizes in the text.  ``parallel``: this runs inside a
     parallel loop.  ``accumulation``: the accumulator that the instances below reduce into; ``lane``: the lane in which
     they do.  ``innermost``: the printed loop right around the lanes of a register tile; ``offsets``: what its lanes
-    share.  ``launch``: the grid that runs this.  ``stack``, ``scratch``: bytes of the thread's stack and scratch memory
-    that buffers around the node take.
+    share.  ``launch``: the grid that runs this.  ``stack``, ``scratch``, ``shared``: bytes of the thread's stack and
+    scratch memory, and of its block's shared memory, that buffers around the node take.
     """
 
     variables: Mapping[str, str]
@@ -81,6 +81,7 @@ class Scope:
     launch: Launch | None = None
     stack: int = 0
     scratch: int = 0
+    shared: int = 0
 
     def inside(self, loop: Loop) -> Scope:
         """The scope of the loop's body."""
@@ -126,6 +127,8 @@ class KernelPrinter:
         self.expressions = ExpressionPrinter(names, self.layouts, program.checked, dialect)
         self.regions: list[list[str]] = []
         self.scratch_bytes = 0
+        self.shared_bytes = 0
+        self.barriers = sorted(program.barriers)
 
     def tree(self, tree: LoopTree, scope: Scope) -> list[str]:
         """The lines that run a loop tree."""
@@ -146,12 +149,16 @@ class KernelPrinter:
                 return self._loop(tree, scope) if found is None else self._accumulate(tree, found, scope)
             case Allocation(buffer, body):
                 return self._allocation(buffer, body, scope)
+            case Instance(statement, _) if statement in self.barriers:
+                return [f"{BARRIER}({TEAM.name}, {self.barriers.index(statement)});"]
             case Instance():
                 return self._instance(tree, scope)
             case _:
                 assert_never(tree)
 
     def _allocation(self, buffer: Buffer, body: LoopTree, scope: Scope) -> list[str]:
+        if buffer.shared:
+            return self._shared(buffer, body, scope)
         regions, scratch = len(self.regions), self.scratch_bytes
         if buffer.name not in self.pieces:
             try:
@@ -162,6 +169,14 @@ class KernelPrinter:
                 self.scratch_bytes = scratch
         declaration, inside = self._declaration(buffer, scope)
         return braced("", [*declaration, *self.tree(body, inside)])
+
+    def _shared(self, buffer: Buffer, body: LoopTree, scope: Scope) -> list[str]:
+        """Storage that the threads of a block share, beside what they share already."""
+        name, type = self._names.tensors[buffer.name], self.dialect.storage[buffer.layout.type]
+        begin, size = scope.shared, aligned(max(buffer.layout.span, 1) * buffer.layout.type.itemsize)
+        self.shared_bytes = max(self.shared_bytes, begin + size)
+        declaration = f"{type} *{name} = ({type} *)({TEAM.name}->shared + {begin});"
+        return braced("", [declaration, *self.tree(body, replace(scope, shared=begin + size))])
 
     def _declaration(self, buffer: Buffer, scope: Scope) -> tuple[list[str], Scope]:
         """Storage for a buffer, aligned for the widest vectors, and the scope in which it is taken.

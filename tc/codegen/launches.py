@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, assert_never
 
 from tc.codegen.ranges import Ranges, iterator_range, range_of
-from tc.codegen.routines import SCRATCH, Parameter, braced, finished, mentioned, routine
+from tc.codegen.routines import SCRATCH, Parameter, braced, finished, mentioned, mentions, routine
 from tc.polyhedral.loops import (
     Allocation,
     Block,
@@ -27,6 +27,9 @@ from tc.polyhedral.loops import (
 if TYPE_CHECKING:
     from tc.codegen.kernel import KernelPrinter, Scope
 
+# The threads of a block, in the emulator, and what makes them wait for each other.
+TEAM: Final = Parameter("tc_team *", "", "team", "team")
+BARRIER: Final = "tc_barrier"
 # Dimensions of grids and blocks, as everybody calls them: neighbouring threads differ in x.
 _AXES: Final = "xyz"
 
@@ -63,12 +66,26 @@ class Launch:
         block = ((f"thread_{_AXES[len(self.block) - 1 - n]}", extent) for n, extent in enumerate(self.block))
         return (*grid, *block)
 
+    @property
+    def places(self) -> tuple[tuple[str, str], ...]:
+        """All of them, with where a team keeps them, outermost first."""
+        return tuple(
+            (name, f"{name.partition('_')[0]}[{_AXES.index(name.partition('_')[2])}]") for name, _ in self.variables
+        )
+
+    def sizes(self, kind: LoopKind) -> tuple[int, ...]:
+        """The extents along x, y and z."""
+        own = self.grid if kind is LoopKind.BLOCK else self.block
+        return (*reversed(own), *(1 for _ in range(len(_AXES) - len(own))))
+
 
 def launch(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str]:
     """Runs all threads of all blocks, one after the other, each of them by one call of a routine of its own."""
     found = _launch(loop, scope.ranges)
     body = finished(mapped_loop(kernel, loop, replace(scope, launch=found)))
     captured = tuple(p for p in mentioned(kernel.parameters, body) if p != SCRATCH)
+    if mentions(body, TEAM.name):
+        return _launch_team(kernel, found, captured, body)
     numbers = tuple(Parameter(kernel.index_type, "", name, name) for name, _ in found.variables)
     label = f"tc_kernel_{len(kernel.regions)}"
     kernel.regions.append(
@@ -79,6 +96,38 @@ def launch(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str]:
     for name, extent in reversed(found.variables):
         lines = braced(f"for ({kernel.index_type} {name} = 0; {name} < {extent}; {name} += 1)", lines)
     return lines
+
+
+def _launch_team(
+    kernel: KernelPrinter, launched: Launch, captured: tuple[Parameter, ...], body: list[str]
+) -> list[str]:
+    """Runs the threads of every block together, so that they can wait for each other."""
+    label, index = f"tc_kernel_{len(kernel.regions)}", kernel.index_type
+    numbers = tuple(Parameter(index, "", name, place) for name, place in launched.places)
+    own = mentioned(numbers, body)
+    declared = [p.declaration for p in (*captured, TEAM, *own)]
+    passed = [*(f"arguments->{p.name}" for p in captured), TEAM.name, *(f"{TEAM.name}->{p.argument}" for p in own)]
+    entry = [f"const struct {label}_arguments *arguments = {TEAM.name}->arguments;", f"{label}({', '.join(passed)});"]
+    kernel.regions.append(
+        [
+            *braced(f"struct {label}_arguments", (f"{p.field};" for p in captured))[:-1],
+            "};",
+            "",
+            *routine(label, declared, body, kernel.dialect),
+            "",
+            *braced(f"static void {label}_thread({TEAM.field})", entry),
+        ]
+    )
+    grid, block = (", ".join(map(str, launched.sizes(kind))) for kind in (LoopKind.BLOCK, LoopKind.THREAD))
+    return braced(
+        "",
+        [
+            f"const struct {label}_arguments arguments = {{{', '.join(p.name for p in captured)}}};",
+            f"const {index} grid[3] = {{{grid}}}, block[3] = {{{block}}};",
+            f"const int diverged = tc_run_team(&arguments, {label}_thread, grid, block, {kernel.shared_bytes});",
+            "if (diverged) __atomic_store_n(fault, diverged, __ATOMIC_RELAXED);",
+        ],
+    )
 
 
 def mapped_loop(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str]:

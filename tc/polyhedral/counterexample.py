@@ -28,6 +28,8 @@ class Violation(Enum):
     OVERLAPPING = "two elements of a buffer share a place in memory"
     WRONG_TYPE = "a buffer holds another type than its tensor"
     CHANGED = "a statement is not what the program says"
+    RACE = "no barrier orders two conflicting instances on different threads of a block"
+    DIVERGENT = "some thread of a block may miss a barrier"
 
 
 @dataclass(frozen=True, slots=True)

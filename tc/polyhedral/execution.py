@@ -15,6 +15,7 @@ from typing import TypeAlias, assert_never
 import islpy as isl
 
 from tc.language.affine import Frame
+from tc.polyhedral.barriers import Step, barriers_along, divergent_barriers
 from tc.polyhedral.index_functions import fit_for_c, index_condition, index_function
 from tc.polyhedral.loops import (
     Allocation,
@@ -28,7 +29,7 @@ from tc.polyhedral.loops import (
     LoopKind,
     LoopTree,
 )
-from tc.polyhedral.tree import Band, Extension, Leaf, Node, ScheduleTree, Sequence
+from tc.polyhedral.tree import Band, Extension, Leaf, Node, ScheduleTree, Sequence, statement_names
 
 
 class Concurrency(Enum):
@@ -36,7 +37,25 @@ class Concurrency(Enum):
 
     ORDERED = "ordered"  # the smaller one runs first
     LANES = "lanes"  # partial results of one reduction may be kept apart
+    BLOCKS = "blocks"  # they run in different blocks, and may do so at the same time
+    THREADS = "threads"  # they run in different threads of a block, which only barriers order
     UNORDERED = "unordered"  # they may run at the same time
+
+
+@dataclass(frozen=True)
+class ThreadLeaf:
+    """A place where a statement stands, as the check of barriers sees it.
+
+    ``times``: ``{ statement instance -> time }`` of the instances there.  For every dimension of time, ``barriers``
+    are the positions of barriers in the sequence that it numbers; ``after`` and ``before`` say whether, deeper inside,
+    one iteration runs a barrier after the statement, or before it.
+    """
+
+    statement: str
+    times: isl.Map
+    barriers: tuple[frozenset[int], ...]
+    after: tuple[bool, ...]
+    before: tuple[bool, ...]
 
 
 @dataclass(frozen=True)
@@ -46,7 +65,8 @@ class Execution:
     ``leaves``: the number of places where a statement stands.  ``scopes``: for every buffer, ``{ instance -> time of
     the allocation around it }``: instances with one value see one array.  ``misuse``: loop iterations that divide by a
     form that C gets wrong there (see ``IndexOperator``).  ``locals``: ``{ instance -> [local subscripts] }``; None for
-    a schedule tree, which does not say.  ``allocated``: the buffers as the loops bring them.
+    a schedule tree, which does not say.  ``allocated``: the buffers as the loops bring them.  ``places``: of programs
+    that run on threads.  ``divergent``: barriers that some thread of a block may miss.
     """
 
     times: isl.UnionMap
@@ -56,6 +76,8 @@ class Execution:
     misuse: tuple[isl.Set, ...] = ()
     locals: isl.UnionMap | None = None
     allocated: tuple[Buffer, ...] = ()
+    places: tuple[ThreadLeaf, ...] = ()
+    divergent: tuple[str, ...] = ()
 
 
 # The sorts of dimensions that each level of nesting takes: one for every sort that some branch has there, so that
@@ -69,8 +91,12 @@ def _concurrency(kind: LoopKind) -> Concurrency:
             return Concurrency.ORDERED
         case LoopKind.REDUCTION:
             return Concurrency.LANES
-        case LoopKind.PARALLEL | LoopKind.VECTOR | LoopKind.BLOCK | LoopKind.THREAD:
+        case LoopKind.PARALLEL | LoopKind.VECTOR:
             return Concurrency.UNORDERED
+        case LoopKind.BLOCK:
+            return Concurrency.BLOCKS
+        case LoopKind.THREAD:
+            return Concurrency.THREADS
         case _:
             assert_never(kind)
 
@@ -80,13 +106,17 @@ _Time: TypeAlias = tuple[tuple[Concurrency, isl.PwAff], ...]
 
 @dataclass(frozen=True)
 class _Branch:
-    """The way to one leaf: ``points`` of some space, the statement instance of each, and its time."""
+    """The way to one leaf: ``points`` of some space, the statement instance of each, and its time.
+
+    ``barriers``: for every level of time that numbers a sequence, the own position and those of barriers.
+    """
 
     instances: isl.Map
     time: _Time
     misuse: tuple[isl.Set, ...] = ()
     locals: isl.Map | None = None
     scopes: tuple[tuple[str, _Time], ...] = ()
+    barriers: tuple[tuple[int, frozenset[int]] | None, ...] = ()
 
 
 def _assemble(branches: Items[_Branch], context: isl.Context) -> Execution:
@@ -97,7 +127,26 @@ def _assemble(branches: Items[_Branch], context: isl.Context) -> Execution:
         union = union.union(isl.UnionMap.from_map(_times(branch, branch.time, levels)))
     misuse = tuple(points for branch in branches for points in branch.misuse)
     dimensions = tuple(sort for level in levels for sort in level)
-    return Execution(union, dimensions, len(branches), _scopes(branches), misuse)
+    places: tuple[ThreadLeaf, ...] = ()
+    if Concurrency.THREADS in dimensions:
+        places = tuple(_thread_leaf(branch, levels) for branch in branches)
+    return Execution(union, dimensions, len(branches), _scopes(branches), misuse, places=places)
+
+
+def _thread_leaf(branch: _Branch, levels: _Levels) -> ThreadLeaf:
+    own = (*branch.barriers, *(None for _ in range(len(levels) - len(branch.barriers))))
+    barriers: list[frozenset[int]] = []
+    after: list[bool] = []
+    before: list[bool] = []
+    for level, sorts in enumerate(levels):
+        here, deeper = own[level], [step for step in own[level + 1 :] if step is not None]
+        for _ in sorts:
+            barriers.append(frozenset() if here is None else here[1])
+            after.append(any(number > position for position, numbers in deeper for number in numbers))
+            before.append(any(number < position for position, numbers in deeper for number in numbers))
+    name = branch.instances.get_tuple_name(isl.dim_type.out)
+    times = _times(branch, branch.time, levels)
+    return ThreadLeaf(name, times, tuple(barriers), tuple(after), tuple(before))
 
 
 def _scopes(branches: Items[_Branch]) -> Mapping[str, isl.UnionMap]:
@@ -140,23 +189,31 @@ def _vector(values: Items[isl.PwAff], points: isl.Set) -> isl.Map:
 # --- of a schedule tree --------------------------------------------------------------------------------------
 
 
-def tree_execution(tree: ScheduleTree, context: isl.Context) -> Execution:
-    """The execution that the tree asks for."""
+def tree_execution(tree: ScheduleTree, context: isl.Context, barriers: frozenset[str] = frozenset()) -> Execution:
+    """The execution that the tree asks for; ``barriers``: the statements that are."""
     branches: list[_Branch] = []
-    for reached, path, scopes in _tree_paths(tree.root, tree.domain, (), ()):
+    for reached, path, scopes in _tree_paths(tree.root, tree.domain, (), (), barriers):
         pieces: list[isl.Set] = []
         reached.foreach_set(pieces.append)
         branches += [_tree_branch(instances, path, scopes) for instances in pieces]
     return _assemble(branches, context)
 
 
-_TreePath: TypeAlias = tuple[tuple[Concurrency, isl.UnionPwAff | int], ...]
-# Buffers around a node, and how much of the path stands above each.
-_TreeScopes: TypeAlias = tuple[tuple[str, int], ...]
+@dataclass(frozen=True)
+class _Position:
+    """A place in a sequence, and the places of barriers in it."""
+
+    number: int
+    barriers: frozenset[int]
+
+
+_TreePath: TypeAlias = tuple[tuple[Concurrency, isl.UnionPwAff | _Position], ...]
+# Buffers around a node, how much of the path stands above each, and whether the threads of a block share it.
+_TreeScopes: TypeAlias = tuple[tuple[str, int, bool], ...]
 
 
 def _tree_paths(
-    node: Node, domain: isl.UnionSet, above: _TreePath, scopes: _TreeScopes
+    node: Node, domain: isl.UnionSet, above: _TreePath, scopes: _TreeScopes, barriers: frozenset[str]
 ) -> Iterator[tuple[isl.UnionSet, _TreePath, _TreeScopes]]:
     """For every leaf: the instances that reach it, and the time dimensions and buffers on the way."""
     match node:
@@ -164,15 +221,17 @@ def _tree_paths(
             yield domain, above, scopes
         case Band(members, _, child):
             own = tuple((_concurrency(m.kind), m.function) for m in members)
-            yield from _tree_paths(child, domain, (*above, *own), scopes)
+            yield from _tree_paths(child, domain, (*above, *own), scopes, barriers)
         case Sequence(filters):
+            waiting = frozenset(n for n, f in enumerate(filters) if set(statement_names(f.domain)) <= barriers)
             for position, branch in enumerate(filters):
                 inside = domain.intersect(branch.domain)
-                yield from _tree_paths(branch.child, inside, (*above, (Concurrency.ORDERED, position)), scopes)
-        case Extension(buffer, instances, child):
+                step = (Concurrency.ORDERED, _Position(position, waiting))
+                yield from _tree_paths(branch.child, inside, (*above, step), scopes, barriers)
+        case Extension(buffer, instances, child, shared):
             extended = above if instances.is_empty() else _extended(above, instances)
-            inner = (*scopes, (buffer, len(above)))
-            yield from _tree_paths(child, domain.union(instances.range()), extended, inner)
+            inner = (*scopes, (buffer, len(above), shared))
+            yield from _tree_paths(child, domain.union(instances.range()), extended, inner, barriers)
         case _:
             assert_never(node)
 
@@ -180,10 +239,10 @@ def _tree_paths(
 def _extended(above: _TreePath, instances: isl.UnionMap) -> _TreePath:
     """The path with the times of the added instances: the values of the members above that they belong to."""
     belongs = isl.MultiUnionPwAff.from_union_map(instances.reverse())
-    path: list[tuple[Concurrency, isl.UnionPwAff | int]] = []
+    path: list[tuple[Concurrency, isl.UnionPwAff | _Position]] = []
     member = 0
     for sort, function in above:
-        if isinstance(function, int):
+        if isinstance(function, _Position):
             path.append((sort, function))
         else:
             path.append((sort, function.union_add(belongs.get_union_pw_aff(member))))
@@ -196,32 +255,52 @@ def _tree_branch(instances: isl.Set, path: _TreePath, scopes: _TreeScopes) -> _B
     own = isl.UnionSet.from_set(isl.Set.universe(instances.get_space()))
     local = isl.LocalSpace.from_space(instances.get_space())
     time: list[tuple[Concurrency, isl.PwAff]] = []
+    positions: list[tuple[int, frozenset[int]] | None] = []
     for sort, function in path:
-        if isinstance(function, int):
-            value = isl.Val.int_from_si(instances.get_ctx(), function)
+        if isinstance(function, _Position):
+            value = isl.Val.int_from_si(instances.get_ctx(), function.number)
             time.append((sort, isl.PwAff.from_aff(isl.Aff.val_on_domain(local, value))))
+            positions.append((function.number, function.barriers))
         else:
             found: list[isl.PwAff] = []
             function.intersect_domain(own).foreach_pw_aff(found.append)
             time.append((sort, found[0]))
-    return _Branch(identity, tuple(time), scopes=tuple((buffer, tuple(time[:length])) for buffer, length in scopes))
+            positions.append(None)
+    around = tuple((buffer, _scope(tuple(time[:length]), shared)) for buffer, length, shared in scopes)
+    return _Branch(identity, tuple(time), scopes=around, barriers=tuple(positions))
+
+
+def _scope(time: _Time, shared: bool) -> _Time:
+    """The time of an allocation: threads have one array each, or all of a block one together."""
+    return tuple(step for step in time if not shared or step[0] is not Concurrency.THREADS)
 
 
 # --- of a loop tree ------------------------------------------------------------------------------------------
 
-# What stands above a statement: a position in a block, a loop, or a guard and which of its branches was taken.
-Step: TypeAlias = int | Loop | Allocation | tuple[IndexExpression, bool]
 
-
-def loop_execution(root: LoopTree, dimensions: Mapping[str, int], context: isl.Context) -> Execution:
+def loop_execution(
+    root: LoopTree, dimensions: Mapping[str, int], context: isl.Context, barriers: frozenset[str] = frozenset()
+) -> Execution:
     """The execution of the loops as they will be printed, read off the loop tree alone.
 
     ``dimensions``: of the domain of every statement; further arguments of an instance are local subscripts.
+    ``barriers``: the statements that are.
     """
     paths = list(loop_paths(root, ()))
-    branches = [_loop_branch(instance, path, dimensions[instance.statement], context) for instance, path in paths]
+    branches = [
+        replace(
+            _loop_branch(instance, path, dimensions[instance.statement], context),
+            barriers=barriers_along(root, path, barriers),
+        )
+        for instance, path in paths
+    ]
     allocated = tuple(step.buffer for _, path in paths for step in path if isinstance(step, Allocation))
-    return replace(_assemble(branches, context), locals=_locals(branches, context), allocated=allocated)
+    return replace(
+        _assemble(branches, context),
+        locals=_locals(branches, context),
+        allocated=allocated,
+        divergent=divergent_barriers(root, barriers),
+    )
 
 
 def _locals(branches: Items[_Branch], context: isl.Context) -> isl.UnionMap:
@@ -275,7 +354,7 @@ def follow_path(path: tuple[Step, ...], frame: Frame) -> Reached:
             case int():
                 time.append((Concurrency.ORDERED, frame.constant(step)))
             case Allocation():
-                scopes.append((step.buffer.name, tuple(time)))
+                scopes.append((step.buffer.name, _scope(tuple(time), step.buffer.shared)))
             case Loop():
                 misuse += [points.subtract(fit_for_c(bound, frame)) for bound in (step.lower, step.upper)]
                 iterator = index_function(IndexVariable(step.iterator), frame)

@@ -160,11 +160,16 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """A tensor as a kernel sees it.  ``writable``: some statement stores into it."""
+    """A tensor as a kernel sees it.
+
+    ``writable``: some statement stores into it.  ``shared``: the threads of a block have one array together; other
+    buffers that an allocation brings belong to a thread.
+    """
 
     name: str
     layout: Layout
     writable: bool
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +191,7 @@ class LoopProgram:
     through the kernel's fault flag instead of reading.  ``prefetch``: rows of a gather that are asked for so many
     iterations ahead; 0 asks for none.  ``ahead``: while a loop works on a block of an argument of up to so many bytes,
     its next block is asked for; 0 asks for none.  ``streamed``: the buffers that are written past the caches where that
-    can be.
+    can be.  ``barriers``: the statements at whose instances the threads of a block wait for each other.
     """
 
     name: str
@@ -200,3 +205,4 @@ class LoopProgram:
     prefetch: int = 0
     ahead: int = 0
     streamed: frozenset[str] = frozenset()
+    barriers: frozenset[str] = frozenset()

@@ -22,7 +22,7 @@ def paths_below(
         case Sequence(filters):
             for branch in filters:
                 yield from paths_below(branch.child, domain.intersect(branch.domain), above)
-        case Extension(_, _, child):
+        case Extension(child=child):
             yield from paths_below(child, domain, above)
         case _:
             assert_never(node)

@@ -23,6 +23,7 @@ from tc.polyhedral.map_to_grid import Grid, default_tiles, map_to_grid, refuse_s
 from tc.polyhedral.microkernel import VectorUnit
 from tc.polyhedral.parallelize import parallelize_tree
 from tc.polyhedral.promote import Room, promote_tree
+from tc.polyhedral.promote_shared import promote_shared
 from tc.polyhedral.register_tile import default_tile, explicit_tile, register_tile_tree
 from tc.polyhedral.schedule import schedule_scop, untransformed_tree
 from tc.polyhedral.scop import Scop, build_scop
@@ -143,6 +144,10 @@ def _tile_blocks(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
     return tile_tree(tree, _tiles(options)), scop
 
 
+def _promote_shared(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
+    return promote_shared(tree, scop, options.shared) if options.shared else (tree, scop)
+
+
 def _tiles(options: GpuOptions) -> ChooseCuts:
     sizes = options.schedule.tile
     return default_tiles if sizes is None else explicit_sizes(sizes)
@@ -155,6 +160,7 @@ def _unroll_in_threads(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> S
 GRID_PASSES: Final[tuple[tuple[str, GridPass], ...]] = (
     ("map", _map),
     ("tile", _tile_blocks),
+    ("promote shared", _promote_shared),
     ("unroll", _unroll_in_threads),
 )
 
@@ -296,7 +302,7 @@ class _Run:
             tree, scop = changed, promoted
             self.done(name, tree_text(tree))
             if self.verify_every_pass:
-                prove(scop, tree_execution(tree, self.context), f"schedule after {name}")
+                prove(scop, tree_execution(tree, self.context, scop.barrier_names), f"schedule after {name}")
         root = generate_loops(tree, self.context, [promotion.buffer for promotion in scop.promotions])
         try:
             root = separate_tiles(localize_loops(root, scop), self.context)
@@ -309,11 +315,12 @@ class _Run:
 
         def prove_schedule() -> Proof:
             prove_statements(program, scop)
-            return prove(scop, tree_execution(tree, self.context), "schedule")
+            return prove(scop, tree_execution(tree, self.context, scop.barrier_names), "schedule")
 
         def prove_loops() -> Proof:
             dimensions = {s.name: s.domain.dim(isl.dim_type.set) for s in scop.statements}
-            return prove(scop, loop_execution(root, dimensions, self.context), "generated code")
+            dimensions |= {barrier.get_tuple_name(): barrier.dim(isl.dim_type.set) for barrier in scop.barriers}
+            return prove(scop, loop_execution(root, dimensions, self.context, scop.barrier_names), "generated code")
 
         return Generated(self.loop_program(scop, root), tuple(self.stages), prove_schedule, prove_loops)
 
@@ -342,6 +349,7 @@ class _Run:
             root=root,
             checked=self.options.check_indices,
             promoted=tuple(promotion.buffer for promotion in scop.promotions),
+            barriers=scop.barrier_names,
         )
         if not isinstance(self.options, CpuOptions):
             return loops

@@ -113,7 +113,7 @@ class _Promoter:
     def pack(self, domain: isl.UnionSet, prefix: tuple[Member, ...]) -> Promoted | None:
         """The first operand below that is worth packing and fits the room at this prefix."""
         layouts = layouts_of(self.scop)
-        below = _program_names(domain, self.scop)
+        below = program_names(domain, self.scop)
         written = {
             relation.get_tuple_name(isl.dim_type.out) for n in below for relation in self.scop.statement(n).writes
         }
@@ -127,7 +127,7 @@ class _Promoter:
                 if box is None or math.prod(box.extents) > self.room.operand:
                     continue
                 original = value_reads(statement.body)[read]
-                if isl_name(original.tensor) in written or not _is_affine(original, statement):
+                if isl_name(original.tensor) in written or not is_affine(original, statement):
                     # A copy at the beginning would be older than what is read, or its subscripts unchecked.
                     continue
                 buffer = f"packed{len(self.scop.promotions)}_{original.tensor}"
@@ -166,7 +166,7 @@ class _Promoter:
 
     def accumulate(self, below: Node, domain: isl.UnionSet, prefix: tuple[Member, ...]) -> Node | None:
         """The subtree with the register tile of a reduction's target in a buffer; None where no whole tile is left."""
-        names = _program_names(domain, self.scop)
+        names = program_names(domain, self.scop)
         for name in names:
             statement = self.scop.statement(name)
             tensor = statement.body.target
@@ -190,7 +190,7 @@ class _Promoter:
         if any(member.kind is LoopKind.REGISTER for member in below.members):
             return None
         layouts = layouts_of(self.scop)
-        for name in _program_names(domain, self.scop):
+        for name in program_names(domain, self.scop):
             statement = self.scop.statement(name)
             tensor = statement.body.target
             box = self.box((Access(name, None),), prefix) if tensor in self.room.streamed else None
@@ -217,7 +217,7 @@ class _Promoter:
             if temporary.name in tiled:
                 continue
             users = [s.name for s in self.scop.statements if _touches(s, temporary.name)]
-            if not users or not set(users) <= set(_program_names(domain, self.scop)):
+            if not users or not set(users) <= set(program_names(domain, self.scop)):
                 continue
             if any(set(users) <= set(statement_names(branch.domain)) for branch in node.filters):
                 continue
@@ -237,10 +237,10 @@ class _Promoter:
     def accesses(self, tensor: str, domain: isl.UnionSet) -> tuple[Access, ...] | None:
         """Every access to the tensor below; None if some subscript is not affine: it is checked where it is used."""
         found: list[Access] = []
-        for name in _program_names(domain, self.scop):
+        for name in program_names(domain, self.scop):
             statement = self.scop.statement(name)
             reads = [n for n, read in enumerate(value_reads(statement.body)) if read.tensor == tensor]
-            if not all(_is_affine(value_reads(statement.body)[n], statement) for n in reads):
+            if not all(is_affine(value_reads(statement.body)[n], statement) for n in reads):
                 return None
             relations = [r for r in statement.reads if r.get_tuple_name(isl.dim_type.out) == isl_name(tensor)]
             writes = statement.body.target == tensor
@@ -276,19 +276,19 @@ def _has_parallel(node: Node) -> bool:
             return any(m.kind is LoopKind.PARALLEL for m in members) or _has_parallel(child)
         case Sequence(filters):
             return any(_has_parallel(branch.child) for branch in filters)
-        case Extension(_, _, child):
+        case Extension(child=child):
             return _has_parallel(child)
         case _:
             assert_never(node)
 
 
-def _program_names(domain: isl.UnionSet, scop: Scop) -> list[str]:
+def program_names(domain: isl.UnionSet, scop: Scop) -> list[str]:
     """Statements below, in program order."""
     below = set(statement_names(domain))
     return [statement.name for statement in scop.statements if statement.name in below]
 
 
-def _is_affine(read: Read, statement: ScopStatement) -> bool:
+def is_affine(read: Read, statement: ScopStatement) -> bool:
     """Whether the subscripts are affine functions of the iterators, and so proven to stay inside the tensor."""
     frame = Frame(statement.domain.get_ctx(), statement.name, statement.body.iterators)
     return all(affine_function(subscript, frame) is not None for subscript in read.subscripts)

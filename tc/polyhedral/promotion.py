@@ -64,17 +64,19 @@ def promote_accesses(
     order: tuple[int, ...],
     *,
     stored: bool,
+    shared: bool = False,
 ) -> Promoted:
     """The scop in which the accesses, all to one tensor, go to a buffer that is new for every value of the prefix.
 
-    What is read before it is written is loaded first; with ``stored``, what is written is stored last.
+    What is read before it is written is loaded first; with ``stored``, what is written is stored last.  ``shared``: by
+    the threads of a block.
     """
     statements = {access.statement: scop.statement(access.statement) for access in accesses}
     tensor = _tensor(statements[accesses[0].statement], accesses[0])
     type = layouts_of(scop)[tensor].type
     writes = any(access.read is None for access in accesses)
     strides = _ordered_strides(box.extents, order, pad=not writes)
-    buffer = Buffer(name, Layout(type, box.extents, strides), writable=True)
+    buffer = Buffer(name, Layout(type, box.extents, strides), writable=True, shared=shared)
     elements = box_elements(box, name, _relation(statements[accesses[0].statement], accesses[0]))
     changed: dict[str, ScopStatement] = {}
     for statement in statements.values():

@@ -85,13 +85,21 @@ class Promotion:
 
 @dataclass(frozen=True)
 class Scop:
-    """Statements in program order, with the buffers that they touch."""
+    """Statements in program order, with the buffers that they touch.
+
+    ``barriers``: named sets; at each point of one, all threads of a block wait for each other.
+    """
 
     context: isl.Context
     statements: tuple[ScopStatement, ...]
     buffers: tuple[Buffer, ...]
     temporaries: tuple[Buffer, ...]
     promotions: tuple[Promotion, ...] = ()
+    barriers: tuple[isl.Set, ...] = ()
+
+    @property
+    def barrier_names(self) -> frozenset[str]:
+        return frozenset(str(barrier.get_tuple_name()) for barrier in self.barriers)
 
     def statement(self, name: str) -> ScopStatement:
         return next(s for s in self.statements if s.name == name)
@@ -99,8 +107,8 @@ class Scop:
     @property
     def domain(self) -> isl.UnionSet:
         union = isl.UnionSet.empty(isl.Space.params_alloc(self.context, 0))
-        for statement in self.statements:
-            union = union.union(isl.UnionSet.from_set(statement.domain))
+        for domain in (*(statement.domain for statement in self.statements), *self.barriers):
+            union = union.union(isl.UnionSet.from_set(domain))
         return union
 
 

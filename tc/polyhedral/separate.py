@@ -12,7 +12,8 @@ from typing import assert_never
 
 import islpy as isl
 
-from tc.polyhedral.execution import Step, follow_path, frame_of_path, loop_paths
+from tc.polyhedral.barriers import Step
+from tc.polyhedral.execution import follow_path, frame_of_path, loop_paths
 from tc.polyhedral.index_functions import index_function
 from tc.polyhedral.loops import (
     Allocation,

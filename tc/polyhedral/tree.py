@@ -57,12 +57,14 @@ class Sequence:
 class Extension:
     """Further instances below: copies into and out of ``buffer``, which lives for one iteration of the members above.
 
-    ``instances``: ``{ [values of the members above, outermost first] -> copy }``.
+    ``instances``: ``{ [values of the members above, outermost first] -> copy }``.  ``shared``: all threads of a block
+    have one such buffer.
     """
 
     buffer: str
     instances: isl.UnionMap
     child: Node
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +121,9 @@ def _node_lines(node: Node, depth: int) -> Iterator[str]:
                 member.function.foreach_pw_aff(functions.append)
                 yield f"{indent}  {_sorted_pieces(functions)}{'  # ' if marks else ''}{', '.join(marks)}"
             yield from _node_lines(child, depth + 1)
-        case Extension(buffer, instances, child):
-            yield f"{indent}extension {buffer}: {', '.join(statement_names(instances.range()))}"
+        case Extension(buffer, instances, child, shared):
+            names = ", ".join(statement_names(instances.range()))
+            yield f"{indent}{'shared ' if shared else ''}extension {buffer}: {names}"
             yield from _node_lines(child, depth + 1)
         case Sequence(filters):
             yield f"{indent}sequence"
@@ -202,7 +205,7 @@ def _yaml_child(node: Node, depth: int) -> str:
                 if member.kind is not LoopKind.SEQUENTIAL:
                     below = f', child: {{ mark: "{mark_name(member.kind, position)}"{below} }}'
             return below
-        case Extension(buffer, instances, child):
+        case Extension(buffer, instances, child, _):
             below = _yaml_child(child, depth)
             if not instances.is_empty():
                 below = f', child: {{ extension: "{instances}"{below} }}'

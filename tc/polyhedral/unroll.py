@@ -28,7 +28,7 @@ def _visit(node: Node, domain: isl.UnionSet, limit: int) -> tuple[Node, int]:
     match node:
         case Leaf():
             return node, 1
-        case Extension(_, instances, child):
+        case Extension(instances=instances, child=child):
             below, _ = _visit(child, domain.union(instances.range()), limit)
             # One allocation stands for the iterations of the loops around it, which therefore stay loops.
             return replace(node, child=below), limit + 1

@@ -117,7 +117,7 @@ class _Vectorizer:
                         for f in filters
                     )
                 )
-            case Extension(_, instances, child):
+            case Extension(instances=instances, child=child):
                 return replace(node, child=self.visit(child, domain.union(instances.range()), inside=inside))
             case Band(members, _, child):
                 if ends_nest(child):

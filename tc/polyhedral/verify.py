@@ -30,6 +30,7 @@ from tc.polyhedral.counterexample import Counterexample, Violation, pair_text, p
 from tc.polyhedral.execution import Concurrency, Execution
 from tc.polyhedral.scop import PromotedAccess, Promotion, Scop, ScopStatement
 from tc.polyhedral.verify_promotion import check_promotions
+from tc.polyhedral.verify_threads import check_threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ def find_counterexample(scop: Scop, execution: Execution) -> Counterexample | No
         _check_instances(scop, execution)
         or _check_bounds(scop)
         or _check_order(scop, execution)
+        or check_threads(scop, execution, [(pairs, rule is _Rule.IN_ORDER) for pairs, rule in _conflicts(scop)])
         or check_promotions(scop, execution)
     )
 
@@ -235,6 +237,11 @@ def _wrong_times(pairs: isl.Map, dimensions: Items[Concurrency], rule: _Rule) ->
         if ends[0] is not None and ends[0] == ends[1]:
             continue  # most levels of most pairs: positions in a sequence, and the padding of short paths
         here = (isl.dim_type.in_, position, isl.dim_type.out, position)
+        if concurrency is Concurrency.THREADS:
+            pairs = pairs.equate(*here)  # what different threads do is checked by ``verify_threads``
+            if pairs.is_empty():
+                return None
+            continue
         separates = concurrency is Concurrency.ORDERED or (concurrency is Concurrency.LANES and lanes)
         if strict or not separates:
             later = pairs.order_gt(*here)

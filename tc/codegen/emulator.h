@@ -1,0 +1,82 @@
+//= tc_team tc_barrier tc_run_team
+// The blocks of a grid one after the other, the threads of a block as coroutines that take turns at barriers.  Memory
+// that they share begins as not-a-number.  The order of the threads changes from block to block.
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+enum { TC_THREAD_STACK = 1 << 16, TC_DIVERGED = -2, TC_TEAM_MEMORY = -1, TC_DONE = -1 };
+typedef struct tc_team {
+  const void *arguments;
+  void (*routine)(struct tc_team *team);
+  int64_t block[3], thread[3], size[3];
+  char *shared;
+  ucontext_t caller;
+  ucontext_t *contexts;
+  int *waits;  // for every thread the barrier at which it waits, or TC_DONE
+  int64_t current;
+} tc_team;
+static void tc_barrier(tc_team *team, int number) {
+  int64_t own = team->current;
+  team->waits[own] = number;
+  swapcontext(&team->contexts[own], &team->caller);
+}
+static void tc_enter_thread(unsigned low, unsigned high) {
+  tc_team *team = (tc_team *)((uintptr_t)low | (uintptr_t)high << 16 << 16);
+  team->routine(team);
+  team->waits[team->current] = TC_DONE;
+}
+static int64_t tc_in_order(int64_t step, int64_t count, int64_t order) {
+  if (order % 3 == 0) return count - 1 - step;
+  if (order % 3 == 1) return step;
+  int64_t odd = 2 * step + 1;
+  return odd < count ? odd : 2 * (step - count / 2);
+}
+static int tc_run_block(tc_team *team, char *stacks, int64_t shared_bytes, int64_t order) {
+  int64_t count = team->size[0] * team->size[1] * team->size[2];
+  uintptr_t address = (uintptr_t)team;
+  memset(team->shared, 0xff, (size_t)shared_bytes);
+  for (int64_t number = 0; number < count; number += 1) {
+    ucontext_t *context = &team->contexts[number];
+    getcontext(context);
+    context->uc_stack.ss_sp = stacks + number * TC_THREAD_STACK;
+    context->uc_stack.ss_size = TC_THREAD_STACK;
+    context->uc_link = &team->caller;
+    makecontext(context, (void (*)(void))tc_enter_thread, 2, (unsigned)address, (unsigned)(address >> 16 >> 16));
+  }
+  for (int64_t turn = order;; turn += 1) {
+    for (int64_t step = 0; step < count; step += 1) {
+      int64_t number = tc_in_order(step, count, turn);
+      team->current = number;
+      team->thread[0] = number % team->size[0];
+      team->thread[1] = number / team->size[0] % team->size[1];
+      team->thread[2] = number / team->size[0] / team->size[1];
+      swapcontext(&team->caller, &team->contexts[number]);
+    }
+    for (int64_t number = 1; number < count; number += 1)
+      if (team->waits[number] != team->waits[0]) return TC_DIVERGED;
+    if (team->waits[0] == TC_DONE) return 0;
+  }
+}
+// 0, or the fault: no memory for the stacks, or threads of a block that wait at different barriers.
+static int tc_run_team(const void *arguments, void (*routine)(tc_team *team), const int64_t *grid, const int64_t *size,
+                       int64_t shared_bytes) {
+  int64_t count = size[0] * size[1] * size[2];
+  tc_team team = {.arguments = arguments, .routine = routine, .size = {size[0], size[1], size[2]}};
+  char *stacks = malloc((size_t)(count * TC_THREAD_STACK));
+  team.shared = aligned_alloc(64, (size_t)((shared_bytes + 64) / 64 * 64));
+  team.contexts = malloc((size_t)count * sizeof(ucontext_t));
+  team.waits = malloc((size_t)count * sizeof(int));
+  int fault = stacks && team.shared && team.contexts && team.waits ? 0 : TC_TEAM_MEMORY;
+  int64_t blocks = fault ? 0 : grid[0] * grid[1] * grid[2];
+  for (int64_t number = 0; number < blocks && fault == 0; number += 1) {
+    team.block[0] = number % grid[0];
+    team.block[1] = number / grid[0] % grid[1];
+    team.block[2] = number / grid[0] / grid[1];
+    fault = tc_run_block(&team, stacks, shared_bytes, number);
+  }
+  free(stacks);
+  free(team.shared);
+  free(team.contexts);
+  free(team.waits);
+  return fault;
+}

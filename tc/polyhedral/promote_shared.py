@@ -1,0 +1,247 @@
+"""Read tiles in memory that the threads of a block share (paper, Section 5.3 and appendix A.3).
+
+Below the innermost loops over tiles, an operand of which several threads read the same elements is copied, each thread
+some of it; then all wait, compute from the copy, and wait again before the next one takes its place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence as Items
+from dataclasses import replace
+from typing import Final, assert_never
+
+import islpy as isl
+
+from tc.language.affine import isl_name
+from tc.polyhedral.box import bounding_box, own_space
+from tc.polyhedral.loops import LoopKind
+from tc.polyhedral.pack import value_reads
+from tc.polyhedral.promote import is_affine, program_names
+from tc.polyhedral.promotion import Access, Promoted, promote_accesses
+from tc.polyhedral.scop import Scop, ScopStatement
+from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
+from tc.polyhedral.vectorize import layouts_of
+
+_BARRIER: Final = "barrier"
+
+
+def promote_shared(tree: ScheduleTree, scop: Scop, most_bytes: int) -> tuple[ScheduleTree, Scop]:
+    """The tree with copies of at most so many bytes at a time for each block, and barriers around their use."""
+    promoter = _Promoter(scop, most_bytes)
+    root, barriers = promoter.visit(tree.root, tree.domain, ())
+    domain = tree.domain
+    for barrier in barriers:
+        domain = domain.union(isl.UnionSet.from_set(barrier))
+    return ScheduleTree(domain, root), replace(promoter.scop, barriers=tuple(barriers))
+
+
+# A barrier is an instance for every thread; its dimensions are the values of the members above it.
+_Barriers = list[isl.Set]
+
+
+class _Promoter:
+    """Visits the tree; ``scop`` gains the copies and the promoted accesses on the way."""
+
+    def __init__(self, scop: Scop, most_bytes: int) -> None:
+        self.scop = scop
+        self.most_bytes = most_bytes
+        self.barriers = 0
+
+    def visit(self, node: Node, domain: isl.UnionSet, above: tuple[Member, ...]) -> tuple[Node, _Barriers]:
+        """The subtree with its promotions, and the barriers that the nodes above must run, too."""
+        match node:
+            case Leaf():
+                return node, []
+            case Sequence(filters):
+                visited = [self.visit(f.child, domain.intersect(f.domain), above) for f in filters]
+                branches = (
+                    Filter(_with_barriers(f.domain, barriers), child)
+                    for f, (child, barriers) in zip(filters, visited, strict=True)
+                )
+                return Sequence(tuple(branches)), [barrier for _, barriers in visited for barrier in barriers]
+            case Band(members, permutable, child):
+                found = self.promote(node, domain, above)
+                below, barriers = found or self.visit(child, domain, (*above, *members))
+                changed = (
+                    replace(member, function=_at_barriers(member.function, barriers, len(above) + position))
+                    for position, member in enumerate(members)
+                )
+                return Band(tuple(changed), permutable, below), barriers
+            case Extension():
+                raise AssertionError("nothing is promoted before")
+            case _:
+                assert_never(node)
+
+    def promote(self, band: Band, domain: isl.UnionSet, above: tuple[Member, ...]) -> tuple[Node, _Barriers] | None:
+        """What is below the band, with all promotions there; None if there are none."""
+        if not _is_nest(band.child):
+            return None
+        members = (*above, *band.members)
+        found: list[Promoted] = []
+        room = self.most_bytes
+        while (promoted := self.operand(domain, members, room)) is not None:
+            self.scop = promoted.scop
+            found.append(promoted)
+            room -= _bytes(promoted.scop, promoted.buffer)
+        if not found:
+            return None
+        barriers = [self.barrier(domain, members) for _ in range(2)]
+        loads = [p.loads for p in found if p.loads is not None]
+        everywhere = (Filter(own_space(barrier), Leaf()) for barrier in barriers)
+        node: Node = Sequence(
+            (
+                *(
+                    Filter(own_space(load.domain), _copy_loops(load, len(members) - _threads(members)))
+                    for load in loads
+                ),
+                next(everywhere),
+                Filter(domain.universe(), band.child),
+                next(everywhere),
+            )
+        )
+        for promoted in reversed(found):
+            instances = _dealt_out(promoted, members, domain)
+            node = Extension(promoted.buffer, instances, node, shared=True)
+        return node, barriers
+
+    def operand(self, domain: isl.UnionSet, members: tuple[Member, ...], room: int) -> Promoted | None:
+        """The first operand below that several threads of a block read, and that fits the room."""
+        layouts = layouts_of(self.scop)
+        prefix = tuple(member for member in members if member.kind is not LoopKind.THREAD)
+        names = program_names(domain, self.scop)
+        written = {
+            relation.get_tuple_name(isl.dim_type.out) for n in names for relation in self.scop.statement(n).writes
+        }
+        for name in names:
+            statement = self.scop.statement(name)
+            promoted = {access.element.get_tuple_name(isl.dim_type.out) for access in statement.promoted}
+            for position, read in enumerate(value_reads(statement.body)):
+                tensor = isl_name(read.tensor)
+                if tensor in written or tensor in promoted or read.tensor not in layouts:
+                    continue
+                if not is_affine(read, statement) or read.tensor in {p.buffer.name for p in self.scop.promotions}:
+                    continue
+                relation = statement.reads[position]
+                box = bounding_box([relation], prefix)
+                if box is None or math.prod(box.extents) * layouts[read.tensor].type.itemsize > room:
+                    continue
+                if not _is_shared(relation, members):
+                    continue
+                order = tuple(range(len(box.extents)))
+                buffer = f"shared{len(self.scop.promotions)}_{read.tensor}"
+                access = (Access(name, position),)
+                return promote_accesses(self.scop, access, prefix, box, buffer, order, stored=False, shared=True)
+        return None
+
+    def barrier(self, domain: isl.UnionSet, members: tuple[Member, ...]) -> isl.Set:
+        """All threads of a block, at every value of the other members that some instance below has."""
+        self.barriers += 1
+        reached: isl.Set | None = None
+        for values in _values(domain, members):
+            reached = values if reached is None else reached.union(values)
+        assert reached is not None
+        for position, member in enumerate(members):
+            if member.kind is LoopKind.THREAD:
+                most = member.function.max_val()
+                reached = reached.project_out(isl.dim_type.set, position, 1).insert_dims(isl.dim_type.set, position, 1)
+                reached = reached.lower_bound_val(isl.dim_type.set, position, isl.Val.zero(domain.get_ctx()))
+                reached = reached.upper_bound_val(isl.dim_type.set, position, most)
+        return reached.coalesce().set_tuple_name(f"{_BARRIER}{self.barriers - 1}")
+
+
+def _is_nest(node: Node) -> bool:
+    """Whether there are only the points of a tile below."""
+    return isinstance(node, Band) and isinstance(node.child, Leaf)
+
+
+def _threads(members: Items[Member]) -> int:
+    return sum(member.kind is LoopKind.THREAD for member in members)
+
+
+def _bytes(scop: Scop, buffer: str) -> int:
+    layout = next(p.buffer.layout for p in scop.promotions if p.buffer.name == buffer)
+    return layout.span * layout.type.itemsize
+
+
+def _values(domain: isl.UnionSet, members: Items[Member]) -> list[isl.Set]:
+    """For every statement, ``{ [values of the members] }``."""
+    pieces: list[isl.Set] = []
+    domain.foreach_set(pieces.append)
+    return [_member_map(piece, members).range() for piece in pieces]
+
+
+def _member_map(instances: isl.Set, members: Items[Member]) -> isl.Map:
+    from tc.polyhedral.box import prefix_map
+
+    return prefix_map(instances, members)
+
+
+def _is_shared(relation: isl.Map, members: Items[Member]) -> bool:
+    """Whether two threads of a block read one element while the other members have the same values."""
+    read = _member_map(relation.domain(), members).reverse().apply_range(relation)  # { [members] -> element }
+    for position in reversed(range(len(members))):
+        if members[position].kind is LoopKind.THREAD:
+            read = read.move_dims(isl.dim_type.out, read.dim(isl.dim_type.out), isl.dim_type.in_, position, 1)
+    # { [members but threads] -> [element, threads] }: several threads for one element?
+    count = _threads(members)
+    width = read.dim(isl.dim_type.out) - count
+    elements = read.reset_tuple_id(isl.dim_type.out).move_dims(
+        isl.dim_type.in_, read.dim(isl.dim_type.in_), isl.dim_type.out, 0, width
+    )
+    return not elements.is_single_valued()
+
+
+def _dealt_out(promoted: Promoted, members: Items[Member], domain: isl.UnionSet) -> isl.UnionMap:
+    """``{ [values of the members] -> copy }``: neighbouring threads copy neighbouring elements."""
+    assert promoted.loads is not None
+    copy = promoted.loads.domain
+    count = copy.dim(isl.dim_type.set)
+    depth = len(members) - _threads(members)
+    local = isl.LocalSpace.from_space(copy.get_space())
+    values = isl.Map.from_domain(copy)
+    prefix, element = 0, count - 1
+    functions: dict[int, isl.PwAff] = {}
+    for position in reversed(range(len(members))):
+        if members[position].kind is not LoopKind.THREAD:
+            continue
+        threads = members[position].function.intersect_domain(domain).max_val().add(isl.Val.one(domain.get_ctx()))
+        if element >= depth:
+            variable = isl.PwAff.from_aff(isl.Aff.var_on_domain(local, isl.dim_type.set, element))
+            functions[position] = variable.mod_val(threads)
+            element -= 1
+        else:
+            functions[position] = isl.PwAff.from_aff(isl.Aff.zero_on_domain(local))
+    for position in range(len(members)):
+        if position not in functions:
+            functions[position] = isl.PwAff.from_aff(isl.Aff.var_on_domain(local, isl.dim_type.set, prefix))
+            prefix += 1
+        values = values.flat_range_product(isl.Map.from_pw_aff(functions[position]))
+    return isl.UnionMap.from_map(values.reverse())
+
+
+def _copy_loops(copy: ScopStatement, depth: int) -> Node:
+    local = isl.LocalSpace.from_space(copy.domain.get_space())
+    members = tuple(
+        Member(
+            isl.UnionPwAff.from_pw_aff(isl.PwAff.from_aff(isl.Aff.var_on_domain(local, isl.dim_type.set, position))),
+            coincident=True,
+        )
+        for position in range(depth, copy.domain.dim(isl.dim_type.set))
+    )
+    return Band(members, permutable=True, child=Leaf()) if members else Leaf()
+
+
+def _with_barriers(domain: isl.UnionSet, barriers: _Barriers) -> isl.UnionSet:
+    for barrier in barriers:
+        domain = domain.union(own_space(barrier))
+    return domain
+
+
+def _at_barriers(function: isl.UnionPwAff, barriers: _Barriers, position: int) -> isl.UnionPwAff:
+    """The function of a member with so many above it, on barriers as well."""
+    for barrier in barriers:
+        local = isl.LocalSpace.from_space(barrier.get_space())
+        value = isl.PwAff.from_aff(isl.Aff.var_on_domain(local, isl.dim_type.set, position))
+        function = function.union_add(isl.UnionPwAff.from_pw_aff(value))
+    return function

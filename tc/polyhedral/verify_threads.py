@@ -1,0 +1,121 @@
+"""The proof that the threads of a block do not race: what they share is ordered by barriers.
+
+Threads run at the same time, except that all of them wait at a barrier.  Take two instances on different threads of a
+block that touch one place, one of them writing, and the first dimension of their time, inside of the threads, that
+tells them apart.  They are ordered if a barrier lies between their places in a sequence, or follows the earlier one in
+its iteration, or precedes the later one in its own: every thread runs the same barriers in the same order, because no
+loop or guard around a barrier depends on the thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Sequence as Items
+
+import islpy as isl
+
+from tc.polyhedral.counterexample import Counterexample, Violation, pair_text
+from tc.polyhedral.execution import Concurrency, Execution, ThreadLeaf
+from tc.polyhedral.scop import Scop
+
+
+def check_threads(
+    scop: Scop, execution: Execution, conflicts: Items[tuple[isl.UnionMap, bool]]
+) -> Counterexample | None:
+    """The first race, or None.
+
+    ``conflicts``: pairs of instances that touch one element, and whether the first of them must run first.
+    """
+    for barrier in execution.divergent:
+        return Counterexample(Violation.DIVERGENT, barrier)
+    if not execution.places:
+        return None
+    for pairs, strict in (*conflicts, *((pairs, False) for pairs in _reuses(scop))):
+        for instances in _maps(pairs):
+            ends = [instances.get_tuple_name(side) for side in (isl.dim_type.in_, isl.dim_type.out)]
+            for first in execution.places:
+                for second in execution.places:
+                    if [first.statement, second.statement] == ends:
+                        found = _race(instances, first, second, execution.dimensions, strict=strict)
+                        if found is not None:
+                            return found
+    return None
+
+
+def _maps(union: isl.UnionMap) -> list[isl.Map]:
+    maps: list[isl.Map] = []
+    union.foreach_map(maps.append)
+    return maps
+
+
+def _reuses(scop: Scop) -> Iterator[isl.UnionMap]:
+    """Pairs of accesses to one place of shared memory, whatever it stands for at the time, at least one writing."""
+    for promotion in scop.promotions:
+        if not promotion.buffer.shared:
+            continue
+        places = [
+            (_place(access.location, promotion.elements), access.writes)
+            for statement in scop.statements
+            for access in statement.promoted
+            if access.buffer == promotion.buffer.name
+        ]
+        for place, writes in places:
+            for other, other_writes in places:
+                if writes or other_writes:
+                    yield isl.UnionMap.from_map(place.apply_range(other.reverse()))
+
+
+def _place(location: isl.Map, elements: isl.Map) -> isl.Map:
+    """``{ instance -> [local subscripts] }``."""
+    width = elements.dim(isl.dim_type.out)
+    depth = location.dim(isl.dim_type.out) - width
+    return location.reset_tuple_id(isl.dim_type.out).project_out(isl.dim_type.out, 0, depth)
+
+
+def _race(
+    instances: isl.Map, first: ThreadLeaf, second: ThreadLeaf, dimensions: Items[Concurrency], *, strict: bool
+) -> Counterexample | None:
+    pairs = instances.apply_domain(first.times).apply_range(second.times)
+    together = pairs
+    for position, sort in enumerate(dimensions):
+        if sort is Concurrency.BLOCKS:
+            pairs = pairs.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
+    together = pairs
+    for position, sort in enumerate(dimensions):
+        if sort is Concurrency.THREADS:
+            together = together.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
+    apart = pairs.subtract(together)
+    for position, sort in enumerate(dimensions):
+        if apart.is_empty():
+            return None
+        if sort in (Concurrency.BLOCKS, Concurrency.THREADS):
+            continue
+        here = (isl.dim_type.in_, position, isl.dim_type.out, position)
+        earlier, later = apart.order_lt(*here), apart.order_gt(*here)
+        if not earlier.is_empty() and not _separated(first, second, position, earlier):
+            return _witness(Violation.RACE, earlier, first, second)
+        if not later.is_empty() and (strict or not _separated(second, first, position, later.reverse())):
+            return _witness(Violation.REORDERED if strict else Violation.RACE, later, first, second)
+        apart = apart.equate(*here)
+    return None if apart.is_empty() else _witness(Violation.RACE, apart, first, second)
+
+
+def _separated(earlier: ThreadLeaf, later: ThreadLeaf, position: int, pairs: isl.Map) -> bool:
+    """Whether a barrier lies between instances that a dimension of time tells apart."""
+    if earlier.after[position] or later.before[position]:
+        return True
+    ends = [_fixed(pairs, side, position) for side in (isl.dim_type.in_, isl.dim_type.out)]
+    if ends[0] is None or ends[1] is None:
+        return False
+    shared = earlier.barriers[position] & later.barriers[position]
+    return any(ends[0] < barrier < ends[1] for barrier in shared)
+
+
+def _fixed(pairs: isl.Map, side: isl.dim_type, position: int) -> int | None:
+    value = pairs.plain_get_val_if_fixed(side, position)
+    return int(value.to_python()) if value.is_int() else None
+
+
+def _witness(violation: Violation, times: isl.Map, first: ThreadLeaf, second: ThreadLeaf) -> Counterexample:
+    pairs = times.apply_domain(first.times.reverse()).apply_range(second.times.reverse())
+    return Counterexample(violation, pair_text(isl.UnionMap.from_map(pairs)))
