@@ -47,6 +47,7 @@ class _Promoter:
         self.scop = scop
         self.most_bytes = most_bytes
         self.barriers = 0
+        self.kernel: isl.UnionSet | None = None
 
     def visit(self, node: Node, domain: isl.UnionSet, above: tuple[Member, ...]) -> tuple[Node, _Barriers]:
         """The subtree with its promotions, and the barriers that the nodes above must run, too."""
@@ -61,6 +62,8 @@ class _Promoter:
                 )
                 return Sequence(tuple(branches)), [barrier for _, barriers in visited for barrier in barriers]
             case Band(members, permutable, child):
+                if any(member.kind is LoopKind.BLOCK for member in members):
+                    self.kernel = domain
                 found = self.promote(node, domain, above)
                 below, barriers = found or self.visit(child, domain, (*above, *members))
                 changed = (
@@ -86,11 +89,14 @@ class _Promoter:
             room -= _bytes(promoted.scop, promoted.buffer)
         if not found:
             return None
-        barriers = [self.barrier(domain, members) for _ in range(2)]
+        # What other threads of the block wrote before must be there when it is copied.
+        waits = any(_is_written(self.scop, promoted, self.kernel) for promoted in found)
+        barriers = [self.barrier(domain, members) for _ in range(3 if waits else 2)]
         loads = [p.loads for p in found if p.loads is not None]
         everywhere = (Filter(own_space(barrier), Leaf()) for barrier in barriers)
         node: Node = Sequence(
             (
+                *([next(everywhere)] if waits else []),
                 *(
                     Filter(own_space(load.domain), _copy_loops(load, len(members) - _threads(members)))
                     for load in loads
@@ -157,6 +163,14 @@ def _is_nest(node: Node) -> bool:
 
 def _threads(members: Items[Member]) -> int:
     return sum(member.kind is LoopKind.THREAD for member in members)
+
+
+def _is_written(scop: Scop, promoted: Promoted, kernel: isl.UnionSet | None) -> bool:
+    """Whether the kernel writes the tensor of which the buffer holds a part."""
+    elements = next(p.elements for p in scop.promotions if p.buffer.name == promoted.buffer)
+    names = [] if kernel is None else program_names(kernel, scop)
+    writes = [relation for name in names for relation in scop.statement(name).writes]
+    return any(w.get_tuple_name(isl.dim_type.out) == elements.get_tuple_name(isl.dim_type.out) for w in writes)
 
 
 def _bytes(scop: Scop, buffer: str) -> int:

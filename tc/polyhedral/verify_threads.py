@@ -76,19 +76,19 @@ def _race(
     instances: isl.Map, first: ThreadLeaf, second: ThreadLeaf, dimensions: Items[Concurrency], *, strict: bool
 ) -> Counterexample | None:
     pairs = instances.apply_domain(first.times).apply_range(second.times)
-    together = pairs
+    threads = [position for position, sort in enumerate(dimensions) if sort is Concurrency.THREADS]
     for position, sort in enumerate(dimensions):
-        if sort is Concurrency.BLOCKS:
+        # Kernels run one after the other, and what blocks do is checked elsewhere.
+        if sort is Concurrency.BLOCKS or position < threads[0]:
             pairs = pairs.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
     together = pairs
-    for position, sort in enumerate(dimensions):
-        if sort is Concurrency.THREADS:
-            together = together.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
+    for position in threads:
+        together = together.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
     apart = pairs.subtract(together)
-    for position, sort in enumerate(dimensions):
+    for position in range(threads[0], len(dimensions)):
         if apart.is_empty():
             return None
-        if sort in (Concurrency.BLOCKS, Concurrency.THREADS):
+        if dimensions[position] in (Concurrency.BLOCKS, Concurrency.THREADS):
             continue
         here = (isl.dim_type.in_, position, isl.dim_type.out, position)
         earlier, later = apart.order_lt(*here), apart.order_gt(*here)
