@@ -123,6 +123,7 @@ class GpuOptions:
     ``grid``: the most blocks along every dimension, x first; a block then works on several tiles.  None takes as many
     as there are tiles.
     ``distribution``: how the points of a tile are dealt to threads.
+    ``private``: the most elements of a result that a thread keeps to itself while it reduces; 0 keeps none.
     ``shared``: the most bytes of memory that the threads of a block share; 0 uses none.
     ``check_indices``: gathers check their indices (see *Gathers* in the README).
     """
@@ -131,6 +132,7 @@ class GpuOptions:
     block: tuple[int, ...] | None = None
     grid: tuple[int, ...] | None = None
     distribution: Distribution = Distribution.CYCLIC
+    private: int = 64
     shared: int = 48 << 10
     check_indices: bool = True
 
@@ -146,6 +148,7 @@ class GpuOptions:
             raise OptionsError(f"a block has at most {MOST_THREADS} threads, got {self.block} = {threads}")
         if not isinstance(self.distribution, Distribution):
             raise OptionsError(f"distribution must be a tc.Distribution, got {self.distribution!r}")
+        _require_integer("private", self.private, 0, 1 << 10)
         _require_integer("shared", self.shared, 0, 1 << 18)
         _require_boolean("check_indices", self.check_indices)
 

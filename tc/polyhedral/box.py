@@ -14,12 +14,14 @@ from tc.polyhedral.tree import Member
 class Box:
     """The bounding box of what is touched for each value of a prefix: affine offsets, fixed extents.
 
-    ``depth``: members of the prefix.  ``offsets[d]`` is a constant and a coefficient for each of them.
+    ``depth``: members of the prefix.  ``offsets[d]`` is a constant and a coefficient for each of them.  ``steps[d]``:
+    the distance of neighbours.
     """
 
     depth: int
     offsets: tuple[tuple[int, tuple[int, ...]], ...]
     extents: tuple[int, ...]
+    steps: tuple[int, ...]
 
 
 def prefix_map(domain: isl.Set, prefix: Items[Member]) -> isl.Map:
@@ -33,24 +35,29 @@ def prefix_map(domain: isl.Set, prefix: Items[Member]) -> isl.Map:
     return values
 
 
-def bounding_box(accesses: Items[isl.Map], prefix: Items[Member]) -> Box | None:
+def bounding_box(accesses: Items[isl.Map], prefix: Items[Member], *, strided: bool = False) -> Box | None:
     """The box of the elements that the accesses touch below the prefix; None unless its size is fixed.
 
     The offset is the least element in every dimension (paper, A.3: the lower bound that gives the smallest size).
+    ``strided``: what lies between the elements of a regular pattern is left out.
     """
     footprint = _footprint(accesses[0], prefix)
     for access in accesses[1:]:
         footprint = footprint.union(_footprint(access, prefix))
     offsets: list[tuple[int, tuple[int, ...]]] = []
     extents: list[int] = []
+    distances = footprint.reverse().apply_range(footprint).deltas() if strided else None
+    steps: list[int] = []
     for dimension in range(footprint.dim(isl.dim_type.out)):
         least, most = footprint.dim_min(dimension).coalesce(), footprint.dim_max(dimension)
         offset = _affine(least)
         if offset is None:
             return None
         offsets.append(offset)
-        extents.append(int(most.sub(least).max_val().to_python()) + 1)
-    return Box(len(prefix), tuple(offsets), tuple(extents))
+        step = 1 if distances is None else max(1, int(distances.get_stride(dimension).to_python()))
+        steps.append(step)
+        extents.append(int(most.sub(least).max_val().to_python()) // step + 1)
+    return Box(len(prefix), tuple(offsets), tuple(extents), tuple(steps))
 
 
 def _footprint(access: isl.Map, prefix: Items[Member]) -> isl.Map:
@@ -74,12 +81,12 @@ def _affine(function: isl.PwAff) -> tuple[int, tuple[int, ...]] | None:
 
 
 def box_elements(box: Box, buffer: str, access: isl.Map) -> isl.Map:
-    """``{ buffer[prefix, local] -> tensor[offset(prefix) + local] }``."""
+    """``{ buffer[prefix, local] -> tensor[offset(prefix) + step * local] }``."""
     prefix = [f"p{n}" for n in range(box.depth)]
     local = [f"a{n}" for n in range(len(box.extents))]
     elements = [
-        " + ".join([str(constant), *(f"{c}*{p}" for c, p in zip(coefficients, prefix, strict=True)), a])
-        for (constant, coefficients), a in zip(box.offsets, local, strict=True)
+        " + ".join([str(constant), *(f"{c}*{p}" for c, p in zip(coefficients, prefix, strict=True)), f"{step}*{a}"])
+        for (constant, coefficients), step, a in zip(box.offsets, box.steps, local, strict=True)
     ]
     text = f"{{ [{', '.join(prefix + local)}] -> [{', '.join(elements)}] }}"
     named = isl.Map.read_from_str(access.get_ctx(), text).set_tuple_name(isl.dim_type.in_, buffer)

@@ -23,6 +23,7 @@ from tc.polyhedral.map_to_grid import Grid, default_tiles, map_to_grid, refuse_s
 from tc.polyhedral.microkernel import VectorUnit
 from tc.polyhedral.parallelize import parallelize_tree
 from tc.polyhedral.promote import Room, promote_tree
+from tc.polyhedral.promote_private import promote_private
 from tc.polyhedral.promote_shared import promote_shared
 from tc.polyhedral.register_tile import default_tile, explicit_tile, register_tile_tree
 from tc.polyhedral.schedule import schedule_scop, untransformed_tree
@@ -144,6 +145,10 @@ def _tile_blocks(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
     return tile_tree(tree, _tiles(options)), scop
 
 
+def _promote_private(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
+    return promote_private(tree, scop, options.private) if options.private else (tree, scop)
+
+
 def _promote_shared(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
     return promote_shared(tree, scop, options.shared) if options.shared else (tree, scop)
 
@@ -160,6 +165,7 @@ def _unroll_in_threads(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> S
 GRID_PASSES: Final[tuple[tuple[str, GridPass], ...]] = (
     ("map", _map),
     ("tile", _tile_blocks),
+    ("promote private", _promote_private),
     ("promote shared", _promote_shared),
     ("unroll", _unroll_in_threads),
 )

@@ -172,7 +172,7 @@ class _Promoter:
             tensor = statement.body.target
             if not statement.accumulates or not _is_tile(below, domain, statement):
                 continue
-            accesses = self.accesses(tensor, domain)
+            accesses = accesses_to(self.scop, tensor, domain)
             box = self.box(accesses, prefix) if accesses else None
             if accesses is None or box is None or math.prod(box.extents) > self.room.accumulator:
                 continue
@@ -221,7 +221,7 @@ class _Promoter:
                 continue
             if any(set(users) <= set(statement_names(branch.domain)) for branch in node.filters):
                 continue
-            accesses = self.accesses(temporary.name, domain)
+            accesses = accesses_to(self.scop, temporary.name, domain)
             box = self.box(accesses, prefix) if accesses else None
             if accesses is None or box is None or math.prod(box.extents) > self.room.temporary:
                 continue
@@ -233,23 +233,6 @@ class _Promoter:
             self.scop = promoted.scop
             return self.inside(promoted, node, domain, prefix)
         return None
-
-    def accesses(self, tensor: str, domain: isl.UnionSet) -> tuple[Access, ...] | None:
-        """Every access to the tensor below; None if some subscript is not affine: it is checked where it is used."""
-        found: list[Access] = []
-        for name in program_names(domain, self.scop):
-            statement = self.scop.statement(name)
-            reads = [n for n, read in enumerate(value_reads(statement.body)) if read.tensor == tensor]
-            if not all(is_affine(value_reads(statement.body)[n], statement) for n in reads):
-                return None
-            relations = [r for r in statement.reads if r.get_tuple_name(isl.dim_type.out) == isl_name(tensor)]
-            writes = statement.body.target == tensor
-            implicit = int(writes and statement.body.reduction is not None)
-            if len(relations) != len(reads) + implicit or not all(r.is_single_valued() for r in relations):
-                return None
-            found += [Access(name, n) for n in reads]
-            found += [Access(name, None)] if writes else []
-        return tuple(found)
 
     def box(self, accesses: Items[Access], prefix: tuple[Member, ...]) -> Box | None:
         relations: list[isl.Map] = []
@@ -286,6 +269,24 @@ def program_names(domain: isl.UnionSet, scop: Scop) -> list[str]:
     """Statements below, in program order."""
     below = set(statement_names(domain))
     return [statement.name for statement in scop.statements if statement.name in below]
+
+
+def accesses_to(scop: Scop, tensor: str, domain: isl.UnionSet) -> tuple[Access, ...] | None:
+    """Every access to the tensor below; None if some subscript is not affine: it is checked where it is used."""
+    found: list[Access] = []
+    for name in program_names(domain, scop):
+        statement = scop.statement(name)
+        reads = [n for n, read in enumerate(value_reads(statement.body)) if read.tensor == tensor]
+        if not all(is_affine(value_reads(statement.body)[n], statement) for n in reads):
+            return None
+        relations = [r for r in statement.reads if r.get_tuple_name(isl.dim_type.out) == isl_name(tensor)]
+        writes = statement.body.target == tensor
+        implicit = int(writes and statement.body.reduction is not None)
+        if len(relations) != len(reads) + implicit or not all(r.is_single_valued() for r in relations):
+            return None
+        found += [Access(name, n) for n in reads]
+        found += [Access(name, None)] if writes else []
+    return tuple(found)
 
 
 def is_affine(read: Read, statement: ScopStatement) -> bool:

@@ -15,11 +15,12 @@ import islpy as isl
 
 from tc.language.affine import isl_name
 from tc.polyhedral.box import bounding_box, own_space
+from tc.polyhedral.copies import copy_band
 from tc.polyhedral.loops import LoopKind
 from tc.polyhedral.pack import value_reads
 from tc.polyhedral.promote import is_affine, program_names
 from tc.polyhedral.promotion import Access, Promoted, promote_accesses
-from tc.polyhedral.scop import Scop, ScopStatement
+from tc.polyhedral.scop import Scop
 from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
 from tc.polyhedral.vectorize import layouts_of
 
@@ -71,8 +72,9 @@ class _Promoter:
                     for position, member in enumerate(members)
                 )
                 return Band(tuple(changed), permutable, below), barriers
-            case Extension():
-                raise AssertionError("nothing is promoted before")
+            case Extension(instances=instances, child=child):
+                below, barriers = self.visit(child, domain.union(instances.range()), above)
+                return replace(node, child=below), barriers
             case _:
                 assert_never(node)
 
@@ -97,10 +99,7 @@ class _Promoter:
         node: Node = Sequence(
             (
                 *([next(everywhere)] if waits else []),
-                *(
-                    Filter(own_space(load.domain), _copy_loops(load, len(members) - _threads(members)))
-                    for load in loads
-                ),
+                *(Filter(own_space(load.domain), copy_band(load, len(members) - _threads(members))) for load in loads),
                 next(everywhere),
                 Filter(domain.universe(), band.child),
                 next(everywhere),
@@ -119,7 +118,10 @@ class _Promoter:
         written = {
             relation.get_tuple_name(isl.dim_type.out) for n in names for relation in self.scop.statement(n).writes
         }
+        copies = {name for p in self.scop.promotions for name in (p.loads, p.stores)}
         for name in names:
+            if name in copies:
+                continue
             statement = self.scop.statement(name)
             promoted = {access.element.get_tuple_name(isl.dim_type.out) for access in statement.promoted}
             for position, read in enumerate(value_reads(statement.body)):
@@ -232,18 +234,6 @@ def _dealt_out(promoted: Promoted, members: Items[Member], domain: isl.UnionSet)
             prefix += 1
         values = values.flat_range_product(isl.Map.from_pw_aff(functions[position]))
     return isl.UnionMap.from_map(values.reverse())
-
-
-def _copy_loops(copy: ScopStatement, depth: int) -> Node:
-    local = isl.LocalSpace.from_space(copy.domain.get_space())
-    members = tuple(
-        Member(
-            isl.UnionPwAff.from_pw_aff(isl.PwAff.from_aff(isl.Aff.var_on_domain(local, isl.dim_type.set, position))),
-            coincident=True,
-        )
-        for position in range(depth, copy.domain.dim(isl.dim_type.set))
-    )
-    return Band(members, permutable=True, child=Leaf()) if members else Leaf()
 
 
 def _with_barriers(domain: isl.UnionSet, barriers: _Barriers) -> isl.UnionSet:

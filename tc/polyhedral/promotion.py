@@ -246,7 +246,8 @@ def _copy(
     local = tuple(f"a{n}" for n in range(len(box.extents)))
     inner = tuple(IteratorReference(n) for n in local)
     outer = tuple(
-        _sum(constant, coefficients, prefix, a) for (constant, coefficients), a in zip(box.offsets, inner, strict=True)
+        _sum(constant, coefficients, prefix, _times(step, a))
+        for (constant, coefficients), step, a in zip(box.offsets, box.steps, inner, strict=True)
     )
     type, iterators = buffer.layout.type, (*prefix, *local)
     if load:
@@ -265,11 +266,12 @@ def _sum(constant: int, coefficients: Items[int], prefix: Items[str], local: Exp
     total: Expression = local
     for factor, name in zip(coefficients, prefix, strict=True):
         if factor:
-            product: Expression = IteratorReference(name)
-            if factor != 1:
-                product = Binary(BinaryOperator.MULTIPLY, Literal(factor, INDEX_TYPE), product, INDEX_TYPE)
-            total = Binary(BinaryOperator.ADD, product, total, INDEX_TYPE)
+            total = Binary(BinaryOperator.ADD, _times(factor, IteratorReference(name)), total, INDEX_TYPE)
     return Binary(BinaryOperator.ADD, total, Literal(constant, INDEX_TYPE), INDEX_TYPE) if constant else total
+
+
+def _times(factor: int, value: Expression) -> Expression:
+    return value if factor == 1 else Binary(BinaryOperator.MULTIPLY, Literal(factor, INDEX_TYPE), value, INDEX_TYPE)
 
 
 def _by_prefix(domain: isl.Set, depth: int) -> isl.Map:

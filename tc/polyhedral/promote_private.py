@@ -1,0 +1,93 @@
+"""Results that a thread keeps to itself while it reduces into them (paper, Section 5.3: promotion to registers)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence as Items
+from dataclasses import replace
+from typing import assert_never
+
+import islpy as isl
+
+from tc.polyhedral.box import bounding_box, own_space
+from tc.polyhedral.copies import copy_band
+from tc.polyhedral.loops import LoopKind
+from tc.polyhedral.paths import paths_below
+from tc.polyhedral.promote import accesses_to, program_names
+from tc.polyhedral.promotion import promote_accesses
+from tc.polyhedral.scop import Scop
+from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
+
+
+def promote_private(tree: ScheduleTree, scop: Scop, most: int) -> tuple[ScheduleTree, Scop]:
+    """The tree in which every thread keeps what a reduction writes, at most so many elements."""
+    promoter = _Promoter(scop, most)
+    return replace(tree, root=promoter.visit(tree.root, tree.domain, ())), promoter.scop
+
+
+class _Promoter:
+    """Visits the tree; ``scop`` gains the copies and the promoted accesses on the way."""
+
+    def __init__(self, scop: Scop, most: int) -> None:
+        self.scop = scop
+        self.most = most
+
+    def visit(self, node: Node, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node:
+        if any(member.kind is LoopKind.THREAD for member in above):
+            found = self.accumulate(node, domain, above)
+            if found is not None:
+                return found
+        match node:
+            case Leaf():
+                return node
+            case Sequence(filters):
+                return Sequence(
+                    tuple(replace(f, child=self.visit(f.child, domain.intersect(f.domain), above)) for f in filters)
+                )
+            case Band(members, _, child):
+                return replace(node, child=self.visit(child, domain, (*above, *members)))
+            case Extension():
+                raise AssertionError("nothing is promoted before")
+            case _:
+                assert_never(node)
+
+    def accumulate(self, node: Node, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node | None:
+        """The subtree with what a reduction below writes in a buffer; None where nothing fits, or nothing is gained."""
+        for name in program_names(domain, self.scop):
+            statement = self.scop.statement(name)
+            if not statement.accumulates or not _is_carried(node, domain, name):
+                continue
+            tensor = statement.body.target
+            accesses = accesses_to(self.scop, tensor, domain)
+            if accesses is None:
+                continue
+            relations = [
+                used.writes[0] if access.read is None else used.reads[access.read]
+                for access in accesses
+                for used in (self.scop.statement(access.statement),)
+            ]
+            box = bounding_box(relations, above, strided=True)
+            if box is None or math.prod(box.extents) > self.most:
+                continue
+            order = tuple(range(len(box.extents)))
+            buffer = f"private{len(self.scop.promotions)}_{tensor}"
+            promoted = promote_accesses(self.scop, accesses, above, box, buffer, order, stored=True)
+            self.scop = promoted.scop
+            filters = [Filter(domain.universe(), self.inside(node, domain, above))]
+            if promoted.loads is not None:
+                filters.insert(0, Filter(own_space(promoted.loads.domain), copy_band(promoted.loads, len(above))))
+            if promoted.stores is not None:
+                filters.append(Filter(own_space(promoted.stores.domain), copy_band(promoted.stores, len(above))))
+            child = filters[0].child if len(filters) == 1 else Sequence(tuple(filters))
+            return Extension(buffer, promoted.instances, child)
+        return None
+
+    def inside(self, node: Node, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node:
+        """The subtree, promoted further."""
+        return self.visit(node, domain, above)
+
+
+def _is_carried(node: Node, domain: isl.UnionSet, name: str) -> bool:
+    """Whether a loop below carries the statement's reduction."""
+    members: Items[Member] = next((members for own, members in paths_below(node, domain) if own == name), ())
+    return not all(member.coincident for member in members)
