@@ -73,6 +73,11 @@ class Kernel:
         return (*self._compilation.tensors, *(b.name for b in self._compilation.mapped.loops.temporaries))
 
     @property
+    def barriers(self) -> frozenset[str]:
+        """Statements of the schedule at which the threads of a block wait for each other."""
+        return self._compilation.mapped.loops.barriers
+
+    @property
     def source(self) -> str:
         """The C source."""
         return self._compilation.source.text
