@@ -17,6 +17,9 @@ from tests.comprehensions.corpus import CASES
 TILED = tc.ScheduleOptions(tile=(3, 5, 4), unroll=4, fusion=tc.Fusion.MAXIMAL)
 OPTIONS = {
     "default": tc.GpuOptions(),
+    "nothing promoted": tc.GpuOptions(private=0, shared=0),
+    "only to registers": tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4)), block=(4, 2), shared=0),
+    "only to shared memory": tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4)), block=(2, 4), private=0),
     "several points": tc.GpuOptions(tc.ScheduleOptions(tile=(4, 4, 4)), block=(2, 4, 1)),
     "runs of points, few blocks": tc.GpuOptions(
         TILED, block=(3, 2), grid=(2, 1, 1), distribution=tc.Distribution.BLOCKED
@@ -66,9 +69,12 @@ MM = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * 
 A, B = np.ones((100, 64), np.float32), np.ones((64, 70), np.float32)
 
 
-def loops(options: tc.GpuOptions | None = None) -> list[str]:
+PLAIN = tc.GpuOptions(private=0, shared=0)
+
+
+def loops(options: tc.GpuOptions = PLAIN) -> list[str]:
     """The headers of the loops in the source, outermost first: those of the threads, then of the launch."""
-    source = MM.compile(A, B, target="emulator", options=options).source
+    source = MM.compile(A, B, target="emulator", options=replace(options, private=0, shared=0)).source
     return re.findall(r"for \(int64_t (.*?;.*?);", source)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, assert_never
 
+from tc.codegen.names import loop_variable
 from tc.codegen.ranges import Ranges, iterator_range, range_of
 from tc.codegen.routines import SCRATCH, Parameter, braced, finished, mentioned, mentions, routine
 from tc.polyhedral.loops import (
@@ -83,7 +84,8 @@ def launch(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str]:
     """Runs all threads of all blocks, one after the other, each of them by one call of a routine of its own."""
     found = _launch(loop, scope.ranges)
     body = finished(mapped_loop(kernel, loop, replace(scope, launch=found)))
-    captured = tuple(p for p in mentioned(kernel.parameters, body) if p != SCRATCH)
+    around = tuple(Parameter(kernel.index_type, "", loop_variable(depth), "") for depth in range(scope.depth))
+    captured = tuple(p for p in mentioned((*kernel.parameters, *around), body) if p != SCRATCH)
     if mentions(body, TEAM.name):
         return _launch_team(kernel, found, captured, body)
     numbers = tuple(Parameter(kernel.index_type, "", name, name) for name, _ in found.variables)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tc
+from tc.kernel import Kernel
 from tc.polyhedral.counterexample import Violation
 from tc.polyhedral.promote_shared import promote_shared
 from tc.polyhedral.scop import Scop
@@ -90,7 +91,7 @@ def dropping(barrier: str | None) -> Callable[[ScheduleTree, Scop, int], tuple[S
     return promote
 
 
-def compile_without(barrier: str | None, name: str, *, proven: bool) -> tc.Kernel:
+def compile_without(barrier: str | None, name: str, *, proven: bool) -> Kernel:
     text, shapes, options = PROGRAMS[name]
     comprehension = tc.define(text).single()
     with patch("tc.polyhedral.pipeline.promote_shared", dropping(barrier)):
@@ -106,7 +107,7 @@ def barriers(name: str) -> list[str]:
     return sorted(kernel.barriers)
 
 
-def is_right(kernel: tc.Kernel, name: str) -> bool:
+def is_right(kernel: Kernel, name: str) -> bool:
     text, shapes, _ = PROGRAMS[name]
     generator = np.random.default_rng(0)
     arrays = [generator.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
