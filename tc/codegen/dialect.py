@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tc.types import ScalarType
@@ -23,6 +23,9 @@ class Dialect:
     ``prefetch_later``: the same for what does not have to be in the first cache, ``prefetch_to_store`` for what will be
     written.
     None where the language has no such thing.
+    ``report``: the statement that hands on the fault ``{faulted}``.  ``barrier``: the one at which the threads of a
+    block wait for each other, number ``{number}`` of the kernel.  ``shared``: the memory that they share.  ``grids``:
+    the machine runs the blocks and threads of a kernel.
     """
 
     values: Mapping[ScalarType, str]
@@ -36,6 +39,10 @@ class Dialect:
     prefetch: str | None
     prefetch_later: str | None
     prefetch_to_store: str | None
+    report: str
+    barrier: str
+    shared: str
+    grids: bool = False
 
     @property
     def index(self) -> str:
@@ -70,4 +77,24 @@ C: Final = Dialect(
     prefetch="__builtin_prefetch((const void *)((uintptr_t){tensor} + (uintptr_t)({bytes})));",
     prefetch_later="__builtin_prefetch((const void *)((uintptr_t){tensor} + (uintptr_t)({bytes})), 0, 2);",
     prefetch_to_store="__builtin_prefetch((const void *)((uintptr_t){tensor} + (uintptr_t)({bytes})), 1);",
+    report="__atomic_store_n(fault, {faulted}, __ATOMIC_RELAXED);",
+    barrier="tc_barrier(team, {number});",
+    shared="team->shared",
+)
+
+CUDA: Final = replace(
+    C,
+    restrict="__restrict__",
+    routine='extern "C" __global__',
+    vector=None,
+    vector_reduction=None,
+    unroll="#pragma unroll {count}",
+    scalar=None,
+    prefetch=None,
+    prefetch_later=None,
+    prefetch_to_store=None,
+    report="*fault = {faulted};",
+    barrier="__syncthreads();",
+    shared="shared",
+    grids=True,
 )

@@ -14,7 +14,7 @@ from tc.codegen.expressions import FAULTED, ExpressionPrinter, Site
 from tc.codegen.fragment import Fragment, element, infix
 from tc.codegen.functions import function_name
 from tc.codegen.indices import after, index_fragment, trip_count
-from tc.codegen.launches import BARRIER, TEAM, Launch, launch, mapped_loop
+from tc.codegen.launches import GridKernel, Launch, launch, mapped_loop
 from tc.codegen.literals import literal_fragment
 from tc.codegen.names import Names, comment, loop_variable
 from tc.codegen.numerics import changes_in_lanes
@@ -128,6 +128,7 @@ class KernelPrinter:
         self.regions: list[list[str]] = []
         self.scratch_bytes = 0
         self.shared_bytes = 0
+        self.grids: list[GridKernel] = []
         self.barriers = sorted(program.barriers)
 
     def tree(self, tree: LoopTree, scope: Scope) -> list[str]:
@@ -150,7 +151,7 @@ class KernelPrinter:
             case Allocation(buffer, body):
                 return self._allocation(buffer, body, scope)
             case Instance(statement, _) if statement in self.barriers:
-                return [f"{BARRIER}({TEAM.name}, {self.barriers.index(statement)});"]
+                return [self.dialect.barrier.format(number=self.barriers.index(statement))]
             case Instance():
                 return self._instance(tree, scope)
             case _:
@@ -175,7 +176,7 @@ class KernelPrinter:
         name, type = self._names.tensors[buffer.name], self.dialect.storage[buffer.layout.type]
         begin, size = scope.shared, aligned(max(buffer.layout.span, 1) * buffer.layout.type.itemsize)
         self.shared_bytes = max(self.shared_bytes, begin + size)
-        declaration = f"{type} *{name} = ({type} *)({TEAM.name}->shared + {begin});"
+        declaration = f"{type} *{name} = ({type} *)({self.dialect.shared} + {begin});"
         return braced("", [declaration, *self.tree(body, replace(scope, shared=begin + size))])
 
     def _declaration(self, buffer: Buffer, scope: Scope) -> tuple[list[str], Scope]:
@@ -302,7 +303,7 @@ class KernelPrinter:
             lower, end = "0", self.index(trip_count(loop), scope)
             body = [f"const {index} {name} = {text};", *body]
             lines = braced(f"for ({index} {_ITERATION} = begin; {_ITERATION} < end; {_ITERATION} += 1)", body)
-        lines = finished(lines)
+        lines = finished(lines, self.dialect)
         around = tuple(Parameter(index, "", loop_variable(depth), "") for depth in range(scope.depth))
         captured = tuple(p for p in mentioned((*self.parameters, *around), lines) if p != SCRATCH)
         label = f"tc_region_{len(self.regions)}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, assert_never
 
 from tc.codegen.names import loop_variable
+from tc.codegen.placement import ALIGNMENT
 from tc.codegen.ranges import Ranges, iterator_range, range_of
 from tc.codegen.routines import SCRATCH, Parameter, braced, finished, mentioned, mentions, routine
 from tc.polyhedral.loops import (
@@ -28,9 +29,8 @@ from tc.polyhedral.loops import (
 if TYPE_CHECKING:
     from tc.codegen.kernel import KernelPrinter, Scope
 
-# The threads of a block, in the emulator, and what makes them wait for each other.
+# The threads of a block, in the emulator.
 TEAM: Final = Parameter("tc_team *", "", "team", "team")
-BARRIER: Final = "tc_barrier"
 # Dimensions of grids and blocks, as everybody calls them: neighbouring threads differ in x.
 _AXES: Final = "xyz"
 
@@ -83,9 +83,12 @@ class Launch:
 def launch(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str]:
     """Runs all threads of all blocks, one after the other, each of them by one call of a routine of its own."""
     found = _launch(loop, scope.ranges)
-    body = finished(mapped_loop(kernel, loop, replace(scope, launch=found)))
+    kernel.shared_bytes = 0
+    body = finished(mapped_loop(kernel, loop, replace(scope, launch=found)), kernel.dialect)
     around = tuple(Parameter(kernel.index_type, "", loop_variable(depth), "") for depth in range(scope.depth))
     captured = tuple(p for p in mentioned((*kernel.parameters, *around), body) if p != SCRATCH)
+    if kernel.dialect.grids:
+        return _grid_kernel(kernel, found, captured, body)
     if mentions(body, TEAM.name):
         return _launch_team(kernel, found, captured, body)
     numbers = tuple(Parameter(kernel.index_type, "", name, name) for name, _ in found.variables)
@@ -98,6 +101,37 @@ def launch(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str]:
     for name, extent in reversed(found.variables):
         lines = braced(f"for ({kernel.index_type} {name} = 0; {name} < {extent}; {name} += 1)", lines)
     return lines
+
+
+@dataclass(frozen=True, slots=True)
+class GridKernel:
+    """A kernel for a machine that runs grids: its name, its sizes along x, y and z, and the names of its arguments."""
+
+    name: str
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    arguments: tuple[str, ...]
+    shared_bytes: int
+
+
+def _grid_kernel(
+    kernel: KernelPrinter, launched: Launch, captured: tuple[Parameter, ...], body: list[str]
+) -> list[str]:
+    """The kernel as a function of its own; the run time launches it."""
+    name = f"tc_kernel_{len(kernel.regions)}"
+    numbers = (
+        f"const {kernel.index_type} {variable} = {'blockIdx' if variable.startswith('block') else 'threadIdx'}.{axis};"
+        for variable, axis in ((variable, variable[-1]) for variable, _ in launched.variables)
+        if mentions(body, variable)
+    )
+    memory = [f"__shared__ __align__({ALIGNMENT}) char {kernel.dialect.shared}[{kernel.shared_bytes}];"]
+    lines = [*numbers, *(memory if kernel.shared_bytes else []), *body]
+    threads = math.prod(launched.sizes(LoopKind.THREAD))
+    bounds = replace(kernel.dialect, routine=f"{kernel.dialect.routine} __launch_bounds__({threads})")
+    kernel.regions.append(routine(name, [p.declaration for p in captured], lines, bounds))
+    sizes = (launched.sizes(LoopKind.BLOCK), launched.sizes(LoopKind.THREAD))
+    kernel.grids.append(GridKernel(name, *sizes, tuple(p.argument for p in captured), kernel.shared_bytes))
+    return []
 
 
 def _launch_team(

@@ -66,7 +66,7 @@ def mentioned(parameters: Iterable[Parameter], lines: Iterable[str]) -> tuple[Pa
     return tuple(parameter for parameter in parameters if parameter.name in words)
 
 
-def finished(lines: Sequence[str]) -> list[str]:
+def finished(lines: Sequence[str], dialect: Dialect) -> list[str]:
     """The body of a routine, with what it does when it is done.
 
     It hands the fault that it may note to the runtime, and waits for what it wrote past the caches.
@@ -74,7 +74,7 @@ def finished(lines: Sequence[str]) -> list[str]:
     lines = [*lines, f"{STREAM}_end();"] if mentions(lines, STREAM) else list(lines)
     if not mentions(lines, FAULTED):
         return lines
-    report = f"if ({FAULTED}) __atomic_store_n(fault, {FAULTED}, __ATOMIC_RELAXED);"
+    report = f"if ({FAULTED}) {dialect.report.format(faulted=FAULTED)}"
     return [f"int32_t {FAULTED} = 0;", *lines, report]
 
 
