@@ -332,7 +332,7 @@ static inline double tc_sinpi_shifted(double x, int shift) {
   const double half = rint(2 * r), angle = 0x1.921fb54442d18p+1 * (r - half / 2);
   const int quadrant = ((int)half + shift) & 3;
   const double s = quadrant & 1 ? cos(angle) : sin(angle);
-  if (s == 0) return shift ? 0 : copysign(0, x);
+  if (s == 0) return shift ? 0 : copysign(0.0, x);
   return quadrant & 2 ? -s : s;
 }
 static inline double tc_sinpi_float64(double x) { return tc_sinpi_shifted(x, 0); }
@@ -441,7 +441,7 @@ static inline float tc_normcdfinv_float32(float p) { return tc_normcdfinv_float6
 // The modified Bessel functions of the first kind, order 0 or 1.
 static inline double tc_cyl_bessel_i(double x, int order) {
   const double z = fabs(x);
-  if (z > 720) return order == 0 ? INFINITY : copysign(INFINITY, x);
+  if (z > 720) return order == 0 ? INFINITY : copysign((double)INFINITY, x);
   double term = 1, sum = 1;
   if (!(z > 20)) {
     const double q = 0.25 * z * z;
