@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TypeVar, assert_never
 
+from tc.codegen.cuda import cuda_source
 from tc.codegen.expressions import Check
-from tc.codegen.source import CSource, c_source
+from tc.codegen.source import KernelSource, c_source
 from tc.environment import Environment
 from tc.language.specialization import Specialization
 from tc.options import Options
+from tc.polyhedral.loops import LoopProgram
 from tc.polyhedral.microkernel import VectorUnit
 from tc.polyhedral.pipeline import Machine, MappedProgram, Prepared, Stage
 from tc.polyhedral.verify import Proof
+from tc.runtime.binary import Binary
 from tc.runtime.compiler import check_compiles, compiling, find_compiler, kernel_flags
 from tc.runtime.kernel import LoadedKernel, Memory, load_kernel
+from tc.runtime.nvrtc import check_architecture, compiling_cuda, nvrtc_flags
 from tc.runtime.pool import shared_pool
 from tc.runtime.threads import available_threads
-from tc.target import CpuTarget, EmulatorTarget, Target, check_runs, processor
+from tc.target import CpuTarget, CudaTarget, EmulatorTarget, HostTarget, Target, check_runs, processor
 
 Made = TypeVar("Made")
 
@@ -33,7 +37,7 @@ class Compilation:
     options: Options
     target: Target
     mapped: MappedProgram
-    source: CSource
+    source: KernelSource
     stages: tuple[Stage, ...]
 
     @property
@@ -67,26 +71,56 @@ def translate(program: Specialization | Prepared, options: Options, target: Targ
 
 def build(
     program: Specialization | Prepared, options: Options, target: Target, settings: Environment
-) -> tuple[Compilation, bytes, Stage]:
+) -> tuple[Compilation, Binary, Stage]:
     """``translate``, and the source compiled for its target.
 
-    The C compiler works while the loops that were printed are proven; the stage is what it takes from then on.
-    DeviceError if there is no C compiler for the target; CompileError with the compiler's log if it refuses the source.
+    The compiler works while the loops that were printed are proven; the stage is what it takes from then on.
+    DeviceError if there is no compiler for the target; CompileError with the compiler's log if it refuses the source.
     """
+    toolchain = _toolchain(target, settings)
+    with _printed(program, options, target) as printed, toolchain.compiling(printed.source.text) as finished:
+        compilation = printed.proven()
+        binary, seconds = _timed(finished)
+    return compilation, binary, Stage("compile", seconds, " ".join(toolchain.flags))
+
+
+@dataclass(frozen=True, slots=True)
+class _Toolchain:
+    """How a source becomes a binary: beside other work."""
+
+    compiling: Callable[[str], AbstractContextManager[Callable[[], Binary]]]
+    flags: tuple[str, ...]
+
+
+def _toolchain(target: Target, settings: Environment) -> _Toolchain:
+    match target:
+        case CudaTarget(architecture):
+            check_architecture(architecture)
+            return _Toolchain(lambda source: compiling_cuda(source, architecture), nvrtc_flags(architecture))
+        case CpuTarget() | EmulatorTarget():
+            return _host_toolchain(target, settings)
+        case _:
+            assert_never(target)
+
+
+def _host_toolchain(target: HostTarget, settings: Environment) -> _Toolchain:
     compiler = find_compiler(settings)
     check_compiles(target, compiler)
     flags = kernel_flags(target, compiler)
-    with _printed(program, options, target) as printed, compiling(printed.source.text, flags, compiler) as library:
-        compilation = printed.proven()
-        binary, seconds = _timed(library)
-    return compilation, binary, Stage("compile", seconds, " ".join(flags))
+
+    @contextmanager
+    def compiling_c(source: str) -> Iterator[Callable[[], Binary]]:
+        with compiling(source, flags, compiler) as library:
+            yield lambda: Binary(library())
+
+    return _Toolchain(compiling_c, flags)
 
 
 @dataclass(frozen=True, slots=True)
 class _Printed:
     """The source of loops that are not yet proven."""
 
-    source: CSource
+    source: KernelSource
     proven: Callable[[], Compilation]
 
 
@@ -95,7 +129,7 @@ def _printed(program: Specialization | Prepared, options: Options, target: Targe
     prepared = program if isinstance(program, Prepared) else Prepared(program)
     machine = _machine(target)
     with prepared.generated(options, machine) as generated:
-        source, seconds = _timed(lambda: c_source(generated.loops, machine.vectors.bytes))
+        source, seconds = _timed(lambda: _source(generated.loops, target))
 
         def proven() -> Compilation:
             mapped = generated.proven()
@@ -106,23 +140,35 @@ def _printed(program: Specialization | Prepared, options: Options, target: Targe
         yield _Printed(source, proven)
 
 
+def _source(loops: LoopProgram, target: Target) -> KernelSource:
+    match target:
+        case CpuTarget():
+            return c_source(loops, target.vector_bytes)
+        case EmulatorTarget():
+            return c_source(loops, 0)
+        case CudaTarget():
+            return cuda_source(loops)
+        case _:
+            assert_never(target)
+
+
 def _machine(target: Target) -> Machine:
     match target:
         case CpuTarget():
             vectors = VectorUnit(target.vector_bytes, target.vector_registers)
             return Machine(vectors, available_threads(), target.streams)
-        case EmulatorTarget():
+        case EmulatorTarget() | CudaTarget():
             return Machine(VectorUnit(0, 0), 1)
         case _:
             assert_never(target)
 
 
-def load(compilation: Compilation, binary: bytes) -> tuple[LoadedKernel, Stage]:
+def load(compilation: Compilation, binary: Binary) -> tuple[LoadedKernel, Stage]:
     """The binary in this process; DeviceError if this processor cannot run its target."""
     check_runs(compilation.target, processor())
     scalars = [type for _, type in compilation.mapped.loops.scalars]
     count = len(compilation.tensors)
-    kernel, seconds = _timed(lambda: load_kernel(binary, count, scalars, shared_pool(), compilation.memory))
+    kernel, seconds = _timed(lambda: load_kernel(binary.code, count, scalars, shared_pool(), compilation.memory))
     return kernel, Stage("load", seconds, "")
 
 

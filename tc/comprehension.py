@@ -12,7 +12,7 @@ from tc.errors import ArgumentError, OptionsError, nearest
 from tc.once import Once
 from tc.options import CpuOptions, GpuOptions, Options
 from tc.runtime.warm import WarmCalls
-from tc.target import EmulatorTarget, Target, parse_target
+from tc.target import CpuTarget, Target, parse_target
 
 if TYPE_CHECKING:
     import numpy as np
@@ -154,7 +154,7 @@ class Comprehension:
         self, signature: Signature, target: str | None, options: Options | None, prepared: Prepared | None = None
     ) -> Kernel:
         chosen = _target(target)
-        wanted = GpuOptions if isinstance(chosen, EmulatorTarget) else CpuOptions
+        wanted = CpuOptions if isinstance(chosen, CpuTarget) else GpuOptions
         settled = wanted() if options is None else options
         if not isinstance(settled, wanted):
             raise OptionsError(f"options must be tc.{wanted.__name__} for target {str(chosen)!r}, got {settled!r}")

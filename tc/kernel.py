@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from tc.arguments import Arguments, bind
+from tc.codegen.launches import GridKernel
 from tc.compiler import Compilation, load
 from tc.errors import ArgumentError, DeviceError
 from tc.language.specialization import Layout, Signature, Specialization
@@ -15,11 +16,32 @@ from tc.options import CpuOptions, Options
 from tc.polyhedral.pipeline import Stage
 from tc.polyhedral.verify import Proof
 from tc.runtime.arrays import address_of, allocator, announcer, deliver
+from tc.runtime.binary import Binary, KernelUse
 from tc.runtime.kernel import NO_MEMORY, LoadedKernel
 from tc.runtime.threads import get_threads
 from tc.runtime.view import Framework
 from tc.runtime.warm import Plan, WarmCalls
-from tc.target import Target
+from tc.target import CudaTarget, Target
+
+
+@dataclass(frozen=True, slots=True)
+class GridResources:
+    """What one kernel of a GPU takes: blocks and threads along x, y and z, and what the assembler says of it.
+
+    ``registers``: of a thread.  ``stack``, ``spill_stores``, ``spill_loads``: bytes of a thread's local memory.
+    ``shared``: bytes of a block's shared memory.  ``occupancy``: the share of a multiprocessor's warps that blocks of
+    this kernel can fill.
+    """
+
+    name: str
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    registers: int
+    stack: int
+    spill_stores: int
+    spill_loads: int
+    shared: int
+    occupancy: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +49,22 @@ class Resources:
     """What a kernel takes beyond its arguments and results, in bytes.
 
     ``temporaries``: memory that the threads of a call share; ``scratch``: memory of each thread, for packed operands.
-    ``binary``: the compiled code.
+    ``binary``: the compiled code.  ``grids``: what the kernels of a GPU take, in the order in which they run.
     """
 
     temporaries: int
     scratch: int
     binary: int
+    grids: tuple[GridResources, ...] = ()
 
 
 class Kernel:
     """A comprehension compiled for one signature; immutable, and safe to call from many threads."""
 
-    def __init__(self, compilation: Compilation, binary: bytes, building: Stage, structural: frozenset[str]) -> None:
+    def __init__(self, compilation: Compilation, binary: Binary, building: Stage, structural: frozenset[str]) -> None:
         self._compilation = compilation
         self._structural = structural
-        self._binary_size = len(binary)
+        self._resources = _resources(compilation, binary)
         self._warm = WarmCalls()
         # A kernel for another processor can be made and read here, but not called.
         self._loaded: LoadedKernel | DeviceError
@@ -102,8 +125,7 @@ class Kernel:
 
     @property
     def resources(self) -> Resources:
-        memory = self._compilation.memory
-        return Resources(memory.shared, memory.scratch, self._binary_size)
+        return self._resources
 
     def __call__(self, *arguments: object, out: object = None) -> object:
         """Run on arrays of exactly the kernel's signature; ArgumentError for any other.
@@ -194,6 +216,29 @@ class Kernel:
             most_threads=self._most_threads,
             report=functools.partial(_report, self._compilation),
         )
+
+
+def _resources(compilation: Compilation, binary: Binary) -> Resources:
+    memory, target = compilation.memory, compilation.target
+    if not isinstance(target, CudaTarget):
+        return Resources(memory.shared, memory.scratch, len(binary.code))
+    grids = (_grid_resources(grid, binary.kernels[grid.name], target) for grid in compilation.source.grids)
+    return Resources(memory.shared, memory.scratch, len(binary.code), tuple(grids))
+
+
+def _grid_resources(grid: GridKernel, use: KernelUse, target: CudaTarget) -> GridResources:
+    occupancy = target.multiprocessor.occupancy(grid.threads, use.registers, grid.shared_bytes)
+    return GridResources(
+        name=grid.name,
+        grid=grid.grid,
+        block=grid.block,
+        registers=use.registers,
+        stack=use.stack,
+        spill_stores=use.spill_stores,
+        spill_loads=use.spill_loads,
+        shared=grid.shared_bytes,
+        occupancy=occupancy,
+    )
 
 
 def _report(compilation: Compilation, fault: int) -> NoReturn:

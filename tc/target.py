@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from tc.errors import DeviceError, OptionsError, nearest
+from tc.multiprocessor import MULTIPROCESSORS, Multiprocessor
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +105,9 @@ def machine_name(name: str) -> str:
 
 _UNAVAILABLE: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "cuda": "this version of tc generates code for the cpu and the emulator only",
-        "opencl": "this version of tc generates code for the cpu and the emulator only",
+        "cuda": "this version of tc compiles for GPUs, but does not run what it makes there; "
+        "name an architecture to compile for, as in 'cuda:sm_90'",
+        "opencl": "this version of tc generates no OpenCL",
     }
 )
 
@@ -190,7 +192,27 @@ class EmulatorTarget:
         return self.host.features
 
 
-Target: TypeAlias = CpuTarget | EmulatorTarget
+@dataclass(frozen=True, slots=True)
+class CudaTarget:
+    """NVIDIA's GPUs of one architecture, by the name that the compiler has for it: ``sm_90``."""
+
+    architecture: str
+
+    def __post_init__(self) -> None:
+        if self.architecture not in MULTIPROCESSORS:
+            raise OptionsError(_unknown("cuda architecture", self.architecture, MULTIPROCESSORS))
+
+    def __str__(self) -> str:
+        return f"cuda:{self.architecture}"
+
+    @property
+    def multiprocessor(self) -> Multiprocessor:
+        """What the blocks of a kernel share."""
+        return MULTIPROCESSORS[self.architecture]
+
+
+HostTarget: TypeAlias = CpuTarget | EmulatorTarget
+Target: TypeAlias = HostTarget | CudaTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +269,8 @@ def _runs(target: CpuTarget, host: Processor) -> bool:
 
 def check_runs(target: Target, host: Processor) -> None:
     """DeviceError, saying what is missing, when ``host`` cannot run code for ``target``."""
+    if isinstance(target, CudaTarget):
+        raise DeviceError(f"target '{target}' does not run here: {_UNAVAILABLE['cuda']}; use target 'emulator'")
     if target.machine != host.machine:
         raise DeviceError(f"target '{target}' does not run here: this machine is {host.machine}; use target 'cpu'")
     missing = sorted(target.features - host.features)
@@ -257,21 +281,34 @@ def check_runs(target: Target, host: Processor) -> None:
 
 
 def parse_target(text: str, host: Processor | None = None) -> Target:
-    """The target called ``text``: ``cpu`` is ``host`` (this machine), ``cpu:x86-64-v3`` an architecture, ``emulator``.
+    """The target called ``text``: ``cpu`` is ``host`` (this machine), ``cpu:x86-64-v3`` and ``cuda:sm_90`` are
+    architectures, ``emulator`` runs here what a GPU would run.
 
     OptionsError for a name that means nothing, DeviceError for a target that cannot serve.
     """
     kind, colon, architecture = text.partition(":")
+    if kind == "cuda" and colon:
+        return CudaTarget(architecture)
     if kind in _UNAVAILABLE:
-        raise DeviceError(f"target {text!r} is not available: {_UNAVAILABLE[kind]}; use 'cpu'")
+        raise DeviceError(f"target {text!r} is not available: {_UNAVAILABLE[kind]}; to run here, use 'cpu'")
     if text == "emulator":
         return EmulatorTarget(plainest(processor() if host is None else host))
     if kind != "cpu":
         raise OptionsError(_unknown("target", text, ("cpu", "emulator", *_UNAVAILABLE)))
-    if not colon:
-        return resolve(processor() if host is None else host)
-    march, *extensions = architecture.split("+")
-    return CpuTarget(march, tuple(sorted(set(extensions))))
+    return CpuTarget(*_cpu_architecture(architecture)) if colon else resolve(processor() if host is None else host)
+
+
+def parse_cpu_target(text: str) -> CpuTarget:
+    """``parse_target`` for names of processors; OptionsError for any other."""
+    target = parse_target(text)
+    if not isinstance(target, CpuTarget):
+        raise OptionsError(f"target must be a cpu, got {text!r}")
+    return target
+
+
+def _cpu_architecture(text: str) -> tuple[str, tuple[str, ...]]:
+    march, *extensions = text.split("+")
+    return march, tuple(sorted(set(extensions)))
 
 
 def unavailable_targets() -> Mapping[str, str]:

@@ -15,7 +15,7 @@ import tc
 from tc.environment import Environment
 from tc.reference.compare import compare
 from tc.runtime.compiler import find_compiler, kernel_flags
-from tc.target import parse_target
+from tc.target import parse_cpu_target
 from tests import emulation
 from tests.comprehensions.case import Case
 from tests.comprehensions.corpus import CASES
@@ -97,7 +97,7 @@ def test_calls_with_several_threads() -> None:
 
 def test_multiply_adds_run_in_lanes() -> None:
     kernel = DEFINITIONS.mm.compile((129, 65), (65, 64), target=emulation.TARGET)
-    flags = kernel_flags(parse_target(emulation.TARGET), find_compiler(Environment(compiler=emulation.COMPILER)))
+    flags = kernel_flags(parse_cpu_target(emulation.TARGET), find_compiler(Environment(compiler=emulation.COMPILER)))
     command = (emulation.COMPILER, *flags, "-S", "-o", "-", "-x", "c", "-")
     assembly = subprocess.run(command, input=kernel.source, capture_output=True, text=True, check=True).stdout
     assert re.search(r"\bfmla\tv\d+\.4s", assembly)

@@ -16,6 +16,7 @@ from tc.compiler import load, translate
 from tc.polyhedral.execution import Execution
 from tc.polyhedral.scop import Scop
 from tc.polyhedral.verify import Proof, prove
+from tc.runtime.binary import Binary
 from tc.runtime.compiler import compiling
 from tc.target import CpuTarget, Processor, processor
 from tests.programs import run
@@ -210,7 +211,7 @@ def test_code_for_another_processor_is_made_but_never_run(monkeypatch: pytest.Mo
     with pytest.raises(
         tc.DeviceError, match="target 'cpu:x86-64-v3' does not run here: this processor lacks abm, avx2,"
     ):
-        load(compilation, b"")
+        load(compilation, Binary(b""))
     plain = tc.define("def plain(float(M,K) A) -> (C) { C(m) +=! A(m,r_k) }").plain
     kernel = plain.compile(A, target="cpu:x86-64-v3")
     assert "load" not in [stage.name for stage in kernel.stages]

@@ -25,7 +25,7 @@ class Dialect:
     None where the language has no such thing.
     ``report``: the statement that hands on the fault ``{faulted}``.  ``barrier``: the one at which the threads of a
     block wait for each other, number ``{number}`` of the kernel.  ``shared``: the memory that they share.  ``grids``:
-    the machine runs the blocks and threads of a kernel.
+    the machine runs the blocks and threads of a kernel.  ``wraps``: signed integers that overflow wrap around.
     """
 
     values: Mapping[ScalarType, str]
@@ -43,6 +43,7 @@ class Dialect:
     barrier: str
     shared: str
     grids: bool = False
+    wraps: bool = True
 
     @property
     def index(self) -> str:
@@ -97,4 +98,5 @@ CUDA: Final = replace(
     barrier="__syncthreads();",
     shared="shared",
     grids=True,
+    wraps=False,
 )

@@ -35,7 +35,7 @@ from tc.language.program import (
 )
 from tc.language.specialization import Layout
 from tc.polyhedral.loops import IndexLiteral
-from tc.types import ScalarType, computation_type
+from tc.types import Kind, ScalarType, computation_type
 
 # The local variable in which a routine notes a fault.
 FAULTED: Final = "faulted"
@@ -152,6 +152,13 @@ class ExpressionPrinter:
             case _:
                 assert_never(reduction)
 
+    def compound(self, reduction: Reduction, type: ScalarType) -> str | None:
+        """The operator that reduces into a variable of a type as ``combine`` does; None if there is none."""
+        operator = _COMBINE.get(reduction)
+        if operator is None or type.is_half or not self._is_exact(type):
+            return None
+        return f"{operator.value}="
+
     # --- reads
 
     def source(self, read: Read, site: Site) -> Fragment:
@@ -259,8 +266,8 @@ class ExpressionPrinter:
             case UnaryOperator.NOT:
                 return prefix("!", operand)
             case UnaryOperator.NEGATE:
-                negated = prefix("-", operand)
-                return negated if _has_own_arithmetic(type) else cast(self._dialect.values[type], negated)
+                negated = prefix("-", self._unsigned(operand, type))
+                return negated if self._is_exact(type) else cast(self._dialect.values[type], negated)
             case _:
                 assert_never(operator)
 
@@ -284,8 +291,19 @@ class ExpressionPrinter:
             left = cast(self._dialect.values[ScalarType.UINT32], left)
         if type is ScalarType.BOOL:
             return infix(_BITWISE[operator], left, right)
-        result = infix(operator.value, left, right)
-        return result if _has_own_arithmetic(type) else cast(self._dialect.values[type], result)
+        result = infix(operator.value, self._unsigned(left, type), self._unsigned(right, type))
+        return result if self._is_exact(type) else cast(self._dialect.values[type], result)
+
+    def _is_exact(self, type: ScalarType) -> bool:
+        """Whether the operators of the language give sums, differences and products as they should be."""
+        return _has_own_arithmetic(type) and not self._overflows(type)
+
+    def _overflows(self, type: ScalarType) -> bool:
+        return not self._dialect.wraps and type.kind is Kind.SIGNED and type.itemsize >= 4
+
+    def _unsigned(self, operand: Fragment, type: ScalarType) -> Fragment:
+        """The operand in a type that wraps around, where its own does not."""
+        return cast(f"uint{8 * type.itemsize}_t", operand) if self._overflows(type) else operand
 
     def _divide(self, operator: BinaryOperator, left: Fragment, right: Fragment, divisor: Expression) -> Fragment:
         type = computation_type(divisor.type)

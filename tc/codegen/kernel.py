@@ -51,7 +51,6 @@ _FIRST_LANE: Final = IndexLiteral(0)
 _REACHED: Final = "reached"
 _ITERATION: Final = "iteration"
 _LINE: Final = "line"
-_COMPOUND: Final = {Reduction.ADD: "+=", Reduction.MULTIPLY: "*="}
 # A loop of unknown length is unrolled so often, and no loop more often than this.
 _UNROLL_UNKNOWN: Final = 4
 _UNROLL_MOST: Final = 64
@@ -384,8 +383,8 @@ class KernelPrinter:
         if body.reduction is None:
             return [f"{target} = {expressions.stored(body.value, type, site)};"]
         value = expressions.value(body.value, site)
-        operator = _COMPOUND.get(body.reduction)
-        if operator is not None and not type.is_half and (type.is_floating or type.itemsize >= 4):
+        operator = expressions.compound(body.reduction, type)
+        if operator is not None:
             return [f"{target} {operator} {value};"]
         combined = expressions.combine(body.reduction, expressions.load(target, type), value, type)
         return [f"{target} = {expressions.store(combined, type)};"]

@@ -105,13 +105,17 @@ def launch(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class GridKernel:
-    """A kernel for a machine that runs grids: its name, its sizes along x, y and z, and the names of its arguments."""
+    """A kernel for a machine that runs grids: its name, and its sizes along x, y and z."""
 
     name: str
     grid: tuple[int, ...]
     block: tuple[int, ...]
-    arguments: tuple[str, ...]
     shared_bytes: int
+
+    @property
+    def threads(self) -> int:
+        """Of a block."""
+        return math.prod(self.block)
 
 
 def _grid_kernel(
@@ -126,11 +130,11 @@ def _grid_kernel(
     )
     memory = [f"__shared__ __align__({ALIGNMENT}) char {kernel.dialect.shared}[{kernel.shared_bytes}];"]
     lines = [*numbers, *(memory if kernel.shared_bytes else []), *body]
-    threads = math.prod(launched.sizes(LoopKind.THREAD))
-    bounds = replace(kernel.dialect, routine=f"{kernel.dialect.routine} __launch_bounds__({threads})")
-    kernel.regions.append(routine(name, [p.declaration for p in captured], lines, bounds))
     sizes = (launched.sizes(LoopKind.BLOCK), launched.sizes(LoopKind.THREAD))
-    kernel.grids.append(GridKernel(name, *sizes, tuple(p.argument for p in captured), kernel.shared_bytes))
+    grid = GridKernel(name, *sizes, kernel.shared_bytes)
+    kernel.grids.append(grid)
+    bounds = replace(kernel.dialect, routine=f"{kernel.dialect.routine} __launch_bounds__({grid.threads})")
+    kernel.regions.append(routine(name, [p.declaration for p in captured], lines, bounds))
     return []
 
 

@@ -12,6 +12,7 @@ from tc.codegen.ask_to_store import ask_to_store
 from tc.codegen.dialect import C, Dialect
 from tc.codegen.expressions import Check
 from tc.codegen.kernel import KernelPrinter, Scope
+from tc.codegen.launches import GridKernel
 from tc.codegen.names import Names, comment, names_of
 from tc.codegen.numerics import prelude
 from tc.codegen.placement import side_by_side
@@ -27,19 +28,21 @@ _LONGEST: Final = 120
 
 
 @dataclass(frozen=True, slots=True)
-class CSource:
+class KernelSource:
     """The source of a kernel; ``checks[n - 1]`` is the gather that stores fault number ``n``.
 
-    A call needs ``shared_bytes`` of memory for temporaries, and ``scratch_bytes`` for every thread.
+    A call needs ``shared_bytes`` of memory for temporaries, and ``scratch_bytes`` for every thread.  ``grids``: what
+    the machine is to run, in this order, where the source has no entry of its own.
     """
 
     text: str
     checks: tuple[Check, ...]
     shared_bytes: int
     scratch_bytes: int
+    grids: tuple[GridKernel, ...] = ()
 
 
-def c_source(program: LoopProgram, vector_bytes: int) -> CSource:
+def c_source(program: LoopProgram, vector_bytes: int) -> KernelSource:
     """C11 text that exports ``tc_kernel`` (see ``abi.h``), for vector registers of ``vector_bytes``.
 
     Its arguments are the base addresses of ``program.buffers``, the values of ``program.scalars``, and the runtime.  It
@@ -70,7 +73,7 @@ def c_source(program: LoopProgram, vector_bytes: int) -> CSource:
         body,
     ]
     text = "\n\n".join(part for part in parts if part)
-    return CSource(text, printer.expressions.checks, shared_bytes, printer.scratch_bytes)
+    return KernelSource(text, printer.expressions.checks, shared_bytes, printer.scratch_bytes)
 
 
 def heading(program: LoopProgram) -> str:

@@ -19,7 +19,7 @@ from typing import Final
 from tc.environment import Environment
 from tc.errors import CompileError, DeviceError
 from tc.runtime.disk import temporary_folder
-from tc.target import Target, machine_name, processor
+from tc.target import HostTarget, machine_name, processor
 
 # Never -ffast-math or -Ofast, neither here nor at link time: the start-up code they link in turns subnormals off
 # for the whole process that loads the library.
@@ -94,7 +94,7 @@ def _compiler(program: str, arguments: Sequence[str]) -> Compiler:
     return Compiler((program, *arguments), identity)
 
 
-def check_compiles(target: Target, compiler: Compiler) -> None:
+def check_compiles(target: HostTarget, compiler: Compiler) -> None:
     """DeviceError, with the name of one that does, when ``compiler`` makes code for another machine than ``target``."""
     triplet = _triplet(compiler)
     if triplet is None or machine_name(triplet.partition("-")[0]) == target.machine:
@@ -119,7 +119,7 @@ def _triplet(compiler: Compiler) -> str | None:
     return None if status != 0 or found is None else found[0]
 
 
-def kernel_flags(target: Target, compiler: Compiler) -> tuple[str, ...]:
+def kernel_flags(target: HostTarget, compiler: Compiler) -> tuple[str, ...]:
     """Options with which ``compiler`` compiles kernels for ``target``."""
     further = GCC_ONLY if _knows(compiler, GCC_ONLY) else tuple(flag for flag in GCC_ONLY if _knows(compiler, (flag,)))
     return (*SHARED, *OPTIMIZATION, *further, *target.flags)
@@ -160,7 +160,7 @@ def compiling(
                 status, log = answer(timeout)
                 if status == 0 and library.exists():
                     return library.read_bytes()
-                kept = _keep(source)
+                kept = keep(source, "kernel.c")
                 reason = f"gave up after {timeout:g} s" if status is None else f"exit status {status}"
                 printed = log.replace(str(text), str(kept)).strip() or "(no output)"
                 raise CompileError(
@@ -209,7 +209,8 @@ def _started(command: Sequence[str]) -> Iterator[Callable[[float], tuple[int | N
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def _keep(source: str) -> Path:
-    file = Path(tempfile.mkdtemp(prefix="tc-refused-"), "kernel.c")
+def keep(source: str, name: str) -> Path:
+    """The file in which a source that a compiler refused stays."""
+    file = Path(tempfile.mkdtemp(prefix="tc-refused-"), name)
     file.write_text(source, encoding="utf-8")
     return file

@@ -12,7 +12,7 @@ import tc
 from tc.codegen.numerics import prelude
 from tc.errors import DeviceError
 from tc.runtime.numpy_arrays import numpy_address, numpy_dtype
-from tc.target import check_runs, parse_target, processor
+from tc.target import check_runs, parse_cpu_target, processor
 from tc.types import ScalarType
 from tests.arrays import Array
 from tests.codegen.harness import compile_c
@@ -31,7 +31,7 @@ def runnable() -> Iterator[str]:
     """The targets that this processor is."""
     for name in TARGETS:
         try:
-            check_runs(parse_target(name), processor())
+            check_runs(parse_cpu_target(name), processor())
         except DeviceError:
             continue
         yield name
@@ -39,7 +39,7 @@ def runnable() -> Iterator[str]:
 
 @pytest.mark.parametrize("name", list(runnable()))
 def test_bytes_are_copied_from_and_to_any_place(name: str) -> None:
-    copy = compile_c(_TEXT, *parse_target(name).flags).copy
+    copy = compile_c(_TEXT, *parse_cpu_target(name).flags).copy
     copy.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
     source = np.arange(1 << 10, dtype=np.uint16).astype(np.uint8)
     target = np.empty(1 << 10, np.uint8)

@@ -13,7 +13,7 @@ from tc.environment import environment
 from tc.runtime.compiler import compile_shared, find_compiler, kernel_flags
 from tc.runtime.kernel import LoadedKernel, Memory, load_kernel
 from tc.runtime.pool import shared_pool
-from tc.target import parse_target
+from tc.target import parse_cpu_target
 from tc.types import ScalarType
 
 HEADER = Path(tc.runtime.pool.__file__).with_name("pool.h").read_text(encoding="utf-8")
@@ -55,7 +55,7 @@ CHUNKS_SCALARS = (ScalarType.INT64, ScalarType.INT64)
 def load(body: str, buffers: int, scalars: tuple[ScalarType, ...] = (), memory: Memory = NOTHING) -> LoadedKernel:
     """``body`` compiled for this machine and loaded."""
     compiler = find_compiler(environment())
-    binary = compile_shared(HEADER + body, kernel_flags(parse_target("cpu"), compiler), compiler)
+    binary = compile_shared(HEADER + body, kernel_flags(parse_cpu_target("cpu"), compiler), compiler)
     return load_kernel(binary, buffers, scalars, shared_pool(), memory)
 
 

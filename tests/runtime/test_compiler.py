@@ -17,9 +17,9 @@ from tc.environment import Environment, environment
 from tc.errors import CompileError, DeviceError
 from tc.runtime.compiler import Compiler, check_compiles, compile_shared, compiling, find_compiler, kernel_flags
 from tc.runtime.library import load_library
-from tc.target import CpuTarget, parse_target, processor
+from tc.target import CpuTarget, parse_cpu_target, processor
 
-FLAGS = kernel_flags(parse_target("cpu"), find_compiler(environment()))
+FLAGS = kernel_flags(parse_cpu_target("cpu"), find_compiler(environment()))
 ANSWER = "int answer(void) { return ANSWER; }"
 
 
@@ -45,7 +45,7 @@ def test_the_named_compiler_is_used_with_its_arguments() -> None:
     named = find_compiler(Environment(compiler=f"{found.command[0]} -DANSWER=42"))
     assert named.command == (found.command[0], "-DANSWER=42")
     assert named.identity != found.identity
-    flags = kernel_flags(parse_target("cpu"), named)
+    flags = kernel_flags(parse_cpu_target("cpu"), named)
     assert load_library(compile_shared(ANSWER, flags, named)).answer() == 42
 
 
@@ -185,7 +185,7 @@ def test_no_place_for_temporary_files(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_compiler_is_given_only_flags_that_it_knows(tmp_path: Path) -> None:
     gcc = find_compiler(environment())
     refusing = script(tmp_path, f'case "$*" in *-fno-predictive*) exit 1;; esac\nexec {gcc.command[0]} "$@"')
-    flags = kernel_flags(parse_target("cpu"), refusing)
+    flags = kernel_flags(parse_cpu_target("cpu"), refusing)
     assert set(FLAGS) - set(flags) == {"-fno-predictive-commoning"}
     assert load_library(compile_shared("int one(void) { return 1; }", flags, refusing)).one() == 1
 
@@ -193,6 +193,6 @@ def test_a_compiler_is_given_only_flags_that_it_knows(tmp_path: Path) -> None:
 @pytest.mark.skipif(shutil.which("clang") is None, reason="clang is not installed")
 def test_clang_takes_the_flags_that_it_is_given() -> None:
     clang = find_compiler(Environment(compiler="clang"))
-    flags = (*kernel_flags(parse_target("cpu"), clang), "-Werror")
+    flags = (*kernel_flags(parse_cpu_target("cpu"), clang), "-Werror")
     binary = compile_shared("int one(void) { return 1; }", flags, clang)
     assert load_library(binary).one() == 1

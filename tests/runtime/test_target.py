@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from tc.errors import DeviceError, OptionsError
-from tc.target import CpuTarget, Processor, check_runs, parse_target, processor, resolve
+from tc.target import CpuTarget, Processor, check_runs, parse_cpu_target, parse_target, processor, resolve
 
 V3 = CpuTarget("x86-64-v3")
 V4 = CpuTarget("x86-64-v4", ("avx512vnni",))
@@ -23,7 +23,7 @@ def test_names_round_trip() -> None:
 
 
 def test_the_host_has_a_name_and_runs_itself() -> None:
-    target = parse_target("cpu")
+    target = parse_cpu_target("cpu")
     assert parse_target(str(target)) == target
     assert "native" not in " ".join((str(target), *target.flags))
     check_runs(target, processor())

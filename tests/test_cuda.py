@@ -1,0 +1,186 @@
+"""CUDA without a GPU: what NVRTC accepts, what its assembler says, and how that is reported."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tc
+from tc.multiprocessor import MULTIPROCESSORS
+from tc.runtime.binary import KernelUse
+from tc.runtime.nvrtc import check_architecture, compile_cuda, compiling_cuda, kernel_uses
+from tests.comprehensions.case import Case
+from tests.comprehensions.corpus import CASES
+from tests.test_emulator import OPTIONS, fitting
+
+pytest.importorskip("cuda.bindings.nvrtc", reason="cuda-bindings is not installed")
+
+ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
+MM = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }").mm
+TILED = tc.GpuOptions(tc.ScheduleOptions(tile=(64, 64, 16)), block=(16, 16))
+
+
+@pytest.mark.parametrize("number", range(len(CASES)), ids=[case.name for case in CASES])
+def test_the_corpus_compiles(number: int) -> None:
+    """For one architecture and one set of options each, by turns; all combinations are ``test_all_combinations``."""
+    options = tuple(OPTIONS.values())
+    compile_case(CASES[number], options[number % len(options)], ARCHITECTURES[number % len(ARCHITECTURES)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_all_combinations_compile(case: Case, options: tc.GpuOptions, architecture: str) -> None:
+    compile_case(case, options, architecture)
+
+
+def compile_case(case: Case, options: tc.GpuOptions, architecture: str) -> None:
+    definitions = tc.define(case.text)
+    comprehension = definitions[case.definition] if case.definition else definitions.single()
+    sizes = (case.ragged_sizes or (case.paper_sizes,))[0]
+    inputs = case.make_inputs(np.random.default_rng(zlib.crc32(case.name.encode())), sizes)
+    kernel = fitting(
+        lambda chosen: comprehension.compile(*inputs.values(), target=f"cuda:{architecture}", options=chosen), options
+    )
+    for grid in kernel.resources.grids:
+        assert 0 < grid.registers <= 255
+        assert 0 < grid.occupancy <= 1
+
+
+def test_resources_are_those_of_the_assembler() -> None:
+    kernel = MM.compile((1024, 1024), (1024, 1024), target="cuda:sm_90", options=TILED)
+    (grid,) = kernel.resources.grids
+    assert (grid.grid, grid.block) == ((16, 16, 1), (16, 16, 1))
+    assert (grid.stack, grid.spill_stores, grid.spill_loads) == (0, 0, 0)
+    assert 16 < grid.registers < 128
+    assert grid.shared >= 2 * 64 * 16 * 4
+    assert grid.occupancy == MULTIPROCESSORS["sm_90"].occupancy(256, grid.registers, grid.shared)
+    assert str(kernel.target) == "cuda:sm_90"
+
+
+def test_every_nest_is_a_kernel() -> None:
+    two = tc.define("def two(float(N) x) -> (y, s) { y(n) = 2.0 * x(n)  s() +=! x(n) }").two
+    kernel = two.compile((100,), target="cuda:sm_80", options=tc.GpuOptions(tc.ScheduleOptions(tc.Fusion.MINIMAL)))
+    assert [grid.name for grid in kernel.resources.grids] == ["tc_kernel_0", "tc_kernel_1", "tc_kernel_2"][
+        : len(kernel.resources.grids)
+    ]
+    assert len(kernel.resources.grids) >= 2
+
+
+def test_integers_wrap_where_the_language_would_not() -> None:
+    text = """
+    def wrap(int32(N) a, int32(N) b) -> (s, d, p, n, t) {
+      s(i) = a(i) + b(i)
+      d(i) = a(i) - b(i)
+      p(i) = a(i) * b(i)
+      n(i) = -a(i)
+      t() +=! a(i)
+    }
+    """
+    source = tc.define(text).wrap.compile((64,), (64,), target="cuda:sm_90").source
+    for operator in "+-*":
+        assert re.search(rf"\(int32_t\)\(\(uint32_t\)t_a\[.*?\] {re.escape(operator)} \(uint32_t\)t_b", source)
+    assert re.search(r"= \(int32_t\)-\(uint32_t\)t_a", source)
+    assert "+=" not in "".join(line for line in source.splitlines() if "t_a" in line and "for" not in line)
+
+
+# Blocks of a multiprocessor, as NVIDIA's occupancy calculator counts them.
+@pytest.mark.parametrize(
+    ("architecture", "threads", "registers", "shared", "resident"),
+    [
+        ("sm_90", 1024, 32, 0, 2),
+        ("sm_90", 256, 80, 12736, 3),
+        ("sm_90", 256, 255, 0, 1),
+        ("sm_90", 32, 16, 0, 32),
+        ("sm_90", 128, 32, 65536, 3),
+        ("sm_80", 128, 32, 48 << 10, 3),
+        ("sm_86", 1024, 32, 0, 1),
+        ("sm_75", 256, 64, 32 << 10, 2),
+        ("sm_75", 33, 200, 0, 4),
+    ],
+)
+def test_occupancy(architecture: str, threads: int, registers: int, shared: int, resident: int) -> None:
+    found = MULTIPROCESSORS[architecture]
+    assert found.resident(threads, registers, shared) == resident
+    warps = -(-threads // 32)
+    assert found.occupancy(threads, registers, shared) == resident * warps * 32 / found.threads
+
+
+def test_the_log_of_the_assembler_is_read() -> None:
+    log = """
+ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'tc_kernel_1' for 'sm_90'
+ptxas info    : Function properties for tc_kernel_1
+    64 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads
+ptxas info    : Used 255 registers, used 1 barriers, 64 bytes cumulative stack size
+ptxas info    : Compiling entry function 'tc_kernel_0' for 'sm_90'
+ptxas info    : Function properties for tc_kernel_0
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 16 registers
+"""
+    assert kernel_uses(log) == {"tc_kernel_1": KernelUse(255, 64, 8, 12), "tc_kernel_0": KernelUse(16, 0, 0, 0)}
+
+
+def test_what_nvrtc_refuses_is_shown() -> None:
+    with pytest.raises(tc.CompileError) as info:
+        compile_cuda("no code", "sm_90")
+    refused, kept, options, log = str(info.value).splitlines()[:4]
+    assert refused == "NVRTC refused the generated source (NVRTC_ERROR_COMPILATION)"
+    assert Path(kept.removeprefix("source kept in: ")).read_text() == "no code"
+    assert options.startswith("options: --gpu-architecture=sm_90 ")
+    assert log.startswith("kernel.cu(1): error")
+
+
+def test_the_binary_is_waited_for() -> None:
+    with compiling_cuda('extern "C" __global__ void nothing() {}', "sm_90") as finished:
+        assert set(finished().kernels) == {"nothing"}
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: MM.compile((4, 4), (4, 4), target="cuda:sm_91"),
+            "unknown cuda architecture 'sm_91'; did you mean 'sm_90'?",
+        ),
+        (
+            lambda: MM.compile((4, 4), (4, 4), target="cuda:9.0"),
+            f"unknown cuda architecture '9.0'; known: {', '.join(MULTIPROCESSORS)}",
+        ),
+        (
+            lambda: MM.compile((4, 4), (4, 4), target="cuda:sm_90", options=tc.CpuOptions(threads=1)),
+            "options must be tc.GpuOptions for target 'cuda:sm_90', got CpuOptions",
+        ),
+    ],
+)
+def test_what_no_gpu_is(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(tc.OptionsError, match=f"^{re.escape(message)}"):
+        call()
+
+
+def test_an_architecture_that_nvrtc_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    from cuda.bindings import nvrtc
+
+    monkeypatch.setattr(nvrtc, "nvrtcGetSupportedArchs", lambda: (nvrtc.nvrtcResult.NVRTC_SUCCESS, [75, 80]))
+    with pytest.raises(
+        tc.DeviceError,
+        match=r"^NVRTC \d+\.\d+ does not compile for sm_90, only for sm_75, sm_80; install another version of ",
+    ):
+        check_architecture("sm_90")
+
+
+def test_kernels_are_compiled_but_not_run() -> None:
+    kernel = MM.compile((4, 4), (4, 4), target="cuda:sm_90")
+    a = np.ones((4, 4), np.float32)
+    with pytest.raises(tc.DeviceError, match=r"^target 'cuda:sm_90' does not run here: .*; use target 'emulator'$"):
+        kernel(a, a)
+    with pytest.raises(
+        tc.DeviceError, match=r"^target 'cuda' is not available: .* as in 'cuda:sm_90'; to run here, use"
+    ):
+        MM(a, a, target="cuda")
