@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar, assert_never
 
 from tc.codegen.cuda import cuda_source
+from tc.codegen.dialect import EMULATOR
 from tc.codegen.expressions import Check
 from tc.codegen.source import KernelSource, c_source
 from tc.environment import Environment
@@ -145,7 +146,7 @@ def _source(loops: LoopProgram, target: Target) -> KernelSource:
         case CpuTarget():
             return c_source(loops, target.vector_bytes)
         case EmulatorTarget():
-            return c_source(loops, 0)
+            return c_source(loops, 0, EMULATOR)
         case CudaTarget():
             return cuda_source(loops)
         case _:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from tc.arguments import Arguments, bind
+from tc.codegen.expressions import DIVERGED, OUTSIDE
 from tc.codegen.launches import GridKernel
 from tc.compiler import Compilation, load
 from tc.errors import ArgumentError, DeviceError
@@ -249,6 +250,9 @@ def _report(compilation: Compilation, fault: int) -> NoReturn:
             f"{name}: no memory for temporaries ({memory.shared} bytes) and packed operands ({memory.scratch} bytes "
             "for every thread); use fewer threads or smaller tiles"
         )
+    if fault in (DIVERGED, OUTSIDE):
+        wrong = "threads of a block wait at different barriers" if fault == DIVERGED else "an access left its buffer"
+        raise DeviceError(f"{name}: {wrong}; the compiler made a mistake, please report it with the definition")
     check = compilation.checks[fault - 1]
     raise ArgumentError(
         f"{name}: an index into dimension {check.dimension} of {check.tensor} is outside of 0:{check.extent} "

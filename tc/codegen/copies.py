@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 def copying_call(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str] | None:
-    """The loop as a call that writes the same elements; None if there is none for it."""
+    """The loop as a call that writes the same elements; None if there is none for it, as in kernels of a grid."""
+    if scope.launch is not None:
+        return None
     return _transposition(kernel, loop, scope) or _stream(kernel, loop, scope)
 
 

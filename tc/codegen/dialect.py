@@ -24,8 +24,10 @@ class Dialect:
     written.
     None where the language has no such thing.
     ``report``: the statement that hands on the fault ``{faulted}``.  ``barrier``: the one at which the threads of a
-    block wait for each other, number ``{number}`` of the kernel.  ``shared``: the memory that they share.  ``grids``:
-    the machine runs the blocks and threads of a kernel.  ``wraps``: signed integers that overflow wrap around.
+    block wait for each other, number ``{number}`` of the kernel.  ``shared``: the memory that they share.
+
+    ``grids``: the machine runs the blocks and threads of a kernel.  ``wraps``: signed integers that overflow wrap
+    around.  ``watches``: every access is looked at, and what is wrong with it reported.
     """
 
     values: Mapping[ScalarType, str]
@@ -44,6 +46,7 @@ class Dialect:
     shared: str
     grids: bool = False
     wraps: bool = True
+    watches: bool = False
 
     @property
     def index(self) -> str:
@@ -81,6 +84,18 @@ C: Final = Dialect(
     report="__atomic_store_n(fault, {faulted}, __ATOMIC_RELAXED);",
     barrier="tc_barrier(team, {number});",
     shared="team->shared",
+)
+
+# Kernels of a GPU on the processor, for tests: with vectors and prefetching left out.
+EMULATOR: Final = replace(
+    C,
+    vector=None,
+    vector_reduction=None,
+    scalar=None,
+    prefetch=None,
+    prefetch_later=None,
+    prefetch_to_store=None,
+    watches=True,
 )
 
 CUDA: Final = replace(

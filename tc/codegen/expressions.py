@@ -39,6 +39,9 @@ from tc.types import Kind, ScalarType, computation_type
 
 # The local variable in which a routine notes a fault.
 FAULTED: Final = "faulted"
+# The faults that are no gather's: threads of a block wait at different barriers; an access is outside of its buffer.
+DIVERGED: Final = -2
+OUTSIDE: Final = -3
 _ARITHMETIC: Final = (BinaryOperator.ADD, BinaryOperator.SUBTRACT, BinaryOperator.MULTIPLY)
 # Arithmetic on truth values is that of NumPy, and that of integers converted back: whatever is not 0 is true.
 _BITWISE: Final = {BinaryOperator.ADD: "|", BinaryOperator.SUBTRACT: "^", BinaryOperator.MULTIPLY: "&"}
@@ -248,7 +251,16 @@ class ExpressionPrinter:
         if offset is None or rest != LinearForm():
             fragment = self._index(rest, site)
             offset = fragment if offset is None else infix("+", offset, fragment)
-        return element(self._names.tensors[tensor], offset)
+        return element(self._names.tensors[tensor], self._watched(offset, layout) if self._dialect.watches else offset)
+
+    def _watched(self, offset: Fragment, layout: Layout) -> Fragment:
+        """The offset where it is inside the tensor; else the fault is noted."""
+        inside = layout.offsets
+        first = Fragment(str(inside.start))
+        number = Fragment(str(OUTSIDE))
+        moved = infix("-", offset, first) if inside.start else offset
+        checked = call("tc_checked_index", moved, Fragment(str(len(inside))), prefix("&", Fragment(FAULTED)), number)
+        return infix("+", checked, first) if inside.start else checked
 
     def _index(self, form: LinearForm, site: Site) -> Fragment:
         shared = None if site.offsets is None else site.offsets.name(form)

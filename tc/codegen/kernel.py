@@ -190,13 +190,19 @@ class KernelPrinter:
         if scope.stack + size > _STACK_BYTES:
             inside = replace(scope, scratch=scope.scratch + size)
             self.scratch_bytes = max(self.scratch_bytes, inside.scratch)
-            return [f"{type} *restrict {name} = ({type} *)({SCRATCH.name} + {scope.scratch});"], inside
+            begin = f"({type} *)({SCRATCH.name} + {scope.scratch})"
+            return [f"{type} *{self.dialect.restrict} {name} = {begin};"], inside
         inside = replace(scope, stack=scope.stack + size)
         # The last vector of a row is loaded whole where that is in one line of the cache.
         array = f"{name}[{size // buffer.layout.type.itemsize}] __attribute__((aligned({ALIGNMENT})))"
         if any(body.target == buffer.name and body.reduction is not None for body in self.bodies.values()):
-            return [f"{type} {array};"], inside
-        return [f"{type} storage_{array};", f"{type} *restrict {name} = storage_{name};"], inside
+            return [f"{type} {array};", *self._poison(name)], inside
+        declared = [f"{type} storage_{array};", *self._poison(f"storage_{name}")]
+        return [*declared, f"{type} *{self.dialect.restrict} {name} = storage_{name};"], inside
+
+    def _poison(self, array: str) -> list[str]:
+        """Fills an array with what nobody would compute, where mistakes are looked for."""
+        return [f"__builtin_memset({array}, 0xff, sizeof {array});"] if self.dialect.watches else []
 
     def _child(self, child: LoopTree, scope: Scope, alone: bool) -> list[str]:
         lines = self.tree(child, scope)

@@ -42,7 +42,7 @@ class KernelSource:
     grids: tuple[GridKernel, ...] = ()
 
 
-def c_source(program: LoopProgram, vector_bytes: int) -> KernelSource:
+def c_source(program: LoopProgram, vector_bytes: int, dialect: Dialect = C) -> KernelSource:
     """C11 text that exports ``tc_kernel`` (see ``abi.h``), for vector registers of ``vector_bytes``.
 
     Its arguments are the base addresses of ``program.buffers``, the values of ``program.scalars``, and the runtime.  It
@@ -52,15 +52,15 @@ def c_source(program: LoopProgram, vector_bytes: int) -> KernelSource:
     program = ask_to_store(ask_ahead(program))
     names = names_of(program)
     offsets, shared_bytes = side_by_side(program.temporaries)
-    parameters = parameters_of(program, names, offsets, C)
-    printer = KernelPrinter(program, names, parameters, C, vector_bytes)
-    lines = finished(printer.tree(program.root, Scope(variables=names.scalars)), C)
+    parameters = parameters_of(program, names, offsets, dialect)
+    printer = KernelPrinter(program, names, parameters, dialect, vector_bytes)
+    lines = finished(printer.tree(program.root, Scope(variables=names.scalars)), dialect)
     used = mentioned(parameters, lines)
     body = "\n".join(
         line
         for part in (
             *printer.regions,
-            routine(f"{ENTRY}_body", [p.declaration for p in used], lines, C),
+            routine(f"{ENTRY}_body", [p.declaration for p in used], lines, dialect),
             _entry(used),
         )
         for line in (*part, "")

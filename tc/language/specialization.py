@@ -65,6 +65,14 @@ class Layout:
             return 0
         return 1 + sum((extent - 1) * stride for extent, stride in zip(self.shape, self.strides, strict=True))
 
+    @property
+    def offsets(self) -> range:
+        """Where elements may be, relative to the one whose subscripts are 0; nowhere without elements."""
+        if self.size == 0:
+            return range(0)
+        ends = [(extent - 1) * stride for extent, stride in zip(self.shape, self.strides, strict=True)]
+        return range(sum(min(end, 0) for end in ends), 1 + sum(max(end, 0) for end in ends))
+
 
 @dataclass(frozen=True, slots=True)
 class Signature:

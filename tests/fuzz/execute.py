@@ -17,6 +17,7 @@ import torch
 
 import tc
 from tc.language.program import Role
+from tc.options import Options
 from tc.reference.bounded import Array
 from tc.reference.compare import compare
 from tests.emulation import TARGET as EMULATED
@@ -243,13 +244,10 @@ class _Call:
             try:
                 return self.comprehension(*passed, out=out or None, target=self.recipe.target, options=options)
             except tc.OptionsError:
-                tile, register_tile = options.schedule.tile, options.register_tile
-                if tile:
-                    options = replace(options, schedule=replace(options.schedule, tile=tile[:-1]))
-                elif register_tile:
-                    options = replace(options, register_tile=register_tile[1:], lane=None)
-                else:
+                shorter = _shorter(options)
+                if shorter is None:
                     raise
+                options = shorter
 
     def require_fault(self, expected: tc.ArgumentError) -> Outcome:
         """The kernel must refuse an index as the oracle did; one that does not check may do anything."""
@@ -259,6 +257,20 @@ class _Call:
         except tc.ArgumentError as error:
             return Outcome(Verdict.FAULTED, str(error))
         raise DisagreementError("fault", f"the kernel ran, but the oracle says: {expected}")
+
+
+def _shorter(options: Options) -> Options | None:
+    """The options without one of their sizes; None where there are none."""
+    if isinstance(options, tc.GpuOptions):
+        if options.block is not None:
+            return replace(options, block=options.block[:-1] or None)
+        if options.grid is not None:
+            return replace(options, grid=options.grid[:-1] or None)
+    elif options.register_tile and not options.schedule.tile:
+        return replace(options, register_tile=options.register_tile[1:], lane=None)
+    if options.schedule.tile:
+        return replace(options, schedule=replace(options.schedule, tile=options.schedule.tile[:-1]))
+    return None
 
 
 @contextmanager

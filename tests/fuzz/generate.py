@@ -11,7 +11,7 @@ from tests.fuzz.calls import call
 from tests.fuzz.gathers import gather
 from tests.fuzz.layouts import concatenate, convolution, pad, resample, triangles
 from tests.fuzz.names import Names
-from tests.fuzz.options import options, target
+from tests.fuzz.options import draw_options, draw_target
 from tests.fuzz.recipe import WRITABLE_LAYOUTS, Content, Layout, Recipe, ScalarArgument, TensorArgument
 from tests.fuzz.source import Source, source_of
 from tests.fuzz.statements import accumulate, elementwise, reduction, update
@@ -31,8 +31,8 @@ _TORCH_LAYOUTS = (Layout.CONTIGUOUS, Layout.TRANSPOSED, Layout.STRIDED, Layout.O
 _CONTENTS = ((10, Content.ORDINARY), (1, Content.SPARSE), (0.7, Content.WIDE), (0.5, Content.SPECIAL))
 
 
-def generate(seed: int, number: int) -> Recipe:
-    """Program ``number`` of a run with this seed."""
+def generate(seed: int, number: int, target: str | None = None) -> Recipe:
+    """Program ``number`` of a run with this seed; for a target at random, unless one is named."""
     source = source_of(seed, number)
     large = source.chance(0.12)
     names = Names(source)
@@ -45,6 +45,8 @@ def generate(seed: int, number: int) -> Recipe:
     while len(body.statements) < wanted:
         source.weighted(_STATEMENTS)(body)
     results = _results(body)
+    drawn = draw_target(source)
+    chosen = target or drawn
     text = "\n".join([*body.definitions, body.text(name, results)])
     return Recipe(
         seed=seed,
@@ -55,8 +57,8 @@ def generate(seed: int, number: int) -> Recipe:
         arguments=(arguments := _dressed(source, body)),
         outputs=_outputs(source, results),
         shared=_shared(source, body, arguments, results),
-        options=options(source),
-        target=target(source),
+        options=draw_options(source, chosen),
+        target=chosen,
     )
 
 

@@ -7,16 +7,17 @@ import math
 
 import tc
 from tc.errors import DeviceError
+from tc.options import Options
 from tc.target import check_runs, parse_target, processor
 from tests import emulation
 from tests.fuzz.source import Source
 
 _TARGETS = ((3, "cpu"), (1, "cpu:x86-64-v3"), (0.5, "cpu:x86-64-v2"), (1, "cpu:x86-64"),
-            (1, emulation.TARGET))  # fmt: skip
+            (1, emulation.TARGET), (1.5, "emulator"))  # fmt: skip
 _TILES = (0, 1, 2, 3, 8, 16, 32, 100)
 
 
-def target(source: Source) -> str:
+def draw_target(source: Source) -> str:
     """This machine, one with fewer instructions and shorter vectors that it also is, or one that is emulated."""
     name = source.weighted(_TARGETS)
     return name if _runs(name) else "cpu"
@@ -33,10 +34,33 @@ def _runs(name: str) -> bool:
     return True
 
 
-def options(source: Source) -> tc.CpuOptions:
+def draw_options(source: Source, target: str) -> Options:
     """Every option at random, or now and then none."""
-    if source.chance(0.3):
-        return tc.CpuOptions()
+    if target == "emulator":
+        return tc.GpuOptions() if source.chance(0.3) else _gpu_options(source)
+    return tc.CpuOptions() if source.chance(0.3) else _cpu_options(source)
+
+
+def _gpu_options(source: Source) -> tc.GpuOptions:
+    tile = source.choice([None, (), tuple(source.choice(_TILES) for _ in range(source.randint(1, 4)))])
+    # Threads have points of a tile to work on; x is the innermost loop, where that is one of so many.
+    counted = [size for size in reversed(tile or ()) if size][:3]
+    block = tuple(min(source.choice([1, 2, 3, 4, 8]), size) for size in counted)
+    schedule = tc.ScheduleOptions(
+        fusion=source.choice(list(tc.Fusion)), tile=tile, unroll=source.choice([1, 1, 2, 4, 16])
+    )
+    return tc.GpuOptions(
+        schedule=schedule,
+        block=block if block and source.chance(0.7) else None,
+        grid=tuple(source.choice([1, 2, 3, 7]) for _ in counted) if counted and source.chance(0.3) else None,
+        distribution=source.choice(list(tc.Distribution)),
+        private=source.choice([64, 64, 4, 0]),
+        shared=source.choice([48 << 10, 48 << 10, 256, 0]),
+        check_indices=source.chance(0.8),
+    )
+
+
+def _cpu_options(source: Source) -> tc.CpuOptions:
     register_tile = source.choice([None, None, (), (source.randint(1, 9),), (2, 3), (4, 16), (1, 2, 5)])
     # Tiles hold whole register tiles, of whichever loop.
     step = math.lcm(*register_tile or ())

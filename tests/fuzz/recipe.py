@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 import tc
+from tc.options import Options
 from tests.sanitizers import Sanitizer
 
 
@@ -73,7 +74,7 @@ class Recipe:
     arguments: tuple[tuple[str, TensorArgument | ScalarArgument], ...]
     outputs: tuple[tuple[str, Layout], ...]
     shared: tuple[tuple[str, str], ...]
-    options: tc.CpuOptions
+    options: Options
     target: str = "cpu"
     sanitizer: Sanitizer = Sanitizer.NONE
 

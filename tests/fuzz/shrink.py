@@ -10,6 +10,7 @@ import tc
 from tc.grammar import syntax
 from tc.grammar.parser import parse
 from tc.grammar.printer import print_text
+from tc.options import Options
 from tests.fuzz.recipe import Content, Layout, Recipe, TensorArgument
 
 
@@ -40,7 +41,8 @@ def _calls(recipe: Recipe) -> Iterator[Recipe]:
     """Default options and target, nothing through ``out=``, smaller sizes."""
     yield from (replace(recipe, options=o) for o in _options(recipe.options) if o != recipe.options)
     if recipe.target != "cpu":
-        yield replace(recipe, target="cpu")
+        options = recipe.options if isinstance(recipe.options, tc.CpuOptions) else tc.CpuOptions()
+        yield replace(recipe, target="cpu", options=options)
     if recipe.shared:
         yield replace(recipe, shared=())
     for position in range(len(recipe.outputs)):
@@ -52,17 +54,18 @@ def _calls(recipe: Recipe) -> Iterator[Recipe]:
                 yield replace(recipe, sizes=sizes)
 
 
-def _options(options: tc.CpuOptions) -> Iterator[tc.CpuOptions]:
+def _options(options: Options) -> Iterator[Options]:
     """The default options, options of which one has its default."""
-    default, schedule = tc.CpuOptions(), tc.ScheduleOptions()
+    default, schedule = type(options)(), tc.ScheduleOptions()
     yield default
     for field in fields(schedule):
         simpler = replace(options.schedule, **{field.name: getattr(schedule, field.name)})
         yield replace(options, schedule=simpler)
     for field in fields(default):
-        # A lane is one of the register tile's.
-        lane = default.lane if field.name == "register_tile" else options.lane
-        yield replace(options, **{"lane": lane, field.name: getattr(default, field.name)})
+        changed = {field.name: getattr(default, field.name)}
+        if field.name == "register_tile":
+            changed["lane"] = None  # which is one of the register tile's
+        yield replace(options, **changed)
 
 
 def _arguments(recipe: Recipe) -> Iterator[Recipe]:

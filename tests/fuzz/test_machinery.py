@@ -164,9 +164,11 @@ def test_a_program_that_takes_too_long_is_given_up() -> None:
 
 
 def test_every_option_is_drawn() -> None:
-    recipes = [generate(5, number) for number in range(300)]
-    for field in fields(tc.CpuOptions):
-        assert len({getattr(recipe.options, field.name) for recipe in recipes}) > 1, field.name
+    recipes = [generate(5, number) for number in range(500)]
+    for kind in (tc.CpuOptions, tc.GpuOptions):
+        drawn = [recipe.options for recipe in recipes if isinstance(recipe.options, kind)]
+        for field in fields(kind):
+            assert len({getattr(options, field.name) for options in drawn}) > 1, field.name
     for field in fields(tc.ScheduleOptions):
         assert len({getattr(recipe.options.schedule, field.name) for recipe in recipes}) > 1, field.name
     assert len({recipe.target for recipe in recipes}) > 1
