@@ -22,6 +22,7 @@ from tc.polyhedral.loops import LoopProgram, LoopTree, StatementBody
 from tc.polyhedral.map_to_grid import Grid, default_tiles, map_to_grid, refuse_surplus_dimensions
 from tc.polyhedral.microkernel import VectorUnit
 from tc.polyhedral.parallelize import parallelize_tree
+from tc.polyhedral.place_barriers import place_barriers
 from tc.polyhedral.promote import Room, promote_tree
 from tc.polyhedral.promote_private import promote_private
 from tc.polyhedral.promote_shared import promote_shared
@@ -153,6 +154,10 @@ def _promote_shared(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> Stat
     return promote_shared(tree, scop, options.shared) if options.shared else (tree, scop)
 
 
+def _place_barriers(tree: ScheduleTree, scop: Scop, _options: GpuOptions) -> State:
+    return place_barriers(tree, scop)
+
+
 def _tiles(options: GpuOptions) -> ChooseCuts:
     sizes = options.schedule.tile
     return default_tiles if sizes is None else explicit_sizes(sizes)
@@ -168,6 +173,7 @@ GRID_PASSES: Final[tuple[tuple[str, GridPass], ...]] = (
     ("promote private", _promote_private),
     ("promote shared", _promote_shared),
     ("unroll", _unroll_in_threads),
+    ("place barriers", _place_barriers),
 )
 
 

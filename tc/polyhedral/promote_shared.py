@@ -1,7 +1,7 @@
 """Read tiles in memory that the threads of a block share (paper, Section 5.3 and appendix A.3).
 
 Below the innermost loops over tiles, an operand of which several threads read the same elements is copied, each thread
-some of it; then all wait, compute from the copy, and wait again before the next one takes its place.
+some of it, and read from the copy.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence as Items
 from dataclasses import replace
-from typing import Final, assert_never
+from typing import assert_never
 
 import islpy as isl
 
 from tc.language.affine import isl_name
-from tc.polyhedral.box import bounding_box, own_space
+from tc.polyhedral.box import bounding_box, own_space, prefix_map
 from tc.polyhedral.copies import copy_band
 from tc.polyhedral.loops import LoopKind
 from tc.polyhedral.pack import value_reads
@@ -24,21 +24,11 @@ from tc.polyhedral.scop import Scop
 from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
 from tc.polyhedral.vectorize import layouts_of
 
-_BARRIER: Final = "barrier"
-
 
 def promote_shared(tree: ScheduleTree, scop: Scop, most_bytes: int) -> tuple[ScheduleTree, Scop]:
-    """The tree with copies of at most so many bytes at a time for each block, and barriers around their use."""
+    """The tree with copies of at most so many bytes at a time for each block; ``place_barriers`` adds who waits."""
     promoter = _Promoter(scop, most_bytes)
-    root, barriers = promoter.visit(tree.root, tree.domain, ())
-    domain = tree.domain
-    for barrier in barriers:
-        domain = domain.union(isl.UnionSet.from_set(barrier))
-    return ScheduleTree(domain, root), replace(promoter.scop, barriers=tuple(barriers))
-
-
-# A barrier is an instance for every thread; its dimensions are the values of the members above it.
-_Barriers = list[isl.Set]
+    return replace(tree, root=promoter.visit(tree.root, tree.domain, ())), promoter.scop
 
 
 class _Promoter:
@@ -47,38 +37,23 @@ class _Promoter:
     def __init__(self, scop: Scop, most_bytes: int) -> None:
         self.scop = scop
         self.most_bytes = most_bytes
-        self.barriers = 0
-        self.kernel: isl.UnionSet | None = None
 
-    def visit(self, node: Node, domain: isl.UnionSet, above: tuple[Member, ...]) -> tuple[Node, _Barriers]:
-        """The subtree with its promotions, and the barriers that the nodes above must run, too."""
+    def visit(self, node: Node, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node:
         match node:
             case Leaf():
-                return node, []
+                return node
             case Sequence(filters):
-                visited = [self.visit(f.child, domain.intersect(f.domain), above) for f in filters]
-                branches = (
-                    Filter(_with_barriers(f.domain, barriers), child)
-                    for f, (child, barriers) in zip(filters, visited, strict=True)
-                )
-                return Sequence(tuple(branches)), [barrier for _, barriers in visited for barrier in barriers]
-            case Band(members, permutable, child):
-                if any(member.kind is LoopKind.BLOCK for member in members):
-                    self.kernel = domain
-                found = self.promote(node, domain, above)
-                below, barriers = found or self.visit(child, domain, (*above, *members))
-                changed = (
-                    replace(member, function=_at_barriers(member.function, barriers, len(above) + position))
-                    for position, member in enumerate(members)
-                )
-                return Band(tuple(changed), permutable, below), barriers
+                branches = (replace(f, child=self.visit(f.child, domain.intersect(f.domain), above)) for f in filters)
+                return Sequence(tuple(branches))
+            case Band(members, _, child):
+                below = self.promote(node, domain, above)
+                return replace(node, child=below or self.visit(child, domain, (*above, *members)))
             case Extension(instances=instances, child=child):
-                below, barriers = self.visit(child, domain.union(instances.range()), above)
-                return replace(node, child=below), barriers
+                return replace(node, child=self.visit(child, domain.union(instances.range()), above))
             case _:
                 assert_never(node)
 
-    def promote(self, band: Band, domain: isl.UnionSet, above: tuple[Member, ...]) -> tuple[Node, _Barriers] | None:
+    def promote(self, band: Band, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node | None:
         """What is below the band, with all promotions there; None if there are none."""
         if not _is_nest(band.child):
             return None
@@ -91,24 +66,17 @@ class _Promoter:
             room -= _bytes(promoted.scop, promoted.buffer)
         if not found:
             return None
-        # What other threads of the block wrote before must be there when it is copied.
-        waits = any(_is_written(self.scop, promoted, self.kernel) for promoted in found)
-        barriers = [self.barrier(domain, members) for _ in range(3 if waits else 2)]
         loads = [p.loads for p in found if p.loads is not None]
-        everywhere = (Filter(own_space(barrier), Leaf()) for barrier in barriers)
         node: Node = Sequence(
             (
-                *([next(everywhere)] if waits else []),
                 *(Filter(own_space(load.domain), copy_band(load, len(members) - _threads(members))) for load in loads),
-                next(everywhere),
                 Filter(domain.universe(), band.child),
-                next(everywhere),
             )
         )
         for promoted in reversed(found):
             instances = _dealt_out(promoted, members, domain)
             node = Extension(promoted.buffer, instances, node, shared=True)
-        return node, barriers
+        return node
 
     def operand(self, domain: isl.UnionSet, members: tuple[Member, ...], room: int) -> Promoted | None:
         """The first operand below that several threads of a block read, and that fits the room."""
@@ -142,21 +110,6 @@ class _Promoter:
                 return promote_accesses(self.scop, access, prefix, box, buffer, order, stored=False, shared=True)
         return None
 
-    def barrier(self, domain: isl.UnionSet, members: tuple[Member, ...]) -> isl.Set:
-        """All threads of a block, at every value of the other members that some instance below has."""
-        self.barriers += 1
-        reached: isl.Set | None = None
-        for values in _values(domain, members):
-            reached = values if reached is None else reached.union(values)
-        assert reached is not None
-        for position, member in enumerate(members):
-            if member.kind is LoopKind.THREAD:
-                most = member.function.max_val()
-                reached = reached.project_out(isl.dim_type.set, position, 1).insert_dims(isl.dim_type.set, position, 1)
-                reached = reached.lower_bound_val(isl.dim_type.set, position, isl.Val.zero(domain.get_ctx()))
-                reached = reached.upper_bound_val(isl.dim_type.set, position, most)
-        return reached.coalesce().set_tuple_name(f"{_BARRIER}{self.barriers - 1}")
-
 
 def _is_nest(node: Node) -> bool:
     """Whether there are only the points of a tile below."""
@@ -167,35 +120,14 @@ def _threads(members: Items[Member]) -> int:
     return sum(member.kind is LoopKind.THREAD for member in members)
 
 
-def _is_written(scop: Scop, promoted: Promoted, kernel: isl.UnionSet | None) -> bool:
-    """Whether the kernel writes the tensor of which the buffer holds a part."""
-    elements = next(p.elements for p in scop.promotions if p.buffer.name == promoted.buffer)
-    names = [] if kernel is None else program_names(kernel, scop)
-    writes = [relation for name in names for relation in scop.statement(name).writes]
-    return any(w.get_tuple_name(isl.dim_type.out) == elements.get_tuple_name(isl.dim_type.out) for w in writes)
-
-
 def _bytes(scop: Scop, buffer: str) -> int:
     layout = next(p.buffer.layout for p in scop.promotions if p.buffer.name == buffer)
     return layout.span * layout.type.itemsize
 
 
-def _values(domain: isl.UnionSet, members: Items[Member]) -> list[isl.Set]:
-    """For every statement, ``{ [values of the members] }``."""
-    pieces: list[isl.Set] = []
-    domain.foreach_set(pieces.append)
-    return [_member_map(piece, members).range() for piece in pieces]
-
-
-def _member_map(instances: isl.Set, members: Items[Member]) -> isl.Map:
-    from tc.polyhedral.box import prefix_map
-
-    return prefix_map(instances, members)
-
-
 def _is_shared(relation: isl.Map, members: Items[Member]) -> bool:
     """Whether two threads of a block read one element while the other members have the same values."""
-    read = _member_map(relation.domain(), members).reverse().apply_range(relation)  # { [members] -> element }
+    read = prefix_map(relation.domain(), members).reverse().apply_range(relation)  # { [members] -> element }
     for position in reversed(range(len(members))):
         if members[position].kind is LoopKind.THREAD:
             read = read.move_dims(isl.dim_type.out, read.dim(isl.dim_type.out), isl.dim_type.in_, position, 1)
@@ -234,18 +166,3 @@ def _dealt_out(promoted: Promoted, members: Items[Member], domain: isl.UnionSet)
             prefix += 1
         values = values.flat_range_product(isl.Map.from_pw_aff(functions[position]))
     return isl.UnionMap.from_map(values.reverse())
-
-
-def _with_barriers(domain: isl.UnionSet, barriers: _Barriers) -> isl.UnionSet:
-    for barrier in barriers:
-        domain = domain.union(own_space(barrier))
-    return domain
-
-
-def _at_barriers(function: isl.UnionPwAff, barriers: _Barriers, position: int) -> isl.UnionPwAff:
-    """The function of a member with so many above it, on barriers as well."""
-    for barrier in barriers:
-        local = isl.LocalSpace.from_space(barrier.get_space())
-        value = isl.PwAff.from_aff(isl.Aff.var_on_domain(local, isl.dim_type.set, position))
-        function = function.union_add(isl.UnionPwAff.from_pw_aff(value))
-    return function

@@ -13,7 +13,7 @@ import pytest
 import tc
 from tc.kernel import Kernel
 from tc.polyhedral.counterexample import Violation
-from tc.polyhedral.promote_shared import promote_shared
+from tc.polyhedral.place_barriers import place_barriers
 from tc.polyhedral.scop import Scop
 from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Node, ScheduleTree, Sequence, statement_names
 from tc.polyhedral.verify import Proof
@@ -76,9 +76,9 @@ def _others(domain: isl.UnionSet, barrier: str) -> isl.UnionSet:
     return found
 
 
-def dropping(barrier: str | None) -> Callable[[ScheduleTree, Scop, int], tuple[ScheduleTree, Scop]]:
-    def promote(tree: ScheduleTree, scop: Scop, most: int) -> tuple[ScheduleTree, Scop]:
-        tree, scop = promote_shared(tree, scop, most)
+def dropping(barrier: str | None) -> Callable[[ScheduleTree, Scop], tuple[ScheduleTree, Scop]]:
+    def place(tree: ScheduleTree, scop: Scop) -> tuple[ScheduleTree, Scop]:
+        tree, scop = place_barriers(tree, scop)
         if barrier is None:
             return tree, scop
         assert barrier in scop.barrier_names
@@ -88,13 +88,13 @@ def dropping(barrier: str | None) -> Callable[[ScheduleTree, Scop, int], tuple[S
             replace(scop, barriers=kept),
         )
 
-    return promote
+    return place
 
 
 def compile_without(barrier: str | None, name: str, *, proven: bool) -> Kernel:
     text, shapes, options = PROGRAMS[name]
     comprehension = tc.define(text).single()
-    with patch("tc.polyhedral.pipeline.promote_shared", dropping(barrier)):
+    with patch("tc.polyhedral.pipeline.place_barriers", dropping(barrier)):
         if proven:
             return comprehension.compile(*shapes, target="emulator", options=options)
         with patch("tc.polyhedral.pipeline.prove", lambda *_: Proof(0, 0, 0, 0)):

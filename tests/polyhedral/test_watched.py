@@ -14,7 +14,7 @@ import pytest
 import tc
 from tc.polyhedral.box import Box, bounding_box
 from tc.polyhedral.counterexample import Violation
-from tc.polyhedral.promote_shared import promote_shared
+from tc.polyhedral.place_barriers import place_barriers
 from tc.polyhedral.scop import Scop
 from tc.polyhedral.tree import ScheduleTree
 from tc.polyhedral.verify import Proof
@@ -24,9 +24,9 @@ OPTIONS = tc.GpuOptions(tc.ScheduleOptions(tile=(8, 16, 4)), block=(8, 4))
 A, B = np.ones((37, 19), np.float32), np.ones((19, 21), np.float32)
 
 
-def missed_by_one_thread(tree: ScheduleTree, scop: Scop, most: int) -> tuple[ScheduleTree, Scop]:
+def missed_by_one_thread(tree: ScheduleTree, scop: Scop) -> tuple[ScheduleTree, Scop]:
     """Thread 0 does not come to the first barrier."""
-    tree, scop = promote_shared(tree, scop, most)
+    tree, scop = place_barriers(tree, scop)
     barrier = min(scop.barriers, key=isl.Set.get_tuple_name)
     first = next(p for p in range(barrier.dim(isl.dim_type.set)) if barrier.dim_max_val(p) == 7)
     kept = barrier.lower_bound_val(isl.dim_type.set, first, isl.Val.one(barrier.get_ctx()))
@@ -44,15 +44,14 @@ def one_short(*arguments: object, **keywords: object) -> Box | None:
     ("mistake", "violation", "seen"),
     [
         (
-            lambda: patch("tc.polyhedral.pipeline.promote_shared", missed_by_one_thread),
+            lambda: patch("tc.polyhedral.pipeline.place_barriers", missed_by_one_thread),
             Violation.DIVERGENT,
-            "mm: threads of a block wait at different barriers; the compiler made a mistake, please report it with the "
-            "definition",
+            "mm: threads of a block wait at different barriers; the compiler made a mistake, please report it",
         ),
         (
             lambda: patch("tc.polyhedral.promote_shared.bounding_box", one_short),
             Violation.OUT_OF_BOUNDS,
-            "mm: an access left its buffer; the compiler made a mistake, please report it with the definition",
+            "mm: an access left its buffer; the compiler made a mistake, please report it",
         ),
     ],
 )
@@ -63,7 +62,7 @@ def test_proof_and_emulator_both_see_it(
         fresh().compile(A, B, target="emulator", options=OPTIONS)
     with mistake(), patch("tc.polyhedral.pipeline.prove", lambda *_: Proof(0, 0, 0, 0)):
         kernel = fresh().compile(A, B, target="emulator", options=OPTIONS)
-    with pytest.raises(tc.DeviceError, match=f"^{seen}$"):
+    with pytest.raises(tc.DeviceError, match=f"^{seen} with the definition$"):
         kernel(A, B)
 
 

@@ -1,0 +1,305 @@
+"""Barriers between what the threads of a block hand to each other, as few as the order of a tree allows.
+
+Two instances on different threads of a block that touch one place, one of them writing, need a barrier between them.
+Where they stand in different branches of a sequence, or in different iterations of a loop, at equal values of what is
+around it, one barrier serves all such pairs at once: it stands before the first branch that has to wait for something
+since the last barrier, and at the end of a loop's body if some iteration has to wait for an earlier one.  A barrier is
+an instance of every thread at every value of the members above it that any instance below has, so all threads of a
+block come to the same barriers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Sequence as Items
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias, assert_never
+
+import islpy as isl
+
+from tc.polyhedral.box import own_space
+from tc.polyhedral.loops import LoopKind
+from tc.polyhedral.scop import Scop, ScopStatement
+from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
+
+_BARRIER: Final = "barrier"
+
+# For every statement below a node, ``{ instance -> [values of the members above] }``.
+_Where: TypeAlias = Mapping[str, isl.Map]
+
+
+def place_barriers(tree: ScheduleTree, scop: Scop) -> tuple[ScheduleTree, Scop]:
+    """The tree with the barriers that its threads need, and the scop with their instances."""
+    placer = _Placer(scop)
+    pieces: list[isl.Set] = []
+    tree.domain.foreach_set(pieces.append)
+    visited = placer.visit(tree.root, {piece.get_tuple_name(): isl.Map.from_domain(piece) for piece in pieces}, ())
+    return (
+        ScheduleTree(_with_barriers(tree.domain, visited.barriers, whole=True), visited.node),
+        replace(scop, barriers=visited.barriers),
+    )
+
+
+@dataclass(frozen=True)
+class _Visited:
+    """A subtree with its barriers, and the statements that have one before or after them whenever it runs.
+
+    ``where``: of all statements in it, those of its extensions included.
+    """
+
+    node: Node
+    where: _Where
+    barriers: tuple[isl.Set, ...] = ()
+    before: frozenset[str] = frozenset()
+    after: frozenset[str] = frozenset()
+
+
+class _Placer:
+    """Visits the tree, counting barriers."""
+
+    def __init__(self, scop: Scop) -> None:
+        self.scop = scop
+        self.count = 0
+        # The highest number of a thread in the kernel, by position of the member.
+        self.most: dict[int, isl.Val] = {}
+        self._accesses = {s.name: _accesses(scop, s) for s in scop.statements}
+        self._conflicts: dict[tuple[str, str], list[isl.Map]] = {}
+
+    def visit(self, node: Node, where: _Where, above: tuple[LoopKind, ...]) -> _Visited:
+        """The subtree with barriers; ``above``: the kinds of the members around it."""
+        match node:
+            case Leaf():
+                return _Visited(node, where)
+            case Extension(instances=instances, child=child):
+                visited = self.visit(child, {**where, **_by_name(instances.reverse())}, above)
+                return replace(visited, node=replace(node, child=visited.node))
+            case Band():
+                return self.band(node, where, above)
+            case Sequence():
+                return self.sequence(node, where, above)
+            case _:
+                assert_never(node)
+
+    # --- loops
+
+    def band(self, band: Band, where: _Where, above: tuple[LoopKind, ...]) -> _Visited:
+        inner = {name: _extended(values, band.members) for name, values in where.items()}
+        kinds = (*above, *(member.kind for member in band.members))
+        for position in range(len(above), len(kinds)):
+            if kinds[position] is LoopKind.THREAD:
+                self.most[position] = _most(inner, position)
+        visited = self.visit(band.child, inner, kinds)
+        members: tuple[Member, ...] = ()
+        for position in reversed(range(len(band.members))):
+            depth = len(above) + position + 1
+            if self.carries(visited, kinds[:depth]):
+                visited = self.ended(self.around(members, band, visited, depth), kinds[:depth])
+                members = ()
+            members = (band.members[position], *members)
+        return self.around(members, band, visited, len(above))
+
+    def around(self, members: tuple[Member, ...], band: Band, visited: _Visited, depth: int) -> _Visited:
+        """The subtree inside the members, which run its barriers, too."""
+        if not members:
+            return visited
+        changed = (
+            replace(member, function=_at_barriers(member.function, visited.barriers, depth + position))
+            for position, member in enumerate(members)
+        )
+        return replace(visited, node=Band(tuple(changed), band.permutable, visited.node))
+
+    def ended(self, visited: _Visited, above: tuple[LoopKind, ...]) -> _Visited:
+        """The subtree and a barrier."""
+        barrier = self.barrier(visited.where, above)
+        inside = _with_barriers(_universe(visited.where), visited.barriers)
+        node = Sequence((Filter(inside, visited.node), Filter(own_space(barrier), Leaf())))
+        return replace(visited, node=node, barriers=(*visited.barriers, barrier), after=frozenset(visited.where))
+
+    def carries(self, visited: _Visited, above: tuple[LoopKind, ...]) -> bool:
+        """Whether an iteration of the innermost member must wait for what another thread did in an earlier one."""
+        if above[-1] in _PLACES or LoopKind.THREAD not in above:
+            return False
+        return any(
+            self.waits(first, second, visited.where, above, later=True)
+            for first in visited.where.keys() - visited.after
+            for second in visited.where.keys() - visited.before
+        )
+
+    # --- branches
+
+    def sequence(self, sequence: Sequence, where: _Where, above: tuple[LoopKind, ...]) -> _Visited:
+        visited = [self.visit(f.child, _within(where, f.domain), above) for f in sequence.filters]
+        everything = {name: values for found in visited for name, values in found.where.items()}
+        filters: list[Filter] = []
+        barriers: list[isl.Set] = []
+        waiting: list[int] = []  # the branches before which a barrier stands
+        for position, (branch, found) in enumerate(zip(sequence.filters, visited, strict=True)):
+            since = range(waiting[-1] if waiting else 0, position)
+            if any(self.branches_wait(visited[earlier], found, above) for earlier in since):
+                barrier = self.barrier(everything, above)
+                barriers.append(barrier)
+                filters.append(Filter(own_space(barrier), Leaf()))
+                waiting.append(position)
+            barriers += found.barriers
+            filters.append(Filter(_with_barriers(branch.domain, found.barriers), found.node))
+        before = {name for n, v in enumerate(visited) if waiting and n >= waiting[0] for name in v.where}
+        after = {name for n, v in enumerate(visited) if waiting and n < waiting[-1] for name in v.where}
+        return _Visited(
+            Sequence(tuple(filters)),
+            everything,
+            tuple(barriers),
+            frozenset(before).union(*(v.before for v in visited)),
+            frozenset(after).union(*(v.after for v in visited)),
+        )
+
+    def branches_wait(self, earlier: _Visited, later: _Visited, above: tuple[LoopKind, ...]) -> bool:
+        if LoopKind.THREAD not in above:
+            return False
+        where = {**earlier.where, **later.where}
+        return any(
+            self.waits(first, second, where, above, later=False)
+            for first in earlier.where.keys() - earlier.after
+            for second in later.where.keys() - later.before
+        )
+
+    # --- pairs
+
+    def waits(self, first: str, second: str, where: _Where, above: tuple[LoopKind, ...], *, later: bool) -> bool:
+        """Whether two threads touch one place, at equal values of the other members.
+
+        ``above``: the kinds of the members that count, of all that ``where`` has.  ``later``: the second in a later
+        iteration of the last of them.
+        """
+        for pairs in self.conflicts(first, second):
+            values = pairs.apply_domain(where[first]).apply_range(where[second])
+            for position, kind in enumerate(above[:-1] if later else above):
+                if kind is not LoopKind.THREAD:
+                    values = values.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
+            if later:
+                values = values.order_lt(isl.dim_type.in_, len(above) - 1, isl.dim_type.out, len(above) - 1)
+            alone = values
+            for position, kind in enumerate(above):
+                if kind is LoopKind.THREAD:
+                    alone = alone.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
+            if not values.is_subset(alone):
+                return True
+        return False
+
+    def conflicts(self, first: str, second: str) -> list[isl.Map]:
+        """Pairs of instances that touch one place, one of them writing."""
+        found = self._conflicts.get((first, second))
+        if found is None:
+            found = self._conflicts[first, second] = [
+                a.place.apply_range(b.place.reverse())
+                for a in self._accesses.get(first, ())
+                for b in self._accesses.get(second, ())
+                if (a.writes or b.writes) and a.memory == b.memory
+            ]
+        return found
+
+    def barrier(self, where: _Where, above: tuple[LoopKind, ...]) -> isl.Set:
+        """All threads of a block, at every value of the other members that some instance has."""
+        self.count += 1
+        reached: isl.Set | None = None
+        for values in where.values():
+            own = values.range()
+            own = own.project_out(isl.dim_type.set, len(above), own.dim(isl.dim_type.set) - len(above))
+            reached = own if reached is None else reached.union(own)
+        assert reached is not None
+        for position, kind in enumerate(above):
+            if kind is LoopKind.THREAD:
+                reached = reached.project_out(isl.dim_type.set, position, 1).insert_dims(isl.dim_type.set, position, 1)
+                reached = reached.lower_bound_val(isl.dim_type.set, position, isl.Val.zero(reached.get_ctx()))
+                reached = reached.upper_bound_val(isl.dim_type.set, position, self.most[position])
+        return reached.coalesce().set_tuple_name(f"{_BARRIER}{self.count - 1}")
+
+
+# Members that say where instances run, and not when.
+_PLACES: Final = (LoopKind.BLOCK, LoopKind.THREAD)
+
+
+@dataclass(frozen=True)
+class _MemoryAccess:
+    """``place``: ``{ instance -> place }`` in a memory that threads have in common."""
+
+    memory: str
+    place: isl.Map
+    writes: bool
+
+
+def _accesses(scop: Scop, statement: ScopStatement) -> tuple[_MemoryAccess, ...]:
+    """What the statement touches of tensors, in the sense of the program, and of shared buffers."""
+    found = [
+        _MemoryAccess(relation.get_tuple_name(isl.dim_type.out), relation, writes)
+        for relations, writes in ((statement.reads, False), (statement.writes, True))
+        for relation in relations
+    ]
+    copies = {name for promotion in scop.promotions for name in (promotion.loads, promotion.stores)}
+    shared = {promotion.buffer.name for promotion in scop.promotions if promotion.buffer.shared}
+    for access in statement.promoted:
+        if statement.name in copies:
+            tensor = access.element.get_tuple_name(isl.dim_type.out)
+            found.append(_MemoryAccess(tensor, access.element, writes=access.reads))
+        if access.buffer in shared:
+            depth = access.location.dim(isl.dim_type.out) - access.element.dim(isl.dim_type.out)
+            place = access.location.reset_tuple_id(isl.dim_type.out).project_out(isl.dim_type.out, 0, depth)
+            found.append(_MemoryAccess(f"{access.buffer} itself", place, access.writes))
+    return tuple(found)
+
+
+def _by_name(union: isl.UnionMap) -> dict[str, isl.Map]:
+    maps: list[isl.Map] = []
+    union.foreach_map(maps.append)
+    return {relation.get_tuple_name(isl.dim_type.in_): relation for relation in maps}
+
+
+def _within(where: _Where, domain: isl.UnionSet) -> _Where:
+    """The statements of a branch; filters choose whole statements."""
+    kept: list[isl.Set] = []
+    domain.foreach_set(kept.append)
+    names = {piece.get_tuple_name() for piece in kept}
+    return {name: values for name, values in where.items() if name in names}
+
+
+def _extended(values: isl.Map, members: Items[Member]) -> isl.Map:
+    """``{ instance -> [values of the members above, values of these] }``."""
+    own = own_space(values.domain())
+    for member in members:
+        found: list[isl.PwAff] = []
+        member.function.intersect_domain(own).foreach_pw_aff(found.append)
+        values = values.flat_range_product(isl.Map.from_pw_aff(found[0]))
+    return values
+
+
+def _most(where: _Where, position: int) -> isl.Val:
+    """The greatest value of a member."""
+    most: isl.Val | None = None
+    for values in where.values():
+        own = values.range().dim_max_val(position)
+        most = own if most is None else most.max(own)
+    assert most is not None
+    return most
+
+
+def _universe(where: _Where) -> isl.UnionSet:
+    spaces = [own_space(values.domain()) for values in where.values()]
+    union = spaces[0]
+    for space in spaces[1:]:
+        union = union.union(space)
+    return union
+
+
+def _with_barriers(domain: isl.UnionSet, barriers: Items[isl.Set], *, whole: bool = False) -> isl.UnionSet:
+    """The domain and the barriers: their instances, or their spaces, which is what filters say."""
+    for barrier in barriers:
+        domain = domain.union(isl.UnionSet.from_set(barrier) if whole else own_space(barrier))
+    return domain
+
+
+def _at_barriers(function: isl.UnionPwAff, barriers: Items[isl.Set], position: int) -> isl.UnionPwAff:
+    """The function of a member with so many above it, on barriers as well."""
+    for barrier in barriers:
+        local = isl.LocalSpace.from_space(barrier.get_space())
+        value = isl.PwAff.from_aff(isl.Aff.var_on_domain(local, isl.dim_type.set, position))
+        function = function.union_add(isl.UnionPwAff.from_pw_aff(value))
+    return function
