@@ -7,6 +7,7 @@ Target-neutral options stand inside the options of a target.  Construction valid
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -124,6 +125,8 @@ class GpuOptions:
     as there are tiles.
     ``distribution``: how the points of a tile are dealt to threads.
     ``private``: the most elements of a result that a thread keeps to itself while it reduces; 0 keeps none.
+    ``split``: how many partial results, each in a thread of its own, the long reductions have for every element; a
+    second number says in how many these are combined first, and so on.  An empty tuple splits none.
     ``shared``: the most bytes of memory that the threads of a block share; 0 uses none.
     ``check_indices``: gathers check their indices (see *Gathers* in the README).
     """
@@ -132,6 +135,7 @@ class GpuOptions:
     block: tuple[int, ...] | None = None
     grid: tuple[int, ...] | None = None
     distribution: Distribution = Distribution.CYCLIC
+    split: tuple[int, ...] = ()
     private: int = 64
     shared: int = 48 << 10
     check_indices: bool = True
@@ -148,6 +152,9 @@ class GpuOptions:
             raise OptionsError(f"a block has at most {MOST_THREADS} threads, got {self.block} = {threads}")
         if not isinstance(self.distribution, Distribution):
             raise OptionsError(f"distribution must be a tc.Distribution, got {self.distribution!r}")
+        _require_integers("split", self.split, 2, 1 << 20)
+        if any(then >= parts for parts, then in itertools.pairwise(self.split)):
+            raise OptionsError(f"split must go from many partial results to few, got {self.split!r}")
         _require_integer("private", self.private, 0, 1 << 10)
         _require_integer("shared", self.shared, 0, 1 << 18)
         _require_boolean("check_indices", self.check_indices)
@@ -202,7 +209,7 @@ def from_json(data: Mapping[str, Any], options: type[Kind]) -> Kind:
         _listed_as_tuple(schedule, "tile")
         values["schedule"] = ScheduleOptions(**schedule)
     _named(values, "distribution", Distribution)
-    for name in ("register_tile", "block", "grid"):
+    for name in ("register_tile", "block", "grid", "split"):
         _listed_as_tuple(values, name)
     return options(**values)
 

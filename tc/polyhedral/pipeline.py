@@ -30,6 +30,7 @@ from tc.polyhedral.register_tile import default_tile, explicit_tile, register_ti
 from tc.polyhedral.schedule import schedule_scop, untransformed_tree
 from tc.polyhedral.scop import Scop, build_scop
 from tc.polyhedral.separate import separate_tiles
+from tc.polyhedral.split import split_reductions
 from tc.polyhedral.stream import streamed_results
 from tc.polyhedral.strides import accesses
 from tc.polyhedral.surplus import refuse_surplus_sizes
@@ -38,6 +39,7 @@ from tc.polyhedral.tree import ScheduleTree, tree_text
 from tc.polyhedral.unroll import unroll_tree
 from tc.polyhedral.vectorize import vectorize_tree
 from tc.polyhedral.verify import Proof, prove
+from tc.polyhedral.verify_split import prove_split
 from tc.polyhedral.verify_statements import prove_statements
 
 
@@ -229,8 +231,8 @@ class Prepared:
         self.specialization: Final = specialization
         self._max_operations = max_operations
         self._context = isl.Context()
-        self._scop: Scop | None = None
-        self._schedules: dict[Fusion, ScheduleTree] = {}
+        self._scops: dict[tuple[int, ...], Scop] = {}
+        self._schedules: dict[tuple[Fusion, tuple[int, ...]], ScheduleTree] = {}
 
     @contextmanager
     def generated(self, options: Options, machine: Machine, *, verify_every_pass: bool = False) -> Iterator[Generated]:
@@ -247,17 +249,22 @@ class Prepared:
                     "operations; split the definition into several"
                 ) from error
 
-    def scop(self, context: isl.Context) -> Scop:
-        """The statements; ``context`` must be the one that was entered."""
-        if self._scop is None:
-            self._scop = build_scop(self.specialization, context)
-        return self._scop
+    def scop(self, context: isl.Context, split: tuple[int, ...] = ()) -> Scop:
+        """The statements, with reductions split; ``context`` must be the one that was entered."""
+        if split not in self._scops:
+            specialization, totals = self.specialization, None
+            for parts in split:
+                changed, splits = split_reductions(specialization, parts, totals)
+                prove_split(specialization.program, changed.program, splits, context)
+                specialization, totals = changed, {done.total for done in splits}
+            self._scops[split] = build_scop(specialization, context)
+        return self._scops[split]
 
-    def schedule(self, fusion: Fusion, context: isl.Context) -> ScheduleTree:
+    def schedule(self, fusion: Fusion, context: isl.Context, split: tuple[int, ...] = ()) -> ScheduleTree:
         """isl's schedule if half of the budget suffices for it, else the program's own order."""
-        found = self._schedules.get(fusion)
+        found = self._schedules.get((fusion, split))
         if found is None:
-            found = self._schedules[fusion] = self._scheduled(self.scop(context), fusion, context)
+            found = self._schedules[fusion, split] = self._scheduled(self.scop(context, split), fusion, context)
         return found
 
     def _scheduled(self, scop: Scop, fusion: Fusion, context: isl.Context) -> ScheduleTree:
@@ -299,9 +306,10 @@ class _Run:
         self.started = time.perf_counter()
 
     def generate(self) -> Generated:
-        scop = self.prepared.scop(self.context)
+        split = self.options.split if isinstance(self.options, GpuOptions) else ()
+        scop = self.prepared.scop(self.context, split)
         self.done("scop", "\n".join(f"{s.name}: {s.domain}" for s in scop.statements))
-        tree = self.prepared.schedule(self.options.schedule.fusion, self.context)
+        tree = self.prepared.schedule(self.options.schedule.fusion, self.context, split)
         self.done("schedule", tree_text(tree))
         # Statements without instances are not scheduled, and there is nothing to prove of them.
         scheduled = tuple(s for s in scop.statements if not s.domain.is_empty())

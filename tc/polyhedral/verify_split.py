@@ -1,0 +1,152 @@
+"""The proof that reductions in two steps are those of the program.
+
+The instances that make partial results stand for the program's, one for one, with the same values; every partial result
+is begun with the neutral element, and combined exactly once into the element that the program's instances go to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Sequence as Items
+
+import islpy as isl
+
+from tc.errors import VerificationError
+from tc.language.affine import access_relation, affine_function, frame_of, iteration_domain
+from tc.language.program import (
+    Cast,
+    Expression,
+    IteratorReference,
+    Literal,
+    Program,
+    Read,
+    Role,
+    Statement,
+    initial_conditions,
+    iterators_in,
+    rebuild,
+    walk,
+    written_iterators,
+)
+from tc.language.written import initialization
+from tc.polyhedral.counterexample import Counterexample, Violation
+from tc.polyhedral.split import Split
+from tc.types import computation_type
+
+
+def prove_split(program: Program, changed: Program, splits: Items[Split], context: isl.Context) -> None:
+    """VerificationError where ``changed`` is not ``program`` with these reductions split."""
+    found = find_wrong_split(program, changed, splits, context)
+    if found is not None:
+        raise VerificationError(f"the split of reductions is not proven correct: {found}")
+
+
+def find_wrong_split(
+    program: Program, changed: Program, splits: Items[Split], context: isl.Context
+) -> Counterexample | None:
+    """The first difference, or None.  Sizes are settled."""
+    by_name = {split.statement: split for split in splits}
+    left = list(changed.statements)
+    for statement in program.statements:
+        if left and left[0] == statement:
+            left.pop(0)
+            continue
+        split = by_name.get(statement.name)
+        if split is None or len(left) < 2:
+            return Counterexample(Violation.CHANGED, statement.name)
+        partial, total = left.pop(0), left.pop(0)
+        alone = all(_touches(s, partial.target) == (s is partial or s is total) for s in changed.statements)
+        kind = changed.tensor(partial.target)
+        fresh = all(tensor.name != partial.target for tensor in program.tensors) and kind.role is Role.TEMPORARY
+        wanted = computation_type(program.tensor(statement.target).type)
+        if not (alone and fresh and kind.type is wanted):
+            return Counterexample(Violation.CHANGED, f"{statement.name}: its partial results are not its own")
+        if not _is_combined(changed, statement, partial, total, context):
+            return Counterexample(Violation.CHANGED, total.name)
+        if not _is_partial(statement, partial, split, context):
+            return Counterexample(Violation.CHANGED, partial.name)
+    kept = tuple(tensor for tensor in changed.tensors if any(tensor == own for own in program.tensors))
+    if left or kept != program.tensors:
+        return Counterexample(Violation.CHANGED, "other statements or tensors")
+    return None
+
+
+def _touches(statement: Statement, tensor: str) -> bool:
+    reads = (e for x in (statement.value, *statement.subscripts) for e in walk(x) if isinstance(e, Read))
+    return statement.target == tensor or any(read.tensor == tensor for read in reads)
+
+
+def _is_partial(statement: Statement, partial: Statement, split: Split, context: isl.Context) -> bool:
+    """Whether the instances of ``partial`` are those of the statement, one for one, and do the same."""
+    values: dict[str, Expression] = {i.name: IteratorReference(i.name) for i in statement.iterators}
+    values[split.iterator] = split.value
+    frame = frame_of(partial, context)
+    functions = [f for value in values.values() if (f := affine_function(value, frame)) is not None]
+    inside, wanted = iteration_domain(partial, frame), iteration_domain(statement, frame_of(statement, context))
+    if inside is None or wanted is None or len(functions) < len(values):
+        return False
+    stands_for = _vector(functions, inside, statement.name)
+    same = _in_terms_of(statement.value, values)
+    return bool(
+        partial.reduction is statement.reduction
+        and partial.initialize
+        and partial.value in (same, Cast(same, computation_type(partial.value.type)))
+        and stands_for.is_bijective()
+        and stands_for.range().is_equal(wanted)
+    )
+
+
+def _is_combined(
+    program: Program, statement: Statement, partial: Statement, total: Statement, context: isl.Context
+) -> bool:
+    """Whether every partial result goes once where the statement's own results go, and has been begun."""
+    names = tuple(e.name for e in partial.subscripts if isinstance(e, IteratorReference))
+    shape = _shape(program, partial.target)
+    made = _elements(partial, partial.subscripts, shape, context)
+    begun = _elements(initialization(partial), partial.subscripts, shape, context)
+    combined = _elements(total, partial.subscripts, shape, context)
+    if made is None or begun is None or combined is None or len(names) < len(partial.subscripts):
+        return False
+    return bool(
+        total.reduction is statement.reduction
+        and (total.target, total.subscripts) == (statement.target, statement.subscripts)
+        and iterators_in(statement.subscripts) <= set(names)
+        and isinstance(total.value, Read)
+        and (total.value.tensor, total.value.subscripts) == (partial.target, partial.subscripts)
+        and total.initialize == statement.initialize
+        and written_iterators(total) == written_iterators(statement)
+        and initial_conditions(total) == initial_conditions(statement)
+        and combined.is_injective()
+        and made.range().is_subset(combined.range())
+        and combined.range().is_subset(begun.range())
+    )
+
+
+def _shape(program: Program, tensor: str) -> tuple[int, ...]:
+    return tuple(int(e.value) for e in program.tensor(tensor).shape if isinstance(e, Literal))
+
+
+def _elements(
+    statement: Statement, subscripts: tuple[Expression, ...], shape: tuple[int, ...], context: isl.Context
+) -> isl.Map | None:
+    """``{ instance -> element of the partial results }``."""
+    frame = frame_of(statement, context)
+    domain = iteration_domain(statement, frame)
+    if domain is None or not iterators_in(subscripts) <= {i.name for i in statement.iterators}:
+        return None
+    return access_relation("parts", subscripts, shape, frame).intersect_domain(domain)
+
+
+def _vector(functions: Items[isl.PwAff], domain: isl.Set, name: str) -> isl.Map:
+    """``{ instance -> name[values of the functions] }``."""
+    values = isl.Map.from_domain(domain)
+    for function in functions:
+        values = values.flat_range_product(isl.Map.from_pw_aff(function))
+    return values.set_tuple_name(isl.dim_type.out, name)
+
+
+def _in_terms_of(expression: Expression, values: Mapping[str, Expression]) -> Expression:
+    """The expression with its iterators replaced."""
+    if isinstance(expression, IteratorReference):
+        return values[expression.name]
+    return rebuild(expression, lambda child: _in_terms_of(child, values))
