@@ -24,6 +24,8 @@ OPTIONS = {
     "only to registers": tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4)), block=(4, 2), shared=0),
     "only to shared memory": tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4)), block=(2, 4), private=0),
     "several points": tc.GpuOptions(tc.ScheduleOptions(tile=(4, 4, 4)), block=(2, 4, 1)),
+    "partial results": tc.GpuOptions(split=(4,)),
+    "partial results of partial results, in memory": tc.GpuOptions(split=(6, 2), private=0, shared=0),
     "runs of points, few blocks": tc.GpuOptions(
         TILED, block=(3, 2), grid=(2, 1, 1), distribution=tc.Distribution.BLOCKED
     ),
@@ -69,10 +71,13 @@ def _shorter(options: tc.GpuOptions, complaint: str) -> tc.GpuOptions:
     name = complaint.split(maxsplit=1)[0]
     if name == "tile":
         return replace(options, schedule=replace(options.schedule, tile=(options.schedule.tile or ())[:-1]))
-    assert name in ("grid", "block"), complaint
+    if name == "split":
+        return replace(options, split=options.split[:-1])
     if name == "grid":
         return replace(options, grid=(options.grid or ())[:-1])
-    return replace(options, block=(options.block or ())[:-1])
+    # "block has ..." or "a block has ..."
+    assert "block" in complaint.split()[:2], complaint
+    return replace(options, block=(options.block or ())[:-1] or None)
 
 
 MM = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }").mm
@@ -131,14 +136,14 @@ def test_gathers_check_their_indices() -> None:
         (
             tc.GpuOptions(block=(8, 4, 2)),
             (
-                "block has 3 sizes, but at most 2 tiled loops of a nest can be shared by blocks; leave out the last "
+                "block has 3 sizes, but at most 2 loops of a nest can be shared by threads; leave out the last "
                 "ones, or tile more loops"
             ),
         ),
         (
             tc.GpuOptions(tc.ScheduleOptions(tile=(8,)), grid=(8, 4)),
             (
-                "grid has 2 sizes, but at most 1 tiled loops of a nest can be shared by blocks; leave out the last "
+                "grid has 2 sizes, but at most 1 loops of a nest can be shared by blocks; leave out the last "
                 "ones, or tile more loops"
             ),
         ),

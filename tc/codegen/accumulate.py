@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
-from tc.codegen.ranges import Ranges, always_runs, iterator_range
 from tc.language.program import IteratorReference, Read, Reduction, walk
 from tc.polyhedral.loops import (
     Allocation,
@@ -24,6 +23,7 @@ from tc.polyhedral.loops import (
     StatementBody,
     variables,
 )
+from tc.polyhedral.ranges import Ranges, always_runs, iterator_range
 
 _IN_ORDER = (LoopKind.REDUCTION, LoopKind.SEQUENTIAL, LoopKind.UNROLLED)
 # Lanes beyond so many would not stay in registers.

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
 from tc.codegen.offsets import Arguments, LinearForm, index_form, subscript_form
-from tc.codegen.ranges import Ranges, iterator_range, range_of
 from tc.language.program import Expression
 from tc.polyhedral.loops import (
     Allocation,
@@ -21,6 +20,7 @@ from tc.polyhedral.loops import (
     StatementBody,
     variables,
 )
+from tc.polyhedral.ranges import Ranges, iterator_range, range_of
 
 # Which elements an instance of a statement touches: names of tensors with subscripts.
 Touches: TypeAlias = Callable[[StatementBody], Iterable[tuple[str, tuple[Expression, ...]]]]

@@ -14,7 +14,7 @@ from tc.polyhedral.loops import LoopProgram
 
 
 def cuda_source(program: LoopProgram) -> KernelSource:
-    """C++17 for ``-default-device``, to be compiled without any option that gives up IEEE values."""
+    """C++20 for ``-default-device``, to be compiled without any option that gives up IEEE values."""
     names = names_of(program)
     offsets, shared_bytes = side_by_side(program.temporaries)
     printer = KernelPrinter(program, names, parameters_of(program, names, offsets, CUDA), CUDA, 0)

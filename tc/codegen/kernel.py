@@ -19,7 +19,6 @@ from tc.codegen.literals import literal_fragment
 from tc.codegen.names import Names, comment, loop_variable
 from tc.codegen.numerics import changes_in_lanes
 from tc.codegen.placement import ALIGNMENT, aligned
-from tc.codegen.ranges import Ranges, always_runs, iterator_range, most_iterations
 from tc.codegen.registers import RegisterPrinter
 from tc.codegen.routines import SCRATCH, Parameter, braced, finished, mentioned, mentions, region, region_call
 from tc.codegen.shared_offsets import SharedOffsets
@@ -44,6 +43,7 @@ from tc.polyhedral.loops import (
     Request,
     StatementBody,
 )
+from tc.polyhedral.ranges import Ranges, always_runs, iterator_range, most_iterations
 from tc.types import ScalarType, computation_type
 
 _ACCUMULATOR: Final = "accumulator"
@@ -261,9 +261,9 @@ class KernelPrinter:
             case LoopKind.VECTOR:
                 # Lanes must not share a variable; the compiler finds by itself that only faults do.
                 return [dialect.vector] if dialect.vector and not mentions(body, FAULTED) else []
-            case LoopKind.REDUCTION:
+            case LoopKind.REDUCTION if not dialect.grids:
                 return self._reduction_promises(loop, scope.accumulation, body)
-            case LoopKind.UNROLLED:
+            case LoopKind.UNROLLED | LoopKind.REDUCTION:
                 count = most_iterations(loop, scope.ranges)
                 count = min(count, _UNROLL_MOST) if count is not None else _UNROLL_UNKNOWN
                 return [dialect.unroll.format(count=count)] if dialect.unroll and count > 1 else []

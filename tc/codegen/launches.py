@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from tc.codegen.names import loop_variable
 from tc.codegen.placement import ALIGNMENT
-from tc.codegen.ranges import Ranges, iterator_range, range_of
 from tc.codegen.routines import SCRATCH, Parameter, braced, finished, mentioned, mentions, routine
 from tc.polyhedral.loops import (
     Allocation,
@@ -25,6 +24,7 @@ from tc.polyhedral.loops import (
     LoopKind,
     LoopTree,
 )
+from tc.polyhedral.ranges import Ranges, iterator_range, range_of
 
 if TYPE_CHECKING:
     from tc.codegen.kernel import KernelPrinter, Scope

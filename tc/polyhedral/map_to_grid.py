@@ -1,14 +1,19 @@
 """Mapping to blocks and threads (paper, Section 5.4).
 
-Tiles of the outermost coincident loops go to blocks, the points of a tile to the threads of a block.  Where an
-instance runs are further dimensions of its time, outside of all others: the loops that remain below say what one thread
-does, and in what order.  Nothing is said twice: a tile that a block has to itself leaves no loop behind.
+Tiles of the outermost coincident loops go to blocks, the points of a tile to the threads of a block.  Where there are
+coincident loops inside of these, neighbouring threads share the innermost one of every branch instead: the rows of a
+matrix go to blocks, and its columns to threads, in one statement after the other.
+
+Where an instance runs are further dimensions of its time, outside of all others: the loops that remain below say what
+one thread does, and in what order.  Nothing is said twice: a tile that a block has to itself leaves no loop behind.
+What remains of a loop that threads share counts from 0 for every thread.
 
 Every outermost nest becomes a kernel of its own.  One with no coincident loop runs on a single thread.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
 from typing import Final, assert_never
@@ -19,7 +24,8 @@ from tc.errors import OptionsError
 from tc.options import Distribution
 from tc.polyhedral.extents import extent_of
 from tc.polyhedral.loops import LoopKind
-from tc.polyhedral.tile import WHOLE, ChooseCuts, Cut, is_counted
+from tc.polyhedral.paths import paths_below
+from tc.polyhedral.tile import WHOLE, ChooseCuts, Cut, in_groups, is_counted
 from tc.polyhedral.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence
 
 # Grids and blocks have so many dimensions at most.
@@ -41,13 +47,33 @@ class Grid:
     distribution: Distribution
 
 
-def default_tiles(band: Band, _domain: isl.UnionSet, depth: int, _points: tuple[Member, ...]) -> tuple[Cut, ...]:
-    """Tiles of one point per thread: a ``ChooseCuts``."""
+def default_tiles(band: Band, domain: isl.UnionSet, depth: int, _points: tuple[Member, ...]) -> tuple[Cut, ...]:
+    """Tiles of one point per thread: a ``ChooseCuts``.
+
+    A block takes a single iteration of the outermost loops where its threads share loops inside of them.
+    """
     counted = [n for n, member in enumerate(band.members) if member.coincident and is_counted(member)]
     shared = counted if depth == 0 else []
     sizes = dict.fromkeys(shared[-DIMENSIONS:], 1)
-    sizes |= dict(zip(reversed(shared), TILE if len(shared) > 1 else (ROW,), strict=False))
+    if not _inner_loops(band.child, domain):
+        sizes |= dict(zip(reversed(shared), TILE if len(shared) > 1 else (ROW,), strict=False))
     return tuple(Cut(sizes[n]) if n in sizes else WHOLE for n in range(len(band.members)))
+
+
+def _inner_loops(node: Node, domain: isl.UnionSet) -> dict[str, Member]:
+    """For every statement below, the innermost loop whose iterations may run at the same time, if there is one."""
+    found: dict[str, Member] = {}
+    for name, members in paths_below(node, domain):
+        coincident = [m for m in members if m.coincident and extent_of(m.function, _only(domain, name)) > 1]
+        if coincident:
+            found[name] = coincident[-1]
+    return found
+
+
+def _only(domain: isl.UnionSet, name: str) -> isl.UnionSet:
+    pieces: list[isl.Set] = []
+    domain.foreach_set(pieces.append)
+    return isl.UnionSet.from_set(next(piece for piece in pieces if piece.get_tuple_name() == name))
 
 
 def map_to_grid(tree: ScheduleTree, choose: ChooseCuts, grid: Grid) -> ScheduleTree:
@@ -58,29 +84,33 @@ def map_to_grid(tree: ScheduleTree, choose: ChooseCuts, grid: Grid) -> ScheduleT
     """
     if tree.domain.is_empty():
         return tree
-    return replace(tree, root=_Mapper(choose, grid, []).visit(tree.root, tree.domain))
+    return replace(tree, root=_Mapper(choose, grid, [], []).visit(tree.root, tree.domain))
 
 
 def refuse_surplus_dimensions(tree: ScheduleTree, choose: ChooseCuts, grid: Grid) -> None:
     """OptionsError where the grid or its blocks have more dimensions than any nest has loops to share."""
-    mapper = _Mapper(choose, grid, [])
+    mapper = _Mapper(choose, grid, [], [])
     mapper.visit(tree.root, tree.domain)
-    most = max(mapper.dimensions, default=0)
-    for name, sizes in (("grid", grid.blocks), ("block", grid.threads)):
+    for name, sizes, dimensions in (
+        ("grid", grid.blocks, mapper.block_dimensions),
+        ("block", grid.threads, mapper.thread_dimensions),
+    ):
+        most = max(dimensions, default=0)
         if len(sizes or ()) > most:
             raise OptionsError(
-                f"{name} has {len(sizes or ())} sizes, but at most {most} tiled loops of a nest can be shared by "
-                "blocks; leave out the last ones, or tile more loops"
+                f"{name} has {len(sizes or ())} sizes, but at most {most} loops of a nest can be shared by "
+                f"{'blocks' if name == 'grid' else 'threads'}; leave out the last ones, or tile more loops"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class _Mapper:
-    """``dimensions``: how many loops each nest so far shares."""
+    """How many loops each nest so far shares among blocks and among threads."""
 
     choose: ChooseCuts
     grid: Grid
-    dimensions: list[int]
+    block_dimensions: list[int]
+    thread_dimensions: list[int]
 
     def visit(self, node: Node, domain: isl.UnionSet) -> Node:
         match node:
@@ -97,13 +127,58 @@ class _Mapper:
                 assert_never(node)
 
     def band(self, band: Band, domain: isl.UnionSet) -> Node:
-        cuts = self.choose(band, domain, 0, ())
-        tiled = [(m, cut.size) for m, cut in zip(band.members, cuts, strict=True) if m.coincident and cut != WHOLE]
-        shared = tiled[-DIMENSIONS:][::-1]  # x first
-        self.dimensions.append(len(shared))
+        shared = _shared_loops(band, self.choose(band, domain, 0, ()))
+        rows = _inner_loops(band.child, domain)
+        first = 1 if rows else 0
+        points = shared[: DIMENSIONS - first]
+        self.block_dimensions.append(len(shared))
+        self.thread_dimensions.append(first + len(points))
         blocks = [self.block(m, size, domain, number) for number, (m, size) in enumerate(shared)]
-        threads = [self.thread(m, size, number) for number, (m, size) in enumerate(shared)]
-        return _around(band, domain, blocks, threads)
+        threads = [self.thread(m, size, number + first) for number, (m, size) in enumerate(points)]
+        if not rows:
+            return _around(band, domain, blocks, threads)
+        row, groups = self.row(rows, domain)
+        below = replace(band, child=_in_groups(band.child, rows, groups))
+        return _around(below, domain, blocks, [row, *threads])
+
+    def row(self, inner: Mapping[str, Member], domain: isl.UnionSet) -> tuple[Member, Mapping[str, int]]:
+        """The iterations of loops inside, in threads along x; statements without such a loop run on the first one.
+
+        Also the size of the groups of iterations in which threads are the first, second, ... or have one each.
+        """
+        extents = {name: extent_of(member.function, _only(domain, name)) for name, member in inner.items()}
+        threads = _at(self.grid.threads, 0)
+        if threads is None:
+            threads = min(ROW, max(extents.values()))
+        if threads > max(extents.values()):
+            raise OptionsError(
+                f"a block has {threads} threads along dimension 0, but the loops that they share have at most "
+                f"{max(extents.values())} iterations; make the block smaller"
+            )
+        function = isl.UnionPwAff.empty(domain.get_space())
+        pieces: list[isl.Set] = []
+        domain.foreach_set(pieces.append)
+        for piece in pieces:
+            own, name = isl.UnionSet.from_set(piece), piece.get_tuple_name()
+            if name in inner:
+                number = self.dealt(inner[name].function, threads, extents[name])
+            else:
+                number = isl.UnionPwAff.val_on_domain(own, isl.Val.zero(domain.get_ctx()))
+            function = function.union_add(number.intersect_domain(own))
+        groups = {name: group_size(self.grid.distribution, threads, extent) for name, extent in extents.items()}
+        return Member(function, coincident=True, kind=LoopKind.THREAD), groups
+
+    def dealt(self, function: isl.UnionPwAff, threads: int, extent: int) -> isl.UnionPwAff:
+        """The thread of each iteration of a loop of so many, one by one or in runs."""
+        context = function.get_ctx()
+        size = isl.Val.int_from_si(context, group_size(self.grid.distribution, threads, extent))
+        match self.grid.distribution:
+            case Distribution.CYCLIC:
+                return function.mod_val(size)
+            case Distribution.BLOCKED:
+                return function.scale_down_val(size).floor().mod_val(isl.Val.int_from_si(context, threads))
+            case _:
+                assert_never(self.grid.distribution)
 
     def block(self, member: Member, size: int, domain: isl.UnionSet, dimension: int) -> Member:
         """The tiles one after another, again from the first block on where there are more of them than blocks."""
@@ -128,14 +203,62 @@ class _Mapper:
                 "tile larger or the block smaller"
             )
         point = member.function.mod_val(isl.Val.int_from_si(context, size))
-        match self.grid.distribution:
-            case Distribution.CYCLIC:
-                number = point.mod_val(isl.Val.int_from_si(context, threads))
-            case Distribution.BLOCKED:
-                number = point.scale_down_val(isl.Val.int_from_si(context, -(-size // threads))).floor()
-            case _:
-                assert_never(self.grid.distribution)
-        return Member(number, coincident=True, kind=LoopKind.THREAD)
+        return Member(self.dealt(point, threads, size), coincident=True, kind=LoopKind.THREAD)
+
+
+def grid_cuts(choose: ChooseCuts, grid: Grid) -> ChooseCuts:
+    """The cuts with the points of tiles in groups, of which every thread has one iteration or a whole one."""
+
+    def chosen(band: Band, domain: isl.UnionSet, depth: int, points: tuple[Member, ...]) -> tuple[Cut, ...]:
+        cuts = choose(band, domain, depth, points)
+        if depth > 0 or grid.threads is None:
+            return cuts
+        first = 1 if _inner_loops(band.child, domain) else 0
+        shared = _shared_loops(band, cuts)[: DIMENSIONS - first]
+        groups: dict[int, int] = {}
+        for number, (member, size) in enumerate(shared):
+            threads = _at(grid.threads, number + first)
+            assert threads is not None
+            position = next(n for n, own in enumerate(band.members) if own is member)
+            groups[position] = group_size(grid.distribution, threads, size)
+        return tuple(
+            replace(cut, within=groups[position]) if 1 < groups.get(position, 0) < cut.size else cut
+            for position, cut in enumerate(cuts)
+        )
+
+    return chosen
+
+
+def group_size(distribution: Distribution, threads: int, extent: int) -> int:
+    """Iterations in one group: as many as there are threads, or as one thread runs in a row."""
+    return threads if distribution is Distribution.CYCLIC else -(-extent // threads)
+
+
+def _shared_loops(band: Band, cuts: tuple[Cut, ...]) -> list[tuple[Member, int]]:
+    """The members whose tiles go to blocks, with the sizes of these, x first."""
+    tiled = [(m, cut.size) for m, cut in zip(band.members, cuts, strict=True) if m.coincident and cut != WHOLE]
+    return tiled[-DIMENSIONS:][::-1]
+
+
+def _in_groups(node: Node, rows: Mapping[str, Member], groups: Mapping[str, int]) -> Node:
+    """The subtree with the loops that threads share walked in groups."""
+    match node:
+        case Leaf():
+            return node
+        case Sequence(filters):
+            return Sequence(tuple(replace(f, child=_in_groups(f.child, rows, groups)) for f in filters))
+        case Band(members, _, child):
+            sizes = {groups[name] for name, row in rows.items() if any(row is member for member in members)}
+            changed: list[Member] = []
+            for member in members:
+                own = any(row is member for row in rows.values())
+                (size,) = sizes if own and len(sizes) == 1 else (1,)
+                changed += in_groups(member, size) if size > 1 else (member,)
+            return replace(node, members=tuple(changed), child=_in_groups(child, rows, groups))
+        case Extension():
+            raise AssertionError("buffers are placed in mapped trees, so mapping comes first")
+        case _:
+            assert_never(node)
 
 
 def _at(sizes: tuple[int, ...] | None, dimension: int) -> int | None:

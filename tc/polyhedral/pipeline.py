@@ -16,16 +16,19 @@ from tc.language.specialization import Specialization
 from tc.options import CpuOptions, Fusion, GpuOptions, Options
 from tc.polyhedral.defaults import default_sizes
 from tc.polyhedral.execution import loop_execution, tree_execution
+from tc.polyhedral.fix_counts import fix_counts
 from tc.polyhedral.generate import generate_loops
 from tc.polyhedral.localize import NotAffineError, localize_loops
 from tc.polyhedral.loops import LoopProgram, LoopTree, StatementBody
-from tc.polyhedral.map_to_grid import Grid, default_tiles, map_to_grid, refuse_surplus_dimensions
+from tc.polyhedral.map_to_grid import Grid, default_tiles, grid_cuts, map_to_grid, refuse_surplus_dimensions
+from tc.polyhedral.mark_reductions import mark_reductions
 from tc.polyhedral.microkernel import VectorUnit
 from tc.polyhedral.parallelize import parallelize_tree
 from tc.polyhedral.place_barriers import place_barriers
 from tc.polyhedral.promote import Room, promote_tree
 from tc.polyhedral.promote_private import promote_private
 from tc.polyhedral.promote_shared import promote_shared
+from tc.polyhedral.promote_temporaries import Memory, promote_temporaries
 from tc.polyhedral.register_tile import default_tile, explicit_tile, register_tile_tree
 from tc.polyhedral.schedule import schedule_scop, untransformed_tree
 from tc.polyhedral.scop import Scop, build_scop
@@ -145,7 +148,15 @@ def _grid(options: GpuOptions) -> Grid:
 
 
 def _tile_blocks(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
-    return tile_tree(tree, _tiles(options)), scop
+    return tile_tree(tree, grid_cuts(_tiles(options), _grid(options))), scop
+
+
+def _mark_reductions(tree: ScheduleTree, scop: Scop, _options: GpuOptions) -> State:
+    return mark_reductions(tree, scop), scop
+
+
+def _promote_temporaries(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
+    return promote_temporaries(tree, scop, Memory(options.private, options.shared))
 
 
 def _promote_private(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
@@ -172,6 +183,8 @@ def _unroll_in_threads(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> S
 GRID_PASSES: Final[tuple[tuple[str, GridPass], ...]] = (
     ("map", _map),
     ("tile", _tile_blocks),
+    ("mark reductions", _mark_reductions),
+    ("promote temporaries", _promote_temporaries),
     ("promote private", _promote_private),
     ("promote shared", _promote_shared),
     ("unroll", _unroll_in_threads),
@@ -327,10 +340,10 @@ class _Run:
         try:
             root = separate_tiles(localize_loops(root, scop), self.context)
         except NotAffineError:
-            if not isinstance(self.options, CpuOptions):
-                raise
-            plain = replace(self.options, accumulators=0, packed=0, local=0, streamed=0)
+            plain = _without_buffers(self.options)
             return _Run(self.context, self.prepared, plain, self.machine, self.verify_every_pass).generate()
+        if isinstance(self.options, GpuOptions):
+            root = fix_counts(root, scop)
         self.done("generate", "")
 
         def prove_schedule() -> Proof:
@@ -379,6 +392,17 @@ class _Run:
             ahead=self.options.ahead,
             streamed=_streamed(scop, self.options, self.machine),
         )
+
+
+def _without_buffers(options: Options) -> Options:
+    """For programs whose buffers would have subscripts that are no functions of the loops."""
+    match options:
+        case CpuOptions():
+            return replace(options, accumulators=0, packed=0, local=0, streamed=0)
+        case GpuOptions():
+            return replace(options, private=0, shared=0)
+        case _:
+            assert_never(options)
 
 
 def _mentions(body: StatementBody, tensor: str) -> bool:

@@ -216,7 +216,7 @@ class _Promoter:
         for temporary in self.scop.temporaries:
             if temporary.name in tiled:
                 continue
-            users = [s.name for s in self.scop.statements if _touches(s, temporary.name)]
+            users = [s.name for s in self.scop.statements if touches(s, temporary.name)]
             if not users or not set(users) <= set(program_names(domain, self.scop)):
                 continue
             if any(set(users) <= set(statement_names(branch.domain)) for branch in node.filters):
@@ -295,7 +295,8 @@ def is_affine(read: Read, statement: ScopStatement) -> bool:
     return all(affine_function(subscript, frame) is not None for subscript in read.subscripts)
 
 
-def _touches(statement: ScopStatement, tensor: str) -> bool:
+def touches(statement: ScopStatement, tensor: str) -> bool:
+    """Whether the statement reads or writes the tensor, in the sense of the program."""
     relations = (*statement.reads, *statement.writes)
     return any(relation.get_tuple_name(isl.dim_type.out) == isl_name(tensor) for relation in relations)
 

@@ -14,6 +14,7 @@ from tc.polyhedral.copies import copy_band
 from tc.polyhedral.loops import LoopKind
 from tc.polyhedral.paths import paths_below
 from tc.polyhedral.promote import accesses_to, program_names
+from tc.polyhedral.promote_temporaries import has_owner
 from tc.polyhedral.promotion import promote_accesses
 from tc.polyhedral.scop import Scop
 from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
@@ -46,8 +47,8 @@ class _Promoter:
                 )
             case Band(members, _, child):
                 return replace(node, child=self.visit(child, domain, (*above, *members)))
-            case Extension():
-                raise AssertionError("nothing is promoted before")
+            case Extension(instances=instances, child=child):
+                return replace(node, child=self.visit(child, domain.union(instances.range()), above))
             case _:
                 assert_never(node)
 
@@ -66,6 +67,8 @@ class _Promoter:
                 for access in accesses
                 for used in (self.scop.statement(access.statement),)
             ]
+            if not has_owner(relations, above):
+                continue
             box = bounding_box(relations, above, strided=True)
             if box is None or math.prod(box.extents) > self.most:
                 continue

@@ -59,7 +59,8 @@ class _Promoter:
             return None
         members = (*above, *band.members)
         found: list[Promoted] = []
-        room = self.most_bytes
+        # Temporaries may lie there, too.
+        room = self.most_bytes - sum(_bytes(self.scop, p.buffer.name) for p in self.scop.promotions if p.buffer.shared)
         while (promoted := self.operand(domain, members, room)) is not None:
             self.scop = promoted.scop
             found.append(promoted)

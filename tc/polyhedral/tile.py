@@ -19,10 +19,14 @@ from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Member, Node, Sche
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """How one member is tiled: the size, 0 for not at all, and the kind of the loop over a tile's points."""
+    """How one member is tiled: the size, 0 for not at all, and the kind of the loop over a tile's points.
+
+    ``within``: the points are walked in two loops, over groups of so many and inside a group; 0 for one loop.
+    """
 
     size: int
     points: LoopKind = LoopKind.SEQUENTIAL
+    within: int = 0
 
 
 WHOLE: Final = Cut(0)
@@ -82,6 +86,13 @@ def is_counted(member: Member) -> bool:
     return not is_register(member) and not member.kind.is_mapped
 
 
+def in_groups(member: Member, size: int) -> tuple[Member, Member]:
+    """A loop over groups of so many iterations, and one over the iterations of a group."""
+    value = isl.Val.int_from_si(member.function.get_ctx(), size)
+    group = replace(member, function=member.function.scale_down_val(value).floor())
+    return group, replace(member, function=member.function.mod_val(value))
+
+
 def tile_tree(tree: ScheduleTree, choose: ChooseCuts) -> ScheduleTree:
     """Tile every band by the sizes chosen for it; points of parallel members end up at the leaves."""
     return replace(tree, root=_Tiler(choose).tile(tree.root, tree.domain, 0, ()))
@@ -118,14 +129,14 @@ class _Tiler:
         carried: list[Member] = []
         sunk = list(points)
         for member, cut in zip(band.members, cuts, strict=True):
-            if cut.size == 0 or (not member.coincident and domain.n_set() > 1):
+            if cut.size in (0, 1) or (not member.coincident and domain.n_set() > 1):
                 # Points of a loop that carries dependences stay around all of its statements, so it stays whole.
                 tiles.append(member)
                 continue
             value = isl.Val.int_from_si(member.function.get_ctx(), cut.size)
             tiles.append(replace(member, function=member.function.scale_down_val(value).floor()))
             point = Member(member.function.mod_val(value), member.coincident, cut.points)
-            (sunk if member.coincident else carried).append(point)
+            (sunk if member.coincident else carried).extend(in_groups(point, cut.within) if cut.within else (point,))
         counted = sum(map(is_counted, band.members))
         below = self.tile(band.child, domain, depth + counted, (*carried, *sunk))
         return Band(tuple(tiles), band.permutable, below)

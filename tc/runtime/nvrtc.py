@@ -15,7 +15,7 @@ from tc.runtime.compiler import keep
 _INSTALL: Final = "install both, for example by: pip install 'tensor-comprehensions[cuda]'"
 # Without --use_fast_math: subnormals are kept, divisions and roots are rounded correctly.  Sums of products are fused,
 # as everywhere else.
-_FLAGS: Final = ("--std=c++17", "-default-device", "--fmad=true", "--ptxas-options=-v")
+_FLAGS: Final = ("--std=c++20", "-default-device", "--fmad=true", "--ptxas-options=-v")
 _SUCCESS: Final = 0
 
 

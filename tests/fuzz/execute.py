@@ -262,6 +262,8 @@ class _Call:
 def _shorter(options: Options) -> Options | None:
     """The options without one of their sizes; None where there are none."""
     if isinstance(options, tc.GpuOptions):
+        if options.split:
+            return replace(options, split=options.split[:-1])
         if options.block is not None:
             return replace(options, block=options.block[:-1] or None)
         if options.grid is not None:

@@ -7,7 +7,6 @@ from typing import assert_never
 
 import pytest
 
-from tc.codegen.ranges import Ranges, iterator_range, most_iterations
 from tc.errors import CompileError
 from tc.language.session import isl_context
 from tc.options import CpuOptions, Fusion, ScheduleOptions
@@ -15,6 +14,7 @@ from tc.polyhedral.localize import NotAffineError
 from tc.polyhedral.loops import Allocation, Block, Guard, IndexLiteral, Instance, Loop, LoopKind, LoopTree
 from tc.polyhedral.parallelize import WORTH_SPREADING
 from tc.polyhedral.pipeline import PASSES, map_program
+from tc.polyhedral.ranges import Ranges, iterator_range, most_iterations
 from tc.polyhedral.schedule import schedule_scop, untransformed_tree
 from tc.polyhedral.scop import Scop
 from tc.polyhedral.tree import Band, Sequence

@@ -1,0 +1,112 @@
+"""Temporaries that live and die in a block: in memory that its threads share, or in each thread's own.
+
+Where every use of a temporary lies below one value of the members around a sequence, the sequence gets a buffer for it:
+one for each thread if no thread touches what another one does, else one for the block.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence as Items
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+import islpy as isl
+
+from tc.polyhedral.box import bounding_box, prefix_map
+from tc.polyhedral.loops import Buffer, LoopKind
+from tc.polyhedral.promote import accesses_to, program_names, touches
+from tc.polyhedral.promotion import Access, promote_accesses, reads_uncovered
+from tc.polyhedral.scop import Scop
+from tc.polyhedral.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The most elements of one temporary that a thread keeps, and the most bytes that a block does."""
+
+    private: int
+    shared: int
+
+
+def promote_temporaries(tree: ScheduleTree, scop: Scop, memory: Memory) -> tuple[ScheduleTree, Scop]:
+    """The tree with buffers for its temporaries, and the scop in which their accesses go there."""
+    promoter = _Promoter(scop, memory)
+    return replace(tree, root=promoter.visit(tree.root, tree.domain, ())), promoter.scop
+
+
+class _Promoter:
+    """Visits the tree; ``scop`` gains the promoted accesses on the way."""
+
+    def __init__(self, scop: Scop, memory: Memory) -> None:
+        self.scop = scop
+        self.memory = memory
+        self.shared_bytes = 0
+
+    def visit(self, node: Node, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node:
+        match node:
+            case Leaf():
+                return node
+            case Band(members, _, child):
+                if any(member.kind is LoopKind.BLOCK for member in members):
+                    self.shared_bytes = 0  # another kernel
+                return replace(node, child=self.visit(child, domain, (*above, *members)))
+            case Sequence(filters):
+                # Further inside, buffers are smaller.
+                branches = (replace(f, child=self.visit(f.child, domain.intersect(f.domain), above)) for f in filters)
+                found: Node = Sequence(tuple(branches))
+                if any(member.kind is LoopKind.THREAD for member in above):
+                    for temporary in self.scop.temporaries:
+                        found = self.promote(temporary, found, domain, above)
+                return found
+            case Extension():
+                raise AssertionError("nothing is promoted before")
+            case _:
+                assert_never(node)
+
+    def promote(self, temporary: Buffer, node: Node, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node:
+        """The node with the temporary in a buffer; as it is where there is no room, or the temporary outlives it."""
+        users = {s.name for s in self.scop.statements if touches(s, temporary.name)}
+        if not users or not users <= set(program_names(domain, self.scop)):
+            return node
+        accesses = accesses_to(self.scop, temporary.name, domain)
+        if not accesses:
+            return node
+        relations = [self.relation(access) for access in accesses]
+        own = has_owner(relations, above)
+        prefix = above if own else tuple(member for member in above if member.kind is not LoopKind.THREAD)
+        box = bounding_box(relations, prefix, strided=own)
+        if box is None or reads_uncovered(self.scop, accesses, prefix):
+            return node
+        size = math.prod(box.extents)
+        bytes = size * temporary.layout.type.itemsize
+        if size > self.memory.private if own else self.shared_bytes + bytes > self.memory.shared:
+            return node
+        self.shared_bytes += 0 if own else bytes
+        buffer = f"{'private' if own else 'shared'}{len(self.scop.promotions)}_{temporary.name}"
+        order = tuple(range(len(box.extents)))
+        promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, stored=False, shared=not own)
+        self.scop = promoted.scop
+        return Extension(buffer, promoted.instances, node, shared=not own)
+
+    def relation(self, access: Access) -> isl.Map:
+        statement = self.scop.statement(access.statement)
+        return statement.writes[0] if access.read is None else statement.reads[access.read]
+
+
+def has_owner(relations: Items[isl.Map], members: tuple[Member, ...]) -> bool:
+    """Whether each element is touched by one thread only, at equal values of the other members."""
+    threads = [position for position, member in enumerate(members) if member.kind is LoopKind.THREAD]
+    touched: isl.Map | None = None  # { [values of the members] -> element }
+    for relation in relations:
+        found = prefix_map(relation.domain(), members).reverse().apply_range(relation)
+        touched = found if touched is None else touched.union(found)
+    assert touched is not None
+    meeting = touched.apply_range(touched.reverse())
+    for position in range(len(members)):
+        if position not in threads:
+            meeting = meeting.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
+    alone = meeting
+    for position in threads:
+        alone = alone.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
+    return bool(meeting.is_subset(alone))
