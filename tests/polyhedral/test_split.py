@@ -1,0 +1,189 @@
+"""Reductions in two steps: the program that results, its values, and what its proof refuses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import tc
+from tc.grammar.syntax import BinaryOperator
+from tc.language.print_program import program_text
+from tc.language.program import INDEX_TYPE, Binary, Literal, Program, Read, Reduction, Statement
+from tc.language.session import isl_context
+from tc.language.specialization import Specialization
+from tc.polyhedral.split import split_reductions
+from tc.polyhedral.verify_split import find_wrong_split, prove_split
+from tc.reference.compare import compare
+
+SUMS = "def sums(float(M,N) X) -> (O) { O(m) +=! X(m,n) }"
+
+
+def specialized(text: str, *shapes: tuple[int, ...]) -> Specialization:
+    return tc.define(text).single().specialize(*shapes)
+
+
+def lines(program: Program) -> list[str]:
+    return [line.strip() for line in program_text(program).splitlines()[1:-1]]
+
+
+def test_the_result_is_a_program() -> None:
+    changed, splits = split_reductions(specialized(SUMS, (5, 12)), 4)
+    assert lines(changed.program) == [
+        "O_parts(m, n_part) +=! X(m, 4 * n_step + n_part) where m in 0:5, n_part in 0:4, n_step in 0:3",
+        "O(m) +=! O_parts(m, n_part) where m in 0:5, n_part in 0:4",
+    ]
+    assert [split.statement for split in splits] == ["S0"]
+
+
+def test_the_last_round_may_be_short() -> None:
+    changed, _ = split_reductions(specialized(SUMS, (5, 13)), 4)
+    assert "4 * n_step + n_part < 13" in lines(changed.program)[0]
+
+
+def test_loops_along_memory_are_split() -> None:
+    text = "def f(float(M,K,L) X) -> (O) { O(m) max=! X(m,k,l) }"
+    changed, _ = split_reductions(specialized(text, (3, 20, 30)), 4)
+    assert "X(m, k, 4 * l_step + l_part)" in lines(changed.program)[0]
+    turned = "def f(float(L,K,M) X) -> (O) { O(m) max=! X(l,k,m) }"
+    changed, _ = split_reductions(specialized(turned, (30, 20, 3)), 4)
+    assert "k_part" in lines(changed.program)[0] or "l_part" in lines(changed.program)[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes"),
+    [
+        (SUMS, ((7, 37),)),
+        ("def f(int32(N) X) -> (p, a, b) { p() *=! X(i)  a() min=! X(i)  b() max=! X(i) }", ((37,),)),
+        ("def f(float16(M,N) X) -> (O) { O(m) +=! X(m,n) }", ((3, 29),)),
+        ("def f(bfloat16(M,N) X) -> (O) { O(m) max=! X(m,n) }", ((3, 29),)),
+        ("def f(float(M,N) X) -> (O) { O(m) +=! X(m,n) where n in 5:31, m + n < 34 }", ((9, 40),)),
+        ("def f(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }", ((5, 33), (33, 6))),
+        ("def f(float(N) x, int32(K) I) -> (O) { O() +=! x(I(k)) }", ((10,), (23,))),
+        ("def f(float(N) x) -> (s) { s() += x(i) }", ((23,),)),
+        ("def f(bool(M,N) X) -> (O) { O(m) max=! X(m,n) }", ((4, 25),)),
+    ],
+)
+@pytest.mark.parametrize("split", [(4,), (8, 2)], ids=str)
+def test_values_are_those_of_the_definition(
+    text: str, shapes: tuple[tuple[int, ...], ...], split: tuple[int, ...]
+) -> None:
+    comprehension = tc.define(text).single()
+    rng = np.random.default_rng(1)
+    arrays = []
+    for name, shape in zip(comprehension.program.arguments, shapes, strict=True):
+        type = comprehension.program.tensor(name).type
+        values = rng.standard_normal(shape) if type.is_floating else rng.integers(0, 3, shape)
+        arrays.append(np.asarray(values).astype(dtype_of(type)))
+    out = {"s": np.full((), 3, np.float32)} if "s() +=" in text else None
+    expected = comprehension.oracle(*arrays, out=out)
+    options = tc.GpuOptions(split=split)
+    found = comprehension(*arrays, out=out, target="emulator", options=options)
+    results = found if isinstance(found, tuple) else (found,)
+    for name, values in zip(comprehension.program.results, results, strict=True):
+        assert compare(expected[name], np.asarray(values)).ok, name
+
+
+def dtype_of(type: tc.ScalarType) -> str:
+    import ml_dtypes
+
+    assert ml_dtypes.bfloat16  # which NumPy knows by name from then on
+    return type.value
+
+
+def changed_statement(number: int, change: Callable[[Statement], Statement]) -> Callable[[Program], Program]:
+    def mutate(program: Program) -> Program:
+        statements = list(program.statements)
+        statements[number] = change(statements[number])
+        return replace(program, statements=tuple(statements))
+
+    return mutate
+
+
+def shifted(expression: Read) -> Read:
+    last = Binary(BinaryOperator.ADD, expression.subscripts[-1], Literal(1, INDEX_TYPE), INDEX_TYPE)
+    return replace(expression, subscripts=(*expression.subscripts[:-1], last))
+
+
+def shorter(statement: Statement) -> Statement:
+    """Without the last iteration of its last loop."""
+    *others, last = statement.iterators
+    assert isinstance(last.end, Literal)
+    return replace(statement, iterators=(*others, replace(last, end=Literal(int(last.end.value) - 1, INDEX_TYPE))))
+
+
+def of_read(change: Callable[[Read], Read]) -> Callable[[Statement], Statement]:
+    def changed(statement: Statement) -> Statement:
+        assert isinstance(statement.value, Read)
+        return replace(statement, value=change(statement.value))
+
+    return changed
+
+
+MUTANTS: dict[str, Callable[[Program], Program]] = {
+    "a partial result too few is combined": changed_statement(1, shorter),
+    "partial results are not begun": changed_statement(0, lambda s: replace(s, initialize=False)),
+    "the result is not begun": changed_statement(1, lambda s: replace(s, initialize=False)),
+    "another element is read": changed_statement(0, of_read(shifted)),
+    "another partial result is combined": changed_statement(1, of_read(shifted)),
+    "no end": changed_statement(0, lambda s: replace(s, conditions=())),
+    "an end too early": changed_statement(0, shorter),
+    "another reduction": changed_statement(1, lambda s: replace(s, reduction=Reduction.MAXIMUM)),
+    "another reduction of parts": changed_statement(0, lambda s: replace(s, reduction=Reduction.MAXIMUM)),
+    "another tensor": changed_statement(1, lambda s: replace(s, target="X")),
+    "one statement is lost": lambda program: replace(program, statements=program.statements[:1]),
+    "a statement runs again": lambda program: replace(program, statements=program.statements + program.statements[1:]),
+    "an argument is lost": lambda program: replace(program, tensors=program.tensors[1:]),
+}  # fmt: skip
+
+
+def wrong(mutate: Callable[[Program], Program]) -> object:
+    original = specialized(SUMS, (5, 13))
+    changed, splits = split_reductions(original, 4)
+    with isl_context() as context:
+        return find_wrong_split(original.program, mutate(changed.program), splits, context)
+
+
+@pytest.mark.parametrize("mutate", MUTANTS.values(), ids=MUTANTS)
+def test_mutants_are_refused(mutate: Callable[[Program], Program]) -> None:
+    assert wrong(mutate) is not None
+
+
+def test_the_original_is_accepted() -> None:
+    assert wrong(lambda program: program) is None
+
+
+def test_a_wrong_split_is_an_error() -> None:
+    original = specialized(SUMS, (5, 13))
+    changed, splits = split_reductions(original, 4)
+    lie = [replace(split, value=Literal(0, INDEX_TYPE)) for split in splits]
+    with (
+        isl_context() as context,
+        pytest.raises(tc.VerificationError, match=r"^the split of reductions"),
+    ):
+        prove_split(original.program, changed.program, lie, context)
+
+
+@pytest.mark.parametrize(
+    ("split", "message"),
+    [
+        (
+            (64,),
+            "split asks for 64 partial results, but no reduction of sums has a loop of more iterations than that",
+        ),
+        ((2, 4), "split must go from many partial results to few, got (2, 4)"),
+        ((1,), "split must be an integer from 2 to 1048576, got 1"),
+    ],
+)
+def test_what_cannot_be_split_is_refused(split: tuple[int, ...], message: str) -> None:
+    with pytest.raises(tc.OptionsError, match=f"^{re.escape(message)}(; make it smaller, or leave it out)?$"):
+        tc.define(SUMS).sums.compile((5, 13), target="emulator", options=tc.GpuOptions(split=split))
+
+
+def test_threads_hold_partial_results_and_combine_them() -> None:
+    kernel = tc.define(SUMS).sums.compile((5, 100), target="emulator", options=tc.GpuOptions(split=(32,)))
+    assert len(kernel.barriers) == 1
+    assert re.search(r"shared\d+_O_parts", kernel.source)
