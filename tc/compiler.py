@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import TypeVar, assert_never
 
 from tc.codegen.cuda import cuda_source
-from tc.codegen.dialect import EMULATOR
 from tc.codegen.expressions import Check
-from tc.codegen.source import KernelSource, c_source
+from tc.codegen.source import KernelSource, c_source, emulator_source
 from tc.environment import Environment
 from tc.language.specialization import Specialization
 from tc.options import Options
@@ -146,7 +145,7 @@ def _source(loops: LoopProgram, target: Target) -> KernelSource:
         case CpuTarget():
             return c_source(loops, target.vector_bytes)
         case EmulatorTarget():
-            return c_source(loops, 0, EMULATOR)
+            return emulator_source(loops)
         case CudaTarget():
             return cuda_source(loops)
         case _:

@@ -27,7 +27,8 @@ class Dialect:
     block wait for each other, number ``{number}`` of the kernel.  ``shared``: the memory that they share.
 
     ``grids``: the machine runs the blocks and threads of a kernel.  ``wraps``: signed integers that overflow wrap
-    around.  ``watches``: every access is looked at, and what is wrong with it reported.
+    around.  ``watches``: every access is looked at, and what is wrong with it reported.  ``narrow``: iterators and
+    offsets have 32 bits.
     """
 
     values: Mapping[ScalarType, str]
@@ -47,11 +48,17 @@ class Dialect:
     grids: bool = False
     wraps: bool = True
     watches: bool = False
+    narrow: bool = False
+
+    @property
+    def index_type(self) -> ScalarType:
+        """Of iterators and element offsets."""
+        return ScalarType.INT32 if self.narrow else ScalarType.INT64
 
     @property
     def index(self) -> str:
-        """The type of iterators and element offsets."""
-        return self.values[ScalarType.INT64]
+        """The name of that type."""
+        return self.values[self.index_type]
 
 
 _EXACT_INTEGERS: Final = {type: f"{type.value}_t" for type in ScalarType if type.is_integer}

@@ -6,13 +6,13 @@ Every fragment has the C type in which the dialect computes its scalar type: hal
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeGuard, assert_never
 
 from tc.codegen.dialect import Dialect
 from tc.codegen.fragment import Fragment, call, cast, conditional, element, infix, prefix
 from tc.codegen.functions import function_name
-from tc.codegen.indices import index_fragment, index_literal
+from tc.codegen.indices import index_fragment, index_literal, require_fit
 from tc.codegen.literals import bare_integer, literal_fragment
 from tc.codegen.names import Names
 from tc.codegen.offsets import Arguments, LinearForm, recombined, subscript_form
@@ -34,7 +34,8 @@ from tc.language.program import (
     Unary,
 )
 from tc.language.specialization import Layout
-from tc.polyhedral.loops import IndexLiteral
+from tc.polyhedral.loops import IndexExpression, IndexLiteral
+from tc.polyhedral.ranges import Ranges
 from tc.types import Kind, ScalarType, computation_type
 
 # The local variable in which a routine notes a fault.
@@ -52,13 +53,15 @@ _COMBINE: Final = {Reduction.ADD: BinaryOperator.ADD, Reduction.MULTIPLY: Binary
 class Site:
     """Where a statement is printed: the values of its iterators there, in terms of variables of the text.
 
-    ``offsets``: of elements, as far as statements around it have them, too; None where each has its own.
+    ``offsets``: of elements, as far as statements around it have them, too; None where each has its own.  ``ranges``:
+    of the variables.
     """
 
     statement: str
     arguments: Arguments
     variables: Mapping[str, str]
     offsets: SharedOffsets | None = None
+    ranges: Ranges = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +96,9 @@ class ExpressionPrinter:
                 return literal_fragment(expression, self._dialect)
             case IteratorReference(name):
                 argument = site.arguments[name]
-                fragment = index_fragment(argument, site.variables, self._dialect)
-                return cast(self._dialect.index, fragment) if isinstance(argument, IndexLiteral) else fragment
+                fragment = self._index_fragment(argument, site)
+                wide = isinstance(argument, IndexLiteral) or self._dialect.narrow
+                return cast(self._dialect.values[INDEX_TYPE], fragment) if wide else fragment
             case SizeReference(name) | ScalarReference(name, _):
                 return Fragment(self._names.scalars[name])
             case Read():
@@ -265,11 +269,15 @@ class ExpressionPrinter:
     def _index(self, form: LinearForm, site: Site) -> Fragment:
         shared = None if site.offsets is None else site.offsets.name(form)
         if shared is None:
-            return index_fragment(form.expression(), site.variables, self._dialect)
+            return self._index_fragment(form.expression(), site)
         if form.constant == 0:
             return Fragment(shared)
         sign = "-" if form.constant < 0 else "+"
         return infix(sign, Fragment(shared), index_literal(abs(form.constant)))
+
+    def _index_fragment(self, expression: IndexExpression, site: Site) -> Fragment:
+        require_fit(expression, site.ranges, self._dialect)
+        return index_fragment(expression, site.variables, self._dialect)
 
     # --- operators
 

@@ -9,6 +9,7 @@ from typing import Final, assert_never
 from tc.codegen.dialect import Dialect
 from tc.codegen.fragment import Fragment, Precedence, call, cast, conditional, infix, prefix
 from tc.polyhedral.loops import IndexExpression, IndexLiteral, IndexOperation, IndexOperator, IndexVariable, Loop
+from tc.polyhedral.ranges import Ranges, ranges_within
 from tc.types import ScalarType
 
 _INFIX: Final = {
@@ -28,10 +29,26 @@ _INFIX: Final = {
     IndexOperator.GREATER_EQUAL: ">=",
 }
 _FUNCTIONS: Final = {
-    IndexOperator.MINIMUM: "tc_min_int64",
-    IndexOperator.MAXIMUM: "tc_max_int64",
-    IndexOperator.FLOOR_DIVIDE: "tc_floor_divide_int64",
+    IndexOperator.MINIMUM: "tc_min",
+    IndexOperator.MAXIMUM: "tc_max",
+    IndexOperator.FLOOR_DIVIDE: "tc_floor_divide",
 }
+
+
+class WideIndexError(Exception):
+    """An index, or something on the way to it, may not fit the index type."""
+
+
+def require_fit(expression: IndexExpression, ranges: Ranges, dialect: Dialect) -> None:
+    """WideIndexError unless everything that is computed for the expression fits the dialect's index type.
+
+    Offsets of 64 bits always do: every tensor lies in memory.
+    """
+    type = dialect.index_type
+    if dialect.narrow and not all(
+        type.minimum <= found.least and found.most <= type.maximum for found in ranges_within(expression, ranges)
+    ):
+        raise WideIndexError(str(expression))
 
 
 def index_fragment(expression: IndexExpression, variables: Mapping[str, str], dialect: Dialect) -> Fragment:
@@ -54,7 +71,7 @@ def index_fragment(expression: IndexExpression, variables: Mapping[str, str], di
             if all(isinstance(operand, IndexLiteral) for operand in operands):
                 # Arithmetic on plain literals would be done in int.
                 fragments = tuple(cast(dialect.index, fragment) for fragment in fragments)
-            return _operation(operator, fragments)
+            return _operation(operator, fragments, dialect.index_type)
         case _:
             assert_never(expression)
 
@@ -100,11 +117,11 @@ def values_of(loop: Loop) -> range:
             return range(0)
 
 
-def _operation(operator: IndexOperator, operands: tuple[Fragment, ...]) -> Fragment:
+def _operation(operator: IndexOperator, operands: tuple[Fragment, ...], type: ScalarType) -> Fragment:
     if operator in _INFIX:
         return reduce(lambda left, right: infix(_INFIX[operator], left, right), operands)
     if operator in _FUNCTIONS:
-        return reduce(lambda left, right: call(_FUNCTIONS[operator], left, right), operands)
+        return reduce(lambda left, right: call(f"{_FUNCTIONS[operator]}_{type}", left, right), operands)
     if operator is IndexOperator.NEGATE:
         return prefix("-", operands[0])
     return conditional(*operands)

@@ -13,7 +13,7 @@ from tc.codegen.dialect import Dialect
 from tc.codegen.expressions import FAULTED, ExpressionPrinter, Site
 from tc.codegen.fragment import Fragment, element, infix
 from tc.codegen.functions import function_name
-from tc.codegen.indices import after, index_fragment, trip_count
+from tc.codegen.indices import after, index_fragment, require_fit, trip_count
 from tc.codegen.launches import GridKernel, Launch, launch, mapped_loop
 from tc.codegen.literals import literal_fragment
 from tc.codegen.names import Names, comment, loop_variable
@@ -236,6 +236,9 @@ class KernelPrinter:
         inside = scope.inside(loop)
         name = inside.variables[loop.iterator]
         lower, end = self.index(loop.lower, scope), self.index(after(loop.upper), scope)
+        require_fit(
+            IndexOperation(IndexOperator.ADD, (loop.upper, IndexLiteral(loop.step))), scope.ranges, self.dialect
+        )
         header = f"for ({self.dialect.index} {name} = {lower}; {name} < {end}; {name} += {loop.step})"
         asked = [line for request in loop.requests for line in self._requested(request, inside)]
         return [*self._promises(loop, scope, body), *braced(header, [*asked, *body])]
@@ -382,7 +385,7 @@ class KernelPrinter:
         """Where an instance is printed."""
         body = self.bodies[instance.statement]
         arguments = dict(zip(body.iterators, instance.arguments, strict=True))
-        return Site(body.name, arguments, scope.variables, scope.offsets)
+        return Site(body.name, arguments, scope.variables, scope.offsets, scope.ranges)
 
     def _assign(self, target: Fragment, body: StatementBody, type: ScalarType, site: Site) -> list[str]:
         expressions = self.expressions
@@ -397,6 +400,7 @@ class KernelPrinter:
 
     def index(self, expression: IndexExpression, scope: Scope) -> str:
         """An index expression as text."""
+        require_fit(expression, scope.ranges, self.dialect)
         return str(index_fragment(expression, scope.variables, self.dialect))
 
 

@@ -163,7 +163,7 @@ def _launch_team(
         "",
         [
             f"const struct {label}_arguments arguments = {{{', '.join(p.name for p in captured)}}};",
-            f"const {index} grid[3] = {{{grid}}}, block[3] = {{{block}}};",
+            f"const int64_t grid[3] = {{{grid}}}, block[3] = {{{block}}};",
             f"const int diverged = tc_run_team(&arguments, {label}_thread, grid, block, {kernel.shared_bytes});",
             "if (diverged) __atomic_store_n(fault, diverged, __ATOMIC_RELAXED);",
         ],

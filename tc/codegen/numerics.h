@@ -55,8 +55,9 @@ TC_FLOATING_EXTREMES(float64, double)
 #pragma omp declare reduction(tc_max_float64:double:omp_out = tc_max_float64(omp_out, omp_in)) \
     initializer(omp_priv = -INFINITY)
 
-//= tc_floor_divide_int64
+//= tc_floor_divide_int*
 // Rounds to minus infinity; the divisor is positive.
+static inline int32_t tc_floor_divide_int32(int32_t a, int32_t b) { return a / b - (a % b < 0); }
 static inline int64_t tc_floor_divide_int64(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 
 //= tc_divide_* tc_remainder_*

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Final
 
 from tc.codegen.ask_ahead import ask_ahead
 from tc.codegen.ask_to_store import ask_to_store
-from tc.codegen.dialect import C, Dialect
+from tc.codegen.dialect import EMULATOR, C, Dialect
 from tc.codegen.expressions import Check
+from tc.codegen.indices import WideIndexError
 from tc.codegen.kernel import KernelPrinter, Scope
 from tc.codegen.launches import GridKernel
 from tc.codegen.names import Names, comment, names_of
@@ -74,6 +75,19 @@ def c_source(program: LoopProgram, vector_bytes: int, dialect: Dialect = C) -> K
     ]
     text = "\n\n".join(part for part in parts if part)
     return KernelSource(text, printer.expressions.checks, shared_bytes, printer.scratch_bytes)
+
+
+def emulator_source(program: LoopProgram) -> KernelSource:
+    """``c_source`` of a program for blocks and threads, which looks at every access."""
+    return with_narrow_indices(lambda dialect: c_source(program, 0, dialect), EMULATOR)
+
+
+def with_narrow_indices(make: Callable[[Dialect], KernelSource], dialect: Dialect) -> KernelSource:
+    """The source with indices of 32 bits if all of them fit, else of 64: threads have half as many wide registers."""
+    try:
+        return make(replace(dialect, narrow=True))
+    except WideIndexError:
+        return make(dialect)
 
 
 def heading(program: LoopProgram) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias, assert_never
 
@@ -35,6 +35,14 @@ def range_of(expression: IndexExpression, variables: Ranges) -> Range:
             return _operation(operator, tuple(range_of(operand, variables) for operand in operands))
         case _:
             assert_never(expression)
+
+
+def ranges_within(expression: IndexExpression, variables: Ranges) -> Iterator[Range]:
+    """The range of the expression and of everything that is computed for it."""
+    yield range_of(expression, variables)
+    if isinstance(expression, IndexOperation):
+        for operand in expression.operands:
+            yield from ranges_within(operand, variables)
 
 
 def iterator_range(loop: Loop, variables: Ranges) -> Range:
@@ -75,8 +83,21 @@ def _operation(operator: IndexOperator, operands: tuple[Range, ...]) -> Range:
             return Range(_floor(dividend.least, least), _floor(dividend.most, least))
         case IndexOperator.NONNEGATIVE_REMAINDER, (_, divisor):
             return Range(0, divisor.most - 1)
+        case IndexOperator.ZERO_REMAINDER, (_, divisor):
+            return Range(1 - divisor.most, divisor.most - 1)
         case IndexOperator.SELECT, (_, then, otherwise):
             return Range(min(then.least, otherwise.least), max(then.most, otherwise.most))
+        case (
+            IndexOperator.EQUAL
+            | IndexOperator.LESS
+            | IndexOperator.LESS_EQUAL
+            | IndexOperator.GREATER
+            | IndexOperator.GREATER_EQUAL
+            | IndexOperator.AND
+            | IndexOperator.OR,
+            _,
+        ):
+            return Range(0, 1)
         case _:
             return UNBOUNDED
 
