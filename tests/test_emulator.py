@@ -6,6 +6,7 @@ import re
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
@@ -90,7 +91,7 @@ PLAIN = tc.GpuOptions(private=0, shared=0)
 def loops(options: tc.GpuOptions = PLAIN) -> list[str]:
     """The headers of the loops in the source, outermost first: those of the threads, then of the launch."""
     source = MM.compile(A, B, target="emulator", options=replace(options, private=0, shared=0)).source
-    return re.findall(r"for \(int64_t (.*?;.*?);", source)
+    return re.findall(r"for \(int32_t (.*?;.*?);", source)
 
 
 def test_every_point_has_a_thread_by_default() -> None:
@@ -113,10 +114,14 @@ def test_a_grid_is_no_larger_than_the_options_say() -> None:
 
 def test_points_are_dealt_out_one_by_one_or_in_runs() -> None:
     schedule = tc.ScheduleOptions(tile=(1, 16))
-    cyclic = loops(tc.GpuOptions(schedule, block=(8,)))
-    runs = loops(tc.GpuOptions(schedule, block=(8,), distribution=tc.Distribution.BLOCKED))
-    assert any(re.match(r"c\d+ = thread_x;", header) for header in cyclic)
-    assert any(re.match(r"c\d+ = 2 \* thread_x;", header) for header in runs)
+
+    def columns(distribution: tc.Distribution) -> set[str]:
+        options = tc.GpuOptions(schedule, block=(8,), distribution=distribution, private=0, shared=0)
+        source = MM.compile(A, B, target="emulator", options=options).source
+        return set(re.findall(r"70 \* c0 \+ 16 \* block_x \+ (.*?),", source))
+
+    assert columns(tc.Distribution.CYCLIC) == {"8 * c1 + thread_x"}
+    assert columns(tc.Distribution.BLOCKED) == {"2 * thread_x + c1"}
 
 
 def test_gathers_check_their_indices() -> None:
@@ -124,10 +129,9 @@ def test_gathers_check_their_indices() -> None:
     x, wrong = np.arange(8, dtype=np.float32), np.array([0, 8], np.int32)
     with pytest.raises(tc.ArgumentError, match="index"):
         pick(x, wrong, target="emulator")
-    assert (
-        "tc_checked_index"
-        not in pick.compile(x, wrong, target="emulator", options=tc.GpuOptions(check_indices=False)).source
-    )
+    unchecked = pick.compile(x, wrong, target="emulator", options=tc.GpuOptions(check_indices=False))
+    assert "faulted, 1)" in pick.compile(x, wrong, target="emulator").source
+    assert "faulted, 1)" not in unchecked.source
 
 
 @pytest.mark.parametrize(
@@ -166,3 +170,24 @@ def test_options_of_another_target_are_refused() -> None:
         MM.compile(A, B, target="emulator", options=tc.CpuOptions())
     with pytest.raises(tc.OptionsError, match=r"options must be tc\.CpuOptions for target 'cpu:.*', got GpuOptions"):
         MM.compile(A, B, target="cpu", options=tc.GpuOptions())
+
+
+def test_indices_have_as_many_bits_as_they_need(tmp_path: Path) -> None:
+    twice = tc.define("def twice(float(M,N) X) -> (Y) { Y(m,n) = 2.0 * X(m,n) }").twice
+    stride = (1 << 31) + 8
+    # A file with holes: two rows, more than 2^31 elements apart.
+    memory = np.memmap(tmp_path / "sparse", np.float32, "w+", shape=(stride + 5,))
+    rows = np.lib.stride_tricks.as_strided(memory, (2, 5), (4 * stride, 4))
+    rows[...] = np.arange(10, dtype=np.float32).reshape(2, 5)
+    np.testing.assert_array_equal(np.asarray(twice(rows, target="emulator")), 2 * rows)
+    near = np.ones((2, 5), np.float32)
+    for array, type in ((rows, "int64_t"), (near, "int32_t")):
+        assert f"    {type} thread_x" in twice.compile(array, target="emulator").source
+
+
+def test_loops_up_to_the_end_of_32_bits_are_counted_in_64() -> None:
+    fill = tc.define("def fill(int8(N) X) -> (Y) { Y() max=! X(n) }").fill
+    large = tc.ArraySpec((1 << 31,), tc.ScalarType.INT8, (0,))
+    assert "int64_t c0 = 0" in fill.compile(large, target="emulator").source
+    small = tc.ArraySpec(((1 << 31) - 1,), tc.ScalarType.INT8, (0,))
+    assert "int32_t c0 = 0" in fill.compile(small, target="emulator").source
