@@ -126,7 +126,8 @@ class GpuOptions:
     ``distribution``: how the points of a tile are dealt to threads.
     ``private``: the most elements of a result that a thread keeps to itself while it reduces; 0 keeps none.
     ``split``: how many partial results, each in a thread of its own, the long reductions have for every element; a
-    second number says in how many these are combined first, and so on.  An empty tuple splits none.
+    second number says in how many these are combined first, and so on.  None splits the reductions that run along
+    memory; an empty tuple splits none.
     ``shared``: the most bytes of memory that the threads of a block share; 0 uses none.
     ``check_indices``: gathers check their indices (see *Gathers* in the README).
     """
@@ -135,7 +136,7 @@ class GpuOptions:
     block: tuple[int, ...] | None = None
     grid: tuple[int, ...] | None = None
     distribution: Distribution = Distribution.CYCLIC
-    split: tuple[int, ...] = ()
+    split: tuple[int, ...] | None = None
     private: int = 64
     shared: int = 48 << 10
     check_indices: bool = True
@@ -152,8 +153,9 @@ class GpuOptions:
             raise OptionsError(f"a block has at most {MOST_THREADS} threads, got {self.block} = {threads}")
         if not isinstance(self.distribution, Distribution):
             raise OptionsError(f"distribution must be a tc.Distribution, got {self.distribution!r}")
-        _require_integers("split", self.split, 2, 1 << 20)
-        if any(then >= parts for parts, then in itertools.pairwise(self.split)):
+        if self.split is not None:
+            _require_integers("split", self.split, 2, 1 << 20)
+        if any(then >= parts for parts, then in itertools.pairwise(self.split or ())):
             raise OptionsError(f"split must go from many partial results to few, got {self.split!r}")
         _require_integer("private", self.private, 0, 1 << 10)
         _require_integer("shared", self.shared, 0, 1 << 18)

@@ -73,7 +73,7 @@ def _shorter(options: tc.GpuOptions, complaint: str) -> tc.GpuOptions:
     if name == "tile":
         return replace(options, schedule=replace(options.schedule, tile=(options.schedule.tile or ())[:-1]))
     if name == "split":
-        return replace(options, split=options.split[:-1])
+        return replace(options, split=(options.split or ())[:-1])
     if name == "grid":
         return replace(options, grid=(options.grid or ())[:-1])
     # "block has ..." or "a block has ..."

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias, assert_never
 
 import islpy as isl
 
-from tc.errors import CompileError
+from tc.errors import CompileError, OptionsError
 from tc.language.session import MAX_OPERATIONS, is_out_of_operations, isl_context
 from tc.language.specialization import Specialization
 from tc.options import CpuOptions, Fusion, GpuOptions, Options
@@ -33,7 +33,7 @@ from tc.polyhedral.register_tile import default_tile, explicit_tile, register_ti
 from tc.polyhedral.schedule import schedule_scop, untransformed_tree
 from tc.polyhedral.scop import Scop, build_scop
 from tc.polyhedral.separate import separate_tiles
-from tc.polyhedral.split import split_reductions
+from tc.polyhedral.split import Plan, default_split, split_reductions
 from tc.polyhedral.stream import streamed_results
 from tc.polyhedral.strides import accesses
 from tc.polyhedral.surplus import refuse_surplus_sizes
@@ -233,6 +233,9 @@ def _timed(name: str, prove: Callable[[], Proof]) -> tuple[Proof, Stage]:
     return proof, Stage(name, time.perf_counter() - started, str(proof))
 
 
+_WHOLE: Final = Plan(())
+
+
 class Prepared:
     """What all compilations of a specialization share: its scop, and the schedule of every fusion strategy.
 
@@ -244,8 +247,8 @@ class Prepared:
         self.specialization: Final = specialization
         self._max_operations = max_operations
         self._context = isl.Context()
-        self._scops: dict[tuple[int, ...], Scop] = {}
-        self._schedules: dict[tuple[Fusion, tuple[int, ...]], ScheduleTree] = {}
+        self._scops: dict[Plan, Scop] = {}
+        self._schedules: dict[tuple[Fusion, Plan], ScheduleTree] = {}
 
     @contextmanager
     def generated(self, options: Options, machine: Machine, *, verify_every_pass: bool = False) -> Iterator[Generated]:
@@ -262,23 +265,34 @@ class Prepared:
                     "operations; split the definition into several"
                 ) from error
 
-    def scop(self, context: isl.Context, split: tuple[int, ...] = ()) -> Scop:
+    def scop(self, context: isl.Context, plan: Plan = _WHOLE) -> Scop:
         """The statements, with reductions split; ``context`` must be the one that was entered."""
-        if split not in self._scops:
-            specialization, totals = self.specialization, None
-            for parts in split:
-                changed, splits = split_reductions(specialization, parts, totals)
+        if plan not in self._scops:
+            specialization, among = self.specialization, plan.among
+            for parts in plan.parts:
+                changed, splits = split_reductions(specialization, parts, among)
+                if plan.required and not splits:
+                    raise OptionsError(
+                        f"split asks for {parts} partial results, but no reduction of {specialization.program.name} "
+                        "has a loop of more iterations than that; make it smaller, or leave it out"
+                    )
                 prove_split(specialization.program, changed.program, splits, context)
-                specialization, totals = changed, {done.total for done in splits}
-            self._scops[split] = build_scop(specialization, context)
-        return self._scops[split]
+                specialization, among = changed, frozenset(done.total for done in splits)
+            self._scops[plan] = build_scop(specialization, context)
+        return self._scops[plan]
 
-    def schedule(self, fusion: Fusion, context: isl.Context, split: tuple[int, ...] = ()) -> ScheduleTree:
+    def schedule(self, fusion: Fusion, context: isl.Context, plan: Plan = _WHOLE) -> ScheduleTree:
         """isl's schedule if half of the budget suffices for it, else the program's own order."""
-        found = self._schedules.get((fusion, split))
+        found = self._schedules.get((fusion, plan))
         if found is None:
-            found = self._schedules[fusion, split] = self._scheduled(self.scop(context, split), fusion, context)
+            found = self._schedules[fusion, plan] = self._scheduled(self.scop(context, plan), fusion, context)
         return found
+
+    def plan(self, options: Options) -> Plan:
+        """Which reductions are split."""
+        if isinstance(options, CpuOptions):
+            return _WHOLE
+        return default_split(self.specialization) if options.split is None else Plan(options.split, required=True)
 
     def _scheduled(self, scop: Scop, fusion: Fusion, context: isl.Context) -> ScheduleTree:
         context.reset_operations()
@@ -319,10 +333,10 @@ class _Run:
         self.started = time.perf_counter()
 
     def generate(self) -> Generated:
-        split = self.options.split if isinstance(self.options, GpuOptions) else ()
-        scop = self.prepared.scop(self.context, split)
+        plan = self.prepared.plan(self.options)
+        scop = self.prepared.scop(self.context, plan)
         self.done("scop", "\n".join(f"{s.name}: {s.domain}" for s in scop.statements))
-        tree = self.prepared.schedule(self.options.schedule.fusion, self.context, split)
+        tree = self.prepared.schedule(self.options.schedule.fusion, self.context, plan)
         self.done("schedule", tree_text(tree))
         # Statements without instances are not scheduled, and there is nothing to prove of them.
         scheduled = tuple(s for s in scop.statements if not s.domain.is_empty())

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
-from tc.errors import OptionsError
 from tc.grammar.syntax import BinaryOperator
 from tc.language.calls import fresh_name, map_statement
 from tc.language.program import (
@@ -56,7 +56,7 @@ def split_reductions(
 ) -> tuple[Specialization, tuple[Split, ...]]:
     """The program with so many partial results for every element of a reduction with more iterations than that.
 
-    ``among``: the statements that may be split, by name; None for all.  OptionsError if there is none.
+    ``among``: the statements that may be split, by name; None for all.
     """
     splitter = _Splitter(specialization, parts)
     statements = tuple(
@@ -64,13 +64,47 @@ def split_reductions(
         for statement in specialization.program.statements
         for part in (splitter.split(statement) if among is None or statement.name in among else (statement,))
     )
-    if not splitter.splits:
-        raise OptionsError(
-            f"split asks for {parts} partial results, but no reduction of {specialization.program.name} has a loop of "
-            "more iterations than that; make it smaller, or leave it out"
-        )
     program = replace(specialization.program, tensors=tuple(splitter.tensors), statements=statements)
     return replace(specialization, program=program, layouts=splitter.layouts), tuple(splitter.splits)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How many partial results there are, combined in how many, and so on; and of which statements.
+
+    ``required``: it is an error if there are none.
+    """
+
+    parts: tuple[int, ...]
+    among: frozenset[str] | None = None
+    required: bool = False
+
+
+# Reductions with at least so many iterations are split by default: into the lanes of a warp, or into the threads of a
+# block, whose results are combined in two steps.
+_SPLIT_FROM: Final = ((512, (256, 16)), (64, (32,)))
+
+
+def default_split(specialization: Specialization) -> Plan:
+    """Splits the reductions along which memory is read where nothing is read along another loop."""
+    found: dict[str, int] = {}
+    for statement in specialization.program.statements:
+        reduced = [i for i in statement.iterators if i not in written_iterators(statement)]
+        along = {
+            iterator.name
+            for iterator in statement.iterators
+            for read in _reads(statement)
+            if stride(read.subscripts, specialization.layouts[read.tensor], iterator.name) == 1
+        }
+        if statement.reduction is not None and along and along <= {iterator.name for iterator in reduced}:
+            extents = [_extent(iterator) for iterator in reduced if iterator.name in along]
+            found[statement.name] = max(len(extent or ()) for extent in extents)
+    longest = max(found.values(), default=0)
+    for least, parts in _SPLIT_FROM:
+        among = frozenset(name for name, extent in found.items() if extent >= least)
+        if longest >= least:
+            return Plan(parts, among)
+    return Plan(())
 
 
 class _Splitter:
