@@ -43,8 +43,7 @@ def test_all_combinations_compile(case: Case, options: tc.GpuOptions, architectu
 def compile_case(case: Case, options: tc.GpuOptions, architecture: str) -> None:
     definitions = tc.define(case.text)
     comprehension = definitions[case.definition] if case.definition else definitions.single()
-    sizes = (case.ragged_sizes or (case.paper_sizes,))[0]
-    inputs = case.make_inputs(np.random.default_rng(zlib.crc32(case.name.encode())), sizes)
+    inputs = case.make_inputs(np.random.default_rng(zlib.crc32(case.name.encode())), case.large_ragged_sizes)
     kernel = fitting(
         lambda chosen: comprehension.compile(*inputs.values(), target=f"cuda:{architecture}", options=chosen), options
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import zlib
 from collections.abc import Callable
@@ -14,7 +15,7 @@ import pytest
 
 import tc
 from tc.reference.compare import compare
-from tests.comprehensions.case import Case
+from tests.comprehensions.case import Case, Sizes
 from tests.comprehensions.corpus import CASES
 
 Made = TypeVar("Made")
@@ -33,12 +34,34 @@ OPTIONS = {
 }
 
 
+@pytest.mark.parametrize("number", range(len(CASES)), ids=[case.name for case in CASES])
+def test_the_corpus_agrees_with_the_oracle(number: int) -> None:
+    """With three sets of options each, by turns; all combinations are ``test_all_combinations``."""
+    options = tuple(OPTIONS.values())
+    case = CASES[number]
+    for turn in range(3):
+        check(case, case.large_ragged_sizes, options[(3 * number + turn) % len(options)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("divisible", [False, True], ids=["ragged", "divisible"])
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_corpus_agrees_with_the_oracle(case: Case, options: tc.GpuOptions) -> None:
+def test_all_combinations_agree(case: Case, options: tc.GpuOptions, divisible: bool) -> None:
+    """At sizes that have no common factor with those of the options, and at the paper's, which mostly have."""
+    sizes = case.paper_sizes if divisible else case.large_ragged_sizes
+    if math.prod(sizes.values()) > _LARGEST:
+        pytest.skip("too large to go through thread by thread")
+    check(case, sizes, options)
+
+
+# Of the sizes of a case, multiplied: what the emulator goes through within seconds.
+_LARGEST = 1 << 24
+
+
+def check(case: Case, sizes: Sizes, options: tc.GpuOptions) -> None:
     definitions = tc.define(case.text)
     comprehension = definitions[case.definition] if case.definition else definitions.single()
-    sizes = (case.ragged_sizes or (case.paper_sizes,))[0]
     rng = np.random.default_rng(zlib.crc32(case.name.encode()))
     inputs, outputs = case.make_inputs(rng, sizes), case.make_outputs(rng, sizes)
     expected = comprehension.oracle(*inputs.values(), out=outputs or None)

@@ -59,6 +59,11 @@ class Case:
         arguments = [widened(value) for value in (*inputs.values(), *outputs.values())]
         return tuple(np.asarray(result) for result in self.expected(*arguments))
 
+    @property
+    def large_ragged_sizes(self) -> Sizes:
+        """The ragged sizes with the most elements; the paper's where there are none."""
+        return max(self.ragged_sizes or (self.paper_sizes,), key=lambda sizes: math.prod(sizes.values()))
+
     def terms_of(self, sizes: Sizes) -> int:
         """An upper bound on the terms that one element of a result sums up."""
         return math.prod(sizes[name] for name in self.terms)

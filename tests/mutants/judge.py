@@ -1,0 +1,72 @@
+"""Who notices a mistake: the proof before the kernel runs, the emulator when it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from unittest.mock import patch
+
+import numpy as np
+
+import tc
+from tc.kernel import Kernel
+from tc.polyhedral.place_barriers import place_barriers
+from tc.polyhedral.scop import Scop
+from tc.polyhedral.tree import ScheduleTree
+from tc.polyhedral.verify import Proof
+from tc.reference.compare import compare
+from tests.mutants.mistakes import Mistake, mistakes_in
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether the proof refuses the mutant, and whether the emulator stops it or computes something else."""
+
+    refused: bool
+    wrong: bool
+
+
+def judge(
+    text: str, definition: str, inputs: Mapping[str, object], options: tc.GpuOptions, mistake: Mistake
+) -> Verdict:
+    """What becomes of a program with a mistake in its kernel."""
+    with mistake.made():
+        try:
+            tc.define(text)[definition].compile(*inputs.values(), target="emulator", options=options)
+            refused = False
+        except tc.VerificationError:
+            refused = True
+        with ExitStack() as unproven:
+            for name in ("prove", "prove_statements", "prove_split"):
+                unproven.enter_context(patch(f"tc.polyhedral.pipeline.{name}", lambda *_: Proof(0, 0, 0, 0)))
+            comprehension = tc.define(text)[definition]
+            kernel = comprehension.compile(*inputs.values(), target="emulator", options=options)
+    return Verdict(refused, not is_right(comprehension, kernel, inputs))
+
+
+def is_right(comprehension: tc.Comprehension, kernel: Kernel, inputs: Mapping[str, object]) -> bool:
+    """Whether the kernel runs through and agrees with the oracle."""
+    expected = comprehension.oracle(*inputs.values())
+    try:
+        found = kernel(*inputs.values())
+    except tc.DeviceError:
+        return False
+    results = found if isinstance(found, tuple) else (found,)
+    pairs = zip(comprehension.program.results, results, strict=True)
+    return all(compare(expected[name], np.asarray(values)).ok for name, values in pairs)
+
+
+def mistakes(text: str, definition: str, inputs: Mapping[str, object], options: tc.GpuOptions) -> tuple[Mistake, ...]:
+    """All mistakes that can be made in the kernel of a program."""
+    found: list[Mistake] = []
+
+    def looked_at(tree: ScheduleTree, scop: Scop) -> tuple[ScheduleTree, Scop]:
+        tree, scop = place_barriers(tree, scop)
+        split = any(temporary.name.rpartition("_parts")[1] for temporary in scop.temporaries)
+        found.extend(mistakes_in(scop, split=split))
+        return tree, scop
+
+    with patch("tc.polyhedral.pipeline.place_barriers", looked_at):
+        tc.define(text)[definition].compile(*inputs.values(), target="emulator", options=options)
+    return tuple(found)

@@ -1,0 +1,182 @@
+"""Mistakes that a pass could make, as patches of the passes that would make them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias
+from unittest.mock import patch
+
+import islpy as isl
+
+from tc.grammar.syntax import BinaryOperator
+from tc.language.program import INDEX_TYPE, Binary, Literal, Read
+from tc.language.specialization import Specialization
+from tc.polyhedral.place_barriers import place_barriers
+from tc.polyhedral.promote_private import promote_private
+from tc.polyhedral.promote_shared import promote_shared
+from tc.polyhedral.scop import Scop, ScopStatement
+from tc.polyhedral.split import Split, split_reductions
+from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Node, ScheduleTree, Sequence, statement_names
+
+State: TypeAlias = tuple[ScheduleTree, Scop]
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """``made`` patches the compiler for as long as it is entered."""
+
+    name: str
+    made: Callable[[], AbstractContextManager[object]]
+
+
+def mistakes_in(scop: Scop, *, split: bool) -> Iterator[Mistake]:
+    """All that can be made in a kernel with these promotions and barriers; ``split``: it has partial results."""
+    for barrier in sorted(scop.barrier_names):
+        yield Mistake(f"without {barrier}", partial(_patched, "place_barriers", _dropping(barrier)))
+    for promotion in scop.promotions:
+        promoter = "promote_shared" if promotion.buffer.shared else "promote_private"
+        for copy in filter(None, (promotion.loads, promotion.stores)):
+            yield Mistake(f"{copy} shifted", partial(_patched, promoter, _shifting(promoter, copy)))
+            if scop.statement(copy).domain.dim_max_val(_last(scop, copy)).is_pos():
+                yield Mistake(f"{copy} one short", partial(_patched, promoter, _shortening(promoter, copy)))
+    if split:
+        combining = "only the first partial result counts"
+        yield Mistake(combining, partial(_patched, "split_reductions", _without_combination))
+
+
+def _patched(name: str, by: object) -> AbstractContextManager[object]:
+    return patch(f"tc.polyhedral.pipeline.{name}", by)
+
+
+# --- barriers
+
+
+def _dropping(barrier: str) -> Callable[[ScheduleTree, Scop], State]:
+    def place(tree: ScheduleTree, scop: Scop) -> State:
+        tree, scop = place_barriers(tree, scop)
+        assert barrier in scop.barrier_names
+        kept = tuple(b for b in scop.barriers if b.get_tuple_name() != barrier)
+        root = _without(tree.root, barrier)
+        return ScheduleTree(_others(tree.domain, barrier), root), replace(scop, barriers=kept)
+
+    return place
+
+
+def _without(node: Node, barrier: str) -> Node:
+    match node:
+        case Leaf():
+            return node
+        case Sequence(filters):
+            kept = [f for f in filters if statement_names(f.domain) != (barrier,)]
+            return Sequence(tuple(Filter(_others(f.domain, barrier), _without(f.child, barrier)) for f in kept))
+        case Band(members, permutable, child):
+            changed = (
+                replace(m, function=m.function.intersect_domain(_others(m.function.domain(), barrier))) for m in members
+            )
+            return Band(tuple(changed), permutable, _without(child, barrier))
+        case Extension():
+            return replace(node, child=_without(node.child, barrier))
+
+
+def _others(domain: isl.UnionSet, name: str) -> isl.UnionSet:
+    found = isl.UnionSet.empty(domain.get_space())
+    for piece in _pieces(domain):
+        if piece.get_tuple_name() != name:
+            found = found.union(isl.UnionSet.from_set(piece))
+    return found
+
+
+def _pieces(domain: isl.UnionSet) -> list[isl.Set]:
+    pieces: list[isl.Set] = []
+    domain.foreach_set(pieces.append)
+    return pieces
+
+
+# --- copies
+
+_PROMOTERS = {"promote_shared": promote_shared, "promote_private": promote_private}
+
+
+def _shifting(promoter: str, copy: str) -> Callable[[ScheduleTree, Scop, int], State]:
+    """The copy takes or brings the next element."""
+
+    def promote(tree: ScheduleTree, scop: Scop, most: int) -> State:
+        tree, scop = _PROMOTERS[promoter](tree, scop, most)
+        return tree, _changed(scop, copy, lambda statement: _shifted(statement, loads=_loads(scop, copy)))
+
+    return promote
+
+
+def _loads(scop: Scop, copy: str) -> bool:
+    return any(promotion.loads == copy for promotion in scop.promotions)
+
+
+def _shifted(statement: ScopStatement, *, loads: bool) -> ScopStatement:
+    body = statement.body
+    assert isinstance(body.value, Read)
+    if loads:
+        value = replace(body.value, subscripts=(*body.value.subscripts[:-1], _next(body.value.subscripts[-1])))
+        return replace(statement, body=replace(body, value=value))
+    return replace(statement, body=replace(body, subscripts=(*body.subscripts[:-1], _next(body.subscripts[-1]))))
+
+
+def _next(subscript: object) -> Binary:
+    return Binary(BinaryOperator.ADD, subscript, Literal(1, INDEX_TYPE), INDEX_TYPE)  # type: ignore[arg-type]
+
+
+def _shortening(promoter: str, copy: str) -> Callable[[ScheduleTree, Scop, int], State]:
+    """The copy leaves the last place of its rows out."""
+
+    def promote(tree: ScheduleTree, scop: Scop, most: int) -> State:
+        tree, scop = _PROMOTERS[promoter](tree, scop, most)
+        domain, last = scop.statement(copy).domain, _last(scop, copy)
+        kept = domain.upper_bound_val(isl.dim_type.set, last, domain.dim_max_val(last).sub(isl.Val.one(scop.context)))
+        scop = _changed(scop, copy, lambda statement: replace(statement, domain=kept))
+        return replace(tree, root=_extended_to(tree.root, kept)), scop
+
+    return promote
+
+
+def _last(scop: Scop, copy: str) -> int:
+    return int(scop.statement(copy).domain.dim(isl.dim_type.set)) - 1
+
+
+def _extended_to(node: Node, kept: isl.Set) -> Node:
+    match node:
+        case Leaf():
+            return node
+        case Sequence(filters):
+            return Sequence(tuple(replace(f, child=_extended_to(f.child, kept)) for f in filters))
+        case Band():
+            return replace(node, child=_extended_to(node.child, kept))
+        case Extension():
+            others = isl.UnionSet.empty(node.instances.get_space())
+            for piece in _pieces(node.instances.range()):
+                own = piece.get_tuple_name() == kept.get_tuple_name()
+                others = others.union(isl.UnionSet.from_set(piece.intersect(kept) if own else piece))
+            instances = node.instances.intersect_range(others)
+            return replace(node, instances=instances, child=_extended_to(node.child, kept))
+
+
+def _changed(scop: Scop, name: str, change: Callable[[ScopStatement], ScopStatement]) -> Scop:
+    return replace(scop, statements=tuple(change(s) if s.name == name else s for s in scop.statements))
+
+
+# --- partial results
+
+
+def _without_combination(
+    specialization: Specialization, parts: int, among: frozenset[str] | None = None
+) -> tuple[Specialization, tuple[Split, ...]]:
+    changed, splits = split_reductions(specialization, parts, among)
+    totals = {split.total for split in splits}
+    statements = []
+    for statement in changed.program.statements:
+        if statement.name in totals:
+            *others, part = statement.iterators
+            statement = replace(statement, iterators=(*others, replace(part, end=Literal(1, INDEX_TYPE))))  # noqa: PLW2901
+        statements.append(statement)
+    return replace(changed, program=replace(changed.program, statements=tuple(statements))), splits

@@ -1,0 +1,55 @@
+"""The kernels in which mistakes are made: the corpus, with options under which threads work together."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+import tc
+from tests.comprehensions.case import Case
+from tests.comprehensions.corpus import CASES
+from tests.mutants.judge import Verdict, judge, mistakes
+from tests.test_emulator import fitting
+
+OPTIONS = {
+    "tiles": tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4)), block=(4, 2), split=()),
+    "partial results": tc.GpuOptions(split=(4,), private=0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A mistake, in the words of a person, and what became of it."""
+
+    name: str
+    verdict: Verdict
+
+
+def judged(case: Case, options: tc.GpuOptions) -> Iterator[Judged]:
+    """Every mistake in the kernel of a case; none where it is outside of what mistakes can show.
+
+    Contents are random, so that what is lost changes a result.
+    """
+    definitions = tc.define(case.text)
+    definition = case.definition or definitions.single().name
+    sizes = case.large_ragged_sizes
+    rng = np.random.default_rng(zlib.crc32(case.name.encode()))
+    inputs = case.make_inputs(rng, sizes)
+    if case.make_outputs(rng, sizes):
+        return
+    comprehension = definitions[definition]
+
+    def with_options(fit: tc.GpuOptions) -> tc.GpuOptions:
+        comprehension.compile(*inputs.values(), target="emulator", options=fit)
+        return fit
+
+    chosen = fitting(with_options, options)
+    for mistake in mistakes(case.text, definition, inputs, chosen):
+        yield Judged(f"{case.name}: {mistake.name}", judge(case.text, definition, inputs, chosen, mistake))
+
+
+def case_named(name: str) -> Case:
+    return next(case for case in CASES if case.name == name)

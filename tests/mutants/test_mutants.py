@@ -1,0 +1,26 @@
+"""A mistake in a kernel is noticed twice: by the proof, and by the emulator."""
+
+from __future__ import annotations
+
+import pytest
+
+import tc
+from tests.mutants.judge import Verdict
+from tests.mutants.programs import OPTIONS, case_named, judged
+
+# Products, a convolution, layers one after the other, rows that are reduced and used again.
+NAMES = ("mm", "conv2d", "two_matmuls", "perceptron", "softmax", "sum_of_rows", "moments_variance")
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_proof_and_emulator_notice_every_mistake(name: str, options: tc.GpuOptions) -> None:
+    found = list(judged(case_named(name), options))
+    missed = [mistake.name for mistake in found if mistake.verdict != Verdict(refused=True, wrong=True)]
+    assert not missed
+
+
+def test_there_are_mistakes_of_every_kind() -> None:
+    names = [mistake.name for n in ("mm", "softmax") for o in OPTIONS.values() for mistake in judged(case_named(n), o)]
+    for kind in ("without barrier", "shifted", "one short", "only the first partial result counts"):
+        assert any(kind in name for name in names), kind
