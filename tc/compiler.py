@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TypeVar, assert_never
 
-from tc.codegen.cuda import cuda_source
 from tc.codegen.expressions import Check
+from tc.codegen.grids import cuda_source, opencl_source
 from tc.codegen.source import KernelSource, c_source, emulator_source
 from tc.environment import Environment
 from tc.language.specialization import Specialization
@@ -22,9 +22,11 @@ from tc.runtime.binary import Binary
 from tc.runtime.compiler import check_compiles, compiling, find_compiler, kernel_flags
 from tc.runtime.kernel import LoadedKernel, Memory, load_kernel
 from tc.runtime.nvrtc import check_architecture, compiling_cuda, nvrtc_flags
+from tc.runtime.opencl import Extent, OpenClKernel, compiling_opencl, opencl_device
 from tc.runtime.pool import shared_pool
 from tc.runtime.threads import available_threads
-from tc.target import CpuTarget, CudaTarget, EmulatorTarget, HostTarget, Target, check_runs, processor
+from tc.target import CpuTarget, CudaTarget, EmulatorTarget, HostTarget, OpenClTarget, Target, check_runs, processor
+from tc.types import ScalarType
 
 Made = TypeVar("Made")
 
@@ -97,6 +99,8 @@ def _toolchain(target: Target, settings: Environment) -> _Toolchain:
         case CudaTarget(architecture):
             check_architecture(architecture)
             return _Toolchain(lambda source: compiling_cuda(source, architecture), nvrtc_flags(architecture))
+        case OpenClTarget():
+            return _Toolchain(compiling_opencl, opencl_device().flags)
         case CpuTarget() | EmulatorTarget():
             return _host_toolchain(target, settings)
         case _:
@@ -148,6 +152,8 @@ def _source(loops: LoopProgram, target: Target) -> KernelSource:
             return emulator_source(loops)
         case CudaTarget():
             return cuda_source(loops)
+        case OpenClTarget():
+            return opencl_source(loops)
         case _:
             assert_never(target)
 
@@ -157,19 +163,32 @@ def _machine(target: Target) -> Machine:
         case CpuTarget():
             vectors = VectorUnit(target.vector_bytes, target.vector_registers)
             return Machine(vectors, available_threads(), target.streams)
-        case EmulatorTarget() | CudaTarget():
+        case EmulatorTarget() | CudaTarget() | OpenClTarget():
             return Machine(VectorUnit(0, 0), 1)
         case _:
             assert_never(target)
 
 
-def load(compilation: Compilation, binary: Binary) -> tuple[LoadedKernel, Stage]:
-    """The binary in this process; DeviceError if this processor cannot run its target."""
-    check_runs(compilation.target, processor())
+def load(compilation: Compilation, binary: Binary) -> tuple[LoadedKernel | OpenClKernel, Stage]:
+    """The binary in this process; DeviceError if this machine cannot run its target."""
     scalars = [type for _, type in compilation.mapped.loops.scalars]
+    if isinstance(compilation.target, OpenClTarget):
+        opencl, seconds = _timed(lambda: _opencl_kernel(compilation, binary, scalars))
+        return opencl, Stage("load", seconds, "")
+    check_runs(compilation.target, processor())
     count = len(compilation.tensors)
     kernel, seconds = _timed(lambda: load_kernel(binary.code, count, scalars, shared_pool(), compilation.memory))
     return kernel, Stage("load", seconds, "")
+
+
+def _opencl_kernel(compilation: Compilation, binary: Binary, scalars: list[ScalarType]) -> OpenClKernel:
+    loops = compilation.mapped.loops
+    extents = []
+    for buffer in loops.buffers:
+        offsets, size = buffer.layout.offsets, buffer.layout.type.itemsize
+        extents.append(Extent(offsets.start * size, len(offsets) * size, buffer.writable))
+    temporaries = [buffer.layout.span * buffer.layout.type.itemsize for buffer in loops.temporaries]
+    return OpenClKernel(binary, compilation.source.grids, extents, temporaries, scalars)
 
 
 def _timed(make: Callable[[], Made]) -> tuple[Made, float]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from tc.environment import environment
-from tc.errors import ArgumentError, OptionsError, nearest
+from tc.errors import ArgumentError, DeviceError, OptionsError, nearest
 from tc.once import Once
 from tc.options import CpuOptions, GpuOptions, Options
 from tc.runtime.warm import WarmCalls
@@ -275,18 +275,25 @@ def define(text: str) -> Definitions:
 
 def targets() -> dict[str, str]:
     """What this machine can run: ``"available"`` and the resolved name, or why not."""
-    from tc.errors import DeviceError
     from tc.runtime.compiler import find_compiler
+    from tc.runtime.opencl import opencl_device
     from tc.target import unavailable_targets
 
-    try:
+    def target() -> Target:
         find_compiler(environment())
-        cpu = f"available: {_target('cpu')}"
-    except DeviceError as error:
-        cpu = f"not available: {error}"
-    emulator = "available" if cpu.startswith("available") else cpu
+        return _target("cpu")
+
+    cpu = _available(target)
     return {
         "cpu": cpu,
-        "emulator": emulator,
+        "emulator": "available" if cpu.startswith("available") else cpu,
+        "opencl": _available(lambda: opencl_device().name),
         **{name: f"not available: {reason}" for name, reason in unavailable_targets().items()},
     }
+
+
+def _available(name: Callable[[], object]) -> str:
+    try:
+        return f"available: {name()}"
+    except DeviceError as error:
+        return f"not available: {error}"

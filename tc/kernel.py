@@ -9,9 +9,9 @@ from typing import NoReturn
 
 from tc.arguments import Arguments, bind
 from tc.codegen.expressions import DIVERGED, OUTSIDE
-from tc.codegen.launches import GridKernel
 from tc.compiler import Compilation, load
 from tc.errors import ArgumentError, DeviceError
+from tc.grid import GridKernel
 from tc.language.specialization import Layout, Signature, Specialization
 from tc.options import CpuOptions, Options
 from tc.polyhedral.pipeline import Stage
@@ -19,6 +19,7 @@ from tc.polyhedral.verify import Proof
 from tc.runtime.arrays import address_of, allocator, announcer, deliver
 from tc.runtime.binary import Binary, KernelUse
 from tc.runtime.kernel import NO_MEMORY, LoadedKernel
+from tc.runtime.opencl import OpenClKernel
 from tc.runtime.threads import get_threads
 from tc.runtime.view import Framework
 from tc.runtime.warm import Plan, WarmCalls
@@ -68,7 +69,7 @@ class Kernel:
         self._resources = _resources(compilation, binary)
         self._warm = WarmCalls()
         # A kernel for another processor can be made and read here, but not called.
-        self._loaded: LoadedKernel | DeviceError
+        self._loaded: LoadedKernel | OpenClKernel | DeviceError
         loading: tuple[Stage, ...] = ()
         try:
             self._loaded, stage = load(compilation, binary)
@@ -202,7 +203,7 @@ class Kernel:
         """How calls like this one are repeated; None where a scalar is passed or a result is converted."""
         program, outputs = self._compilation.specialization.program, bound.outputs
         loaded = self._loaded
-        if isinstance(loaded, DeviceError) or program.scalars or bound.framework is Framework.JAX:
+        if not isinstance(loaded, LoadedKernel) or program.scalars or bound.framework is Framework.JAX:
             return None
         slots = (*program.arguments, *program.results)
         return Plan(

@@ -120,7 +120,7 @@ class GpuOptions:
     ``schedule.tile`` cuts the outermost independent loops into tiles, which go to blocks, the points of a tile to
     threads.
     ``block``: threads of a block along every dimension, x (the innermost of the loops that are shared) first; None
-    takes as many as a tile has points.
+    takes as many as a tile has points, 256 at most.
     ``grid``: the most blocks along every dimension, x first; a block then works on several tiles.  None takes as many
     as there are tiles.
     ``distribution``: how the points of a tile are dealt to threads.

@@ -107,7 +107,6 @@ _UNAVAILABLE: Final[Mapping[str, str]] = MappingProxyType(
     {
         "cuda": "this version of tc compiles for GPUs, but does not run what it makes there; "
         "name an architecture to compile for, as in 'cuda:sm_90'",
-        "opencl": "this version of tc generates no OpenCL",
     }
 )
 
@@ -211,8 +210,16 @@ class CudaTarget:
         return MULTIPROCESSORS[self.architecture]
 
 
+@dataclass(frozen=True, slots=True)
+class OpenClTarget:
+    """The first device that OpenCL finds on this machine."""
+
+    def __str__(self) -> str:
+        return "opencl"
+
+
 HostTarget: TypeAlias = CpuTarget | EmulatorTarget
-Target: TypeAlias = HostTarget | CudaTarget
+Target: TypeAlias = HostTarget | CudaTarget | OpenClTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +274,7 @@ def _runs(target: CpuTarget, host: Processor) -> bool:
     return target.machine == host.machine and target.features <= host.features
 
 
-def check_runs(target: Target, host: Processor) -> None:
+def check_runs(target: HostTarget | CudaTarget, host: Processor) -> None:
     """DeviceError, saying what is missing, when ``host`` cannot run code for ``target``."""
     if isinstance(target, CudaTarget):
         raise DeviceError(f"target '{target}' does not run here: {_UNAVAILABLE['cuda']}; use target 'emulator'")
@@ -282,7 +289,7 @@ def check_runs(target: Target, host: Processor) -> None:
 
 def parse_target(text: str, host: Processor | None = None) -> Target:
     """The target called ``text``: ``cpu`` is ``host`` (this machine), ``cpu:x86-64-v3`` and ``cuda:sm_90`` are
-    architectures, ``emulator`` runs here what a GPU would run.
+    architectures, ``opencl`` is the device that OpenCL finds, ``emulator`` runs here what a GPU would run.
 
     OptionsError for a name that means nothing, DeviceError for a target that cannot serve.
     """
@@ -291,10 +298,12 @@ def parse_target(text: str, host: Processor | None = None) -> Target:
         return CudaTarget(architecture)
     if kind in _UNAVAILABLE:
         raise DeviceError(f"target {text!r} is not available: {_UNAVAILABLE[kind]}; to run here, use 'cpu'")
+    if text == "opencl":
+        return OpenClTarget()
     if text == "emulator":
         return EmulatorTarget(plainest(processor() if host is None else host))
     if kind != "cpu":
-        raise OptionsError(_unknown("target", text, ("cpu", "emulator", *_UNAVAILABLE)))
+        raise OptionsError(_unknown("target", text, ("cpu", "emulator", "opencl", *_UNAVAILABLE)))
     return CpuTarget(*_cpu_architecture(architecture)) if colon else resolve(processor() if host is None else host)
 
 

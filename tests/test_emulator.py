@@ -59,25 +59,23 @@ def test_all_combinations_agree(case: Case, options: tc.GpuOptions, divisible: b
 _LARGEST = 1 << 24
 
 
-def check(case: Case, sizes: Sizes, options: tc.GpuOptions) -> None:
+def check(case: Case, sizes: Sizes, options: tc.GpuOptions, target: str = "emulator") -> None:
     definitions = tc.define(case.text)
     comprehension = definitions[case.definition] if case.definition else definitions.single()
     rng = np.random.default_rng(zlib.crc32(case.name.encode()))
     inputs, outputs = case.make_inputs(rng, sizes), case.make_outputs(rng, sizes)
     expected = comprehension.oracle(*inputs.values(), out=outputs or None)
-    results = run(comprehension, tuple(inputs.values()), outputs, options)
+    results = run(comprehension, tuple(inputs.values()), outputs, options, target)
     for name, values in zip(comprehension.program.results, results, strict=True):
         comparison = compare(expected[name], np.asarray(values))
         assert comparison.ok, f"{name}: {comparison}"
 
 
 def run(
-    comprehension: tc.Comprehension, inputs: tuple[object, ...], outputs: object, options: tc.GpuOptions
+    comprehension: tc.Comprehension, inputs: tuple[object, ...], outputs: object, options: tc.GpuOptions, target: str
 ) -> tuple[object, ...]:
     """The results, as a tuple."""
-    found = fitting(
-        lambda chosen: comprehension(*inputs, out=outputs or None, target="emulator", options=chosen), options
-    )
+    found = fitting(lambda chosen: comprehension(*inputs, out=outputs or None, target=target, options=chosen), options)
     return found if isinstance(found, tuple) else (found,)
 
 

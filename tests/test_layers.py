@@ -35,7 +35,16 @@ def room(rooms: str = "", packages: str = "") -> Room:
 
 # What every room shares, by module.  The other modules that lie directly in ``tc`` are its face, save the compiler;
 # ``syntax`` is the vocabulary of operators, which programs are made of too.
-SHARED = {"tc.errors", "tc.types", "tc.options", "tc.target", "tc.multiprocessor", "tc.environment", "tc.once"}
+SHARED = {
+    "tc.errors",
+    "tc.types",
+    "tc.options",
+    "tc.target",
+    "tc.multiprocessor",
+    "tc.grid",
+    "tc.environment",
+    "tc.once",
+}
 ROOMS = {
     "shared": room(),
     "syntax": room("shared"),
@@ -44,7 +53,7 @@ ROOMS = {
     "reference": room("shared syntax language", "numpy scipy"),
     "polyhedral": room("shared syntax language", "islpy"),
     "codegen": room("shared syntax language polyhedral"),
-    "runtime": room("shared", "numpy ml_dtypes torch jax cupy cuda"),
+    "runtime": room("shared", "numpy ml_dtypes torch jax cupy cuda pyopencl"),
     "compiler": room("shared language polyhedral codegen runtime"),
     "cache": room("shared", "sqlalchemy"),
     "tuner": room("shared compiler reference cache", "numpy"),

@@ -10,6 +10,26 @@ from tc.types import ScalarType
 
 
 @dataclass(frozen=True, slots=True)
+class GridWords:
+    """How a language for machines that run grids speaks of them.
+
+    ``kernel``: what stands before a kernel with ``{threads}`` threads, ``{x}``, ``{y}`` and ``{z}`` of them along the
+    dimensions.  ``block``, ``thread``: the number of this one along ``{axis}``, which is dimension ``{number}``.
+    ``shared``: the declaration of ``{bytes}`` that the threads of a block share.  ``global_memory``,
+    ``shared_memory``: the qualifiers of pointers there.  ``from_lowest``: pointers come in at the lowest address of a
+    tensor, and not at the element whose subscripts are 0.
+    """
+
+    kernel: str
+    block: str
+    thread: str
+    shared: str
+    global_memory: str = ""
+    shared_memory: str = ""
+    from_lowest: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Dialect:
     """One member of the C family.
 
@@ -26,7 +46,7 @@ class Dialect:
     ``report``: the statement that hands on the fault ``{faulted}``.  ``barrier``: the one at which the threads of a
     block wait for each other, number ``{number}`` of the kernel.  ``shared``: the memory that they share.
 
-    ``grids``: the machine runs the blocks and threads of a kernel.  ``wraps``: signed integers that overflow wrap
+    ``grids``: of machines that run the blocks and threads of a kernel.  ``wraps``: signed integers that overflow wrap
     around.  ``watches``: every access is looked at, and what is wrong with it reported.  ``narrow``: iterators and
     offsets have 32 bits.
     """
@@ -45,10 +65,20 @@ class Dialect:
     report: str
     barrier: str
     shared: str
-    grids: bool = False
+    grids: GridWords | None = None
     wraps: bool = True
     watches: bool = False
     narrow: bool = False
+
+    @property
+    def global_memory(self) -> str:
+        """The qualifier of pointers to tensors."""
+        return self.grids.global_memory if self.grids else ""
+
+    @property
+    def shared_memory(self) -> str:
+        """The qualifier of pointers to memory that the threads of a block share."""
+        return self.grids.shared_memory if self.grids else ""
 
     @property
     def index_type(self) -> ScalarType:
@@ -108,7 +138,6 @@ EMULATOR: Final = replace(
 CUDA: Final = replace(
     C,
     restrict="__restrict__",
-    routine='extern "C" __global__',
     vector=None,
     vector_reduction=None,
     unroll="#pragma unroll {count}",
@@ -119,6 +148,26 @@ CUDA: Final = replace(
     report="*fault = {faulted};",
     barrier="__syncthreads();",
     shared="shared",
-    grids=True,
+    grids=GridWords(
+        kernel='extern "C" __global__ __launch_bounds__({threads})',
+        block="blockIdx.{axis}",
+        thread="threadIdx.{axis}",
+        shared="__shared__ __align__(64) char shared[{bytes}];",
+    ),
     wraps=False,
+)
+
+OPENCL: Final = replace(
+    CUDA,
+    restrict="restrict",
+    barrier="barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
+    grids=GridWords(
+        kernel="__kernel __attribute__((reqd_work_group_size({x}, {y}, {z})))",
+        block="get_group_id({number})",
+        thread="get_local_id({number})",
+        shared="__local char shared[{bytes}] __attribute__((aligned(64)));",
+        global_memory="__global ",
+        shared_memory="__local ",
+        from_lowest=True,
+    ),
 )

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
+// A thread's stack has this much room beside its own arrays.
 enum { TC_THREAD_STACK = 1 << 16, TC_DIVERGED = -2, TC_TEAM_MEMORY = -1, TC_DONE = -1 };
 typedef struct tc_team {
   const void *arguments;
@@ -31,15 +32,15 @@ static int64_t tc_in_order(int64_t step, int64_t count, int64_t order) {
   int64_t odd = 2 * step + 1;
   return odd < count ? odd : 2 * (step - count / 2);
 }
-static int tc_run_block(tc_team *team, char *stacks, int64_t shared_bytes, int64_t order) {
+static int tc_run_block(tc_team *team, char *stacks, int64_t stack_bytes, int64_t shared_bytes, int64_t order) {
   int64_t count = team->size[0] * team->size[1] * team->size[2];
   uintptr_t address = (uintptr_t)team;
   memset(team->shared, 0xff, (size_t)shared_bytes);
   for (int64_t number = 0; number < count; number += 1) {
     ucontext_t *context = &team->contexts[number];
     getcontext(context);
-    context->uc_stack.ss_sp = stacks + number * TC_THREAD_STACK;
-    context->uc_stack.ss_size = TC_THREAD_STACK;
+    context->uc_stack.ss_sp = stacks + number * stack_bytes;
+    context->uc_stack.ss_size = (size_t)stack_bytes;
     context->uc_link = &team->caller;
     makecontext(context, (void (*)(void))tc_enter_thread, 2, (unsigned)address, (unsigned)(address >> 16 >> 16));
   }
@@ -59,10 +60,10 @@ static int tc_run_block(tc_team *team, char *stacks, int64_t shared_bytes, int64
 }
 // 0, or the fault: no memory for the stacks, or threads of a block that wait at different barriers.
 static int tc_run_team(const void *arguments, void (*routine)(tc_team *team), const int64_t *grid, const int64_t *size,
-                       int64_t shared_bytes) {
-  int64_t count = size[0] * size[1] * size[2];
+                       int64_t shared_bytes, int64_t private_bytes) {
+  int64_t count = size[0] * size[1] * size[2], stack_bytes = TC_THREAD_STACK + (private_bytes + 63) / 64 * 64;
   tc_team team = {.arguments = arguments, .routine = routine, .size = {size[0], size[1], size[2]}};
-  char *stacks = malloc((size_t)(count * TC_THREAD_STACK));
+  char *stacks = malloc((size_t)(count * stack_bytes));
   team.shared = aligned_alloc(64, (size_t)((shared_bytes + 64) / 64 * 64));
   team.contexts = malloc((size_t)count * sizeof(ucontext_t));
   team.waits = malloc((size_t)count * sizeof(int));
@@ -72,7 +73,7 @@ static int tc_run_team(const void *arguments, void (*routine)(tc_team *team), co
     team.block[0] = number % grid[0];
     team.block[1] = number / grid[0] % grid[1];
     team.block[2] = number / grid[0] / grid[1];
-    fault = tc_run_block(&team, stacks, shared_bytes, number);
+    fault = tc_run_block(&team, stacks, stack_bytes, shared_bytes, number);
   }
   free(stacks);
   free(team.shared);

@@ -14,7 +14,7 @@ from tc.codegen.expressions import FAULTED, ExpressionPrinter, Site
 from tc.codegen.fragment import Fragment, element, infix
 from tc.codegen.functions import function_name
 from tc.codegen.indices import after, index_fragment, require_fit, trip_count
-from tc.codegen.launches import GridKernel, Launch, launch, mapped_loop
+from tc.codegen.launches import Launch, launch, mapped_loop
 from tc.codegen.literals import literal_fragment
 from tc.codegen.names import Names, comment, loop_variable
 from tc.codegen.numerics import changes_in_lanes
@@ -23,6 +23,7 @@ from tc.codegen.registers import RegisterPrinter
 from tc.codegen.routines import SCRATCH, Parameter, braced, finished, mentioned, mentions, region, region_call
 from tc.codegen.shared_offsets import SharedOffsets
 from tc.codegen.vector_statement import NotVectorsError
+from tc.grid import GridKernel
 from tc.language.program import Literal, Read, Reduction
 from tc.polyhedral.loops import (
     LINE_BYTES,
@@ -96,7 +97,7 @@ class KernelPrinter:
     """Prints one kernel.
 
     ``regions`` collects the outlined bodies of its parallel loops, inner parts first; ``scratch_bytes`` grows to what
-    every thread needs.
+    every thread needs, ``shared_bytes`` and ``private_bytes`` to what a block and a thread of the last grid do.
     """
 
     def __init__(
@@ -127,6 +128,7 @@ class KernelPrinter:
         self.regions: list[list[str]] = []
         self.scratch_bytes = 0
         self.shared_bytes = 0
+        self.private_bytes = 0
         self.grids: list[GridKernel] = []
         self.barriers = sorted(program.barriers)
 
@@ -175,6 +177,7 @@ class KernelPrinter:
         name, type = self._names.tensors[buffer.name], self.dialect.storage[buffer.layout.type]
         begin, size = scope.shared, aligned(max(buffer.layout.span, 1) * buffer.layout.type.itemsize)
         self.shared_bytes = max(self.shared_bytes, begin + size)
+        type = f"{self.dialect.shared_memory}{type}"
         declaration = f"{type} *{name} = ({type} *)({self.dialect.shared} + {begin});"
         return braced("", [declaration, *self.tree(body, replace(scope, shared=begin + size))])
 
@@ -187,12 +190,13 @@ class KernelPrinter:
         """
         name, type = self._names.tensors[buffer.name], self.dialect.storage[buffer.layout.type]
         size = aligned(max(buffer.layout.span, 1) * buffer.layout.type.itemsize)
-        if scope.stack + size > _STACK_BYTES:
+        if scope.launch is None and scope.stack + size > _STACK_BYTES:
             inside = replace(scope, scratch=scope.scratch + size)
             self.scratch_bytes = max(self.scratch_bytes, inside.scratch)
             begin = f"({type} *)({SCRATCH.name} + {scope.scratch})"
             return [f"{type} *{self.dialect.restrict} {name} = {begin};"], inside
         inside = replace(scope, stack=scope.stack + size)
+        self.private_bytes = max(self.private_bytes, inside.stack)
         # The last vector of a row is loaded whole where that is in one line of the cache.
         array = f"{name}[{size // buffer.layout.type.itemsize}] __attribute__((aligned({ALIGNMENT})))"
         if any(body.target == buffer.name and body.reduction is not None for body in self.bodies.values()):
@@ -264,7 +268,7 @@ class KernelPrinter:
             case LoopKind.VECTOR:
                 # Lanes must not share a variable; the compiler finds by itself that only faults do.
                 return [dialect.vector] if dialect.vector and not mentions(body, FAULTED) else []
-            case LoopKind.REDUCTION if not dialect.grids:
+            case LoopKind.REDUCTION if dialect.grids is None:
                 return self._reduction_promises(loop, scope.accumulation, body)
             case LoopKind.UNROLLED | LoopKind.REDUCTION:
                 count = most_iterations(loop, scope.ranges)

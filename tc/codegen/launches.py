@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, assert_never
 
+from tc.codegen.dialect import GridWords
 from tc.codegen.names import loop_variable
-from tc.codegen.placement import ALIGNMENT
 from tc.codegen.routines import SCRATCH, Parameter, braced, finished, mentioned, mentions, routine
+from tc.grid import GridKernel
 from tc.polyhedral.loops import (
     Allocation,
     Block,
@@ -83,12 +84,12 @@ class Launch:
 def launch(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str]:
     """Runs all threads of all blocks, one after the other, each of them by one call of a routine of its own."""
     found = _launch(loop, scope.ranges)
-    kernel.shared_bytes = 0
+    kernel.shared_bytes = kernel.private_bytes = 0
     body = finished(mapped_loop(kernel, loop, replace(scope, launch=found)), kernel.dialect)
     around = tuple(Parameter(kernel.index_type, "", loop_variable(depth), "") for depth in range(scope.depth))
     captured = tuple(p for p in mentioned((*kernel.parameters, *around), body) if p != SCRATCH)
-    if kernel.dialect.grids:
-        return _grid_kernel(kernel, found, captured, body)
+    if kernel.dialect.grids is not None:
+        return _grid_kernel(kernel, kernel.dialect.grids, found, captured, body)
     if mentions(body, TEAM.name):
         return _launch_team(kernel, found, captured, body)
     numbers = tuple(Parameter(kernel.index_type, "", name, name) for name, _ in found.variables)
@@ -103,38 +104,29 @@ def launch(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str]:
     return lines
 
 
-@dataclass(frozen=True, slots=True)
-class GridKernel:
-    """A kernel for a machine that runs grids: its name, and its sizes along x, y and z."""
-
-    name: str
-    grid: tuple[int, ...]
-    block: tuple[int, ...]
-    shared_bytes: int
-
-    @property
-    def threads(self) -> int:
-        """Of a block."""
-        return math.prod(self.block)
-
-
 def _grid_kernel(
-    kernel: KernelPrinter, launched: Launch, captured: tuple[Parameter, ...], body: list[str]
+    kernel: KernelPrinter, words: GridWords, launched: Launch, captured: tuple[Parameter, ...], body: list[str]
 ) -> list[str]:
     """The kernel as a function of its own; the run time launches it."""
     name = f"tc_kernel_{len(kernel.regions)}"
-    numbers = (
-        f"const {kernel.index_type} {variable} = {'blockIdx' if variable.startswith('block') else 'threadIdx'}.{axis};"
-        for variable, axis in ((variable, variable[-1]) for variable, _ in launched.variables)
-        if mentions(body, variable)
-    )
-    memory = [f"__shared__ __align__({ALIGNMENT}) char {kernel.dialect.shared}[{kernel.shared_bytes}];"]
-    lines = [*numbers, *(memory if kernel.shared_bytes else []), *body]
     sizes = (launched.sizes(LoopKind.BLOCK), launched.sizes(LoopKind.THREAD))
-    grid = GridKernel(name, *sizes, kernel.shared_bytes)
+    grid = GridKernel(name, *sizes, kernel.shared_bytes, tuple(p.given for p in captured if p.given is not None))
     kernel.grids.append(grid)
-    bounds = replace(kernel.dialect, routine=f"{kernel.dialect.routine} __launch_bounds__({grid.threads})")
-    kernel.regions.append(routine(name, [p.declaration for p in captured], lines, bounds))
+    moved = [f"{p.name} += {p.before};" for p in captured if words.from_lowest and p.before]
+    numbers = []
+    for variable, _ in launched.variables:
+        axis = variable[-1]
+        word = (words.block if variable.startswith("block") else words.thread).format(
+            axis=axis, number=_AXES.index(axis)
+        )
+        if mentions(body, variable):
+            numbers.append(f"const {kernel.index_type} {variable} = {word};")
+    memory = [words.shared.format(bytes=grid.shared_bytes)] if grid.shared_bytes else []
+    x, y, z = grid.block
+    header = words.kernel.format(threads=grid.threads, x=x, y=y, z=z)
+    declared = [p.declaration for p in captured]
+    lines = [*moved, *numbers, *memory, *body]
+    kernel.regions.append(routine(name, declared, lines, replace(kernel.dialect, routine=header)))
     return []
 
 
@@ -164,7 +156,8 @@ def _launch_team(
         [
             f"const struct {label}_arguments arguments = {{{', '.join(p.name for p in captured)}}};",
             f"const int64_t grid[3] = {{{grid}}}, block[3] = {{{block}}};",
-            f"const int diverged = tc_run_team(&arguments, {label}_thread, grid, block, {kernel.shared_bytes});",
+            f"const int64_t shared_bytes = {kernel.shared_bytes}, private_bytes = {kernel.private_bytes};",
+            f"const int diverged = tc_run_team(&arguments, {label}_thread, grid, block, shared_bytes, private_bytes);",
             "if (diverged) __atomic_store_n(fault, diverged, __ATOMIC_RELAXED);",
         ],
     )

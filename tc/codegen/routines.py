@@ -12,6 +12,7 @@ from typing import Final
 
 from tc.codegen.dialect import Dialect
 from tc.codegen.expressions import FAULTED
+from tc.grid import Argument
 
 # Parameter lists longer than this stand on several lines.
 _WIDTH: Final = 120
@@ -20,12 +21,17 @@ _WORD: Final = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of routines: ``argument`` is what the entry of the kernel passes for it."""
+    """A parameter of routines: ``argument`` is what the entry of the kernel passes for it, ``given`` what run times do.
+
+    ``before``: by how many elements the lowest one of a buffer lies before the one whose subscripts are 0.
+    """
 
     type: str
     qualifier: str
     name: str
     argument: str
+    given: Argument | None = None
+    before: int = 0
 
     @property
     def field(self) -> str:

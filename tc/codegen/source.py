@@ -13,11 +13,11 @@ from tc.codegen.dialect import EMULATOR, C, Dialect
 from tc.codegen.expressions import Check
 from tc.codegen.indices import WideIndexError
 from tc.codegen.kernel import KernelPrinter, Scope
-from tc.codegen.launches import GridKernel
 from tc.codegen.names import Names, comment, names_of
 from tc.codegen.numerics import prelude
 from tc.codegen.placement import side_by_side
 from tc.codegen.routines import SCRATCH, Parameter, braced, finished, mentioned, mentions, routine
+from tc.grid import Argument, GridKernel, Place
 from tc.language.expression_text import expression_text
 from tc.polyhedral.loops import Buffer, LoopProgram, StatementBody
 from tc.types import Kind, ScalarType
@@ -106,26 +106,36 @@ def _formula(body: StatementBody) -> str:
 def parameters_of(
     program: LoopProgram, names: Names, offsets: Mapping[str, int], dialect: Dialect
 ) -> tuple[Parameter, ...]:
+    fault = Parameter(f"{dialect.global_memory}int32_t *", "", "fault", "runtime->fault", Argument(Place.FAULT))
+    shared = {b.name: f"(void *)(runtime->shared + {offsets[b.name]})" for b in program.temporaries}
     return (
-        *(_buffer(buffer, names, f"buffers[{n}]", dialect) for n, buffer in enumerate(program.buffers)),
-        *(_buffer(b, names, f"(void *)(runtime->shared + {offsets[b.name]})", dialect) for b in program.temporaries),
+        *(
+            _buffer(buffer, names, f"buffers[{n}]", Argument(Place.BUFFER, n), dialect)
+            for n, buffer in enumerate(program.buffers)
+        ),
+        *(
+            _buffer(buffer, names, shared[buffer.name], Argument(Place.TEMPORARY, n), dialect)
+            for n, buffer in enumerate(program.temporaries)
+        ),
         *(_scalar(name, type, names, n, dialect) for n, (name, type) in enumerate(program.scalars)),
-        Parameter("int32_t *", "", "fault", "runtime->fault"),
+        fault,
         SCRATCH,
         Parameter("const tc_runtime *", "", "runtime", "runtime"),
     )
 
 
-def _buffer(buffer: Buffer, names: Names, argument: str, dialect: Dialect) -> Parameter:
-    type = f"{dialect.storage[buffer.layout.type]} *"
-    if not buffer.writable:
-        type = f"const {type}"
-    return Parameter(type, dialect.restrict, names.tensors[buffer.name], argument)
+def _buffer(buffer: Buffer, names: Names, argument: str, given: Argument, dialect: Dialect) -> Parameter:
+    const = "" if buffer.writable else "const "
+    type = f"{dialect.global_memory}{const}{dialect.storage[buffer.layout.type]} *"
+    before = -buffer.layout.offsets.start
+    return Parameter(type, dialect.restrict, names.tensors[buffer.name], argument, given, before)
 
 
 def _scalar(name: str, type: ScalarType, names: Names, position: int, dialect: Dialect) -> Parameter:
     argument = f"scalars[{position}].{_member(type)}"
-    return Parameter(dialect.values[type], "", names.scalars[name], argument)
+    # Truth values are no arguments in OpenCL.
+    own = (dialect.storage if dialect.grids and type is ScalarType.BOOL else dialect.values)[type]
+    return Parameter(own, "", names.scalars[name], argument, Argument(Place.SCALAR, position))
 
 
 def _member(type: ScalarType) -> str:

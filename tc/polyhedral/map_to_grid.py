@@ -13,6 +13,7 @@ Every outermost nest becomes a kernel of its own.  One with no coincident loop r
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
@@ -30,8 +31,8 @@ from tc.polyhedral.tree import Band, Extension, Leaf, Member, Node, ScheduleTree
 
 # Grids and blocks have so many dimensions at most.
 DIMENSIONS: Final = 3
-# Threads of a block along x and y for a nest that nobody has tuned: a warp reads neighbours.
-ROW: Final = 256
+# Threads of a block that nobody has tuned; along x and y where there are two loops to share: a warp reads neighbours.
+THREADS: Final = 256
 TILE: Final = (32, 8)
 
 
@@ -39,7 +40,7 @@ TILE: Final = (32, 8)
 class Grid:
     """The most blocks of a grid and the threads of a block, along each dimension, x first.
 
-    ``blocks`` None: as many as there are tiles.  ``threads`` None: as many as a tile has points.
+    ``blocks`` None: as many as there are tiles.  ``threads`` None: as many as a tile has points, 256 at most.
     """
 
     blocks: tuple[int, ...] | None
@@ -56,7 +57,7 @@ def default_tiles(band: Band, domain: isl.UnionSet, depth: int, _points: tuple[M
     shared = counted if depth == 0 else []
     sizes = dict.fromkeys(shared[-DIMENSIONS:], 1)
     if not _inner_loops(band.child, domain):
-        sizes |= dict(zip(reversed(shared), TILE if len(shared) > 1 else (ROW,), strict=False))
+        sizes |= dict(zip(reversed(shared), TILE if len(shared) > 1 else (THREADS,), strict=False))
     return tuple(Cut(sizes[n]) if n in sizes else WHOLE for n in range(len(band.members)))
 
 
@@ -127,46 +128,30 @@ class _Mapper:
                 assert_never(node)
 
     def band(self, band: Band, domain: isl.UnionSet) -> Node:
-        shared = _shared_loops(band, self.choose(band, domain, 0, ()))
-        rows = _inner_loops(band.child, domain)
-        first = 1 if rows else 0
-        points = shared[: DIMENSIONS - first]
-        self.block_dimensions.append(len(shared))
-        self.thread_dimensions.append(first + len(points))
-        blocks = [self.block(m, size, domain, number) for number, (m, size) in enumerate(shared)]
-        threads = [self.thread(m, size, number + first) for number, (m, size) in enumerate(points)]
-        if not rows:
+        nest = _nest(band, self.choose(band, domain, 0, ()), domain, self.grid)
+        self.block_dimensions.append(len(nest.shared))
+        self.thread_dimensions.append(len(nest.threads))
+        blocks = [self.block(m, size, domain, number) for number, (m, size) in enumerate(nest.shared)]
+        counts = nest.threads[1:] if nest.rows else nest.threads
+        threads = [self.thread(m, size, n) for (m, size), n in zip(nest.shared, counts, strict=False)]
+        if not nest.rows:
             return _around(band, domain, blocks, threads)
-        row, groups = self.row(rows, domain)
-        below = replace(band, child=_in_groups(band.child, rows, groups))
-        return _around(below, domain, blocks, [row, *threads])
+        below = replace(band, child=_in_groups(band.child, nest, self.grid.distribution))
+        return _around(below, domain, blocks, [self.row(nest, domain), *threads])
 
-    def row(self, inner: Mapping[str, Member], domain: isl.UnionSet) -> tuple[Member, Mapping[str, int]]:
-        """The iterations of loops inside, in threads along x; statements without such a loop run on the first one.
-
-        Also the size of the groups of iterations in which threads are the first, second, ... or have one each.
-        """
-        extents = {name: extent_of(member.function, _only(domain, name)) for name, member in inner.items()}
-        threads = _at(self.grid.threads, 0)
-        if threads is None:
-            threads = min(ROW, max(extents.values()))
-        if threads > max(extents.values()):
-            raise OptionsError(
-                f"a block has {threads} threads along dimension 0, but the loops that they share have at most "
-                f"{max(extents.values())} iterations; make the block smaller"
-            )
+    def row(self, nest: _Nest, domain: isl.UnionSet) -> Member:
+        """The iterations of loops inside, in threads along x; statements without such a loop run on the first one."""
         function = isl.UnionPwAff.empty(domain.get_space())
         pieces: list[isl.Set] = []
         domain.foreach_set(pieces.append)
         for piece in pieces:
             own, name = isl.UnionSet.from_set(piece), piece.get_tuple_name()
-            if name in inner:
-                number = self.dealt(inner[name].function, threads, extents[name])
+            if name in nest.rows:
+                number = self.dealt(nest.rows[name].function, nest.threads[0], nest.extents[name])
             else:
                 number = isl.UnionPwAff.val_on_domain(own, isl.Val.zero(domain.get_ctx()))
             function = function.union_add(number.intersect_domain(own))
-        groups = {name: group_size(self.grid.distribution, threads, extent) for name, extent in extents.items()}
-        return Member(function, coincident=True, kind=LoopKind.THREAD), groups
+        return Member(function, coincident=True, kind=LoopKind.THREAD)
 
     def dealt(self, function: isl.UnionPwAff, threads: int, extent: int) -> isl.UnionPwAff:
         """The thread of each iteration of a loop of so many, one by one or in runs."""
@@ -186,23 +171,15 @@ class _Mapper:
         tile = member.function.scale_down_val(isl.Val.int_from_si(context, size)).floor()
         first = tile.intersect_domain(domain).min_val()
         number = tile.sub(isl.UnionPwAff.val_on_domain(tile.domain(), first))
-        most = _at(self.grid.blocks, dimension)
-        if most is not None and extent_of(number, domain) > most:
-            number = number.mod_val(isl.Val.int_from_si(context, most))
+        if self.grid.blocks is not None:
+            most = _at(self.grid.blocks, dimension)
+            if extent_of(number, domain) > most:
+                number = number.mod_val(isl.Val.int_from_si(context, most))
         return Member(number, coincident=True, kind=LoopKind.BLOCK)
 
-    def thread(self, member: Member, size: int, dimension: int) -> Member:
+    def thread(self, member: Member, size: int, threads: int) -> Member:
         """The points of a tile, dealt out one by one or in runs."""
-        context = member.function.get_ctx()
-        threads = _at(self.grid.threads, dimension)
-        if threads is None:
-            threads = size
-        if threads > size:
-            raise OptionsError(
-                f"a block has {threads} threads along dimension {dimension}, but a tile only {size} points; make the "
-                "tile larger or the block smaller"
-            )
-        point = member.function.mod_val(isl.Val.int_from_si(context, size))
+        point = member.function.mod_val(isl.Val.int_from_si(member.function.get_ctx(), size))
         return Member(self.dealt(point, threads, size), coincident=True, kind=LoopKind.THREAD)
 
 
@@ -211,14 +188,11 @@ def grid_cuts(choose: ChooseCuts, grid: Grid) -> ChooseCuts:
 
     def chosen(band: Band, domain: isl.UnionSet, depth: int, points: tuple[Member, ...]) -> tuple[Cut, ...]:
         cuts = choose(band, domain, depth, points)
-        if depth > 0 or grid.threads is None:
+        if depth > 0 or any(member.kind.is_mapped for member in band.members):
             return cuts
-        first = 1 if _inner_loops(band.child, domain) else 0
-        shared = _shared_loops(band, cuts)[: DIMENSIONS - first]
+        nest = _nest(band, cuts, domain, grid)
         groups: dict[int, int] = {}
-        for number, (member, size) in enumerate(shared):
-            threads = _at(grid.threads, number + first)
-            assert threads is not None
+        for (member, size), threads in zip(nest.shared, nest.threads[1:] if nest.rows else nest.threads, strict=False):
             position = next(n for n, own in enumerate(band.members) if own is member)
             groups[position] = group_size(grid.distribution, threads, size)
         return tuple(
@@ -229,42 +203,76 @@ def grid_cuts(choose: ChooseCuts, grid: Grid) -> ChooseCuts:
     return chosen
 
 
+@dataclass(frozen=True, slots=True)
+class _Nest:
+    """What blocks and threads share of a nest.
+
+    ``shared``: the loops whose tiles go to blocks, with the sizes of these, x first.  ``rows``: by statement, the loops
+    inside that threads share, and ``extents``, their iterations.  ``threads``: along every dimension, x first; where
+    there are rows, x is theirs.
+    """
+
+    shared: list[tuple[Member, int]]
+    rows: Mapping[str, Member]
+    extents: Mapping[str, int]
+    threads: tuple[int, ...]
+
+
+def _nest(band: Band, cuts: tuple[Cut, ...], domain: isl.UnionSet, grid: Grid) -> _Nest:
+    """How a nest is shared; OptionsError where there are more threads than iterations for them."""
+    tiled = [(m, cut.size) for m, cut in zip(band.members, cuts, strict=True) if m.coincident and cut != WHOLE]
+    shared = tiled[-DIMENSIONS:][::-1]
+    rows = _inner_loops(band.child, domain)
+    extents = {name: extent_of(member.function, _only(domain, name)) for name, member in rows.items()}
+    along_rows = [max(extents.values())] if rows else []
+    sizes = [*along_rows, *(size for _, size in shared)][:DIMENSIONS]
+    threads: list[int] = []
+    for dimension, size in enumerate(sizes):
+        free = THREADS // math.prod(threads)
+        usual = min(size, free, TILE[0] if dimension == 0 and len(sizes) > 1 and not rows else free)
+        threads.append(usual if grid.threads is None else _at(grid.threads, dimension))
+        if threads[-1] > size:
+            raise OptionsError(
+                f"a block has {threads[-1]} threads along dimension {dimension}, but "
+                + (
+                    f"the loops that they share have at most {size} iterations; make the block smaller"
+                    if dimension < len(along_rows)
+                    else f"a tile only {size} points; make the tile larger or the block smaller"
+                )
+            )
+    return _Nest(shared, rows, extents, tuple(threads))
+
+
 def group_size(distribution: Distribution, threads: int, extent: int) -> int:
     """Iterations in one group: as many as there are threads, or as one thread runs in a row."""
     return threads if distribution is Distribution.CYCLIC else -(-extent // threads)
 
 
-def _shared_loops(band: Band, cuts: tuple[Cut, ...]) -> list[tuple[Member, int]]:
-    """The members whose tiles go to blocks, with the sizes of these, x first."""
-    tiled = [(m, cut.size) for m, cut in zip(band.members, cuts, strict=True) if m.coincident and cut != WHOLE]
-    return tiled[-DIMENSIONS:][::-1]
-
-
-def _in_groups(node: Node, rows: Mapping[str, Member], groups: Mapping[str, int]) -> Node:
+def _in_groups(node: Node, nest: _Nest, distribution: Distribution) -> Node:
     """The subtree with the loops that threads share walked in groups."""
     match node:
         case Leaf():
             return node
         case Sequence(filters):
-            return Sequence(tuple(replace(f, child=_in_groups(f.child, rows, groups)) for f in filters))
+            return Sequence(tuple(replace(f, child=_in_groups(f.child, nest, distribution)) for f in filters))
         case Band(members, _, child):
-            sizes = {groups[name] for name, row in rows.items() if any(row is member for member in members)}
             changed: list[Member] = []
             for member in members:
-                own = any(row is member for row in rows.values())
-                (size,) = sizes if own and len(sizes) == 1 else (1,)
-                changed += in_groups(member, size) if size > 1 else (member,)
-            return replace(node, members=tuple(changed), child=_in_groups(child, rows, groups))
+                sizes = {
+                    group_size(distribution, nest.threads[0], nest.extents[name])
+                    for name, row in nest.rows.items()
+                    if row is member
+                }
+                changed += in_groups(member, size) if len(sizes) == 1 and (size := min(sizes)) > 1 else (member,)
+            return replace(node, members=tuple(changed), child=_in_groups(child, nest, distribution))
         case Extension():
             raise AssertionError("buffers are placed in mapped trees, so mapping comes first")
         case _:
             assert_never(node)
 
 
-def _at(sizes: tuple[int, ...] | None, dimension: int) -> int | None:
-    """The size along a dimension: 1 beyond those that are named; None where nothing is said."""
-    if sizes is None:
-        return None
+def _at(sizes: tuple[int, ...], dimension: int) -> int:
+    """The size along a dimension: 1 beyond those that are named."""
     return sizes[dimension] if dimension < len(sizes) else 1
 
 

@@ -1,0 +1,36 @@
+"""The source of a program for machines that run grids: a kernel for every outermost nest, without header files."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from tc.codegen.dialect import CUDA, OPENCL, Dialect
+from tc.codegen.kernel import KernelPrinter, Scope
+from tc.codegen.names import names_of
+from tc.codegen.numerics import prelude
+from tc.codegen.source import KernelSource, heading, parameters_of, with_narrow_indices
+from tc.polyhedral.loops import LoopProgram
+
+
+def cuda_source(program: LoopProgram) -> KernelSource:
+    """C++20 for NVRTC's ``-default-device``, to be compiled without any option that gives up IEEE values."""
+    return with_narrow_indices(lambda dialect: _source(program, dialect, "cuda.h"), CUDA)
+
+
+def opencl_source(program: LoopProgram) -> KernelSource:
+    """OpenCL C 1.2, to be compiled without any option that gives up IEEE values."""
+    return with_narrow_indices(lambda dialect: _source(program, dialect, "opencl.h"), OPENCL)
+
+
+def _source(program: LoopProgram, dialect: Dialect, types: str) -> KernelSource:
+    names = names_of(program)
+    # Every temporary is an argument of its own.
+    offsets = {buffer.name: 0 for buffer in program.temporaries}
+    printer = KernelPrinter(program, names, parameters_of(program, names, offsets, dialect), dialect, 0)
+    outside = printer.tree(program.root, Scope(variables=names.scalars))
+    assert not any(line.strip("{}; ") for line in outside), f"this would run outside of all kernels: {outside}"
+    body = "\n".join(line for part in printer.regions for line in (*part, ""))
+    declarations = files("tc.codegen").joinpath(types).read_text(encoding="utf-8").strip()
+    text = "\n\n".join(part for part in (heading(program), declarations, prelude(body), body) if part)
+    memory = sum(buffer.layout.span * buffer.layout.type.itemsize for buffer in program.temporaries)
+    return KernelSource(text, printer.expressions.checks, memory, printer.scratch_bytes, tuple(printer.grids))

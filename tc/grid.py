@@ -1,0 +1,43 @@
+"""Kernels for machines that run grids: what is launched, and with which arguments."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Place(Enum):
+    """Where the argument of a kernel comes from."""
+
+    BUFFER = "buffer"
+    TEMPORARY = "temporary"
+    SCALAR = "scalar"
+    FAULT = "fault"
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """What a kernel is given: the address of a buffer or a temporary, a scalar, or where faults are noted.
+
+    ``number``: of the buffer, temporary or scalar of the program.
+    """
+
+    place: Place
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GridKernel:
+    """One kernel: its name, blocks of the grid and threads of a block along x, y and z, and what it is given."""
+
+    name: str
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    shared_bytes: int
+    arguments: tuple[Argument, ...]
+
+    @property
+    def threads(self) -> int:
+        """Of a block."""
+        return math.prod(self.block)

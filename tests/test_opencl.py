@@ -1,0 +1,81 @@
+"""The corpus on OpenCL, where there is a device; PoCL makes one of every processor."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import tc
+from tc.runtime.opencl import compile_opencl, opencl_device
+from tests.comprehensions.case import Case
+from tests.comprehensions.corpus import CASES
+from tests.test_emulator import OPTIONS, check
+
+
+def missing() -> str | None:
+    try:
+        opencl_device()
+    except tc.DeviceError as error:
+        return str(error)
+    return None
+
+
+pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+
+# OpenCL has no Bessel functions.
+LACKING = {"functions"}
+SOME = [case for number, case in enumerate(CASES) if number % 8 == 0 and case.name not in LACKING]
+
+
+@pytest.mark.parametrize("case", SOME, ids=lambda case: case.name)
+def test_some_of_the_corpus_agrees_with_the_oracle(case: Case) -> None:
+    options = tuple(OPTIONS.values())
+    check(case, case.large_ragged_sizes, options[CASES.index(case) % len(options)], "opencl")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.parametrize("case", [case for case in CASES if case.name not in LACKING], ids=lambda case: case.name)
+def test_all_combinations_agree(case: Case, options: tc.GpuOptions) -> None:
+    check(case, case.large_ragged_sizes, options, "opencl")
+
+
+def test_arrays_are_used_where_they_are() -> None:
+    shift = tc.define("def shift(float(M,N) X, float a, int32 b, bool c) -> (Y) { Y(n,m) = a * X(m,n) + b + float(c) }")
+    x = np.arange(35, dtype=np.float32).reshape(5, 7)
+    for view in (x, x[::-1], x[:, ::-1], x[::2], np.broadcast_to(x[:1], (5, 7)), np.asfortranarray(x)):
+        found = np.asarray(shift(view, 2.0, 3, True, target="opencl"))
+        np.testing.assert_array_equal(found, 2 * view.T + 4)
+    out = np.zeros((14, 10))
+    shift(x, 1.0, 0, False, out=out[::-2, ::2], target="opencl")
+    np.testing.assert_array_equal(out[::-2, ::2], x.T)
+    assert not out[::2].any()
+    assert not out[:, 1::2].any()
+
+
+def test_no_elements_at_all() -> None:
+    sums = tc.define("def sums(float(M,N) X) -> (O) { O(m) +=! X(m,n) }")
+    np.testing.assert_array_equal(np.asarray(sums(np.ones((3, 0), np.float32), target="opencl")), np.zeros(3))
+    assert np.asarray(sums(np.ones((0, 3), np.float32), target="opencl")).shape == (0,)
+
+
+def test_an_index_out_of_range_is_reported() -> None:
+    pick = tc.define("def pick(float(N) X, int32(K) I) -> (O) { O(k) = X(I(k)) }").pick
+    with pytest.raises(tc.ArgumentError, match="index"):
+        pick(np.ones(8, np.float32), np.array([0, 8], np.int32), target="opencl")
+
+
+def test_what_the_compiler_refuses_is_shown() -> None:
+    with pytest.raises(tc.CompileError) as info:
+        compile_opencl("no code")
+    refused, kept, options, *log = str(info.value).splitlines()
+    assert re.match(r"the OpenCL compiler of '.*' refused the generated source$", refused)
+    assert kept.endswith("kernel.cl")
+    assert options.startswith("options: -cl-std=CL1.2")
+    assert log
+
+
+def test_the_device_is_named() -> None:
+    assert tc.targets()["opencl"] == f"available: {opencl_device().name}"
