@@ -12,6 +12,7 @@ from tc.codegen.expressions import Check
 from tc.codegen.grids import cuda_source, opencl_source
 from tc.codegen.source import KernelSource, c_source, emulator_source
 from tc.environment import Environment
+from tc.errors import OptionsError
 from tc.language.specialization import Specialization
 from tc.options import Options
 from tc.polyhedral.loops import LoopProgram
@@ -153,6 +154,8 @@ def _source(loops: LoopProgram, target: Target) -> KernelSource:
         case CudaTarget():
             return cuda_source(loops)
         case OpenClTarget():
+            if loops.resident != 1:
+                raise OptionsError("resident cannot be asked for of OpenCL; leave it out")
             return opencl_source(loops)
         case _:
             assert_never(target)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -63,13 +64,24 @@ def test_resources_are_those_of_the_assembler() -> None:
     assert str(kernel.target) == "cuda:sm_90"
 
 
+def test_registers_leave_room_for_as_many_blocks_as_the_options_say() -> None:
+    used = []
+    for resident in (1, 2, 8):
+        options = replace(TILED, resident=resident)
+        kernel = MM.compile((1024, 1024), (1024, 1024), target="cuda:sm_90", options=options)
+        (grid,) = kernel.resources.grids
+        assert MULTIPROCESSORS["sm_90"].resident(256, grid.registers, 0) >= resident
+        used.append(grid.registers)
+    assert used[0] > used[-1]
+    with pytest.raises(tc.OptionsError, match=r"^resident cannot be asked for of OpenCL; leave it out$"):
+        MM.compile((8, 8), (8, 8), target="opencl", options=tc.GpuOptions(resident=2))
+
+
 def test_every_nest_is_a_kernel() -> None:
     two = tc.define("def two(float(N) x) -> (y, s) { y(n) = 2.0 * x(n)  s() +=! x(n) }").two
-    kernel = two.compile((100,), target="cuda:sm_80", options=tc.GpuOptions(tc.ScheduleOptions(tc.Fusion.MINIMAL)))
-    assert [grid.name for grid in kernel.resources.grids] == ["tc_kernel_0", "tc_kernel_1", "tc_kernel_2"][
-        : len(kernel.resources.grids)
-    ]
-    assert len(kernel.resources.grids) >= 2
+    options = tc.GpuOptions(tc.ScheduleOptions(tc.Fusion.MINIMAL), split=())
+    kernel = two.compile((100,), target="cuda:sm_80", options=options)
+    assert [grid.name for grid in kernel.resources.grids] == ["tc_kernel_0", "tc_kernel_1", "tc_kernel_2"]
 
 
 def test_integers_wrap_where_the_language_would_not() -> None:

@@ -14,10 +14,10 @@ class GridWords:
     """How a language for machines that run grids speaks of them.
 
     ``kernel``: what stands before a kernel with ``{threads}`` threads, ``{x}``, ``{y}`` and ``{z}`` of them along the
-    dimensions.  ``block``, ``thread``: the number of this one along ``{axis}``, which is dimension ``{number}``.
-    ``shared``: the declaration of ``{bytes}`` that the threads of a block share.  ``global_memory``,
-    ``shared_memory``: the qualifiers of pointers there.  ``from_lowest``: pointers come in at the lowest address of a
-    tensor, and not at the element whose subscripts are 0.
+    dimensions, of which ``{resident}`` blocks run on a multiprocessor at a time.  ``block``, ``thread``: the number of
+    this one along ``{axis}``, which is dimension ``{number}``.  ``shared``: the declaration of ``{bytes}`` that the
+    threads of a block share.  ``global_memory``, ``shared_memory``: the qualifiers of pointers there.
+    ``from_lowest``: pointers come in at the lowest address of a tensor, and not at the element whose subscripts are 0.
     """
 
     kernel: str
@@ -149,7 +149,7 @@ CUDA: Final = replace(
     barrier="__syncthreads();",
     shared="shared",
     grids=GridWords(
-        kernel='extern "C" __global__ __launch_bounds__({threads})',
+        kernel='extern "C" __global__ __launch_bounds__({threads}, {resident})',
         block="blockIdx.{axis}",
         thread="threadIdx.{axis}",
         shared="__shared__ __align__(64) char shared[{bytes}];",

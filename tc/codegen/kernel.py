@@ -110,6 +110,7 @@ class KernelPrinter:
     ) -> None:
         self.vector_bytes = vector_bytes
         self.prefetch = program.prefetch
+        self.resident = program.resident
         self._promoted = frozenset(buffer.name for buffer in program.promoted)
         # Buffers whose content is written past the caches, and the statement that does so.
         self.pieces = {

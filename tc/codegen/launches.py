@@ -123,7 +123,7 @@ def _grid_kernel(
             numbers.append(f"const {kernel.index_type} {variable} = {word};")
     memory = [words.shared.format(bytes=grid.shared_bytes)] if grid.shared_bytes else []
     x, y, z = grid.block
-    header = words.kernel.format(threads=grid.threads, x=x, y=y, z=z)
+    header = words.kernel.format(threads=grid.threads, x=x, y=y, z=z, resident=kernel.resident)
     declared = [p.declaration for p in captured]
     lines = [*moved, *numbers, *memory, *body]
     kernel.regions.append(routine(name, declared, lines, replace(kernel.dialect, routine=header)))

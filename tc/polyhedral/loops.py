@@ -192,6 +192,7 @@ class LoopProgram:
     iterations ahead; 0 asks for none.  ``ahead``: while a loop works on a block of an argument of up to so many bytes,
     its next block is asked for; 0 asks for none.  ``streamed``: the buffers that are written past the caches where that
     can be.  ``barriers``: the statements at whose instances the threads of a block wait for each other.
+    ``resident``: blocks that must find room on a multiprocessor at a time.
     """
 
     name: str
@@ -206,3 +207,4 @@ class LoopProgram:
     ahead: int = 0
     streamed: frozenset[str] = frozenset()
     barriers: frozenset[str] = frozenset()
+    resident: int = 1

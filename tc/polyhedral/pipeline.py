@@ -398,8 +398,8 @@ class _Run:
             promoted=tuple(promotion.buffer for promotion in scop.promotions),
             barriers=scop.barrier_names,
         )
-        if not isinstance(self.options, CpuOptions):
-            return loops
+        if isinstance(self.options, GpuOptions):
+            return replace(loops, resident=self.options.resident)
         return replace(
             loops,
             prefetch=self.options.prefetch,

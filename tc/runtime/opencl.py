@@ -21,7 +21,10 @@ from tc.runtime.binary import Binary
 from tc.runtime.compiler import keep
 from tc.types import Kind, ScalarType
 
-_INSTALL: Final = "install both: pip install 'tensor-comprehensions[opencl]' pocl-binary-distribution"
+_INSTALL: Final = (
+    "kernels need pyopencl and a driver, such as PoCL: "
+    "pip install 'tensor-comprehensions[opencl]' pocl-binary-distribution"
+)
 _STANDARD: Final = "-cl-std=CL1.2"
 _EXACT_DIVISION: Final = "-cl-fp32-correctly-rounded-divide-sqrt"
 
@@ -43,11 +46,9 @@ def opencl_device() -> Device:
     try:
         devices = [device for platform in cl.get_platforms() for device in platform.get_devices()]
     except cl.Error as error:
-        raise DeviceError(
-            f"OpenCL finds no device ({error}); kernels need pyopencl and a driver, such as PoCL; {_INSTALL}"
-        ) from error
+        raise DeviceError(f"OpenCL finds no device ({error}); {_INSTALL}") from error
     if not devices:
-        raise DeviceError(f"OpenCL finds no device; kernels need pyopencl and a driver, such as PoCL; {_INSTALL}")
+        raise DeviceError(f"OpenCL finds no device; {_INSTALL}")
     device = devices[0]
     if "cl_khr_fp64" not in device.extensions:
         raise DeviceError(f"the OpenCL device {device.name!r} has no float64, which kernels may need; use another one")
@@ -165,5 +166,5 @@ def _load() -> Any:
     try:
         import pyopencl
     except ImportError as error:
-        raise DeviceError(f"OpenCL kernels need pyopencl and a driver, such as PoCL; {_INSTALL}") from error
+        raise DeviceError(f"pyopencl is not installed; {_INSTALL}") from error
     return pyopencl
