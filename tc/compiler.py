@@ -17,7 +17,8 @@ from tc.language.specialization import Specialization
 from tc.options import Options
 from tc.polyhedral.loops import LoopProgram
 from tc.polyhedral.microkernel import VectorUnit
-from tc.polyhedral.pipeline import Machine, MappedProgram, Prepared, Stage
+from tc.polyhedral.passes import Machine
+from tc.polyhedral.pipeline import MappedProgram, Prepared, Stage
 from tc.polyhedral.verify import Proof
 from tc.runtime.binary import Binary
 from tc.runtime.compiler import check_compiles, compiling, find_compiler, kernel_flags

@@ -110,7 +110,8 @@ class Kernel:
     @property
     def schedule(self) -> str:
         """The schedule tree, mapped, as text."""
-        return self._compilation.mapped.stage("unroll").text
+        last = "unroll" if isinstance(self.options, CpuOptions) else "place barriers"
+        return self._compilation.mapped.stage(last).text
 
     @property
     def options(self) -> Options:

@@ -1,9 +1,5 @@
 """Mapping to blocks and threads (paper, Section 5.4).
 
-Tiles of the outermost coincident loops go to blocks, the points of a tile to the threads of a block.  Where there are
-coincident loops inside of these, neighbouring threads share the innermost one of every branch instead: the rows of a
-matrix go to blocks, and its columns to threads, in one statement after the other.
-
 Where an instance runs are further dimensions of its time, outside of all others: the loops that remain below say what
 one thread does, and in what order.  Nothing is said twice: a tile that a block has to itself leaves no loop behind.
 What remains of a loop that threads share counts from 0 for every thread.
@@ -13,11 +9,9 @@ Every outermost nest becomes a kernel of its own.  One with no coincident loop r
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
-from typing import Final, assert_never
+from typing import assert_never
 
 import islpy as isl
 
@@ -25,56 +19,9 @@ from tc.errors import OptionsError
 from tc.options import Distribution
 from tc.polyhedral.extents import extent_of
 from tc.polyhedral.loops import LoopKind
-from tc.polyhedral.paths import paths_below
-from tc.polyhedral.tile import WHOLE, ChooseCuts, Cut, in_groups, is_counted
+from tc.polyhedral.share_loops import Grid, Nest, group_size, nest_of, size_at
+from tc.polyhedral.tile import ChooseCuts, Cut, in_groups
 from tc.polyhedral.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence
-
-# Grids and blocks have so many dimensions at most.
-DIMENSIONS: Final = 3
-# Threads of a block that nobody has tuned; along x and y where there are two loops to share: a warp reads neighbours.
-THREADS: Final = 256
-TILE: Final = (32, 8)
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """The most blocks of a grid and the threads of a block, along each dimension, x first.
-
-    ``blocks`` None: as many as there are tiles.  ``threads`` None: as many as a tile has points, 256 at most.
-    """
-
-    blocks: tuple[int, ...] | None
-    threads: tuple[int, ...] | None
-    distribution: Distribution
-
-
-def default_tiles(band: Band, domain: isl.UnionSet, depth: int, _points: tuple[Member, ...]) -> tuple[Cut, ...]:
-    """Tiles of one point per thread: a ``ChooseCuts``.
-
-    A block takes a single iteration of the outermost loops where its threads share loops inside of them.
-    """
-    counted = [n for n, member in enumerate(band.members) if member.coincident and is_counted(member)]
-    shared = counted if depth == 0 else []
-    sizes = dict.fromkeys(shared[-DIMENSIONS:], 1)
-    if not _inner_loops(band.child, domain):
-        sizes |= dict(zip(reversed(shared), TILE if len(shared) > 1 else (THREADS,), strict=False))
-    return tuple(Cut(sizes[n]) if n in sizes else WHOLE for n in range(len(band.members)))
-
-
-def _inner_loops(node: Node, domain: isl.UnionSet) -> dict[str, Member]:
-    """For every statement below, the innermost loop whose iterations may run at the same time, if there is one."""
-    found: dict[str, Member] = {}
-    for name, members in paths_below(node, domain):
-        coincident = [m for m in members if m.coincident and extent_of(m.function, _only(domain, name)) > 1]
-        if coincident:
-            found[name] = coincident[-1]
-    return found
-
-
-def _only(domain: isl.UnionSet, name: str) -> isl.UnionSet:
-    pieces: list[isl.Set] = []
-    domain.foreach_set(pieces.append)
-    return isl.UnionSet.from_set(next(piece for piece in pieces if piece.get_tuple_name() == name))
 
 
 def map_to_grid(tree: ScheduleTree, choose: ChooseCuts, grid: Grid) -> ScheduleTree:
@@ -128,7 +75,7 @@ class _Mapper:
                 assert_never(node)
 
     def band(self, band: Band, domain: isl.UnionSet) -> Node:
-        nest = _nest(band, self.choose(band, domain, 0, ()), domain, self.grid)
+        nest = nest_of(band, self.choose(band, domain, 0, ()), domain, self.grid)
         self.block_dimensions.append(len(nest.shared))
         self.thread_dimensions.append(len(nest.threads))
         blocks = [self.block(m, size, domain, number) for number, (m, size) in enumerate(nest.shared)]
@@ -139,7 +86,7 @@ class _Mapper:
         below = replace(band, child=_in_groups(band.child, nest, self.grid.distribution))
         return _around(below, domain, blocks, [self.row(nest, domain), *threads])
 
-    def row(self, nest: _Nest, domain: isl.UnionSet) -> Member:
+    def row(self, nest: Nest, domain: isl.UnionSet) -> Member:
         """The iterations of loops inside, in threads along x; statements without such a loop run on the first one."""
         function = isl.UnionPwAff.empty(domain.get_space())
         pieces: list[isl.Set] = []
@@ -172,7 +119,7 @@ class _Mapper:
         first = tile.intersect_domain(domain).min_val()
         number = tile.sub(isl.UnionPwAff.val_on_domain(tile.domain(), first))
         if self.grid.blocks is not None:
-            most = _at(self.grid.blocks, dimension)
+            most = size_at(self.grid.blocks, dimension)
             if extent_of(number, domain) > most:
                 number = number.mod_val(isl.Val.int_from_si(context, most))
         return Member(number, coincident=True, kind=LoopKind.BLOCK)
@@ -190,7 +137,7 @@ def grid_cuts(choose: ChooseCuts, grid: Grid) -> ChooseCuts:
         cuts = choose(band, domain, depth, points)
         if depth > 0 or any(member.kind.is_mapped for member in band.members):
             return cuts
-        nest = _nest(band, cuts, domain, grid)
+        nest = nest_of(band, cuts, domain, grid)
         groups: dict[int, int] = {}
         for (member, size), threads in zip(nest.shared, nest.threads[1:] if nest.rows else nest.threads, strict=False):
             position = next(n for n, own in enumerate(band.members) if own is member)
@@ -203,52 +150,7 @@ def grid_cuts(choose: ChooseCuts, grid: Grid) -> ChooseCuts:
     return chosen
 
 
-@dataclass(frozen=True, slots=True)
-class _Nest:
-    """What blocks and threads share of a nest.
-
-    ``shared``: the loops whose tiles go to blocks, with the sizes of these, x first.  ``rows``: by statement, the loops
-    inside that threads share, and ``extents``, their iterations.  ``threads``: along every dimension, x first; where
-    there are rows, x is theirs.
-    """
-
-    shared: list[tuple[Member, int]]
-    rows: Mapping[str, Member]
-    extents: Mapping[str, int]
-    threads: tuple[int, ...]
-
-
-def _nest(band: Band, cuts: tuple[Cut, ...], domain: isl.UnionSet, grid: Grid) -> _Nest:
-    """How a nest is shared; OptionsError where there are more threads than iterations for them."""
-    tiled = [(m, cut.size) for m, cut in zip(band.members, cuts, strict=True) if m.coincident and cut != WHOLE]
-    shared = tiled[-DIMENSIONS:][::-1]
-    rows = _inner_loops(band.child, domain)
-    extents = {name: extent_of(member.function, _only(domain, name)) for name, member in rows.items()}
-    along_rows = [max(extents.values())] if rows else []
-    sizes = [*along_rows, *(size for _, size in shared)][:DIMENSIONS]
-    threads: list[int] = []
-    for dimension, size in enumerate(sizes):
-        free = THREADS // math.prod(threads)
-        usual = min(size, free, TILE[0] if dimension == 0 and len(sizes) > 1 and not rows else free)
-        threads.append(usual if grid.threads is None else _at(grid.threads, dimension))
-        if threads[-1] > size:
-            raise OptionsError(
-                f"a block has {threads[-1]} threads along dimension {dimension}, but "
-                + (
-                    f"the loops that they share have at most {size} iterations; make the block smaller"
-                    if dimension < len(along_rows)
-                    else f"a tile only {size} points; make the tile larger or the block smaller"
-                )
-            )
-    return _Nest(shared, rows, extents, tuple(threads))
-
-
-def group_size(distribution: Distribution, threads: int, extent: int) -> int:
-    """Iterations in one group: as many as there are threads, or as one thread runs in a row."""
-    return threads if distribution is Distribution.CYCLIC else -(-extent // threads)
-
-
-def _in_groups(node: Node, nest: _Nest, distribution: Distribution) -> Node:
+def _in_groups(node: Node, nest: Nest, distribution: Distribution) -> Node:
     """The subtree with the loops that threads share walked in groups."""
     match node:
         case Leaf():
@@ -269,11 +171,6 @@ def _in_groups(node: Node, nest: _Nest, distribution: Distribution) -> Node:
             raise AssertionError("buffers are placed in mapped trees, so mapping comes first")
         case _:
             assert_never(node)
-
-
-def _at(sizes: tuple[int, ...], dimension: int) -> int:
-    """The size along a dimension: 1 beyond those that are named."""
-    return sizes[dimension] if dimension < len(sizes) else 1
 
 
 def _around(node: Node, domain: isl.UnionSet, blocks: Items[Member], threads: Items[Member]) -> Band:

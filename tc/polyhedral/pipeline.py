@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias, assert_never
+from typing import Final, assert_never
 
 import islpy as isl
 
@@ -14,33 +14,20 @@ from tc.errors import CompileError, OptionsError
 from tc.language.session import MAX_OPERATIONS, is_out_of_operations, isl_context
 from tc.language.specialization import Specialization
 from tc.options import CpuOptions, Fusion, GpuOptions, Options
-from tc.polyhedral.defaults import default_sizes
 from tc.polyhedral.execution import loop_execution, tree_execution
 from tc.polyhedral.fix_counts import fix_counts
 from tc.polyhedral.generate import generate_loops
 from tc.polyhedral.localize import NotAffineError, localize_loops
 from tc.polyhedral.loops import LoopProgram, LoopTree, StatementBody
-from tc.polyhedral.map_to_grid import Grid, default_tiles, grid_cuts, map_to_grid, refuse_surplus_dimensions
-from tc.polyhedral.mark_reductions import mark_reductions
-from tc.polyhedral.microkernel import VectorUnit
-from tc.polyhedral.parallelize import parallelize_tree
-from tc.polyhedral.place_barriers import place_barriers
-from tc.polyhedral.promote import Room, promote_tree
-from tc.polyhedral.promote_private import promote_private
-from tc.polyhedral.promote_shared import promote_shared
-from tc.polyhedral.promote_temporaries import Memory, promote_temporaries
-from tc.polyhedral.register_tile import default_tile, explicit_tile, register_tile_tree
+from tc.polyhedral.map_to_grid import refuse_surplus_dimensions
+from tc.polyhedral.passes import GRID_PASSES, PASSES, Machine, grid_of, streamed_by, tiles_of
 from tc.polyhedral.schedule import schedule_scop, untransformed_tree
 from tc.polyhedral.scop import Scop, build_scop
 from tc.polyhedral.separate import separate_tiles
 from tc.polyhedral.split import Plan, default_split, split_reductions
-from tc.polyhedral.stream import streamed_results
 from tc.polyhedral.strides import accesses
 from tc.polyhedral.surplus import refuse_surplus_sizes
-from tc.polyhedral.tile import ChooseCuts, explicit_sizes, tile_tree
 from tc.polyhedral.tree import ScheduleTree, tree_text
-from tc.polyhedral.unroll import unroll_tree
-from tc.polyhedral.vectorize import vectorize_tree
 from tc.polyhedral.verify import Proof, prove
 from tc.polyhedral.verify_split import prove_split
 from tc.polyhedral.verify_statements import prove_statements
@@ -69,127 +56,6 @@ class MappedProgram:
             if stage.name == name:
                 return stage
         raise KeyError(name)
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """What the passes know of the processor: its vector registers, and how many cores there are to keep busy.
-
-    ``streams``: it can write whole lines of memory past its caches.
-    """
-
-    vectors: VectorUnit
-    cores: int
-    streams: bool = False
-
-
-# Promotion adds statements to the scop, so passes hand both on.
-State: TypeAlias = tuple[ScheduleTree, Scop]
-Pass: TypeAlias = Callable[[ScheduleTree, Scop, CpuOptions, Machine], State]
-GridPass: TypeAlias = Callable[[ScheduleTree, Scop, GpuOptions], State]
-
-
-def _register_tile(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: Machine) -> State:
-    sizes = options.register_tile
-    if sizes is None:
-        choose = default_tile(scop, machine.vectors, packs=options.packed > 0)
-    else:
-        choose = explicit_tile(scop, sizes, options.lane)
-    tiles = options.schedule.tile or ()
-    return register_tile_tree(tree, scop, choose, lanes=options.vectorize, tiles=tiles), scop
-
-
-def _tile(tree: ScheduleTree, scop: Scop, options: CpuOptions, _machine: Machine) -> State:
-    sizes = options.schedule.tile
-    chosen = default_sizes(scop, packs=options.packed > 0) if sizes is None else explicit_sizes(sizes)
-    return tile_tree(tree, chosen), scop
-
-
-def _vectorize(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: Machine) -> State:
-    streamed = _streamed(scop, options, machine)
-    return vectorize_tree(tree, scop, machine.vectors.bytes, mark=options.vectorize, streamed=streamed), scop
-
-
-def _parallelize(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: Machine) -> State:
-    join = options.schedule.fusion is not Fusion.MINIMAL
-    return parallelize_tree(tree, scop, options.threads or machine.cores, options.packed, join=join), scop
-
-
-def _promote(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: Machine) -> State:
-    streamed = _streamed(scop, options, machine)
-    room = Room(options.accumulators, options.packed, options.local, lanes=options.vectorize, streamed=streamed)
-    return promote_tree(tree, scop, room)
-
-
-def _streamed(scop: Scop, options: CpuOptions, machine: Machine) -> frozenset[str]:
-    return streamed_results(scop, options.streamed) if machine.streams else frozenset()
-
-
-def _unroll(tree: ScheduleTree, scop: Scop, options: CpuOptions, _machine: Machine) -> State:
-    return unroll_tree(tree, options.schedule.unroll), scop
-
-
-PASSES: Final[tuple[tuple[str, Pass], ...]] = (
-    ("register tile", _register_tile),
-    ("tile", _tile),
-    ("vectorize", _vectorize),
-    ("parallelize", _parallelize),
-    ("promote", _promote),
-    ("unroll", _unroll),
-)
-
-
-def _map(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
-    return map_to_grid(tree, _tiles(options), _grid(options)), scop
-
-
-def _grid(options: GpuOptions) -> Grid:
-    return Grid(options.grid, options.block, options.distribution)
-
-
-def _tile_blocks(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
-    return tile_tree(tree, grid_cuts(_tiles(options), _grid(options))), scop
-
-
-def _mark_reductions(tree: ScheduleTree, scop: Scop, _options: GpuOptions) -> State:
-    return mark_reductions(tree, scop), scop
-
-
-def _promote_temporaries(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
-    return promote_temporaries(tree, scop, Memory(options.private, options.shared))
-
-
-def _promote_private(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
-    return promote_private(tree, scop, options.private) if options.private else (tree, scop)
-
-
-def _promote_shared(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
-    return promote_shared(tree, scop, options.shared) if options.shared else (tree, scop)
-
-
-def _place_barriers(tree: ScheduleTree, scop: Scop, _options: GpuOptions) -> State:
-    return place_barriers(tree, scop)
-
-
-def _tiles(options: GpuOptions) -> ChooseCuts:
-    sizes = options.schedule.tile
-    return default_tiles if sizes is None else explicit_sizes(sizes)
-
-
-def _unroll_in_threads(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
-    return unroll_tree(tree, options.schedule.unroll), scop
-
-
-GRID_PASSES: Final[tuple[tuple[str, GridPass], ...]] = (
-    ("map", _map),
-    ("tile", _tile_blocks),
-    ("mark reductions", _mark_reductions),
-    ("promote temporaries", _promote_temporaries),
-    ("promote private", _promote_private),
-    ("promote shared", _promote_shared),
-    ("unroll", _unroll_in_threads),
-    ("place barriers", _place_barriers),
-)
 
 
 def map_program(
@@ -343,7 +209,7 @@ class _Run:
         if len(scheduled) == len(scop.statements):  # else there may be loops at other sizes
             refuse_surplus_sizes(tree, scop, self.options)
             if isinstance(self.options, GpuOptions):
-                refuse_surplus_dimensions(tree, _tiles(self.options), _grid(self.options))
+                refuse_surplus_dimensions(tree, tiles_of(self.options), grid_of(self.options))
         scop = program = replace(scop, statements=scheduled)
         for name, changed, promoted in self.passes(tree, scop):
             tree, scop = changed, promoted
@@ -404,7 +270,7 @@ class _Run:
             loops,
             prefetch=self.options.prefetch,
             ahead=self.options.ahead,
-            streamed=_streamed(scop, self.options, self.machine),
+            streamed=streamed_by(scop, self.options, self.machine),
         )
 
 

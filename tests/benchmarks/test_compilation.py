@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from benchmarks.compilation import compilation
 from benchmarks.contender import Contender
-from tc.polyhedral.pipeline import PASSES
+from tc.polyhedral.passes import PASSES
 from tests.benchmarks.reports import report, row
 
 

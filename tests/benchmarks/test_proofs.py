@@ -18,7 +18,8 @@ from tc.polyhedral.counterexample import Violation
 from tc.polyhedral.execution import tree_execution
 from tc.polyhedral.loops import Block, Instance, Loop, LoopKind, LoopTree
 from tc.polyhedral.microkernel import VectorUnit
-from tc.polyhedral.pipeline import Machine, map_program
+from tc.polyhedral.passes import Machine
+from tc.polyhedral.pipeline import map_program
 from tc.polyhedral.scop import Scop
 from tc.polyhedral.verify import find_counterexample, prove
 from tests.polyhedral.enumeration import run

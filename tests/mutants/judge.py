@@ -67,6 +67,6 @@ def mistakes(text: str, definition: str, inputs: Mapping[str, object], options: 
         found.extend(mistakes_in(scop, split=split))
         return tree, scop
 
-    with patch("tc.polyhedral.pipeline.place_barriers", looked_at):
+    with patch("tc.polyhedral.passes.place_barriers", looked_at):
         tc.define(text)[definition].compile(*inputs.values(), target="emulator", options=options)
     return tuple(found)

@@ -48,7 +48,8 @@ def mistakes_in(scop: Scop, *, split: bool) -> Iterator[Mistake]:
 
 
 def _patched(name: str, by: object) -> AbstractContextManager[object]:
-    return patch(f"tc.polyhedral.pipeline.{name}", by)
+    module = "pipeline" if name == "split_reductions" else "passes"
+    return patch(f"tc.polyhedral.{module}.{name}", by)
 
 
 # --- barriers

@@ -8,8 +8,8 @@ import tc
 from tests.mutants.judge import Verdict
 from tests.mutants.programs import OPTIONS, case_named, judged
 
-# Products, a convolution, layers one after the other, rows that are reduced and used again.
-NAMES = ("mm", "conv2d", "two_matmuls", "perceptron", "softmax", "sum_of_rows", "moments_variance")
+# A product, products one after the other, rows that are reduced and used again; the corpus has more.
+NAMES = ("mm", "two_matmuls", "softmax", "sum_of_rows")
 
 
 @pytest.mark.parametrize("name", NAMES)

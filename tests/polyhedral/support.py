@@ -18,7 +18,7 @@ from tc.polyhedral.generate import generate_loops
 from tc.polyhedral.localize import localize_loops
 from tc.polyhedral.loops import LoopTree
 from tc.polyhedral.microkernel import VectorUnit
-from tc.polyhedral.pipeline import PASSES, Machine
+from tc.polyhedral.passes import PASSES, Machine
 from tc.polyhedral.schedule import schedule_scop
 from tc.polyhedral.scop import Scop, build_scop
 from tc.polyhedral.separate import separate_tiles

@@ -94,7 +94,7 @@ def dropping(barrier: str | None) -> Callable[[ScheduleTree, Scop], tuple[Schedu
 def compile_without(barrier: str | None, name: str, *, proven: bool) -> Kernel:
     text, shapes, options = PROGRAMS[name]
     comprehension = tc.define(text).single()
-    with patch("tc.polyhedral.pipeline.place_barriers", dropping(barrier)):
+    with patch("tc.polyhedral.passes.place_barriers", dropping(barrier)):
         if proven:
             return comprehension.compile(*shapes, target="emulator", options=options)
         with patch("tc.polyhedral.pipeline.prove", lambda *_: Proof(0, 0, 0, 0)):

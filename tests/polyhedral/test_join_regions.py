@@ -10,7 +10,8 @@ import pytest
 import tc
 from tc.options import CpuOptions, Fusion, ScheduleOptions
 from tc.polyhedral.loops import Loop, LoopKind
-from tc.polyhedral.pipeline import Machine, map_program
+from tc.polyhedral.passes import Machine
+from tc.polyhedral.pipeline import map_program
 from tests.polyhedral.mutants import nodes
 from tests.polyhedral.support import LAYERS, MACHINE, specialized
 

@@ -13,7 +13,8 @@ from tc.options import CpuOptions, Fusion, ScheduleOptions
 from tc.polyhedral.localize import NotAffineError
 from tc.polyhedral.loops import Allocation, Block, Guard, IndexLiteral, Instance, Loop, LoopKind, LoopTree
 from tc.polyhedral.parallelize import WORTH_SPREADING
-from tc.polyhedral.pipeline import PASSES, map_program
+from tc.polyhedral.passes import PASSES
+from tc.polyhedral.pipeline import map_program
 from tc.polyhedral.ranges import Ranges, iterator_range, most_iterations
 from tc.polyhedral.schedule import schedule_scop, untransformed_tree
 from tc.polyhedral.scop import Scop

@@ -1,0 +1,148 @@
+"""What is done to a schedule, in which order: one literal list for processors, one for machines that run grids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from tc.options import CpuOptions, Fusion, GpuOptions
+from tc.polyhedral.defaults import default_sizes
+from tc.polyhedral.map_to_grid import grid_cuts, map_to_grid
+from tc.polyhedral.mark_reductions import mark_reductions
+from tc.polyhedral.microkernel import VectorUnit
+from tc.polyhedral.parallelize import parallelize_tree
+from tc.polyhedral.place_barriers import place_barriers
+from tc.polyhedral.promote import Room, promote_tree
+from tc.polyhedral.promote_private import promote_private
+from tc.polyhedral.promote_shared import promote_shared
+from tc.polyhedral.promote_temporaries import Memory, promote_temporaries
+from tc.polyhedral.register_tile import default_tile, explicit_tile, register_tile_tree
+from tc.polyhedral.scop import Scop
+from tc.polyhedral.share_loops import Grid, default_tiles
+from tc.polyhedral.stream import streamed_results
+from tc.polyhedral.tile import ChooseCuts, explicit_sizes, tile_tree
+from tc.polyhedral.tree import ScheduleTree
+from tc.polyhedral.unroll import unroll_tree
+from tc.polyhedral.vectorize import vectorize_tree
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What the passes know of the processor: its vector registers, and how many cores there are to keep busy.
+
+    ``streams``: it can write whole lines of memory past its caches.
+    """
+
+    vectors: VectorUnit
+    cores: int
+    streams: bool = False
+
+
+# Promotion adds statements to the scop, so passes hand both on.
+State: TypeAlias = tuple[ScheduleTree, Scop]
+Pass: TypeAlias = Callable[[ScheduleTree, Scop, CpuOptions, Machine], State]
+GridPass: TypeAlias = Callable[[ScheduleTree, Scop, GpuOptions], State]
+
+
+def _register_tile(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: Machine) -> State:
+    sizes = options.register_tile
+    if sizes is None:
+        choose = default_tile(scop, machine.vectors, packs=options.packed > 0)
+    else:
+        choose = explicit_tile(scop, sizes, options.lane)
+    tiles = options.schedule.tile or ()
+    return register_tile_tree(tree, scop, choose, lanes=options.vectorize, tiles=tiles), scop
+
+
+def _tile(tree: ScheduleTree, scop: Scop, options: CpuOptions, _machine: Machine) -> State:
+    sizes = options.schedule.tile
+    chosen = default_sizes(scop, packs=options.packed > 0) if sizes is None else explicit_sizes(sizes)
+    return tile_tree(tree, chosen), scop
+
+
+def _vectorize(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: Machine) -> State:
+    streamed = streamed_by(scop, options, machine)
+    return vectorize_tree(tree, scop, machine.vectors.bytes, mark=options.vectorize, streamed=streamed), scop
+
+
+def _parallelize(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: Machine) -> State:
+    join = options.schedule.fusion is not Fusion.MINIMAL
+    return parallelize_tree(tree, scop, options.threads or machine.cores, options.packed, join=join), scop
+
+
+def _promote(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: Machine) -> State:
+    streamed = streamed_by(scop, options, machine)
+    room = Room(options.accumulators, options.packed, options.local, lanes=options.vectorize, streamed=streamed)
+    return promote_tree(tree, scop, room)
+
+
+def streamed_by(scop: Scop, options: CpuOptions, machine: Machine) -> frozenset[str]:
+    return streamed_results(scop, options.streamed) if machine.streams else frozenset()
+
+
+def _unroll(tree: ScheduleTree, scop: Scop, options: CpuOptions, _machine: Machine) -> State:
+    return unroll_tree(tree, options.schedule.unroll), scop
+
+
+PASSES: Final[tuple[tuple[str, Pass], ...]] = (
+    ("register tile", _register_tile),
+    ("tile", _tile),
+    ("vectorize", _vectorize),
+    ("parallelize", _parallelize),
+    ("promote", _promote),
+    ("unroll", _unroll),
+)
+
+
+def _map(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
+    return map_to_grid(tree, tiles_of(options), grid_of(options)), scop
+
+
+def grid_of(options: GpuOptions) -> Grid:
+    return Grid(options.grid, options.block, options.distribution)
+
+
+def _tile_blocks(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
+    return tile_tree(tree, grid_cuts(tiles_of(options), grid_of(options))), scop
+
+
+def _mark_reductions(tree: ScheduleTree, scop: Scop, _options: GpuOptions) -> State:
+    return mark_reductions(tree, scop), scop
+
+
+def _promote_temporaries(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
+    return promote_temporaries(tree, scop, Memory(options.private, options.shared))
+
+
+def _promote_private(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
+    return promote_private(tree, scop, options.private) if options.private else (tree, scop)
+
+
+def _promote_shared(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
+    return promote_shared(tree, scop, options.shared) if options.shared else (tree, scop)
+
+
+def _place_barriers(tree: ScheduleTree, scop: Scop, _options: GpuOptions) -> State:
+    return place_barriers(tree, scop)
+
+
+def tiles_of(options: GpuOptions) -> ChooseCuts:
+    sizes = options.schedule.tile
+    return default_tiles if sizes is None else explicit_sizes(sizes)
+
+
+def _unroll_in_threads(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
+    return unroll_tree(tree, options.schedule.unroll), scop
+
+
+GRID_PASSES: Final[tuple[tuple[str, GridPass], ...]] = (
+    ("map", _map),
+    ("tile", _tile_blocks),
+    ("mark reductions", _mark_reductions),
+    ("promote temporaries", _promote_temporaries),
+    ("promote private", _promote_private),
+    ("promote shared", _promote_shared),
+    ("unroll", _unroll_in_threads),
+    ("place barriers", _place_barriers),
+)

@@ -1,0 +1,120 @@
+"""Which loops of a nest blocks and threads share, and how many of them there are.
+
+Tiles of the outermost coincident loops go to blocks, the points of a tile to the threads of a block.  Where there are
+coincident loops inside of these, neighbouring threads share the innermost one of every branch instead: the rows of a
+matrix go to blocks, and its columns to threads, in one statement after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import islpy as isl
+
+from tc.errors import OptionsError
+from tc.options import Distribution
+from tc.polyhedral.extents import extent_of
+from tc.polyhedral.paths import paths_below
+from tc.polyhedral.tile import WHOLE, Cut, is_counted
+from tc.polyhedral.tree import Band, Member, Node
+
+# Grids and blocks have so many dimensions at most.
+DIMENSIONS: Final = 3
+# Threads of a block that nobody has tuned; along x and y where there are two loops to share: a warp reads neighbours.
+THREADS: Final = 256
+TILE: Final = (32, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The most blocks of a grid and the threads of a block, along each dimension, x first.
+
+    ``blocks`` None: as many as there are tiles.  ``threads`` None: as many as a tile has points, 256 at most.
+    """
+
+    blocks: tuple[int, ...] | None
+    threads: tuple[int, ...] | None
+    distribution: Distribution
+
+
+def default_tiles(band: Band, domain: isl.UnionSet, depth: int, _points: tuple[Member, ...]) -> tuple[Cut, ...]:
+    """Tiles of one point per thread: a ``ChooseCuts``.
+
+    A block takes a single iteration of the outermost loops where its threads share loops inside of them.
+    """
+    counted = [n for n, member in enumerate(band.members) if member.coincident and is_counted(member)]
+    shared = counted if depth == 0 else []
+    sizes = dict.fromkeys(shared[-DIMENSIONS:], 1)
+    if not _inner_loops(band.child, domain):
+        sizes |= dict(zip(reversed(shared), TILE if len(shared) > 1 else (THREADS,), strict=False))
+    return tuple(Cut(sizes[n]) if n in sizes else WHOLE for n in range(len(band.members)))
+
+
+def _inner_loops(node: Node, domain: isl.UnionSet) -> dict[str, Member]:
+    """For every statement below, the innermost loop whose iterations may run at the same time, if there is one."""
+    found: dict[str, Member] = {}
+    for name, members in paths_below(node, domain):
+        coincident = [m for m in members if m.coincident and extent_of(m.function, statement_of(domain, name)) > 1]
+        if coincident:
+            found[name] = coincident[-1]
+    return found
+
+
+def statement_of(domain: isl.UnionSet, name: str) -> isl.UnionSet:
+    """The instances of one statement."""
+    pieces: list[isl.Set] = []
+    domain.foreach_set(pieces.append)
+    return isl.UnionSet.from_set(next(piece for piece in pieces if piece.get_tuple_name() == name))
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """What blocks and threads share of a nest.
+
+    ``shared``: the loops whose tiles go to blocks, with the sizes of these, x first.  ``rows``: by statement, the loops
+    inside that threads share, and ``extents``, their iterations.  ``threads``: along every dimension, x first; where
+    there are rows, x is theirs.
+    """
+
+    shared: list[tuple[Member, int]]
+    rows: Mapping[str, Member]
+    extents: Mapping[str, int]
+    threads: tuple[int, ...]
+
+
+def nest_of(band: Band, cuts: tuple[Cut, ...], domain: isl.UnionSet, grid: Grid) -> Nest:
+    """How a nest is shared; OptionsError where there are more threads than iterations for them."""
+    tiled = [(m, cut.size) for m, cut in zip(band.members, cuts, strict=True) if m.coincident and cut != WHOLE]
+    shared = tiled[-DIMENSIONS:][::-1]
+    rows = _inner_loops(band.child, domain)
+    extents = {name: extent_of(member.function, statement_of(domain, name)) for name, member in rows.items()}
+    along_rows = [max(extents.values())] if rows else []
+    sizes = [*along_rows, *(size for _, size in shared)][:DIMENSIONS]
+    threads: list[int] = []
+    for dimension, size in enumerate(sizes):
+        free = THREADS // math.prod(threads)
+        usual = min(size, free, TILE[0] if dimension == 0 and len(sizes) > 1 and not rows else free)
+        threads.append(usual if grid.threads is None else size_at(grid.threads, dimension))
+        if threads[-1] > size:
+            raise OptionsError(
+                f"a block has {threads[-1]} threads along dimension {dimension}, but "
+                + (
+                    f"the loops that they share have at most {size} iterations; make the block smaller"
+                    if dimension < len(along_rows)
+                    else f"a tile only {size} points; make the tile larger or the block smaller"
+                )
+            )
+    return Nest(shared, rows, extents, tuple(threads))
+
+
+def group_size(distribution: Distribution, threads: int, extent: int) -> int:
+    """Iterations in one group: as many as there are threads, or as one thread runs in a row."""
+    return threads if distribution is Distribution.CYCLIC else -(-extent // threads)
+
+
+def size_at(sizes: tuple[int, ...], dimension: int) -> int:
+    """The size along a dimension: 1 beyond those that are named."""
+    return sizes[dimension] if dimension < len(sizes) else 1
