@@ -129,6 +129,7 @@ class GpuOptions:
     second number says in how many these are combined first, and so on.  None splits the reductions that run along
     memory; an empty tuple splits none.
     ``shared``: the most bytes of memory that the threads of a block share; 0 uses none.
+    ``padding``: elements added to every row of an operand in shared memory, so that rows begin in different banks.
     ``resident``: blocks that must find room on a multiprocessor at a time, for which CUDA's compiler limits the
     registers of a thread; OpenCL knows no such thing.
     ``check_indices``: gathers check their indices (see *Gathers* in the README).
@@ -141,6 +142,7 @@ class GpuOptions:
     split: tuple[int, ...] | None = None
     private: int = 64
     shared: int = 48 << 10
+    padding: int = 4
     resident: int = 1
     check_indices: bool = True
 
@@ -162,6 +164,7 @@ class GpuOptions:
             raise OptionsError(f"split must go from many partial results to few, got {self.split!r}")
         _require_integer("private", self.private, 0, 1 << 10)
         _require_integer("shared", self.shared, 0, 1 << 18)
+        _require_integer("padding", self.padding, 0, 64)
         _require_integer("resident", self.resident, 1, 32)
         _require_boolean("check_indices", self.check_indices)
 

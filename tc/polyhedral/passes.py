@@ -120,7 +120,7 @@ def _promote_private(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> Sta
 
 
 def _promote_shared(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
-    return promote_shared(tree, scop, options.shared) if options.shared else (tree, scop)
+    return promote_shared(tree, scop, options.shared, options.padding) if options.shared else (tree, scop)
 
 
 def _place_barriers(tree: ScheduleTree, scop: Scop, _options: GpuOptions) -> State:

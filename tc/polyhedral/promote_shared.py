@@ -6,7 +6,6 @@ some of it, and read from the copy.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence as Items
 from dataclasses import replace
 from typing import assert_never
@@ -19,24 +18,28 @@ from tc.polyhedral.copies import copy_band
 from tc.polyhedral.loops import LoopKind
 from tc.polyhedral.pack import value_reads
 from tc.polyhedral.promote import is_affine, program_names
-from tc.polyhedral.promotion import Access, Promoted, promote_accesses
+from tc.polyhedral.promotion import Access, Promoted, bytes_of, padded_layout, promote_accesses
 from tc.polyhedral.scop import Scop
 from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
 from tc.polyhedral.vectorize import layouts_of
 
 
-def promote_shared(tree: ScheduleTree, scop: Scop, most_bytes: int) -> tuple[ScheduleTree, Scop]:
-    """The tree with copies of at most so many bytes at a time for each block; ``place_barriers`` adds who waits."""
-    promoter = _Promoter(scop, most_bytes)
+def promote_shared(tree: ScheduleTree, scop: Scop, most_bytes: int, padding: int) -> tuple[ScheduleTree, Scop]:
+    """The tree with copies of at most so many bytes at a time for each block; ``place_barriers`` adds who waits.
+
+    ``padding``: elements added to every row of a copy.
+    """
+    promoter = _Promoter(scop, most_bytes, padding)
     return replace(tree, root=promoter.visit(tree.root, tree.domain, ())), promoter.scop
 
 
 class _Promoter:
     """Visits the tree; ``scop`` gains the copies and the promoted accesses on the way."""
 
-    def __init__(self, scop: Scop, most_bytes: int) -> None:
+    def __init__(self, scop: Scop, most_bytes: int, padding: int) -> None:
         self.scop = scop
         self.most_bytes = most_bytes
+        self.padding = padding
 
     def visit(self, node: Node, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node:
         match node:
@@ -101,14 +104,19 @@ class _Promoter:
                     continue
                 relation = statement.reads[position]
                 box = bounding_box([relation], prefix)
-                if box is None or math.prod(box.extents) * layouts[read.tensor].type.itemsize > room:
+                if box is None:
+                    continue
+                type = layouts[read.tensor].type
+                if bytes_of(padded_layout(type, box, self.padding)) > room:
                     continue
                 if not _is_shared(relation, members):
                     continue
                 order = tuple(range(len(box.extents)))
                 buffer = f"shared{len(self.scop.promotions)}_{read.tensor}"
                 access = (Access(name, position),)
-                return promote_accesses(self.scop, access, prefix, box, buffer, order, stored=False, shared=True)
+                return promote_accesses(
+                    self.scop, access, prefix, box, buffer, order, stored=False, shared=True, padding=self.padding
+                )
         return None
 
 
@@ -122,8 +130,7 @@ def _threads(members: Items[Member]) -> int:
 
 
 def _bytes(scop: Scop, buffer: str) -> int:
-    layout = next(p.buffer.layout for p in scop.promotions if p.buffer.name == buffer)
-    return layout.span * layout.type.itemsize
+    return bytes_of(next(p.buffer.layout for p in scop.promotions if p.buffer.name == buffer))
 
 
 def _is_shared(relation: isl.Map, members: Items[Member]) -> bool:

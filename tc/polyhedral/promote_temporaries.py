@@ -16,7 +16,7 @@ import islpy as isl
 from tc.polyhedral.box import bounding_box, prefix_map
 from tc.polyhedral.loops import Buffer, LoopKind
 from tc.polyhedral.promote import accesses_to, program_names, touches
-from tc.polyhedral.promotion import Access, promote_accesses, reads_uncovered
+from tc.polyhedral.promotion import Access, bytes_of, padded_layout, promote_accesses, reads_uncovered
 from tc.polyhedral.scop import Scop
 from tc.polyhedral.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence
 
@@ -79,7 +79,7 @@ class _Promoter:
         if box is None or reads_uncovered(self.scop, accesses, prefix):
             return node
         size = math.prod(box.extents)
-        bytes = size * temporary.layout.type.itemsize
+        bytes = bytes_of(padded_layout(temporary.layout.type, box, 0))
         if size > self.memory.private if own else self.shared_bytes + bytes > self.memory.shared:
             return node
         self.shared_bytes += 0 if own else bytes

@@ -6,6 +6,7 @@ extension that copies what is read in and what is written out, and a layout for 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
 from typing import Final
@@ -22,14 +23,15 @@ from tc.language.program import (
     Read,
     rebuild,
 )
-from tc.language.specialization import Layout
+from tc.language.specialization import Layout, contiguous_strides
 from tc.polyhedral.box import Box, box_elements, prefix_map
-from tc.polyhedral.loops import Buffer, StatementBody
+from tc.polyhedral.loops import LINE_BYTES, Buffer, StatementBody
 from tc.polyhedral.pack import value_reads
 from tc.polyhedral.scop import PromotedAccess, Promotion, Scop, ScopStatement
 from tc.polyhedral.strides import coefficient
 from tc.polyhedral.tree import Member
 from tc.polyhedral.vectorize import layouts_of
+from tc.types import ScalarType
 
 
 @dataclass(frozen=True)
@@ -65,18 +67,23 @@ def promote_accesses(
     *,
     stored: bool,
     shared: bool = False,
+    padding: int | None = None,
 ) -> Promoted:
     """The scop in which the accesses, all to one tensor, go to a buffer that is new for every value of the prefix.
 
     What is read before it is written is loaded first; with ``stored``, what is written is stored last.  ``shared``: by
-    the threads of a block.
+    the threads of a block.  ``padding``: elements added to every row; None adds what suits the caches of processors to
+    what is only read.
     """
     statements = {access.statement: scop.statement(access.statement) for access in accesses}
     tensor = _tensor(statements[accesses[0].statement], accesses[0])
     type = layouts_of(scop)[tensor].type
     writes = any(access.read is None for access in accesses)
-    strides = _ordered_strides(box.extents, order, pad=not writes)
-    buffer = Buffer(name, Layout(type, box.extents, strides), writable=True, shared=shared)
+    if padding is None:
+        layout = Layout(type, box.extents, _ordered_strides(box.extents, order, pad=not writes))
+    else:
+        layout = padded_layout(type, box, padding)
+    buffer = Buffer(name, layout, writable=True, shared=shared)
     elements = box_elements(box, name, _relation(statements[accesses[0].statement], accesses[0]))
     changed: dict[str, ScopStatement] = {}
     for statement in statements.values():
@@ -219,6 +226,19 @@ def _ordered_strides(extents: tuple[int, ...], order: Items[int], *, pad: bool) 
             step = -(-step // _LINE) * _LINE
             step += _LINE if step % (4 * _LINE) == 0 else 0
     return tuple(strides)
+
+
+def bytes_of(layout: Layout) -> int:
+    """The memory that a buffer takes beside others: each begins at a line of its own."""
+    return -(-max(layout.span, 1) * layout.type.itemsize // LINE_BYTES) * LINE_BYTES
+
+
+def padded_layout(type: ScalarType, box: Box, padding: int) -> Layout:
+    """Row-major, with so many elements added to every row where there are several."""
+    *outer, row = (*box.extents,) or (1,)
+    stride = row + padding if math.prod(outer) > 1 else row
+    strides = contiguous_strides((*outer, stride))
+    return Layout(type, box.extents, strides[: len(box.extents)])
 
 
 def _instances(scop: Scop, copies: Items[ScopStatement], depth: int) -> isl.UnionMap:

@@ -59,6 +59,7 @@ def _gpu_options(source: Source) -> tc.GpuOptions:
         split=source.choice([None, None, (), (3,), (4,), (8, 2), (32,)]),
         private=source.choice([64, 64, 4, 0]),
         shared=source.choice([48 << 10, 48 << 10, 256, 0]),
+        padding=source.choice([4, 4, 0, 1]),
         resident=source.choice([1, 1, 2]),
         check_indices=source.chance(0.8),
     )

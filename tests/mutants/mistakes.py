@@ -98,14 +98,14 @@ def _pieces(domain: isl.UnionSet) -> list[isl.Set]:
 
 # --- copies
 
-_PROMOTERS = {"promote_shared": promote_shared, "promote_private": promote_private}
+_PROMOTERS: dict[str, Callable[..., State]] = {"promote_shared": promote_shared, "promote_private": promote_private}
 
 
-def _shifting(promoter: str, copy: str) -> Callable[[ScheduleTree, Scop, int], State]:
+def _shifting(promoter: str, copy: str) -> Callable[..., State]:
     """The copy takes or brings the next element."""
 
-    def promote(tree: ScheduleTree, scop: Scop, most: int) -> State:
-        tree, scop = _PROMOTERS[promoter](tree, scop, most)
+    def promote(tree: ScheduleTree, scop: Scop, *room: int) -> State:
+        tree, scop = _PROMOTERS[promoter](tree, scop, *room)
         return tree, _changed(scop, copy, lambda statement: _shifted(statement, loads=_loads(scop, copy)))
 
     return promote
@@ -128,11 +128,11 @@ def _next(subscript: object) -> Binary:
     return Binary(BinaryOperator.ADD, subscript, Literal(1, INDEX_TYPE), INDEX_TYPE)  # type: ignore[arg-type]
 
 
-def _shortening(promoter: str, copy: str) -> Callable[[ScheduleTree, Scop, int], State]:
+def _shortening(promoter: str, copy: str) -> Callable[..., State]:
     """The copy leaves the last place of its rows out."""
 
-    def promote(tree: ScheduleTree, scop: Scop, most: int) -> State:
-        tree, scop = _PROMOTERS[promoter](tree, scop, most)
+    def promote(tree: ScheduleTree, scop: Scop, *room: int) -> State:
+        tree, scop = _PROMOTERS[promoter](tree, scop, *room)
         domain, last = scop.statement(copy).domain, _last(scop, copy)
         kept = domain.upper_bound_val(isl.dim_type.set, last, domain.dim_max_val(last).sub(isl.Val.one(scop.context)))
         scop = _changed(scop, copy, lambda statement: replace(statement, domain=kept))

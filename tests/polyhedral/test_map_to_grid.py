@@ -1,0 +1,103 @@
+"""What blocks and threads share: tiles and their points, or rows and their columns."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import tc
+
+MM = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }"
+NORMALIZE = """
+def normalize(float(M,N) X) -> (O) {
+  total(m) +=! X(m,n)
+  O(m,n) = X(m,n) / total(m)
+}
+"""
+CHAIN = """
+def chain(float(M,K) A, float(K,N) B, float(N,P) D) -> (E) {
+  C(m,n) +=! A(m,k) * B(k,n)
+  E(m,p) +=! C(m,n) * D(n,p)
+}
+"""
+
+
+def sizes(text: str, shapes: tuple[tuple[int, ...], ...], options: tc.GpuOptions) -> list[tuple[tuple[int, ...], ...]]:
+    """Grid and block of every kernel, x first."""
+    kernel = tc.define(text).single().compile(*shapes, target="cuda:sm_90", options=options)
+    return [(grid.grid, grid.block) for grid in kernel.resources.grids]
+
+
+def test_the_threads_of_a_block_are_no_more_than_256_by_default() -> None:
+    for tile in ((64, 64), (8, 256), (1024, 4)):
+        ((_, block),) = sizes(MM, ((1024, 64), (64, 1024)), tc.GpuOptions(tc.ScheduleOptions(tile=tile)))
+        assert np.prod(block) <= 256
+
+
+@pytest.mark.parametrize("room", [0, 1000, 5000, 48 << 10])
+def test_shared_memory_is_no_more_than_the_options_say(room: int) -> None:
+    for tile in ((64, 64, 16), (1024, 4), (8, 256, 8)):
+        options = tc.GpuOptions(tc.ScheduleOptions(tile=tile), shared=room)
+        kernel = tc.define(MM).single().compile((1024, 64), (64, 1024), target="cuda:sm_90", options=options)
+        assert all(grid.shared <= room for grid in kernel.resources.grids)
+
+
+def test_rows_of_an_operand_are_padded() -> None:
+    for padding in (0, 1, 4):
+        options = tc.GpuOptions(tc.ScheduleOptions(tile=(64, 64, 16)), padding=padding)
+        source = tc.define(MM).single().compile((64, 64), (64, 64), target="cuda:sm_90", options=options).source
+        assert re.search(rf"t_shared\d_B\[{64 + padding} \* ", source)
+
+
+def test_rows_go_to_blocks_and_columns_to_threads() -> None:
+    options = tc.GpuOptions(split=())
+    ((grid, block),) = sizes(NORMALIZE, ((37, 100),), options)
+    assert (grid, block) == ((37, 1, 1), (100, 1, 1))
+    ((grid, block),) = sizes(NORMALIZE, ((37, 1000),), options)
+    assert (grid, block) == ((37, 1, 1), (256, 1, 1))
+
+
+def test_blocks_may_have_several_rows() -> None:
+    options = tc.GpuOptions(tc.ScheduleOptions(tile=(4,)), block=(32, 4), split=())
+    ((grid, block),) = sizes(NORMALIZE, ((37, 100),), options)
+    assert (grid, block) == ((10, 1, 1), (32, 4, 1))
+
+
+def test_partial_results_are_what_threads_share_of_a_sum() -> None:
+    options = tc.GpuOptions(split=(64,))
+    ((grid, block),) = sizes("def f(float(M,N) X) -> (O) { O(m) +=! X(m,n) }", ((37, 1000),), options)
+    assert (grid, block) == ((37, 1, 1), (64, 1, 1))
+
+
+def test_statements_without_such_a_loop_run_on_the_first_thread() -> None:
+    source = (
+        tc.define(NORMALIZE).single().compile((37, 100), target="cuda:sm_90", options=tc.GpuOptions(split=())).source
+    )
+    assert re.search(r"if \(thread_x == 0\) \{\s*\{?\s*// S0_init|thread_x == 0", source)
+
+
+def test_layers_of_one_block_hand_on_through_shared_memory() -> None:
+    options = tc.GpuOptions(tc.ScheduleOptions(tc.Fusion.MAXIMAL), block=(16,), split=())
+    kernel = tc.define(CHAIN).single().compile((17, 9), (9, 16), (16, 11), target="emulator", options=options)
+    assert re.search(r"shared\d_C", kernel.source)
+    assert kernel.barriers
+
+
+@pytest.mark.parametrize("distribution", list(tc.Distribution))
+def test_both_distributions_of_rows_agree(distribution: tc.Distribution) -> None:
+    x = np.random.default_rng(0).integers(1, 9, (5, 103)).astype(np.float32)
+    normalize = tc.define(NORMALIZE).single()
+    options = tc.GpuOptions(block=(32,), distribution=distribution, split=(32,))
+    found = np.asarray(normalize(x, target="emulator", options=options))
+    np.testing.assert_allclose(found, x / x.sum(1, keepdims=True), rtol=1e-6)
+
+
+def test_more_threads_than_columns_are_refused() -> None:
+    with pytest.raises(
+        tc.OptionsError,
+        match=r"^a block has 128 threads along dimension 0, but the loops that they share have at most 100 iterations; "
+        r"make the block smaller$",
+    ):
+        sizes(NORMALIZE, ((37, 100),), tc.GpuOptions(block=(128,), split=()))
