@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +19,7 @@ from tc.polyhedral.scop import Scop
 from tc.polyhedral.verify import Proof, prove
 from tc.runtime.binary import Binary
 from tc.runtime.compiler import compiling
+from tc.runtime.opencl import opencl_device
 from tc.target import CpuTarget, Processor, processor
 from tests.programs import run
 
@@ -224,8 +226,17 @@ def test_targets_of_this_machine() -> None:
     found = tc.targets()
     assert found["cpu"] == f"available: {MM.compile(A, B).target}"
     assert found["emulator"] == "available"
-    for name in ("cuda", "opencl"):
-        assert found[name].startswith("not available: ")
+    assert found["opencl"].startswith(("available: ", "not available: "))
+    assert found["cuda"].startswith("not available: ")
+
+
+def test_targets_say_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyopencl", None)
+    opencl_device.cache_clear()
+    try:
+        assert re.fullmatch(r"not available: pyopencl is not installed; .*", tc.targets()["opencl"])
+    finally:
+        opencl_device.cache_clear()
 
 
 def test_the_environment_names_a_target() -> None:

@@ -6,10 +6,11 @@ from importlib.resources import files
 
 from tc.codegen.dialect import CUDA, OPENCL, Dialect
 from tc.codegen.kernel import KernelPrinter, Scope
+from tc.codegen.launches import launch
 from tc.codegen.names import names_of
 from tc.codegen.numerics import prelude
 from tc.codegen.source import KernelSource, heading, parameters_of, with_narrow_indices
-from tc.polyhedral.loops import LoopProgram
+from tc.polyhedral.loops import Block, LoopProgram
 
 
 def cuda_source(program: LoopProgram) -> KernelSource:
@@ -27,8 +28,8 @@ def _source(program: LoopProgram, dialect: Dialect, types: str) -> KernelSource:
     # Every temporary is an argument of its own.
     offsets = {buffer.name: 0 for buffer in program.temporaries}
     printer = KernelPrinter(program, names, parameters_of(program, names, offsets, dialect), dialect, 0)
-    outside = printer.tree(program.root, Scope(variables=names.scalars))
-    assert not any(line.strip("{}; ") for line in outside), f"this would run outside of all kernels: {outside}"
+    for nest in program.root.children if isinstance(program.root, Block) else (program.root,):
+        launch(printer, nest, Scope(variables=names.scalars))
     body = "\n".join(line for part in printer.regions for line in (*part, ""))
     declarations = files("tc.codegen").joinpath(types).read_text(encoding="utf-8").strip()
     text = "\n\n".join(part for part in (heading(program), declarations, prelude(body), body) if part)

@@ -81,11 +81,14 @@ class Launch:
         return (*reversed(own), *(1 for _ in range(len(_AXES) - len(own))))
 
 
-def launch(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str]:
-    """Runs all threads of all blocks, one after the other, each of them by one call of a routine of its own."""
-    found = _launch(loop, scope.ranges)
+def launch(kernel: KernelPrinter, tree: LoopTree, scope: Scope) -> list[str]:
+    """Runs all threads of all blocks, each of them by one call of a routine of its own.
+
+    What has no loops over blocks and threads runs on a single one.
+    """
+    found = _launch(tree, scope.ranges)
     kernel.shared_bytes = kernel.private_bytes = 0
-    body = finished(mapped_loop(kernel, loop, replace(scope, launch=found)), kernel.dialect)
+    body = finished(kernel.tree(tree, replace(scope, launch=found)), kernel.dialect)
     around = tuple(Parameter(kernel.index_type, "", loop_variable(depth), "") for depth in range(scope.depth))
     captured = tuple(p for p in mentioned((*kernel.parameters, *around), body) if p != SCRATCH)
     if kernel.dialect.grids is not None:

@@ -56,6 +56,8 @@ def c_source(program: LoopProgram, vector_bytes: int, dialect: Dialect = C) -> K
     parameters = parameters_of(program, names, offsets, dialect)
     printer = KernelPrinter(program, names, parameters, dialect, vector_bytes)
     lines = finished(printer.tree(program.root, Scope(variables=names.scalars)), dialect)
+    if dialect.watches:
+        lines = [*_poisoned(program, names), *lines]
     used = mentioned(parameters, lines)
     body = "\n".join(
         line
@@ -75,6 +77,14 @@ def c_source(program: LoopProgram, vector_bytes: int, dialect: Dialect = C) -> K
     ]
     text = "\n\n".join(part for part in parts if part)
     return KernelSource(text, printer.expressions.checks, shared_bytes, printer.scratch_bytes)
+
+
+def _poisoned(program: LoopProgram, names: Names) -> list[str]:
+    """Temporaries hold what nobody would compute until they are written."""
+    return [
+        f"__builtin_memset({names.tensors[b.name]}, 0xff, {b.layout.span * b.layout.type.itemsize});"
+        for b in program.temporaries
+    ]
 
 
 def emulator_source(program: LoopProgram) -> KernelSource:

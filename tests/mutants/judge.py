@@ -16,6 +16,7 @@ from tc.polyhedral.scop import Scop
 from tc.polyhedral.tree import ScheduleTree
 from tc.polyhedral.verify import Proof
 from tc.reference.compare import compare
+from tc.runtime.numpy_arrays import numpy_dtype
 from tests.mutants.mistakes import Mistake, mistakes_in
 
 
@@ -48,13 +49,22 @@ def judge(
 def is_right(comprehension: tc.Comprehension, kernel: Kernel, inputs: Mapping[str, object]) -> bool:
     """Whether the kernel runs through and agrees with the oracle."""
     expected = comprehension.oracle(*inputs.values())
+    out = {name: poisoned(result.values, kernel.layout(name).type) for name, result in expected.items()}
     try:
-        found = kernel(*inputs.values())
+        found = kernel(*inputs.values(), out=out)
     except tc.DeviceError:
         return False
     results = found if isinstance(found, tuple) else (found,)
     pairs = zip(comprehension.program.results, results, strict=True)
     return all(compare(expected[name], np.asarray(values)).ok for name, values in pairs)
+
+
+def poisoned(values: np.ndarray, type: tc.ScalarType) -> np.ndarray:
+    """An array like ``values`` in which nothing is right yet, whatever its memory held before."""
+    if type is tc.ScalarType.BOOL:
+        return ~values.astype(bool)
+    size = values.size * type.itemsize
+    return np.frombuffer(b"\xff" * size, numpy_dtype(type)).reshape(values.shape).copy()
 
 
 def mistakes(text: str, definition: str, inputs: Mapping[str, object], options: tc.GpuOptions) -> tuple[Mistake, ...]:

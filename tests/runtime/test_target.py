@@ -74,7 +74,7 @@ def test_running_elsewhere_is_refused_with_what_is_missing() -> None:
     ("text", "message"),
     [
         ("cpuu", "unknown target 'cpuu'; did you mean 'cpu'?"),
-        ("", "unknown target ''; known: cpu, emulator, cuda, opencl"),
+        ("", "unknown target ''; known: cpu, emulator, opencl, cuda"),
         ("cpu:", "unknown cpu architecture ''; known: x86-64"),
         ("cpu:x86-64-v9", "unknown cpu architecture 'x86-64-v9'; did you mean 'x86-64-v"),
         ("cpu:x86-64-v4+avx512vni", "unknown cpu extension 'avx512vni'; did you mean 'avx512vnni'?"),
@@ -87,7 +87,17 @@ def test_unknown_names_get_a_hint(text: str, message: str) -> None:
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["cuda", "cuda:sm_90", "opencl"])
-def test_targets_to_come_are_not_available(text: str) -> None:
-    with pytest.raises(DeviceError, match=f"target '{text}' is not available: .*; use 'cpu'"):
-        parse_target(text)
+def test_targets_to_come_are_not_available() -> None:
+    with pytest.raises(DeviceError, match=r"^target 'cuda' is not available: .*; to run here, use 'cpu'$"):
+        parse_target("cuda")
+
+
+def test_every_target_is_named_as_it_is_asked_for() -> None:
+    for name in ("cpu:x86-64-v3", "emulator", "opencl", "cuda:sm_90"):
+        assert str(parse_target(name)) == name
+
+
+def test_a_cpu_may_be_wanted() -> None:
+    assert parse_cpu_target("cpu:x86-64-v3") == V3
+    with pytest.raises(OptionsError, match=r"^target must be a cpu, got 'emulator'$"):
+        parse_cpu_target("emulator")
