@@ -28,7 +28,7 @@ TILED = tc.GpuOptions(tc.ScheduleOptions(tile=(64, 64, 16)), block=(16, 16))
 
 @pytest.mark.parametrize("number", range(len(CASES)), ids=[case.name for case in CASES])
 def test_the_corpus_compiles(number: int) -> None:
-    """For one architecture and one set of options each, by turns; all combinations are ``test_all_combinations``."""
+    """For one architecture and one set of options each, by turns; all are in ``test_all_combinations_compile``."""
     options = tuple(OPTIONS.values())
     compile_case(CASES[number], options[number % len(options)], ARCHITECTURES[number % len(ARCHITECTURES)])
 
