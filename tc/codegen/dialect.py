@@ -123,8 +123,8 @@ C: Final = Dialect(
     shared="team->shared",
 )
 
-# Kernels of a GPU on the processor, for tests: with vectors and prefetching left out.
-EMULATOR: Final = replace(
+# Without what compilers of processors are told about vectors and caches.
+_PLAIN: Final = replace(
     C,
     vector=None,
     vector_reduction=None,
@@ -132,19 +132,15 @@ EMULATOR: Final = replace(
     prefetch=None,
     prefetch_later=None,
     prefetch_to_store=None,
-    watches=True,
 )
 
+# Kernels of a GPU on the processor, for tests.
+EMULATOR: Final = replace(_PLAIN, watches=True)
+
 CUDA: Final = replace(
-    C,
+    _PLAIN,
     restrict="__restrict__",
-    vector=None,
-    vector_reduction=None,
     unroll="#pragma unroll {count}",
-    scalar=None,
-    prefetch=None,
-    prefetch_later=None,
-    prefetch_to_store=None,
     report="*fault = {faulted};",
     barrier="__syncthreads();",
     shared="shared",
