@@ -53,6 +53,16 @@ class _Visited:
     before: frozenset[str] = frozenset()
     after: frozenset[str] = frozenset()
 
+    @property
+    def unfinished(self) -> list[str]:
+        """Statements with no barrier after them."""
+        return [name for name in self.where if name not in self.after]
+
+    @property
+    def unprepared(self) -> list[str]:
+        """Statements with no barrier before them."""
+        return [name for name in self.where if name not in self.before]
+
 
 class _Placer:
     """Visits the tree, counting barriers."""
@@ -121,8 +131,8 @@ class _Placer:
             return False
         return any(
             self.waits(first, second, visited.where, above, later=True)
-            for first in visited.where.keys() - visited.after
-            for second in visited.where.keys() - visited.before
+            for first in visited.unfinished
+            for second in visited.unprepared
         )
 
     # --- branches
@@ -158,8 +168,8 @@ class _Placer:
         where = {**earlier.where, **later.where}
         return any(
             self.waits(first, second, where, above, later=False)
-            for first in earlier.where.keys() - earlier.after
-            for second in later.where.keys() - later.before
+            for first in earlier.unfinished
+            for second in later.unprepared
         )
 
     # --- pairs
@@ -177,12 +187,12 @@ class _Placer:
                     values = values.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
             if later:
                 values = values.order_lt(isl.dim_type.in_, len(above) - 1, isl.dim_type.out, len(above) - 1)
-            alone = values
             for position, kind in enumerate(above):
                 if kind is LoopKind.THREAD:
-                    alone = alone.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
-            if not values.is_subset(alone):
-                return True
+                    here = (isl.dim_type.in_, position, isl.dim_type.out, position)
+                    if not (values.order_lt(*here).is_empty() and values.order_gt(*here).is_empty()):
+                        return True
+                    values = values.equate(*here)
         return False
 
     def conflicts(self, first: str, second: str) -> list[isl.Map]:

@@ -81,10 +81,13 @@ def _race(
         # Kernels run one after the other, and what blocks do is checked elsewhere.
         if sort is Concurrency.BLOCKS or position < threads[0]:
             pairs = pairs.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
-    together = pairs
+    apart = isl.Map.empty(pairs.get_space())
     for position in threads:
-        together = together.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
-    apart = pairs.subtract(together)
+        here = (isl.dim_type.in_, position, isl.dim_type.out, position)
+        for different in (pairs.order_lt(*here), pairs.order_gt(*here)):
+            if not different.is_empty():
+                apart = apart.union(different)
+        pairs = pairs.equate(*here)
     for position in range(threads[0], len(dimensions)):
         if apart.is_empty():
             return None
