@@ -27,7 +27,7 @@ from tc.polyhedral.linearize import linearize_last
 from tc.polyhedral.loops import LoopKind
 from tc.polyhedral.pack import value_reads, worth_packing
 from tc.polyhedral.paths import paths_below
-from tc.polyhedral.promotion import Access, Promoted, lanes_last, promote_accesses, reads_uncovered
+from tc.polyhedral.promotion import Access, Promoted, lanes_last, promote_accesses, reads_uncovered, relation_of
 from tc.polyhedral.scop import Scop, ScopStatement
 from tc.polyhedral.stream import fits_stream
 from tc.polyhedral.strides import iterator_of, stride
@@ -235,10 +235,7 @@ class _Promoter:
         return None
 
     def box(self, accesses: Items[Access], prefix: tuple[Member, ...]) -> Box | None:
-        relations: list[isl.Map] = []
-        for access in accesses:
-            statement = self.scop.statement(access.statement)
-            relations.append(statement.writes[0] if access.read is None else statement.reads[access.read])
+        relations = [relation_of(self.scop.statement(access.statement), access) for access in accesses]
         return bounding_box(relations, prefix)
 
 

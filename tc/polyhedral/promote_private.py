@@ -15,7 +15,7 @@ from tc.polyhedral.loops import LoopKind
 from tc.polyhedral.paths import paths_below
 from tc.polyhedral.promote import accesses_to, program_names
 from tc.polyhedral.promote_temporaries import has_owner
-from tc.polyhedral.promotion import promote_accesses
+from tc.polyhedral.promotion import promote_accesses, relation_of
 from tc.polyhedral.scop import Scop
 from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
 
@@ -62,11 +62,7 @@ class _Promoter:
             accesses = accesses_to(self.scop, tensor, domain)
             if accesses is None:
                 continue
-            relations = [
-                used.writes[0] if access.read is None else used.reads[access.read]
-                for access in accesses
-                for used in (self.scop.statement(access.statement),)
-            ]
+            relations = [relation_of(self.scop.statement(access.statement), access) for access in accesses]
             if not has_owner(relations, above):
                 continue
             box = bounding_box(relations, above, strided=True)
@@ -76,7 +72,7 @@ class _Promoter:
             buffer = f"private{len(self.scop.promotions)}_{tensor}"
             promoted = promote_accesses(self.scop, accesses, above, box, buffer, order, stored=True)
             self.scop = promoted.scop
-            filters = [Filter(domain.universe(), self.inside(node, domain, above))]
+            filters = [Filter(domain.universe(), self.visit(node, domain, above))]
             if promoted.loads is not None:
                 filters.insert(0, Filter(own_space(promoted.loads.domain), copy_band(promoted.loads, len(above))))
             if promoted.stores is not None:
@@ -84,10 +80,6 @@ class _Promoter:
             child = filters[0].child if len(filters) == 1 else Sequence(tuple(filters))
             return Extension(buffer, promoted.instances, child)
         return None
-
-    def inside(self, node: Node, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node:
-        """The subtree, promoted further."""
-        return self.visit(node, domain, above)
 
 
 def _is_carried(node: Node, domain: isl.UnionSet, name: str) -> bool:

@@ -13,11 +13,12 @@ from typing import assert_never
 import islpy as isl
 
 from tc.language.affine import isl_name
-from tc.polyhedral.box import bounding_box, own_space, prefix_map
+from tc.polyhedral.box import bounding_box, own_space
 from tc.polyhedral.copies import copy_band
 from tc.polyhedral.loops import LoopKind
 from tc.polyhedral.pack import value_reads
 from tc.polyhedral.promote import is_affine, program_names
+from tc.polyhedral.promote_temporaries import has_owner
 from tc.polyhedral.promotion import Access, Promoted, bytes_of, padded_layout, promote_accesses
 from tc.polyhedral.scop import Scop
 from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
@@ -109,7 +110,7 @@ class _Promoter:
                 type = layouts[read.tensor].type
                 if bytes_of(padded_layout(type, box, self.padding)) > room:
                     continue
-                if not _is_shared(relation, members):
+                if has_owner([relation], members):
                     continue
                 order = tuple(range(len(box.extents)))
                 buffer = f"shared{len(self.scop.promotions)}_{read.tensor}"
@@ -131,21 +132,6 @@ def _threads(members: Items[Member]) -> int:
 
 def _bytes(scop: Scop, buffer: str) -> int:
     return bytes_of(next(p.buffer.layout for p in scop.promotions if p.buffer.name == buffer))
-
-
-def _is_shared(relation: isl.Map, members: Items[Member]) -> bool:
-    """Whether two threads of a block read one element while the other members have the same values."""
-    read = prefix_map(relation.domain(), members).reverse().apply_range(relation)  # { [members] -> element }
-    for position in reversed(range(len(members))):
-        if members[position].kind is LoopKind.THREAD:
-            read = read.move_dims(isl.dim_type.out, read.dim(isl.dim_type.out), isl.dim_type.in_, position, 1)
-    # { [members but threads] -> [element, threads] }: several threads for one element?
-    count = _threads(members)
-    width = read.dim(isl.dim_type.out) - count
-    elements = read.reset_tuple_id(isl.dim_type.out).move_dims(
-        isl.dim_type.in_, read.dim(isl.dim_type.in_), isl.dim_type.out, 0, width
-    )
-    return not elements.is_single_valued()
 
 
 def _dealt_out(promoted: Promoted, members: Items[Member], domain: isl.UnionSet) -> isl.UnionMap:

@@ -16,7 +16,7 @@ import islpy as isl
 from tc.polyhedral.box import bounding_box, prefix_map
 from tc.polyhedral.loops import Buffer, LoopKind
 from tc.polyhedral.promote import accesses_to, program_names, touches
-from tc.polyhedral.promotion import Access, bytes_of, padded_layout, promote_accesses, reads_uncovered
+from tc.polyhedral.promotion import bytes_of, padded_layout, promote_accesses, reads_uncovered, relation_of
 from tc.polyhedral.scop import Scop
 from tc.polyhedral.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence
 
@@ -72,7 +72,7 @@ class _Promoter:
         accesses = accesses_to(self.scop, temporary.name, domain)
         if not accesses:
             return node
-        relations = [self.relation(access) for access in accesses]
+        relations = [relation_of(self.scop.statement(access.statement), access) for access in accesses]
         own = has_owner(relations, above)
         prefix = above if own else tuple(member for member in above if member.kind is not LoopKind.THREAD)
         box = bounding_box(relations, prefix, strided=own)
@@ -88,10 +88,6 @@ class _Promoter:
         promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, stored=False, shared=not own)
         self.scop = promoted.scop
         return Extension(buffer, promoted.instances, node, shared=not own)
-
-    def relation(self, access: Access) -> isl.Map:
-        statement = self.scop.statement(access.statement)
-        return statement.writes[0] if access.read is None else statement.reads[access.read]
 
 
 def has_owner(relations: Items[isl.Map], members: tuple[Member, ...]) -> bool:

@@ -84,7 +84,7 @@ def promote_accesses(
     else:
         layout = padded_layout(type, box, padding)
     buffer = Buffer(name, layout, writable=True, shared=shared)
-    elements = box_elements(box, name, _relation(statements[accesses[0].statement], accesses[0]))
+    elements = box_elements(box, name, relation_of(statements[accesses[0].statement], accesses[0]))
     changed: dict[str, ScopStatement] = {}
     for statement in statements.values():
         own = [access for access in accesses if access.statement == statement.name]
@@ -116,7 +116,7 @@ def reads_uncovered(scop: Scop, accesses: Items[Access], prefix: Items[Member]) 
         inside = prefix_map(statement.domain, prefix).reverse() if own else None
         for access in sorted(own, key=lambda access: access.read is None):
             assert inside is not None
-            touched = inside.apply_range(_relation(statement, access))
+            touched = inside.apply_range(relation_of(statement, access))
             reads = access.read is not None or statement.body.reduction is not None
             if reads and (covered is None or not touched.is_subset(covered)):
                 return True
@@ -129,7 +129,8 @@ def _tensor(statement: ScopStatement, access: Access) -> str:
     return statement.body.target if access.read is None else value_reads(statement.body)[access.read].tensor
 
 
-def _relation(statement: ScopStatement, access: Access) -> isl.Map:
+def relation_of(statement: ScopStatement, access: Access) -> isl.Map:
+    """``{ instance -> element }`` of the access, in the sense of the program."""
     return statement.writes[0] if access.read is None else statement.reads[access.read]
 
 
@@ -142,7 +143,7 @@ def _redirect(
     iterators = list(body.iterators)
     local: dict[int | None, tuple[Expression, ...]] = {}
     for access in sorted(accesses, key=lambda access: -1 if access.read is None else access.read):
-        relation = _relation(statement, access)
+        relation = relation_of(statement, access)
         suffix = "" if access.read is None else f"r{access.read}"
         names = tuple(f"{buffer.name}{suffix}_{n}" for n in range(len(buffer.layout.shape)))
         iterators += names
