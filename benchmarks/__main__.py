@@ -106,9 +106,9 @@ def _run(given: argparse.Namespace) -> None:
 
 def _suite(given: argparse.Namespace) -> None:
     from benchmarks.compilation import compilation
-    from benchmarks.records import save_record
     from benchmarks.report import HEADER, failures, line, summary
     from benchmarks.suite import MeasurementError, run_suite
+    from tc.records import save_record
 
     cases, settings, winners = _cases(given), _settings(given), _winners(given)
 
@@ -157,9 +157,9 @@ def _search(given: argparse.Namespace) -> None:
 
 
 def _table(given: argparse.Namespace) -> None:
-    from benchmarks.records import load_record
     from benchmarks.report import markdown
     from benchmarks.results import Report
+    from tc.records import load_record
 
     with _as_usage():
         report = load_record(Report, given.results)

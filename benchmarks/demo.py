@@ -13,7 +13,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 import tc
 from benchmarks.timing import machine, measure
-from tc.polyhedral.verify import Proof
+from tc.proof import Proof
 from tc.reference.compare import compare
 
 Array: TypeAlias = np.ndarray

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from benchmarks.bound import Roofs, Work
-from benchmarks.records import Json
+from tc.records import Json
 
 if TYPE_CHECKING:
     from benchmarks.cases import Case

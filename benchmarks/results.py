@@ -9,7 +9,7 @@ from benchmarks.cases import Suite
 from benchmarks.contender import Contender
 from benchmarks.machine import Machine
 from benchmarks.messages import Sample
-from benchmarks.records import Json
+from tc.records import Json
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ from benchmarks.cases import Case
 from benchmarks.contender import Contender
 from benchmarks.machine import describe_machine
 from benchmarks.messages import Calibrate, Measure, Prepare, Refused
-from benchmarks.records import Json
 from benchmarks.results import Settings
 from benchmarks.rounds import Calibration, take_turns
 from benchmarks.space import neighbour
@@ -25,6 +24,7 @@ from benchmarks.tuned import Winner
 from benchmarks.worker import Worker
 from tc.errors import OptionsError
 from tc.options import CpuOptions, from_json, to_json
+from tc.records import Json
 
 # Seconds of a call with the options, or None where they cannot be honoured, or come to something wrong.
 Evaluate = Callable[[CpuOptions], float | None]

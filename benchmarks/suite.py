@@ -16,10 +16,10 @@ from benchmarks.cases import Case
 from benchmarks.contender import Contender
 from benchmarks.machine import commit, describe_machine
 from benchmarks.messages import Calibrate, CheckAgain, Judge, MeasureRoofs, Prepare, Ready, Refused, Sample
-from benchmarks.records import Json
 from benchmarks.results import Measured, Missing, Report, Row, Settings
 from benchmarks.rounds import Calibration, take_turns
 from benchmarks.worker import Worker
+from tc.records import Json
 
 # A noisy case goes on for so many times the rounds that it would take.
 _PATIENCE: Final = 3

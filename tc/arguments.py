@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import SupportsIndex
 
 from tc.errors import ArgumentError
-from tc.language.program import Program, Role, Tensor
+from tc.interface import Interface, TensorParameter
 from tc.language.specialization import ArraySpec, Signature, contiguous_strides
 from tc.runtime.arrays import describe, describe_output
 from tc.runtime.memory import Sharing, sharing
@@ -28,13 +28,14 @@ class Arguments:
     outputs: Mapping[str, ArrayView]
     framework: Framework
 
-    def signature(self, program: Program, structural: frozenset[str]) -> Signature:
-        """What a kernel for this call depends on.  ``structural``: the scalars whose values it depends on."""
-        aliases = self.aliases(program.name)
+    def signature(self, interface: Interface) -> Signature:
+        """What a kernel for this call depends on."""
+        aliases = self.aliases(interface.name)
+        structural = interface.structural
         shared = {output for output, _ in aliases}
-        outputs = {name: _spec(self.outputs[name]) for name in program.results if name in self.outputs}
+        outputs = {name: _spec(self.outputs[name]) for name in interface.results if name in self.outputs}
         return Signature(
-            arguments=tuple((name, _spec(self.inputs[name])) for name in program.arguments if name in self.inputs),
+            arguments=tuple((name, _spec(self.inputs[name])) for name in interface.arguments if name in self.inputs),
             results=tuple((name, spec) for name, spec in outputs.items() if spec.strides is not None or name in shared),
             scalars=tuple((name, int(value)) for name, value in self.scalars.items() if name in structural),
             aliases=aliases,
@@ -71,43 +72,43 @@ def _spec(view: ArrayView) -> ArraySpec:
     return ArraySpec(view.shape, view.type, view.strides)
 
 
-def bind(program: Program, arguments: Sequence[object], out: object, *, writes: bool = True) -> Arguments:
+def bind(interface: Interface, arguments: Sequence[object], out: object, *, writes: bool = True) -> Arguments:
     """The call's arguments by name; ArgumentError if their number, kinds or values do not fit the definition.
 
     ``writes``: the arrays in ``out`` will be written; otherwise they may be read-only.
     """
-    _require_count(program, arguments)
-    tensors = {tensor.name: tensor for tensor in program.tensors}
-    scalars = {scalar.name: scalar for scalar in program.scalars}
+    _require_count(interface, arguments)
+    tensors = {tensor.name: tensor for tensor in interface.tensors}
+    scalars = {scalar.name: scalar for scalar in interface.scalars}
     inputs: dict[str, ArrayView] = {}
     values: dict[str, int | float] = {}
-    for name, value in zip(program.arguments, arguments, strict=True):
-        place = f"argument {name} of {program.name}"
+    for name, value in zip(interface.arguments, arguments, strict=True):
+        place = f"argument {name} of {interface.name}"
         if name in scalars:
             values[name] = convert_scalar(value, scalars[name].type, place)
         else:
             inputs[name] = _input(tensors[name], value, place)
-    outputs = _outputs(program, out, describe_output if writes else describe)
+    outputs = _outputs(interface, out, describe_output if writes else describe)
     return Arguments(inputs, values, outputs, _framework(inputs, outputs))
 
 
-def bind_specs(program: Program, arguments: Sequence[object], structural: frozenset[str]) -> Signature:
+def bind_specs(interface: Interface, arguments: Sequence[object]) -> Signature:
     """The signature of a call on arrays, ``ArraySpec`` or plain shapes (tuples of integers); scalars by value."""
-    _require_count(program, arguments)
-    tensors = {tensor.name: tensor for tensor in program.tensors}
-    scalars = {scalar.name: scalar for scalar in program.scalars}
+    _require_count(interface, arguments)
+    tensors = {tensor.name: tensor for tensor in interface.tensors}
+    scalars = {scalar.name: scalar for scalar in interface.scalars}
     specs: list[tuple[str, ArraySpec]] = []
     values: list[tuple[str, int]] = []
-    for name, value in zip(program.arguments, arguments, strict=True):
-        place = f"argument {name} of {program.name}"
+    for name, value in zip(interface.arguments, arguments, strict=True):
+        place = f"argument {name} of {interface.name}"
         if name in tensors:
             specs.append((name, _as_spec(tensors[name], value, place)))
-        elif name in structural:
+        elif scalars[name].structural:
             values.append((name, int(convert_scalar(value, scalars[name].type, place))))
     return Signature(arguments=tuple(specs), scalars=tuple(values))
 
 
-def _as_spec(tensor: Tensor, value: object, place: str) -> ArraySpec:
+def _as_spec(tensor: TensorParameter, value: object, place: str) -> ArraySpec:
     if isinstance(value, ArraySpec):
         strides = contiguous_strides(value.shape) if value.strides is None else value.strides
         # Strides that no element follows are those of a contiguous array, as in the views of arrays.
@@ -127,24 +128,26 @@ def _extents(shape: tuple[object, ...], place: str) -> tuple[int, ...]:
     return extents
 
 
-def _input(tensor: Tensor, value: object, place: str) -> ArrayView:
+def _input(tensor: TensorParameter, value: object, place: str) -> ArrayView:
     view = describe(value, place)
     _require_fit(tensor, view.type, view.shape, place)
     return view
 
 
-def _require_count(program: Program, arguments: Sequence[object]) -> None:
-    if len(arguments) != len(program.arguments):
-        expected = f"{len(program.arguments)} argument{'s' * (len(program.arguments) != 1)}"
-        raise ArgumentError(f"{program.name} takes {expected} ({', '.join(program.arguments)}), got {len(arguments)}")
+def _require_count(interface: Interface, arguments: Sequence[object]) -> None:
+    if len(arguments) != len(interface.arguments):
+        expected = f"{len(interface.arguments)} argument{'s' * (len(interface.arguments) != 1)}"
+        raise ArgumentError(
+            f"{interface.name} takes {expected} ({', '.join(interface.arguments)}), got {len(arguments)}"
+        )
 
 
-def _require_fit(tensor: Tensor, type: ScalarType, shape: tuple[int, ...], place: str) -> None:
+def _require_fit(tensor: TensorParameter, type: ScalarType, shape: tuple[int, ...], place: str) -> None:
     if type is not tensor.type:
         raise ArgumentError(f"{place}: expected element type {tensor.type}, got {type}")
-    if len(shape) != len(tensor.shape):
+    if len(shape) != tensor.dimensions:
         raise ArgumentError(
-            f"{place}: expected {_dimensions(len(tensor.shape))}, got {_dimensions(len(shape))} {shape}"
+            f"{place}: expected {_dimensions(tensor.dimensions)}, got {_dimensions(len(shape))} {shape}"
         )
 
 
@@ -152,14 +155,14 @@ def _dimensions(count: int) -> str:
     return "1 dimension" if count == 1 else f"{count} dimensions"
 
 
-def _outputs(program: Program, out: object, describe: Callable[[object, str], ArrayView]) -> dict[str, ArrayView]:
-    given = _by_name(program, out)
+def _outputs(interface: Interface, out: object, describe: Callable[[object, str], ArrayView]) -> dict[str, ArrayView]:
+    given = _by_name(interface, out)
     views: dict[str, ArrayView] = {}
-    for name in program.results:
-        tensor = program.tensor(name)
-        place = f"output {name} of {program.name}"
+    for name in interface.results:
+        tensor = interface.tensor(name)
+        place = f"output {name} of {interface.name}"
         if given.get(name) is None:
-            if tensor.role is Role.IN_OUT:
+            if tensor.in_out:
                 raise ArgumentError(
                     f"{place}: the definition reads {name} before it writes it; pass its first value through out="
                 )
@@ -170,26 +173,27 @@ def _outputs(program: Program, out: object, describe: Callable[[object, str], Ar
     return views
 
 
-def _by_name(program: Program, out: object) -> Mapping[str, object]:
+def _by_name(interface: Interface, out: object) -> Mapping[str, object]:
     """``out=``: an array for a single result, a tuple in the order of the results, or a mapping by name."""
+    results = interface.results
     if out is None:
         return {}
     if isinstance(out, Mapping):
         for name in out:
-            if name not in program.results:
-                raise ArgumentError(f"{program.name} has no result {name!r}; it has {', '.join(program.results)}")
+            if name not in results:
+                raise ArgumentError(f"{interface.name} has no result {name!r}; it has {', '.join(results)}")
         return out
     if isinstance(out, (tuple, list)):
-        if len(out) != len(program.results):
-            expected = f"{len(program.results)} result{'s' * (len(program.results) != 1)}"
-            raise ArgumentError(f"{program.name} has {expected} ({', '.join(program.results)}), out= holds {len(out)}")
-        return dict(zip(program.results, out, strict=True))
-    if len(program.results) != 1:
+        if len(out) != len(results):
+            expected = f"{len(results)} result{'s' * (len(results) != 1)}"
+            raise ArgumentError(f"{interface.name} has {expected} ({', '.join(results)}), out= holds {len(out)}")
+        return dict(zip(results, out, strict=True))
+    if len(results) != 1:
         raise ArgumentError(
-            f"{program.name} has {len(program.results)} results ({', '.join(program.results)}); out= must be a tuple "
+            f"{interface.name} has {len(results)} results ({', '.join(results)}); out= must be a tuple "
             "of as many arrays (None for one to be allocated) or a dictionary by name"
         )
-    return {program.results[0]: out}
+    return {results[0]: out}
 
 
 def _framework(inputs: Mapping[str, ArrayView], outputs: Mapping[str, ArrayView]) -> Framework:

@@ -1,4 +1,4 @@
-"""From a specialization to a kernel in this process: mapping, printing, compiling and loading, each of them timed."""
+"""From a specialization to an executable: mapping, printing and compiling, each of them timed."""
 
 from __future__ import annotations
 
@@ -8,27 +8,28 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TypeVar, assert_never
 
-from tc.codegen.expressions import Check
 from tc.codegen.grids import cuda_source, opencl_source
 from tc.codegen.source import KernelSource, c_source, emulator_source
+from tc.convention import Convention, Operand
 from tc.environment import Environment
 from tc.errors import OptionsError
+from tc.executable import Executable
+from tc.interface import Interface
 from tc.language.specialization import Specialization
-from tc.options import Options
-from tc.polyhedral.loops import LoopProgram
+from tc.options import CpuOptions, Options
+from tc.polyhedral.loops import Buffer, LoopProgram
 from tc.polyhedral.microkernel import VectorUnit
 from tc.polyhedral.passes import Machine
-from tc.polyhedral.pipeline import MappedProgram, Prepared, Stage
-from tc.polyhedral.verify import Proof
+from tc.polyhedral.pipeline import MappedProgram, Prepared
+from tc.proof import Proof
 from tc.runtime.binary import Binary
 from tc.runtime.compiler import check_compiles, compiling, find_compiler, kernel_flags
-from tc.runtime.kernel import LoadedKernel, Memory, load_kernel
+from tc.runtime.kernel import Memory
 from tc.runtime.nvrtc import check_architecture, compiling_cuda, nvrtc_flags
-from tc.runtime.opencl import Extent, OpenClKernel, compiling_opencl, opencl_device
-from tc.runtime.pool import shared_pool
+from tc.runtime.opencl import compiling_opencl, opencl_device
 from tc.runtime.threads import available_threads
-from tc.target import CpuTarget, CudaTarget, EmulatorTarget, HostTarget, OpenClTarget, Target, check_runs, processor
-from tc.types import ScalarType
+from tc.stage import Stage
+from tc.target import CpuTarget, CudaTarget, EmulatorTarget, HostTarget, OpenClTarget, Target
 
 Made = TypeVar("Made")
 
@@ -45,23 +46,37 @@ class Compilation:
     stages: tuple[Stage, ...]
 
     @property
-    def tensors(self) -> tuple[str, ...]:
-        """The arrays that the kernel takes, in the order of its parameters."""
-        return tuple(buffer.name for buffer in self.mapped.loops.buffers)
+    def buffers(self) -> tuple[Buffer, ...]:
+        """Arrays in the order of the kernel's parameters, then temporaries."""
+        return (*self.mapped.loops.buffers, *self.mapped.loops.temporaries)
 
     @property
-    def memory(self) -> Memory:
-        """What a call needs beyond its arrays."""
-        return Memory(self.source.shared_bytes, self.source.scratch_bytes)
+    def barriers(self) -> frozenset[str]:
+        """Statements of the schedule at which the threads of a block wait for each other."""
+        return self.mapped.loops.barriers
+
+    @property
+    def schedule(self) -> str:
+        """The schedule tree, mapped, as text."""
+        last = "unroll" if isinstance(self.options, CpuOptions) else "place barriers"
+        return self.mapped.stage(last).text
 
     @property
     def proof(self) -> Proof:
         return self.mapped.proof
 
-    @property
-    def checks(self) -> tuple[Check, ...]:
-        """The gather that stores fault number n stands at n - 1."""
-        return self.source.checks
+    def convention(self, interface: Interface) -> Convention:
+        """How the kernel is called by callers of ``interface``, the definition's."""
+        loops = self.mapped.loops
+        return Convention(
+            interface=interface,
+            signature=self.specialization.signature,
+            operands=tuple(Operand(buffer.name, buffer.layout, buffer.writable) for buffer in loops.buffers),
+            memory=Memory(self.source.shared_bytes, self.source.scratch_bytes),
+            temporaries=tuple(b.layout.span * b.layout.type.itemsize for b in loops.temporaries),
+            checks=self.source.checks,
+            grids=self.source.grids,
+        )
 
 
 def translate(program: Specialization | Prepared, options: Options, target: Target) -> Compilation:
@@ -73,19 +88,40 @@ def translate(program: Specialization | Prepared, options: Options, target: Targ
         return printed.proven()
 
 
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A compilation and what came of it; ``stages``: all of them, that of the compiler for the target last."""
+
+    compilation: Compilation
+    executable: Executable
+    stages: tuple[Stage, ...]
+
+
 def build(
-    program: Specialization | Prepared, options: Options, target: Target, settings: Environment
-) -> tuple[Compilation, Binary, Stage]:
+    program: Specialization | Prepared, interface: Interface, options: Options, target: Target, settings: Environment
+) -> Built:
     """``translate``, and the source compiled for its target.
 
     The compiler works while the loops that were printed are proven; the stage is what it takes from then on.
+    ``interface``: the definition's, before it was specialized.
     DeviceError if there is no compiler for the target; CompileError with the compiler's log if it refuses the source.
     """
     toolchain = _toolchain(target, settings)
     with _printed(program, options, target) as printed, toolchain.compiling(printed.source.text) as finished:
         compilation = printed.proven()
         binary, seconds = _timed(finished)
-    return compilation, binary, Stage("compile", seconds, " ".join(toolchain.flags))
+    executable = Executable(
+        convention=compilation.convention(interface),
+        options=options,
+        target=target,
+        threads=_machine(target).cores,
+        source=compilation.source.text,
+        schedule=compilation.schedule,
+        proof=compilation.proof,
+        binary=binary,
+    )
+    stage = Stage("compile", seconds, " ".join(toolchain.flags))
+    return Built(compilation, executable, (*compilation.stages, stage))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,28 +207,6 @@ def _machine(target: Target) -> Machine:
             return Machine(VectorUnit(0, 0), 1)
         case _:
             assert_never(target)
-
-
-def load(compilation: Compilation, binary: Binary) -> tuple[LoadedKernel | OpenClKernel, Stage]:
-    """The binary in this process; DeviceError if this machine cannot run its target."""
-    scalars = [type for _, type in compilation.mapped.loops.scalars]
-    if isinstance(compilation.target, OpenClTarget):
-        opencl, seconds = _timed(lambda: _opencl_kernel(compilation, binary, scalars))
-        return opencl, Stage("load", seconds, "")
-    check_runs(compilation.target, processor())
-    count = len(compilation.tensors)
-    kernel, seconds = _timed(lambda: load_kernel(binary.code, count, scalars, shared_pool(), compilation.memory))
-    return kernel, Stage("load", seconds, "")
-
-
-def _opencl_kernel(compilation: Compilation, binary: Binary, scalars: list[ScalarType]) -> OpenClKernel:
-    loops = compilation.mapped.loops
-    extents = []
-    for buffer in loops.buffers:
-        offsets, size = buffer.layout.offsets, buffer.layout.type.itemsize
-        extents.append(Extent(offsets.start * size, len(offsets) * size, buffer.writable))
-    temporaries = [buffer.layout.span * buffer.layout.type.itemsize for buffer in loops.temporaries]
-    return OpenClKernel(binary, compilation.source.grids, extents, temporaries, scalars)
 
 
 def _timed(make: Callable[[], Made]) -> tuple[Made, float]:

@@ -98,11 +98,11 @@ class Comprehension:
     """One definition: called on arrays, it returns arrays."""
 
     def __init__(self, program: Program) -> None:
-        from tc.language.specialize import structural_scalars
+        from tc.language.interface import interface_of
 
         self.program: Final = program
         self.name: Final = program.name
-        self._structural: Final = frozenset(structural_scalars(program))
+        self.interface: Final = interface_of(program)
         self._kernels: Final[Once[tuple[Signature, Options, Target], Kernel]] = Once()
         self._warm: Final = WarmCalls()
 
@@ -138,7 +138,7 @@ class Comprehension:
             if result is not None:
                 return result
         bound = self._bind(arguments, out)
-        kernel = self._kernel(bound.signature(self.program, self._structural), target, options)
+        kernel = self._kernel(bound.signature(self.interface), target, options)
         result = kernel.run(bound)
         plan = kernel.plan(bound) if usual else None
         if plan is not None:
@@ -148,7 +148,7 @@ class Comprehension:
     def _bind(self, arguments: Sequence[object], out: object) -> Arguments:
         from tc.arguments import bind
 
-        return bind(self.program, arguments, out)
+        return bind(self.interface, arguments, out)
 
     def _kernel(
         self, signature: Signature, target: str | None, options: Options | None, prepared: Prepared | None = None
@@ -164,11 +164,12 @@ class Comprehension:
             from tc.kernel import Kernel
 
             program = self._specialize(signature) if prepared is None else prepared
-            kernel = Kernel(*build(program, settled, chosen, environment()), self._structural)
+            built = build(program, self.interface, settled, chosen, environment())
+            kernel = Kernel(built.executable, built.stages, built.compilation)
             if (folder := environment().dump) is not None:
                 from tc.dump import dump_stages
 
-                dump_stages(kernel, folder)
+                dump_stages(built.compilation, kernel.stages, folder)
             return kernel
 
         return self._kernels.get((signature, settled, chosen), make)
@@ -203,7 +204,7 @@ class Comprehension:
     def _signature(self, arguments: Sequence[object]) -> Signature:
         from tc.arguments import bind_specs
 
-        return bind_specs(self.program, arguments, self._structural)
+        return bind_specs(self.interface, arguments)
 
     def specialize(self, *arguments: object) -> Specialization:
         """The program for arrays, ``tc.ArraySpec`` or plain shapes, with all sizes settled.  Runs nothing."""
@@ -226,7 +227,7 @@ class Comprehension:
         from tc.reference.evaluate import evaluate
         from tc.runtime.borrow import borrow
 
-        bound = bind(self.program, arguments, out, writes=False)
+        bound = bind(self.interface, arguments, out, writes=False)
         arrays = {name: borrow(view) for name, view in (*bound.inputs.items(), *bound.outputs.items())}
         found = evaluate(self.specialize(*arguments), arrays, bound.scalars)
         return {name: found[name] for name in self.program.results}
@@ -235,7 +236,9 @@ class Comprehension:
         """What becomes of a call, as text: ranges, schedule before and after, buffers, proof, times, source."""
         from tc.explain import explain_kernel
 
-        return explain_kernel(self.compile(*arguments, target=target, options=options))
+        kernel = self.compile(*arguments, target=target, options=options)
+        assert kernel.compilation is not None
+        return explain_kernel(kernel.compilation, kernel.stages)
 
 
 class Candidates:

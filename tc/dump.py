@@ -5,21 +5,22 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from tc.compiler import Compilation
 from tc.errors import CompileError
-from tc.kernel import Kernel
+from tc.stage import Stage
 
 
-def dump_stages(kernel: Kernel, folder: Path) -> Path:
+def dump_stages(compilation: Compilation, stages: tuple[Stage, ...], folder: Path) -> Path:
     """Write the text of every stage of the kernel into a folder of its own below ``folder``, and return that.
 
     Its name is the definition's and a hash of the source, so that the same kernel lands in the same place.
     CompileError if the folder cannot be written.
     """
-    identity = hashlib.sha256(f"{kernel.target} {kernel.source}".encode()).hexdigest()[:12]
-    place = folder / f"{kernel.specialization.program.name}-{identity}"
+    identity = hashlib.sha256(f"{compilation.target} {compilation.source.text}".encode()).hexdigest()[:12]
+    place = folder / f"{compilation.specialization.program.name}-{identity}"
     try:
         place.mkdir(parents=True, exist_ok=True)
-        for position, stage in enumerate(kernel.stages):
+        for position, stage in enumerate(stages):
             if stage.text:
                 suffix = "c" if stage.name == "print" else "txt"
                 name = f"{position:02}-{stage.name.replace(' ', '-')}.{suffix}"

@@ -4,37 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tc.kernel import Kernel
+from tc.compiler import Compilation
 from tc.language.print_program import program_text
-from tc.polyhedral.pipeline import Stage
+from tc.stage import Stage
 
 
-def explain_kernel(kernel: Kernel) -> str:
+def explain_kernel(compilation: Compilation, stages: tuple[Stage, ...]) -> str:
     """Sections: definition with ranges, target, buffers, schedule before and after, proof, times, source."""
-    return "\n\n".join(f"== {title} ==\n{text}" for title, text in _sections(kernel) if text)
+    return "\n\n".join(f"== {title} ==\n{text}" for title, text in _sections(compilation, stages) if text)
 
 
-def _sections(kernel: Kernel) -> Iterator[tuple[str, str]]:
-    yield "definition, with sizes and ranges", program_text(kernel.specialization.program).rstrip()
-    yield "target", f"{kernel.target}\n{kernel.options}"
-    yield "buffers", "\n".join(_buffers(kernel))
-    yield "statements", _stage(kernel, "scop")
-    yield "schedule", _stage(kernel, "schedule")
-    yield "schedule, mapped", kernel.schedule
-    yield "proof", str(kernel.proof)
-    yield "times", "\n".join(f"{stage.seconds * 1e3:9.2f} ms  {stage.name}" for stage in kernel.stages)
-    yield "source", kernel.source.rstrip()
+def _sections(compilation: Compilation, stages: tuple[Stage, ...]) -> Iterator[tuple[str, str]]:
+    yield "definition, with sizes and ranges", program_text(compilation.specialization.program).rstrip()
+    yield "target", f"{compilation.target}\n{compilation.options}"
+    yield "buffers", "\n".join(_buffers(compilation))
+    yield "statements", _stage(stages, "scop")
+    yield "schedule", _stage(stages, "schedule")
+    yield "schedule, mapped", compilation.schedule
+    yield "proof", str(compilation.proof)
+    yield "times", "\n".join(f"{stage.seconds * 1e3:9.2f} ms  {stage.name}" for stage in stages)
+    yield "source", compilation.source.text.rstrip()
 
 
-def _stage(kernel: Kernel, name: str) -> str:
-    found: list[Stage] = [stage for stage in kernel.stages if stage.name == name]
+def _stage(stages: tuple[Stage, ...], name: str) -> str:
+    found = [stage for stage in stages if stage.name == name]
     return found[0].text if found else ""
 
 
-def _buffers(kernel: Kernel) -> Iterator[str]:
-    roles = {tensor.name: tensor.role.value for tensor in kernel.specialization.program.tensors}
-    for name in kernel.buffers:
-        layout = kernel.layout(name)
-        role = roles.get(name, "accumulator")
+def _buffers(compilation: Compilation) -> Iterator[str]:
+    roles = {tensor.name: tensor.role.value for tensor in compilation.specialization.program.tensors}
+    for buffer in compilation.buffers:
+        layout, role = buffer.layout, roles.get(buffer.name, "accumulator")
         size = layout.size * layout.type.itemsize
-        yield f"{name}: {role}, {layout.type}{list(layout.shape)}, strides {list(layout.strides)}, {size} bytes"
+        yield f"{buffer.name}: {role}, {layout.type}{list(layout.shape)}, strides {list(layout.strides)}, {size} bytes"

@@ -21,10 +21,9 @@ from typing import Final
 from unittest.mock import patch
 
 import tc.runtime.pool
-from tc.compiler import Compilation
 from tc.environment import Environment
+from tc.executable import Executable
 from tc.language.specialization import Layout
-from tc.polyhedral.pipeline import Stage
 from tc.runtime.kernel import Memory
 from tc.types import ScalarType
 from tests.codegen.harness import slot
@@ -52,12 +51,12 @@ def emulated() -> Iterator[None]:
         yield
 
 
-def _load(compilation: Compilation, binary: bytes) -> tuple[EmulatedKernel, Stage]:
-    """What ``tc.compiler.load`` does for a processor that is there."""
-    loops = compilation.mapped.loops
-    layouts = tuple(buffer.layout for buffer in loops.buffers)
-    types = tuple(type for _, type in loops.scalars)
-    return EmulatedKernel(binary, layouts, types, compilation.memory), Stage("load", 0.0, "")
+def _load(executable: Executable) -> EmulatedKernel:
+    """What ``tc.executable.load`` does for a processor that is there."""
+    convention = executable.convention
+    layouts = tuple(operand.layout for operand in convention.operands)
+    types = tuple(scalar.type for scalar in convention.interface.scalars)
+    return EmulatedKernel(executable.binary.code, layouts, types, convention.memory)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ import pytest
 import torch
 
 import tc
-from tc.compiler import load, translate
+from tc.executable import load
 from tc.polyhedral.execution import Execution
 from tc.polyhedral.scop import Scop
-from tc.polyhedral.verify import Proof, prove
-from tc.runtime.binary import Binary
+from tc.polyhedral.verify import prove
+from tc.proof import Proof
 from tc.runtime.compiler import compiling
 from tc.runtime.opencl import opencl_device
 from tc.target import CpuTarget, Processor, processor
@@ -115,13 +115,14 @@ def test_what_a_kernel_says_of_itself() -> None:
     assert kernel.options == tc.CpuOptions(threads=1)
     assert kernel.target == MM.compile(A, B, target="cpu").target
     assert str(kernel.target).startswith("cpu:")
-    assert kernel.buffers == ("A", "B", "C")
+    assert kernel.compilation is not None
+    assert [buffer.name for buffer in kernel.compilation.buffers] == ["A", "B", "C"]
     assert kernel.signature.arguments == (
         ("A", tc.ArraySpec((7, 13), FLOAT32)),
         ("B", tc.ArraySpec((13, 5), FLOAT32)),
     )
     assert kernel.layout("C").shape == (7, 5)
-    assert kernel.specialization.program.name == "mm"
+    assert kernel.compilation.specialization.program.name == "mm"
     assert "void tc_kernel(" in kernel.source
     assert kernel.schedule.startswith("domain { S0[")
     assert str(kernel.proof).startswith("proven: every instance of 3 statements runs exactly once")
@@ -151,7 +152,7 @@ def test_a_kernel_that_is_not_proven_is_not_made(unproven: str, monkeypatch: pyt
 
     monkeypatch.setattr("tc.compiler.compiling", watched)
     monkeypatch.setattr("tc.polyhedral.pipeline.prove", refuse)
-    monkeypatch.setattr("tc.compiler.load_kernel", None)
+    monkeypatch.setattr("tc.executable.load_kernel", None)
     definition = tc.define("def unproven(float(N) X) -> (Y) { Y(i) = X(i) * 5 }").unproven
     with pytest.raises(tc.VerificationError, match="chunks overlap"):
         definition(np.ones(3, np.float32))
@@ -207,13 +208,12 @@ def test_another_machine_needs_a_cross_compiler() -> None:
 
 
 def test_code_for_another_processor_is_made_but_never_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    specialization = MM.specialize(A, B)
-    compilation = translate(specialization, tc.CpuOptions(), CpuTarget("x86-64-v3"))
-    monkeypatch.setattr("tc.compiler.processor", lambda: Processor("x86_64", frozenset({"avx", "sse2"})))
+    executable = MM.compile(A, B, target="cpu:x86-64-v3").executable
+    monkeypatch.setattr("tc.executable.processor", lambda: Processor("x86_64", frozenset({"avx", "sse2"})))
     with pytest.raises(
         tc.DeviceError, match="target 'cpu:x86-64-v3' does not run here: this processor lacks abm, avx2,"
     ):
-        load(compilation, Binary(b""))
+        load(executable)
     plain = tc.define("def plain(float(M,K) A) -> (C) { C(m) +=! A(m,r_k) }").plain
     kernel = plain.compile(A, target="cpu:x86-64-v3")
     assert "load" not in [stage.name for stage in kernel.stages]

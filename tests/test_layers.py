@@ -44,7 +44,14 @@ SHARED = {
     "tc.grid",
     "tc.environment",
     "tc.once",
+    "tc.faults",
+    "tc.interface",
+    "tc.proof",
+    "tc.records",
+    "tc.stage",
 }
+# What is left of a kernel when its compiler is gone: calls need nothing else.
+EXECUTABLE = {"tc.convention", "tc.executable", "tc.resources"}
 ROOMS = {
     "shared": room(),
     "syntax": room("shared"),
@@ -54,10 +61,13 @@ ROOMS = {
     "polyhedral": room("shared syntax language", "islpy"),
     "codegen": room("shared syntax language polyhedral"),
     "runtime": room("shared", "numpy ml_dtypes torch jax cupy cuda pyopencl"),
-    "compiler": room("shared language polyhedral codegen runtime"),
+    "executable": room("shared language runtime"),
+    "compiler": room("shared language polyhedral codegen runtime executable"),
     "cache": room("shared", "sqlalchemy"),
-    "tuner": room("shared compiler reference cache", "numpy"),
-    "face": room("shared syntax grammar language reference polyhedral codegen runtime compiler cache tuner", "numpy"),
+    "tuner": room("shared executable compiler reference cache", "numpy"),
+    "face": room(
+        "shared syntax grammar language reference polyhedral codegen runtime executable compiler cache tuner", "numpy"
+    ),
     "commands": room("shared face"),
 }
 # These may be absent, or cost more than the rest of the process: modules named after them hold their imports, and
@@ -88,6 +98,8 @@ def modules() -> dict[str, Path]:
 def room_of(module: str) -> str:
     if module in SHARED:
         return "shared"
+    if module in EXECUTABLE:
+        return "executable"
     if module == "tc.grammar.syntax":
         return "syntax"
     if module == "tc.compiler" or modules()[module].parent != ROOT / "tc":

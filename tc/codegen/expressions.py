@@ -17,6 +17,7 @@ from tc.codegen.literals import bare_integer, literal_fragment
 from tc.codegen.names import Names
 from tc.codegen.offsets import Arguments, LinearForm, recombined, subscript_form
 from tc.codegen.shared_offsets import SharedOffsets
+from tc.faults import OUTSIDE, Check
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
 from tc.language.program import (
     INDEX_TYPE,
@@ -40,9 +41,6 @@ from tc.types import Kind, ScalarType, computation_type
 
 # The local variable in which a routine notes a fault.
 FAULTED: Final = "faulted"
-# The faults that are no gather's: threads of a block wait at different barriers; an access is outside of its buffer.
-DIVERGED: Final = -2
-OUTSIDE: Final = -3
 _ARITHMETIC: Final = (BinaryOperator.ADD, BinaryOperator.SUBTRACT, BinaryOperator.MULTIPLY)
 # Arithmetic on truth values is that of NumPy, and that of integers converted back: whatever is not 0 is true.
 _BITWISE: Final = {BinaryOperator.ADD: "|", BinaryOperator.SUBTRACT: "^", BinaryOperator.MULTIPLY: "&"}
@@ -62,16 +60,6 @@ class Site:
     variables: Mapping[str, str]
     offsets: SharedOffsets | None = None
     ranges: Ranges = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """A gather that is checked at run time: dimension ``dimension`` of a read of ``tensor`` in ``statement``."""
-
-    statement: str
-    tensor: str
-    dimension: int
-    extent: int
 
 
 class ExpressionPrinter:

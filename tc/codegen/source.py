@@ -10,13 +10,13 @@ from typing import Final
 from tc.codegen.ask_ahead import ask_ahead
 from tc.codegen.ask_to_store import ask_to_store
 from tc.codegen.dialect import EMULATOR, C, Dialect
-from tc.codegen.expressions import Check
 from tc.codegen.indices import WideIndexError
 from tc.codegen.kernel import KernelPrinter, Scope
 from tc.codegen.names import Names, comment, names_of
 from tc.codegen.numerics import prelude
 from tc.codegen.placement import side_by_side
 from tc.codegen.routines import SCRATCH, Parameter, braced, finished, mentioned, mentions, routine
+from tc.faults import Check
 from tc.grid import Argument, GridKernel, Place
 from tc.language.expression_text import expression_text
 from tc.polyhedral.loops import Buffer, LoopProgram, StatementBody

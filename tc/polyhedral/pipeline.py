@@ -28,18 +28,11 @@ from tc.polyhedral.split import Plan, default_split, split_reductions
 from tc.polyhedral.strides import accesses
 from tc.polyhedral.surplus import refuse_surplus_sizes
 from tc.polyhedral.tree import ScheduleTree, tree_text
-from tc.polyhedral.verify import Proof, prove
+from tc.polyhedral.verify import prove
 from tc.polyhedral.verify_split import prove_split
 from tc.polyhedral.verify_statements import prove_statements
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """One step that was run: its name, its duration in seconds, and what it made, as text."""
-
-    name: str
-    seconds: float
-    text: str
+from tc.proof import Proof
+from tc.stage import Stage
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Sequence as Items
-from dataclasses import dataclass
 from enum import Enum
 from itertools import product
 
@@ -31,27 +30,7 @@ from tc.polyhedral.execution import Concurrency, Execution
 from tc.polyhedral.scop import PromotedAccess, Promotion, Scop, ScopStatement
 from tc.polyhedral.verify_promotion import check_promotions
 from tc.polyhedral.verify_threads import check_threads
-
-
-@dataclass(frozen=True, slots=True)
-class Proof:
-    """How much was shown, for people; ``leaves``: places in the generated loops where a statement stands."""
-
-    statements: int
-    conflicts: int
-    accesses: int
-    leaves: int
-
-    def __str__(self) -> str:
-        return (
-            f"proven: every instance of {_count(self.statements, 'statement')} runs exactly once, in "
-            f"{_count(self.leaves, 'place')}; {_count(self.conflicts, 'conflict relation')} in order, none concurrent; "
-            f"{_count(self.accesses, 'access relation')} in bounds"
-        )
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+from tc.proof import Proof
 
 
 def prove(scop: Scop, execution: Execution, stage: str) -> Proof:

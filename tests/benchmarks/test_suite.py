@@ -14,12 +14,12 @@ from benchmarks.__main__ import main
 from benchmarks.contender import Contender
 from benchmarks.machine import commit, describe_machine
 from benchmarks.messages import Calibrate
-from benchmarks.records import load_record, save_record
 from benchmarks.results import Report, Settings
 from benchmarks.rounds import Calibration
 from benchmarks.search import search_case
 from benchmarks.suite import MeasurementError, judged, run_case
 from benchmarks.worker import Worker
+from tc.records import load_record, save_record
 from tests.benchmarks.reports import report, row
 from tests.benchmarks.test_contenders import small
 

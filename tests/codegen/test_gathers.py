@@ -8,8 +8,9 @@ import islpy as isl
 import numpy as np
 import pytest
 
-from tc.codegen.expressions import Check, is_affine
+from tc.codegen.expressions import is_affine
 from tc.codegen.source import c_source
+from tc.faults import Check
 from tc.language.affine import Frame, affine_function
 from tc.language.program import Call, Cast, Expression, IteratorReference, Literal, Read, ScalarReference, Select
 from tc.polyhedral.loops import LoopProgram

@@ -14,7 +14,7 @@ from tc.kernel import Kernel
 from tc.polyhedral.place_barriers import place_barriers
 from tc.polyhedral.scop import Scop
 from tc.polyhedral.tree import ScheduleTree
-from tc.polyhedral.verify import Proof
+from tc.proof import Proof
 from tc.reference.compare import compare
 from tc.runtime.numpy_arrays import numpy_dtype
 from tests.mutants.mistakes import Mistake, mistakes_in

@@ -82,7 +82,8 @@ def test_layers_of_one_block_hand_on_through_shared_memory() -> None:
     options = tc.GpuOptions(tc.ScheduleOptions(tc.Fusion.MAXIMAL), block=(16,), split=())
     kernel = tc.define(CHAIN).single().compile((17, 9), (9, 16), (16, 11), target="emulator", options=options)
     assert re.search(r"shared\d_C", kernel.source)
-    assert kernel.barriers
+    assert kernel.compilation is not None
+    assert kernel.compilation.barriers
 
 
 @pytest.mark.parametrize("distribution", list(tc.Distribution))

@@ -17,7 +17,7 @@ from tc.polyhedral.counterexample import Violation
 from tc.polyhedral.place_barriers import place_barriers
 from tc.polyhedral.scop import Scop
 from tc.polyhedral.tree import ScheduleTree
-from tc.polyhedral.verify import Proof
+from tc.proof import Proof
 
 MM = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }").mm
 OPTIONS = tc.GpuOptions(tc.ScheduleOptions(tile=(8, 16, 4)), block=(8, 4))

@@ -1,0 +1,55 @@
+"""``Executable``: a compiled kernel as plain data, which the cache keeps and any process can load."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tc.convention import Convention
+from tc.interface import Interface
+from tc.options import Options
+from tc.proof import Proof
+from tc.resources import Resources, resources_of
+from tc.runtime.binary import Binary
+from tc.runtime.kernel import LoadedKernel, load_kernel
+from tc.runtime.opencl import Extent, OpenClKernel
+from tc.runtime.pool import shared_pool
+from tc.target import OpenClTarget, Target, check_runs, processor
+
+
+@dataclass(frozen=True, slots=True)
+class Executable:
+    """All that calls of a kernel need, and what can be told of it without the compiler.
+
+    ``threads``: how many the default options were chosen for; 1 where the target runs grids.
+    """
+
+    convention: Convention
+    options: Options
+    target: Target
+    threads: int
+    source: str
+    schedule: str
+    proof: Proof
+    binary: Binary
+
+    @property
+    def resources(self) -> Resources:
+        return resources_of(self.convention.memory, self.convention.grids, self.binary, self.target)
+
+    def renamed(self, interface: Interface) -> Executable:
+        """The same for a definition that differs in names only; the source keeps its names."""
+        return replace(self, convention=self.convention.renamed(interface))
+
+
+def load(executable: Executable) -> LoadedKernel | OpenClKernel:
+    """The kernel in this process; DeviceError if this machine cannot run its target."""
+    convention, binary = executable.convention, executable.binary
+    scalars = [scalar.type for scalar in convention.interface.scalars]
+    if isinstance(executable.target, OpenClTarget):
+        extents = []
+        for operand in convention.operands:
+            offsets, size = operand.layout.offsets, operand.layout.type.itemsize
+            extents.append(Extent(offsets.start * size, len(offsets) * size, operand.writable))
+        return OpenClKernel(binary, convention.grids, extents, convention.temporaries, scalars)
+    check_runs(executable.target, processor())
+    return load_kernel(binary.code, len(convention.operands), scalars, shared_pool(), convention.memory)

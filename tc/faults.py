@@ -1,0 +1,20 @@
+"""What the fault of a kernel's run says: positive numbers are gathers, in the order of a kernel's checks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+# Threads of a block wait at different barriers; an access is outside of its buffer.
+DIVERGED: Final = -2
+OUTSIDE: Final = -3
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A gather that is checked at run time: dimension ``dimension`` of a read of ``tensor`` in ``statement``."""
+
+    statement: str
+    tensor: str
+    dimension: int
+    extent: int

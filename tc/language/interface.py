@@ -1,0 +1,24 @@
+"""From a program to what its callers must know."""
+
+from __future__ import annotations
+
+from tc.interface import Interface, ScalarParameter, TensorParameter
+from tc.language.program import Program, Role
+from tc.language.specialize import structural_scalars
+
+
+def interface_of(program: Program) -> Interface:
+    """The interface of a program that is not yet specialized."""
+    structural = frozenset(structural_scalars(program))
+    passed = {*program.arguments, *program.results}
+    return Interface(
+        name=program.name,
+        arguments=program.arguments,
+        results=program.results,
+        tensors=tuple(
+            TensorParameter(tensor.name, tensor.type, len(tensor.shape), tensor.role is Role.IN_OUT)
+            for tensor in program.tensors
+            if tensor.name in passed
+        ),
+        scalars=tuple(ScalarParameter(s.name, s.type, s.name in structural) for s in program.scalars),
+    )
