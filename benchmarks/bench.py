@@ -12,7 +12,7 @@ import numpy as np
 import tc
 from benchmarks.cases import Case
 from benchmarks.clock import clock_for
-from benchmarks.judge import deviation_of_ours, deviation_of_peer, judge, kept
+from benchmarks.judge import deviation_of_ours, deviation_of_peer, judge
 from benchmarks.messages import (
     Calibrate,
     CheckAgain,
@@ -27,11 +27,12 @@ from benchmarks.messages import (
 )
 from benchmarks.prepared import Prepared, prepare
 from benchmarks.problem import Array
-from benchmarks.roofs import measure_roofs
 from tc.environment import environment
 from tc.errors import TCError
 from tc.options import to_json
+from tc.reference.kept import kept_results
 from tc.target import CpuTarget, parse_target
+from tc.tuner.roofs import measure_roofs
 
 # NumPy's product of two square matrices of this size: it fits into the caches and uses every core.
 CALIBRATION_SIZE: Final = 384
@@ -80,7 +81,7 @@ class Bench:
             return Refused(f"{type(error).__name__}: {error}")
         if isinstance(prepared, Refused):
             return prepared
-        expected = kept(question.folder)
+        expected = kept_results(question.folder)
         compare = deviation_of_ours if question.contender.is_ours else deviation_of_peer
         self._call, self._check = prepared.call, lambda: compare(prepared.results(), expected)
         prepared.call()

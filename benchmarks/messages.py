@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from benchmarks.bound import Roofs, Work
 from tc.records import Json
+from tc.tuner.roofline import Roofs, Work
 
 if TYPE_CHECKING:
     from benchmarks.cases import Case

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from benchmarks.bound import Roofs, Work
 from benchmarks.cases import Suite
 from benchmarks.contender import Contender
 from benchmarks.machine import Machine
 from benchmarks.messages import Sample
 from tc.records import Json
+from tc.tuner.roofline import Roofs, Work
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TypeVar
 
-from benchmarks.bound import Work, highest
 from benchmarks.cases import Case
 from benchmarks.contender import Contender
 from benchmarks.machine import commit, describe_machine
@@ -20,6 +19,7 @@ from benchmarks.results import Measured, Missing, Report, Row, Settings
 from benchmarks.rounds import Calibration, take_turns
 from benchmarks.worker import Worker
 from tc.records import Json
+from tc.tuner.roofline import Work, highest
 
 # A noisy case goes on for so many times the rounds that it would take.
 _PATIENCE: Final = 3

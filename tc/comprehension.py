@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from tc.definition import Definition, Parsed
 from tc.environment import environment
 from tc.errors import ArgumentError, DeviceError, OptionsError, nearest
 from tc.once import Once
@@ -15,14 +16,19 @@ from tc.runtime.warm import WarmCalls
 from tc.target import CpuTarget, Target, parse_target
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import numpy as np
 
     from tc.arguments import Arguments
+    from tc.cached import KernelCache, Wanted
     from tc.kernel import Kernel
     from tc.language.program import Program
     from tc.language.specialization import Signature, Specialization
     from tc.polyhedral.pipeline import Prepared
     from tc.reference.evaluate import Result
+    from tc.tuner.budget import Budget
+    from tc.tuner.tune import TuningResult
 
 
 class Definitions(Mapping[str, "Comprehension"]):
@@ -32,9 +38,9 @@ class Definitions(Mapping[str, "Comprehension"]):
     method of this class are reached by item.
     """
 
-    def __init__(self, programs: Mapping[str, Program]) -> None:
-        self._comprehensions = {name: Comprehension(program) for name, program in programs.items()}
-        self._only = next(iter(self._comprehensions.values())) if len(programs) == 1 else None
+    def __init__(self, definitions: Mapping[str, Definition]) -> None:
+        self._comprehensions = {name: Comprehension(found, definitions) for name, found in definitions.items()}
+        self._only = next(iter(self._comprehensions.values())) if len(definitions) == 1 else None
 
     def __getitem__(self, name: str) -> Comprehension:
         return self._comprehensions[name]
@@ -81,6 +87,31 @@ class Definitions(Mapping[str, "Comprehension"]):
         """``Comprehension.compile`` of the only definition."""
         return self.single().compile(*arguments, target=target, options=options)
 
+    def tune(
+        self,
+        *arguments: object,
+        target: str | None = None,
+        budget: str | Budget = "10m",
+        cache: str | Path | None = None,
+        seed: int | None = None,
+        progress: bool = True,
+        jobs: int | None = None,
+        strategy: str = "combined",
+        numerics: str = "any",
+    ) -> TuningResult:
+        """``Comprehension.tune`` of the only definition."""
+        return self.single().tune(
+            *arguments,
+            target=target,
+            budget=budget,
+            cache=cache,
+            seed=seed,
+            progress=progress,
+            jobs=jobs,
+            strategy=strategy,
+            numerics=numerics,
+        )
+
     def output_shapes(self, *arguments: object) -> dict[str, tuple[int, ...]]:
         """``Comprehension.output_shapes`` of the only definition."""
         return self.single().output_shapes(*arguments)
@@ -97,23 +128,31 @@ class Definitions(Mapping[str, "Comprehension"]):
 class Comprehension:
     """One definition: called on arrays, it returns arrays."""
 
-    def __init__(self, program: Program) -> None:
-        from tc.language.interface import interface_of
-
-        self.program: Final = program
-        self.name: Final = program.name
-        self.interface: Final = interface_of(program)
-        self._kernels: Final[Once[tuple[Signature, Options, Target], Kernel]] = Once()
+    def __init__(self, definition: Definition, siblings: Mapping[str, Definition] | None = None) -> None:
+        self._definition: Final = definition
+        self._siblings: Final = {definition.interface.name: definition} if siblings is None else siblings
+        self.interface: Final = definition.interface
+        self.name: Final = self.interface.name
+        self._kernels: Final[Once[tuple[Signature, Options | None, Target], Kernel]] = Once()
         self._warm: Final = WarmCalls()
 
-    def __reduce__(self) -> tuple[type[Comprehension], tuple[Program]]:
+    @property
+    def program(self) -> Program:
+        """What the definition means."""
+        return self._definition.program
+
+    @staticmethod
+    def of(program: Program) -> Comprehension:
+        """The comprehension of a program that was built in Python."""
+        return Comprehension(Parsed(program))
+
+    def __reduce__(self) -> tuple[Callable[[Program], Comprehension], tuple[Program]]:
         # Copies and processes that receive one make kernels of their own.
-        return Comprehension, (self.program,)
+        return Comprehension.of, (self.program,)
 
     def __repr__(self) -> str:
-        return (
-            f"<tc.Comprehension {self.name}({', '.join(self.program.arguments)}) -> {', '.join(self.program.results)}>"
-        )
+        arguments, results = ", ".join(self.interface.arguments), ", ".join(self.interface.results)
+        return f"<tc.Comprehension {self.name}({arguments}) -> {results}>"
 
     def __str__(self) -> str:
         from tc.language.print_program import program_text
@@ -155,24 +194,46 @@ class Comprehension:
     ) -> Kernel:
         chosen = _target(target)
         wanted = CpuOptions if isinstance(chosen, CpuTarget) else GpuOptions
-        settled = wanted() if options is None else options
-        if not isinstance(settled, wanted):
-            raise OptionsError(f"options must be tc.{wanted.__name__} for target {str(chosen)!r}, got {settled!r}")
+        if options is not None and not isinstance(options, wanted):
+            raise OptionsError(f"options must be tc.{wanted.__name__} for target {str(chosen)!r}, got {options!r}")
+        return self._kernels.get(
+            (signature, options, chosen),
+            lambda: (
+                self._found(signature, chosen, options)
+                or self._compiled(signature, chosen, wanted() if options is None else options, prepared)
+            ),
+        )
 
-        def make() -> Kernel:
-            from tc.compiler import build
-            from tc.kernel import Kernel
+    def _found(self, signature: Signature, target: Target, options: Options | None) -> Kernel | None:
+        """The kernel from the cache, unless its stages are to be seen."""
+        from tc.kernel import Kernel
 
-            program = self._specialize(signature) if prepared is None else prepared
-            built = build(program, self.interface, settled, chosen, environment())
-            kernel = Kernel(built.executable, built.stages, built.compilation)
-            if (folder := environment().dump) is not None:
-                from tc.dump import dump_stages
+        cache = _cache()
+        if cache is None or environment().dump is not None:
+            return None
+        executable = cache.find(self._wanted(signature, target, options))
+        return None if executable is None else Kernel(executable)
 
-                dump_stages(built.compilation, kernel.stages, folder)
-            return kernel
+    def _compiled(self, signature: Signature, target: Target, options: Options, prepared: Prepared | None) -> Kernel:
+        from tc.compiler import build
+        from tc.kernel import Kernel
 
-        return self._kernels.get((signature, settled, chosen), make)
+        program = self._specialize(signature) if prepared is None else prepared
+        built = build(program, self.interface, options, target, environment())
+        kernel = Kernel(built.executable, built.stages, built.compilation)
+        if (folder := environment().dump) is not None:
+            from tc.dump import dump_stages
+
+            dump_stages(built.compilation, kernel.stages, folder)
+        # Of the candidates of a search, only the winner is kept.
+        if prepared is None and (cache := _cache()) is not None:
+            cache.keep(self._wanted(signature, target, options), self._siblings, built.executable)
+        return kernel
+
+    def _wanted(self, signature: Signature, target: Target, options: Options | None) -> Wanted:
+        from tc.cached import Wanted
+
+        return Wanted(self._definition, signature, target, options)
 
     def _specialize(self, signature: Signature) -> Specialization:
         from tc.language.specialize import specialize
@@ -192,6 +253,51 @@ class Comprehension:
     def compile(self, *arguments: object, target: str | None = None, options: Options | None = None) -> Kernel:
         """The kernel for arrays, or for ``tc.ArraySpec`` in their place; scalars by value.  Runs nothing."""
         return self._kernel(self._signature(arguments), target, options)
+
+    def tune(
+        self,
+        *arguments: object,
+        target: str | None = None,
+        budget: str | Budget = "10m",
+        cache: str | Path | None = None,
+        seed: int | None = None,
+        progress: bool = True,
+        jobs: int | None = None,
+        strategy: str = "combined",
+        numerics: str = "any",
+    ) -> TuningResult:
+        """Searches for the quickest options for such arguments: arrays, which are tuned on, specs or shapes.
+
+        ``budget``: wall-clock time, trials or generations, as in ``"10m"`` or ``"200 trials"``.  ``cache``: the file or
+        URL that trials and winner go to; None takes that of the environment.  ``seed``: the same one repeats the
+        search, and goes on with one that was interrupted.  ``progress``: lines on the standard error.  ``jobs``:
+        compilations at a time.  ``strategy``: ``combined``, ``genetic``, ``original`` or ``random``.  ``numerics``:
+        ``bitwise`` takes no winner whose results differ in a bit from those of the default options.
+
+        Calls without options run the winner from now on.  TuningError where not even the default options run.
+        """
+        from tc.kernel import Kernel
+        from tc.tuning import subject_of, tune
+
+        chosen = _target(target)
+        result = tune(
+            self._definition,
+            self._siblings,
+            arguments,
+            chosen,
+            environment(),
+            budget=budget,
+            cache=cache,
+            seed=seed,
+            progress=progress,
+            jobs=jobs,
+            strategy=strategy,
+            numerics=numerics,
+        )
+        signature = subject_of(self.interface, arguments).signature
+        self._kernels.put((signature, None, chosen), Kernel(result.executable))
+        self._warm.forget()
+        return result
 
     def candidates(self, *arguments: object) -> Candidates:
         """For compiling many kernels for the same arguments, as ``compile`` takes them, with different options."""
@@ -237,8 +343,13 @@ class Comprehension:
         from tc.explain import explain_kernel
 
         kernel = self.compile(*arguments, target=target, options=options)
-        assert kernel.compilation is not None
-        return explain_kernel(kernel.compilation, kernel.stages)
+        compiled = kernel
+        if kernel.compilation is None:  # it comes from the cache, which has nothing of how it came about
+            compiled = self._compiled(kernel.signature, kernel.target, kernel.options, None)
+        assert compiled.compilation is not None
+        cache = _cache()
+        decision = "" if cache is None else cache.explain(self._wanted(kernel.signature, kernel.target, options))
+        return explain_kernel(compiled.compilation, compiled.stages, decision)
 
 
 class Candidates:
@@ -258,6 +369,12 @@ def _target(name: str | None) -> Target:
     return _named_target(name or environment().target or "cpu")
 
 
+def _cache() -> KernelCache | None:
+    from tc.cached import kernel_cache
+
+    return kernel_cache(environment())
+
+
 # Neither names nor processors change, and what a call with a scalar takes is a fifth longer if it looks again.
 _named_target: Final = functools.cache(parse_target)
 
@@ -268,12 +385,18 @@ def define(text: str) -> Definitions:
     ParseError if it is not in the grammar; SemanticError or RangeError, with all complaints together, if it means
     nothing.
     """
+    if not isinstance(text, str):
+        raise ArgumentError(f"tc.define takes the text of definitions, got {type(text).__name__}")
+    cache = _cache()
+    known = None if cache is None else cache.definitions(text, lambda: _parsed(text))
+    return Definitions(known or {name: Parsed(program, text) for name, program in _parsed(text).items()})
+
+
+def _parsed(text: str) -> Mapping[str, Program]:
     from tc.grammar.parser import parse
     from tc.language.lower import lower_text
 
-    if not isinstance(text, str):
-        raise ArgumentError(f"tc.define takes the text of definitions, got {type(text).__name__}")
-    return Definitions(lower_text(parse(text), text))
+    return lower_text(parse(text), text)
 
 
 def targets() -> dict[str, str]:

@@ -16,22 +16,30 @@ class Environment:
     ``target``: ``TC_TARGET``, the target of calls that name none.  ``compiler``: ``TC_CC``, the C compiler's
     command with its own arguments.  ``dump``: ``TC_DUMP``, the folder that receives what every stage made.
     ``cache_home``: the user's folder for files that can be made again (``XDG_CACHE_HOME``, else ``~/.cache``).
+    ``cache``: ``TC_CACHE``, the file or the SQLAlchemy URL of compiled kernels.  ``cache_mode``: ``TC_CACHE_MODE``.
+    ``cache_key``: ``TC_CACHE_KEY``, the file with the secret that seals what a cache holds.
     """
 
     target: str | None = None
     compiler: str | None = None
     dump: Path | None = None
     cache_home: Path | None = None
+    cache: str | None = None
+    cache_mode: str | None = None
+    cache_key: Path | None = None
 
     @staticmethod
     def read(variables: Mapping[str, str]) -> Environment:
         """The environment that ``variables`` describe; an empty value counts as absent."""
-        dump = variables.get("TC_DUMP")
+        dump, key = variables.get("TC_DUMP"), variables.get("TC_CACHE_KEY")
         return Environment(
             target=variables.get("TC_TARGET") or None,
             compiler=variables.get("TC_CC") or None,
             dump=Path(dump) if dump else None,
             cache_home=_cache_home(variables),
+            cache=variables.get("TC_CACHE") or None,
+            cache_mode=variables.get("TC_CACHE_MODE") or None,
+            cache_key=Path(key) if key else None,
         )
 
 

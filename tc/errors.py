@@ -117,6 +117,14 @@ class CacheError(TCError):
     """The compilation cache is damaged, unreadable, or misses an entry that it had to have."""
 
 
+class TuningError(TCError):
+    """A search for options cannot go on: nothing runs, or what it needs is not there."""
+
+
+class CacheWarning(UserWarning):
+    """The compilation cache is not used, or misses what it was expected to have; results are right all the same."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name most similar to ``name``, for hints."""
     import difflib  # only error paths need it

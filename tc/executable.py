@@ -13,6 +13,7 @@ from tc.runtime.binary import Binary
 from tc.runtime.kernel import LoadedKernel, load_kernel
 from tc.runtime.opencl import Extent, OpenClKernel
 from tc.runtime.pool import shared_pool
+from tc.runtime.version import check_libc, required_libc
 from tc.target import OpenClTarget, Target, check_runs, processor
 
 
@@ -52,4 +53,5 @@ def load(executable: Executable) -> LoadedKernel | OpenClKernel:
             extents.append(Extent(offsets.start * size, len(offsets) * size, operand.writable))
         return OpenClKernel(binary, convention.grids, extents, convention.temporaries, scalars)
     check_runs(executable.target, processor())
+    check_libc(required_libc(binary.code))
     return load_kernel(binary.code, len(convention.operands), scalars, shared_pool(), convention.memory)

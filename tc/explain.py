@@ -9,12 +9,15 @@ from tc.language.print_program import program_text
 from tc.stage import Stage
 
 
-def explain_kernel(compilation: Compilation, stages: tuple[Stage, ...]) -> str:
-    """Sections: definition with ranges, target, buffers, schedule before and after, proof, times, source."""
-    return "\n\n".join(f"== {title} ==\n{text}" for title, text in _sections(compilation, stages) if text)
+def explain_kernel(compilation: Compilation, stages: tuple[Stage, ...], decision: str) -> str:
+    """Sections: definition with ranges, target, buffers, schedule before and after, proof, times, cache, source.
+
+    ``decision``: what the cache has for such a call.
+    """
+    return "\n\n".join(f"== {title} ==\n{text}" for title, text in _sections(compilation, stages, decision) if text)
 
 
-def _sections(compilation: Compilation, stages: tuple[Stage, ...]) -> Iterator[tuple[str, str]]:
+def _sections(compilation: Compilation, stages: tuple[Stage, ...], decision: str) -> Iterator[tuple[str, str]]:
     yield "definition, with sizes and ranges", program_text(compilation.specialization.program).rstrip()
     yield "target", f"{compilation.target}\n{compilation.options}"
     yield "buffers", "\n".join(_buffers(compilation))
@@ -23,6 +26,7 @@ def _sections(compilation: Compilation, stages: tuple[Stage, ...]) -> Iterator[t
     yield "schedule, mapped", compilation.schedule
     yield "proof", str(compilation.proof)
     yield "times", "\n".join(f"{stage.seconds * 1e3:9.2f} ms  {stage.name}" for stage in stages)
+    yield "cache", decision
     yield "source", compilation.source.text.rstrip()
 
 

@@ -40,3 +40,7 @@ class Once(Generic[Key, Value]):
                 del self._making[turn]
                 own.set()
         return self._values[key]
+
+    def put(self, key: Key, value: Value) -> None:
+        """From now on, this is the value for ``key``."""
+        self._values[key] = value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import types
 from collections.abc import Mapping
@@ -32,8 +33,9 @@ def to_json(value: object) -> object:
 def from_json(record: type[Record], data: object) -> Record:
     """The inverse of ``to_json`` for a dataclass, whose fields may be missing where they have a default.
 
-    Fields are numbers, strings, booleans, enumerations, dataclasses, ``tuple[X, ...]``, ``dict[str, X]``,
-    ``X | None``, or ``object`` for what is taken as it is.  ValueError, naming the place, for anything else.
+    Fields are numbers, strings, booleans, enumerations, dataclasses, ``tuple[X, ...]``, ``tuple[X, Y]``,
+    ``dict[str, X]``, ``X | None``, or ``object`` for what is taken as it is.  ValueError, naming the place, for
+    anything else.
     """
     return cast("Record", _read(record, data, record.__name__))
 
@@ -60,8 +62,15 @@ def _read(kind: object, data: object, place: str) -> object:
         return None if data is None else _read(inner, data, place)
     origin = get_origin(kind)
     if origin is tuple:
-        (inner, _) = get_args(kind)
-        return tuple(_read(inner, item, f"{place}[{n}]") for n, item in enumerate(_expect(list, data, place)))
+        items = _expect(list, data, place)
+        inners = get_args(kind)
+        if inners[-1] is Ellipsis:
+            inners = inners[:1] * len(items)
+        if len(inners) != len(items):
+            raise ValueError(f"{place} must hold {len(inners)} values, got {data!r}")
+        return tuple(
+            _read(inner, item, f"{place}[{n}]") for n, (inner, item) in enumerate(zip(inners, items, strict=True))
+        )
     if origin is dict:
         (_, inner) = get_args(kind)
         return {key: _read(inner, item, f"{place}.{key}") for key, item in _expect(dict, data, place).items()}
@@ -77,7 +86,7 @@ def _read(kind: object, data: object, place: str) -> object:
 
 
 def _dataclass(kind: type, data: dict[str, object], place: str) -> object:
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     fields = {field.name: field for field in dataclasses.fields(kind)}
     if unknown := sorted(data.keys() - fields.keys()):
         raise ValueError(f"{place} has no {', '.join(unknown)}; known: {', '.join(fields)}")
@@ -89,6 +98,11 @@ def _dataclass(kind: type, data: dict[str, object], place: str) -> object:
     if missing := sorted(needed - data.keys()):
         raise ValueError(f"{place} lacks {', '.join(missing)}")
     return kind(**{name: _read(hints[name], item, f"{place}.{name}") for name, item in data.items()})
+
+
+@functools.cache
+def _hints(kind: type) -> dict[str, object]:
+    return get_type_hints(kind)
 
 
 def _member(kind: type[Enum], data: object, place: str) -> Enum:

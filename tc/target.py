@@ -224,10 +224,11 @@ Target: TypeAlias = HostTarget | CudaTarget | OpenClTarget
 
 @dataclass(frozen=True, slots=True)
 class Processor:
-    """What this machine is: its name as ``uname -m`` gives it, and the flags of ``/proc/cpuinfo``."""
+    """What this machine is: its name as ``uname -m`` gives it, and the flags and the model of ``/proc/cpuinfo``."""
 
     machine: str
     features: frozenset[str]
+    model: str = ""
 
 
 @functools.cache
@@ -242,15 +243,17 @@ def processor() -> Processor:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
         text = ""
-    return Processor(machine_name(os.uname().machine), _features(text))
+    machine = machine_name(os.uname().machine)
+    return Processor(machine, frozenset(_line(text, "flags", "Features").split()), _line(text, "model name") or machine)
 
 
-def _features(cpuinfo: str) -> frozenset[str]:
+def _line(cpuinfo: str, *keys: str) -> str:
+    """What the first line with one of these keys says."""
     for line in cpuinfo.splitlines():
         key, _, value = line.partition(":")
-        if key.strip() in ("flags", "Features"):
-            return frozenset(value.split())
-    return frozenset()
+        if key.strip() in keys:
+            return value.strip()
+    return ""
 
 
 def resolve(host: Processor) -> CpuTarget:

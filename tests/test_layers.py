@@ -48,10 +48,20 @@ SHARED = {
     "tc.interface",
     "tc.proof",
     "tc.records",
+    "tc.generator",
     "tc.stage",
 }
 # What is left of a kernel when its compiler is gone: calls need nothing else.
-EXECUTABLE = {"tc.convention", "tc.executable", "tc.resources"}
+EXECUTABLE = {
+    "tc.arguments",
+    "tc.cached",
+    "tc.convention",
+    "tc.definition",
+    "tc.executable",
+    "tc.kernel",
+    "tc.packing",
+    "tc.resources",
+}
 ROOMS = {
     "shared": room(),
     "syntax": room("shared"),
@@ -60,15 +70,15 @@ ROOMS = {
     "reference": room("shared syntax language", "numpy scipy"),
     "polyhedral": room("shared syntax language", "islpy"),
     "codegen": room("shared syntax language polyhedral"),
-    "runtime": room("shared", "numpy ml_dtypes torch jax cupy cuda pyopencl"),
-    "executable": room("shared language runtime"),
+    "runtime": room("shared cache", "numpy ml_dtypes torch jax cupy cuda pyopencl"),
+    "executable": room("shared cache language runtime"),
     "compiler": room("shared language polyhedral codegen runtime executable"),
     "cache": room("shared", "sqlalchemy"),
-    "tuner": room("shared executable compiler reference cache", "numpy"),
+    "tuner": room("shared syntax grammar language polyhedral runtime executable compiler reference cache", "numpy"),
     "face": room(
         "shared syntax grammar language reference polyhedral codegen runtime executable compiler cache tuner", "numpy"
     ),
-    "commands": room("shared face"),
+    "commands": room("shared grammar syntax language executable cache tuner face"),
 }
 # These may be absent, or cost more than the rest of the process: modules named after them hold their imports, and
 # whoever needs such a module imports it where it needs it.

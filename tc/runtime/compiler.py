@@ -114,9 +114,14 @@ def check_compiles(target: HostTarget, compiler: Compiler) -> None:
 @functools.cache
 def _triplet(compiler: Compiler) -> str | None:
     """What ``compiler`` makes code for, as in ``x86_64-linux-gnu``; None if it does not say."""
-    status, log = _run((*compiler.command, "-dumpmachine"), _ANSWER_TIMEOUT)
-    found = re.fullmatch(r"\w+(-[\w.]+)+", log.strip())
-    return None if status != 0 or found is None else found[0]
+    found = re.fullmatch(r"\w+(-[\w.]+)+", answer(compiler, "-dumpmachine").strip())
+    return None if found is None else found[0]
+
+
+def answer(compiler: Compiler, question: str) -> str:
+    """What ``compiler`` prints when it is asked for itself; empty if it refuses."""
+    status, log = _run((*compiler.command, question), _ANSWER_TIMEOUT)
+    return log if status == 0 else ""
 
 
 def kernel_flags(target: HostTarget, compiler: Compiler) -> tuple[str, ...]:

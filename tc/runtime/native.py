@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tc.cache.configured import Mode, configured, exists, open_reader
 from tc.environment import Environment
-from tc.runtime.compiler import SHARED, compile_shared, find_compiler
+from tc.errors import DeviceError
+from tc.runtime.compiler import SHARED, Compiler, compile_shared, find_compiler
 from tc.runtime.disk import remembered
 from tc.target import processor
 
@@ -16,15 +20,58 @@ _FLAGS: Final = (*SHARED, "-O2", "-Wall", "-Wextra", "-pthread")
 _INCLUDE: Final = re.compile(r'^#include "(\w+\.h)"$', re.MULTILINE)
 
 
+# What every process needs that calls kernels.
+NATIVES: Final = ("pool.c", "warm.c")
+
+
+@dataclass(frozen=True, slots=True)
+class NativeSource:
+    """A source of this folder, whole, for a kind of machine."""
+
+    name: str
+    text: str
+    machine: str
+
+    @property
+    def digest(self) -> str:
+        """The hash of the text and of the options that it is compiled with."""
+        return hashlib.sha256("\0".join((self.text, *_FLAGS)).encode()).hexdigest()
+
+
+def native_source(name: str) -> NativeSource:
+    """The source called ``name``, for this machine."""
+    return NativeSource(name, _INCLUDE.sub(lambda found: _text(found[1]), _text(name)), processor().machine)
+
+
 def native_binary(name: str, settings: Environment) -> bytes:
-    """The shared library of a source of this folder: from the user's cache folder, else built by its C compiler."""
-    source = _INCLUDE.sub(lambda found: _text(found[1]), _text(name))
-    compiler = find_compiler(settings)
-    cache = None if settings.cache_home is None else settings.cache_home / "tc" / "runtime"
+    """The shared library of a source: from the cache that was shipped, from the user's cache folder, or compiled.
+
+    DeviceError where it is in neither, and there is no C compiler.
+    """
+    source = native_source(name)
+    configuration = configured(settings)
+    if configuration is not None and configuration.mode is not Mode.STORE:
+        shipped = open_reader(configuration).native(name, source.machine, source.digest)
+        if shipped is not None:
+            return shipped.binary
+    try:
+        compiler = find_compiler(settings)
+    except DeviceError:
+        kept = None
+        if configuration is not None and exists(configuration):
+            kept = open_reader(configuration).native(name, source.machine, source.digest)
+        if kept is None:
+            raise
+        return kept.binary
+    return _built(source, compiler, settings)
+
+
+def _built(source: NativeSource, compiler: Compiler, settings: Environment) -> bytes:
+    folder = None if settings.cache_home is None else settings.cache_home / "tc" / "runtime"
     return remembered(
-        cache,
-        (processor().machine, compiler.identity, *_FLAGS, source),
-        lambda: compile_shared(source, _FLAGS, compiler),
+        folder,
+        (source.machine, compiler.identity, *_FLAGS, source.text),
+        lambda: compile_shared(source.text, _FLAGS, compiler),
     )
 
 

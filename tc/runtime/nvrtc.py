@@ -24,14 +24,20 @@ def nvrtc_flags(architecture: str) -> tuple[str, ...]:
     return (f"--gpu-architecture={architecture}", *_FLAGS)
 
 
+def nvrtc_version() -> str:
+    """The compiler and its release; DeviceError if it is not here."""
+    nvrtc = _load()
+    major, minor = _checked(nvrtc, *nvrtc.nvrtcVersion())
+    return f"NVRTC {major}.{minor}"
+
+
 def check_architecture(architecture: str) -> None:
     """DeviceError if NVRTC is not here, or knows no such architecture."""
     nvrtc = _load()
     known = [f"sm_{number}" for number in _checked(nvrtc, *nvrtc.nvrtcGetSupportedArchs())[0]]
     if architecture not in known:
-        major, minor = _checked(nvrtc, *nvrtc.nvrtcVersion())
         raise DeviceError(
-            f"NVRTC {major}.{minor} does not compile for {architecture}, only for {', '.join(known)}; "
+            f"{nvrtc_version()} does not compile for {architecture}, only for {', '.join(known)}; "
             "install another version of nvidia-cuda-nvrtc"
         )
 

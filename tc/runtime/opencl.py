@@ -31,9 +31,10 @@ _EXACT_DIVISION: Final = "-cl-fp32-correctly-rounded-divide-sqrt"
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A device with a context and a queue of its own."""
+    """A device with a context and a queue of its own.  ``version``: of the device and its driver."""
 
     name: str
+    version: str
     context: Any
     queue: Any
     flags: tuple[str, ...]
@@ -55,7 +56,9 @@ def opencl_device() -> Device:
     exact = device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
     context = cl.Context([device])
     flags = (_STANDARD, *((_EXACT_DIVISION,) if exact else ()))
-    return Device(device.name.strip(), context, cl.CommandQueue(context), flags)
+    name = device.name.strip()
+    version = f"{name}, {device.version.strip()}, driver {device.driver_version.strip()}"
+    return Device(name, version, context, cl.CommandQueue(context), flags)
 
 
 @contextmanager

@@ -57,6 +57,11 @@ class WarmCalls:
         self._plans: dict[bytes, tuple[object, ...]] = {}
         self.call: WarmCall = _unknown
 
+    def forget(self) -> None:
+        """Calls that come from now on have no plan."""
+        self._plans = {}
+        self.call = _unknown
+
     def remember(self, arguments: tuple[object, ...], out: object, plan: Plan) -> None:
         """Calls like this one, which was made, follow the plan from now on, where they can be described quickly."""
         key = call_key(arguments, out)

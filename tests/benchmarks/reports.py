@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.bound import Bandwidth, Roofs, Work
 from benchmarks.cases import Suite
 from benchmarks.contender import Contender
 from benchmarks.machine import Machine
 from benchmarks.messages import Measure, Refused, Sample
 from benchmarks.results import Measured, Missing, Report, Row, Settings
+from tc.tuner.roofline import Bandwidth, Roofs, Work
 
 MACHINE = Machine(
     model="Abacus 7",

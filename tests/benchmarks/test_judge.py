@@ -9,10 +9,11 @@ import pytest
 
 from benchmarks import judge as judging
 from benchmarks.cases import MOMENTS, TMM, Case, Suite
-from benchmarks.judge import PEER_TOLERANCE, deviation_of_ours, deviation_of_peer, judge, kept
+from benchmarks.judge import PEER_TOLERANCE, deviation_of_ours, deviation_of_peer, judge
 from benchmarks.messages import Refused
 from benchmarks.problem import Array
 from tc.reference.evaluate import Result
+from tc.reference.kept import kept_results
 
 SIZES = {"M": 7, "K": 5, "N": 3}
 
@@ -20,7 +21,7 @@ SIZES = {"M": 7, "K": 5, "N": 3}
 @pytest.fixture
 def expected(tmp_path: Path) -> tuple[Result, ...]:
     judge(Case("tmm", Suite.PAPER, TMM, SIZES, 1.0), tmp_path, seed=3)
-    return kept(tmp_path)
+    return kept_results(tmp_path)
 
 
 @pytest.fixture
@@ -76,6 +77,6 @@ def test_several_results_are_kept_in_order(tmp_path: Path) -> None:
     case = Case("moments", Suite.MODERN, MOMENTS, {"N": 3, "K": 11}, 1.0)
     judge(case, tmp_path, seed=0)
     (rows,) = MOMENTS.arguments(case.sizes, 0).values()
-    mean, variance = kept(tmp_path)
+    mean, variance = kept_results(tmp_path)
     np.testing.assert_allclose(mean.values, rows.mean(1), atol=1e-6)
     np.testing.assert_allclose(variance.values, rows.var(1), atol=1e-6)

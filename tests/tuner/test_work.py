@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import tc
-from benchmarks.bound import Work
 from benchmarks.cases import GCONV, LUT1, MLP3, SOFTMAX, TMM
 from benchmarks.problem import Problem, Sizes
-from benchmarks.work import operations, work
+from tc.tuner.roofline import Work
+from tc.tuner.work import operations, work
 
 COUNTS: list[tuple[Problem, Sizes, int]] = [
     (TMM, {"M": 7, "K": 5, "N": 3}, 2 * 7 * 5 * 3),

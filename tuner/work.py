@@ -1,14 +1,14 @@
-"""What a case asks of the machine, counted from its definition and its arguments."""
+"""What a call asks of the machine, counted from its definition and its arguments."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from benchmarks.bound import Work
-from benchmarks.problem import Array
 from tc.language.program import (
     Binary,
     Call,
@@ -16,18 +16,39 @@ from tc.language.program import (
     IterationVariable,
     Literal,
     Program,
+    Read,
     Role,
     Statement,
     Unary,
     walk,
 )
 from tc.language.specialization import Specialization
+from tc.tuner.roofline import Work
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+def least_work(specialization: Specialization, arguments: Mapping[str, Array]) -> Work | None:
+    """The least work of a call, which counts nothing of tables that are looked up; None where it is not counted."""
+    reads = [e for s in specialization.program.statements for e in walk(s.value) if isinstance(e, Read)]
+    tables = {r.tensor for r in reads if any(isinstance(e, Read) for s in r.subscripts for e in walk(s))}
+    try:
+        return _work(specialization, arguments, dict.fromkeys(tables, 0))
+    except ValueError:
+        return None
 
 
 def work(specialization: Specialization, arguments: Mapping[str, Array], indices: Mapping[str, str]) -> Work:
-    """The work of a call; ``indices`` as in ``Problem``."""
+    """The work of a call.  ``indices``: per argument that holds indices, the argument whose rows they choose.
+
+    ValueError if a range or a condition of a statement depends on its iterators.
+    """
+    rows = {table: _distinct_rows(arguments[name], arguments[table]) for name, table in indices.items()}
+    return _work(specialization, arguments, rows)
+
+
+def _work(specialization: Specialization, arguments: Mapping[str, Array], chosen: Mapping[str, int]) -> Work:
     program = specialization.program
-    chosen = {table: _distinct_rows(arguments[name], arguments[table]) for name, table in indices.items()}
     read = sum(chosen.get(name, array.nbytes) for name, array in arguments.items())
     results = [specialization.layouts[tensor.name] for tensor in program.tensors if tensor.role is Role.OUTPUT]
     written = sum(layout.size * layout.type.itemsize for layout in results)

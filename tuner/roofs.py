@@ -8,16 +8,18 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from benchmarks.bound import Bandwidth, Roofs
-from benchmarks.problem import Array
 from tc.environment import environment
 from tc.runtime.compiler import compile_shared, find_compiler, kernel_flags
 from tc.runtime.library import load_library
 from tc.target import CpuTarget
+from tc.tuner.roofline import Bandwidth, Roofs
+
+Array: TypeAlias = npt.NDArray[Any]
 
 _CHAINS: Final = 12  # as in roofs.c
 _SMALLEST, _LARGEST = 1 << 14, 1 << 26  # bytes per thread

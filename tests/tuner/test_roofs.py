@@ -8,8 +8,8 @@ from resource import RUSAGE_THREAD, getrusage
 import numpy as np
 import pytest
 
-from benchmarks.roofs import compiled_roofs, function
 from tc.target import processor, resolve
+from tc.tuner.roofs import compiled_roofs, function
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,333 @@
+"""The cache as comprehensions use it: which kernel is wanted, what is found, and what is kept."""
+
+from __future__ import annotations
+
+import functools
+import json
+import platform
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
+
+from tc.cache.configured import Configuration, Mode, configured, exists, open_reader
+from tc.cache.ingredients import Ingredients
+from tc.cache.records import Native, Text, Variant, text_key
+from tc.definition import Definition, definitions_from_json, definitions_to_json
+from tc.environment import Environment
+from tc.errors import CacheError, CacheWarning, DeviceError
+from tc.executable import Executable
+from tc.generator import RELEASE, generator_version
+from tc.language.specialization import ArraySpec, Signature
+from tc.once import Once
+from tc.options import CpuOptions, GpuOptions, Options
+from tc.packing import assemble, describe, options_text
+from tc.records import to_json
+from tc.runtime.native import NATIVES, native_binary, native_source
+from tc.runtime.opencl import opencl_device
+from tc.runtime.threads import available_threads
+from tc.runtime.version import compiler_version, required_libc
+from tc.target import CpuTarget, CudaTarget, EmulatorTarget, OpenClTarget, Target, processor
+
+if TYPE_CHECKING:
+    from tc.cache.lookup import Reader
+    from tc.cache.store import Store
+    from tc.language.program import Program
+
+_Parse: TypeAlias = "Callable[[], Mapping[str, Program]]"
+
+# Kernels use nothing of an address but that elements lie at multiples of their size.
+_ALIGNMENT: Final = "element"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A kernel that somebody asks for; ``options`` None asks for the best ones that are known."""
+
+    definition: Definition
+    signature: Signature
+    target: Target
+    options: Options | None
+
+    def ingredients(self, compiler: str) -> Ingredients:
+        """What the kernel depends on, with names replaced by positions."""
+        places = {name: place for place, name in enumerate(self.definition.interface.names)}
+        arguments, results = self.signature.arguments, self.signature.results
+        target, architecture = _names(self.target)
+        return Ingredients(
+            program=self.definition.canonical,
+            shapes=_listed([spec.shape for _, spec in arguments]),
+            dtypes=_listed([str(spec.dtype) for _, spec in arguments]),
+            strides=_listed([_strides(places[name], spec) for name, spec in (*arguments, *results)]),
+            alignment=_ALIGNMENT,
+            scalars=_listed([(places[name], value) for name, value in self.signature.scalars]),
+            aliases=_listed([(places[output], places[input]) for output, input in self.signature.aliases]),
+            symbolic=_listed([]),
+            target=target,
+            architecture=architecture,
+            compiler=compiler,
+            generator=generator_version(),
+        )
+
+    @property
+    def threads(self) -> int:
+        """How many the static default is chosen for on this machine."""
+        return available_threads() if isinstance(self.target, CpuTarget) else 1
+
+    @property
+    def machine(self) -> str:
+        """What measurements of the kernel are made on."""
+        return processor().model
+
+    def __str__(self) -> str:
+        shapes = ", ".join(f"{name}: {spec.dtype}{list(spec.shape)}" for name, spec in self.signature.arguments)
+        return f"{self.definition.interface.name}({shapes}) on {self.target}"
+
+
+def _names(target: Target) -> tuple[str, str]:
+    """Of the target and of its architecture."""
+    match target:
+        case CpuTarget() | CudaTarget():
+            name, _, architecture = str(target).partition(":")
+            return name, architecture
+        case EmulatorTarget(host):
+            return "emulator", str(host)
+        case OpenClTarget():
+            return "opencl", opencl_device().name
+        case _:
+            assert_never(target)
+
+
+def _listed(values: Sequence[object]) -> str:
+    return json.dumps(values, separators=(",", ":"))
+
+
+def _strides(place: int, spec: ArraySpec) -> object:
+    return place, "contiguous" if spec.strides is None else spec.strides
+
+
+def default_options(target: Target) -> Options:
+    """What a call without options gets where nothing better is known."""
+    return CpuOptions() if isinstance(target, CpuTarget) else GpuOptions()
+
+
+class KernelCache:
+    """The cache of a process; safe from many threads.
+
+    Faults of a cache that somebody named are CacheErrors; those of the user's own cache, which nobody asked for, are
+    warnings, and the process goes on without it.
+    """
+
+    def __init__(self, configuration: Configuration, settings: Environment) -> None:
+        self._configuration: Final = configuration
+        self._settings: Final = settings
+        self._said: Final[set[str]] = set()
+        self._store: Final[Once[None, Store]] = Once()
+
+    def definitions(self, text: str, parse: _Parse) -> Mapping[str, Definition] | None:
+        """What a text means, if an earlier process has parsed it."""
+        with self._forgiven():
+            reader = self._reader()
+            found = None if reader is None else reader.text(text_key(text, generator_version()))
+            if found is not None:
+                try:
+                    return definitions_from_json(found.definitions, text, parse)
+                except ValueError as error:
+                    raise self._damaged(f"the definitions of a text ({error})") from error
+        return None
+
+    def find(self, wanted: Wanted) -> Executable | None:
+        """The kernel, checked to be what is wanted; None where it is to be compiled.
+
+        CacheError where it is missing and must not be compiled, saying how the nearest entry differs.
+        """
+        variant = None
+        with self._forgiven():
+            reader = self._reader()
+            if reader is not None:
+                variant = self._variant(reader, wanted)
+            if variant is not None:
+                return self._executable(variant, wanted)
+        match self._configuration.mode:
+            case Mode.STRICT:
+                raise CacheError(f"{self._miss(wanted)}\ncompile or tune it elsewhere, and ship the file again")
+            case Mode.WARN:
+                self._say_once(f"{self._miss(wanted)}\nit is compiled with default options, as others that are missing")
+        return None
+
+    def keep(self, wanted: Wanted, siblings: Mapping[str, Definition], executable: Executable) -> None:
+        """Stores a kernel that was compiled, and what a process needs that has no compiler; only reads in other modes.
+
+        ``siblings``: all definitions of the text that it comes from.  What cannot be stored is a warning.
+        """
+        if self._configuration.mode is not Mode.STORE:
+            return
+        try:
+            store = self._store.get(None, self._open_store)
+            deposit(store, wanted, siblings, executable, self._settings, made="compiled when it was called")
+        except CacheError as error:
+            self._say_once(f"a kernel is not kept: {error}")
+
+    def explain(self, wanted: Wanted) -> str:
+        """What ``find`` would do, and why, as text."""
+        configuration = self._configuration
+        place = f"{configuration.where} ({configuration.mode.value})"
+        try:
+            reader = self._reader()
+            variant = None if reader is None else self._variant(reader, wanted)
+        except CacheError as error:
+            return f"{place}\n{error}"
+        if variant is None:
+            return f"{place}\n{self._miss(wanted)}"
+        return f"{place}\nfound: options {variant.options}, made for {variant.threads} threads\n{variant.origin}"
+
+    def _open_store(self) -> Store:
+        from tc.cache.store import Store
+
+        return Store.open(self._configuration.where, key=self._configuration.key)
+
+    def _reader(self) -> Reader | None:
+        """None where nothing has been kept yet, which only a cache that is read is blamed for."""
+        if self._configuration.mode is Mode.STORE and not exists(self._configuration):
+            return None
+        return open_reader(self._configuration)
+
+    def _variant(self, reader: Reader, wanted: Wanted) -> Variant | None:
+        for ingredients in self._candidates(reader, wanted):
+            if wanted.options is not None:
+                found = reader.variant(ingredients.key, options_text(wanted.options), self._threads(wanted))
+            else:
+                default = options_text(default_options(wanted.target))
+                found = reader.winner(ingredients.key, wanted.machine, wanted.threads)
+                found = found or reader.variant(ingredients.key, default, self._threads(wanted))
+            if found is not None:
+                return found
+        return None
+
+    def _candidates(self, reader: Reader, wanted: Wanted) -> Iterator[Ingredients]:
+        """What may serve: kernels of the compiler that is here, or where none is asked, of those in the cache."""
+        compilers: tuple[str, ...] = ()
+        if self._configuration.mode is Mode.STORE:
+            try:
+                compilers = (compiler_version(wanted.target, self._settings),)
+            except DeviceError:  # what was compiled elsewhere still runs
+                compilers = ()
+        for compiler in compilers or reader.compilers(*_names(wanted.target)):
+            yield wanted.ingredients(compiler)
+
+    def _threads(self, wanted: Wanted) -> int | None:
+        """Kernels are compiled for as many threads as there are; where they are only read, others do, too."""
+        return wanted.threads if self._configuration.mode is Mode.STORE else None
+
+    def _executable(self, variant: Variant, wanted: Wanted) -> Executable:
+        what = f"the kernel {variant.kernel[:12]}"
+        try:
+            found = assemble(variant.executable, variant.options, variant.source, variant.binary)
+        except ValueError as error:
+            raise self._damaged(f"{what} ({error})") from error
+        interface = wanted.definition.interface
+        if found.convention.interface.anonymous() != interface.anonymous():
+            raise self._damaged(f"{what} (it has other arguments)")
+        renamed = found.renamed(interface)
+        if renamed.convention.signature != wanted.signature or found.target != wanted.target:
+            raise self._damaged(f"{what} (it is made for something else)")
+        return renamed
+
+    def _damaged(self, what: str) -> CacheError:
+        return CacheError(
+            f"{self._configuration.where} holds what tc did not make: {what}; restore the file, or delete it"
+        )
+
+    def _miss(self, wanted: Wanted) -> str:
+        where = self._configuration.where
+        text = f"{where} has no kernel for {wanted}"
+        if wanted.options is not None:
+            text += f" with options {options_text(wanted.options)}"
+        reader = self._reader()
+        if reader is None:
+            return text
+        ingredients = next(self._candidates(reader, wanted), wanted.ingredients("any"))
+        nearest = reader.nearest(ingredients)
+        if nearest is None:
+            return f"{text}; it is empty"
+        _, differences = nearest
+        if not differences:
+            return f"{text}; it has the kernel with other options, or for another number of threads"
+        lines = [f"    {field:12} wanted {ours}\n{'':12}     there {theirs}" for field, ours, theirs in differences]
+        return "\n".join((f"{text}; the nearest entry differs in", *lines))
+
+    @contextmanager
+    def _forgiven(self) -> Iterator[None]:
+        try:
+            yield
+        except CacheError as error:
+            if not self._configuration.own:
+                raise
+            self._say_once(f"the cache of compiled kernels is not used: {error}")
+
+    def _say_once(self, message: str) -> None:
+        kind = message.partition(" ")[0]
+        if kind not in self._said:
+            self._said.add(kind)
+            warnings.warn(message, CacheWarning, stacklevel=2)
+
+
+def deposit(
+    store: Store,
+    wanted: Wanted,
+    siblings: Mapping[str, Definition],
+    executable: Executable,
+    settings: Environment,
+    *,
+    made: str,
+    numerics: str = "",
+) -> Variant:
+    """Stores an executable, and what a process needs that calls it without a compiler.
+
+    ``siblings``: all definitions of its text.  ``made``: how it came about.  ``numerics``: see ``Variant``.
+    """
+    ingredients = wanted.ingredients(compiler_version(wanted.target, settings))
+    variant = _variant_of(ingredients.key, executable, made, numerics)
+    store.add_variant(ingredients, variant)
+    if wanted.definition.text is not None:
+        store.add_text(Text(text_key(wanted.definition.text, generator_version()), definitions_to_json(siblings)))
+    for name in NATIVES:
+        source = native_source(name)
+        store.add_native(Native(name, source.machine, source.digest, native_binary(name, settings)))
+    return variant
+
+
+def _variant_of(key: str, executable: Executable, made: str, numerics: str) -> Variant:
+    target = executable.target
+    features = sorted(target.features) if isinstance(target, CpuTarget | EmulatorTarget) else []
+    origin = {
+        "made": made,
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": processor().model,
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "tc": RELEASE,
+    }
+    return Variant(
+        kernel=key,
+        options=options_text(executable.options),
+        threads=executable.threads,
+        source=executable.source,
+        binary=executable.binary.code,
+        executable=describe(executable),
+        resources=json.dumps(to_json(executable.resources)),
+        proof=str(executable.proof),
+        numerics=numerics,
+        features=" ".join(features),
+        libc=required_libc(executable.binary.code),
+        origin=json.dumps(origin),
+    )
+
+
+@functools.cache
+def kernel_cache(settings: Environment) -> KernelCache | None:
+    """The cache of a process with this environment; None if there is none."""
+    configuration = configured(settings)
+    return None if configuration is None else KernelCache(configuration, settings)

@@ -1,0 +1,195 @@
+"""What a person asks to be tuned: definitions in files, at sizes, on element types."""
+
+from __future__ import annotations
+
+import itertools
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from tc.definition import Definition, Parsed
+from tc.errors import OptionsError, TCError, nearest
+from tc.language.program import Expression, Literal, Program, SizeReference
+from tc.language.specialization import ArraySpec, Signature
+from tc.types import ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One definition at one set of sizes.  ``siblings``: all definitions of its text.  ``sizes``, ``dtype``: as given."""
+
+    definition: Definition
+    siblings: Mapping[str, Definition]
+    signature: Signature
+    scalars: Mapping[str, int | float]
+    sizes: Mapping[str, int]
+    dtype: str | None = None
+
+    def __str__(self) -> str:
+        parts = [f"{name}={value}" for name, value in self.sizes.items()]
+        if self.dtype is not None:
+            parts.append(self.dtype)
+        return f"{self.definition.interface.name}({','.join(parts)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Definitions of a text, by name (none: all of them), at every set of sizes, with every element type.
+
+    ``place``: where it was asked for, for messages.  ``dtypes``: what takes the place of float32; none: nothing does.
+    """
+
+    place: str
+    text: str
+    definitions: tuple[str, ...]
+    sizes: tuple[Mapping[str, int], ...]
+    dtypes: tuple[str, ...] = ()
+
+    def jobs(self) -> Iterator[Job]:
+        """The jobs; OptionsError or an error of the text for what cannot be one."""
+        for dtype in self.dtypes or (None,):
+            text = self.text if dtype is None else _with_dtype(self.text, dtype, self.place)
+            siblings = _definitions(text)
+            for name, sizes in itertools.product(self.definitions or tuple(siblings), self.sizes or ({},)):
+                if name not in siblings:
+                    guess = nearest(name, siblings)
+                    hint = f"did you mean {guess!r}?" if guess else f"defined: {', '.join(siblings)}"
+                    raise OptionsError(f"{self.place} defines no {name!r}; {hint}")
+                yield replace(_job(siblings[name], siblings, sizes, self.place), dtype=dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """A file of requests; what it says of the search counts where the command line says nothing."""
+
+    requests: tuple[Request, ...]
+    settings: Mapping[str, str]
+
+
+_SETTINGS: Final = ("budget", "target", "cache", "seed", "jobs", "strategy", "numerics", "capsules", "workers")
+_KERNEL: Final = ("file", "text", "definition", "sizes", "dtypes")
+
+
+def read_night(path: Path) -> Night:
+    """The requests in a TOML file; OptionsError, naming the place, for anything else."""
+    data = _toml(path)
+    kernels = data.pop("kernel", None)
+    _require_known(data, _SETTINGS, str(path))
+    if not isinstance(kernels, list) or not kernels:
+        raise OptionsError(
+            f"{path} names no kernels; write a table [[kernel]] with file, definition and sizes for each"
+        )
+    requests = tuple(
+        _request(kernel, f"{path}: kernel {number}", path.parent) for number, kernel in enumerate(kernels, 1)
+    )
+    return Night(requests, {name: str(value) for name, value in data.items()})
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise OptionsError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise OptionsError(f"{path} is no TOML: {error}") from error
+
+
+def _request(kernel: object, place: str, folder: Path) -> Request:
+    if not isinstance(kernel, dict):
+        raise OptionsError(f"{place} must be a table, got {kernel!r}")
+    _require_known(kernel, _KERNEL, place)
+    if ("file" in kernel) == ("text" in kernel):
+        raise OptionsError(f"{place} needs either file or text")
+    text = kernel["text"] if "text" in kernel else read_text(folder / str(kernel["file"]))
+    names, sizes, dtypes = kernel.get("definition", []), kernel.get("sizes", []), kernel.get("dtypes", [])
+    names = [names] if isinstance(names, str) else names
+    sizes = [sizes] if isinstance(sizes, dict) else sizes
+    if not all(isinstance(s, dict) and all(type(v) is int for v in s.values()) for s in sizes):
+        raise OptionsError(f"{place}: sizes must be tables of integers, such as {{M = 128, N = 64}}, got {sizes!r}")
+    return Request(place, str(text), tuple(map(str, names)), tuple(sizes), tuple(map(str, dtypes)))
+
+
+def _require_known(data: Mapping[str, object], known: Sequence[str], place: str) -> None:
+    for name in data:
+        if name not in known:
+            guess = nearest(name, known)
+            hint = f"did you mean {guess!r}?" if guess else f"known: {', '.join(known)}"
+            raise OptionsError(f"{place} has an unknown setting {name!r}; {hint}")
+
+
+def read_text(path: Path) -> str:
+    """The text of definitions in a file; OptionsError where it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise OptionsError(f"cannot read {path}: {error}") from error
+
+
+def parse_sizes(text: str) -> dict[str, int]:
+    """``M=1024,K=512``; OptionsError for anything else."""
+    sizes: dict[str, int] = {}
+    for part in text.split(","):
+        name, equals, value = part.strip().partition("=")
+        if not equals or not value.strip().isdigit():
+            raise OptionsError(f"sizes are written as M=1024,K=512, got {text!r}")
+        sizes[name.strip()] = int(value)
+    return sizes
+
+
+def _definitions(text: str) -> dict[str, Definition]:
+    from tc.grammar.parser import parse
+    from tc.language.lower import lower_text
+
+    return {name: Parsed(program, text) for name, program in lower_text(parse(text), text).items()}
+
+
+def _with_dtype(text: str, dtype: str, place: str) -> str:
+    """The text with another type in the place of float32 in all parameters."""
+    from tc.grammar.parser import parse
+    from tc.grammar.printer import print_definition
+
+    names = [type.value for type in ScalarType if type.is_floating]
+    if dtype not in names:
+        raise OptionsError(f"{place}: dtypes must be among {', '.join(names)}, got {dtype!r}")
+    changed = []
+    for definition in parse(text).definitions:
+        parameters = tuple(
+            replace(p, type_name=dtype) if p.type_name in ("float", "float32") else p for p in definition.parameters
+        )
+        changed.append(print_definition(replace(definition, parameters=parameters)))
+    return "\n".join(changed)
+
+
+def _job(definition: Definition, siblings: Mapping[str, Definition], sizes: Mapping[str, int], place: str) -> Job:
+    program, interface = definition.program, definition.interface
+    name = interface.name
+    structural = [scalar.name for scalar in interface.scalars if scalar.structural]
+    needed = [*program.sizes, *structural]
+    if missing := [size for size in needed if size not in sizes]:
+        raise OptionsError(f"{place}: {name} needs the sizes {', '.join(needed)}; missing: {', '.join(missing)}")
+    scalars = {scalar.name: sizes.get(scalar.name, 1) for scalar in interface.scalars}
+    if unknown := [size for size in sizes if size not in needed and size not in scalars]:
+        raise OptionsError(f"{place}: {name} has no size {', '.join(unknown)}; it has {', '.join(needed)}")
+    arguments = tuple(
+        (argument, ArraySpec(_shape(program, argument, sizes), interface.tensor(argument).type))
+        for argument in interface.arguments
+        if argument not in scalars
+    )
+    signature = Signature(arguments, scalars=tuple((scalar, scalars[scalar]) for scalar in structural))
+    return Job(definition, siblings, signature, scalars, dict(sizes))
+
+
+def _shape(program: Program, tensor: str, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(_extent(extent, sizes) for extent in program.tensor(tensor).shape)
+
+
+def _extent(extent: Expression, sizes: Mapping[str, int]) -> int:
+    match extent:
+        case SizeReference(name):
+            return sizes[name]
+        case Literal(value):
+            return int(value)
+        case _:
+            raise TCError(f"the extent of a parameter is neither a size nor a number: {extent}")

@@ -1,0 +1,228 @@
+"""``tc-tune``: finds quick options for kernels, and keeps them in a cache."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+
+from tc.cache.store import Store
+from tc.commands.jobs import Job, Night, Request, parse_sizes, read_night, read_text
+from tc.environment import Environment, environment
+from tc.errors import OptionsError, TCError
+from tc.target import parse_target
+from tc.tuner.budget import Budget
+from tc.tuner.console import console, duration
+from tc.tuner.night import Turn, share_time
+from tc.tuner.progress import Listener, silence
+from tc.tuner.session import tuning
+from tc.tuner.tune import Numerics, Strategy, TuningResult, TuningSettings
+from tc.tuning import choice, open_store
+
+_HELP: Final = """\
+Finds quick options for kernels by trying them, and keeps every trial and the winners in a cache file.
+
+  tc-tune kernels.tc --size M=128,N=256,K=32 --budget 10m --cache tuned.db
+  tc-tune night.toml                                    # many kernels, sizes and types
+  tc-tune report tuned.db --output tuned.html           # what came of it, as one page
+
+Every candidate is proven, and compared with what the definition means, before it can win.  Trials run in processes
+of their own, so that one that crashes or hangs does no harm.  Interrupt it (Ctrl-C) whenever you like: what is in
+flight is finished, everything is kept, and the same command goes on where it stopped.
+"""
+_EPILOG: Final = """\
+a night in a file:
+  budget = "8h"
+  cache = "tuned.db"
+  [[kernel]]
+  file = "kernels.tc"
+  definition = "mm"                      # all of the file's if it is left out
+  sizes = [{M = 128, N = 256, K = 32}, {M = 1024, N = 1024, K = 1024}]
+  dtypes = ["float32", "float64"]        # what takes the place of float32 in the definition
+
+exit status:
+  0  everything was tuned          2  the command or a file says what cannot be done
+  1  some kernels failed          130  it was interrupted; what was found is kept
+"""
+_INTERRUPTED: Final = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; its exit status."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        if given[:1] == ["report"]:
+            return _report(given[1:])
+        return _tune(_parser().parse_args(given))
+    except TCError as error:
+        print(f"tc-tune: {error}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "tc-tune", description=_HELP, epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("file", type=Path, help="definitions (kernels.tc), or a night (night.toml)")
+    parser.add_argument("--definition", action="append", default=[], help="one of the file's; may be repeated")
+    parser.add_argument("--size", action="append", default=[], metavar="M=128,N=256", help="sizes; may be repeated")
+    parser.add_argument("--dtype", action="append", default=[], help="in the place of float32; may be repeated")
+    parser.add_argument("--target", help="cpu (default), cpu:x86-64-v3, opencl, ...")
+    parser.add_argument("--cache", help="file or URL for trials and winners (default: TC_CACHE, else the user's own)")
+    parser.add_argument("--budget", help="for all kernels together: 8h, 10m, '200 trials' (default: 10m)")
+    parser.add_argument("--jobs", help="compilations at a time (default: 2)")
+    parser.add_argument("--seed", help="the same one repeats a search, or goes on with it (default: 0)")
+    parser.add_argument("--strategy", help=f"{', '.join(s.value for s in Strategy)} (default: combined)")
+    parser.add_argument("--numerics", help="any (default), or bitwise: as the default options compute it")
+    parser.add_argument("--capsules", help="folder for scripts that reproduce what crashed (default: beside the cache)")
+    parser.add_argument("--workers", help="dask://host:port: compile and measure there")
+    parser.add_argument("--quiet", action="store_true", help="print the results alone")
+    return parser
+
+
+def _tune(given: argparse.Namespace) -> int:
+    night = _night(given)
+    value = {**night.settings, **{name: v for name, v in vars(given).items() if isinstance(v, str)}}
+    settings = _settings(value)
+    target = parse_target(value.get("target", "cpu"))
+    jobs = [job for request in night.requests for job in request.jobs()]
+    here = environment()
+    with _interruptible() as stop:
+        store = open_store(value.get("cache"), here, Path.cwd())
+        results = _search(jobs, str(target), store, settings, here, stop, quiet=given.quiet)
+        for job, result in results:
+            print(_result(job, result))
+        if stop():
+            print("interrupted; the same command goes on from here", file=sys.stderr)
+            return _INTERRUPTED
+    return 0 if all(isinstance(result, TuningResult) for _, result in results) else 1
+
+
+def _night(given: argparse.Namespace) -> Night:
+    if given.file.suffix == ".toml":
+        if given.definition or given.size or given.dtype:
+            raise OptionsError("definitions, sizes and types of a night stand in its file, not on the command line")
+        return read_night(given.file)
+    sizes = tuple(map(parse_sizes, given.size))
+    request = Request(str(given.file), read_text(given.file), tuple(given.definition), sizes, tuple(given.dtype))
+    return Night((request,), {})
+
+
+def _settings(value: dict[str, str]) -> TuningSettings:
+    cache = value.get("cache")
+    beside = Path(f"{cache}.capsules") if cache is not None and "://" not in cache else None
+    return TuningSettings(
+        budget=Budget.parse(value.get("budget", "10m")),
+        seed=_number(value, "seed", 0),
+        strategy=choice(Strategy, value.get("strategy", "combined"), "strategy"),
+        numerics=choice(Numerics, value.get("numerics", "any"), "numerics"),
+        jobs=max(1, _number(value, "jobs", 2)),
+        capsules=Path(value["capsules"]) if "capsules" in value else beside,
+    )
+
+
+def _number(value: dict[str, str], name: str, otherwise: int) -> int:
+    text = value.get(name, str(otherwise))
+    if not text.isdigit():
+        raise OptionsError(f"{name} must be a number, got {text!r}")
+    return int(text)
+
+
+def _search(
+    jobs: Sequence[Job],
+    target: str,
+    store: Store,
+    settings: TuningSettings,
+    here: Environment,
+    stop: Callable[[], bool],
+    *,
+    quiet: bool,
+) -> list[tuple[Job, TuningResult | TCError]]:
+    """What came of every job."""
+    results: dict[int, TuningResult | TCError] = {}
+    allowance = settings.budget.start(time.monotonic)
+    with ExitStack() as stack:
+        turns: dict[int, Turn] = {}
+        for number, job in enumerate(jobs):
+            try:
+                search = stack.enter_context(
+                    tuning(
+                        job.definition,
+                        job.siblings,
+                        job.signature,
+                        parse_target(target),
+                        store,
+                        settings,
+                        here,
+                        scalars=job.scalars,
+                        listen=silence if quiet else _named(job),
+                        stop=stop,
+                    )
+                )
+                turns[number] = Turn(search)
+            except TCError as error:
+                results[number] = error
+        searching = allowance.keeping(sum(turn.search.finishing for turn in turns.values()))
+        for turn in share_time(tuple(turns.values()), searching, time.monotonic, stop):
+            if len(turns) > 1:
+                turn.search.rest()
+        for number, turn in turns.items():
+            try:
+                results[number] = turn.search.finish(turn.over or "the budget is spent")
+            except TCError as error:
+                results[number] = error
+    return [(job, results[number]) for number, job in enumerate(jobs)]
+
+
+def _named(job: Job) -> Listener:
+    return console(lambda line: print(f"{job}: {line}", file=sys.stderr, flush=True))
+
+
+def _result(job: Job, result: TuningResult | TCError) -> str:
+    if isinstance(result, TCError):
+        return f"{job}: failed: {result}"
+    low, high = result.interval
+    return (
+        f"{job}: {duration(result.seconds)} ({duration(low)} to {duration(high)}), {result.speedup:.2f}x the default, "
+        f"{len(result.trials)} trials; {result.stopped}"
+    )
+
+
+@contextmanager
+def _interruptible() -> Iterator[Callable[[], bool]]:
+    """Whether somebody pressed Ctrl-C, once; a second time it ends at once."""
+    pressed: list[int] = []
+
+    def note(number: int, _frame: object) -> None:
+        pressed.append(number)
+        if len(pressed) > 1:
+            raise KeyboardInterrupt
+        print("finishing what is in flight; press Ctrl-C again to stop at once", file=sys.stderr, flush=True)
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: bool(pressed)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _report(arguments: Sequence[str]) -> int:
+    from tc.tuner.report.page import report
+
+    parser = argparse.ArgumentParser("tc-tune report", description="Writes one HTML page about what is in a cache.")
+    parser.add_argument("cache", help="file or URL")
+    parser.add_argument("--output", type=Path, help="the page (default: the cache's name with .html)")
+    given = parser.parse_args(arguments)
+    output = given.output or Path(f"{given.cache}.html")
+    output.write_text(report(given.cache), encoding="utf-8")
+    print(output)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""Tuning from Python: arguments of a call become a search, and its winner serves the next calls."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import numpy.typing as npt
+
+from tc.arguments import bind, bind_specs
+from tc.cache.configured import Mode, configured
+from tc.cache.store import Store
+from tc.definition import Definition
+from tc.environment import Environment
+from tc.errors import ArgumentError, CacheError, OptionsError
+from tc.interface import Interface
+from tc.language.specialization import ArraySpec, Signature
+from tc.runtime.borrow import borrow
+from tc.runtime.scalars import convert_scalar
+from tc.target import Target
+from tc.tuner.budget import Budget
+from tc.tuner.console import console
+from tc.tuner.progress import silence
+from tc.tuner.session import tuning
+from tc.tuner.tune import Numerics, Strategy, TuningResult, TuningSettings
+
+Chosen = TypeVar("Chosen", Strategy, Numerics)
+
+_JOBS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is tuned for: the signature, the values of scalars, and the arrays if there are any."""
+
+    signature: Signature
+    scalars: Mapping[str, int | float]
+    arrays: Mapping[str, npt.NDArray[Any]] | None
+
+
+def subject_of(interface: Interface, arguments: Sequence[object]) -> Subject:
+    """The subject for arguments of a call: arrays, which are tuned on, or specs and shapes; scalars by value.
+
+    ArgumentError if they do not fit.
+    """
+    if any(isinstance(value, ArraySpec | tuple) for value in arguments):
+        scalars = {
+            scalar.name: convert_scalar(value, scalar.type, f"argument {scalar.name} of {interface.name}")
+            for scalar in interface.scalars
+            for name, value in zip(interface.arguments, arguments, strict=False)
+            if name == scalar.name
+        }
+        return Subject(bind_specs(interface, arguments), scalars, None)
+    if any(tensor.in_out for tensor in interface.tensors):
+        raise ArgumentError(f"{interface.name} is tuned on arrays of its own, because it changes them; pass shapes")
+    bound = bind(interface, arguments, None)
+    return Subject(
+        bound.signature(interface), dict(bound.scalars), {name: borrow(view) for name, view in bound.inputs.items()}
+    )
+
+
+def tune(
+    definition: Definition,
+    siblings: Mapping[str, Definition],
+    arguments: Sequence[object],
+    target: Target,
+    environment: Environment,
+    *,
+    budget: str | Budget,
+    cache: str | Path | None,
+    seed: int | None,
+    progress: bool,
+    jobs: int | None,
+    strategy: str,
+    numerics: str,
+) -> TuningResult:
+    """``Comprehension.tune``; the cache is the named one, else that of the environment, else none that stays."""
+    settings = TuningSettings(
+        budget=Budget.parse(budget) if isinstance(budget, str) else budget,
+        seed=secrets.randbits(32) if seed is None else seed,
+        strategy=choice(Strategy, strategy, "strategy"),
+        numerics=choice(Numerics, numerics, "numerics"),
+        jobs=_JOBS if jobs is None else jobs,
+    )
+    allowance = settings.budget.start(time.monotonic)
+    subject = subject_of(definition.interface, arguments)
+    listen = console(lambda line: print(line, file=sys.stderr, flush=True)) if progress else silence
+    with tempfile.TemporaryDirectory(prefix="tc-tune-") as folder:
+        store = open_store(cache, environment, Path(folder))
+        with tuning(
+            definition,
+            siblings,
+            subject.signature,
+            target,
+            store,
+            settings,
+            environment,
+            arrays=subject.arrays,
+            scalars=subject.scalars,
+            listen=listen,
+        ) as search:
+            return search.run(allowance)
+
+
+def open_store(cache: str | Path | None, environment: Environment, otherwise: Path) -> Store:
+    """The cache that is written to; a new one in the folder ``otherwise`` where the environment has none.
+
+    CacheError where the environment's cache is only read.
+    """
+    if cache is not None:
+        return Store.open(cache)
+    configuration = configured(environment)
+    if configuration is None:
+        return Store.open(otherwise / "kernels.db")
+    if configuration.mode is not Mode.STORE:
+        raise CacheError(
+            f"TC_CACHE_MODE={configuration.mode.value} never tunes; name another cache for what is found, or unset it"
+        )
+    return Store.open(configuration.where, key=configuration.key)
+
+
+def choice(kind: type[Chosen], name: str, what: str) -> Chosen:
+    """The member with this value; OptionsError for any other."""
+    for member in kind:
+        if member.value == name:
+            return member
+    raise OptionsError(f"{what} must be one of {', '.join(member.value for member in kind)}, got {name!r}")

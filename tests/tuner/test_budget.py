@@ -1,0 +1,71 @@
+"""Budgets are read from text, and spent by an injected clock."""
+
+from __future__ import annotations
+
+import pytest
+
+from tc.errors import OptionsError
+from tc.tuner.budget import Budget
+
+
+@pytest.mark.parametrize(
+    ("text", "budget", "printed"),
+    [
+        ("8h", Budget(seconds=28800), "8h"),
+        ("10m", Budget(seconds=600), "10m"),
+        ("90s", Budget(seconds=90), "1m30s"),
+        ("1h30m", Budget(seconds=5400), "1h30m"),
+        ("1h 30m 2.5s", Budget(seconds=5402.5), "1h30m2.5s"),
+        ("0.5h", Budget(seconds=1800), "30m"),
+        ("200 trials", Budget(trials=200), "200 trials"),
+        ("1 trial", Budget(trials=1), "1 trial"),
+        ("30 generations", Budget(generations=30), "30 generations"),
+        ("10m, 200 trials, 1 generation", Budget(600, 200, 1), "10m, 200 trials, 1 generation"),
+    ],
+)
+def test_budgets_are_read_and_written(text: str, budget: Budget, printed: str) -> None:
+    assert Budget.parse(text) == budget
+    assert str(budget) == printed
+    assert Budget.parse(printed) == budget
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "soon", "8", "8 hours", "10m 200 trials", "-5s", "0s", "0 trials", "1.5 trials", "1.2.3s", "30m1h"),
+        *("5s, 6s", "3 trials, 4 trials", "1h,", "."),
+    ],
+)
+def test_other_texts_are_refused_with_what_is_allowed(text: str) -> None:
+    with pytest.raises(OptionsError, match=r"write a time as '8h', '1h30m' or '90s', a number as '200 trials'"):
+        Budget.parse(text)
+
+
+@pytest.mark.parametrize(("seconds", "trials"), [(None, None), (-1.0, None), (None, 0), (1.0, -1)])
+def test_a_budget_has_positive_limits(seconds: float | None, trials: int | None) -> None:
+    with pytest.raises(OptionsError, match="a budget needs a limit, and only positive ones"):
+        Budget(seconds, trials)
+
+
+def test_a_budget_is_spent() -> None:
+    now = [100.0]
+    allowance = Budget(seconds=10, trials=5, generations=2).start(lambda: now[0])
+    assert allowance.allows(trials=0, generations=0)
+    assert allowance.allows(trials=4, generations=1)
+    assert not allowance.allows(trials=5, generations=1)
+    assert not allowance.allows(trials=4, generations=2)
+    assert (allowance.seconds_left(), allowance.trials_left(3), allowance.trials_left(9)) == (10, 2, 0)
+    now[0] = 109.5
+    assert allowance.allows(trials=0, generations=0)
+    assert (allowance.spent(), allowance.seconds_left()) == (9.5, 0.5)
+    now[0] = 110.0
+    assert not allowance.allows(trials=0, generations=0)
+    now[0] = 200.0
+    assert allowance.seconds_left() == 0
+
+
+def test_what_is_not_limited_goes_on() -> None:
+    allowance = Budget(trials=3).start(lambda: 0.0)
+    assert allowance.allows(trials=2, generations=1000)
+    assert allowance.seconds_left() is None
+    assert Budget(seconds=1).start(lambda: 0.0).trials_left(1000) is None

@@ -1,0 +1,79 @@
+"""Crash capsules: a small script for every candidate that was killed, which does it again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from tc.language.interface import interface_of
+from tc.language.specialize import specialize
+from tc.records import from_json, to_json
+from tc.reference.evaluate import evaluate
+from tc.reference.kept import keep_results
+from tc.tuner.arrays import keep_arrays, random_arrays
+from tc.tuner.crew import Limits, LocalCrew
+from tc.tuner.outcome import Failed, FailureKind
+from tc.tuner.task import Task, parse_task
+
+# Failures that nobody should see, or that leave nothing else behind.
+KEPT: Final = frozenset(
+    {
+        FailureKind.CRASH,
+        FailureKind.TIMEOUT,
+        FailureKind.MEMORY,
+        FailureKind.OUT_OF_BOUNDS,
+        FailureKind.WRONG,
+    }
+)
+
+_SCRIPT: Final = '''"""{kind}: {reason}
+
+Run this file to see it again; the candidate is tried in a process of its own.
+"""
+
+from tc.tuner.capsule import reproduce
+
+print(
+    reproduce(
+        task={task!r},
+        options={options!r},
+        seed={seed!r},
+    )
+)
+'''
+
+
+def write_capsule(folder: Path, task: Task, options: str, seed: int, failure: Failed) -> Path:
+    """A script in the folder, which is made if need be, that tries the options once more."""
+    folder.mkdir(parents=True, exist_ok=True)
+    described = json.dumps(to_json(task))
+    name = hashlib.sha256(f"{described}\0{options}".encode()).hexdigest()[:12]
+    path = folder / f"{task.definition}-{name}.py"
+    reason = failure.reason.replace("\\", "/").replace('"', "'")
+    script = _SCRIPT.format(kind=failure.kind.value, reason=reason, task=described, options=options, seed=seed)
+    path.write_text(script, encoding="utf-8")
+    return path
+
+
+def reproduce(task: str, options: str, seed: int) -> str:
+    """What comes of a candidate on random arguments, in words."""
+    given = from_json(Task, json.loads(task))
+    program = parse_task(given)
+    specialization = specialize(program, given.signature)
+    arrays = random_arrays(program, specialization, seed)
+    types = {scalar.name: scalar.type for scalar in interface_of(program).scalars}
+    scalars = {name: given.value(name, types[name]) for name, _ in given.scalars}
+    with tempfile.TemporaryDirectory(prefix="tc-capsule-") as folder:
+        keep_arrays(arrays, Path(folder))
+        keep_results(evaluate(specialization, arrays, scalars), Path(folder))
+        with LocalCrew(given, Path(folder), 1, Limits()) as crew:
+            (built,) = crew.build([options], Limits().prepare)
+            if isinstance(built, Failed):
+                return f"{built.kind.value}: {built.reason}"
+            checked = crew.check(built, "candidate")
+            if isinstance(checked, Failed):
+                return f"{checked.kind.value}: {checked.reason}"
+            return f"it runs, and is right: {checked}"

@@ -1,0 +1,175 @@
+"""``Crew``: whoever compiles and measures candidates; ``LocalCrew`` does so on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from types import TracebackType
+from typing import Final, Protocol, TypeAlias
+
+from tc.tuner.messages import Build, Built, Calibrate, Check, Checked, Done, Prepare, Question, Time, Timed
+from tc.tuner.outcome import Failed, FailureKind
+from tc.tuner.process import KILLED, Process
+from tc.tuner.task import Task
+
+# The packed executable of a candidate.
+Packed: TypeAlias = bytes
+
+# isl keeps memory that only the end of the process gives back, libraries stay loaded.
+_BUILDS_PER_PROCESS: Final = 60
+_CHECKS_PER_PROCESS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What processes may take: seconds to make ready, seconds to run a candidate, bytes of memory (0: any number)."""
+
+    prepare: float = 600.0
+    run: float = 60.0
+    memory: int = 0
+
+
+class Crew(Protocol):
+    """Compiles candidates, several at a time, and measures them, one at a time."""
+
+    def build(self, options: Sequence[str], limit: float) -> list[Packed | Failed]:
+        """What became of the options, in canonical JSON, in their order; each within so many seconds."""
+        ...
+
+    def check(self, packed: Packed, slot: str) -> Checked | Failed:
+        """Whether the results are right; the executable then is in the slot."""
+        ...
+
+    def time(self, slot: str, seconds: float, give_up: float) -> Timed | Failed:
+        """Times what is in the slot for about so many seconds, or with one call where that takes ``give_up``."""
+        ...
+
+    def rest(self) -> None:
+        """Gives back what is not needed until the next question."""
+        ...
+
+
+class LocalCrew:
+    """``jobs`` processes that compile, and one that measures; use it in a ``with`` statement.
+
+    ``calibration``: an executable that tells how quick the machine is at the moment.
+    """
+
+    def __init__(self, task: Task, folder: Path, jobs: int, limits: Limits, calibration: Packed | None = None) -> None:
+        self._prepare: Final = Prepare(task, str(folder))
+        self._calibration: Final = calibration
+        self._builders: Final[SimpleQueue[_Prepared]] = SimpleQueue()
+        self._limits: Final = limits
+        builders = [_Prepared(Process("build", limits.memory), self._prepare, limits) for _ in range(jobs)]
+        for builder in builders:
+            self._builders.put(builder)
+        self._runner: Final = _Prepared(Process("measure", limits.memory), self._prepare, limits, calibration)
+        self._all: Final = (*builders, self._runner)
+        self._threads: Final = ThreadPoolExecutor(jobs)
+        self._slots: Final[dict[str, Packed]] = {}
+
+    def build(self, options: Sequence[str], limit: float) -> list[Packed | Failed]:
+        return list(self._threads.map(lambda text: self._build(text, limit), options))
+
+    def _build(self, options: str, limit: float) -> Packed | Failed:
+        with self._builder() as builder:
+            answer, packed = builder.ask(Build(options), limit, _BUILDS_PER_PROCESS)
+        match answer:
+            case Built():
+                return packed
+            case Failed():
+                return answer
+            case _:
+                return Failed(FailureKind.CRASH, f"the compiler answered {answer!r}")
+
+    @contextmanager
+    def _builder(self) -> Iterator[_Prepared]:
+        builder = self._builders.get()
+        try:
+            yield builder
+        finally:
+            self._builders.put(builder)
+
+    def check(self, packed: Packed, slot: str) -> Checked | Failed:
+        answer, _ = self._runner.ask(Check(slot), self._limits.run, _CHECKS_PER_PROCESS, packed)
+        if isinstance(answer, Checked):
+            self._slots[slot] = packed
+            return answer
+        return answer if isinstance(answer, Failed) else Failed(FailureKind.CRASH, f"the runner answered {answer!r}")
+
+    def time(self, slot: str, seconds: float, give_up: float) -> Timed | Failed:
+        if not self._runner.alive:
+            # Whoever was checked in a process that is gone is checked again in the next one.
+            again = self.check(self._slots[slot], slot)
+            if isinstance(again, Failed):
+                return again
+        answer, _ = self._runner.ask(Time(slot, seconds, give_up), self._limits.run + seconds)
+        if isinstance(answer, Timed | Failed):
+            return answer
+        return Failed(FailureKind.CRASH, f"the runner answered {answer!r}")
+
+    def rest(self) -> None:
+        for prepared in self._all:
+            prepared.process.stop()
+
+    @property
+    def processes(self) -> tuple[int, ...]:
+        """The numbers that the system gave the processes that are at work."""
+        return tuple(p.process.number for p in self._all if p.process.number is not None)
+
+    def __enter__(self) -> LocalCrew:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for prepared in self._all:
+            prepared.process.close()
+        self._threads.shutdown()
+
+
+class _Prepared:
+    """A process that knows its task, also after it was started again."""
+
+    def __init__(self, process: Process, prepare: Prepare, limits: Limits, calibration: Packed | None = None) -> None:
+        self.process: Final = process
+        self._prepare = prepare
+        self._limits = limits
+        self._calibration = calibration
+        self._asked = 0
+
+    @property
+    def alive(self) -> bool:
+        return self.process.alive
+
+    def ask(
+        self, question: Question, limit: float, most: int | None = None, payload: bytes = b""
+    ) -> tuple[object, bytes]:
+        """The answer within ``limit`` seconds; a process that has answered ``most`` such questions is replaced first.
+
+        What kills a process from outside says nothing about the candidate, which has a second chance.
+        """
+        answer, content = self._ask(question, limit, most, payload)
+        if answer == Failed(FailureKind.LOST, KILLED):
+            answer, content = self._ask(question, limit, most, payload)
+        if answer == Failed(FailureKind.LOST, KILLED):
+            answer = Failed(FailureKind.MEMORY, f"{KILLED} twice, most likely for its memory")
+        return answer, content
+
+    def _ask(self, question: Question, limit: float, most: int | None, payload: bytes) -> tuple[object, bytes]:
+        if most is not None and self._asked >= most:
+            self.process.stop()
+        if not self.process.alive:
+            self._asked = 0
+            answer, _ = self.process.ask(self._prepare, self._limits.prepare)
+            if isinstance(answer, Done) and self._calibration is not None:
+                answer, _ = self.process.ask(Calibrate(), self._limits.prepare, self._calibration)
+            if not isinstance(answer, Done):
+                self.process.stop()
+                return answer, b""
+        self._asked += most is not None
+        return self.process.ask(question, limit, payload)

@@ -1,0 +1,166 @@
+"""``Ledger``: what a cache knows of a task, and what a search adds to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import assert_never
+
+from tc.cache.ingredients import Ingredients
+from tc.cache.records import Measurement, Run, Variant
+from tc.cache.records import Trial as StoredTrial
+from tc.cache.store import Store, utc_now
+from tc.cache.winners import winners
+from tc.cached import Wanted, deposit
+from tc.definition import Definition
+from tc.environment import Environment
+from tc.errors import OptionsError, TCError
+from tc.executable import Executable
+from tc.language.specialization import ArraySpec, Signature
+from tc.language.specialize import specialize
+from tc.packing import options_from_text, options_text
+from tc.runtime.version import compiler_version
+from tc.tuner.confirm import Contender
+from tc.tuner.nests import nest_of
+from tc.tuner.outcome import Failed, FailureKind, Measured, Outcome
+from tc.tuner.search import Trial
+from tc.tuner.task import Task, parse_task
+from tc.tuner.transfer import Winner
+from tc.types import ScalarType
+
+# Winners of other kernels that are looked at.
+_MOST_WINNERS = 64
+# How time is taken: the same arrays again and again, as the caches hold them then.
+_POLICY = "warm"
+_MEASURED = "measured"
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The part of a cache that one search reads and writes; everything that it adds is there when it returns."""
+
+    store: Store
+    wanted: Wanted
+    siblings: Mapping[str, Definition]
+    settings: Environment
+
+    @property
+    def ingredients(self) -> Ingredients:
+        """What identifies the kernel."""
+        return self.wanted.ingredients(compiler_version(self.wanted.target, self.settings))
+
+    def known(self) -> dict[str, Outcome]:
+        """Outcomes of earlier runs on such a machine, by options; what was lost is not known."""
+        stored = self.store.trials(self.ingredients.key, self.wanted.machine, self.wanted.threads)
+        return {trial.options: _outcome(trial) for trial in stored if trial.outcome != FailureKind.LOST.value}
+
+    def record(self, trial: Trial, run: str) -> None:
+        """Adds a trial of a run."""
+        outcome, candidate = trial.outcome, trial.candidate
+        seconds: float | None = None
+        samples: tuple[float, ...] = ()
+        match outcome:
+            case Measured(seconds, samples):
+                what, reason = _MEASURED, candidate.origin.value
+            case Failed(kind, reason):
+                what = kind.value
+            case _:
+                assert_never(outcome)
+        self.store.add_trial(
+            StoredTrial(
+                kernel=self.ingredients.key,
+                options=options_text(candidate.options),
+                threads=self.wanted.threads,
+                machine=self.wanted.machine,
+                outcome=what,
+                reason=reason,
+                seconds=seconds,
+                samples=samples,
+                run=run,
+                number=candidate.number,
+                generation=candidate.generation,
+                at=utc_now(),
+            )
+        )
+
+    def begin(self, run: Run) -> None:
+        """Adds a run, and the kernel that it is for."""
+        self.store.add_kernel(self.ingredients)
+        self.store.add_run(run)
+
+    def earlier(self, settings: Mapping[str, object]) -> Run | None:
+        """The last run that had these among its settings."""
+        for run in reversed(self.store.runs()):
+            found = json.loads(run.settings)
+            if run.machine == self.wanted.machine and all(found.get(name) == value for name, value in settings.items()):
+                return run
+        return None
+
+    def incumbent(self) -> Variant | None:
+        """The winner so far."""
+        return self.store.reader.winner(self.ingredients.key, self.wanted.machine, self.wanted.threads)
+
+    def keep(self, executable: Executable, contender: Contender, default: Contender, run: str) -> None:
+        """Stores an executable with what was measured of it beside the default one."""
+        low, high = contender.interval
+        deposit(
+            self.store,
+            self.wanted,
+            self.siblings,
+            executable,
+            self.settings,
+            made=f"tuned in run {run}",
+            numerics=contender.numerics,
+        )
+        self.store.add_measurement(
+            Measurement(
+                kernel=self.ingredients.key,
+                options=options_text(executable.options),
+                threads=executable.threads,
+                machine=self.wanted.machine,
+                policy=_POLICY,
+                seconds=contender.seconds,
+                low=low,
+                high=high,
+                default_seconds=default.seconds,
+                samples=len(contender.samples),
+                run=run,
+                at=utc_now(),
+            )
+        )
+
+    def winners(self) -> tuple[Winner, ...]:
+        """Options that won for other kernels on such a target, with their loops."""
+        own = self.ingredients
+        stored = winners(self.store.reader, own.target, self.wanted.machine)
+        others = (_winner(ingredients, variant) for ingredients, variant in stored if ingredients.key != own.key)
+        return tuple(islice((winner for winner in others if winner is not None), _MOST_WINNERS))
+
+
+def _outcome(trial: StoredTrial) -> Outcome:
+    if trial.seconds is not None:
+        return Measured(trial.seconds, trial.samples)
+    return Failed(FailureKind(trial.outcome), trial.reason)
+
+
+def _winner(ingredients: Ingredients, variant: Variant) -> Winner | None:
+    """None for what this version does not understand any more."""
+    try:
+        options = options_from_text(variant.options, ingredients.target)
+        task = Task(ingredients.program, "f", Signature(()), ingredients.target)
+        program = parse_task(task)
+        shapes, types = json.loads(ingredients.shapes), json.loads(ingredients.dtypes)
+        tensors = [name for name in program.arguments if name not in {scalar.name for scalar in program.scalars}]
+        names = [*program.arguments, *program.results]
+        signature = Signature(
+            arguments=tuple(
+                (name, ArraySpec(tuple(shape), ScalarType(type)))
+                for name, shape, type in zip(tensors, shapes, types, strict=True)
+            ),
+            scalars=tuple((names[place], value) for place, value in json.loads(ingredients.scalars)),
+        )
+        return Winner(ingredients.program, nest_of(specialize(program, signature)), options)
+    except (TCError, OptionsError, ValueError):
+        return None

@@ -1,0 +1,57 @@
+"""What a person hears of a search while it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tc.tuner.confirm import Contender
+from tc.tuner.outcome import FailureKind
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """``encodings``: of the search space.  ``known``: trials of earlier runs.  ``bound``: the least seconds of a call
+    that this machine allows, if they are known.
+    """
+
+    definition: str
+    target: str
+    encodings: int
+    known: int
+    bound: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """A generation, or the part of it that was tried; all times in seconds of a call, of those that were measured.
+
+    ``trials``: so far.  ``quickest``: of all so far.  ``default``: of the static default.  ``left``: seconds.
+    """
+
+    number: int
+    trials: int
+    best: float | None
+    median: float | None
+    worst: float | None
+    failures: Mapping[FailureKind, int]
+    quickest: float | None
+    default: float | None
+    left: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What the last comparison says, by contender: ``default``, ``incumbent`` and numbers of trials."""
+
+    contenders: Mapping[str, Contender]
+    winner: str
+
+
+Event: TypeAlias = Started | Generation | Decided
+Listener: TypeAlias = Callable[[Event], None]
+
+
+def silence(_event: Event) -> None:
+    """Nobody listens."""

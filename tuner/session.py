@@ -1,0 +1,123 @@
+"""All that a search needs besides options: arrays, what the oracle makes of them, roofs, processes."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import numpy.typing as npt
+
+from tc.cache.store import Store
+from tc.cached import Wanted
+from tc.compiler import build
+from tc.definition import Definition, Parsed
+from tc.environment import Environment
+from tc.language.print_program import program_text
+from tc.language.specialization import ArraySpec, Signature
+from tc.language.specialize import specialize
+from tc.options import CpuOptions
+from tc.packing import pack
+from tc.reference.evaluate import evaluate
+from tc.reference.kept import keep_results
+from tc.runtime.threads import available_threads
+from tc.target import CpuTarget, Target
+from tc.tuner.arrays import keep_arrays, random_arrays
+from tc.tuner.crew import Crew, Limits, LocalCrew, Packed
+from tc.tuner.ledger import Ledger
+from tc.tuner.nests import nest_of
+from tc.tuner.progress import Listener, silence
+from tc.tuner.roofline import Roofs
+from tc.tuner.roofs import measure_roofs
+from tc.tuner.task import Task, parse_task
+from tc.tuner.tune import Tuning, TuningSettings
+from tc.tuner.work import least_work
+from tc.types import ScalarType
+
+Array: TypeAlias = npt.NDArray[Any]
+# Who makes a crew for a task, whose arrays lie in a folder, with so many jobs and a calibrating executable.
+Hire: TypeAlias = Callable[[Task, Path, int, Packed | None], AbstractContextManager[Crew]]
+
+# It computes for about 0.1 ms on every core, out of the caches.
+_CALIBRATION: Final = "def calibrate(float(M,N) x) -> (y) { y(m) +=! exp(x(m,r_n)) * x(m,r_n) }"
+_CALIBRATION_SHAPE: Final = (256, 512)
+
+
+def hire_locally(task: Task, folder: Path, jobs: int, calibration: Packed | None) -> AbstractContextManager[Crew]:
+    """Processes on this machine."""
+    return LocalCrew(task, folder, jobs, Limits(), calibration)
+
+
+@contextmanager
+def tuning(
+    definition: Definition,
+    siblings: Mapping[str, Definition],
+    signature: Signature,
+    target: Target,
+    store: Store,
+    settings: TuningSettings,
+    environment: Environment,
+    *,
+    arrays: Mapping[str, Array] | None = None,
+    scalars: Mapping[str, int | float] | None = None,
+    hire: Hire = hire_locally,
+    listen: Listener = silence,
+    stop: Callable[[], bool] = lambda: False,
+) -> Iterator[Tuning]:
+    """A search for the quickest options of a definition for one signature; what it finds is kept in the store.
+
+    ``arrays``: arguments and first values of in-out results by name; None makes random ones.  ``scalars``: values of
+    the scalar arguments.  ``siblings``: all definitions of the text.
+    """
+    program = definition.program
+    specialization = specialize(program, signature)
+    values = dict(scalars or {})
+    given = random_arrays(program, specialization, settings.seed) if arrays is None else arrays
+    text = definition.text if definition.text is not None else program_text(program)
+    numbers = tuple((name, repr(value)) for name, value in values.items())
+    task = Task(text, definition.interface.name, signature, str(target), numbers)
+    work = least_work(specialization, given)
+    bound = None
+    if work is not None and isinstance(target, CpuTarget):
+        bound = machine_roofs(target, available_threads()).bound(work)
+    with tempfile.TemporaryDirectory(prefix="tc-tune-") as name:
+        folder = Path(name)
+        keep_arrays(given, folder)
+        keep_results(evaluate(specialization, given, values), folder)
+        nest = nest_of(specialization)
+        # A night has many searches, and their arrays are in files now.
+        del given, specialization
+        wanted = Wanted(definition, signature, target, None)
+        with hire(task, folder, settings.jobs, calibration(target, environment)) as crew:
+            yield Tuning(
+                task,
+                nest,
+                crew,
+                Ledger(store, wanted, siblings, environment),
+                settings,
+                clock=time.monotonic,
+                bound=bound,
+                listen=listen,
+                stop=stop,
+            )
+
+
+@functools.cache
+def machine_roofs(target: CpuTarget, threads: int) -> Roofs:
+    """What this machine can do at most, measured once in a process; takes a few seconds."""
+    return measure_roofs(target, threads)
+
+
+@functools.cache
+def calibration(target: Target, environment: Environment) -> Packed | None:
+    """The executable that tells how quick the machine is at the moment; None where a target has none."""
+    if not isinstance(target, CpuTarget):
+        return None
+    parsed = Parsed(parse_task(Task(_CALIBRATION, "calibrate", Signature(()), str(target))))
+    signature = Signature((("x", ArraySpec(_CALIBRATION_SHAPE, ScalarType.FLOAT32)),))
+    specialization = specialize(parsed.program, signature)
+    return pack(build(specialization, parsed.interface, CpuOptions(), target, environment).executable)

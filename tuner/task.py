@@ -1,0 +1,36 @@
+"""``Task``: what is tuned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tc.language.program import Program
+from tc.language.specialization import Signature
+from tc.types import ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One definition of a text, for one signature, on one target.
+
+    ``scalars``: the values of all scalar arguments, as text.
+    """
+
+    text: str
+    definition: str
+    signature: Signature
+    target: str
+    scalars: tuple[tuple[str, str], ...] = ()
+
+    def value(self, name: str, type: ScalarType) -> int | float:
+        """The value of a scalar argument of this type."""
+        text = dict(self.scalars)[name]
+        return float(text) if type.is_floating else int(text)
+
+
+def parse_task(task: Task) -> Program:
+    """What the task's definition means."""
+    from tc.grammar.parser import parse
+    from tc.language.lower import lower_text
+
+    return lower_text(parse(task.text), task.text)[task.definition]
