@@ -7,12 +7,13 @@ PROGRAMS ?= 20000
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint types fuzz bench clean
+.PHONY: help demo test test-postgres lint types fuzz bench clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo   run the comprehensions of the demo on a photograph and print what they cost"
 	@echo "make test   check style, types and layers, and run the tests"
+	@echo "make test-postgres  run the tests of the cache on a PostgreSQL server too, which is installed if need be"
 	@echo "make fuzz   compare PROGRAMS=$(PROGRAMS) random programs with the oracle, half of them under sanitizers"
 	@echo "make bench  measure the suite beside PyTorch, NumPy and JAX; ARGUMENTS=... as for python -m benchmarks"
 	@echo "make clean  remove everything that make has made"
@@ -22,6 +23,9 @@ demo: $(VENV)/demo.installed
 
 test: lint types
 	$(BIN)/python -m pytest -n $(JOBS)
+
+test-postgres: $(VENV)/postgres.installed
+	$(BIN)/python -m tests.cache.postgres
 
 lint: $(VENV)/test.installed
 	$(BIN)/ruff check .
@@ -50,6 +54,10 @@ $(VENV)/demo.installed: $(VENV)/created pyproject.toml
 
 $(VENV)/bench.installed: $(VENV)/created pyproject.toml
 	$(BIN)/python -m pip install --quiet --config-settings editable_mode=strict --editable '.[bench]'
+	@touch $@
+
+$(VENV)/postgres.installed: $(VENV)/created pyproject.toml
+	$(BIN)/python -m pip install --quiet --config-settings editable_mode=strict --editable '.[dev,postgres]'
 	@touch $@
 
 $(VENV)/test.installed: $(VENV)/created pyproject.toml

@@ -77,7 +77,8 @@ class Worker:
 def settings(threads: int, target: str) -> dict[str, str]:
     """Environment variables that hold libraries to a number of threads."""
     counts = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS")
-    return {name: str(threads) for name in counts} | {"TC_TARGET": target, "JAX_PLATFORMS": "cpu"}
+    fixed = {"TC_TARGET": target, "TC_CACHE_MODE": "off", "JAX_PLATFORMS": "cpu"}
+    return {name: str(threads) for name in counts} | fixed
 
 
 def serve(connection: Connection, variables: Mapping[str, str], threads: int) -> None:

@@ -5,10 +5,12 @@
 >>> C = mm(A, B)
 """
 
-from tc.comprehension import Comprehension, Definitions, define, targets
+from tc.comprehension import Comprehension, targets
+from tc.definitions import Definitions, define
 from tc.errors import (
     ArgumentError,
     CacheError,
+    CacheWarning,
     CompileError,
     DeviceError,
     OptionsError,
@@ -16,6 +18,7 @@ from tc.errors import (
     RangeError,
     SemanticError,
     TCError,
+    TuningError,
     VerificationError,
 )
 from tc.language.specialization import ArraySpec
@@ -27,6 +30,7 @@ __all__ = [
     "ArgumentError",
     "ArraySpec",
     "CacheError",
+    "CacheWarning",
     "CompileError",
     "Comprehension",
     "CpuOptions",
@@ -42,6 +46,7 @@ __all__ = [
     "ScheduleOptions",
     "SemanticError",
     "TCError",
+    "TuningError",
     "VerificationError",
     "define",
     "get_threads",

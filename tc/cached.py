@@ -138,6 +138,17 @@ class KernelCache:
                     raise self._damaged(f"the definitions of a text ({error})") from error
         return None
 
+    def has_winner(self, wanted: Wanted) -> bool:
+        """Whether a search for the kernel has ended, or none may begin, because the cache is only read."""
+        if self._configuration.mode is not Mode.STORE:
+            return True
+        with self._forgiven():
+            reader = self._reader()
+            if reader is not None:
+                found = (reader.winner(i.key, wanted.machine, wanted.threads) for i in self._candidates(reader, wanted))
+                return any(variant is not None for variant in found)
+        return False
+
     def find(self, wanted: Wanted) -> Executable | None:
         """The kernel, checked to be what is wanted; None where it is to be compiled.
 

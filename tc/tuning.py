@@ -26,8 +26,9 @@ from tc.runtime.scalars import convert_scalar
 from tc.target import Target
 from tc.tuner.budget import Budget
 from tc.tuner.console import console
+from tc.tuner.dask_crew import hire_on_dask
 from tc.tuner.progress import silence
-from tc.tuner.session import tuning
+from tc.tuner.session import Hire, hire_locally, tuning
 from tc.tuner.tune import Numerics, Strategy, TuningResult, TuningSettings
 
 Chosen = TypeVar("Chosen", Strategy, Numerics)
@@ -65,34 +66,45 @@ def subject_of(interface: Interface, arguments: Sequence[object]) -> Subject:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class TuningRequest:
+    """How to tune, as ``Comprehension.tune`` takes it."""
+
+    budget: str | Budget
+    cache: str | Path | None = None
+    seed: int | None = None
+    progress: bool = True
+    jobs: int | None = None
+    strategy: str = Strategy.COMBINED.value
+    numerics: str = Numerics.ANY.value
+    workers: str | None = None
+
+    @property
+    def settings(self) -> TuningSettings:
+        """The same, checked; OptionsError for what is not known."""
+        return TuningSettings(
+            budget=Budget.parse(self.budget) if isinstance(self.budget, str) else self.budget,
+            seed=secrets.randbits(32) if self.seed is None else self.seed,
+            strategy=choice(Strategy, self.strategy, "strategy"),
+            numerics=choice(Numerics, self.numerics, "numerics"),
+            jobs=_JOBS if self.jobs is None else self.jobs,
+        )
+
+
 def tune(
     definition: Definition,
     siblings: Mapping[str, Definition],
-    arguments: Sequence[object],
+    subject: Subject,
     target: Target,
     environment: Environment,
-    *,
-    budget: str | Budget,
-    cache: str | Path | None,
-    seed: int | None,
-    progress: bool,
-    jobs: int | None,
-    strategy: str,
-    numerics: str,
+    request: TuningRequest,
 ) -> TuningResult:
     """``Comprehension.tune``; the cache is the named one, else that of the environment, else none that stays."""
-    settings = TuningSettings(
-        budget=Budget.parse(budget) if isinstance(budget, str) else budget,
-        seed=secrets.randbits(32) if seed is None else seed,
-        strategy=choice(Strategy, strategy, "strategy"),
-        numerics=choice(Numerics, numerics, "numerics"),
-        jobs=_JOBS if jobs is None else jobs,
-    )
+    settings, hire = request.settings, hire_at(request.workers)
     allowance = settings.budget.start(time.monotonic)
-    subject = subject_of(definition.interface, arguments)
-    listen = console(lambda line: print(line, file=sys.stderr, flush=True)) if progress else silence
+    listen = console(lambda line: print(line, file=sys.stderr, flush=True)) if request.progress else silence
     with tempfile.TemporaryDirectory(prefix="tc-tune-") as folder:
-        store = open_store(cache, environment, Path(folder))
+        store = open_store(request.cache, environment, Path(folder))
         with tuning(
             definition,
             siblings,
@@ -103,9 +115,24 @@ def tune(
             environment,
             arrays=subject.arrays,
             scalars=subject.scalars,
+            hire=hire,
             listen=listen,
         ) as search:
             return search.run(allowance)
+
+
+def subject_for(interface: Interface, signature: Signature) -> Subject:
+    """The subject for a signature, on random arrays."""
+    structural = dict(signature.scalars)
+    return Subject(signature, {scalar.name: structural.get(scalar.name, 1) for scalar in interface.scalars}, None)
+
+
+def hire_at(workers: str | None) -> Hire:
+    """Who compiles and measures: processes on this machine, or those of the cluster ``dask://host:port``.
+
+    OptionsError for another address, or without Dask; DeviceError if the cluster does not answer.
+    """
+    return hire_locally if workers is None else hire_on_dask(workers)
 
 
 def open_store(cache: str | Path | None, environment: Environment, otherwise: Path) -> Store:

@@ -47,7 +47,7 @@ def missing() -> str | None:
 def emulated() -> Iterator[None]:
     """Kernels for aarch64 can be called: ``Comprehension.compile`` and calls for ``TARGET`` work as they do there."""
     settings = Environment(compiler=COMPILER)
-    with patch("tc.comprehension.environment", lambda: settings), patch("tc.kernel.load", _load):
+    with patch("tc.kernels.environment", lambda: settings), patch("tc.kernel.load", _load):
         yield
 
 

@@ -74,7 +74,9 @@ ROOMS = {
     "executable": room("shared cache language runtime"),
     "compiler": room("shared language polyhedral codegen runtime executable"),
     "cache": room("shared", "sqlalchemy"),
-    "tuner": room("shared syntax grammar language polyhedral runtime executable compiler reference cache", "numpy"),
+    "tuner": room(
+        "shared syntax grammar language polyhedral runtime executable compiler reference cache", "numpy distributed"
+    ),
     "face": room(
         "shared syntax grammar language reference polyhedral codegen runtime executable compiler cache tuner", "numpy"
     ),

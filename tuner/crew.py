@@ -11,7 +11,7 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import Final, Protocol, TypeAlias
 
-from tc.tuner.messages import Build, Built, Calibrate, Check, Checked, Done, Prepare, Question, Time, Timed
+from tc.tuner.messages import EMPTY, Build, Built, Calibrate, Check, Checked, Done, Prepare, Question, Time, Timed
 from tc.tuner.outcome import Failed, FailureKind
 from tc.tuner.process import KILLED, Process
 from tc.tuner.task import Task
@@ -102,12 +102,14 @@ class LocalCrew:
         return answer if isinstance(answer, Failed) else Failed(FailureKind.CRASH, f"the runner answered {answer!r}")
 
     def time(self, slot: str, seconds: float, give_up: float) -> Timed | Failed:
-        if not self._runner.alive:
+        question, limit = Time(slot, seconds, give_up), self._limits.run + seconds
+        answer, _ = self._runner.ask(question, limit)
+        if answer == EMPTY:
             # Whoever was checked in a process that is gone is checked again in the next one.
             again = self.check(self._slots[slot], slot)
             if isinstance(again, Failed):
                 return again
-        answer, _ = self._runner.ask(Time(slot, seconds, give_up), self._limits.run + seconds)
+            answer, _ = self._runner.ask(question, limit)
         if isinstance(answer, Timed | Failed):
             return answer
         return Failed(FailureKind.CRASH, f"the runner answered {answer!r}")
@@ -141,10 +143,6 @@ class _Prepared:
         self._limits = limits
         self._calibration = calibration
         self._asked = 0
-
-    @property
-    def alive(self) -> bool:
-        return self.process.alive
 
     def ask(
         self, question: Question, limit: float, most: int | None = None, payload: bytes = b""

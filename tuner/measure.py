@@ -23,7 +23,7 @@ from tc.reference.kept import deviation, kept_results
 from tc.runtime.numpy_arrays import numpy_dtype
 from tc.tuner.arrays import kept_arrays
 from tc.tuner.guarded import GuardedArray
-from tc.tuner.messages import Answer, Build, Calibrate, Check, Checked, Done, Prepare, Question, Time, Timed
+from tc.tuner.messages import EMPTY, Answer, Build, Calibrate, Check, Checked, Done, Prepare, Question, Time, Timed
 from tc.tuner.outcome import Failed, FailureKind
 from tc.tuner.task import Task
 
@@ -61,7 +61,7 @@ class MeasureBench:
             case Check(slot):
                 return self._check(payload, slot), b""
             case Time(slot, seconds, give_up):
-                return self._time(self._slots[slot], seconds, give_up), b""
+                return (self._time(self._slots[slot], seconds, give_up) if slot in self._slots else EMPTY), b""
             case Build():
                 raise ValueError(f"a process that measures is asked {question!r}")
             case _:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import IO, Final, TypeAlias, cast
 
 from tc.records import from_json, to_json
-from tc.tuner.outcome import Failed
+from tc.tuner.outcome import Failed, FailureKind
 from tc.tuner.task import Task
 
 
@@ -86,6 +86,10 @@ Message: TypeAlias = Question | Answer
 _MESSAGES: Final = {
     kind.__name__: kind for kind in (Prepare, Build, Built, Calibrate, Check, Checked, Time, Timed, Done, Failed)
 }
+
+
+# Whoever is to be timed was checked in a process that is gone.
+EMPTY: Final = Failed(FailureKind.LOST, "nothing is in the slot")
 
 
 @dataclass(frozen=True, slots=True)

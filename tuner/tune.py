@@ -418,7 +418,8 @@ class Tuning:
         incumbent = self._ledger.incumbent()
         if incumbent is not None:
             wanted["incumbent"] = incumbent.options
-        wanted |= {str(trial.candidate.number): options_text(trial.candidate.options) for trial in ranked}
+        quickest = ranked[: 3 * _FINALISTS]
+        wanted |= {str(trial.candidate.number): options_text(trial.candidate.options) for trial in quickest}
         chosen: dict[str, Packed] = {}
         sources: set[str] = set()
         for name, text in wanted.items():

@@ -18,7 +18,7 @@ from tc.types import ScalarType
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One definition at one set of sizes.  ``siblings``: all definitions of its text.  ``sizes``, ``dtype``: as given."""
+    """One definition at one set of sizes, which are kept as given.  ``siblings``: all definitions of its text."""
 
     definition: Definition
     siblings: Mapping[str, Definition]

@@ -20,9 +20,9 @@ from tc.tuner.budget import Budget
 from tc.tuner.console import console, duration
 from tc.tuner.night import Turn, share_time
 from tc.tuner.progress import Listener, silence
-from tc.tuner.session import tuning
+from tc.tuner.session import Hire, tuning
 from tc.tuner.tune import Numerics, Strategy, TuningResult, TuningSettings
-from tc.tuning import choice, open_store
+from tc.tuning import choice, hire_at, open_store
 
 _HELP: Final = """\
 Finds quick options for kernels by trying them, and keeps every trial and the winners in a cache file.
@@ -91,10 +91,10 @@ def _tune(given: argparse.Namespace) -> int:
     settings = _settings(value)
     target = parse_target(value.get("target", "cpu"))
     jobs = [job for request in night.requests for job in request.jobs()]
-    here = environment()
+    here, hire = environment(), hire_at(value.get("workers"))
     with _interruptible() as stop:
         store = open_store(value.get("cache"), here, Path.cwd())
-        results = _search(jobs, str(target), store, settings, here, stop, quiet=given.quiet)
+        results = _search(jobs, str(target), store, settings, here, hire, stop, quiet=given.quiet)
         for job, result in results:
             print(_result(job, result))
         if stop():
@@ -139,6 +139,7 @@ def _search(
     store: Store,
     settings: TuningSettings,
     here: Environment,
+    hire: Hire,
     stop: Callable[[], bool],
     *,
     quiet: bool,
@@ -160,6 +161,7 @@ def _search(
                         settings,
                         here,
                         scalars=job.scalars,
+                        hire=hire,
                         listen=silence if quiet else _named(job),
                         stop=stop,
                     )

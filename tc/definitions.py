@@ -1,0 +1,140 @@
+"""``define``: a text becomes definitions, each of them a comprehension."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from tc.comprehension import Comprehension
+from tc.definition import Definition, Parsed
+from tc.errors import ArgumentError, nearest
+from tc.kernels import process_cache
+from tc.options import Options
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import numpy as np
+
+    from tc.kernel import Kernel
+    from tc.language.program import Program
+    from tc.tuner.budget import Budget
+    from tc.tuner.tune import TuningResult
+
+
+class Definitions(Mapping[str, "Comprehension"]):
+    """The definitions of one text: ``defs.mm``, ``defs["mm"]``, ``list(defs)``, ``len(defs)``.
+
+    When it holds one definition it can be called, compiled and explained itself.  Definitions that are called like a
+    method of this class are reached by item.
+    """
+
+    def __init__(self, definitions: Mapping[str, Definition], tune: str | Budget | None = None) -> None:
+        self._comprehensions = {name: Comprehension(found, definitions, tune) for name, found in definitions.items()}
+        self._only = next(iter(self._comprehensions.values())) if len(definitions) == 1 else None
+
+    def __getitem__(self, name: str) -> Comprehension:
+        return self._comprehensions[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._comprehensions)
+
+    def __len__(self) -> int:
+        return len(self._comprehensions)
+
+    def __getattr__(self, name: str) -> Comprehension:
+        found = self.__dict__.get("_comprehensions", {})
+        if name in found:
+            comprehension: Comprehension = found[name]
+            return comprehension
+        guess = nearest(name, found)
+        hint = f"; did you mean {guess!r}?" if guess else f"; defined: {', '.join(found)}"
+        raise AttributeError(f"no definition is called {name!r}{hint}")
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._comprehensions]
+
+    def __repr__(self) -> str:
+        return f"<tc.Definitions {', '.join(self)}>"
+
+    def single(self) -> Comprehension:
+        """The only definition; TypeError if there are several."""
+        if self._only is None:
+            raise TypeError(
+                f"the text defines {', '.join(self)}; call one of them, for example defs.{next(iter(self))}"
+            )
+        return self._only
+
+    def __call__(
+        self,
+        *arguments: object,
+        out: object = None,
+        target: str | None = None,
+        options: Options | None = None,
+    ) -> object:
+        return self.single()(*arguments, out=out, target=target, options=options)
+
+    def compile(self, *arguments: object, target: str | None = None, options: Options | None = None) -> Kernel:
+        """``Comprehension.compile`` of the only definition."""
+        return self.single().compile(*arguments, target=target, options=options)
+
+    def tune(
+        self,
+        *arguments: object,
+        target: str | None = None,
+        budget: str | Budget = "10m",
+        cache: str | Path | None = None,
+        seed: int | None = None,
+        progress: bool = True,
+        jobs: int | None = None,
+        strategy: str = "combined",
+        numerics: str = "any",
+        workers: str | None = None,
+    ) -> TuningResult:
+        """``Comprehension.tune`` of the only definition."""
+        return self.single().tune(
+            *arguments,
+            target=target,
+            budget=budget,
+            cache=cache,
+            seed=seed,
+            progress=progress,
+            jobs=jobs,
+            strategy=strategy,
+            numerics=numerics,
+            workers=workers,
+        )
+
+    def output_shapes(self, *arguments: object) -> dict[str, tuple[int, ...]]:
+        """``Comprehension.output_shapes`` of the only definition."""
+        return self.single().output_shapes(*arguments)
+
+    def reference(self, *arguments: object, out: object = None) -> np.ndarray | tuple[np.ndarray, ...]:
+        """``Comprehension.reference`` of the only definition."""
+        return self.single().reference(*arguments, out=out)
+
+    def explain(self, *arguments: object, target: str | None = None, options: Options | None = None) -> str:
+        """``Comprehension.explain`` of the only definition."""
+        return self.single().explain(*arguments, target=target, options=options)
+
+
+def define(text: str, tune: str | Budget | None = None) -> Definitions:
+    """The definitions of a text in the tensor comprehension language.
+
+    ``tune``: a budget, as in ``"30s"``: the first call for other types, shapes or strides than before searches so long
+    for the quickest options, unless the cache has the winner of an earlier search; see ``Comprehension.tune``.
+    ParseError if it is not in the grammar; SemanticError or RangeError, with all complaints together, if it means
+    nothing.
+    """
+    if not isinstance(text, str):
+        raise ArgumentError(f"tc.define takes the text of definitions, got {type(text).__name__}")
+    cache = process_cache()
+    known = None if cache is None else cache.definitions(text, lambda: _parsed(text))
+    return Definitions(known or {name: Parsed(program, text) for name, program in _parsed(text).items()}, tune)
+
+
+def _parsed(text: str) -> Mapping[str, Program]:
+    from tc.grammar.parser import parse
+    from tc.language.lower import lower_text
+
+    return lower_text(parse(text), text)

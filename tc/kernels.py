@@ -1,0 +1,132 @@
+"""``Kernels``: the kernels of one definition, each found in the cache, tuned or compiled when it is first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from tc.definition import Definition
+from tc.environment import environment
+from tc.errors import ArgumentError, OptionsError
+from tc.once import Once
+from tc.options import CpuOptions, GpuOptions, Options
+from tc.target import CpuTarget, Target
+
+if TYPE_CHECKING:
+    from tc.cached import KernelCache, Wanted
+    from tc.kernel import Kernel
+    from tc.language.specialization import Signature, Specialization
+    from tc.polyhedral.pipeline import Prepared
+    from tc.tuner.budget import Budget
+
+
+class Kernels:
+    """Kernels by signature, options and target; options None stand for the best ones that are known.
+
+    ``siblings``: all definitions of the text.  ``tune``: how long to search for options where nobody did yet; None
+    does not.  Safe from many threads, each kernel is made once.
+    """
+
+    def __init__(
+        self, definition: Definition, siblings: Mapping[str, Definition], tune: str | Budget | None = None
+    ) -> None:
+        self._definition: Final = definition
+        self._siblings: Final = siblings
+        self._tune: Final = tune
+        self._made: Final[Once[tuple[Signature, Options | None, Target], Kernel]] = Once()
+
+    def get(
+        self, signature: Signature, target: Target, options: Options | None, prepared: Prepared | None = None
+    ) -> Kernel:
+        """The kernel.  ``prepared``: the specialized program, for one of many candidates, which are not kept."""
+        kind = CpuOptions if isinstance(target, CpuTarget) else GpuOptions
+        if options is not None and not isinstance(options, kind):
+            raise OptionsError(f"options must be tc.{kind.__name__} for target {str(target)!r}, got {options!r}")
+
+        def make() -> Kernel:
+            if prepared is None:
+                found = self._found(signature, target, options) or self._tuned(signature, target, options)
+                if found is not None:
+                    return found
+            return self.compile(signature, target, kind() if options is None else options, prepared)
+
+        return self._made.get((signature, options, target), make)
+
+    def put(self, signature: Signature, target: Target, kernel: Kernel) -> None:
+        """From now on, this is the best kernel."""
+        self._made.put((signature, None, target), kernel)
+
+    def compile(
+        self, signature: Signature, target: Target, options: Options, prepared: Prepared | None = None
+    ) -> Kernel:
+        """A kernel that is compiled now, whatever the cache has."""
+        from tc.compiler import build
+        from tc.kernel import Kernel
+
+        program = self.specialize(signature) if prepared is None else prepared
+        built = build(program, self._definition.interface, options, target, environment())
+        kernel = Kernel(built.executable, built.stages, built.compilation)
+        if (folder := environment().dump) is not None:
+            from tc.dump import dump_stages
+
+            dump_stages(built.compilation, kernel.stages, folder)
+        if prepared is None and (cache := process_cache()) is not None:
+            cache.keep(self._wanted(signature, target, options), self._siblings, built.executable)
+        return kernel
+
+    def decision(self, signature: Signature, target: Target, options: Options | None) -> str:
+        """What the cache has for such a kernel, as text; empty without a cache."""
+        cache = process_cache()
+        return "" if cache is None else cache.explain(self._wanted(signature, target, options))
+
+    def _found(self, signature: Signature, target: Target, options: Options | None) -> Kernel | None:
+        """The kernel from the cache, unless its stages are to be seen, or it is to be tuned first."""
+        from tc.kernel import Kernel
+
+        cache = process_cache()
+        if cache is None or environment().dump is not None:
+            return None
+        wanted = self._wanted(signature, target, options)
+        if self._tune is not None and options is None and not cache.has_winner(wanted):
+            return None
+        executable = cache.find(wanted)
+        return None if executable is None else Kernel(executable)
+
+    def _tuned(self, signature: Signature, target: Target, options: Options | None) -> Kernel | None:
+        """The winner of a search, where one is wanted."""
+        if self._tune is None or options is not None:
+            return None
+        from tc.kernel import Kernel
+        from tc.tuning import TuningRequest, subject_for, tune
+
+        subject = subject_for(self._definition.interface, signature)
+        request = TuningRequest(self._tune, progress=False)
+        return Kernel(tune(self._definition, self._siblings, subject, target, environment(), request).executable)
+
+    def _wanted(self, signature: Signature, target: Target, options: Options | None) -> Wanted:
+        from tc.cached import Wanted
+
+        return Wanted(self._definition, signature, target, options)
+
+    def specialize(self, signature: Signature) -> Specialization:
+        from tc.language.specialize import specialize
+        from tc.polyhedral.aliasing import find_overwritten_read
+
+        if signature.aliases:
+            apart = specialize(self._definition.program, replace(signature, aliases=()))
+            for output, input in signature.aliases:
+                found = find_overwritten_read(apart, output, input)
+                if found is not None:
+                    raise ArgumentError(
+                        f"{apart.program.name}: the output {output} cannot share the memory of the input {input}: "
+                        f"{found}; pass a separate array"
+                    )
+        return specialize(self._definition.program, signature)
+
+
+def process_cache() -> KernelCache | None:
+    """The cache of this process; None if there is none."""
+    from tc.cached import kernel_cache
+
+    return kernel_cache(environment())

@@ -1,0 +1,123 @@
+"""Kernels, variants and what was measured of them, by number: the same number gives the same record."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from tc.cache.ingredients import Ingredients
+from tc.cache.records import Measurement, Native, Run, Text, Trial, Variant
+from tc.cache.store import Store
+
+MACHINE: Final = "a machine"
+OTHER_MACHINE: Final = "another machine"
+DAWN: Final = "2026-01-01T00:00:00.000000+00:00"
+
+
+def kernel(number: int = 0) -> Ingredients:
+    """Every second kernel has the program of its predecessor, at another shape."""
+    return Ingredients(
+        program=f"def f(float(N) a) -> (b) {{ b(i) = a(i) + {number // 2} }}",
+        shapes=f"[[{number}]]",
+        dtypes='["float32"]',
+        strides="[[1]]",
+        alignment="[64]",
+        scalars="{}",
+        aliases="[]",
+        symbolic="{}",
+        target="cpu",
+        architecture="x86-64-v3",
+        compiler=f"gcc {12 + number % 2}",
+        generator="0.1.0",
+    )
+
+
+def variant(number: int = 0, options: str = "{}", threads: int = 2, size: int = 100) -> Variant:
+    return Variant(
+        kernel=kernel(number).key,
+        options=options,
+        threads=threads,
+        source=f"void f{number}(void) {{}} /* {options} */",
+        binary=Random(f"{number} {options} {threads}").randbytes(size),
+        executable='{"grid": [1]}',
+        resources='{"registers": 12}',
+        proof="proven",
+        numerics="one",
+        features="avx2,fma",
+        libc="glibc 2.36",
+        origin='{"by": "a test"}',
+    )
+
+
+def measurement(
+    of: Variant, seconds: float = 1.0, machine: str = MACHINE, at: str = DAWN, policy: str = "warm"
+) -> Measurement:
+    return Measurement(
+        kernel=of.kernel,
+        options=of.options,
+        threads=of.threads,
+        machine=machine,
+        policy=policy,
+        seconds=seconds,
+        low=seconds * 0.75,
+        high=seconds * 1.25,
+        default_seconds=2.0 * seconds,
+        samples=9,
+        run="cafe",
+        at=at,
+    )
+
+
+def trial(number: int = 0, kernel_number: int = 0, threads: int = 2, machine: str = MACHINE) -> Trial:
+    failed = number % 3 == 0
+    return Trial(
+        kernel=kernel(kernel_number).key,
+        options=f'{{"tile": {number}}}',
+        threads=threads,
+        machine=machine,
+        outcome="illegal" if failed else "timed",
+        reason="does not divide" if failed else "",
+        seconds=None if failed else 0.5 / (1 + number),
+        samples=() if failed else (0.5, 0.25, 1e-9 * number),
+        run="cafe",
+        number=number,
+        generation=number // 10,
+        at=DAWN,
+    )
+
+
+def run(name: str = "cafe") -> Run:
+    return Run(name, '{"seed": 1}', MACHINE, DAWN)
+
+
+def text(number: int = 0) -> Text:
+    return Text(f"{number:064x}", f'{{"definitions": {number}}}')
+
+
+def native(number: int = 0) -> Native:
+    return Native("pool", MACHINE, f"{number:064x}", b"\x7fELF" + bytes([number % 256]) * 50)
+
+
+def fill(store: Store, seed: int, count: int = 6) -> None:
+    """Records of all kinds at random, of which two caches have some in common and contradict each other in others."""
+    random = Random(seed)
+    store.add_run(run())
+    store.add_run(run(f"{random.randrange(3):x}"))
+    for _ in range(count):
+        number, options = random.randrange(count), f'{{"tile": {random.randrange(3)}}}'
+        one = variant(number, options, random.choice((1, 2)))
+        store.add_variant(kernel(number), replace(one, origin=f'"{random.randrange(2)}"'))
+        machine = random.choice((MACHINE, OTHER_MACHINE))
+        at = f"2026-01-0{random.randint(1, 9)}"
+        store.add_measurement(measurement(one, float(random.randint(1, 4)), machine, at))
+        store.add_trials(trial(random.randrange(20), number) for _ in range(3))
+        store.add_text(text(random.randrange(5)))
+        store.add_native(native(random.randrange(5)))
+
+
+def filled(path: Path, seed: int = 0, key: bytes | None = None, count: int = 6) -> Path:
+    """A new file that ``fill`` has filled."""
+    fill(Store.open(path, key=key), seed, count)
+    return path

@@ -1,0 +1,103 @@
+"""Many processes write into one cache, and some of them are killed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+from random import Random
+from sqlite3 import connect
+from typing import Final
+
+import pytest
+
+from tc.cache.lookup import Reader
+from tc.cache.store import Store
+from tc.cache.verify import verify
+from tests.cache.samples import MACHINE, kernel, native, text, trial, variant
+from tests.programs import ROOT
+
+WRITERS: Final = 8
+
+
+def start(where: str | Path, number: int, count: int = 0) -> subprocess.Popen[str]:
+    command = (sys.executable, "-m", "tests.cache.writer", str(where), str(number), str(count))
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(writers: list[subprocess.Popen[str]]) -> list[int]:
+    """What the writers say is committed, after all have ended well."""
+    committed: list[int] = []
+    for writer in writers:
+        output, errors = writer.communicate(timeout=120)
+        assert writer.returncode == 0, errors
+        committed += map(int, output.split())
+    return committed
+
+
+def require_committed(where: str | Path, numbers: list[int]) -> None:
+    assert verify(where) == ()
+    reader = Reader.open(where)
+    for number in numbers:
+        assert reader.winner(kernel(number).key, MACHINE, 2) == variant(number, size=2000)
+        assert reader.text(text(number).key) == text(number)
+        assert reader.native("pool", MACHINE, native(number % 1000).source) == native(number % 1000)
+        assert set(reader.trials(kernel(number).key, MACHINE, 2)) == {trial(n, number) for n in range(3)}
+
+
+def test_many_processes_make_and_fill_one_cache(where: str) -> None:
+    count = 10
+    committed = finish([start(where, number, count) for number in range(WRITERS)])
+    assert len(committed) == WRITERS * count
+    require_committed(where, committed)
+
+
+def test_readers_are_not_disturbed(where: str) -> None:
+    store = Store.open(where)
+    store.add_variant(kernel(999_999), variant(999_999))
+    writers = [start(where, number, 10) for number in range(4)]
+    reader = Reader.open(where)
+    while any(writer.poll() is None for writer in writers):
+        assert reader.variant(kernel(999_999).key, "{}") == variant(999_999)
+        assert len(reader.manifest()) == 64
+    require_committed(where, finish(writers))
+
+
+def test_what_was_committed_survives_killed_writers(tmp_path: Path) -> None:
+    """Each round kills two writers, the first ones while they make the file, and all write into the same one."""
+    path = tmp_path / "cache.db"
+    random = Random(0)
+    committed: list[int] = []
+    for round_number in range(20):
+        writers = [start(path, 2 * round_number + n) for n in range(2)]
+        lines = []
+        if round_number % 4:
+            for writer in writers:
+                assert writer.stdout is not None
+                lines.append(writer.stdout.readline())
+        time.sleep(random.uniform(0.0, 0.1 if round_number % 4 else 0.6))
+        for writer in writers:
+            writer.kill()
+            output, errors = writer.communicate(timeout=60)
+            assert errors == ""
+            lines += [line + "\n" for line in output.split("\n")[:-1]]
+        committed += [int(line) for line in lines]
+        if path.exists() and path.stat().st_size:
+            assert verify(path) == () or not committed
+    assert len(committed) > 20
+    require_committed(path, committed)
+    with closing(connect(path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+@pytest.mark.parametrize("moment", [0.05, 0.2, 0.4])
+def test_a_cache_that_was_killed_in_the_making_can_be_made(tmp_path: Path, moment: float) -> None:
+    path = tmp_path / "cache.db"
+    writers = [start(path, number) for number in range(2)]
+    time.sleep(moment)
+    for writer in writers:
+        writer.kill()
+        writer.communicate(timeout=60)
+    require_committed(path, finish([start(path, 9, 2)]))

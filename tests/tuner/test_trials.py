@@ -1,0 +1,151 @@
+"""Candidates that go wrong are values with a reason, and whoever tries them goes on."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tc.options import CpuOptions, ScheduleOptions
+from tc.packing import options_text, pack, unpack
+from tc.tuner.capsule import write_capsule
+from tc.tuner.crew import Limits, LocalCrew
+from tc.tuner.messages import Checked, Timed
+from tc.tuner.outcome import Failed, FailureKind
+from tests.programs import run
+from tests.tuner import trial
+
+DEFAULT = options_text(CpuOptions())
+
+
+@pytest.fixture(scope="module")
+def crew() -> Iterator[LocalCrew]:
+    with trial.crew(Limits(run=3.0)) as hired:
+        yield hired
+
+
+def test_the_right_kernel_is_right_and_timed(crew: LocalCrew) -> None:
+    (packed,) = crew.build([DEFAULT], 60.0)
+    assert isinstance(packed, bytes)
+    assert unpack(packed).options == CpuOptions()
+    checked = crew.check(packed, "a")
+    assert isinstance(checked, Checked)
+    assert 0 < checked.deviation < 1
+    timed = crew.time("a", 0.02, math.inf)
+    assert isinstance(timed, Timed)
+    assert len(timed.samples) >= 3
+    assert all(0 < seconds < 0.01 for seconds in timed.samples)
+    given_up = crew.time("a", 0.02, 0.0)
+    assert isinstance(given_up, Timed)
+    assert len(given_up.samples) == 1
+
+
+DEEDS = {
+    "segmentation fault": (trial.SEGMENTATION_FAULT, FailureKind.CRASH, "SIGSEGV"),
+    "endless loop": (trial.ENDLESS_LOOP, FailureKind.TIMEOUT, "no answer within 3 s"),
+    "beyond the end": (trial.BEYOND_THE_END, FailureKind.OUT_OF_BOUNDS, "the memory behind C was written to"),
+    "far beyond the end": (trial.FAR_BEYOND_THE_END, FailureKind.CRASH, "SIG"),
+    "before the beginning": (trial.BEFORE_THE_BEGINNING, FailureKind.CRASH, "SIGSEGV"),
+    "into an argument": (trial.INTO_AN_ARGUMENT, FailureKind.CRASH, "SIGSEGV"),
+    "not a number": (trial.NOT_A_NUMBER, FailureKind.WRONG, r"at \(0, 7\): expected .*, got nan"),
+    "plausible": (trial.PLAUSIBLE, FailureKind.WRONG, "outside the bound"),
+}
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+def test_what_goes_wrong_has_a_kind_and_a_reason(crew: LocalCrew, deed: str) -> None:
+    code, kind, reason = DEEDS[deed]
+    failed = crew.check(trial.wrong(code), "bad")
+    assert isinstance(failed, Failed)
+    assert failed.kind is kind
+    assert re.search(reason, failed.reason), failed.reason
+    assert isinstance(crew.check(pack(trial.right()), "good"), Checked)
+
+
+def test_results_that_are_never_written_are_poison(crew: LocalCrew) -> None:
+    failed = crew.check(trial.wrong(trial.FORGOTTEN, instead=True), "bad")
+    assert isinstance(failed, Failed)
+    assert failed.kind is FailureKind.WRONG
+
+
+def test_a_candidate_that_takes_all_memory_does_no_harm() -> None:
+    with trial.crew(Limits(run=20.0, memory=3 << 30)) as hired:
+        failed = hired.check(trial.wrong(trial.ALL_MEMORY), "bad")
+        assert isinstance(failed, Failed)
+        assert failed.kind in (FailureKind.MEMORY, FailureKind.CRASH)
+        assert isinstance(hired.check(pack(trial.right()), "good"), Checked)
+
+
+def test_candidates_are_compiled_side_by_side_and_come_back_in_order() -> None:
+    tiles = [CpuOptions(ScheduleOptions(tile=(size,))) for size in (4, 8, 16)]
+    surplus = CpuOptions(ScheduleOptions(tile=(4,) * 9))
+    with trial.crew(jobs=2) as hired:
+        built = hired.build([options_text(options) for options in (*tiles, surplus)], 60.0)
+    assert [unpack(one).options for one in built if isinstance(one, bytes)] == tiles
+    failed = built[-1]
+    assert failed == Failed(
+        FailureKind.ILLEGAL, "tile has 9 sizes, but loops are nested 3 deep at most; leave out the last ones"
+    )
+
+
+def test_a_compiler_that_crashes_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = tmp_path / "cc"
+    compiler.write_text('#!/bin/sh\ncase "$*" in *-shared*) kill -SEGV $$;; *) exec cc "$@";; esac\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("TC_CC", str(compiler))
+    with trial.crew() as hired:
+        (failed,) = hired.build([DEFAULT], 60.0)
+    assert isinstance(failed, Failed)
+    assert failed.kind is FailureKind.COMPILE
+    assert "refused the generated source (exit status -11)" in failed.reason
+
+
+def test_nobody_waits_for_a_compiler_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = tmp_path / "cc"
+    compiler.write_text('#!/bin/sh\ncase "$*" in *-shared*) exec sleep 1000;; *) exec cc "$@";; esac\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("TC_CC", str(compiler))
+    with trial.crew() as hired:
+        (failed,) = hired.build([DEFAULT], 5.0)
+    assert failed == Failed(FailureKind.TIMEOUT, "no answer within 5 s")
+
+
+def test_a_runner_that_somebody_kills_says_nothing_about_the_candidate() -> None:
+    with trial.crew(Limits(run=30.0)) as hired:
+        assert isinstance(hired.check(pack(trial.right()), "a"), Checked)
+        (runner,) = hired.processes
+        os.kill(runner, signal.SIGKILL)
+        assert isinstance(hired.time("a", 0.01, math.inf), Timed)
+        killer = threading.Thread(target=_kill_soon, args=(hired, {hired.processes[0]}))
+        killer.start()
+        failed = hired.check(trial.wrong(trial.ENDLESS_LOOP), "b")
+        killer.join()
+    assert failed == Failed(FailureKind.MEMORY, "the process was killed twice, most likely for its memory")
+
+
+def _kill_soon(hired: LocalCrew, known: set[int]) -> None:
+    """Kills the runner that is known, and the next one."""
+    time.sleep(0.5)
+    os.kill(next(iter(known)), signal.SIGKILL)
+    while not (fresh := set(hired.processes) - known):
+        time.sleep(0.05)
+    time.sleep(1.5)
+    os.kill(fresh.pop(), signal.SIGKILL)
+
+
+def test_a_capsule_does_it_again(tmp_path: Path) -> None:
+    failure = Failed(FailureKind.CRASH, 'the process died (SIGSEGV): """ \\')
+    capsule = write_capsule(tmp_path / "capsules", trial.TASK, DEFAULT, 0, failure)
+    assert capsule.read_text().startswith('"""crashed: the process died (SIGSEGV): ')
+    assert run(capsule.read_text()).startswith("it runs, and is right")
+    surplus = options_text(CpuOptions(ScheduleOptions(tile=(4,) * 9)))
+    again = write_capsule(tmp_path / "capsules", trial.TASK, surplus, 0, failure)
+    assert again != capsule
+    assert run(again.read_text()).startswith("illegal: tile has 9 sizes")

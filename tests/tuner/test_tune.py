@@ -1,0 +1,289 @@
+"""Whole searches: what wins is right, what goes wrong is counted, and a search goes on where it stopped."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tc
+from tc.cache.store import Store
+from tc.cached import Wanted
+from tc.definition import Parsed
+from tc.environment import environment
+from tc.language.specialize import specialize
+from tc.options import CpuOptions
+from tc.packing import options_from_text, options_text, pack, unpack
+from tc.tuner.budget import Budget
+from tc.tuner.confirm import Contender
+from tc.tuner.crew import Crew, LocalCrew, Packed
+from tc.tuner.ledger import Ledger
+from tc.tuner.messages import Checked, Timed
+from tc.tuner.nests import nest_of
+from tc.tuner.outcome import Failed, FailureKind, Measured
+from tc.tuner.progress import Decided, Event, Generation, Started, silence
+from tc.tuner.task import parse_task
+from tc.tuner.tune import Numerics, Strategy, Tuning, TuningResult, TuningSettings
+from tests.tuner import trial
+
+SETTINGS = TuningSettings(Budget(trials=14), seed=7, jobs=1, seconds=0.005)
+
+
+class Watched:
+    """A crew that counts what it compiles, and whose candidates may be others than they should be."""
+
+    def __init__(
+        self, crew: LocalCrew, change: Callable[[int, Packed], Packed] = lambda _number, packed: packed
+    ) -> None:
+        self.crew = crew
+        self.change = change
+        self.built: list[str] = []
+
+    def build(self, options: Sequence[str], limit: float) -> list[Packed | Failed]:
+        built = self.crew.build(options, limit)
+        changed: list[Packed | Failed] = []
+        for text, one in zip(options, built, strict=True):
+            changed.append(one if isinstance(one, Failed) else self.change(len(self.built), one))
+            self.built.append(text)
+        return changed
+
+    def check(self, packed: Packed, slot: str) -> Checked | Failed:
+        return self.crew.check(packed, slot)
+
+    def time(self, slot: str, seconds: float, give_up: float) -> Timed | Failed:
+        return self.crew.time(slot, seconds, give_up)
+
+    def rest(self) -> None:
+        self.crew.rest()
+
+
+def ledger(path: Path) -> Ledger:
+    """What the cache at ``path`` knows of the task."""
+    definition = Parsed(parse_task(trial.TASK), trial.TEXT)
+    wanted = Wanted(definition, trial.TASK.signature, trial.TARGET, None)
+    return Ledger(Store.open(path), wanted, {"mm": definition}, environment())
+
+
+def search(
+    crew: Crew,
+    path: Path,
+    settings: TuningSettings = SETTINGS,
+    *,
+    bound: float | None = None,
+    listen: Callable[[Event], None] = silence,
+    stop: Callable[[], bool] = lambda: False,
+) -> TuningResult:
+    """A search for the task of ``trial``."""
+    nest = nest_of(specialize(parse_task(trial.TASK), trial.TASK.signature))
+    tuning = Tuning(
+        trial.TASK,
+        nest,
+        crew,
+        ledger(path),
+        settings,
+        clock=time.monotonic,
+        bound=bound,
+        listen=listen,
+        stop=stop,
+    )
+    return tuning.run(settings.budget.start(time.monotonic))
+
+
+@contextmanager
+def watched(change: Callable[[int, Packed], Packed] = lambda _number, packed: packed) -> Iterator[Watched]:
+    with trial.crew() as crew:
+        yield Watched(crew, change)
+
+
+def test_a_search_keeps_its_winner_and_all_trials(tmp_path: Path) -> None:
+    events: list[Event] = []
+    with watched() as crew:
+        result = search(crew, tmp_path / "cache.db", listen=events.append)
+    assert len(result.trials) == 14
+    assert result.trials[0].candidate.options == CpuOptions()
+    assert result.stopped == "the budget is spent"
+    assert result.interval[0] <= result.seconds <= result.interval[1]
+    assert result.speedup == result.default / result.seconds
+    kept = ledger(tmp_path / "cache.db")
+    winner = kept.incumbent()
+    assert winner is not None
+    assert winner.options == options_text(result.best)
+    assert winner.numerics == result.numerics
+    known = kept.known()
+    assert {options_text(t.candidate.options): t.outcome for t in result.trials} == known
+    assert isinstance(events[0], Started)
+    assert events[0].known == 0
+    assert isinstance(events[-1], Decided)
+    assert "default" in events[-1].contenders
+    assert not [event for event in events if isinstance(event, Generation)]  # the first one has more than 14 candidates
+
+
+def test_a_search_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    path = tmp_path / "cache.db"
+    with watched() as crew:
+        first = search(crew, path)
+        compiled = len(crew.built)
+        again = search(crew, path)
+        assert [t.candidate for t in again.trials] == [t.candidate for t in first.trials]
+        assert [t.outcome for t in again.trials] == [t.outcome for t in first.trials]
+        # Only who may compete in the last comparison is compiled again.
+        assert len(crew.built) - compiled <= 13
+        longer = search(crew, path, replace(SETTINGS, budget=Budget(trials=28)))
+    assert longer.trials[:14] == first.trials
+    assert len(longer.trials) == 28
+    best = [min(t.seconds for t in result.trials) for result in (first, longer)]
+    assert best[1] <= best[0]
+
+
+DEEDS = (
+    (trial.SEGMENTATION_FAULT, FailureKind.CRASH),
+    (trial.NOT_A_NUMBER, FailureKind.WRONG),
+    (trial.PLAUSIBLE, FailureKind.WRONG),
+    (trial.BEYOND_THE_END, FailureKind.OUT_OF_BOUNDS),
+    (trial.INTO_AN_ARGUMENT, FailureKind.CRASH),
+)
+
+
+def test_nothing_wrong_wins(tmp_path: Path) -> None:
+    """Every other candidate does something wrong, and quickly: it computes nothing."""
+
+    def change(number: int, packed: Packed) -> Packed:
+        if number % 2 == 0:
+            return packed
+        code, _ = DEEDS[number // 2 % len(DEEDS)]
+        bad = unpack(trial.wrong(code))
+        options = unpack(packed).options
+        return pack(replace(bad, options=options, source=f"{bad.source}\n// {options_text(options)}"))
+
+    settings = replace(SETTINGS, capsules=tmp_path / "capsules")
+    with watched(change) as crew:
+        result = search(crew, tmp_path / "cache.db", settings)
+    for place, tried in enumerate(result.trials):
+        if place % 2:
+            _, kind = DEEDS[place // 2 % len(DEEDS)]
+            assert isinstance(tried.outcome, Failed)
+            assert tried.outcome.kind is kind, tried.outcome
+        else:
+            assert isinstance(tried.outcome, Measured | Failed)
+    winner = result.executable
+    assert "8 = 1;" not in winner.source
+    assert result.failures[FailureKind.CRASH] >= 2
+    assert len(list((tmp_path / "capsules").glob("mm-*.py"))) == 7
+    stored = ledger(tmp_path / "cache.db").known()
+    assert sum(isinstance(outcome, Failed) for outcome in stored.values()) == sum(result.failures.values())
+
+
+def test_options_that_change_nothing_are_measured_once(tmp_path: Path) -> None:
+    packed = pack(trial.right())
+    with watched(lambda _number, _packed: packed) as crew:
+        result = search(crew, tmp_path / "cache.db")
+    assert len({t.outcome for t in result.trials}) == 1
+    assert result.speedup == 1.0
+
+
+def test_bitwise_winners_compute_the_same_bits(tmp_path: Path) -> None:
+    with watched() as crew:
+        free = search(crew, tmp_path / "any.db", replace(SETTINGS, budget=Budget(trials=24)))
+        bound = replace(SETTINGS, budget=Budget(trials=24), numerics=Numerics.BITWISE)
+        result = search(crew, tmp_path / "same.db", bound)
+        assert crew.check(pack(trial.right()), "default") == Checked(pytest.approx(0.1, abs=0.9), result.numerics)
+    refused = [t for t in result.trials if isinstance(t.outcome, Failed) and "bits" in t.outcome.reason]
+    assert len(refused) == len({t.candidate.options for t in refused})
+    assert free.trials[0].candidate == result.trials[0].candidate
+
+
+def test_where_the_default_fails_there_is_nothing_to_tune(tmp_path: Path) -> None:
+    with (
+        watched(lambda _number, _packed: trial.wrong(trial.PLAUSIBLE)) as crew,
+        pytest.raises(
+            tc.TuningError, match="mm: nothing can be tuned, because the static default fails: wrong result: "
+        ),
+    ):
+        search(crew, tmp_path / "cache.db")
+
+
+def test_a_search_ends_where_the_machine_has_no_more_to_give(tmp_path: Path) -> None:
+    with watched() as crew:
+        result = search(crew, tmp_path / "cache.db", bound=1.0)
+    assert result.stopped == "the best is within 5 % of what this machine allows"
+    assert len(result.trials) == 1
+
+
+def test_an_interrupted_search_keeps_what_it_has(tmp_path: Path) -> None:
+    asked: list[None] = []
+
+    def stop() -> bool:
+        asked.append(None)
+        return len(asked) > 2
+
+    with watched() as crew:
+        result = search(crew, tmp_path / "cache.db", stop=stop)
+    assert result.stopped == "it was interrupted"
+    assert 0 < len(ledger(tmp_path / "cache.db").known()) == len(result.trials) < 14
+
+
+@pytest.mark.parametrize("strategy", Strategy)
+def test_every_strategy_searches(tmp_path: Path, strategy: Strategy) -> None:
+    with watched() as crew:
+        result = search(crew, tmp_path / "cache.db", replace(SETTINGS, strategy=strategy, budget=Budget(trials=3)))
+    assert len(result.trials) == 3
+
+
+def test_winners_at_other_sizes_are_where_a_search_begins(tmp_path: Path) -> None:
+    path = tmp_path / "cache.db"
+    mm = tc.define(trial.TEXT).mm
+    text = tc.CpuOptions(tc.ScheduleOptions(tile=(8, 16)), register_tile=(4, 16))
+    found = mm.tune((64, 64), (64, 64), budget="1 trial", cache=path, seed=1, progress=False)
+    assert found.best == CpuOptions()
+    # As if these options had won there.
+    store = ledger(path).store
+    kernel = mm.compile((64, 64), (64, 64), options=text)
+    elsewhere = Wanted(Parsed(parse_task(trial.TASK), trial.TEXT), kernel.signature, trial.TARGET, None)
+    other = Ledger(store, elsewhere, {}, environment())
+    contender = _contender(found)
+    other.keep(kernel.executable, contender, contender, "run")
+    with watched() as crew:
+        result = search(crew, path, replace(SETTINGS, budget=Budget(trials=4)))
+    runs = store.runs()
+    seeds = [options_from_text(seed, "cpu") for seed in json.loads(runs[-1].settings)["seeds"]]
+    assert text in seeds
+    assert text in [t.candidate.options for t in result.trials]
+
+
+def _contender(result: TuningResult) -> Contender:
+    return Contender((result.seconds / 100,) * 3, result.numerics)
+
+
+def test_tuning_from_python(tmp_path: Path) -> None:
+    mm = tc.define(trial.TEXT).mm
+    random = np.random.default_rng(0)
+    a, b = (random.standard_normal(shape, np.float32) for shape in ((33, 17), (17, 29)))
+    before = np.asarray(mm(a, b))
+    result = mm.tune(a, b, budget="3 trials", cache=tmp_path / "cache.db", progress=False)
+    assert len(result.trials) == 3
+    assert mm.compile(a, b).options == result.best
+    np.testing.assert_allclose(np.asarray(mm(a, b)), before, rtol=1e-5)
+    with pytest.raises(
+        tc.OptionsError, match="strategy must be one of combined, genetic, original, random, got 'best'"
+    ):
+        mm.tune(a, b, strategy="best")
+    with pytest.raises(tc.OptionsError, match="'soon' is no budget; write a time as '8h'"):
+        mm.tune(a, b, budget="soon")
+    axpy = tc.define("def axpy(float(N) x) -> (y) { y(i) += x(i) }")
+    with pytest.raises(
+        tc.ArgumentError, match="axpy is tuned on arrays of its own, because it changes them; pass shapes"
+    ):
+        axpy.tune(a[0])
+    assert axpy.tune((100,), budget="2 trials", cache=tmp_path / "cache.db", progress=False).seconds > 0
+
+
+def test_definitions_that_tune_themselves(tmp_path: Path) -> None:
+    tuned = tc.define(trial.TEXT, tune="2 trials")
+    a, b = np.ones((33, 17), np.float32), np.ones((17, 29), np.float32)
+    np.testing.assert_array_equal(np.asarray(tuned(a, b)), np.full((33, 29), 17, np.float32))

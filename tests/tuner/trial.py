@@ -1,0 +1,90 @@
+"""A small task with its arrays in a folder, and executables of it that go wrong in a chosen way."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import tc
+from tc.compiler import build
+from tc.definition import Parsed
+from tc.environment import environment
+from tc.executable import Executable
+from tc.language.specialization import ArraySpec, Signature
+from tc.language.specialize import specialize
+from tc.options import CpuOptions
+from tc.packing import pack
+from tc.reference.evaluate import evaluate
+from tc.reference.kept import keep_results
+from tc.runtime.binary import Binary
+from tc.runtime.compiler import compile_shared, find_compiler, kernel_flags
+from tc.target import CpuTarget, parse_target
+from tc.tuner.arrays import keep_arrays, random_arrays
+from tc.tuner.crew import Limits, LocalCrew
+from tc.tuner.task import Task, parse_task
+
+TEXT: Final = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,r_k) * B(r_k,n) }"
+M, K, N = 33, 17, 29
+TARGET: Final = parse_target("cpu")
+_FLOAT: Final = tc.ScalarType.FLOAT32
+TASK: Final = Task(
+    TEXT, "mm", Signature((("A", ArraySpec((M, K), _FLOAT)), ("B", ArraySpec((K, N), _FLOAT)))), str(TARGET)
+)
+
+# What is done in place of the kernel, or after it; C's buffer is the third.
+SEGMENTATION_FAULT: Final = "*(volatile int *)8 = 1;"
+ENDLESS_LOOP: Final = 'for (;;) __asm__ volatile("");'
+BEYOND_THE_END: Final = f"((float *)buffers[2])[{M * N}] = 1;"
+FAR_BEYOND_THE_END: Final = f"((float *)buffers[2])[{M * N} + 4096] = 1;"
+BEFORE_THE_BEGINNING: Final = "((float *)buffers[2])[-1] = 1;"
+NOT_A_NUMBER: Final = '((float *)buffers[2])[7] = __builtin_nanf("");'
+PLAUSIBLE: Final = "((float *)buffers[2])[7] += 1e-3f;"
+FORGOTTEN: Final = ""
+INTO_AN_ARGUMENT: Final = "((float *)buffers[0])[0] = 1;"
+ALL_MEMORY: Final = "for (;;) __builtin_memset(__builtin_malloc(1 << 26), 1, 1 << 26);"
+
+
+@functools.cache
+def right() -> Executable:
+    """The default kernel of the task."""
+    parsed = Parsed(parse_task(TASK))
+    specialization = specialize(parsed.program, TASK.signature)
+    return build(specialization, parsed.interface, CpuOptions(), TARGET, environment()).executable
+
+
+@functools.cache
+def wrong(deed: str, *, instead: bool = False) -> bytes:
+    """The kernel that does something else after, or instead of, its work, packed."""
+    executable = right()
+    head, entry, tail = executable.source.rpartition("tc_kernel_body(")
+    call, _, rest = tail.partition(";")
+    done = deed if instead else f"{entry}{call};\n{deed}"
+    source = head + done + rest
+    compiler = find_compiler(environment())
+    assert isinstance(TARGET, CpuTarget)
+    code = compile_shared(source, kernel_flags(TARGET, compiler), compiler)
+    return pack(replace(executable, source=source, binary=Binary(code)))
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    """The folder with the arrays of the task, and what the oracle makes of them."""
+    program = parse_task(TASK)
+    specialization = specialize(program, TASK.signature)
+    arrays = random_arrays(program, specialization, 0)
+    with TemporaryDirectory() as name:
+        keep_arrays(arrays, Path(name))
+        keep_results(evaluate(specialization, arrays, {}), Path(name))
+        yield Path(name)
+
+
+@contextmanager
+def crew(limits: Limits | None = None, jobs: int = 1) -> Iterator[LocalCrew]:
+    """Who tries candidates of the task."""
+    with folder() as name, LocalCrew(TASK, name, jobs, limits or Limits()) as hired:
+        yield hired

@@ -1,0 +1,161 @@
+"""What happens on a Dask worker: the processes and files of a search, and the tasks that are sent there."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from distributed import Worker, WorkerPlugin, get_worker
+
+from tc.environment import environment
+from tc.generator import generator_version
+from tc.runtime.threads import available_threads
+from tc.runtime.version import compiler_version
+from tc.target import parse_target, processor
+from tc.tuner.crew import Limits, LocalCrew, Packed
+from tc.tuner.messages import Checked, Timed
+from tc.tuner.outcome import Failed
+from tc.tuner.task import Task
+
+# The resource of workers that measure: ``dask worker ... --resources "measure=1"``.
+MEASURE: Final = "measure"
+
+# Dask warns of tasks of more than 10 MB.
+_PIECE: Final = 1 << 23
+
+
+@dataclass(frozen=True, slots=True)
+class Introduction:
+    """What a machine is, and what makes kernels there.  ``measures``: whether it offers to measure."""
+
+    generator: str
+    compiler: str
+    processor: str
+    threads: int
+    measures: bool
+
+    @property
+    def version(self) -> str:
+        """What must be the same on all workers."""
+        return f"tc {self.generator} with compiler {self.compiler}"
+
+    @property
+    def machine(self) -> str:
+        """What must be the same where times are compared."""
+        return f"{self.processor} with {self.threads} threads"
+
+
+def introduction(target: str) -> Introduction:
+    """Of this machine.  DeviceError if it has no compiler for the target."""
+    compiler = compiler_version(parse_target(target), environment())
+    return Introduction(generator_version(), compiler, processor().model, available_threads(), measures=False)
+
+
+def introduce(target: str, dask_worker: Worker) -> Introduction:
+    """Of the worker that runs this out of turn."""
+    return replace(introduction(target), measures=dask_worker.state.total_resources.get(MEASURE, 0) >= 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a file in the folder of a search.  ``last``: nothing is missing any more."""
+
+    file: str
+    offset: int
+    content: bytes
+    last: bool
+
+
+def pieces(folder: Path) -> Iterator[Piece]:
+    """Everything in a folder, in parts that fit a task."""
+    parts = [
+        (file, offset) for file in sorted(folder.iterdir()) for offset in range(0, max(1, file.stat().st_size), _PIECE)
+    ]
+    for file, offset in parts:
+        with file.open("rb") as stream:
+            stream.seek(offset)
+            yield Piece(file.name, offset, stream.read(_PIECE), last=(file, offset) == parts[-1])
+
+
+class Workshop(WorkerPlugin):
+    """What one worker holds for one search: a crew of its own processes, and a folder.
+
+    The scheduler gives every worker one, also those that come later; they go when the search says so, or with the
+    worker.
+    """
+
+    crew: LocalCrew
+    furnished: bool
+    _folder: Path
+    _held: ExitStack
+
+    def __init__(self, task: Task, calibration: Packed | None) -> None:
+        self._task: Final = task
+        self._calibration: Final = calibration
+
+    def setup(self, worker: Worker) -> None:
+        # As many compile at a time as Dask lets run at a time; processes start when they are first needed.
+        jobs = worker.state.nthreads
+        self._held = ExitStack()
+        self._folder = Path(self._held.enter_context(tempfile.TemporaryDirectory(prefix="tc-tune-")))
+        crew = LocalCrew(self._task, self._folder, jobs, Limits(), self._calibration)
+        self.crew = self._held.enter_context(crew)
+        self.furnished = False
+
+    def teardown(self, worker: Worker) -> None:
+        del worker  # Dask names it
+        self._held.close()
+
+    def put(self, piece: Piece) -> None:
+        """Adds a part of a file; they come in order, and one that comes again does no harm."""
+        with (self._folder / piece.file).open("r+b" if piece.offset else "wb") as stream:
+            stream.seek(piece.offset)
+            stream.write(piece.content)
+        self.furnished = piece.last
+
+
+def build_there(search: str, options: str, limit: float) -> Packed | Failed:
+    """``Crew.build`` of one candidate."""
+    (built,) = _workshop(search).crew.build((options,), limit)
+    return built
+
+
+def address_there() -> str:
+    """Of the worker that Dask chose."""
+    address: str = get_worker().address
+    return address
+
+
+def put_there(search: str, piece: Piece) -> bool:
+    """Adds to the folder of the search; True when it is done."""
+    _workshop(search).put(piece)
+    return True
+
+
+def check_there(search: str, packed: Packed, slot: str) -> Checked | Failed | None:
+    """``Crew.check``; None if this worker came anew and has no files."""
+    workshop = _workshop(search)
+    return workshop.crew.check(packed, slot) if workshop.furnished else None
+
+
+def time_there(search: str, slot: str, seconds: float, give_up: float) -> Timed | Failed | None:
+    """``Crew.time``; None if this worker came anew and has nothing in its slots."""
+    workshop = _workshop(search)
+    return workshop.crew.time(slot, seconds, give_up) if workshop.furnished else None
+
+
+def rest_there(search: str, dask_worker: Worker) -> None:
+    """``Crew.rest`` of the worker that runs this out of turn."""
+    workshop = dask_worker.plugins.get(search)
+    if isinstance(workshop, Workshop):
+        workshop.crew.rest()
+
+
+def _workshop(search: str) -> Workshop:
+    workshop = get_worker().plugins[search]
+    assert isinstance(workshop, Workshop)
+    return workshop
