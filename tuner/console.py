@@ -52,7 +52,10 @@ def _generation(event: Generation) -> str:
     if event.failures:
         parts.append(_failures(event.failures))
     if event.quickest is not None and event.default is not None:
-        parts.append(f"so far {duration(event.quickest)}, {event.default / event.quickest:.2f}x the default")
+        gain = f"so far {duration(event.quickest)}, {event.default / event.quickest:.2f}x the default"
+        if event.before is not None:
+            gain += f", {event.before / event.quickest:.2f}x the best before"
+        parts.append(gain)
     if event.left is not None:
         parts.append(f"{event.left:.0f} s left")
     return "; ".join(parts)

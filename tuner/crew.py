@@ -22,6 +22,9 @@ Packed: TypeAlias = bytes
 # isl keeps memory that only the end of the process gives back, libraries stay loaded.
 _BUILDS_PER_PROCESS: Final = 60
 _CHECKS_PER_PROCESS: Final = 200
+# What is killed before it is asked anything is started so many times.
+_STARTS: Final = 10
+_KILLED: Final = Failed(FailureKind.LOST, KILLED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,23 +154,31 @@ class _Prepared:
 
         What kills a process from outside says nothing about the candidate, which has a second chance.
         """
-        answer, content = self._ask(question, limit, most, payload)
-        if answer == Failed(FailureKind.LOST, KILLED):
-            answer, content = self._ask(question, limit, most, payload)
-        if answer == Failed(FailureKind.LOST, KILLED):
-            answer = Failed(FailureKind.MEMORY, f"{KILLED} twice, most likely for its memory")
-        return answer, content
-
-    def _ask(self, question: Question, limit: float, most: int | None, payload: bytes) -> tuple[object, bytes]:
         if most is not None and self._asked >= most:
             self.process.stop()
-        if not self.process.alive:
+        for _ in range(2):
+            answer = self._made_ready()
+            if not isinstance(answer, Done):
+                return answer, b""
+            self._asked += most is not None
+            answer, content = self.process.ask(question, limit, payload)
+            if answer != _KILLED:
+                return answer, content
+        return Failed(FailureKind.MEMORY, f"{KILLED} twice, most likely for its memory"), b""
+
+    def _made_ready(self) -> object:
+        """Starts the process if it is not there; ``Done``, or why it cannot be made ready."""
+        answer: object = Done()
+        for _ in range(_STARTS):
+            if self.process.alive:
+                return answer
             self._asked = 0
             answer, _ = self.process.ask(self._prepare, self._limits.prepare)
             if isinstance(answer, Done) and self._calibration is not None:
                 answer, _ = self.process.ask(Calibrate(), self._limits.prepare, self._calibration)
-            if not isinstance(answer, Done):
-                self.process.stop()
-                return answer, b""
-        self._asked += most is not None
-        return self.process.ask(question, limit, payload)
+            if isinstance(answer, Done):
+                return answer
+            self.process.stop()
+            if answer != _KILLED:
+                return answer
+        return answer

@@ -28,6 +28,7 @@ class Generation:
     """A generation, or the part of it that was tried; all times in seconds of a call, of those that were measured.
 
     ``trials``: so far.  ``quickest``: of all so far.  ``default``: of the static default.  ``left``: seconds.
+    ``before``: the quickest before this generation.
     """
 
     number: int
@@ -39,6 +40,7 @@ class Generation:
     quickest: float | None
     default: float | None
     left: float | None
+    before: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,6 +164,7 @@ class Tuning:
         self._run = secrets.token_hex(8)
         self._state = _State()
         self._generations = 0
+        self._before: float | None = None
         self._search = self._begin(self._first_options())
         self._listen(Started(task.definition, task.target, self._space.size, len(self._known), bound))
 
@@ -200,6 +201,7 @@ class Tuning:
 
     def step(self, allowance: Allowance) -> str | None:
         """Tries a generation, or what is allowed of it; why the search ends, or None if it goes on."""
+        self._before = self.best
         asked = self._search.ask()
         if not asked:
             return "there is nothing else to try"
@@ -309,6 +311,7 @@ class Tuning:
                 quickest=None if best is None else best.seconds,
                 default=default.seconds if isinstance(default.outcome, Measured) else None,
                 left=allowance.seconds_left(),
+                before=self._before,
             )
         )
 

@@ -192,7 +192,9 @@ def test_bitwise_winners_compute_the_same_bits(tmp_path: Path) -> None:
         free = search(crew, tmp_path / "any.db", replace(SETTINGS, budget=Budget(trials=24)))
         bound = replace(SETTINGS, budget=Budget(trials=24), numerics=Numerics.BITWISE)
         result = search(crew, tmp_path / "same.db", bound)
-        assert crew.check(pack(trial.right()), "default") == Checked(pytest.approx(0.1, abs=0.9), result.numerics)
+        checked = crew.check(pack(trial.right()), "default")
+    assert isinstance(checked, Checked)
+    assert checked.numerics == result.numerics
     refused = [t for t in result.trials if isinstance(t.outcome, Failed) and "bits" in t.outcome.reason]
     assert len(refused) == len({t.candidate.options for t in refused})
     assert free.trials[0].candidate == result.trials[0].candidate
