@@ -50,13 +50,13 @@ def configured(settings: Environment) -> Configuration | None:
     if mode is Mode.OFF:
         return None
     if settings.cache is not None:
-        return Configuration(settings.cache, mode, _key(settings.cache_key), own=False)
+        return Configuration(settings.cache, mode, read_key(settings.cache_key), own=False)
     if settings.cache_home is None:
         if mode is Mode.STORE:
             return None
         raise CacheError(f"TC_CACHE_MODE={mode.value} needs a cache; name its file in TC_CACHE")
     where = str(settings.cache_home / "tc" / _FILE)
-    return Configuration(where, mode, _key(settings.cache_key), own=mode is Mode.STORE)
+    return Configuration(where, mode, read_key(settings.cache_key), own=mode is Mode.STORE)
 
 
 def _mode(settings: Environment) -> Mode:
@@ -67,17 +67,16 @@ def _mode(settings: Environment) -> Mode:
     raise OptionsError(f"TC_CACHE_MODE must be one of {', '.join(mode.value for mode in Mode)}, got {name!r}")
 
 
-def _key(file: Path | None) -> bytes | None:
+def read_key(file: Path | None, asked: str = "TC_CACHE_KEY") -> bytes | None:
+    """The secret in a file, None without one; CacheError, naming what ``asked`` for it, if there is none in it."""
     if file is None:
         return None
     try:
         key = file.read_bytes().strip()
     except OSError as error:
-        raise CacheError(
-            f"TC_CACHE_KEY: cannot read {file}: {error.strerror}; name the file with the secret"
-        ) from error
+        raise CacheError(f"{asked}: cannot read {file}: {error.strerror}; name the file with the secret") from error
     if len(key) < _SHORTEST_KEY:
-        raise CacheError(f"TC_CACHE_KEY: the secret in {file} has {len(key)} bytes, needs {_SHORTEST_KEY} at least")
+        raise CacheError(f"{asked}: the secret in {file} has {len(key)} bytes, needs {_SHORTEST_KEY} at least")
     return key
 
 

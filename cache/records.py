@@ -88,8 +88,9 @@ class Trial(_Content):
     """One candidate that a run tried, also if nothing came of it; never changed once it is stored.
 
     ``outcome`` and ``reason``: what happened and why.  ``seconds``: the time that counts, None without one.
-    ``samples``: every time taken, in seconds.  ``run``, ``number``, ``generation``: its place in the search.
-    ``at``: ISO 8601, UTC.
+    ``samples``: every time taken, in seconds.  ``origin``: how the search came to it.  ``source``: the hash of its
+    source, empty where none was made; trials of one source share its time.  ``run``, ``number``, ``generation``: its
+    place in the search.  ``at``: ISO 8601, UTC.
     """
 
     kernel: str
@@ -98,6 +99,8 @@ class Trial(_Content):
     machine: str
     outcome: str
     reason: str
+    origin: str
+    source: str
     seconds: float | None
     samples: tuple[float, ...]
     run: str

@@ -109,6 +109,8 @@ TRIALS: Final = Table(
     _text("machine"),
     _text("outcome"),
     _text("reason"),
+    _text("origin"),
+    _text("source"),
     Column("seconds", Double),
     _text("run"),
     Column("number", BigInteger, nullable=False),

@@ -69,6 +69,10 @@ FEWEST_THREADS: Final = (
 DIGESTS: Final = "SELECT identity, digest FROM variants"
 VARIANT_KERNELS: Final = "SELECT identity, kernel FROM variants"
 TRIED: Final = "SELECT DISTINCT kernel FROM trials"
+TRIAL_COUNTS: Final = "SELECT kernel, count(*) AS trials FROM trials GROUP BY kernel"
+OUTCOMES: Final = (
+    "SELECT outcome, count(*) AS trials FROM trials WHERE kernel = :kernel GROUP BY outcome ORDER BY outcome"
+)
 UNMEASURED: Final = (
     "SELECT identity FROM variants WHERE NOT EXISTS (SELECT 1 FROM measurements WHERE variant = variants.identity)"
 )

@@ -56,14 +56,14 @@ class Ledger:
         stored = self.store.trials(self.ingredients.key, self.wanted.machine, self.wanted.threads)
         return {trial.options: _outcome(trial) for trial in stored if trial.outcome != FailureKind.LOST.value}
 
-    def record(self, trial: Trial, run: str) -> None:
-        """Adds a trial of a run."""
+    def record(self, trial: Trial, source: str, run: str) -> None:
+        """Adds a trial of a run; ``source``: the hash of its source, empty where none was made."""
         outcome, candidate = trial.outcome, trial.candidate
         seconds: float | None = None
         samples: tuple[float, ...] = ()
         match outcome:
             case Measured(seconds, samples):
-                what, reason = _MEASURED, candidate.origin.value
+                what, reason = _MEASURED, ""
             case Failed(kind, reason):
                 what = kind.value
             case _:
@@ -76,6 +76,8 @@ class Ledger:
                 machine=self.wanted.machine,
                 outcome=what,
                 reason=reason,
+                origin=candidate.origin.value,
+                source=source,
                 seconds=seconds,
                 samples=samples,
                 run=run,

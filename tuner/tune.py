@@ -128,6 +128,7 @@ class _State:
     longest_build: float = _LONGEST_BUILD
     by_source: dict[str, Outcome] = field(default_factory=dict)
     packed: dict[int, Packed] = field(default_factory=dict)
+    sources: dict[int, str] = field(default_factory=dict)
     numerics: str | None = None
 
 
@@ -277,7 +278,8 @@ class Tuning:
             for candidate, outcome in zip(part, self._try(part), strict=True):
                 search.tell((outcome,))
                 if options_text(candidate.options) not in self._known:
-                    self._ledger.record(Trial(candidate, outcome), self._run)
+                    source = self._state.sources.get(candidate.number, "")
+                    self._ledger.record(Trial(candidate, outcome), source, self._run)
             if (reason := self._reason_to_end(allowance)) is not None:
                 return reason
         return None
@@ -347,6 +349,7 @@ class Tuning:
         if isinstance(built, Failed):
             return built
         source = hashlib.sha256(unpack(built).source.encode()).hexdigest()
+        self._state.sources[candidate.number] = source
         if source not in self._state.by_source:
             self._state.by_source[source] = self._measure(built, quickest)
         outcome = self._state.by_source[source]

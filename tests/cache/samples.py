@@ -79,6 +79,8 @@ def trial(number: int = 0, kernel_number: int = 0, threads: int = 2, machine: st
         machine=machine,
         outcome="illegal" if failed else "timed",
         reason="does not divide" if failed else "",
+        origin="random",
+        source="" if failed else f"{number:064x}",
         seconds=None if failed else 0.5 / (1 + number),
         samples=() if failed else (0.5, 0.25, 1e-9 * number),
         run="cafe",

@@ -1,0 +1,164 @@
+"""``Case``: what is known of one kernel on one machine with so many threads."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from tc.cache.ingredients import Ingredients
+from tc.cache.records import Measurement, Trial, Variant
+from tc.tuner.outcome import FailureKind
+from tc.tuner.report.brief import Brief, shape_or_none, time_or_none
+
+_KINDS = tuple(kind.value for kind in FailureKind)
+_KEY_DIGITS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A trial that was measured.  ``place``: among all trials of the case.  ``seconds``: a time of a clock."""
+
+    place: int
+    seconds: float
+    trial: Trial
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A kernel, its runs, its trials in the order of time, and what was measured at the end.
+
+    ``winner``: the variant that is run.  ``best``: the last measurement of it.  ``beside``: the measurement of the
+    static default in the same run, None if it is not there.
+    """
+
+    ingredients: Ingredients
+    machine: str
+    threads: int
+    briefs: tuple[Brief, ...]
+    trials: tuple[Trial, ...]
+    winner: Variant | None
+    best: Measurement | None
+    beside: Measurement | None
+
+    @property
+    def name(self) -> str:
+        """Of the definition, as the last run knew it; a part of the key where no run did."""
+        named = (brief.definition for brief in reversed(self.briefs) if brief.definition)
+        return next(named, f"kernel {self.ingredients.key[:_KEY_DIGITS]}")
+
+    @property
+    def text(self) -> str:
+        """The comprehension, as the last run knew it, or else the canonical form of its program."""
+        return next((brief.text for brief in reversed(self.briefs) if brief.text), self.ingredients.program)
+
+    @property
+    def sizes(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """The arguments by name, and their shapes."""
+        named = next((brief.arguments for brief in reversed(self.briefs) if brief.arguments), ())
+        return named or tuple((f"t{place}", shape) for place, shape in enumerate(_shapes(self.ingredients.shapes)))
+
+    @property
+    def types(self) -> str:
+        """The element types of the arguments, each once."""
+        try:
+            types = json.loads(self.ingredients.dtypes)
+        except (ValueError, RecursionError):
+            return ""
+        return ", ".join(dict.fromkeys(str(type) for type in types)) if isinstance(types, list) else ""
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """The trials that have a time."""
+        timed = ((place, time_or_none(trial.seconds), trial) for place, trial in enumerate(self.trials))
+        return tuple(Point(place, seconds, trial) for place, seconds, trial in timed if seconds is not None)
+
+    @property
+    def failed(self) -> tuple[tuple[int, Trial], ...]:
+        """The trials that have none, with their places."""
+        return tuple((place, trial) for place, trial in enumerate(self.trials) if time_or_none(trial.seconds) is None)
+
+    @property
+    def failures(self) -> Mapping[str, int]:
+        """How many trials failed, by kind."""
+        return count_kinds(trial.outcome for _, trial in self.failed)
+
+    @property
+    def bound(self) -> float | None:
+        """Seconds that no call falls below, as the last run knew them."""
+        return next((brief.bound for brief in reversed(self.briefs) if brief.bound is not None), None)
+
+    @property
+    def seconds(self) -> float | None:
+        """Of the winner."""
+        return None if self.best is None else time_or_none(self.best.seconds)
+
+    @property
+    def default(self) -> float | None:
+        """Seconds of the static default, measured in turns with the winner; as it was first tried where nothing won."""
+        if self.best is not None:
+            return time_or_none(self.best.default_seconds)
+        first = next((trial for trial in self.trials if _is_default(trial)), None)
+        return None if first is None else time_or_none(first.seconds)
+
+    @property
+    def default_options(self) -> str | None:
+        """The options of the static default, which every search tries first."""
+        if self.beside is not None:
+            return self.beside.options
+        return next((trial.options for trial in self.trials if _is_default(trial)), None)
+
+    @property
+    def speedup(self) -> float | None:
+        """How many times as quick as the static default the winner is."""
+        if self.best is None or self.default is None or self.seconds is None:
+            return None
+        return self.default / self.seconds
+
+    @property
+    def fraction(self) -> float | None:
+        """The part of the speed that the machine allows which the winner reaches."""
+        return None if self.bound is None or self.seconds is None else self.bound / self.seconds
+
+    @property
+    def copies(self) -> int:
+        """How many trials have the time of another one, because their options make the same source."""
+        return len(self.points) - len({point.trial.source for point in self.points})
+
+
+def count_kinds(outcomes: Iterable[str]) -> Mapping[str, int]:
+    """How many outcomes of each kind, in the order in which the kinds are declared; unknown kinds come last."""
+    counted = Counter(outcomes)
+    order = (*_KINDS, *sorted(counted.keys() - set(_KINDS)))
+    return {kind: counted[kind] for kind in order if counted[kind]}
+
+
+def median_speedup(cases: Iterable[Case]) -> float | None:
+    """The median over the cases that have a winner."""
+    found = _speedups(cases)
+    return statistics.median(found) if found else None
+
+
+def mean_speedup(cases: Iterable[Case]) -> float | None:
+    """The geometric mean over the cases that have a winner."""
+    found = _speedups(cases)
+    return statistics.geometric_mean(found) if found else None
+
+
+def _speedups(cases: Iterable[Case]) -> list[float]:
+    return [case.speedup for case in cases if case.speedup is not None]
+
+
+def _is_default(trial: Trial) -> bool:
+    return trial.number == 0
+
+
+def _shapes(text: str) -> tuple[tuple[int, ...], ...]:
+    try:
+        shapes = json.loads(text)
+    except (ValueError, RecursionError):
+        return ()
+    found = map(shape_or_none, shapes) if isinstance(shapes, list) else ()
+    return tuple(shape for shape in found if shape is not None)
