@@ -60,7 +60,8 @@ def _parser() -> argparse.ArgumentParser:
     table.add_argument("--plot", type=Path, default=None, help="file for a picture")
     search = commands.add_parser("search", help="look for options that are quicker than the default ones")
     _add_common(search)
-    search.add_argument("--budget", type=_seconds, default=60.0, help="per case, such as 90s or 10m")
+    search.add_argument("--budget", default="1m", help="per case, such as 90s, 10m or '200 trials'")
+    search.add_argument("--cache", type=Path, default=None, help="file that trials and winners go to")
     search.add_argument("--seed", type=int, default=0, help="of the random choices")
     return parser
 
@@ -78,15 +79,6 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
-
-
-def _seconds(text: str) -> float:
-    units = {"s": 1.0, "m": 60.0, "h": 3600.0}
-    number, unit = (text[:-1], units[text[-1]]) if text[-1:] in units else (text, 1.0)
-    try:
-        return float(number) * unit
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time; write 90s, 10m or 2h") from error
 
 
 def _run(given: argparse.Namespace) -> None:
@@ -136,27 +128,20 @@ def _suite(given: argparse.Namespace) -> None:
 
 
 def _search(given: argparse.Namespace) -> None:
-    from random import Random
-
-    from benchmarks.search import search_case
-    from benchmarks.suite import MeasurementError
+    from benchmarks.search import HEADER, line, search_case, summary
     from benchmarks.tuned import DEFAULT, save_winners
+    from tc.tuner.budget import Budget
 
+    with _as_usage():
+        Budget.parse(given.budget)
     cases, settings, winners = _cases(given), _settings(given), _winners(given)
+    print(HEADER, flush=True)
     for case in cases:
-        try:
-            found, winner = search_case(case, settings, given.budget, Random(given.seed), winners.cases.get(case.name))
-        except MeasurementError as error:
-            sys.exit(f"error: {error}")
-        print(f"{case.name}: {found.tried} tried, {found.refused} of them refused", end="; ")
-        if winner is None:
-            print("the default options are as quick")
-        else:
-            print(
-                f"{winner.default_seconds * 1e6:,.1f} us by default, {winner.seconds * 1e6:,.1f} us tuned", flush=True
-            )
+        winner = search_case(case, given.budget, given.seed, settings.seed, given.cache)
+        print(line(case.name, winner), flush=True)
         winners = winners.with_winner(case.name, winner)
         save_winners(winners, given.options or DEFAULT)
+    print(summary(winners))
 
 
 def _table(given: argparse.Namespace) -> None:
@@ -229,9 +214,11 @@ def _peer(name: str) -> Contender:
 @contextmanager
 def _as_usage() -> Iterator[None]:
     """What is wrong in here is wrong with the command line."""
+    from tc.errors import OptionsError
+
     try:
         yield
-    except (ValueError, OSError, ImportError) as error:
+    except (ValueError, OSError, ImportError, OptionsError) as error:
         raise UsageError(str(error)) from error
 
 

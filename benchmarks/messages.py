@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from tc.records import Json
-from tc.tuner.roofline import Roofs, Work
-
 if TYPE_CHECKING:
     from benchmarks.cases import Case
     from benchmarks.contender import Contender
+    from tc.records import Json
 
 Answer_co = TypeVar("Answer_co", covariant=True)
 
@@ -63,7 +61,7 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True)
-class Judge(Question[Work]):
+class Judge(Question["Work"]):
     """Compute with the oracle what the case's results must be, and keep them in ``folder``."""
 
     case: Case
@@ -104,5 +102,5 @@ class CheckAgain(Question[Ready]):
 
 
 @dataclass(frozen=True, slots=True)
-class MeasureRoofs(Question[Roofs]):
+class MeasureRoofs(Question["Roofs"]):
     """Measure what the machine can do at most."""

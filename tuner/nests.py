@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from tc.language.program import IterationVariable, Literal, written_iterators
-from tc.language.specialization import Specialization
+from typing import Final
+
+from tc.language.program import Expression, IterationVariable, Literal, Read, Role, walk, written_iterators
+from tc.language.specialization import Layout, Specialization
+from tc.target import CpuTarget, OpenClTarget, Target
 from tc.tuner.nest import Nest
+
+# The smallest of the values that are tried for it, but for 0.
+_LEAST_STREAMED: Final = 1 << 20
 
 
 def nest_of(specialization: Specialization) -> Nest:
@@ -33,3 +39,29 @@ def _extent(iterator: IterationVariable, longest: int) -> int:
             return int(end) - int(begin)
         case _:
             return longest
+
+
+def silent_options(specialization: Specialization, target: Target) -> frozenset[str]:
+    """The names of options that change nothing for this program on this target."""
+    program, silent = specialization.program, set[str]()
+    statements = program.statements
+    if not any(_is_gather(e) for s in statements for root in (s.value, *s.subscripts) for e in walk(root)):
+        silent.add("prefetch")
+    if not any(tensor.role is Role.TEMPORARY for tensor in program.tensors):
+        silent.add("local")
+    if not any(statement.reduction is not None for statement in statements):
+        silent |= {"accumulators", "packed", "register_tile", "lane"}
+    largest = max((_bytes(specialization.layouts[name]) for name in program.results), default=0)
+    if not (isinstance(target, CpuTarget) and target.streams) or largest < _LEAST_STREAMED:
+        silent.add("streamed")
+    if isinstance(target, OpenClTarget):
+        silent.add("resident")
+    return frozenset(silent)
+
+
+def _is_gather(expression: Expression) -> bool:
+    return isinstance(expression, Read) and any(isinstance(e, Read) for s in expression.subscripts for e in walk(s))
+
+
+def _bytes(layout: Layout) -> int:
+    return layout.size * layout.type.itemsize

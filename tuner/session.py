@@ -29,7 +29,7 @@ from tc.target import CpuTarget, Target
 from tc.tuner.arrays import keep_arrays, random_arrays
 from tc.tuner.crew import Crew, Limits, LocalCrew, Packed
 from tc.tuner.ledger import Ledger
-from tc.tuner.nests import nest_of
+from tc.tuner.nests import nest_of, silent_options
 from tc.tuner.progress import Listener, silence
 from tc.tuner.roofline import Roofs
 from tc.tuner.roofs import measure_roofs
@@ -88,7 +88,7 @@ def tuning(
         folder = Path(name)
         keep_arrays(given, folder)
         keep_results(evaluate(specialization, given, values), folder)
-        nest = nest_of(specialization)
+        nest, silent = nest_of(specialization), silent_options(specialization, target)
         # A night has many searches, and their arrays are in files now.
         del given, specialization
         wanted = Wanted(definition, signature, target, None)
@@ -103,6 +103,7 @@ def tuning(
                 bound=bound,
                 listen=listen,
                 stop=stop,
+                silent=silent,
             )
 
 

@@ -7,7 +7,7 @@ import json
 import math
 import secrets
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -135,7 +135,8 @@ class _State:
 class Tuning:
     """One search: ``step`` tries a generation, ``finish`` lets the quickest compete; ``run`` does all of it.
 
-    ``bound``: seconds that no call falls below.  ``stop``: asked between trials whether to end now.
+    ``bound``: seconds that no call falls below.  ``stop``: asked between trials whether to end now.  ``silent``: names
+    of options that change nothing.
     """
 
     def __init__(
@@ -150,6 +151,7 @@ class Tuning:
         bound: float | None = None,
         listen: Listener,
         stop: Callable[[], bool],
+        silent: Collection[str] = (),
     ) -> None:
         kind = CpuOptions if isinstance(ledger.wanted.target, CpuTarget) else GpuOptions
         self._task = task
@@ -160,7 +162,7 @@ class Tuning:
         self._listen = listen
         self._stop = stop
         self._clock = clock
-        self._space = Space.of(kind, nest)
+        self._space = Space.of(kind, nest, fixed=silent)
         self._known = ledger.known()
         self._run = secrets.token_hex(8)
         self._state = _State()

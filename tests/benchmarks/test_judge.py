@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import judge as judging
 from benchmarks.cases import MOMENTS, TMM, Case, Suite
 from benchmarks.judge import PEER_TOLERANCE, deviation_of_ours, deviation_of_peer, judge
 from benchmarks.messages import Refused
 from benchmarks.problem import Array
+from tc.reference import kept
 from tc.reference.evaluate import Result
 from tc.reference.kept import kept_results
 
@@ -52,7 +52,7 @@ def test_right_results_pass(expected: tuple[Result, ...], product: Array) -> Non
 def test_one_wrong_element_is_found_wherever_it_is(
     expected: tuple[Result, ...], product: Array, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(judging, "_STEP", step)
+    monkeypatch.setattr(kept, "_STEP", step)
     accepted(deviation_of_ours([product], expected))
     for place in np.ndindex(product.shape):
         for wrong in (product[place] + np.float32(0.01), np.float32(np.nan)):

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 
 import pytest
 
@@ -52,10 +51,11 @@ def test_an_oracle_that_fails_is_an_error(tmp_path: Path) -> None:
         judged(replace(case, sizes={}), BRIEF, tmp_path)
 
 
-def test_a_search_checks_and_compares_what_it_finds() -> None:
-    found, winner = search_case(small("tmm"), BRIEF, 2.0, Random(0))
-    assert found.tried >= 1
-    assert winner is None or winner.seconds < winner.default_seconds
+def test_a_search_checks_and_compares_what_it_finds(tmp_path: Path) -> None:
+    winner = search_case(small("tmm"), "3 trials", 0, 0, tmp_path / "cache.db")
+    assert winner.trials == 3
+    assert winner.gain > 0
+    assert winner.interval[0] <= winner.seconds <= winner.interval[1]
 
 
 def test_this_machine_is_described() -> None:
@@ -87,7 +87,7 @@ def test_a_file_of_results_is_printed_as_a_table(tmp_path: Path, capsys: pytest.
         (["--threads", "0"], "--threads must be from 1 to "),
         (["--rounds", "0"], "--rounds must be from 1 to 1000, got 0"),
         (["--seconds", "-1"], "--seconds must be from 0.001 to 60, got -1"),
-        (["search", "--budget", "soon"], "argument --budget: 'soon' is no time; write 90s, 10m or 2h"),
+        (["search", "--budget", "soon"], "'soon' is no budget; write a time as '8h'"),
         (["table", "nowhere.json"], "No such file or directory: 'nowhere.json'"),
         (["table", __file__], "test_suite.py: Extra data: line 1 column 3"),
     ],
@@ -106,7 +106,7 @@ def test_a_file_of_options_that_is_none_is_named(tmp_path: Path, capsys: pytest.
     path.write_text(json.dumps({"cases": {"tmm": {"options": 3}}}), encoding="utf-8")
     with pytest.raises(SystemExit):
         main(["--kernels", "tmm", "--options", str(path)])
-    assert "Winners.cases.tmm lacks default_seconds, processor, seconds" in capsys.readouterr().err
+    assert "Winners.cases.tmm lacks bound, budget, default_seconds, failures" in capsys.readouterr().err
 
 
 @pytest.mark.slow

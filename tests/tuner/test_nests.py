@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tc
+from tc.target import OpenClTarget, parse_target
 from tc.tuner.nest import Nest
-from tc.tuner.nests import nest_of
+from tc.tuner.nests import nest_of, silent_options
 
 
 def test_loops_of_all_statements() -> None:
@@ -29,3 +30,15 @@ def test_triangles_count_as_their_longest_row() -> None:
 
 def test_empty_loops_have_a_length() -> None:
     assert nest_of(tc.define("def f(float(N) X) -> (O) { O(i) = X(i) }").f.specialize((0,))).extents == {"0.0": 1}
+
+
+def test_options_that_change_nothing_are_not_searched() -> None:
+    x86, plain = parse_target("cpu:x86-64"), parse_target("cpu:armv8-a")
+    mm = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,r_k) * B(r_k,n) }").mm
+    assert silent_options(mm.specialize((2, 3), (3, 4)), x86) == {"prefetch", "local", "streamed"}
+    assert silent_options(mm.specialize((512, 3), (3, 512)), x86) == {"prefetch", "local"}
+    assert "streamed" in silent_options(mm.specialize((512, 3), (3, 512)), plain)
+    lookup = tc.define("def f(float(E) T, int32(B) I) -> (O) { t(b) = T(I(b))  O(b) = t(b) }").f
+    found = silent_options(lookup.specialize((4,), (10,)), x86)
+    assert found == {"streamed", "accumulators", "packed", "register_tile", "lane"}
+    assert "resident" in silent_options(mm.specialize((2, 3), (3, 4)), OpenClTarget())
