@@ -58,6 +58,9 @@ def _parser() -> argparse.ArgumentParser:
     table = commands.add_parser("table", help="print a file of results as a table in Markdown")
     table.add_argument("results", type=Path)
     table.add_argument("--plot", type=Path, default=None, help="file for a picture")
+    story = commands.add_parser("story", help="define, call, tune, report and ship two kernels, and run them elsewhere")
+    story.add_argument("--output", type=Path, default=Path("story-output"), help="folder for all of it")
+    story.add_argument("--budget", default="1m", help="of each kernel")
     search = commands.add_parser("search", help="look for options that are quicker than the default ones")
     _add_common(search)
     search.add_argument("--budget", default="1m", help="per case, such as 90s, 10m or '200 trials'")
@@ -91,6 +94,10 @@ def _run(given: argparse.Namespace) -> None:
             from benchmarks.demo import run
 
             run(given.output)
+        case "story":
+            from benchmarks.story import tell
+
+            tell(given.output, given.budget)
         case "table":
             _table(given)
         case "search":

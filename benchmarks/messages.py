@@ -61,8 +61,8 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True)
-class Judge(Question["Work"]):
-    """Compute with the oracle what the case's results must be, and keep them in ``folder``."""
+class Judge(Question[object]):
+    """Compute with the oracle what the case's results must be, and keep them in ``folder``; answered by their ``Work``."""
 
     case: Case
     folder: Path
@@ -102,5 +102,5 @@ class CheckAgain(Question[Ready]):
 
 
 @dataclass(frozen=True, slots=True)
-class MeasureRoofs(Question["Roofs"]):
-    """Measure what the machine can do at most."""
+class MeasureRoofs(Question[object]):
+    """Measure what the machine can do at most; answered by its ``Roofs``."""

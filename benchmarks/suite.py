@@ -19,7 +19,7 @@ from benchmarks.results import Measured, Missing, Report, Row, Settings
 from benchmarks.rounds import Calibration, take_turns
 from benchmarks.worker import Worker
 from tc.records import Json
-from tc.tuner.roofline import Work, highest
+from tc.tuner.roofline import Roofs, Work, highest
 
 # A noisy case goes on for so many times the rounds that it would take.
 _PATIENCE: Final = 3
@@ -43,7 +43,7 @@ def run_suite(
     ``tuned``: options by case, for the contender that uses them.  MeasurementError if the machine cannot be measured.
     """
     with Worker(settings.threads, settings.target) as worker:
-        roofs = _given(worker.ask(MeasureRoofs()), "the roofs of the machine")
+        roofs = _roofs(worker)
         _given(worker.ask(Calibrate()), "the calibration")
         calibration = Calibration(worker, _CALIBRATION_SECONDS)
         started = datetime.now(UTC).isoformat(timespec="seconds")
@@ -51,7 +51,7 @@ def run_suite(
         for case in cases:
             row = run_case(case, settings, tuned.get(case.name), calibration)
             # Again and again, for others may take the memory of a shared machine for minutes.
-            roofs = highest(roofs, _given(worker.ask(MeasureRoofs()), "the roofs of the machine"))
+            roofs = highest(roofs, _roofs(worker))
             report = replace(report, roofs=roofs, rows=(*report.rows, row))
             show(row, report)
     return report
@@ -105,7 +105,15 @@ def run_case(case: Case, settings: Settings, tuned: Json | None, calibration: Ca
 def judged(case: Case, settings: Settings, folder: Path) -> Work:
     """The work of a case, whose right results are then in ``folder``.  MeasurementError if the oracle fails."""
     with Worker(settings.threads, settings.target) as worker:
-        return _given(worker.ask(Judge(case, folder, settings.seed)), f"the oracle's results of {case.name}")
+        work = _given(worker.ask(Judge(case, folder, settings.seed)), f"the oracle's results of {case.name}")
+    assert isinstance(work, Work)
+    return work
+
+
+def _roofs(worker: Worker) -> Roofs:
+    roofs = _given(worker.ask(MeasureRoofs()), "the roofs of the machine")
+    assert isinstance(roofs, Roofs)
+    return roofs
 
 
 def _given(answer: Given | Refused, what: str) -> Given:
