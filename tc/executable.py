@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from tc.convention import Convention
 from tc.interface import Interface
-from tc.options import Options
+from tc.options import CpuOptions, Options
 from tc.proof import Proof
 from tc.resources import Resources, resources_of
 from tc.runtime.binary import Binary
@@ -32,6 +32,11 @@ class Executable:
     schedule: str
     proof: Proof
     binary: Binary
+
+    @property
+    def most_threads(self) -> int:
+        """The most threads of a call; 0 where there is no limit."""
+        return self.options.threads if isinstance(self.options, CpuOptions) else 1
 
     @property
     def resources(self) -> Resources:

@@ -13,7 +13,7 @@ from tc.errors import ArgumentError, DeviceError
 from tc.executable import Executable, load
 from tc.faults import DIVERGED, OUTSIDE
 from tc.language.specialization import Layout, Signature
-from tc.options import CpuOptions, Options
+from tc.options import Options
 from tc.proof import Proof
 from tc.resources import Resources
 from tc.runtime.arrays import address_of, allocator, announcer, deliver
@@ -144,17 +144,12 @@ class Kernel:
             tell = announcer(view.framework)
             if tell is not None:
                 tell(view.owner)
-        threads = min(self._most_threads or get_threads(), get_threads())
+        threads = min(self._executable.most_threads or get_threads(), get_threads())
         fault = self._loaded.launch([addresses[name] for name in names], scalars, threads)
         if fault:
             _report(self._convention, fault)
         results = tuple(self._deliver(name, memory[name], bound) for name in interface.results)
         return results[0] if len(results) == 1 else results
-
-    @property
-    def _most_threads(self) -> int:
-        """The most threads of a call; 0 where there is no limit."""
-        return self.options.threads if isinstance(self.options, CpuOptions) else 1
 
     def _deliver(self, name: str, memory: object, bound: Arguments) -> object:
         if name in bound.outputs:
@@ -186,7 +181,7 @@ class Kernel:
                 announcer(outputs[name].framework) if name in outputs else None for name in interface.results
             ),
             threads=get_threads,
-            most_threads=self._most_threads,
+            most_threads=self._executable.most_threads,
             report=functools.partial(_report, self._convention),
         )
 

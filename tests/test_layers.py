@@ -80,7 +80,7 @@ ROOMS = {
     "face": room(
         "shared syntax grammar language reference polyhedral codegen runtime executable compiler cache tuner", "numpy"
     ),
-    "commands": room("shared grammar syntax language executable cache tuner face"),
+    "commands": room("shared grammar syntax language runtime executable cache tuner face"),
 }
 # These may be absent, or cost more than the rest of the process: modules named after them hold their imports, and
 # whoever needs such a module imports it where it needs it.

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from asyncio import CancelledError
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from distributed import Client, Future, KilledWorker
+from distributed import CancelledError, Client, Future, KilledWorker, Scheduler
 
 from tc.errors import DeviceError, TuningError
 from tc.tuner.dask_workshop import MEASURE, Introduction, Workshop, introduce, introduction, rest_there
@@ -17,6 +16,9 @@ from tc.tuner.outcome import Failed, FailureKind
 
 Answer = TypeVar("Answer")
 Workers: TypeAlias = tuple[str, ...]
+
+# Of our clients, whose names begin so, and of what they give workers, which has the names of the clients.
+_NAME: Final = "tc-tune"
 
 # Seconds until a scheduler and its workers must be there, and another worker in the place of one that is gone.
 _REACH: Final = 5.0
@@ -49,6 +51,7 @@ class Cluster:
         self._here: Final = introduction(target)
         self._known: Final[dict[str, Introduction]] = {}
         with _failing():
+            self._sweep()
             self._refuse_other_versions()
             self._some(self._compiles, _REACH)
             self._some(self._measures, _REACH)
@@ -64,16 +67,15 @@ class Cluster:
             return self._some(self._measures, _PATIENCE)
 
     @contextmanager
-    def equipped(self, search: str, workshop: Workshop) -> Iterator[None]:
-        """Every worker has the workshop for the search, also those that come later."""
+    def equipped(self, workshop: Workshop) -> Iterator[str]:
+        """Every worker has the workshop, also those that come later; the name under which they find it."""
+        search = self._client.id
         with _failing():
             self._client.register_plugin(workshop, name=search)
         try:
-            yield
+            yield search
         finally:
-            # Workers that are gone have taken theirs with them.
-            with suppress(OSError, CancelledError):
-                self._client.unregister_worker_plugin(search)
+            self._take_away(search)
 
     def send(
         self, workers: Workers, function: Callable[..., Answer], *arguments: object, measure: bool = False
@@ -109,6 +111,22 @@ class Cluster:
         """Ends the processes of the search until they are needed again."""
         with _failing():
             self._client.run(rest_there, search, workers=list(self._serving()), on_error="ignore")
+
+    def _sweep(self) -> None:
+        """Takes away the workshops of those who were killed before they could."""
+        try:
+            abandoned = self._client.run_on_scheduler(_abandoned)
+        except ImportError as error:
+            raise TuningError(
+                f"the scheduler cannot serve: {error}; this machine has {self._here.version}, install the same there"
+            ) from error
+        for search in abandoned:
+            self._take_away(search)
+
+    def _take_away(self, search: str) -> None:
+        # Workers that are gone have taken theirs with them, and somebody else may have been quicker (ValueError).
+        with suppress(OSError, CancelledError, ValueError):
+            self._client.unregister_worker_plugin(search)
 
     # --- who is there -------------------------------------------------------------------------------------------
 
@@ -157,8 +175,8 @@ class Cluster:
             if time.monotonic() >= deadline:
                 others = "; ".join(f"{worker} is {said}" for worker, said in serving.items()) or "nobody is there"
                 raise TuningError(
-                    f"no worker measures on {self._here.machine}, which this machine is: {others}; start one on "
-                    f"such a machine with 'dask worker ... --resources \"{MEASURE}=1\"'"
+                    f"no worker measures on {self._here.machine}, as this machine is: {others}; start one on such a "
+                    f"machine with 'dask worker ... --resources \"{MEASURE}=1\"'"
                 )
             time.sleep(_PAUSE)
 
@@ -167,7 +185,7 @@ class Cluster:
 def connected(address: str) -> Iterator[Client]:
     """A client of the scheduler at ``tcp://host:port``.  DeviceError if it does not answer within some seconds."""
     try:
-        client = Client(address, timeout=_REACH, set_as_default=False, name="tc-tune")
+        client = Client(address, timeout=_REACH, set_as_default=False, name=_NAME)
     except OSError as error:
         raise DeviceError(
             f"no Dask scheduler answers at {address} within {_REACH:g} s; start one with 'dask scheduler' ({error})"
@@ -176,10 +194,15 @@ def connected(address: str) -> Iterator[Client]:
         yield client
 
 
+def _abandoned(dask_scheduler: Scheduler) -> list[str]:
+    """What clients of ours gave the workers, and left behind."""
+    return [name for name in dask_scheduler.worker_plugins if _NAME in name and name not in dask_scheduler.clients]
+
+
 @contextmanager
 def _failing() -> Iterator[None]:
     """What the scheduler does when it goes is an error of the search."""
     try:
         yield
     except (OSError, CancelledError) as error:
-        raise TuningError(f"the Dask cluster fails: {type(error).__name__}: {error}; what was found is kept") from error
+        raise TuningError(f"what was found is kept, but the Dask cluster fails: {error}") from error

@@ -48,6 +48,9 @@ class Introduction:
         """What must be the same where times are compared."""
         return f"{self.processor} with {self.threads} threads"
 
+    def __str__(self) -> str:
+        return f"{self.machine}, {'and' if self.measures else 'but does not offer to'} measure{'s' * self.measures}"
+
 
 def introduction(target: str) -> Introduction:
     """Of this machine.  DeviceError if it has no compiler for the target."""
@@ -62,10 +65,10 @@ def introduce(target: str, dask_worker: Worker) -> Introduction:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a file in the folder of a search.  ``last``: nothing is missing any more."""
+    """A part of a file in the folder of a search; they are numbered, and nothing is missing after the ``last``."""
 
+    number: int
     file: str
-    offset: int
     content: bytes
     last: bool
 
@@ -75,10 +78,10 @@ def pieces(folder: Path) -> Iterator[Piece]:
     parts = [
         (file, offset) for file in sorted(folder.iterdir()) for offset in range(0, max(1, file.stat().st_size), _PIECE)
     ]
-    for file, offset in parts:
+    for number, (file, offset) in enumerate(parts):
         with file.open("rb") as stream:
             stream.seek(offset)
-            yield Piece(file.name, offset, stream.read(_PIECE), last=(file, offset) == parts[-1])
+            yield Piece(number, file.name, stream.read(_PIECE), last=number == len(parts) - 1)
 
 
 class Workshop(WorkerPlugin):
@@ -90,6 +93,7 @@ class Workshop(WorkerPlugin):
 
     crew: LocalCrew
     furnished: bool
+    _pieces: int
     _folder: Path
     _held: ExitStack
 
@@ -105,17 +109,20 @@ class Workshop(WorkerPlugin):
         crew = LocalCrew(self._task, self._folder, jobs, Limits(), self._calibration)
         self.crew = self._held.enter_context(crew)
         self.furnished = False
+        self._pieces = 0
 
     def teardown(self, worker: Worker) -> None:
         del worker  # Dask names it
         self._held.close()
 
-    def put(self, piece: Piece) -> None:
-        """Adds a part of a file; they come in order, and one that comes again does no harm."""
-        with (self._folder / piece.file).open("r+b" if piece.offset else "wb") as stream:
-            stream.seek(piece.offset)
-            stream.write(piece.content)
-        self.furnished = piece.last
+    def put(self, piece: Piece) -> bool:
+        """Adds a part of a file; one that comes again does no harm.  False if others are missing before it."""
+        if piece.number == self._pieces:
+            with (self._folder / piece.file).open("ab") as stream:
+                stream.write(piece.content)
+            self._pieces += 1
+            self.furnished = piece.last
+        return piece.number < self._pieces
 
 
 def build_there(search: str, options: str, limit: float) -> Packed | Failed:
@@ -131,9 +138,8 @@ def address_there() -> str:
 
 
 def put_there(search: str, piece: Piece) -> bool:
-    """Adds to the folder of the search; True when it is done."""
-    _workshop(search).put(piece)
-    return True
+    """Adds to the folder of the search; False if this worker came anew and has not what comes before."""
+    return _workshop(search).put(piece)
 
 
 def check_there(search: str, packed: Packed, slot: str) -> Checked | Failed | None:

@@ -25,8 +25,8 @@ _INSTALL: Final = (
     "kernels need pyopencl and a driver, such as PoCL: "
     "pip install 'tensor-comprehensions[opencl]' pocl-binary-distribution"
 )
-_STANDARD: Final = "-cl-std=CL1.2"
-_EXACT_DIVISION: Final = "-cl-fp32-correctly-rounded-divide-sqrt"
+STANDARD: Final = "-cl-std=CL1.2"
+EXACT_DIVISION: Final = "-cl-fp32-correctly-rounded-divide-sqrt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def opencl_device() -> Device:
         raise DeviceError(f"the OpenCL device {device.name!r} has no float64, which kernels may need; use another one")
     exact = device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
     context = cl.Context([device])
-    flags = (_STANDARD, *((_EXACT_DIVISION,) if exact else ()))
+    flags = (STANDARD, *((EXACT_DIVISION,) if exact else ()))
     name = device.name.strip()
     version = f"{name}, {device.version.strip()}, driver {device.driver_version.strip()}"
     return Device(name, version, context, cl.CommandQueue(context), flags)
