@@ -4,31 +4,25 @@ from __future__ import annotations
 
 import functools
 import json
-import platform
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
 from tc.cache.configured import Configuration, Mode, configured, exists, open_reader
 from tc.cache.ingredients import Ingredients
-from tc.cache.records import Native, Text, Variant, text_key
-from tc.definition import Definition, definitions_from_json, definitions_to_json
+from tc.cache.records import Variant, text_key
+from tc.definition import Definition, definitions_from_json
 from tc.environment import Environment
 from tc.errors import CacheError, CacheWarning, DeviceError
 from tc.executable import Executable
-from tc.generator import RELEASE, generator_version
+from tc.generator import generator_version
 from tc.language.specialization import ArraySpec, Signature
 from tc.once import Once
 from tc.options import CpuOptions, GpuOptions, Options
-from tc.packing import assemble, describe, options_text
-from tc.records import to_json
-from tc.runtime.native import NATIVES, native_binary, native_source
-from tc.runtime.opencl import opencl_device
+from tc.packing import assemble, options_text
 from tc.runtime.threads import available_threads
-from tc.runtime.version import compiler_version, required_libc
 from tc.target import CpuTarget, CudaTarget, EmulatorTarget, OpenClTarget, Target, processor
 
 if TYPE_CHECKING:
@@ -95,6 +89,8 @@ def _names(target: Target) -> tuple[str, str]:
         case EmulatorTarget(host):
             return "emulator", str(host)
         case OpenClTarget():
+            from tc.runtime.opencl import opencl_device
+
             return "opencl", opencl_device().name
         case _:
             assert_never(target)
@@ -175,6 +171,8 @@ class KernelCache:
         """
         if self._configuration.mode is not Mode.STORE:
             return
+        from tc.deposit import deposit
+
         try:
             store = self._store.get(None, self._open_store)
             deposit(store, wanted, siblings, executable, self._settings, made="compiled when it was called")
@@ -221,6 +219,8 @@ class KernelCache:
         """What may serve: kernels of the compiler that is here, or where none is asked, of those in the cache."""
         compilers: tuple[str, ...] = ()
         if self._configuration.mode is Mode.STORE:
+            from tc.runtime.version import compiler_version
+
             try:
                 compilers = (compiler_version(wanted.target, self._settings),)
             except DeviceError:  # what was compiled elsewhere still runs
@@ -283,58 +283,6 @@ class KernelCache:
         if kind not in self._said:
             self._said.add(kind)
             warnings.warn(message, CacheWarning, stacklevel=2)
-
-
-def deposit(
-    store: Store,
-    wanted: Wanted,
-    siblings: Mapping[str, Definition],
-    executable: Executable,
-    settings: Environment,
-    *,
-    made: str,
-    numerics: str = "",
-) -> Variant:
-    """Stores an executable, and what a process needs that calls it without a compiler.
-
-    ``siblings``: all definitions of its text.  ``made``: how it came about.  ``numerics``: see ``Variant``.
-    """
-    ingredients = wanted.ingredients(compiler_version(wanted.target, settings))
-    variant = _variant_of(ingredients.key, executable, made, numerics)
-    store.add_variant(ingredients, variant)
-    if wanted.definition.text is not None:
-        store.add_text(Text(text_key(wanted.definition.text, generator_version()), definitions_to_json(siblings)))
-    for name in NATIVES:
-        source = native_source(name)
-        store.add_native(Native(name, source.machine, source.digest, native_binary(name, settings)))
-    return variant
-
-
-def _variant_of(key: str, executable: Executable, made: str, numerics: str) -> Variant:
-    target = executable.target
-    features = sorted(target.features) if isinstance(target, CpuTarget | EmulatorTarget) else []
-    origin = {
-        "made": made,
-        "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": processor().model,
-        "system": platform.platform(),
-        "python": platform.python_version(),
-        "tc": RELEASE,
-    }
-    return Variant(
-        kernel=key,
-        options=options_text(executable.options),
-        threads=executable.threads,
-        source=executable.source,
-        binary=executable.binary.code,
-        executable=describe(executable),
-        resources=json.dumps(to_json(executable.resources)),
-        proof=str(executable.proof),
-        numerics=numerics,
-        features=" ".join(features),
-        libc=required_libc(executable.binary.code),
-        origin=json.dumps(origin),
-    )
 
 
 @functools.cache

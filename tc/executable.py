@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from tc.convention import Convention
 from tc.interface import Interface
@@ -11,10 +12,12 @@ from tc.proof import Proof
 from tc.resources import Resources, resources_of
 from tc.runtime.binary import Binary
 from tc.runtime.kernel import LoadedKernel, load_kernel
-from tc.runtime.opencl import Extent, OpenClKernel
+from tc.runtime.libc import check_libc, required_libc
 from tc.runtime.pool import shared_pool
-from tc.runtime.version import check_libc, required_libc
 from tc.target import OpenClTarget, Target, check_runs, processor
+
+if TYPE_CHECKING:  # its driver is not everybody's
+    from tc.runtime.opencl import OpenClKernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,8 @@ def load(executable: Executable) -> LoadedKernel | OpenClKernel:
     convention, binary = executable.convention, executable.binary
     scalars = [scalar.type for scalar in convention.interface.scalars]
     if isinstance(executable.target, OpenClTarget):
+        from tc.runtime.opencl import Extent, OpenClKernel
+
         extents = []
         for operand in convention.operands:
             offsets, size = operand.layout.offsets, operand.layout.type.itemsize

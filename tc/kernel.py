@@ -18,7 +18,6 @@ from tc.proof import Proof
 from tc.resources import Resources
 from tc.runtime.arrays import address_of, allocator, announcer, deliver
 from tc.runtime.kernel import NO_MEMORY, LoadedKernel
-from tc.runtime.opencl import OpenClKernel
 from tc.runtime.threads import get_threads
 from tc.runtime.view import Framework
 from tc.runtime.warm import Plan, WarmCalls
@@ -27,6 +26,7 @@ from tc.target import Target
 
 if TYPE_CHECKING:  # kernels that come from the cache have no compiler in their process
     from tc.compiler import Compilation
+    from tc.runtime.opencl import OpenClKernel
 
 
 class Kernel:

@@ -25,7 +25,7 @@ from tc.language.lower import lower_text
 from tc.language.specialization import ArraySpec
 from tc.options import CpuOptions, GpuOptions
 from tc.packing import pack, unpack
-from tc.runtime.version import check_libc, required_libc
+from tc.runtime.libc import check_libc, required_libc
 from tc.target import parse_target
 from tests.programs import run
 
@@ -227,7 +227,7 @@ def test_the_users_own_cache_never_stands_in_the_way(tmp_path: Path) -> None:
 def test_an_entry_that_is_for_something_else_never_runs(tmp_path: Path) -> None:
     """A variant whose hash is right, but which lies under the key of another kernel."""
     from tc.cache.store import Store
-    from tc.cached import deposit
+    from tc.deposit import deposit
 
     want, other = wanted(), wanted(MM, "mm", (700, 13), (13, 5))
     deposit(Store.open(tmp_path / "k.db"), other, {}, executable(want), environment(), made="by a test")

@@ -57,6 +57,7 @@ EXECUTABLE = {
     "tc.cached",
     "tc.convention",
     "tc.definition",
+    "tc.deposit",
     "tc.executable",
     "tc.kernel",
     "tc.packing",

@@ -13,8 +13,9 @@ from tc.cache.records import Measurement, Run, Variant
 from tc.cache.records import Trial as StoredTrial
 from tc.cache.store import Store, utc_now
 from tc.cache.winners import winners
-from tc.cached import Wanted, deposit
+from tc.cached import Wanted
 from tc.definition import Definition
+from tc.deposit import deposit
 from tc.environment import Environment
 from tc.errors import OptionsError, TCError
 from tc.executable import Executable

@@ -1,0 +1,74 @@
+"""Puts executables into a cache, with all that a process needs that calls them without a compiler."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from tc.cache.records import Native, Text, Variant, text_key
+from tc.cache.store import Store
+from tc.cached import Wanted
+from tc.definition import Definition, definitions_to_json
+from tc.environment import Environment
+from tc.executable import Executable
+from tc.generator import RELEASE, generator_version
+from tc.packing import describe, options_text
+from tc.records import to_json
+from tc.runtime.libc import required_libc
+from tc.runtime.native import NATIVES, native_binary, native_source
+from tc.runtime.version import compiler_version
+from tc.target import CpuTarget, EmulatorTarget, processor
+
+
+def deposit(
+    store: Store,
+    wanted: Wanted,
+    siblings: Mapping[str, Definition],
+    executable: Executable,
+    settings: Environment,
+    *,
+    made: str,
+    numerics: str = "",
+) -> Variant:
+    """Stores an executable, and what a process needs that calls it without a compiler.
+
+    ``siblings``: all definitions of its text.  ``made``: how it came about.  ``numerics``: see ``Variant``.
+    """
+    ingredients = wanted.ingredients(compiler_version(wanted.target, settings))
+    variant = _variant_of(ingredients.key, executable, made, numerics)
+    store.add_variant(ingredients, variant)
+    if wanted.definition.text is not None:
+        store.add_text(Text(text_key(wanted.definition.text, generator_version()), definitions_to_json(siblings)))
+    for name in NATIVES:
+        source = native_source(name)
+        store.add_native(Native(name, source.machine, source.digest, native_binary(name, settings)))
+    return variant
+
+
+def _variant_of(key: str, executable: Executable, made: str, numerics: str) -> Variant:
+    target = executable.target
+    features = sorted(target.features) if isinstance(target, CpuTarget | EmulatorTarget) else []
+    origin = {
+        "made": made,
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": processor().model,
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "tc": RELEASE,
+    }
+    return Variant(
+        kernel=key,
+        options=options_text(executable.options),
+        threads=executable.threads,
+        source=executable.source,
+        binary=executable.binary.code,
+        executable=describe(executable),
+        resources=json.dumps(to_json(executable.resources)),
+        proof=str(executable.proof),
+        numerics=numerics,
+        features=" ".join(features),
+        libc=required_libc(executable.binary.code),
+        origin=json.dumps(origin),
+    )
