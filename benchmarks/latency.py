@@ -1,4 +1,4 @@
-"""How long a user waits: for the import, for a definition, for a translation, for a warm call."""
+"""How long a user waits: for the import, for a definition, for a translation, for a warm call, for the cache."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 import numpy as np
 
 import tc
+from benchmarks.cache_latency import report_cache
 from benchmarks.timing import machine, measure
 from tc.compiler import translate
 from tc.target import parse_target
@@ -54,3 +55,4 @@ def report() -> None:
     call, add = measure(lambda: mm(a, b)).median, measure(lambda: np.add(a, b)).median
     print(f"{'warm call of mm, 8x8':44} {call * 1e6:10.2f} us   (target < 10 us)")
     print(f"{'np.add, 8x8':44} {add * 1e6:10.2f} us")
+    report_cache()

@@ -62,7 +62,7 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Judge(Question[object]):
-    """Compute with the oracle what the case's results must be, and keep them in ``folder``; the answer is a ``Work``."""
+    """Compute with the oracle what the results must be, and keep them in ``folder``; answered by their ``Work``."""
 
     case: Case
     folder: Path

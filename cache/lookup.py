@@ -60,24 +60,18 @@ class Reader:
     def winner(self, kernel: str, machine: str, threads: int) -> Variant | None:
         """The fastest variant of a kernel that was measured; None if none was.  ``choice`` has the rules."""
         with self.database.session() as session:
-            rows = session.rows(where(MEASUREMENTS, "kernel"), kernel=kernel)
-            measured = tuple(record_of(MEASUREMENTS, row, self.key, self.database.place) for row in rows)
-            identity = winner_of(measured, machine, threads)
-            if identity is None:
-                return None
-            found = self._one(session, VARIANTS, identity)
-            if found is None:
-                raise damaged(self.database.place, f"kernel {kernel}", "a variant that was measured is missing")
-            return found
+            return self._winner(session, kernel, machine, threads)
+
+    def best(self, kernel: str, machine: str, threads: int, otherwise: str, needed: int | None) -> Variant | None:
+        """The ``winner``, or the ``variant`` with the options ``otherwise`` and ``needed`` threads, in one session."""
+        with self.database.session() as session:
+            found = self._winner(session, kernel, machine, threads)
+            return self._variant(session, kernel, otherwise, needed) if found is None else found
 
     def variant(self, kernel: str, options: str, threads: int | None = None) -> Variant | None:
         """The variant with these options; without ``threads``, the one for the fewest threads."""
         with self.database.session() as session:
-            if threads is not None:
-                return self._one(session, VARIANTS, variant_identity(kernel, options, threads))
-            for row in session.rows(FEWEST_THREADS, kernel=kernel, options=options):
-                return self._one(session, VARIANTS, str(row["identity"]))
-            return None
+            return self._variant(session, kernel, options, threads)
 
     def text(self, key: str) -> Text | None:
         """What a raw text means; ``key`` is ``records.text_key`` of it."""
@@ -132,6 +126,24 @@ class Reader:
         with self.database.session() as session:
             lines = sorted(f"{row['name']} {row['digest']}\n" for row in session.rows(DECIDING))
         return hashlib.sha256("".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
+
+    def _winner(self, session: Session, kernel: str, machine: str, threads: int) -> Variant | None:
+        rows = session.rows(where(MEASUREMENTS, "kernel"), kernel=kernel)
+        measured = tuple(record_of(MEASUREMENTS, row, self.key, self.database.place) for row in rows)
+        identity = winner_of(measured, machine, threads)
+        if identity is None:
+            return None
+        found = self._one(session, VARIANTS, identity)
+        if found is None:
+            raise damaged(self.database.place, f"kernel {kernel}", "a variant that was measured is missing")
+        return found
+
+    def _variant(self, session: Session, kernel: str, options: str, threads: int | None) -> Variant | None:
+        if threads is not None:
+            return self._one(session, VARIANTS, variant_identity(kernel, options, threads))
+        for row in session.rows(FEWEST_THREADS, kernel=kernel, options=options):
+            return self._one(session, VARIANTS, str(row["identity"]))
+        return None
 
     def _one(self, session: Session, table: Table[Kept], identity: str) -> Kept | None:
         rows = session.rows(where(table, "identity"), identity=identity)

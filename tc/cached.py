@@ -209,8 +209,8 @@ class KernelCache:
                 found = reader.variant(ingredients.key, options_text(wanted.options), self._threads(wanted))
             else:
                 default = options_text(default_options(wanted.target))
-                found = reader.winner(ingredients.key, wanted.machine, wanted.threads)
-                found = found or reader.variant(ingredients.key, default, self._threads(wanted))
+                threads = self._threads(wanted)
+                found = reader.best(ingredients.key, wanted.machine, wanted.threads, default, threads)
             if found is not None:
                 return found
         return None

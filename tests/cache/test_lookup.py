@@ -250,3 +250,17 @@ assert not new & {{"sqlalchemy", "numpy", "islpy", "lark"}}, new
 assert "sqlalchemy" not in sys.modules
 """
     )
+
+
+def test_the_best_is_the_winner_or_another(where: str) -> None:
+    store = Store.open(where)
+    plain, quick = variant(options="{}"), variant(options='{"tile": 1}')
+    store.add_variant(kernel(), plain)
+    store.add_variant(kernel(), quick)
+    reader = Reader.open(where)
+    key, threads = kernel().key, plain.threads
+    assert reader.best(key, MACHINE, threads, "{}", threads) == plain
+    assert reader.best(key, MACHINE, threads, "{}", threads + 1) is None
+    assert reader.best(key, MACHINE, threads + 1, "{}", None) == plain
+    store.add_measurement(measurement(quick))
+    assert reader.best(key, MACHINE, threads + 1, "{}", threads + 1) == quick
