@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 import numpy.typing as npt
 
 from tc.arguments import bind, bind_specs
-from tc.cache.configured import Mode, configured
+from tc.cache.configured import Mode, configured, read_key
 from tc.cache.store import Store
 from tc.definition import Definition
 from tc.environment import Environment
@@ -141,7 +141,7 @@ def open_store(cache: str | Path | None, environment: Environment, otherwise: Pa
     CacheError where the environment's cache is only read.
     """
     if cache is not None:
-        return Store.open(cache)
+        return Store.open(cache, key=read_key(environment.cache_key))
     configuration = configured(environment)
     if configuration is None:
         return Store.open(otherwise / "kernels.db")

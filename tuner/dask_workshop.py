@@ -69,19 +69,20 @@ class Piece:
 
     number: int
     file: str
+    offset: int
     content: bytes
     last: bool
 
 
-def pieces(folder: Path) -> Iterator[Piece]:
-    """Everything in a folder, in parts that fit a task."""
+def pieces(folder: Path, size: int = _PIECE) -> Iterator[Piece]:
+    """All files in a folder, in parts of at most so many bytes."""
     parts = [
-        (file, offset) for file in sorted(folder.iterdir()) for offset in range(0, max(1, file.stat().st_size), _PIECE)
+        (file, offset) for file in sorted(folder.iterdir()) for offset in range(0, max(1, file.stat().st_size), size)
     ]
     for number, (file, offset) in enumerate(parts):
         with file.open("rb") as stream:
             stream.seek(offset)
-            yield Piece(number, file.name, stream.read(_PIECE), last=number == len(parts) - 1)
+            yield Piece(number, file.name, offset, stream.read(size), last=number == len(parts) - 1)
 
 
 class Workshop(WorkerPlugin):
@@ -92,9 +93,9 @@ class Workshop(WorkerPlugin):
     """
 
     crew: LocalCrew
+    folder: Path
     furnished: bool
     _pieces: int
-    _folder: Path
     _held: ExitStack
 
     def __init__(self, task: Task, calibration: Packed | None) -> None:
@@ -105,8 +106,8 @@ class Workshop(WorkerPlugin):
         # As many compile at a time as Dask lets run at a time; processes start when they are first needed.
         jobs = worker.state.nthreads
         self._held = ExitStack()
-        self._folder = Path(self._held.enter_context(tempfile.TemporaryDirectory(prefix="tc-tune-")))
-        crew = LocalCrew(self._task, self._folder, jobs, Limits(), self._calibration)
+        self.folder = Path(self._held.enter_context(tempfile.TemporaryDirectory(prefix="tc-tune-")))
+        crew = LocalCrew(self._task, self.folder, jobs, Limits(), self._calibration)
         self.crew = self._held.enter_context(crew)
         self.furnished = False
         self._pieces = 0
@@ -118,7 +119,8 @@ class Workshop(WorkerPlugin):
     def put(self, piece: Piece) -> bool:
         """Adds a part of a file; one that comes again does no harm.  False if others are missing before it."""
         if piece.number == self._pieces:
-            with (self._folder / piece.file).open("ab") as stream:
+            with (self.folder / piece.file).open("r+b" if piece.offset else "wb") as stream:
+                stream.seek(piece.offset)
                 stream.write(piece.content)
             self._pieces += 1
             self.furnished = piece.last

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -68,6 +69,7 @@ class Night:
     settings: Mapping[str, str]
 
 
+_SIZE: Final = re.compile(r"[0-9]{1,18}")
 _SETTINGS: Final = ("budget", "target", "cache", "seed", "jobs", "strategy", "numerics", "capsules", "workers")
 _KERNEL: Final = ("file", "text", "definition", "sizes", "dtypes")
 
@@ -103,12 +105,27 @@ def _request(kernel: object, place: str, folder: Path) -> Request:
     if ("file" in kernel) == ("text" in kernel):
         raise OptionsError(f"{place} needs either file or text")
     text = kernel["text"] if "text" in kernel else read_text(folder / str(kernel["file"]))
-    names, sizes, dtypes = kernel.get("definition", []), kernel.get("sizes", []), kernel.get("dtypes", [])
-    names = [names] if isinstance(names, str) else names
-    sizes = [sizes] if isinstance(sizes, dict) else sizes
+    return Request(
+        place, str(text), _names(kernel, "definition", place), _sizes(kernel, place), _names(kernel, "dtypes", place)
+    )
+
+
+def _names(kernel: Mapping[str, object], setting: str, place: str) -> tuple[str, ...]:
+    match kernel.get(setting, []):
+        case str(name):
+            return (name,)
+        case list(names) if all(isinstance(name, str) for name in names):
+            return tuple(names)
+        case other:
+            raise OptionsError(f"{place}: {setting} must be a name or a list of names, got {other!r}")
+
+
+def _sizes(kernel: Mapping[str, object], place: str) -> tuple[Mapping[str, int], ...]:
+    given = kernel.get("sizes", [])
+    sizes = given if isinstance(given, list) else [given]
     if not all(isinstance(s, dict) and all(type(v) is int for v in s.values()) for s in sizes):
-        raise OptionsError(f"{place}: sizes must be tables of integers, such as {{M = 128, N = 64}}, got {sizes!r}")
-    return Request(place, str(text), tuple(map(str, names)), tuple(sizes), tuple(map(str, dtypes)))
+        raise OptionsError(f"{place}: sizes must be tables of integers, such as {{M = 128, N = 64}}, got {given!r}")
+    return tuple(sizes)
 
 
 def _require_known(data: Mapping[str, object], known: Sequence[str], place: str) -> None:
@@ -123,8 +140,10 @@ def read_text(path: Path) -> str:
     """The text of definitions in a file; OptionsError where it cannot be read."""
     try:
         return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise OptionsError(f"cannot read {path}: {error}") from error
+    except OSError as error:
+        raise OptionsError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise OptionsError(f"{path} is no text: {error}") from error
 
 
 def parse_sizes(text: str) -> dict[str, int]:
@@ -132,7 +151,7 @@ def parse_sizes(text: str) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for part in text.split(","):
         name, equals, value = part.strip().partition("=")
-        if not equals or not value.strip().isdigit():
+        if not equals or _SIZE.fullmatch(value.strip()) is None:
             raise OptionsError(f"sizes are written as M=1024,K=512, got {text!r}")
         sizes[name.strip()] = int(value)
     return sizes

@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
+from tc.cache.configured import read_key
 from tc.cache.store import Store
 from tc.commands.jobs import Job, Night, Request, parse_sizes, read_night, read_text
 from tc.environment import Environment, environment
@@ -50,6 +51,8 @@ exit status:
   1  some kernels failed          130  it was interrupted; what was found is kept
 """
 _INTERRUPTED: Final = 130
+# Of a number.
+_DIGITS: Final = 18
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -62,6 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TCError as error:
         print(f"tc-tune: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("stopped at once; what was tried before is kept", file=sys.stderr)
+        return _INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -128,7 +134,7 @@ def _settings(value: dict[str, str]) -> TuningSettings:
 
 def _number(value: dict[str, str], name: str, otherwise: int) -> int:
     text = value.get(name, str(otherwise))
-    if not text.isdigit():
+    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
         raise OptionsError(f"{name} must be a number, got {text!r}")
     return int(text)
 
@@ -220,8 +226,14 @@ def _report(arguments: Sequence[str]) -> int:
     parser.add_argument("cache", help="file or URL")
     parser.add_argument("--output", type=Path, help="the page (default: the cache's name with .html)")
     given = parser.parse_args(arguments)
+    if given.output is None and "://" in given.cache:
+        raise OptionsError("a server gives the page no name; name it with --output")
     output = given.output or Path(f"{given.cache}.html")
-    output.write_text(report(given.cache), encoding="utf-8")
+    page = report(given.cache, key=read_key(environment().cache_key))
+    try:
+        output.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise OptionsError(f"cannot write {output}: {error.strerror}") from error
     print(output)
     return 0
 
