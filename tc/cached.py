@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import functools
-import json
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tc.cache.configured import Configuration, Mode, configured, exists, open_reader
 from tc.cache.ingredients import Ingredients
@@ -18,12 +16,9 @@ from tc.environment import Environment
 from tc.errors import CacheError, CacheWarning, DeviceError
 from tc.executable import Executable
 from tc.generator import generator_version
-from tc.language.specialization import ArraySpec, Signature
 from tc.once import Once
-from tc.options import CpuOptions, GpuOptions, Options
 from tc.packing import assemble, options_text
-from tc.runtime.threads import available_threads
-from tc.target import CpuTarget, CudaTarget, EmulatorTarget, OpenClTarget, Target, processor
+from tc.wanted import Wanted, default_options, target_names
 
 if TYPE_CHECKING:
     from tc.cache.lookup import Reader
@@ -31,82 +26,6 @@ if TYPE_CHECKING:
     from tc.language.program import Program
 
 _Parse: TypeAlias = "Callable[[], Mapping[str, Program]]"
-
-# Kernels use nothing of an address but that elements lie at multiples of their size.
-_ALIGNMENT: Final = "element"
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A kernel that somebody asks for; ``options`` None asks for the best ones that are known."""
-
-    definition: Definition
-    signature: Signature
-    target: Target
-    options: Options | None
-
-    def ingredients(self, compiler: str) -> Ingredients:
-        """What the kernel depends on, with names replaced by positions."""
-        places = {name: place for place, name in enumerate(self.definition.interface.names)}
-        arguments, results = self.signature.arguments, self.signature.results
-        target, architecture = _names(self.target)
-        return Ingredients(
-            program=self.definition.canonical,
-            shapes=_listed([spec.shape for _, spec in arguments]),
-            dtypes=_listed([str(spec.dtype) for _, spec in arguments]),
-            strides=_listed([_strides(places[name], spec) for name, spec in (*arguments, *results)]),
-            alignment=_ALIGNMENT,
-            scalars=_listed([(places[name], value) for name, value in self.signature.scalars]),
-            aliases=_listed([(places[output], places[input]) for output, input in self.signature.aliases]),
-            symbolic=_listed([]),
-            target=target,
-            architecture=architecture,
-            compiler=compiler,
-            generator=generator_version(),
-        )
-
-    @property
-    def threads(self) -> int:
-        """How many the static default is chosen for on this machine."""
-        return available_threads() if isinstance(self.target, CpuTarget) else 1
-
-    @property
-    def machine(self) -> str:
-        """What measurements of the kernel are made on."""
-        return processor().model
-
-    def __str__(self) -> str:
-        shapes = ", ".join(f"{name}: {spec.dtype}{list(spec.shape)}" for name, spec in self.signature.arguments)
-        return f"{self.definition.interface.name}({shapes}) on {self.target}"
-
-
-def _names(target: Target) -> tuple[str, str]:
-    """Of the target and of its architecture."""
-    match target:
-        case CpuTarget() | CudaTarget():
-            name, _, architecture = str(target).partition(":")
-            return name, architecture
-        case EmulatorTarget(host):
-            return "emulator", str(host)
-        case OpenClTarget():
-            from tc.runtime.opencl import opencl_device
-
-            return "opencl", opencl_device().name
-        case _:
-            assert_never(target)
-
-
-def _listed(values: Sequence[object]) -> str:
-    return json.dumps(values, separators=(",", ":"))
-
-
-def _strides(place: int, spec: ArraySpec) -> object:
-    return place, "contiguous" if spec.strides is None else spec.strides
-
-
-def default_options(target: Target) -> Options:
-    """What a call without options gets where nothing better is known."""
-    return CpuOptions() if isinstance(target, CpuTarget) else GpuOptions()
 
 
 class KernelCache:
@@ -225,7 +144,7 @@ class KernelCache:
                 compilers = (compiler_version(wanted.target, self._settings),)
             except DeviceError:  # what was compiled elsewhere still runs
                 compilers = ()
-        for compiler in compilers or reader.compilers(*_names(wanted.target)):
+        for compiler in compilers or reader.compilers(*target_names(wanted.target)):
             yield wanted.ingredients(compiler)
 
     def _threads(self, wanted: Wanted) -> int | None:

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 
 from tc.cache.records import Native, Text, Variant, text_key
 from tc.cache.store import Store
-from tc.cached import Wanted
 from tc.definition import Definition, definitions_to_json
 from tc.environment import Environment
 from tc.executable import Executable
@@ -20,6 +19,7 @@ from tc.runtime.libc import required_libc
 from tc.runtime.native import NATIVES, native_binary, native_source
 from tc.runtime.version import compiler_version
 from tc.target import CpuTarget, EmulatorTarget, processor
+from tc.wanted import Wanted
 
 
 def deposit(

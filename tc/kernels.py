@@ -14,11 +14,12 @@ from tc.options import CpuOptions, GpuOptions, Options
 from tc.target import CpuTarget, Target
 
 if TYPE_CHECKING:
-    from tc.cached import KernelCache, Wanted
+    from tc.cached import KernelCache
     from tc.kernel import Kernel
     from tc.language.specialization import Signature, Specialization
     from tc.polyhedral.pipeline import Prepared
     from tc.tuner.budget import Budget
+    from tc.wanted import Wanted
 
 
 class Kernels:
@@ -105,7 +106,7 @@ class Kernels:
         return Kernel(tune(self._definition, self._siblings, subject, target, environment(), request).executable)
 
     def _wanted(self, signature: Signature, target: Target, options: Options | None) -> Wanted:
-        from tc.cached import Wanted
+        from tc.wanted import Wanted
 
         return Wanted(self._definition, signature, target, options)
 

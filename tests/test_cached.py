@@ -15,7 +15,7 @@ import tc
 from tc.cache.configured import Configuration, Mode, configured
 from tc.cache.ingredients import Ingredients
 from tc.cache.lookup import Reader
-from tc.cached import KernelCache, Wanted
+from tc.cached import KernelCache
 from tc.definition import Definition, Parsed
 from tc.environment import Environment, environment
 from tc.executable import Executable
@@ -27,6 +27,7 @@ from tc.options import CpuOptions, GpuOptions
 from tc.packing import pack, unpack
 from tc.runtime.libc import check_libc, required_libc
 from tc.target import parse_target
+from tc.wanted import Wanted
 from tests.programs import run
 
 MM = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,r_k) * B(r_k,n) }"
@@ -155,7 +156,7 @@ def test_options_and_threads_count(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     found = cache(tmp_path / "k.db").find(wanted(options=options))
     assert found is not None
     assert found.options == options
-    monkeypatch.setattr("tc.cached.available_threads", lambda: 4096)
+    monkeypatch.setattr("tc.wanted.available_threads", lambda: 4096)
     assert cache(tmp_path / "k.db").find(wanted(options=options)) is None
     # Where nothing may be compiled, a kernel for another number of threads is better than none.
     assert cache(tmp_path / "k.db", Mode.WARN).find(wanted(options=options)) is not None

@@ -62,6 +62,7 @@ EXECUTABLE = {
     "tc.kernel",
     "tc.packing",
     "tc.resources",
+    "tc.wanted",
 }
 ROOMS = {
     "shared": room(),

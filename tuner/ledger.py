@@ -13,7 +13,6 @@ from tc.cache.records import Measurement, Run, Variant
 from tc.cache.records import Trial as StoredTrial
 from tc.cache.store import Store, utc_now
 from tc.cache.winners import winners
-from tc.cached import Wanted
 from tc.definition import Definition
 from tc.deposit import deposit
 from tc.environment import Environment
@@ -30,6 +29,7 @@ from tc.tuner.search import Trial
 from tc.tuner.task import Task, parse_task
 from tc.tuner.transfer import Winner
 from tc.types import ScalarType
+from tc.wanted import Wanted
 
 # Winners of other kernels that are looked at.
 _MOST_WINNERS = 64

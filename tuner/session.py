@@ -13,7 +13,6 @@ from typing import Any, Final, TypeAlias
 import numpy.typing as npt
 
 from tc.cache.store import Store
-from tc.cached import Wanted
 from tc.compiler import build
 from tc.definition import Definition, Parsed
 from tc.environment import Environment
@@ -37,6 +36,7 @@ from tc.tuner.task import Task, parse_task
 from tc.tuner.tune import Tuning, TuningSettings
 from tc.tuner.work import least_work
 from tc.types import ScalarType
+from tc.wanted import Wanted
 
 Array: TypeAlias = npt.NDArray[Any]
 # Who makes a crew for a task, whose arrays lie in a folder, with so many jobs and a calibrating executable.

@@ -14,7 +14,6 @@ import pytest
 
 import tc
 from tc.cache.store import Store
-from tc.cached import Wanted
 from tc.definition import Parsed
 from tc.environment import environment
 from tc.language.specialize import specialize
@@ -30,6 +29,7 @@ from tc.tuner.outcome import Failed, FailureKind, Measured
 from tc.tuner.progress import Decided, Event, Generation, Started, silence
 from tc.tuner.task import parse_task
 from tc.tuner.tune import Numerics, Strategy, Tuning, TuningResult, TuningSettings
+from tc.wanted import Wanted
 from tests.tuner import trial
 
 SETTINGS = TuningSettings(Budget(trials=14), seed=7, jobs=1, seconds=0.005)

@@ -1,0 +1,92 @@
+"""``Wanted``: which kernel somebody asks for, and what identifies it in a cache."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, assert_never
+
+from tc.cache.ingredients import Ingredients
+from tc.definition import Definition
+from tc.generator import generator_version
+from tc.language.specialization import ArraySpec, Signature
+from tc.options import CpuOptions, GpuOptions, Options
+from tc.runtime.threads import available_threads
+from tc.target import CpuTarget, CudaTarget, EmulatorTarget, OpenClTarget, Target, processor
+
+# Kernels use nothing of an address but that elements lie at multiples of their size.
+_ALIGNMENT: Final = "element"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A kernel that somebody asks for; ``options`` None asks for the best ones that are known."""
+
+    definition: Definition
+    signature: Signature
+    target: Target
+    options: Options | None
+
+    def ingredients(self, compiler: str) -> Ingredients:
+        """What the kernel depends on, with names replaced by positions."""
+        places = {name: place for place, name in enumerate(self.definition.interface.names)}
+        arguments, results = self.signature.arguments, self.signature.results
+        target, architecture = target_names(self.target)
+        return Ingredients(
+            program=self.definition.canonical,
+            shapes=_listed([spec.shape for _, spec in arguments]),
+            dtypes=_listed([str(spec.dtype) for _, spec in arguments]),
+            strides=_listed([_strides(places[name], spec) for name, spec in (*arguments, *results)]),
+            alignment=_ALIGNMENT,
+            scalars=_listed([(places[name], value) for name, value in self.signature.scalars]),
+            aliases=_listed([(places[output], places[input]) for output, input in self.signature.aliases]),
+            symbolic=_listed([]),
+            target=target,
+            architecture=architecture,
+            compiler=compiler,
+            generator=generator_version(),
+        )
+
+    @property
+    def threads(self) -> int:
+        """How many the static default is chosen for on this machine."""
+        return available_threads() if isinstance(self.target, CpuTarget) else 1
+
+    @property
+    def machine(self) -> str:
+        """What measurements of the kernel are made on."""
+        return processor().model
+
+    def __str__(self) -> str:
+        shapes = ", ".join(f"{name}: {spec.dtype}{list(spec.shape)}" for name, spec in self.signature.arguments)
+        return f"{self.definition.interface.name}({shapes}) on {self.target}"
+
+
+def target_names(target: Target) -> tuple[str, str]:
+    """Of the target and of its architecture."""
+    match target:
+        case CpuTarget() | CudaTarget():
+            name, _, architecture = str(target).partition(":")
+            return name, architecture
+        case EmulatorTarget(host):
+            return "emulator", str(host)
+        case OpenClTarget():
+            from tc.runtime.opencl import opencl_device
+
+            return "opencl", opencl_device().name
+        case _:
+            assert_never(target)
+
+
+def _listed(values: Sequence[object]) -> str:
+    return json.dumps(values, separators=(",", ":"))
+
+
+def _strides(place: int, spec: ArraySpec) -> object:
+    return place, "contiguous" if spec.strides is None else spec.strides
+
+
+def default_options(target: Target) -> Options:
+    """What a call without options gets where nothing better is known."""
+    return CpuOptions() if isinstance(target, CpuTarget) else GpuOptions()

@@ -1,0 +1,338 @@
+"""Searches on a Dask cluster of real processes: machines come and go, and no trial is lost."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+pytest.importorskip("distributed", reason="needs Dask: pip install 'tensor-comprehensions[distributed]'")
+
+from distributed import Worker
+
+import tc
+from tc.commands.tune import main
+from tc.errors import DeviceError, OptionsError, TuningError
+from tc.options import CpuOptions, ScheduleOptions
+from tc.packing import options_text, pack
+from tc.target import processor
+from tc.tuner.budget import Budget
+from tc.tuner.crew import Crew, Packed
+from tc.tuner.dask_cluster import Cluster, connected
+from tc.tuner.dask_crew import DaskCrew, hire_on_dask, scheduler_address
+from tc.tuner.dask_workshop import Workshop, pieces
+from tc.tuner.messages import Checked, Timed
+from tc.tuner.outcome import Failed, FailureKind, Measured
+from tc.tuner.tune import TuningSettings
+from tests.tuner import trial
+from tests.tuner.dask_machines import Machines, machines, trying, wait_until
+from tests.tuner.test_tune import ledger, search
+
+# A search that is killed.
+ABANDONED = """
+import os, signal, sys
+from pathlib import Path
+from tc.tuner.dask_crew import hire_on_dask
+from tests.tuner import trial
+address, folder, options = sys.argv[1:]
+with hire_on_dask(address)(trial.TASK, Path(folder), 1, None) as crew:
+    crew.build([options], 60.0)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+TEXTS = [options_text(CpuOptions(schedule=ScheduleOptions(unroll=unroll))) for unroll in (1, 2, 4, 8, 16)]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Machines]:
+    with machines() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    with trial.folder() as name:
+        yield name
+
+
+def dask(cluster: Machines) -> str:
+    return cluster.address.replace("tcp://", "dask://")
+
+
+@pytest.fixture
+def crew(cluster: Machines, folder: Path) -> Iterator[Crew]:
+    cluster.at_least(2)
+    with hire_on_dask(dask(cluster))(trial.TASK, folder, 1, None) as hired:
+        yield hired
+
+
+# --- who is asked -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8786", "machine.example.org:1", "[::1]:8786"])
+def test_a_scheduler_has_an_address(host: str) -> None:
+    assert scheduler_address(f"dask://{host}") == f"tcp://{host}"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "host:8786", "tcp://host:8786", "dask://host", "dask://:8786", "dask://host:port", "dask://host:70000",
+             "dask://host:8786/path", "dask://user@host:8786", "dask://host:8786?key=value"]
+)  # fmt: skip
+def test_other_addresses_are_refused(text: str) -> None:
+    with pytest.raises(OptionsError, match="as in dask://host:8786, got"):
+        hire_on_dask(text)
+
+
+def test_without_dask_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(OptionsError, match=r"pip install 'tensor-comprehensions\[distributed\]'"):
+        hire_on_dask("dask://127.0.0.1:8786")
+
+
+def test_a_scheduler_that_does_not_answer_is_refused_soon(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with socket.socket() as unheard:
+        unheard.bind(("127.0.0.1", 0))
+        address = f"dask://127.0.0.1:{unheard.getsockname()[1]}"
+        begun = time.monotonic()
+        with pytest.raises(DeviceError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:\d+ within 5 s"):
+            hire_on_dask(address)
+        assert time.monotonic() - begun < 10
+    (tmp_path / "mm.tc").write_text(trial.TEXT)
+    assert main([str(tmp_path / "mm.tc"), "--size", "M=4,N=4,K=4", "--workers", "machine:1"]) == 2
+    assert "as in dask://host:8786, got 'machine:1'" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor cannot be another machine than itself")
+def test_workers_on_other_machines_do_not_measure(folder: Path) -> None:
+    with machines() as others:
+        others.start(processors={min(os.sched_getaffinity(0))})
+        hire = hire_on_dask(dask(others))
+        with pytest.raises(TuningError) as raised, hire(trial.TASK, folder, 1, None):
+            pass
+    model, threads = processor().model, len(os.sched_getaffinity(0))
+    assert f"no worker measures on {model} with {threads} threads" in str(raised.value)
+    assert f"is {model} with 1 threads, and measures; start one" in str(raised.value)
+
+
+def test_workers_with_other_versions_are_refused_at_the_start_and_left_out_later(
+    cluster: Machines, folder: Path, tmp_path: Path
+) -> None:
+    # Whatever lies in the folder of a process is found first.
+    shutil.copytree(Path(tc.__file__).parent, tmp_path / "tc", ignore=shutil.ignore_patterns("__pycache__"))
+    with (tmp_path / "tc" / "options.py").open("a") as stream:
+        stream.write("# changed\n")
+    cluster.at_least(1)
+    with connected(cluster.address) as client:
+        serving = Cluster(client, trial.TASK.target)
+        before = serving.builders()
+        stranger = cluster.start(folder=tmp_path)
+        try:
+            assert len(client.nthreads()) > len(before)
+            assert serving.builders() == serving.measurers() == before
+            with pytest.raises(
+                TuningError, match=r"the worker tcp://\S+ has tc .*, and this machine has tc .*; install"
+            ):
+                Cluster(client, trial.TASK.target)
+        finally:
+            cluster.kill(stranger)
+
+
+# --- what they do -----------------------------------------------------------------------------------------------
+
+
+def test_what_crashes_is_a_value_and_workers_live_on(crew: Crew, cluster: Machines) -> None:
+    before = cluster.alive
+    failed = crew.check(trial.wrong(trial.SEGMENTATION_FAULT), "bad")
+    assert isinstance(failed, Failed)
+    assert failed.kind is FailureKind.CRASH
+    assert "SIGSEGV" in failed.reason
+    assert isinstance(crew.check(pack(trial.right()), "good"), Checked)
+    assert isinstance(crew.time("good", 0.02, math.inf), Timed)
+    assert cluster.alive == before
+
+
+def test_workers_rest_and_forget_who_leaves(cluster: Machines, folder: Path) -> None:
+    def left() -> set[Path]:
+        return set(cluster.folder.glob("tc-tune-*"))
+
+    cluster.at_least(1)
+    before = left()
+    with hire_on_dask(dask(cluster))(trial.TASK, folder, 1, None) as hired:
+        (built,) = hired.build(TEXTS[:1], 60.0)
+        assert isinstance(built, bytes)
+        assert isinstance(hired.check(built, "a"), Checked)
+        assert any(map(trying, cluster.alive))
+        hired.rest()
+        assert not any(map(trying, cluster.alive))
+        assert isinstance(hired.time("a", 0.02, math.inf), Timed)
+        assert trying(cluster.measuring())
+        assert left() > before
+    assert not any(map(trying, cluster.alive))
+    assert left() == before
+
+
+def test_what_a_killed_search_leaves_goes_when_another_begins(cluster: Machines, folder: Path) -> None:
+    cluster.at_least(1)
+    given = (dask(cluster), str(folder), TEXTS[0])
+    assert subprocess.run([sys.executable, "-c", ABANDONED, *given], check=False).returncode == -signal.SIGKILL
+    assert any(map(trying, cluster.alive))
+    with hire_on_dask(dask(cluster))(trial.TASK, folder, 1, None):
+        assert not any(map(trying, cluster.alive))
+
+
+def test_the_command_searches_there(cluster: Machines, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster.at_least(1)
+    (tmp_path / "mm.tc").write_text(trial.TEXT)
+    where = str(tmp_path / "cache.db")
+    size = f"M={trial.M},N={trial.N},K={trial.K}"
+    command = [str(tmp_path / "mm.tc"), "--size", size, "--budget", "1 trial", "--cache", where, "--quiet"]
+    assert main([*command, "--workers", dask(cluster)]) == 0
+    assert "1 trials; the budget is spent" in capsys.readouterr().out
+    assert ledger(tmp_path / "cache.db").incumbent() is not None
+    mm = tc.define(trial.TEXT).mm
+    known = mm.tune((4, 4), (4, 4), budget="1 trial", cache=where, progress=False, workers=dask(cluster))
+    assert known.best == CpuOptions()
+
+
+# --- who is lost ------------------------------------------------------------------------------------------------
+
+
+class Sabotaged:
+    """A crew to which something happens before a check."""
+
+    def __init__(self, crew: Crew, number: int, happens: Callable[[], None]) -> None:
+        self.crew = crew
+        self.left = number
+        self.happens = happens
+
+    def build(self, options: Sequence[str], limit: float) -> list[Packed | Failed]:
+        return self.crew.build(options, limit)
+
+    def check(self, packed: Packed, slot: str) -> Checked | Failed:
+        self.left -= 1
+        if not self.left:
+            self.happens()
+        return self.crew.check(packed, slot)
+
+    def time(self, slot: str, seconds: float, give_up: float) -> Timed | Failed:
+        return self.crew.time(slot, seconds, give_up)
+
+    def rest(self) -> None:
+        self.crew.rest()
+
+
+def test_a_search_goes_on_when_the_worker_that_measures_is_killed(
+    crew: Crew, cluster: Machines, tmp_path: Path
+) -> None:
+    killed: list[int] = []
+
+    def kill() -> None:
+        killed.append(cluster.measuring())
+        cluster.kill(killed[0])
+
+    settings = TuningSettings(Budget(trials=20), seed=6, jobs=1, seconds=0.005)
+    result = search(Sabotaged(crew, 7, kill), tmp_path / "cache.db", settings)
+    assert killed
+    assert len(result.trials) == 20
+    assert all(isinstance(tried.outcome, Measured) for tried in result.trials)
+    kept = ledger(tmp_path / "cache.db")
+    assert kept.known() == {options_text(tried.candidate.options): tried.outcome for tried in result.trials}
+    winner = kept.incumbent()
+    assert winner is not None
+    assert winner.options == options_text(result.best)
+
+
+def test_what_was_checked_is_checked_again_by_the_next_worker(crew: Crew, cluster: Machines) -> None:
+    assert isinstance(crew.check(pack(trial.right()), "a"), Checked)
+    first = cluster.measuring()
+    # It dies while it works.
+    threading.Timer(0.3, cluster.kill, (first,)).start()
+    assert isinstance(crew.time("a", 1.0, math.inf), Timed)
+    assert cluster.measuring() != first
+
+
+def test_what_a_worker_compiled_when_it_was_killed_is_compiled_by_another(crew: Crew, cluster: Machines) -> None:
+    found: list[list[Packed | Failed]] = []
+    building = threading.Thread(target=lambda: found.append(crew.build(TEXTS, 60.0)))
+    building.start()
+    wait_until(lambda: any(map(trying, cluster.alive)))
+    cluster.kill(next(number for number in cluster.alive if trying(number)))
+    building.join()
+    assert [type(built) for built in found[0]] == [bytes] * len(TEXTS)
+
+
+def test_what_is_missing_before_a_piece_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"0123456789")
+    (tmp_path / "b").write_bytes(b"")
+    (tmp_path / "c").write_bytes(b"c")
+    sent = list(pieces(tmp_path, 4))
+    assert [piece.content for piece in sent] == [b"0123", b"4567", b"89", b"", b"c"]
+    workshop, worker = Workshop(trial.TASK, None), cast("Worker", SimpleNamespace(state=SimpleNamespace(nthreads=1)))
+    workshop.setup(worker)
+    assert not workshop.put(sent[1])
+    assert all(workshop.put(piece) for piece in (*sent[:2], sent[1]))
+    assert not workshop.put(sent[4])
+    assert not workshop.furnished
+    assert all(workshop.put(piece) for piece in sent[2:])
+    assert workshop.furnished
+    assert [file.read_bytes() for file in sorted(workshop.folder.iterdir())] == [b"0123456789", b"", b"c"]
+    workshop.teardown(worker)
+    assert not workshop.folder.exists()
+
+
+class Vanishing:
+    """A cluster whose workers vanish so many times when they compile, check or time."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+        self.asked: list[str] = []
+
+    def builders(self) -> tuple[str, ...]:
+        return ("a worker",)
+
+    measurers = builders
+
+    def send(
+        self, _workers: object, function: Callable[..., object], *_arguments: object, measure: bool = False
+    ) -> str:
+        self.asked.append(function.__name__)
+        return function.__name__
+
+    def answer(self, errand: str) -> object:
+        others = {"address_there": "a worker", "put_there": True}
+        if errand in others:
+            return others[errand]
+        self.times -= 1
+        done = {"build_there": b"built", "check_there": Checked(0.5, "bits"), "time_there": Timed((1.0,), 0.0, 0.0)}
+        return None if self.times >= 0 else done[errand]
+
+
+@pytest.mark.parametrize("times", [0, 2, 3])
+def test_a_candidate_is_lost_when_three_workers_are(folder: Path, times: int) -> None:
+    lost = Failed(FailureKind.LOST, "3 workers were lost with it")
+    crews = [DaskCrew(cast("Cluster", Vanishing(times)), "a search", folder) for _ in range(2)]
+    assert crews[0].build(["{}"], 1.0) == [b"built" if times < 3 else lost]
+    assert crews[1].check(b"", "a") == (Checked(0.5, "bits") if times < 3 else lost)
+
+
+def test_a_worker_that_takes_over_gets_all_files_and_what_was_checked(folder: Path) -> None:
+    vanishing = Vanishing(0)
+    crew = DaskCrew(cast("Cluster", vanishing), "a search", folder)
+    assert isinstance(crew.check(b"", "a"), Checked)
+    begin = ["address_there", *["put_there"] * len(list(folder.iterdir())), "check_there"]
+    assert vanishing.asked == begin
+    vanishing.times = 1
+    assert isinstance(crew.time("a", 1.0, math.inf), Timed)
+    assert vanishing.asked == [*begin, "time_there", *begin, "time_there"]
