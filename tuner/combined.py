@@ -1,7 +1,7 @@
-"""The default search: seeds and variations of the default, then generations of children and of neighbours in turn.
+"""The default search: seeds and neighbours of the default, then generations of neighbours and of children in turn.
 
-Crossing finds good regions, neighbours the best place in one.  The pattern is fixed and knows no budget, so that the
-first trials of a long search are those of a short one.
+The static default is good, so that most of what is quicker lies near it; crossing finds the rest.  The pattern is fixed
+and knows no budget, so that the first trials of a long search are those of a short one.
 """
 
 from __future__ import annotations
@@ -14,16 +14,19 @@ from typing import Final
 from tc.options import Options
 from tc.tuner.generations import Breeder, Generations, Past, Proposal, seeded
 from tc.tuner.genetic import DEFAULT, GeneticParameters, genetic_breeder, propose_around
-from tc.tuner.random_search import propose_random
 from tc.tuner.refine import GENERATION, propose_neighbours
+from tc.tuner.search import Origin
 from tc.tuner.space import Space
 
-_FIRST: Final = 24
+_FIRST: Final = 20
+_NEAR: Final = 15
 
 
 def _first_guesses(past: Past, random: Random) -> Iterator[Proposal]:
-    """Anything, and variations of the static default, which is far from the worst, in turn."""
-    return itertools.chain.from_iterable(zip(propose_around(past, random), propose_random(past, random), strict=False))
+    """Neighbours of the static default, then what has half of its genes."""
+    default = past.space.encode(past.space.defaults)
+    near = (Proposal(genome, Origin.REFINED) for genome in past.space.neighbours(default, random))
+    return itertools.chain(itertools.islice(near, _NEAR), propose_around(past, random))
 
 
 def combined_search(
@@ -31,4 +34,4 @@ def combined_search(
 ) -> Generations:
     """The search to use where nothing else is asked for."""
     first = seeded(_FIRST, seeds, _first_guesses)
-    return Generations(space, random, first, (genetic_breeder(parameters), Breeder(GENERATION, propose_neighbours)))
+    return Generations(space, random, first, (Breeder(GENERATION, propose_neighbours), genetic_breeder(parameters)))

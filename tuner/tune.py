@@ -46,8 +46,8 @@ _REPEATS: Final = 3
 _GIVE_UP: Final = 5.0
 # Seconds for a compilation: of the default, and of any other, which have so many times what the default took.
 _LONGEST_BUILD: Final = 600.0
-_SHORTEST_BUILD: Final = 4.0
-_TIMES_DEFAULT: Final = 10.0
+_SHORTEST_BUILD: Final = 2.0
+_TIMES_DEFAULT: Final = 6.0
 # So many candidates for every process that compiles are compiled before they are measured.
 _PER_JOB: Final = 4
 _SEEDS: Final = 8
