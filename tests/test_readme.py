@@ -13,7 +13,8 @@ import tc
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
 
-def test_its_programs_run_one_after_the_other() -> None:
+def test_its_programs_run_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # some of them write files
     names: dict[str, object] = {}
     for program in re.findall(r"```python\n(.*?)```", README, re.DOTALL):
         exec(program, names)

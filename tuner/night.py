@@ -41,9 +41,7 @@ class Turn:
         return max(self.last_gain / self.last_spent, _HOPE * room / self.spent)
 
 
-def share_time(
-    turns: Sequence[Turn], allowance: Allowance, clock: Clock, stop: Callable[[], bool]
-) -> Iterator[Turn]:
+def share_time(turns: Sequence[Turn], allowance: Allowance, clock: Clock, stop: Callable[[], bool]) -> Iterator[Turn]:
     """Gives one generation after the other to the search of which most is expected; yields it after each.
 
     Ends when the time is spent, when all searches are over, or when ``stop`` says so.

@@ -15,7 +15,7 @@ from tc.cache.configured import read_key
 from tc.cache.store import Store
 from tc.commands.jobs import Job, Night, Request, parse_sizes, read_night, read_text
 from tc.environment import Environment, environment
-from tc.errors import OptionsError, TCError
+from tc.errors import OptionsError, TCError, TuningError
 from tc.target import parse_target
 from tc.tuner.budget import Budget
 from tc.tuner.console import console, duration
@@ -175,6 +175,8 @@ def _search(
                 turns[number] = Turn(search)
             except TCError as error:
                 results[number] = error
+            except MemoryError as error:
+                results[number] = TuningError(f"its arrays do not fit into memory: {error}; choose smaller sizes")
         searching = allowance.keeping(sum(turn.search.finishing for turn in turns.values()))
         for turn in share_time(tuple(turns.values()), searching, time.monotonic, stop):
             if len(turns) > 1:

@@ -1,0 +1,1 @@
+"""Kernels of a cache as source files that programs without Python compile and call."""

@@ -1,0 +1,50 @@
+"""Pieces of C source made of values that others chose: none of them can become anything else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+_LONGEST: Final = 2000
+_HARMFUL: Final = re.compile(r"[^ -~]|[\\]|[?][?]/")
+
+
+def comment(text: str) -> str:
+    """A line comment; whatever could end or continue one is made harmless."""
+    return f"// {_HARMFUL.sub('?', text[:_LONGEST])}".rstrip()
+
+
+def string(text: str) -> str:
+    """A string literal."""
+    return f'"{"".join(map(_character, text[:_LONGEST].encode("utf-8", "replace")))}"'
+
+
+def _character(byte: int) -> str:
+    plain = 0x20 <= byte < 0x7F and chr(byte) not in '"\\?'
+    return chr(byte) if plain else f"\\{byte:03o}"
+
+
+def numbers(values: Sequence[int]) -> str:
+    """An array of 64-bit integers; a null pointer where there is none."""
+    return array("int64_t", (integer(value) for value in values))
+
+
+def array(type: str, values: Iterable[str]) -> str:
+    """An array that is there as long as the program runs; a null pointer where there is no value."""
+    listed = ", ".join(values)
+    return f"(const {type}[]){{{listed}}}" if listed else "NULL"
+
+
+def integer(value: int) -> str:
+    """A 64-bit integer; ValueError for one that is longer."""
+    if not -(1 << 63) < value < 1 << 63:
+        raise ValueError(f"{value:#x} does not fit into 64 bits")
+    return str(value) if abs(value) < 1 << 31 else f"INT64_C({value})"
+
+
+def identifier(text: str) -> str:
+    """The same text; ValueError if it is no name in C."""
+    if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,255}", text) is None:
+        raise ValueError(f"{text[:80]!r} is no name")
+    return text

@@ -1,0 +1,69 @@
+"""The folder of an export, written all at once."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+from tc.cache.contents import Contents
+from tc.cache.faults import damaged, told
+from tc.commands.export.building import makefile, readme
+from tc.commands.export.header import header
+from tc.commands.export.launch_table import launch_table
+from tc.commands.export.selection import Selection, select
+from tc.commands.export.sources import source_file
+from tc.commands.listing import Filter
+from tc.errors import OptionsError
+
+_OURS: Final = ("call.h", "call_plain.c", "call_threads.c")
+_RUNTIME: Final = ("pool.h", "pool.c", "workspace.h")
+
+
+def export_folder(contents: Contents, folder: Path, wanted: Filter) -> Selection:
+    """Writes the kernels that are wanted, and all that a C program needs to call them, into a new folder.
+
+    CacheError where the cache is damaged, has no such kernel, or the folder cannot be written; OptionsError for a
+    folder that holds something.  Then nothing is written.
+    """
+    with told(str(folder)):
+        if not _is_free(folder):
+            raise OptionsError(f"{folder} is there already, and not an empty folder; name a new one")
+    selection = select(contents, wanted)
+    try:
+        texts = dict(_texts(selection))
+    except (ValueError, OverflowError, KeyError) as error:
+        raise damaged(contents.place, "an exported kernel", f"it holds what tc did not make ({error})") from error
+    path = folder.absolute()
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    with told(str(folder)):
+        try:
+            temporary.mkdir(parents=True)
+            for name, text in texts.items():
+                (temporary / name).write_text(text, encoding="utf-8")
+            temporary.rename(path)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+    return selection
+
+
+def _is_free(folder: Path) -> bool:
+    """Whether nothing is lost when a folder takes this name."""
+    if folder.is_symlink() or not folder.exists():
+        return not folder.is_symlink()
+    return folder.is_dir() and not any(folder.iterdir())
+
+
+def _texts(selection: Selection) -> Iterator[tuple[str, str]]:
+    """The name and the text of every file."""
+    kernels = selection.exported
+    yield from ((kernel.file, source_file(kernel)) for kernel in kernels)
+    yield "kernels.h", header(kernels)
+    yield "kernels.c", launch_table(kernels)
+    yield "Makefile", makefile(kernels)
+    yield "README.txt", readme(kernels)
+    yield from ((name, files("tc.commands.export").joinpath(name).read_text(encoding="utf-8")) for name in _OURS)
+    yield from ((name, files("tc.runtime").joinpath(name).read_text(encoding="utf-8")) for name in _RUNTIME)

@@ -1,0 +1,108 @@
+"""``kernels.c``: what every exported kernel is, as a table that C programs read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from tc.commands.export.c_text import array, integer, numbers, string
+from tc.commands.export.flags import own_flags
+from tc.commands.export.selection import Exported
+from tc.commands.export.sources import renamed
+from tc.convention import Operand
+from tc.grid import Argument, GridKernel, Place
+
+_HEAD: Final = """\
+// What the kernels of this folder are, exported by tc-cache.  call.h explains it.
+
+#include "kernels.h"
+
+#include <string.h>
+
+const tc_exported tc_kernels[] = {
+"""
+_TAIL: Final = """\
+};
+
+const int64_t tc_kernel_count = sizeof tc_kernels / sizeof *tc_kernels;
+
+const tc_exported *tc_find(const char *name) {
+  for (int64_t i = 0; i < tc_kernel_count; i++)
+    if (strcmp(tc_kernels[i].name, name) == 0) return &tc_kernels[i];
+  return NULL;
+}
+"""
+_PLACES: Final = {
+    Place.BUFFER: "TC_BUFFER",
+    Place.TEMPORARY: "TC_TEMPORARY",
+    Place.SCALAR: "TC_SCALAR",
+    Place.FAULT: "TC_FAULT",
+}
+
+
+def launch_table(kernels: Sequence[Exported]) -> str:
+    """The text of the file; ValueError for a number that is none of ours."""
+    entries = ("\n".join(("  {", *(f"    {line}," for line in _entry(kernel)), "  },\n")) for kernel in kernels)
+    return "".join((_HEAD, *entries, _TAIL))
+
+
+def _entry(kernel: Exported) -> Iterator[str]:
+    executable = kernel.executable
+    convention, interface = executable.convention, executable.convention.interface
+    yield f".name = {string(kernel.name)}"
+    yield f".definition = {string(interface.name)}"
+    yield f".target = {string(str(executable.target))}"
+    yield f".file = {string(kernel.file)}"
+    yield f".flags = {string(' '.join(own_flags(kernel)))}"
+    yield f".entry = {'NULL' if kernel.host is None else kernel.name}"
+    yield f".operand_count = {len(convention.operands)}"
+    yield f".operands = {array('tc_operand', (_operand(kernel, operand) for operand in convention.operands))}"
+    scalars = (f"{{{string(scalar.name)}, {string(scalar.type.value)}}}" for scalar in interface.scalars)
+    yield f".scalar_count = {len(interface.scalars)}"
+    yield f".scalars = {array('tc_parameter', scalars)}"
+    yield f".most_threads = {integer(executable.most_threads)}"
+    if kernel.host is not None:
+        yield f".shared_bytes = {integer(convention.memory.shared)}"
+        yield f".scratch_bytes = {integer(convention.memory.scratch)}"
+    yield f".temporary_count = {len(convention.temporaries)}"
+    yield f".temporaries = {numbers(convention.temporaries)}"
+    own = renamed(kernel)
+    yield f".grid_count = {len(convention.grids)}"
+    yield f".grids = {array('tc_grid', (_grid(grid, own.get(grid.name, grid.name)) for grid in convention.grids))}"
+    decision = kernel.dossier.deciding
+    yield f".seconds = {0.0 if decision is None else decision.seconds!r}"
+    yield f".default_seconds = {0.0 if decision is None else decision.default_seconds!r}"
+
+
+def _operand(kernel: Exported, operand: Operand) -> str:
+    interface, layout = kernel.executable.convention.interface, operand.layout
+    size = layout.type.itemsize
+    read = operand.name in interface.arguments or interface.tensor(operand.name).in_out
+    values = (
+        string(operand.name),
+        string(layout.type.value),
+        str(len(layout.shape)),
+        numbers(layout.shape),
+        numbers(layout.strides),
+        integer(len(layout.offsets) * size),
+        integer(-layout.offsets.start * size),
+        str(int(operand.writable)),
+        str(int(read)),
+    )
+    return f"{{{', '.join(values)}}}"
+
+
+def _grid(grid: GridKernel, name: str) -> str:
+    values = (
+        string(name),
+        f"{{{', '.join(map(integer, grid.grid[:3]))}}}",
+        f"{{{', '.join(map(integer, grid.block[:3]))}}}",
+        integer(grid.shared_bytes),
+        str(len(grid.arguments)),
+        array("tc_argument", map(_argument, grid.arguments)),
+    )
+    return f"{{{', '.join(values)}}}"
+
+
+def _argument(argument: Argument) -> str:
+    return f"{{{_PLACES[argument.place]}, {integer(argument.number)}}}"

@@ -1,0 +1,129 @@
+"""Which kernels of a cache are exported, in which variant, and under which names."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from tc.cache.contents import Contents
+from tc.cache.faults import damaged
+from tc.cache.records import Variant
+from tc.commands.dossier import SHORT, Dossier, dossiers
+from tc.commands.listing import Filter
+from tc.errors import CacheError, OptionsError
+from tc.executable import Executable
+from tc.packing import assemble
+from tc.target import CpuTarget, CudaTarget, EmulatorTarget, HostTarget, OpenClTarget, Target
+
+# Of a name, and of each of its parts.
+_LONGEST: Final = 64
+_DIGITS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A kernel with the name that it gets, of its file and in C; ``executable`` is that of ``variant``."""
+
+    name: str
+    dossier: Dossier
+    variant: Variant
+    executable: Executable
+
+    @property
+    def host(self) -> HostTarget | None:
+        """The kind of processor that it runs on; None if it is for a GPU."""
+        target = self.executable.target
+        return target if isinstance(target, CpuTarget | EmulatorTarget) else None
+
+    @property
+    def file(self) -> str:
+        """Of its source."""
+        return self.name + _ending(self.executable.target)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """``omitted``: why a kernel is not exported, one line for each."""
+
+    exported: tuple[Exported, ...]
+    omitted: tuple[str, ...]
+
+
+def select(contents: Contents, wanted: Filter) -> Selection:
+    """The winners, and default variants where nothing was measured, of all kernels that are wanted.
+
+    CacheError if there is none, or for damage; OptionsError for kernels that do not fit into one program.
+    """
+    found: list[tuple[Dossier, Variant, Executable]] = []
+    omitted = []
+    for dossier in dossiers(contents):
+        if not wanted.accepts(dossier.ingredients, dossier.name):
+            continue
+        variant = dossier.chosen
+        if variant is None:
+            omitted.append(f"{dossier.ingredients.key[:SHORT]}: {_reason(dossier)}")
+        else:
+            found.append((dossier, variant, _executable(contents, variant)))
+    if not found:
+        raise CacheError(f"{contents.place} has no kernel to export; tune one, or ask for another target or program")
+    machines = sorted({e.target.machine for _, _, e in found if isinstance(e.target, CpuTarget | EmulatorTarget)})
+    if len(machines) > 1:
+        raise OptionsError(f"kernels for {' and '.join(machines)} make no program together; choose one with --target")
+    names = _names([(_readable(executable), dossier.ingredients.key) for dossier, _, executable in found])
+    exported = (Exported(name, *rest) for name, rest in zip(names, found, strict=True))
+    return Selection(tuple(sorted(exported, key=lambda kernel: kernel.name)), tuple(omitted))
+
+
+def _reason(dossier: Dossier) -> str:
+    if not dossier.variants:
+        return "it was only tried, and nothing of it was kept"
+    return f"of its {len(dossier.variants)} variants none was measured, and none has the default options"
+
+
+def _executable(contents: Contents, variant: Variant) -> Executable:
+    try:
+        return assemble(variant.executable, variant.options, variant.source, variant.binary)
+    except (ValueError, RecursionError) as error:
+        what = f"it holds what tc did not make ({error})"
+        raise damaged(contents.place, f"kernel {variant.kernel[:SHORT]}", what) from error
+
+
+def _readable(executable: Executable) -> str:
+    """What tells people which kernel it is: ``kernel_mm_7x13_13x5``, for the processor and float32."""
+    convention, target = executable.convention, executable.target
+    kinds = {spec.dtype.value: None for _, spec in convention.signature.arguments}
+    types = () if list(kinds) == ["float32"] else tuple(kinds)
+    where = () if isinstance(target, CpuTarget) else (str(target),)
+    shapes = ["x".join(map(str, spec.shape)) for _, spec in convention.signature.arguments]
+    values = [f"{name}{value}" for name, value in convention.signature.scalars]
+    words = ("kernel", convention.interface.name, *shapes, *values, *types, *where)
+    return "_".join(plain for word in words if (plain := re.sub(r"[^A-Za-z0-9]+", "_", word[:_LONGEST]).strip("_")))
+
+
+def _names(kernels: Iterable[tuple[str, str]]) -> list[str]:
+    """A name of its own for each pair of a readable one and a key, also where large and small letters are the same."""
+    cut = [(name[:_LONGEST].rstrip("_"), name, key) for name, key in kernels]
+    times = Counter(short.casefold() for short, _, _ in cut)
+    names = [
+        short if times[short.casefold()] == 1 and short == name else f"{short}_{key[:_DIGITS]}"
+        for short, name, key in cut
+    ]
+    times = Counter(name.casefold() for name in names)
+    # No name of at most so many letters ends in a whole key.
+    return [
+        name if times[name.casefold()] == 1 else f"{short}_{key}"
+        for name, (short, _, key) in zip(names, cut, strict=True)
+    ]
+
+
+def _ending(target: Target) -> str:
+    match target:
+        case CudaTarget():
+            return ".cu"
+        case OpenClTarget():
+            return ".cl"
+        case _:
+            return ".c"

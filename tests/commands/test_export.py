@@ -1,0 +1,242 @@
+"""``tc-cache export``: files for production, and folders that C programs compile."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import stat
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tc.cache.store import Store
+from tc.cache.verify import verify
+from tc.commands.cache import main
+from tests.commands.caches import MM, add_variant, dossier
+from tests.programs import run
+
+PROGRAM = Path(__file__).with_name("program.c")
+STRICT = ("-std=c11", "-pedantic", "-Wall", "-Wextra", "-Werror")
+
+
+def exported(capsys: pytest.CaptureFixture[str], cache: Path, folder: Path, *arguments: str) -> list[str]:
+    """The files of the kernels that are exported."""
+    assert main(["export", str(cache), "--sources", str(folder), *arguments]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    *names, last = printed.out.splitlines()
+    assert last == f"in {folder}: {len(names)} kernel{'s' if len(names) > 1 else ''}; see README.txt"
+    assert all((folder / name).is_file() for name in names)
+    return names
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    assert main(["export", *map(str, arguments)]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    (line,) = printed.err.splitlines()
+    return line
+
+
+def shell(*arguments: str | Path, folder: Path) -> str:
+    done = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def compile_for(cache: Path, target: str) -> None:
+    """Adds a kernel that is compiled for a target."""
+    program = f"import tc; tc.define({MM!r}).mm.compile((7, 13), (13, 5), target={target!r})"
+    run(program, environment={"TC_CACHE": str(cache), "TC_CACHE_MODE": "store"})
+
+
+# --- programs without Python -----------------------------------------------------------------------------------------
+
+
+def test_a_program_in_c_calls_exported_kernels(capsys: pytest.CaptureFixture[str], cache: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "kernels"
+    names = exported(capsys, cache, folder)
+    assert names == ["kernel_mm_96x300_300x200.c", "kernel_pick_9_3_float64_int32.c"]
+    shell("make", folder=folder)
+    shutil.copy(PROGRAM, folder)
+    shell("cc", *STRICT, "-fsyntax-only", "program.c", "kernels.c", "call_plain.c", "call_threads.c", folder=folder)
+    for library, threads in (("libkernels.a", ()), ("libkernels_threads.a", ("-pthread",))):
+        shell("cc", "-O1", "program.c", "-I.", library, "-lm", *threads, "-o", "program", folder=folder)
+        assert shell("./program", "2", folder=folder) == "right\n"
+
+
+def test_the_readme_holds_a_program(capsys: pytest.CaptureFixture[str], cache: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "kernels"
+    exported(capsys, cache, folder, "--program", "pick")
+    lines = (folder / "README.txt").read_text().splitlines()
+    start = lines.index('    #include "kernels.h"')
+    (folder / "example.c").write_text("\n".join(lines[start : lines.index("    }", start) + 1]))
+    commands = [line.partition("#")[0].split() for line in lines if line.startswith(("    make ", "    cc "))]
+    assert len(commands) == 3
+    for command in commands:
+        shell(*(word.replace("program.c", "example.c") for word in command), folder=folder)
+        if command[0] == "cc":
+            shell("./a.out", folder=folder)
+
+
+def test_the_header_says_how_to_call(capsys: pytest.CaptureFixture[str], cache: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "kernels"
+    exported(capsys, cache, folder)
+    text = (folder / "kernels.h").read_text()
+    for line in (
+        "// mm(A, B) -> (C): kernel_mm_96x300_300x200.c",
+        "//     def f(float32(n0, n1) t0, float32(n1, n2) t1) -> (t2) {",
+        "//   buffers[0]  A: float32[96][300], read",
+        "//   buffers[2]  C: float32[96][200], written",
+        "//   scalars[0].d  s: float64",
+        "//   buffers[3]  total: float64, written",
+        "//   fault 1: an index into dimension 0 of X is outside of 0:9",
+        "//   was never measured",
+    ):
+        assert f"\n{line}\n" in text
+    assert re.search(r"//   takes 1.5 ms \(1.35 ms to 1.8 ms\), 2.50x the default, on \d+ threads? of ", text)
+    assert re.search(r"//   needs 0 B for temporaries, and [\d.]+ KiB for every thread", text)
+    assert re.search(r"//   for cpu:\S+ with options: the defaults", text)
+    if shutil.which("c++"):
+        program = '#include "kernels.h"\nint main() { return tc_kernel_count == 2 ? 0 : 1; }\n'
+        (folder / "program.cc").write_text(program)
+        shell("c++", "-fsyntax-only", "program.cc", folder=folder)
+
+
+def test_kernels_of_one_name_are_told_apart(capsys: pytest.CaptureFixture[str], cache: Path, tmp_path: Path) -> None:
+    mm = dossier(cache, "mm")
+    other = add_variant(cache, replace(mm.ingredients, compiler="another one"), mm.variants[0])
+    names = exported(capsys, cache, tmp_path / "kernels", "--program", "mm")
+    keys = (mm.ingredients.key, other.kernel)
+    assert names == sorted(f"kernel_mm_96x300_300x200_{key[:8]}.c" for key in keys)
+    shell("make", "libkernels.a", folder=tmp_path / "kernels")
+
+
+# --- GPUs ------------------------------------------------------------------------------------------------------------
+
+
+def test_cuda_kernels_compile_under_their_new_names(
+    capsys: pytest.CaptureFixture[str], cache: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc", reason="cuda-bindings is not installed")
+    from tc.runtime.nvrtc import compile_cuda
+
+    compile_for(cache, "cuda:sm_90")
+    folder = tmp_path / "kernels"
+    (name,) = exported(capsys, cache, folder, "--target", "cuda:sm_90")
+    assert name == "kernel_mm_7x13_13x5_cuda_sm_90.cu"
+    binary = compile_cuda((folder / name).read_text(), "sm_90")
+    assert set(binary.kernels) == {"kernel_mm_7x13_13x5_cuda_sm_90_0"}
+    table = (folder / "kernels.c").read_text()
+    arguments = "(const tc_argument[]){{TC_BUFFER, 0}, {TC_BUFFER, 1}, {TC_BUFFER, 2}}"
+    grids = rf'{{"kernel_mm_7x13_13x5_cuda_sm_90_0", {{1, 1, 1}}, {{5, 7, 1}}, 192, 3, {arguments}}}'
+    assert f".grids = (const tc_grid[]){{{grids}}}," in table
+    assert ".entry = NULL," in table
+    assert "--gpu-architecture=sm_90 --std=c++20" in table
+    header = (folder / "kernels.h").read_text()
+    assert "//   needs 0 B for temporaries, and 192 B for every block\n" in header
+    assert "void kernel_mm" not in header
+    shell("make", folder=folder)
+    shell("cc", *STRICT, "-fsyntax-only", "kernels.c", folder=folder)
+
+
+def test_the_emulator_is_exported_as_c(capsys: pytest.CaptureFixture[str], cache: Path, tmp_path: Path) -> None:
+    compile_for(cache, "emulator")
+    folder = tmp_path / "kernels"
+    assert exported(capsys, cache, folder, "--target", "emulator") == ["kernel_mm_7x13_13x5_emulator.c"]
+    shell("make", folder=folder)
+    assert "fault -1: no memory; -2, -3: a mistake of the compiler" in (folder / "kernels.h").read_text()
+
+
+def test_kernels_of_other_machines_make_no_program(
+    capsys: pytest.CaptureFixture[str], cache: Path, tmp_path: Path
+) -> None:
+    (variant,) = dossier(cache, "mm").variants
+    there = "cpu:armv8-a" if "x86" in variant.executable else "cpu:x86-64"
+    here = re.search(r'"target":"(cpu:[^"]*)"', variant.executable)
+    assert here is not None
+    other = replace(variant, executable=variant.executable.replace(here[1], there))
+    ingredients = replace(dossier(cache, "mm").ingredients, architecture=there.removeprefix("cpu:"))
+    add_variant(cache, ingredients, other)
+    assert refused(capsys, cache, "--sources", tmp_path / "kernels") == (
+        "tc-cache: kernels for aarch64 and x86_64 make no program together; choose one with --target"
+    )
+    assert len(exported(capsys, cache, tmp_path / "kernels", "--target", there)) == 1
+
+
+# --- what cannot be exported -----------------------------------------------------------------------------------------
+
+
+def test_folders_are_new(capsys: pytest.CaptureFixture[str], cache: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "kernels"
+    folder.mkdir()
+    exported(capsys, cache, folder)
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    for taken in (folder, cache, tmp_path / "link"):
+        assert refused(capsys, cache, "--sources", taken) == (
+            f"tc-cache: {taken} is there already, and not an empty folder; name a new one"
+        )
+    assert refused(capsys, cache, "--sources", cache / "kernels") == (
+        f"tc-cache: {cache}/kernels cannot be used: Not a directory; check the path and its permissions"
+    )
+
+
+def test_there_must_be_something_to_export(capsys: pytest.CaptureFixture[str], cache: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "kernels"
+    assert refused(capsys, cache, "--sources", folder, "--program", "nothing") == (
+        f"tc-cache: {cache} has no kernel to export; tune one, or ask for another target or program"
+    )
+    assert not folder.exists()
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["kernels.db"]
+
+
+def test_kernels_without_a_winner_are_left_out(capsys: pytest.CaptureFixture[str], cache: Path, tmp_path: Path) -> None:
+    mm = dossier(cache, "mm")
+    tried = replace(mm.ingredients, shapes="[[1,1],[1,1]]")
+    Store.open(cache).add_kernel(tried)
+    strange = replace(mm.ingredients, shapes="[[2,2],[2,2]]")
+    add_variant(cache, strange, replace(mm.variants[0], options='{"threads":1}'))
+    assert main(["export", str(cache), "--sources", str(tmp_path / "kernels")]) == 0
+    assert set(capsys.readouterr().err.splitlines()) == {
+        f"left out {tried.key[:12]}: it was only tried, and nothing of it was kept",
+        f"left out {strange.key[:12]}: of its 1 variants none was measured, and none has the default options",
+    }
+
+
+# --- files for production --------------------------------------------------------------------------------------------
+
+
+def test_a_shipped_file_serves_in_strict_mode(capsys: pytest.CaptureFixture[str], cache: Path, tmp_path: Path) -> None:
+    key, shipped = tmp_path / "key", tmp_path / "production" / "k.db"
+    key.write_bytes(b"k" * 32)
+    shipped.parent.mkdir()
+    assert main(["export", str(cache), "--ship", str(shipped), "--seal", str(key)]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == f"wrote {shipped}; use it with TC_CACHE={shipped} TC_CACHE_MODE=strict\n"
+    assert printed.err == ""
+    assert verify(shipped, key=b"k" * 32) == ()
+    assert stat.S_IMODE(shipped.stat().st_mode) == 0o644
+    assert [file.name for file in shipped.parent.iterdir()] == ["k.db"]
+    program = f"""
+import numpy as np, tc
+print(tc.define({MM!r}).mm(np.ones((96, 300), "f"), np.ones((300, 200), "f"))[0, 0])
+"""
+    settings = {"TC_CACHE": str(shipped), "TC_CACHE_MODE": "strict", "TC_CACHE_KEY": str(key), "PATH": str(tmp_path)}
+    assert run(program, environment=settings) == "300.0\n"
+
+
+def test_options_of_exports_that_do_not_fit(capsys: pytest.CaptureFixture[str], cache: Path, tmp_path: Path) -> None:
+    assert refused(capsys, cache, "--ship", tmp_path / "k.db", "--target", "cpu") == (
+        "tc-cache: a shipped file has all kernels; --target and --program choose among --sources"
+    )
+    assert refused(capsys, cache, "--sources", tmp_path / "kernels", "--seal", "key") == (
+        "tc-cache: only a shipped file is sealed; use --seal with --ship"
+    )
+    assert refused(capsys, cache, "--ship", cache) == (
+        f"tc-cache: {cache} cannot be shipped in its own place, where trials would be lost; name another file"
+    )
+    assert refused(capsys, cache, "--ship", tmp_path / "s.db", "--seal", tmp_path / "none") == (
+        f"tc-cache: --seal: cannot read {tmp_path}/none: No such file or directory; name the file with the secret"
+    )

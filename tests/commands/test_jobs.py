@@ -1,0 +1,121 @@
+"""What a person may ask ``tc-tune`` for, and what it says to the rest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tc.commands.jobs import Job, parse_sizes, read_night, read_text
+from tc.commands.tune import main
+from tc.errors import OptionsError
+
+TEXT = """
+def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,r_k) * B(r_k,n) }
+def shift(float(N) x, int32 s, double t) -> (y) { y(i) = x(i + s) * t where i in 0:4 }
+"""
+
+
+def night(folder: Path, kernels: str) -> Path:
+    """A file beside the definitions ``k.tc``."""
+    (folder / "k.tc").write_text(TEXT)
+    path = folder / "night.toml"
+    path.write_text(kernels)
+    return path
+
+
+def jobs(path: Path) -> list[Job]:
+    return [job for request in read_night(path).requests for job in request.jobs()]
+
+
+def test_a_night_is_every_definition_at_every_size_and_type(tmp_path: Path) -> None:
+    path = night(
+        tmp_path,
+        """
+budget = "8h"
+seed = 7
+[[kernel]]
+file = "k.tc"
+definition = "mm"
+sizes = [{M = 2, K = 3, N = 4}, {M = 5, K = 6, N = 7}]
+dtypes = ["float32", "float64"]
+[[kernel]]
+file = "k.tc"
+definition = ["shift"]
+sizes = {N = 9, s = 2}
+[[kernel]]
+text = "def one(float(3) x) -> (y) { y(i) = x(i) }"
+""",
+    )
+    assert read_night(path).settings == {"budget": "8h", "seed": "7"}
+    found = jobs(path)
+    assert list(map(str, found)) == [
+        "mm(M=2,K=3,N=4,float32)",
+        "mm(M=5,K=6,N=7,float32)",
+        "mm(M=2,K=3,N=4,float64)",
+        "mm(M=5,K=6,N=7,float64)",
+        "shift(N=9,s=2)",
+        "one()",
+    ]
+    types = [str(spec.dtype) for job in found for _, spec in job.signature.arguments]
+    assert types == ["float32"] * 4 + ["float64"] * 4 + ["float32"] * 2
+    shift, one = found[-2:]
+    assert shift.signature.scalars == (("s", 2),)
+    assert shift.scalars == {"s": 2, "t": 1}
+    assert [spec.shape for _, spec in one.signature.arguments] == [(3,)]
+    assert list(shift.siblings) == ["mm", "shift"]
+
+
+KERNEL = '[[kernel]]\nfile = "k.tc"\ndefinition = "mm"\nsizes = {M = 2, K = 3, N = 4}\n'
+
+WRONG = {
+    "budget = '1h'": "{path} names no kernels; write a table [[kernel]] with file, definition and sizes for each",
+    "kernel = 'mm'": "{path} names no kernels; write a table [[kernel]] with file, definition and sizes for each",
+    "kernel = [1]": "{path}: kernel 1 must be a table, got 1",
+    "= 1": "{path} is no TOML: Invalid statement (at line 1, column 1)",
+    f"buget = '1h'\n{KERNEL}": "{path} has an unknown setting 'buget'; did you mean 'budget'?",
+    f"{KERNEL}x = 1": "{path}: kernel 1 has an unknown setting 'x'; known: file, text, definition, sizes, dtypes",
+    f"{KERNEL}text = ''": "{path}: kernel 1 needs either file or text",
+    f"{KERNEL}[[kernel]]\nsizes = {{}}": "{path}: kernel 2 needs either file or text",
+    "[[kernel]]\nfile = 'none.tc'": "cannot read {folder}/none.tc: No such file or directory",
+    KERNEL.replace('"mm"', '"shfit"'): "{path}: kernel 1 defines no 'shfit'; did you mean 'shift'?",
+    KERNEL.replace('"mm"', '"xyz"'): "{path}: kernel 1 defines no 'xyz'; defined: mm, shift",
+    KERNEL.replace('"mm"', "5"): "{path}: kernel 1: definition must be a name or a list of names, got 5",
+    f"{KERNEL}dtypes = [1]": "{path}: kernel 1: dtypes must be a name or a list of names, got [1]",
+    f"{KERNEL}dtypes = 'float'": (
+        "{path}: kernel 1: dtypes must be among float16, bfloat16, float32, float64, got 'float'"
+    ),
+    KERNEL.replace("K = 3, ", ""): "{path}: kernel 1: mm needs the sizes M, K, N; missing: K",
+    KERNEL.replace("K = 3", "K = 3, L = 1"): "{path}: kernel 1: mm has no size L; it has M, K, N",
+    KERNEL.replace("K = 3", "K = 3.0"): (
+        "{path}: kernel 1: sizes must be tables of integers, such as {{M = 128, N = 64}}, "
+        "got {{'M': 2, 'K': 3.0, 'N': 4}}"
+    ),
+    KERNEL.replace("{M = 2, K = 3, N = 4}", "7"): (
+        "{path}: kernel 1: sizes must be tables of integers, such as {{M = 128, N = 64}}, got 7"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_what_a_night_cannot_be(capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str) -> None:
+    path = night(tmp_path, text)
+    assert main([str(path), "--cache", str(tmp_path / "t.db")]) == 2
+    assert capsys.readouterr().err == f"tc-tune: {WRONG[text].format(path=path, folder=tmp_path)}\n"
+    assert not (tmp_path / "t.db").exists()
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    noise = tmp_path / "noise.tc"
+    noise.write_bytes(b"\xff\xfe")
+    with pytest.raises(OptionsError, match=r"noise\.tc is no text: 'utf-8' codec can't decode byte 0xff"):
+        read_text(noise)
+    with pytest.raises(OptionsError, match=r"none\.toml: No such file or directory"):
+        read_night(tmp_path / "none.toml")
+
+
+def test_sizes_on_the_command_line() -> None:
+    assert parse_sizes("M=1024, K = 512") == {"M": 1024, "K": 512}
+    for text in ("", "M", "M=", "M=-1", "M=1.5", "M=1,", "M=\u00b2", "M=\u0663", "M=" + "9" * 5000):
+        with pytest.raises(OptionsError, match=r"sizes are written as M=1024,K=512, got '"):
+            parse_sizes(text)

@@ -1,0 +1,227 @@
+"""``tc-tune`` as people and scripts use it: what it prints, how it ends, and that it goes on where it stopped."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tc.cache.tables import RUNS, TRIALS
+from tc.commands.tune import main
+from tc.environment import environment
+from tests.commands.caches import command, contents
+from tests.programs import ROOT
+
+NIGHT = """
+budget = "2 trials"
+[[kernel]]
+text = "def add(float(N) a, float(N) b) -> (c) { c(n) = a(n) + b(n) }"
+sizes = {N = 64}
+dtypes = ["float64"]
+[[kernel]]
+file = "kernels.tc"
+definition = "twice"
+sizes = {M = 8, N = 16}
+"""
+TWICE = "def twice(float(M,N) x) -> (y) { y(m,n) = 2.0 * x(m,n) }"
+RESULT = r"{}: [\d.]+ \ws \([\d.]+ \ws to [\d.]+ \ws\), [\d.]+x the default, 2 trials; the budget is spent"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "kernels.tc").write_text(TWICE)
+    (tmp_path / "night.toml").write_text(NIGHT)
+    return tmp_path
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """What a command says that cannot be done."""
+    assert main(list(map(str, arguments))) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    return printed.err
+
+
+def tried(cache: Path) -> int:
+    """How many candidates the cache knows."""
+    with contents(cache) as found:
+        return len({(trial.kernel, trial.options) for trial, _ in found.records(TRIALS)})
+
+
+def test_a_night_is_tuned_and_goes_on_where_it_stopped(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    cache = folder / "tuned.db"
+    assert main([str(folder / "night.toml"), "--cache", str(cache)]) == 0
+    printed = capsys.readouterr()
+    names = ("add(N=64,float64)", "twice(M=8,N=16)")
+    for name, line in zip(names, printed.out.splitlines(), strict=True):
+        assert re.fullmatch(RESULT.format(re.escape(name)), line)
+    for name in names:
+        assert re.search(
+            rf"^{re.escape(name)}: {name[: name.index('(')]} on cpu:\S+: \S+ encodings", printed.err, re.MULTILINE
+        )
+        assert f"{name}: measured in turns:\n" in printed.err
+        assert re.search(rf"^{re.escape(name)}: +\S+( \d+)? .* <- wins$", printed.err, re.MULTILINE)
+    assert "known from before" not in printed.err
+    assert tried(cache) == 4
+    arguments = [str(folder / "night.toml"), "--cache", str(cache), "--budget", "3 trials"]
+    assert main(arguments) == 0
+    printed = capsys.readouterr()
+    assert printed.err.count("encodings; 2 trials are known from before") == 2
+    assert printed.out.count(" 3 trials; the budget is spent") == 2
+    assert tried(cache) == 6
+    with contents(cache) as found:
+        assert len(list(found.records(RUNS))) == 4
+
+
+def test_quiet_prints_the_results_alone(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    arguments = (folder / "kernels.tc", "--size", "M=4,N=4", "--budget", "1 trial", "--quiet", "--cache")
+    assert main([*map(str, arguments), str(folder / "tuned.db")]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    (line,) = printed.out.splitlines()
+    assert line.startswith("twice(M=4,N=4): ")
+
+
+def test_a_kernel_that_fails_does_not_stop_the_others(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    text = f"{TWICE}\ndef part(float(N) x) -> (y) {{ y(i) = x(i) where i in 0:40 }}"
+    (folder / "two.toml").write_text(
+        f"""
+budget = "1 trial"
+cache = "{folder}/tuned.db"
+[[kernel]]
+text = '''{text}'''
+definition = "part"
+sizes = [{{N = 4}}, {{N = 40}}]
+"""
+    )
+    assert main([str(folder / "two.toml"), "--quiet"]) == 1
+    failed, fine = capsys.readouterr().out.split("part(N=40): ")
+    assert failed.startswith("part(N=4): failed: ")
+    assert "x the default, 1 trials" in fine
+
+
+def test_arrays_beyond_all_memory_are_a_failure(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    arguments = (folder / "kernels.tc", "--size", "M=10000000,N=10000000", "--cache", folder / "tuned.db", "--quiet")
+    assert main(list(map(str, arguments))) == 1
+    assert re.fullmatch(
+        r"twice\(M=10000000,N=10000000\): failed: its arrays do not fit into memory: .*; choose smaller sizes\n",
+        capsys.readouterr().out,
+    )
+
+
+def test_ctrl_c_twice_stops_at_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    def interrupted(*_given: object, **_named: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr("tc.commands.tune._search", interrupted)
+    arguments = (folder / "kernels.tc", "--size", "M=4,N=4", "--cache", folder / "tuned.db")
+    assert main(list(map(str, arguments))) == 130
+    assert capsys.readouterr().err == (
+        "finishing what is in flight; press Ctrl-C again to stop at once\n"
+        "stopped at once; what was tried before is kept\n"
+    )
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_ctrl_c_keeps_what_was_found(folder: Path) -> None:
+    cache = folder / "tuned.db"
+    line = command("tune", folder / "kernels.tc", "--size", "M=8,N=16", "--cache", cache, "--budget", "10m")
+    with subprocess.Popen(
+        line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, start_new_session=True
+    ) as process:
+        assert process.stderr is not None
+        try:
+            for text in process.stderr:
+                if ": generation 1: " in text:
+                    break
+            # As a terminal does, to all processes in the foreground.
+            os.killpg(process.pid, signal.SIGINT)
+            output, errors = process.communicate(timeout=60)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    assert process.returncode == 130, errors
+    assert errors.startswith("finishing what is in flight; press Ctrl-C again to stop at once\n")
+    assert errors.endswith("interrupted; the same command goes on from here\n")
+    assert output.startswith("twice(M=8,N=16): ")
+    assert output.endswith("; it was interrupted\n")
+    known = tried(cache)
+    assert known > 0
+    again = subprocess.run([*line[:-1], "1 trial"], capture_output=True, text=True, cwd=ROOT, check=False, timeout=60)
+    assert again.returncode == 0, again.stderr
+    assert f"encodings; {known} trials are known from before" in again.stderr
+
+
+def test_arguments_that_cannot_be_honoured(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    file, cache = folder / "kernels.tc", folder / "tuned.db"
+    sizes = ("--size", "M=4,N=4", "--cache", cache)
+    for arguments, message in (
+        ((folder / "none.tc",), f"cannot read {folder}/none.tc: No such file or directory"),
+        ((folder / "night.toml", "--size", "N=3"), "definitions, sizes and types of a night stand in its file, not on"),
+        ((file, "--size", "M"), "sizes are written as M=1024,K=512, got 'M'"),
+        ((file,), f"{file}: twice needs the sizes M, N; missing: M, N"),
+        ((file, *sizes, "--definition", "once"), f"{file} defines no 'once'; defined: twice"),
+        (
+            (file, *sizes, "--dtype", "int8"),
+            f"{file}: dtypes must be among float16, bfloat16, float32, float64, got 'i",
+        ),
+        ((file, *sizes, "--budget", "soon"), "'soon' is no budget; write a time as '8h'"),
+        ((file, *sizes, "--seed", "x"), "seed must be a number, got 'x'"),
+        ((file, *sizes, "--seed", "\u00b2"), "seed must be a number, got '\u00b2'"),
+        ((file, *sizes, "--jobs", "-1"), "jobs must be a number, got '-1'"),
+        ((file, *sizes, "--strategy", "x"), "strategy must be one of "),
+        ((file, *sizes, "--numerics", "x"), "numerics must be one of any, bitwise, got 'x'"),
+        ((file, *sizes, "--target", "cpus"), "unknown target 'cpus'; did you mean 'cpu'?"),
+        ((file, *sizes, "--workers", "x"), ""),
+        (("report", folder / "none.db"), f"{folder}/none.db does not exist; make a cache with tc-tune"),
+        (("report", "postgresql://me:secret@host/db"), "a server gives the page no name; name it with --output"),
+    ):
+        assert refused(capsys, *arguments).startswith(f"tc-tune: {message}")
+    assert not cache.exists()
+    (folder / "wrong.tc").write_text("def f(float(N) x) -> (y) { y(i) = z(i) }")
+    assert refused(capsys, folder / "wrong.tc", "--size", "N=3").startswith("tc-tune: 1:")
+
+
+def test_the_report_is_written_where_it_is_wanted(
+    capsys: pytest.CaptureFixture[str], called: Path, folder: Path
+) -> None:
+    page = folder / "page.html"
+    assert main(["report", str(called), "--output", str(page)]) == 0
+    assert capsys.readouterr().out == f"{page}\n"
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    assert refused(capsys, "report", called, "--output", folder / "none" / "page.html") == (
+        f"tc-tune: cannot write {folder}/none/page.html: No such file or directory\n"
+    )
+
+
+def test_secrets_of_the_environment_seal_and_are_asked_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, called: Path, folder: Path
+) -> None:
+    key, cache = folder / "key", folder / "tuned.db"
+    key.write_bytes(b"k" * 32)
+    settings = replace(environment(), cache_key=key)
+    monkeypatch.setattr("tc.commands.tune.environment", lambda: settings)
+    arguments = (folder / "kernels.tc", "--size", "M=4,N=4", "--budget", "1 trial", "--quiet", "--cache", cache)
+    assert main(list(map(str, arguments))) == 0
+    with contents(cache, b"k" * 32) as found:
+        assert len(list(found.records(TRIALS))) == 1
+    capsys.readouterr()
+    message = refused(capsys, "report", called, "--output", folder / "page.html")
+    assert re.fullmatch(rf"tc-tune: {called}: record .* is not sealed; .*\n", message)
+
+
+def test_help_begins_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    printed = capsys.readouterr().out
+    assert 0 < printed.index("\n  tc-tune kernels.tc ") < printed.index("\noptions:\n") < printed.index("exit status:")
