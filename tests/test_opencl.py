@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tc
+from tc.reference.compare import compare
 from tc.runtime.opencl import compile_opencl, opencl_device
 from tests.comprehensions.case import Case
 from tests.comprehensions.corpus import CASES
@@ -79,3 +80,14 @@ def test_what_the_compiler_refuses_is_shown() -> None:
 
 def test_the_device_is_named() -> None:
     assert tc.targets()["opencl"] == f"available: {opencl_device().name}"
+
+
+def test_functions_and_conversions_use_no_word_of_the_language() -> None:
+    """``half`` is a type there."""
+    f = tc.define("def f(half(N) x, float(N) z) -> (y, w) { y(i) = x(i) * 3  w(i) = sinpi(z(i)) + cospi(z(i)) }").f
+    z = np.linspace(-2, 2, 37, dtype=np.float32)
+    x = z.astype(np.float16)
+    results = f(x, z, target="opencl")
+    assert isinstance(results, tuple)
+    for mine, theirs in zip(f.oracle(x, z).values(), results, strict=True):
+        assert compare(mine, theirs).ok

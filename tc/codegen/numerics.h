@@ -156,10 +156,10 @@ static inline tc_float16 tc_float16_from_float32(float x) {
   union { float f; uint32_t u; } bits = {.f = x}, magnitude = {.f = fabsf(x)}, shifted = {.f = fabsf(x) + 0.5f};
   const uint32_t normal = (magnitude.u - 0x38000000 + 0xfff + (magnitude.u >> 13 & 1)) >> 13;
   const uint32_t subnormal = shifted.u - 0x3f000000;  // the last place of 0.5 is that of subnormal halves
-  uint32_t half = magnitude.f < 0x1p-14f ? subnormal : normal;
-  half = magnitude.f >= 0x1p16f ? 0x7c00 : half;
-  half = magnitude.u > 0x7f800000 ? 0x7e00 : half;
-  return half | (bits.u >> 16 & 0x8000);
+  uint32_t narrow = magnitude.f < 0x1p-14f ? subnormal : normal;
+  narrow = magnitude.f >= 0x1p16f ? 0x7c00 : narrow;
+  narrow = magnitude.u > 0x7f800000 ? 0x7e00 : narrow;
+  return narrow | (bits.u >> 16 & 0x8000);
 }
 static inline tc_float16 tc_float16_from_float64(double x) { return tc_float16_from_float32(tc_round_to_odd(x)); }
 
@@ -330,8 +330,8 @@ static inline float tc_exp10_float32(float x) { return exp2(x * 0x1.a934f0979a37
 static inline double tc_sinpi_shifted(double x, int shift) {
   const double r = x - 2 * rint(x / 2);
   if (!(fabs(r) <= 1)) return NAN;
-  const double half = rint(2 * r), angle = 0x1.921fb54442d18p+1 * (r - half / 2);
-  const int quadrant = ((int)half + shift) & 3;
+  const double turns = rint(2 * r), angle = 0x1.921fb54442d18p+1 * (r - turns / 2);
+  const int quadrant = ((int)turns + shift) & 3;
   const double s = quadrant & 1 ? cos(angle) : sin(angle);
   if (s == 0) return shift ? 0 : copysign(0.0, x);
   return quadrant & 2 ? -s : s;
