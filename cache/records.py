@@ -89,8 +89,8 @@ class Trial(_Content):
 
     ``outcome`` and ``reason``: what happened and why.  ``seconds``: the time that counts, None without one.
     ``samples``: every time taken, in seconds.  ``origin``: how the search came to it.  ``source``: the hash of its
-    source, empty where none was made; trials of one source share its time.  ``run``, ``number``, ``generation``: its
-    place in the search.  ``at``: ISO 8601, UTC.
+    source, empty where none was made; trials of one source share its time.  ``numerics``: as of a variant, empty where
+    it was not run.  ``run``, ``number``, ``generation``: its place in the search.  ``at``: ISO 8601, UTC.
     """
 
     kernel: str
@@ -101,6 +101,7 @@ class Trial(_Content):
     reason: str
     origin: str
     source: str
+    numerics: str
     seconds: float | None
     samples: tuple[float, ...]
     run: str

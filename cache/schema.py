@@ -111,6 +111,7 @@ TRIALS: Final = Table(
     _text("reason"),
     _text("origin"),
     _text("source"),
+    _text("numerics"),
     Column("seconds", Double),
     _text("run"),
     Column("number", BigInteger, nullable=False),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tc.language.specialization import Signature, Specialization
     from tc.reference.evaluate import Result
     from tc.tuner.budget import Budget
-    from tc.tuner.tune import TuningResult
+    from tc.tuner.settings import TuningResult
 
 
 class Comprehension:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tc.kernel import Kernel
     from tc.language.program import Program
     from tc.tuner.budget import Budget
-    from tc.tuner.tune import TuningResult
+    from tc.tuner.settings import TuningResult
 
 
 class Definitions(Mapping[str, "Comprehension"]):

@@ -29,7 +29,7 @@ from tc.tuner.console import console
 from tc.tuner.dask_crew import hire_on_dask
 from tc.tuner.progress import silence
 from tc.tuner.session import Hire, hire_locally, tuning
-from tc.tuner.tune import Numerics, Strategy, TuningResult, TuningSettings
+from tc.tuner.settings import Numerics, Strategy, TuningResult, TuningSettings
 
 Chosen = TypeVar("Chosen", Strategy, Numerics)
 

@@ -25,9 +25,10 @@ from tc.runtime.version import compiler_version
 from tc.tuner.confirm import Contender
 from tc.tuner.nests import nest_of
 from tc.tuner.outcome import Failed, FailureKind, Measured, Outcome
-from tc.tuner.search import Trial
+from tc.tuner.search import Candidate
 from tc.tuner.task import Task, parse_task
 from tc.tuner.transfer import Winner
+from tc.tuner.trials import Tried
 from tc.types import ScalarType
 from tc.wanted import Wanted
 
@@ -52,14 +53,19 @@ class Ledger:
         """What identifies the kernel."""
         return self.wanted.ingredients(compiler_version(self.wanted.target, self.settings))
 
-    def known(self) -> dict[str, Outcome]:
-        """Outcomes of earlier runs on such a machine, by options; what was lost is not known."""
-        stored = self.store.trials(self.ingredients.key, self.wanted.machine, self.wanted.threads)
-        return {trial.options: _outcome(trial) for trial in stored if trial.outcome != FailureKind.LOST.value}
+    def known(self, only: str | None = None) -> dict[str, Outcome]:
+        """Outcomes of earlier runs on such a machine, by options; what was lost is not known.
 
-    def record(self, trial: Trial, source: str, run: str) -> None:
-        """Adds a trial of a run; ``source``: the hash of its source, empty where none was made."""
-        outcome, candidate = trial.outcome, trial.candidate
+        ``only``: the hash of the bits that results must have; what has others, or failed for others, is not known, for
+        it may have been tried on other arrays.
+        """
+        stored = self.store.trials(self.ingredients.key, self.wanted.machine, self.wanted.threads)
+        outcomes = ((trial.options, _outcome(trial, only)) for trial in stored)
+        return {options: outcome for options, outcome in outcomes if outcome is not None}
+
+    def record(self, candidate: Candidate, tried: Tried, run: str) -> None:
+        """Adds a trial of a run."""
+        outcome = tried.outcome
         seconds: float | None = None
         samples: tuple[float, ...] = ()
         match outcome:
@@ -78,7 +84,8 @@ class Ledger:
                 outcome=what,
                 reason=reason,
                 origin=candidate.origin.value,
-                source=source,
+                source=tried.source,
+                numerics=tried.numerics,
                 seconds=seconds,
                 samples=samples,
                 run=run,
@@ -142,10 +149,12 @@ class Ledger:
         return tuple(islice((winner for winner in others if winner is not None), _MOST_WINNERS))
 
 
-def _outcome(trial: StoredTrial) -> Outcome:
+def _outcome(trial: StoredTrial, only: str | None) -> Outcome | None:
+    """None for what says nothing about the candidate."""
     if trial.seconds is not None:
-        return Measured(trial.seconds, trial.samples)
-    return Failed(FailureKind(trial.outcome), trial.reason)
+        return Measured(trial.seconds, trial.samples) if only in (None, trial.numerics) else None
+    kind = FailureKind(trial.outcome)
+    return None if kind in (FailureKind.LOST, FailureKind.NUMERICS) else Failed(kind, trial.reason)
 
 
 def _winner(ingredients: Ingredients, variant: Variant) -> Winner | None:

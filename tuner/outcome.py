@@ -22,6 +22,7 @@ class FailureKind(Enum):
     MEMORY = "out of memory"
     OUT_OF_BOUNDS = "wrote out of bounds"
     WRONG = "wrong result"
+    NUMERICS = "other bits"  # right, but not the bits that were asked for
     DEVICE = "device error"
     LOST = "worker lost"  # says nothing about the candidate
 

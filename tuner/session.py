@@ -32,8 +32,9 @@ from tc.tuner.nests import nest_of, silent_options
 from tc.tuner.progress import Listener, silence
 from tc.tuner.roofline import Roofs
 from tc.tuner.roofs import measure_roofs
+from tc.tuner.settings import TuningSettings
 from tc.tuner.task import Task, parse_task
-from tc.tuner.tune import Tuning, TuningSettings
+from tc.tuner.tune import Tuning
 from tc.tuner.work import least_work
 from tc.types import ScalarType
 from tc.wanted import Wanted

@@ -1,135 +1,49 @@
-"""The search for the quickest options of one kernel: trials, the last comparison, and what is kept of them."""
+"""``Tuning``: the search for the quickest options of one kernel, generation by generation, and its end."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import secrets
 import statistics
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import Enum
-from pathlib import Path
+from collections.abc import Callable, Collection, Sequence
 from random import Random
 from typing import Final, assert_never
 
 from tc.cache.records import Run
 from tc.cache.store import utc_now
 from tc.errors import TuningError
-from tc.executable import Executable
 from tc.options import CpuOptions, GpuOptions, Options
 from tc.packing import options_from_text, options_text, unpack
 from tc.records import to_json
 from tc.target import CpuTarget
-from tc.tuner.budget import Allowance, Budget, Clock
+from tc.tuner.budget import Allowance, Clock
 from tc.tuner.capsule import KEPT, write_capsule
 from tc.tuner.combined import combined_search
-from tc.tuner.confirm import Contender, confirm, is_quicker
-from tc.tuner.crew import Crew, Packed
-from tc.tuner.genetic import DEFAULT, ORIGINAL, genetic_search
+from tc.tuner.confirm import confirm
+from tc.tuner.contest import DEFAULT, FINALISTS, contenders, winner_of
+from tc.tuner.crew import Crew
+from tc.tuner.genetic import ORIGINAL, genetic_search
 from tc.tuner.ledger import Ledger
-from tc.tuner.messages import Timed
 from tc.tuner.nest import Nest
-from tc.tuner.outcome import Failed, FailureKind, Measured, Outcome, count_failures
+from tc.tuner.outcome import Failed, FailureKind, Measured, count_failures
 from tc.tuner.progress import Decided, Generation, Listener, Started
 from tc.tuner.random_search import random_search
-from tc.tuner.search import Candidate, Search, Trial
+from tc.tuner.search import Candidate, Search
+from tc.tuner.settings import Numerics, Strategy, TuningResult, TuningSettings
 from tc.tuner.space import Space
 from tc.tuner.task import Task
 from tc.tuner.transfer import seeds
+from tc.tuner.trials import Trials, Tried
 
-# The machine is quiet while the calibrating kernel takes at most this many times its quickest.
-_QUIET: Final = 1.15
-_REPEATS: Final = 3
-# A candidate whose first call takes so many times the best one is not called again (the original's bound).
-_GIVE_UP: Final = 5.0
-# Seconds for a compilation: of the default, and of any other, which have so many times what the default took.
-_LONGEST_BUILD: Final = 600.0
-_SHORTEST_BUILD: Final = 2.0
-_TIMES_DEFAULT: Final = 6.0
 # So many candidates for every process that compiles are compiled before they are measured.
 _PER_JOB: Final = 4
 _SEEDS: Final = 8
-_FINALISTS: Final = 4
 # What measuring takes beside what is timed.
 _OVERHEAD: Final = 1.3
 _ROUNDS: Final = 11
 # A call that takes at most this many times the bound has no room left that would show.
 _NEAR_BOUND: Final = 1.05
-
-
-class Strategy(Enum):
-    """How candidates are found."""
-
-    COMBINED = "combined"  # genetic, with refinement of the best in turn
-    GENETIC = "genetic"
-    ORIGINAL = "original"  # genetic, with the parameters of Tensor Comprehensions
-    RANDOM = "random"
-
-
-class Numerics(Enum):
-    """Which bits a winner may compute."""
-
-    ANY = "any"  # whatever the oracle accepts
-    BITWISE = "bitwise"  # those of the static default on the arguments of the search
-
-
-@dataclass(frozen=True, slots=True)
-class TuningSettings:
-    """How a search goes about it.
-
-    ``seconds``: of one measurement.  ``capsules``: the folder for scripts that reproduce what was killed.
-    """
-
-    budget: Budget
-    seed: int = 0
-    strategy: Strategy = Strategy.COMBINED
-    numerics: Numerics = Numerics.ANY
-    jobs: int = 2
-    seconds: float = 0.08
-    capsules: Path | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TuningResult:
-    """What a search came to; times are seconds of a call, with intervals of 95 % confidence.
-
-    ``default``: of the static default options, measured in turns with the winner.  ``bound``: the least that this
-    machine allows, None if it is not known.  ``stopped``: why the search ended.
-    """
-
-    best: Options
-    seconds: float
-    interval: tuple[float, float]
-    default: float
-    bound: float | None
-    numerics: str
-    trials: tuple[Trial, ...]
-    stopped: str
-    executable: Executable = field(repr=False)
-
-    @property
-    def speedup(self) -> float:
-        """How many times as quick as the static default the winner is."""
-        return self.default / self.seconds
-
-    @property
-    def failures(self) -> Mapping[FailureKind, int]:
-        """How many candidates failed, by kind."""
-        return count_failures(trial.outcome for trial in self.trials)
-
-
-@dataclass(slots=True)
-class _State:
-    """What a search remembers beside its trials."""
-
-    quickest_calibration: float = math.inf
-    longest_build: float = _LONGEST_BUILD
-    by_source: dict[str, Outcome] = field(default_factory=dict)
-    packed: dict[int, Packed] = field(default_factory=dict)
-    sources: dict[int, str] = field(default_factory=dict)
-    numerics: str | None = None
 
 
 class Tuning:
@@ -163,9 +77,11 @@ class Tuning:
         self._stop = stop
         self._clock = clock
         self._space = Space.of(kind, nest, fixed=silent)
-        self._known = ledger.known()
         self._run = secrets.token_hex(8)
-        self._state = _State()
+        self._trials = Trials(crew, settings.seconds, clock)
+        if settings.numerics is Numerics.BITWISE:
+            self._trials.only = self._trials.numerics_of(options_text(kind()))
+        self._known = ledger.known(self._trials.only)
         self._generations = 0
         self._before: float | None = None
         self._search = self._begin(self._first_options())
@@ -193,7 +109,7 @@ class Tuning:
     @property
     def finishing(self) -> float:
         """Seconds that ``finish`` takes, about."""
-        return _ROUNDS * (_FINALISTS + 2) * self._settings.seconds * _OVERHEAD
+        return _ROUNDS * (FINALISTS + 2) * self._settings.seconds * _OVERHEAD
 
     def run(self, allowance: Allowance) -> TuningResult:
         """Searches until the time is spent, that for the last comparison included; errors as of ``finish``."""
@@ -264,7 +180,7 @@ class Tuning:
             case Strategy.COMBINED:
                 return combined_search(self._space, random, first)
             case Strategy.GENETIC:
-                return genetic_search(self._space, random, first, DEFAULT)
+                return genetic_search(self._space, random, first)
             case Strategy.ORIGINAL:
                 return genetic_search(self._space, random, first, ORIGINAL)
             case Strategy.RANDOM:
@@ -277,14 +193,23 @@ class Tuning:
         for start in range(0, len(batch), step):
             part = batch[start : start + step]
             part = part[: allowance.trials_left(len(search.trials))]
-            for candidate, outcome in zip(part, self._try(part), strict=True):
-                search.tell((outcome,))
-                if options_text(candidate.options) not in self._known:
-                    source = self._state.sources.get(candidate.number, "")
-                    self._ledger.record(Trial(candidate, outcome), source, self._run)
+            texts = [options_text(candidate.options) for candidate in part]
+            new = [text for text in texts if text not in self._known]
+            found = dict(zip(new, self._trials.try_all(new, self.best or math.inf), strict=True))
+            for candidate, text in zip(part, texts, strict=True):
+                search.tell((self._known[text] if text in self._known else found[text].outcome,))
+                if text in found:
+                    self._note(candidate, found[text])
             if (reason := self._reason_to_end(allowance)) is not None:
                 return reason
         return None
+
+    def _note(self, candidate: Candidate, tried: Tried) -> None:
+        """Keeps a trial, and what does it again if it should never happen."""
+        self._ledger.record(candidate, tried, self._run)
+        outcome, folder = tried.outcome, self._settings.capsules
+        if isinstance(outcome, Failed) and outcome.kind in KEPT and folder is not None:
+            write_capsule(folder, self._task, options_text(candidate.options), self._settings.seed, outcome)
 
     def _reason_to_end(self, allowance: Allowance) -> str | None:
         search = self._search
@@ -319,89 +244,21 @@ class Tuning:
             )
         )
 
-    # --- trials -------------------------------------------------------------------------------------------------
-
-    def _try(self, part: Sequence[Candidate]) -> list[Outcome]:
-        """What comes of some candidates: all that are new are compiled, then measured one by one."""
-        texts = [options_text(candidate.options) for candidate in part]
-        new = [text for text in texts if text not in self._known]
-        built = dict(zip(new, self._build(new), strict=True))
-        outcomes: list[Outcome] = []
-        quickest = math.inf if self.best is None else self.best
-        for candidate, text in zip(part, texts, strict=True):
-            found = built.get(text)
-            outcome = self._known[text] if found is None else self._judge(candidate, found, quickest)
-            if isinstance(outcome, Measured):
-                quickest = min(quickest, outcome.seconds)
-            elif found is not None and outcome.kind in KEPT and self._settings.capsules is not None:
-                write_capsule(self._settings.capsules, self._task, text, self._settings.seed, outcome)
-            outcomes.append(outcome)
-        return outcomes
-
-    def _build(self, texts: Sequence[str]) -> list[Packed | Failed]:
-        """Compiles candidates; nobody waits for one that takes much longer than the first one, the default."""
-        begun = self._clock()
-        built = self._crew.build(texts, self._state.longest_build)
-        if self._state.longest_build == _LONGEST_BUILD and texts:
-            self._state.longest_build = max(_SHORTEST_BUILD, _TIMES_DEFAULT * (self._clock() - begun))
-        return built
-
-    def _judge(self, candidate: Candidate, built: Packed | Failed, quickest: float) -> Outcome:
-        """The outcome of a candidate; options that make a known source again are as quick as that was."""
-        if isinstance(built, Failed):
-            return built
-        source = hashlib.sha256(unpack(built).source.encode()).hexdigest()
-        self._state.sources[candidate.number] = source
-        if source not in self._state.by_source:
-            self._state.by_source[source] = self._measure(built, quickest)
-        outcome = self._state.by_source[source]
-        if isinstance(outcome, Measured):
-            self._state.packed[candidate.number] = built
-        return outcome
-
-    def _measure(self, packed: Packed, quickest: float) -> Outcome:
-        checked = self._crew.check(packed, "trial")
-        if isinstance(checked, Failed):
-            return checked
-        self._state.numerics = self._state.numerics or checked.numerics
-        if self._settings.numerics is Numerics.BITWISE and checked.numerics != self._state.numerics:
-            return Failed(FailureKind.WRONG, "its bits are not those of the static default")
-        noise = math.inf
-        samples: tuple[float, ...] = ()
-        for _ in range(_REPEATS):
-            timed = self._crew.time("trial", self._settings.seconds, _GIVE_UP * quickest)
-            if isinstance(timed, Failed):
-                return timed
-            found = self._noise(timed)
-            if found < noise:
-                noise, samples = found, timed.samples
-            if noise <= _QUIET or len(timed.samples) == 1:
-                break
-        return Measured(statistics.median(samples), samples)
-
-    def _noise(self, timed: Timed) -> float:
-        """How many times as long as at best the calibrating kernel takes."""
-        state, calibrations = self._state, (timed.before, timed.after)
-        state.quickest_calibration = min(state.quickest_calibration, *calibrations)
-        return max(calibrations) / state.quickest_calibration if state.quickest_calibration else 1.0
-
     # --- the end ------------------------------------------------------------------------------------------------
 
     def _decide(self, stopped: str) -> TuningResult:
         """The default, the incumbent and the quickest few, measured in turns."""
-        packed = self._contenders()
+        incumbent = self._ledger.incumbent()
+        options = None if incumbent is None else incumbent.options
+        packed = contenders(self._search.trials, options, self._trials)
         found = confirm(self._crew, packed, _ROUNDS, self._settings.seconds, lambda: not self._stop())
-        if "default" not in found:
+        if DEFAULT not in found:
             raise TuningError(f"{self._task.definition}: the static default ran before, and fails now")
-        default = found["default"]
-        # Whoever holds the title keeps it until somebody is quicker beyond doubt.
-        winner = "default"
-        for name in sorted(found, key=lambda name: (name != "incumbent", found[name].seconds)):
-            if is_quicker(found[name], found[winner]):
-                winner = name
+        default = found[DEFAULT]
+        winner = winner_of(found, bitwise=self._settings.numerics is Numerics.BITWISE)
         self._listen(Decided(found, winner))
-        self._ledger.keep(unpack(packed["default"]), default, default, self._run)
-        if winner != "default":
+        self._ledger.keep(unpack(packed[DEFAULT]), default, default, self._run)
+        if winner != DEFAULT:
             self._ledger.keep(unpack(packed[winner]), found[winner], default, self._run)
         executable = unpack(packed[winner])
         return TuningResult(
@@ -415,41 +272,3 @@ class Tuning:
             executable=executable,
             stopped=stopped,
         )
-
-    def _contenders(self) -> dict[str, Packed]:
-        """By name: those with other sources than the ones before them."""
-        search = self._search
-        ranked = sorted(
-            (trial for trial in search.trials if isinstance(trial.outcome, Measured)), key=lambda trial: trial.seconds
-        )
-        wanted = {"default": options_text(search.trials[0].candidate.options)}
-        incumbent = self._ledger.incumbent()
-        if incumbent is not None:
-            wanted["incumbent"] = incumbent.options
-        quickest = ranked[: 3 * _FINALISTS]
-        wanted |= {str(trial.candidate.number): options_text(trial.candidate.options) for trial in quickest}
-        chosen: dict[str, Packed] = {}
-        sources: set[str] = set()
-        for name, text in wanted.items():
-            if len(chosen) > _FINALISTS + 1:
-                break
-            built = self._state.packed.get(int(name)) if name.isdigit() else None
-            if built is None:
-                (made,) = self._crew.build([text], _LONGEST_BUILD)
-                if isinstance(made, Failed):
-                    continue
-                built = made
-            source = unpack(built).source
-            if source not in sources:
-                sources.add(source)
-                chosen[name] = built
-        return chosen
-
-
-def contenders_text(found: Mapping[str, Contender]) -> str:
-    """One line for each contender, the quickest first."""
-    lines = []
-    for name, contender in sorted(found.items(), key=lambda item: item[1].seconds):
-        low, high = contender.interval
-        lines.append(f"{name:>10}: {contender.seconds * 1e6:10.2f} us ({low * 1e6:.2f} to {high * 1e6:.2f})")
-    return "\n".join(lines)

@@ -22,7 +22,7 @@ from tc.tuner.console import console, duration
 from tc.tuner.night import Turn, share_time
 from tc.tuner.progress import Listener, silence
 from tc.tuner.session import Hire, tuning
-from tc.tuner.tune import Numerics, Strategy, TuningResult, TuningSettings
+from tc.tuner.settings import Numerics, Strategy, TuningResult, TuningSettings
 from tc.tuning import choice, hire_at, open_store
 
 _HELP: Final = """\

@@ -81,6 +81,7 @@ def trial(number: int = 0, kernel_number: int = 0, threads: int = 2, machine: st
         reason="does not divide" if failed else "",
         origin="random",
         source="" if failed else f"{number:064x}",
+        numerics="" if failed else "bits 12",
         seconds=None if failed else 0.5 / (1 + number),
         samples=() if failed else (0.5, 0.25, 1e-9 * number),
         run="cafe",

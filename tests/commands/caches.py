@@ -86,6 +86,7 @@ def trial(variant: Variant, number: int, seconds: float | None) -> Trial:
         reason="",
         origin="random",
         source="",
+        numerics="",
         seconds=seconds,
         samples=() if seconds is None else (seconds,),
         run="cafe0123456789",

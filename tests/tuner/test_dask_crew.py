@@ -35,7 +35,7 @@ from tc.tuner.dask_crew import DaskCrew, hire_on_dask, scheduler_address
 from tc.tuner.dask_workshop import Workshop, pieces
 from tc.tuner.messages import Checked, Timed
 from tc.tuner.outcome import Failed, FailureKind, Measured
-from tc.tuner.tune import TuningSettings
+from tc.tuner.settings import TuningSettings
 from tests.tuner import trial
 from tests.tuner.dask_machines import Machines, machines, trying, wait_until
 from tests.tuner.test_tune import ledger, search

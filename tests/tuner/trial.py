@@ -44,6 +44,7 @@ FAR_BEYOND_THE_END: Final = f"((float *)buffers[2])[{M * N} + 4096] = 1;"
 BEFORE_THE_BEGINNING: Final = "((float *)buffers[2])[-1] = 1;"
 NOT_A_NUMBER: Final = '((float *)buffers[2])[7] = __builtin_nanf("");'
 PLAUSIBLE: Final = "((float *)buffers[2])[7] += 1e-3f;"
+LAST_BIT: Final = "((uint32_t *)buffers[2])[7] ^= 1;"
 FORGOTTEN: Final = ""
 INTO_AN_ARGUMENT: Final = "((float *)buffers[0])[0] = 1;"
 ALL_MEMORY: Final = "for (;;) __builtin_memset(__builtin_malloc(1 << 26), 1, 1 << 26);"

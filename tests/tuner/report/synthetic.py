@@ -164,6 +164,7 @@ def _default_trial(subject: Subject, run: str) -> Trial:
         reason="",
         origin=Origin.SEED.value,
         source=_source_hash(_DEFAULT),
+        numerics="bits 12",
         seconds=subject.default,
         samples=(subject.default,),
         run=run,

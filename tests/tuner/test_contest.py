@@ -1,0 +1,89 @@
+"""Who may compete at the end, and who wins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tc.options import CpuOptions
+from tc.packing import options_text
+from tc.tuner.confirm import Contender
+from tc.tuner.contest import winner_of
+from tc.tuner.crew import Packed
+from tc.tuner.messages import Checked, Timed
+from tc.tuner.outcome import Failed, FailureKind, Measured
+from tc.tuner.trials import Trials
+
+
+def contender(seconds: float, numerics: str = "same") -> Contender:
+    return Contender(tuple(seconds * (1 + 0.001 * n) for n in range(11)), numerics)
+
+
+def test_who_is_quickest_beyond_doubt_wins() -> None:
+    found = {"default": contender(1.0), "4": contender(0.8), "9": contender(0.7)}
+    assert winner_of(found, bitwise=False) == "9"
+    assert winner_of({**found, "incumbent": contender(0.7)}, bitwise=False) == "incumbent"
+    assert winner_of({**found, "incumbent": contender(0.9)}, bitwise=False) == "9"
+
+
+def test_a_gain_that_is_not_worth_a_change_is_none() -> None:
+    assert winner_of({"default": contender(1.0), "4": contender(0.995)}, bitwise=False) == "default"
+
+
+def test_bitwise_winners_compute_the_bits_of_the_default() -> None:
+    found = {"default": contender(1.0), "4": contender(0.5, "others"), "9": contender(0.8)}
+    assert winner_of(found, bitwise=True) == "9"
+    assert winner_of(found, bitwise=False) == "4"
+
+
+class Scripted:
+    """A crew whose executables are the options; ``noisy``: calibrations before and after, one pair a measurement."""
+
+    def __init__(self, noisy: Sequence[tuple[float, float]] = ()) -> None:
+        self.noise = list(noisy)
+        self.give_up: list[float] = []
+        self.limits: list[float] = []
+
+    def build(self, options: Sequence[str], limit: float) -> list[Packed | Failed]:
+        self.limits.append(limit)
+        return [Failed(FailureKind.COMPILE, "") for _ in options]
+
+    def check(self, packed: Packed, slot: str) -> Checked | Failed:
+        return Checked(0.0, "bits")
+
+    def time(self, slot: str, seconds: float, give_up: float) -> Timed | Failed:
+        before, after = self.noise.pop(0)
+        self.give_up.append(give_up)
+        return Timed((before, before, before, 9.0), before, after)
+
+    def rest(self) -> None:
+        raise NotImplementedError
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 0.5
+        return self.now
+
+
+def test_nobody_waits_long_for_a_compiler_but_that_of_the_default() -> None:
+    crew = Scripted()
+    trials = Trials(crew, 0.1, Clock())
+    default = options_text(CpuOptions())
+    assert [tried.outcome for tried in trials.try_all([default], 1.0)] == [Failed(FailureKind.COMPILE, "")]
+    trials.try_all(["{}", "[]"], 1.0)
+    assert crew.limits == [600.0, 3.0]
+
+
+def test_what_is_measured_while_the_machine_is_busy_is_measured_again() -> None:
+    crew = Scripted([(1.0, 1.0), (1.3, 1.0), (1.0, 1.6), (1.2, 1.1)])
+    trials = Trials(crew, 0.1, Clock())
+    first = trials._measure(b"", "source", 1.0)
+    assert first.outcome == Measured(1.0, (1.0, 1.0, 1.0, 9.0))
+    second = trials._measure(b"", "source", 0.5)
+    # Of three measurements, all of them noisy, the least noisy one counts.
+    assert second.outcome == Measured(1.2, (1.2, 1.2, 1.2, 9.0))
+    assert crew.give_up == [5.0, 2.5, 2.5, 2.5]
+    assert crew.noise == []

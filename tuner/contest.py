@@ -1,0 +1,54 @@
+"""The end of a search: the quickest few compete with the static default and with the incumbent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from tc.packing import options_text, unpack
+from tc.tuner.confirm import Contender, is_quicker
+from tc.tuner.crew import Packed
+from tc.tuner.outcome import Measured
+from tc.tuner.search import Trial
+from tc.tuner.trials import Trials
+
+DEFAULT: Final = "default"
+INCUMBENT: Final = "incumbent"
+FINALISTS: Final = 4
+# Most of what is near the best may have its source.
+_LOOKED_AT: Final = 3 * FINALISTS
+
+
+def contenders(trials: Sequence[Trial], incumbent: str | None, workshop: Trials) -> dict[str, Packed]:
+    """Executables by name: the default, which is the first trial, the incumbent, and the quickest few by number.
+
+    ``incumbent``: its options, as canonical JSON.  No two of them have the same source.
+    """
+    measured = [trial for trial in trials if isinstance(trial.outcome, Measured)]
+    quickest = sorted(measured, key=lambda trial: trial.seconds)[:_LOOKED_AT]
+    wanted = {DEFAULT: options_text(trials[0].candidate.options)}
+    if incumbent is not None:
+        wanted[INCUMBENT] = incumbent
+    wanted |= {str(trial.candidate.number): options_text(trial.candidate.options) for trial in quickest}
+    chosen: dict[str, Packed] = {}
+    sources: set[str] = set()
+    for name, options in wanted.items():
+        packed = workshop.packed(options) if len(chosen) < FINALISTS + 2 else None
+        if packed is not None and (source := unpack(packed).source) not in sources:
+            sources.add(source)
+            chosen[name] = packed
+    return chosen
+
+
+def winner_of(found: Mapping[str, Contender], *, bitwise: bool) -> str:
+    """The name of who wins; the default must be among them.
+
+    Whoever holds the title keeps it until somebody is quicker beyond doubt: the default, then the incumbent.
+    ``bitwise``: only who computes the bits of the default may win.
+    """
+    winner = DEFAULT
+    for name in sorted(found, key=lambda name: (name != INCUMBENT, found[name].seconds)):
+        same = found[name].numerics == found[DEFAULT].numerics
+        if (same or not bitwise) and is_quicker(found[name], found[winner]):
+            winner = name
+    return winner

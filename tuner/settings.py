@@ -1,0 +1,75 @@
+"""How a search goes about it, and what it comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from tc.executable import Executable
+from tc.options import Options
+from tc.tuner.budget import Budget
+from tc.tuner.outcome import FailureKind, count_failures
+from tc.tuner.search import Trial
+
+
+class Strategy(Enum):
+    """How candidates are found."""
+
+    COMBINED = "combined"  # genetic, with refinement of the best in turn
+    GENETIC = "genetic"
+    ORIGINAL = "original"  # genetic, with the parameters of Tensor Comprehensions
+    RANDOM = "random"
+
+
+class Numerics(Enum):
+    """Which bits a winner may compute."""
+
+    ANY = "any"  # whatever the oracle accepts
+    BITWISE = "bitwise"  # those of the static default on the arguments of the search
+
+
+@dataclass(frozen=True, slots=True)
+class TuningSettings:
+    """How a search goes about it.
+
+    ``seconds``: of one measurement.  ``capsules``: the folder for scripts that reproduce what was killed.
+    """
+
+    budget: Budget
+    seed: int = 0
+    strategy: Strategy = Strategy.COMBINED
+    numerics: Numerics = Numerics.ANY
+    jobs: int = 2
+    seconds: float = 0.08
+    capsules: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TuningResult:
+    """What a search came to; times are seconds of a call, with intervals of 95 % confidence.
+
+    ``default``: of the static default options, measured in turns with the winner.  ``bound``: the least that this
+    machine allows, None if it is not known.  ``stopped``: why the search ended.
+    """
+
+    best: Options
+    seconds: float
+    interval: tuple[float, float]
+    default: float
+    bound: float | None
+    numerics: str
+    trials: tuple[Trial, ...]
+    stopped: str
+    executable: Executable = field(repr=False)
+
+    @property
+    def speedup(self) -> float:
+        """How many times as quick as the static default the winner is."""
+        return self.default / self.seconds
+
+    @property
+    def failures(self) -> Mapping[FailureKind, int]:
+        """How many candidates failed, by kind."""
+        return count_failures(trial.outcome for trial in self.trials)
