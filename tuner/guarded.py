@@ -12,6 +12,8 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 _PAGE: Final = mmap.PAGESIZE
+# Nobody can touch so much on either side; it takes addresses, no memory.
+_GUARD: Final = 1 << 20
 _PROT_NONE: Final = 0
 # What no kernel computes, most likely: as a float, a NaN with a message.
 _POISON: Final = 0xFB
@@ -19,21 +21,21 @@ _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
 
 class GuardedArray:
-    """An array between two pages that nobody can touch; it begins as poison, as does the rest of its last page."""
+    """An array between memory that nobody can touch; it begins as poison, as does the rest of its last page."""
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self._size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         pages = -(-max(self._size, 1) // _PAGE)
-        self._memory = mmap.mmap(-1, (pages + 2) * _PAGE)
+        self._memory = mmap.mmap(-1, pages * _PAGE + 2 * _GUARD)
         self._bytes = np.frombuffer(self._memory, np.uint8)
-        self._bytes[_PAGE:-_PAGE] = _POISON
-        self.array: Array = self._bytes[_PAGE : _PAGE + self._size].view(dtype).reshape(shape)
-        for page in (0, pages + 1):
-            address = self._bytes.ctypes.data + page * _PAGE
-            if _LIBC.mprotect(ctypes.c_void_p(address), ctypes.c_size_t(_PAGE), _PROT_NONE):
-                raise OSError(ctypes.get_errno(), "cannot protect a page")
+        self._bytes[_GUARD:-_GUARD] = _POISON
+        self.array: Array = self._bytes[_GUARD : _GUARD + self._size].view(dtype).reshape(shape)
+        for first in (0, _GUARD + pages * _PAGE):
+            address = self._bytes.ctypes.data + first
+            if _LIBC.mprotect(ctypes.c_void_p(address), ctypes.c_size_t(_GUARD), _PROT_NONE):
+                raise OSError(ctypes.get_errno(), "cannot protect memory")
 
     @property
     def is_intact(self) -> bool:
         """Whether what follows the array still is poison."""
-        return bool((self._bytes[_PAGE + self._size : -_PAGE] == _POISON).all())
+        return bool((self._bytes[_GUARD + self._size : -_GUARD] == _POISON).all())

@@ -70,7 +70,7 @@ def test_what_was_committed_survives_killed_writers(tmp_path: Path) -> None:
     path = tmp_path / "cache.db"
     random = Random(0)
     committed: list[int] = []
-    for round_number in range(20):
+    for round_number in range(8):
         writers = [start(path, 2 * round_number + n) for n in range(2)]
         lines = []
         if round_number % 4:
@@ -86,7 +86,7 @@ def test_what_was_committed_survives_killed_writers(tmp_path: Path) -> None:
         committed += [int(line) for line in lines]
         if path.exists() and path.stat().st_size:
             assert verify(path) == () or not committed
-    assert len(committed) > 20
+    assert len(committed) > 8
     require_committed(path, committed)
     with closing(connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)

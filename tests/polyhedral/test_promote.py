@@ -90,7 +90,7 @@ def f(float(M,N,N,M) C, float(N,N) A) -> (Y) {
         assert find_counterexample(changed, tree_execution(tree, context)) is None
 
 
-@pytest.mark.parametrize("name", ["matmul", "transposed"])
+@pytest.mark.parametrize("name", ["matmul", pytest.param("transposed", marks=pytest.mark.slow)])
 def test_every_mutant_that_computes_something_else_is_refused(name: str) -> None:
     wrong = refused = 0
     with isl_context() as context:

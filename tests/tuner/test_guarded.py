@@ -27,7 +27,7 @@ def test_the_rest_of_the_last_page_is_watched() -> None:
     assert not guarded.is_intact
 
 
-@pytest.mark.parametrize("offset", [-1, 4096])
+@pytest.mark.parametrize("offset", [-1, 4096, 1 << 19, -(1 << 19)])
 def test_what_is_farther_away_stops_the_process(offset: int) -> None:
     program = f"""
 import ctypes, os, numpy as np
