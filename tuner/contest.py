@@ -15,8 +15,8 @@ from tc.tuner.trials import Trials
 DEFAULT: Final = "default"
 INCUMBENT: Final = "incumbent"
 FINALISTS: Final = 4
-# Most of what is near the best may have its source.
-_LOOKED_AT: Final = 3 * FINALISTS
+# Some of them may be the default or the incumbent, or fail to compile now.
+_LOOKED_AT: Final = FINALISTS + 4
 
 
 def contenders(trials: Sequence[Trial], incumbent: str | None, workshop: Trials) -> dict[str, Packed]:
@@ -24,8 +24,9 @@ def contenders(trials: Sequence[Trial], incumbent: str | None, workshop: Trials)
 
     ``incumbent``: its options, as canonical JSON.  No two of them have the same source.
     """
-    measured = [trial for trial in trials if isinstance(trial.outcome, Measured)]
-    quickest = sorted(measured, key=lambda trial: trial.seconds)[:_LOOKED_AT]
+    # Options that make one source share its outcome.
+    apart = {trial.outcome: trial for trial in reversed(trials) if isinstance(trial.outcome, Measured)}
+    quickest = sorted(apart.values(), key=lambda trial: trial.seconds)[:_LOOKED_AT]
     wanted = {DEFAULT: options_text(trials[0].candidate.options)}
     if incumbent is not None:
         wanted[INCUMBENT] = incumbent
