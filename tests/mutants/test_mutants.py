@@ -8,8 +8,8 @@ import tc
 from tests.mutants.judge import Verdict
 from tests.mutants.programs import OPTIONS, case_named, judged
 
-# A product, products one after the other, rows that are reduced and used again; the corpus has more.
-NAMES = ("mm", "two_matmuls", "softmax", "sum_of_rows")
+# A product, rows that are reduced and used again; the corpus has more.
+NAMES = ("mm", "softmax", "sum_of_rows")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -21,6 +21,8 @@ def test_proof_and_emulator_notice_every_mistake(name: str, options: tc.GpuOptio
 
 
 def test_there_are_mistakes_of_every_kind() -> None:
-    names = [mistake.name for n in ("mm", "softmax") for o in OPTIONS.values() for mistake in judged(case_named(n), o)]
+    names = [
+        mistake.name for n in ("mm", "sum_of_rows") for o in OPTIONS.values() for mistake in judged(case_named(n), o)
+    ]
     for kind in ("without barrier", "shifted", "one short", "only the first partial result counts"):
         assert any(kind in name for name in names), kind
