@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tc.cache.configured import Configuration, Mode, configured, exists, open_reader
 from tc.cache.ingredients import Ingredients
+from tc.cache.place import place_of
 from tc.cache.records import Variant, text_key
 from tc.definition import Definition, definitions_from_json
 from tc.environment import Environment
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from tc.cache.lookup import Reader
     from tc.cache.store import Store
     from tc.language.program import Program
+
+# The user's own cache does not grow beyond; what was tuned, and is the best, always stays.
+_OWN_BYTES: Final = 1 << 30
 
 _Parse: TypeAlias = "Callable[[], Mapping[str, Program]]"
 
@@ -80,7 +84,8 @@ class KernelCache:
             case Mode.STRICT:
                 raise CacheError(f"{self._miss(wanted)}\ncompile or tune it elsewhere, and ship the file again")
             case Mode.WARN:
-                self._say_once(f"{self._miss(wanted)}\nit is compiled with default options, as others that are missing")
+                text = f"{self._miss(wanted)}\nit is compiled with default options, as others that are missing"
+                self._say_once("miss", text)
         return None
 
     def keep(self, wanted: Wanted, siblings: Mapping[str, Definition], executable: Executable) -> None:
@@ -95,13 +100,16 @@ class KernelCache:
         try:
             store = self._store.get(None, self._open_store)
             deposit(store, wanted, siblings, executable, self._settings, made="compiled when it was called")
+            if self._configuration.own:
+                from tc.cache.prune import limit
+
+                limit(self._configuration.where, _OWN_BYTES)
         except CacheError as error:
-            self._say_once(f"a kernel is not kept: {error}")
+            self._say_once("keep", f"a kernel is not kept: {error}")
 
     def explain(self, wanted: Wanted) -> str:
         """What ``find`` would do, and why, as text."""
-        configuration = self._configuration
-        place = f"{configuration.where} ({configuration.mode.value})"
+        place = f"{self._place} ({self._configuration.mode.value})"
         try:
             reader = self._reader()
             variant = None if reader is None else self._variant(reader, wanted)
@@ -166,13 +174,15 @@ class KernelCache:
         return renamed
 
     def _damaged(self, what: str) -> CacheError:
-        return CacheError(
-            f"{self._configuration.where} holds what tc did not make: {what}; restore the file, or delete it"
-        )
+        return CacheError(f"{self._place} holds what tc did not make: {what}; restore the file, or delete it")
+
+    @property
+    def _place(self) -> str:
+        """For messages: a password has no place in them."""
+        return str(place_of(self._configuration.where))
 
     def _miss(self, wanted: Wanted) -> str:
-        where = self._configuration.where
-        text = f"{where} has no kernel for {wanted}"
+        text = f"{self._place} has no kernel for {wanted}"
         if wanted.options is not None:
             text += f" with options {options_text(wanted.options)}"
         reader = self._reader()
@@ -195,10 +205,9 @@ class KernelCache:
         except CacheError as error:
             if not self._configuration.own:
                 raise
-            self._say_once(f"the cache of compiled kernels is not used: {error}")
+            self._say_once("read", f"the cache of compiled kernels is not used: {error}")
 
-    def _say_once(self, message: str) -> None:
-        kind = message.partition(" ")[0]
+    def _say_once(self, kind: str, message: str) -> None:
         if kind not in self._said:
             self._said.add(kind)
             warnings.warn(message, CacheWarning, stacklevel=2)

@@ -225,6 +225,23 @@ def test_the_users_own_cache_never_stands_in_the_way(tmp_path: Path) -> None:
     assert path.read_bytes() == b"this is no cache" * 100
 
 
+def test_the_users_own_cache_does_not_grow_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "k.db"
+    first, *others = (wanted(MM, "mm", (7, 13), (13, columns)) for columns in range(1, 7))
+    cache(path, own=True).keep(first, {}, executable(first))
+    # Room for two kernels beside what every cache has.
+    monkeypatch.setattr("tc.cached._OWN_BYTES", path.stat().st_size + 80_000)
+    for other in others:
+        cache(path, own=True).keep(other, {}, executable(other))
+    assert path.stat().st_size < 2 * 80_000 + 200_000
+    assert cache(path, own=True).find(others[-1]) is not None
+    assert cache(path, own=True).find(first) is None
+    named = tmp_path / "named.db"
+    for want in (first, *others):
+        cache(named).keep(want, {}, executable(want))
+    assert cache(named).find(first) is not None
+
+
 def test_an_entry_that_is_for_something_else_never_runs(tmp_path: Path) -> None:
     """A variant whose hash is right, but which lies under the key of another kernel."""
     from tc.cache.store import Store
