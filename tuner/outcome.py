@@ -15,7 +15,6 @@ class FailureKind(Enum):
     """Why a candidate has no time; the values stand in caches and reports."""
 
     ILLEGAL = "illegal"  # the options cannot be honoured for this kernel
-    BOUND = "refused by bound"  # provably no quicker than the best
     COMPILE = "compile failed"
     CRASH = "crashed"
     TIMEOUT = "timed out"

@@ -41,7 +41,7 @@ class Tried:
 class Trials:
     """Tries candidates with a crew.
 
-    ``seconds``: of one measurement.  ``only``: the hash of the bits that results must have; None accepts any.
+    ``seconds``: of one measurement.
     """
 
     def __init__(self, crew: Crew, seconds: float, clock: Clock) -> None:
@@ -52,6 +52,7 @@ class Trials:
         self._quickest_calibration = math.inf
         self._by_source: dict[str, Tried] = {}
         self._packed: dict[str, Packed] = {}
+        # The hash of the bits that results must have; None accepts any.
         self.only: str | None = None
 
     def try_all(self, options: Sequence[str], quickest: float) -> list[Tried]:

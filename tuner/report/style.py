@@ -10,7 +10,7 @@ _COLOURS: Final = """
   --paper: #ffffff; --card: #f7f8fa; --ink: #1b2430; --quiet: #5b6676; --rule: #dde2e8; --faint: #8894a4;
   --accent: #1f5fa8; --limit: #b0413e;
   --seed: #1b2430; --random: #9aa4b1; --crossed: #56b4e9; --mutated: #e69f00; --refined: #009e73; --other: #b8a9c9;
-  --illegal: #c9d0d9; --bound: #8f9baa; --compile: #ddb94a; --crash: #cc6677; --timeout: #3f3a9b; --memory: #44aa99;
+  --illegal: #c9d0d9; --compile: #ddb94a; --crash: #cc6677; --timeout: #3f3a9b; --memory: #44aa99;
   --out-of-bounds: #aa4499; --wrong: #882255; --device: #8a8a2c; --lost: #88ccee; --numerics: #b8860b;
 }
 """
@@ -21,7 +21,7 @@ _DARK: Final = """
     --paper: #12161c; --card: #1a2028; --ink: #e4e9f0; --quiet: #9aa6b5; --rule: #2c3541; --faint: #74818f;
     --accent: #6cb0f5; --limit: #f08a80;
     --seed: #f2f5f9; --random: #6d7886; --crossed: #56b4e9; --mutated: #f0b43c; --refined: #2fc59a; --other: #8d7fa0;
-    --illegal: #4a5563; --bound: #74818f; --compile: #d9bd5c; --crash: #e08291; --timeout: #8f8af0; --memory: #5cc4b2;
+    --illegal: #4a5563; --compile: #d9bd5c; --crash: #e08291; --timeout: #8f8af0; --memory: #5cc4b2;
     --out-of-bounds: #d275c2; --wrong: #c85a8f; --device: #bcbc5a; --lost: #88ccee; --numerics: #e0b040;
   }
 }
@@ -148,7 +148,7 @@ _CLASSES: Final = """
 .origin-crossed { --colour: var(--crossed); } .origin-mutated { --colour: var(--mutated); }
 .origin-refined { --colour: var(--refined); } .other { --colour: var(--other); }
 .best { --colour: var(--accent); } .failed { --colour: var(--limit); }
-.failure-illegal { --colour: var(--illegal); } .failure-bound { --colour: var(--bound); }
+.failure-illegal { --colour: var(--illegal); }
 .failure-compile { --colour: var(--compile); } .failure-crash { --colour: var(--crash); }
 .failure-timeout { --colour: var(--timeout); } .failure-memory { --colour: var(--memory); }
 .failure-out-of-bounds { --colour: var(--out-of-bounds); } .failure-wrong { --colour: var(--wrong); }
