@@ -24,6 +24,7 @@ from tc.cache.tables import (
     NEAREST_OF_ALL,
     NEAREST_OF_PROGRAM,
     RUNS,
+    SYMBOLIC,
     TEXTS,
     TRIALS,
     VARIANTS,
@@ -88,6 +89,12 @@ class Reader:
         with self.database.session() as session:
             rows = session.rows(COMPILERS, target=target, architecture=architecture)
             return tuple(sorted(str(row["compiler"]) for row in rows))
+
+    def symbolic(self, program_hash: str, settled: str) -> tuple[str, ...]:
+        """What stays symbolic in kernels of a program; ``settled`` stands for nothing."""
+        with self.database.session() as session:
+            rows = session.rows(SYMBOLIC, program_hash=program_hash, settled=settled)
+            return tuple(str(row["symbolic"]) for row in rows)
 
     def trials(self, kernel: str, machine: str, threads: int) -> tuple[Trial, ...]:
         """What was tried for a kernel on such a machine with so many threads, in the order of time."""

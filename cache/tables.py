@@ -80,6 +80,10 @@ OLDEST: Final = (
     'SELECT identity, length(source) + length("binary") + length(executable) + length(options) AS size '
     "FROM variants ORDER BY created, identity"
 )
+SYMBOLIC: Final = (
+    "SELECT DISTINCT symbolic FROM kernels WHERE program_hash = :program_hash AND symbolic <> :settled "
+    "ORDER BY symbolic"
+)
 COMPILERS: Final = "SELECT compiler FROM compilers WHERE target = :target AND architecture = :architecture"
 
 

@@ -21,7 +21,7 @@ from tc.errors import (
     TuningError,
     VerificationError,
 )
-from tc.language.specialization import ArraySpec
+from tc.language.specialization import ArraySpec, dynamic
 from tc.options import CpuOptions, Distribution, Fusion, GpuOptions, ScheduleOptions
 from tc.runtime.threads import get_threads, set_threads
 from tc.types import ScalarType
@@ -49,6 +49,7 @@ __all__ = [
     "TuningError",
     "VerificationError",
     "define",
+    "dynamic",
     "get_threads",
     "set_threads",
     "targets",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import SupportsIndex
 
 from tc.errors import ArgumentError
 from tc.interface import Interface, TensorParameter
-from tc.language.specialization import ArraySpec, Signature, contiguous_strides
+from tc.language.specialization import ArraySpec, Dynamic, Signature, SymbolicSize, contiguous_strides
 from tc.runtime.arrays import describe, describe_output
 from tc.runtime.memory import Sharing, sharing
 from tc.runtime.scalars import convert_scalar
@@ -93,19 +93,45 @@ def bind(interface: Interface, arguments: Sequence[object], out: object, *, writ
 
 
 def bind_specs(interface: Interface, arguments: Sequence[object]) -> Signature:
-    """The signature of a call on arrays, ``ArraySpec`` or plain shapes (tuples of integers); scalars by value."""
+    """The signature of a call on arrays, ``ArraySpec`` or plain shapes (tuples of integers); scalars by value.
+
+    First extents that are ``tc.dynamic`` stay open.
+    """
     _require_count(interface, arguments)
     tensors = {tensor.name: tensor for tensor in interface.tensors}
     scalars = {scalar.name: scalar for scalar in interface.scalars}
-    specs: list[tuple[str, ArraySpec]] = []
+    specs: dict[str, ArraySpec] = {}
     values: list[tuple[str, int]] = []
     for name, value in zip(interface.arguments, arguments, strict=True):
         place = f"argument {name} of {interface.name}"
         if name in tensors:
-            specs.append((name, _as_spec(tensors[name], value, place)))
+            specs[name] = _as_spec(tensors[name], value, place)
         elif scalars[name].structural:
             values.append((name, int(convert_scalar(value, scalars[name].type, place))))
-    return Signature(arguments=tuple(specs), scalars=tuple(values))
+    settled = tuple((name, replace(spec, shape=tuple(map(int, spec.shape)))) for name, spec in specs.items())
+    return Signature(arguments=settled, scalars=tuple(values), symbolic=_symbolic(interface, specs))
+
+
+def _symbolic(interface: Interface, specs: Mapping[str, ArraySpec]) -> tuple[SymbolicSize, ...]:
+    """The sizes that ``tc.dynamic`` opens somewhere."""
+    most: dict[int, int] = {}
+    for name, spec in specs.items():
+        place, size = f"argument {name} of {interface.name}", interface.tensor(name).first_size
+        for dimension, extent in enumerate(spec.shape):
+            if not isinstance(extent, Dynamic):
+                continue
+            if dimension > 0:
+                raise ArgumentError(
+                    f"{place}: dimension {dimension} cannot stay open, because strides would depend on it; "
+                    "only a first dimension can be tc.dynamic"
+                )
+            if size is None:
+                raise ArgumentError(f"{place}: its first dimension is declared as a number; it cannot be tc.dynamic")
+            most[size] = int(extent)
+    parameters = [interface.tensor(name) for name in specs]
+    return tuple(
+        SymbolicSize(most[size], tuple(p.name for p in parameters if p.first_size == size)) for size in sorted(most)
+    )
 
 
 def _as_spec(tensor: TensorParameter, value: object, place: str) -> ArraySpec:
@@ -122,7 +148,11 @@ def _as_spec(tensor: TensorParameter, value: object, place: str) -> ArraySpec:
 
 
 def _extents(shape: tuple[object, ...], place: str) -> tuple[int, ...]:
-    extents = tuple(extent.__index__() for extent in shape if isinstance(extent, SupportsIndex))
+    extents = tuple(
+        extent if isinstance(extent, Dynamic) else extent.__index__()
+        for extent in shape
+        if isinstance(extent, SupportsIndex)
+    )
     if len(extents) != len(shape):
         raise ArgumentError(f"{place}: a shape holds integers, got {shape}")
     return extents

@@ -64,8 +64,11 @@ class KernelCache:
         with self._forgiven():
             reader = self._reader()
             if reader is not None:
-                found = (reader.winner(i.key, wanted.machine, wanted.threads) for i in self._candidates(reader, wanted))
-                return any(variant is not None for variant in found)
+                return any(
+                    reader.winner(ingredients.key, wanted.machine, wanted.threads) is not None
+                    for serving in self._serving(reader, wanted)
+                    for ingredients in self._candidates(reader, serving)
+                )
         return False
 
     def find(self, wanted: Wanted) -> Executable | None:
@@ -73,13 +76,11 @@ class KernelCache:
 
         CacheError where it is missing and must not be compiled, saying how the nearest entry differs.
         """
-        variant = None
         with self._forgiven():
             reader = self._reader()
-            if reader is not None:
-                variant = self._variant(reader, wanted)
-            if variant is not None:
-                return self._executable(variant, wanted)
+            found = None if reader is None else self._variant(reader, wanted)
+            if found is not None:
+                return self._executable(*found)
         match self._configuration.mode:
             case Mode.STRICT:
                 raise CacheError(f"{self._miss(wanted)}\ncompile or tune it elsewhere, and ship the file again")
@@ -112,11 +113,12 @@ class KernelCache:
         place = f"{self._place} ({self._configuration.mode.value})"
         try:
             reader = self._reader()
-            variant = None if reader is None else self._variant(reader, wanted)
+            found = None if reader is None else self._variant(reader, wanted)
         except CacheError as error:
             return f"{place}\n{error}"
-        if variant is None:
+        if found is None:
             return f"{place}\n{self._miss(wanted)}"
+        variant, _ = found
         return f"{place}\nfound: options {variant.options}, made for {variant.threads} threads\n{variant.origin}"
 
     def _open_store(self) -> Store:
@@ -130,17 +132,32 @@ class KernelCache:
             return None
         return open_reader(self._configuration)
 
-    def _variant(self, reader: Reader, wanted: Wanted) -> Variant | None:
-        for ingredients in self._candidates(reader, wanted):
-            if wanted.options is not None:
-                found = reader.variant(ingredients.key, options_text(wanted.options), self._threads(wanted))
-            else:
-                default = options_text(default_options(wanted.target))
-                threads = self._threads(wanted)
-                found = reader.best(ingredients.key, wanted.machine, wanted.threads, default, threads)
-            if found is not None:
-                return found
+    def _variant(self, reader: Reader, wanted: Wanted) -> tuple[Variant, Wanted] | None:
+        """The variant, and what it was made for: the very kernel, or one that serves it with symbolic sizes."""
+        for serving in self._serving(reader, wanted):
+            for ingredients in self._candidates(reader, serving):
+                if wanted.options is not None:
+                    found = reader.variant(ingredients.key, options_text(wanted.options), self._threads(wanted))
+                else:
+                    default = options_text(default_options(wanted.target))
+                    threads = self._threads(wanted)
+                    found = reader.best(ingredients.key, wanted.machine, wanted.threads, default, threads)
+                if found is not None:
+                    return found, serving
         return None
+
+    def _serving(self, reader: Reader, wanted: Wanted) -> Iterator[Wanted]:
+        """The kernel itself, then those with symbolic sizes, the smallest ones first."""
+        yield wanted
+        if wanted.signature.symbolic:
+            return
+        own = wanted.ingredients("any")
+        try:
+            opened = [wanted.opened(symbolic) for symbolic in reader.symbolic(own.program_hash, own.symbolic)]
+        except ValueError as error:
+            raise self._damaged(f"a kernel of {wanted.definition.interface.name} ({error})") from error
+        found = [serving for serving in opened if serving is not None]
+        yield from sorted(found, key=lambda serving: [size.most for size in serving.signature.symbolic])
 
     def _candidates(self, reader: Reader, wanted: Wanted) -> Iterator[Ingredients]:
         """What may serve: kernels of the compiler that is here, or where none is asked, of those in the cache."""

@@ -24,7 +24,8 @@ class Operand:
 class Convention:
     """What the caller of a kernel brings, and what its faults mean.
 
-    ``operands``: in the order of the kernel's parameters; its scalars are those of ``interface``, in that order.
+    ``operands``: in the order of the kernel's parameters; its scalars are those of ``interface``, in that order, then
+    the symbolic sizes of the signature.
     ``memory``: what a call needs beyond them.  ``temporaries``: bytes of those that a grid is given.
     ``checks``: the gather that stores fault number n stands at n - 1.  ``grids``: what a GPU is to run, in this order.
     """
@@ -52,6 +53,10 @@ class Convention:
             results=tuple((names[name], spec) for name, spec in self.signature.results),
             scalars=tuple((names[name], value) for name, value in self.signature.scalars),
             aliases=tuple((names[output], names[input]) for output, input in self.signature.aliases),
+            symbolic=tuple(
+                replace(size, arguments=tuple(names[name] for name in size.arguments))
+                for size in self.signature.symbolic
+            ),
         )
         return replace(
             self,

@@ -15,6 +15,7 @@ from tc.runtime.kernel import LoadedKernel, load_kernel
 from tc.runtime.libc import check_libc, required_libc
 from tc.runtime.pool import shared_pool
 from tc.target import OpenClTarget, Target, check_runs, processor
+from tc.types import ScalarType
 
 if TYPE_CHECKING:  # its driver is not everybody's
     from tc.runtime.opencl import OpenClKernel
@@ -54,14 +55,19 @@ def load(executable: Executable) -> LoadedKernel | OpenClKernel:
     """The kernel in this process; DeviceError if this machine cannot run its target."""
     convention, binary = executable.convention, executable.binary
     scalars = [scalar.type for scalar in convention.interface.scalars]
+    scalars += [ScalarType.INT64 for _ in convention.signature.symbolic]
     if isinstance(executable.target, OpenClTarget):
         from tc.runtime.opencl import Extent, OpenClKernel
 
-        extents = []
-        for operand in convention.operands:
-            offsets, size = operand.layout.offsets, operand.layout.type.itemsize
-            extents.append(Extent(offsets.start * size, len(offsets) * size, operand.writable))
-        return OpenClKernel(binary, convention.grids, extents, convention.temporaries, scalars)
+        def extents(sizes: tuple[int, ...]) -> list[Extent]:
+            found = []
+            for operand in convention.operands:
+                offsets, size = operand.layout.at(sizes).offsets, operand.layout.type.itemsize
+                found.append(Extent(offsets.start * size, len(offsets) * size, operand.writable))
+            return found
+
+        symbolic = len(convention.signature.symbolic)
+        return OpenClKernel(binary, convention.grids, extents, convention.temporaries, scalars, symbolic)
     check_runs(executable.target, processor())
     check_libc(required_libc(binary.code))
     return load_kernel(binary.code, len(convention.operands), scalars, shared_pool(), convention.memory)

@@ -9,12 +9,17 @@ from tc.types import ScalarType
 
 @dataclass(frozen=True, slots=True)
 class TensorParameter:
-    """An argument or a result.  ``in_out``: a result that is read before it is written, so that callers bring it."""
+    """An argument or a result.
+
+    ``in_out``: a result that is read before it is written, so that callers bring it.  ``first_size``: which of the
+    definition's sizes the first dimension of an argument is; None where it is a number.
+    """
 
     name: str
     type: ScalarType
     dimensions: int
     in_out: bool = False
+    first_size: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ class Kernel:
         return self._executable.resources
 
     def __call__(self, *arguments: object, out: object = None) -> object:
-        """Run on arrays of exactly the kernel's signature; ArgumentError for any other.
+        """Run on arrays of exactly the kernel's signature, or of one that it covers; ArgumentError for any other.
 
         Returns one array, or a tuple in the order of the definition's results.
         """
@@ -110,7 +110,7 @@ class Kernel:
         interface = self._convention.interface
         bound = bind(interface, arguments, out)
         found = bound.signature(interface)
-        if found != self.signature:
+        if self.sizes(found) is None:
             raise ArgumentError(
                 f"this kernel of {interface.name} is compiled for {_describe(self.signature)}, got {_describe(found)}; "
                 "compile another one, or call the definition itself"
@@ -121,25 +121,28 @@ class Kernel:
             self._warm.remember(arguments, out, plan)
         return result
 
+    def sizes(self, call: Signature) -> tuple[int, ...] | None:
+        """The values of the symbolic sizes in a call with this signature; None if the kernel is not for such calls."""
+        return self.signature.sizes_of(call)
+
     def run(self, bound: Arguments) -> object:
-        """Run on arguments that have the kernel's signature; results that the caller did not bring are allocated."""
+        """Run on arguments that the kernel is for; results that the caller did not bring are allocated."""
         if isinstance(self._loaded, DeviceError):
             # An exception that is raised again collects the traceback of every call.
             raise DeviceError(str(self._loaded))
-        interface = self._convention.interface
+        interface, sizes = self._convention.interface, self._sizes(bound)
         memory: dict[str, object] = {name: view.owner for name, view in bound.outputs.items()}
         addresses = {name: view.address for name, view in (*bound.inputs.items(), *bound.outputs.items())}
         for name, view in bound.outputs.items():
-            if view.shape != self.layout(name).shape:
-                raise ArgumentError(
-                    f"output {name} of {interface.name}: expected shape {self.layout(name).shape}, got {view.shape}"
-                )
+            shape = self.layout(name).at(sizes).shape
+            if view.shape != shape:
+                raise ArgumentError(f"output {name} of {interface.name}: expected shape {shape}, got {view.shape}")
         names = [operand.name for operand in self._convention.operands]
         for name in names:
             if name not in addresses:
-                memory[name] = self._allocator(name, bound.framework)()
+                memory[name] = self._allocator(name, bound)()
                 addresses[name] = address_of(memory[name])
-        scalars = [bound.scalars[scalar.name] for scalar in interface.scalars]
+        scalars = [*(bound.scalars[scalar.name] for scalar in interface.scalars), *sizes]
         for view in bound.outputs.values():
             tell = announcer(view.framework)
             if tell is not None:
@@ -157,12 +160,15 @@ class Kernel:
         return deliver(memory, bound.framework, self.layout(name).type)
 
     def layout(self, name: str) -> Layout:
-        """Where the elements of an argument or result lie."""
+        """Where the elements of an argument or result lie, with the greatest symbolic sizes."""
         return self._convention.layout(name)
 
-    def _allocator(self, name: str, framework: Framework) -> Callable[[], object]:
+    def _sizes(self, bound: Arguments) -> tuple[int, ...]:
+        return tuple(bound.inputs[size.arguments[0]].shape[0] for size in self.signature.symbolic)
+
+    def _allocator(self, name: str, bound: Arguments) -> Callable[[], object]:
         layout = self.layout(name)
-        return allocator(framework, layout.shape, layout.type)
+        return allocator(bound.framework, layout.at(self._sizes(bound)).shape, layout.type)
 
     def plan(self, bound: Arguments) -> Plan | None:
         """How calls like this one are repeated; None where a scalar is passed or a result is converted."""
@@ -174,9 +180,8 @@ class Kernel:
             kernel=loaded,
             element_sizes=tuple(interface.tensor(name).type.itemsize for name in slots),
             sources=tuple(slots.index(operand.name) for operand in self._convention.operands),
-            allocate=tuple(
-                None if name in outputs else self._allocator(name, bound.framework) for name in interface.results
-            ),
+            allocate=tuple(None if name in outputs else self._allocator(name, bound) for name in interface.results),
+            sizes=self._sizes(bound),
             announce=tuple(
                 announcer(outputs[name].framework) if name in outputs else None for name in interface.results
             ),

@@ -36,6 +36,8 @@ class Kernels:
         self._siblings: Final = siblings
         self._tune: Final = tune
         self._made: Final[Once[tuple[Signature, Options | None, Target], Kernel]] = Once()
+        # Those with symbolic sizes, which serve calls with other signatures.
+        self._open: Final[dict[tuple[Signature, Options | None, Target], Kernel]] = {}
 
     def get(
         self, signature: Signature, target: Target, options: Options | None, prepared: Prepared | None = None
@@ -46,17 +48,33 @@ class Kernels:
             raise OptionsError(f"options must be tc.{kind.__name__} for target {str(target)!r}, got {options!r}")
 
         def make() -> Kernel:
+            found = None
             if prepared is None:
-                found = self._found(signature, target, options) or self._tuned(signature, target, options)
-                if found is not None:
-                    return found
-            return self.compile(signature, target, kind() if options is None else options, prepared)
+                found = self._found(signature, target, options)
+                found = found or self._serving(signature, target, options) or self._tuned(signature, target, options)
+            if found is None:
+                found = self.compile(signature, target, kind() if options is None else options, prepared)
+            return self._noted(found, target, options)
 
         return self._made.get((signature, options, target), make)
 
     def put(self, signature: Signature, target: Target, kernel: Kernel) -> None:
         """From now on, this is the best kernel."""
-        self._made.put((signature, None, target), kernel)
+        self._made.put((signature, None, target), self._noted(kernel, target, None))
+
+    def _noted(self, kernel: Kernel, target: Target, options: Options | None) -> Kernel:
+        if kernel.signature.symbolic:
+            self._open[kernel.signature, options, target] = kernel
+        return kernel
+
+    def _serving(self, signature: Signature, target: Target, options: Options | None) -> Kernel | None:
+        """A kernel of this process that serves the signature with symbolic sizes, the one with the smallest."""
+        found = [
+            kernel
+            for (opened, *other), kernel in tuple(self._open.items())
+            if other == [options, target] and opened.sizes_of(signature) is not None
+        ]
+        return min(found, key=lambda kernel: [size.most for size in kernel.signature.symbolic], default=None)
 
     def compile(
         self, signature: Signature, target: Target, options: Options, prepared: Prepared | None = None
@@ -92,7 +110,10 @@ class Kernels:
         if self._tune is not None and options is None and not cache.has_winner(wanted):
             return None
         executable = cache.find(wanted)
-        return None if executable is None else Kernel(executable)
+        if executable is None:
+            return None
+        known = self._open.get((executable.convention.signature, options, target))
+        return Kernel(executable) if known is None or known.executable != executable else known
 
     def _tuned(self, signature: Signature, target: Target, options: Options | None) -> Kernel | None:
         """The winner of a search, where one is wanted."""

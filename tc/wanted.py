@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, assert_never
 
 from tc.cache.ingredients import Ingredients
 from tc.definition import Definition
 from tc.generator import generator_version
-from tc.language.specialization import ArraySpec, Signature
+from tc.language.specialization import ArraySpec, Signature, SymbolicSize
 from tc.options import CpuOptions, GpuOptions, Options
 from tc.runtime.threads import available_threads
 from tc.target import CpuTarget, CudaTarget, EmulatorTarget, OpenClTarget, Target, processor
@@ -41,12 +41,30 @@ class Wanted:
             alignment=_ALIGNMENT,
             scalars=_listed([(places[name], value) for name, value in self.signature.scalars]),
             aliases=_listed([(places[output], places[input]) for output, input in self.signature.aliases]),
-            symbolic=_listed([]),
+            symbolic=_listed(
+                [(size.most, [places[name] for name in size.arguments]) for size in self.signature.symbolic]
+            ),
             target=target,
             architecture=architecture,
             compiler=compiler,
             generator=generator_version(),
         )
+
+    def opened(self, symbolic: str) -> Wanted | None:
+        """A kernel that serves this call, too, with sizes open as an ingredient says; None if it would not.
+
+        ValueError for text that ``ingredients`` does not make.
+        """
+        names = self.definition.interface.names
+        try:
+            sizes = tuple(
+                SymbolicSize(int(most), tuple(names[place] for place in places))
+                for most, places in json.loads(symbolic)
+            )
+        except (TypeError, IndexError) as error:
+            raise ValueError(f"symbolic sizes are pairs of a number and places, got {symbolic!r}") from error
+        signature = self.signature.opened(sizes)
+        return None if signature is None else replace(self, signature=signature)
 
     @property
     def threads(self) -> int:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from importlib.resources import files
 
 from tc.codegen.dialect import CUDA, OPENCL, Dialect
-from tc.codegen.kernel import KernelPrinter, Scope
+from tc.codegen.kernel import KernelPrinter
 from tc.codegen.launches import launch
 from tc.codegen.names import names_of
 from tc.codegen.numerics import prelude
-from tc.codegen.source import KernelSource, heading, parameters_of, with_narrow_indices
+from tc.codegen.source import KernelSource, heading, parameters_of, scope_of, with_narrow_indices
 from tc.polyhedral.loops import Block, LoopProgram
 
 
@@ -29,7 +29,7 @@ def _source(program: LoopProgram, dialect: Dialect, types: str) -> KernelSource:
     offsets = {buffer.name: 0 for buffer in program.temporaries}
     printer = KernelPrinter(program, names, parameters_of(program, names, offsets, dialect), dialect, 0)
     for nest in program.root.children if isinstance(program.root, Block) else (program.root,):
-        launch(printer, nest, Scope(variables=names.scalars))
+        launch(printer, nest, scope_of(program, names))
     body = "\n".join(line for part in printer.regions for line in (*part, ""))
     declarations = files("tc.codegen").joinpath(types).read_text(encoding="utf-8").strip()
     text = "\n\n".join(part for part in (heading(program), declarations, prelude(body), body) if part)

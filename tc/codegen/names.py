@@ -25,7 +25,7 @@ def names_of(program: LoopProgram) -> Names:
     """The names of everything that the bodies of ``program`` mention."""
     return Names(
         tensors=_renamed("t_", (buffer.name for buffer in (*program.buffers, *program.temporaries, *program.promoted))),
-        scalars=_renamed("s_", (name for name, _ in program.scalars)),
+        scalars=_renamed("s_", (name for name, _ in (*program.scalars, *program.sizes))),
     )
 
 

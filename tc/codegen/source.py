@@ -18,8 +18,11 @@ from tc.codegen.placement import side_by_side
 from tc.codegen.routines import SCRATCH, Parameter, braced, finished, mentioned, mentions, routine
 from tc.faults import Check
 from tc.grid import Argument, GridKernel, Place
+from tc.language.affine import parameter_name
 from tc.language.expression_text import expression_text
+from tc.language.program import INDEX_TYPE
 from tc.polyhedral.loops import Buffer, LoopProgram, StatementBody
+from tc.polyhedral.ranges import Range
 from tc.types import Kind, ScalarType
 
 _HEADERS: Final = ("math.h", "stdbool.h", "stdint.h")
@@ -46,8 +49,8 @@ class KernelSource:
 def c_source(program: LoopProgram, vector_bytes: int, dialect: Dialect = C) -> KernelSource:
     """C11 text that exports ``tc_kernel`` (see ``abi.h``), for vector registers of ``vector_bytes``.
 
-    Its arguments are the base addresses of ``program.buffers``, the values of ``program.scalars``, and the runtime.  It
-    must be compiled with ``-fwrapv`` and without any option that gives up IEEE
+    Its arguments are the base addresses of ``program.buffers``, the values of ``program.scalars`` and of
+    ``program.sizes``, and the runtime.  It must be compiled with ``-fwrapv`` and without any option that gives up IEEE
     values.
     """
     program = ask_to_store(ask_ahead(program))
@@ -55,7 +58,7 @@ def c_source(program: LoopProgram, vector_bytes: int, dialect: Dialect = C) -> K
     offsets, shared_bytes = side_by_side(program.temporaries)
     parameters = parameters_of(program, names, offsets, dialect)
     printer = KernelPrinter(program, names, parameters, dialect, vector_bytes)
-    lines = finished(printer.tree(program.root, Scope(variables=names.scalars)), dialect)
+    lines = finished(printer.tree(program.root, scope_of(program, names)), dialect)
     if dialect.watches:
         lines = [*_poisoned(program, names), *lines]
     used = mentioned(parameters, lines)
@@ -77,6 +80,14 @@ def c_source(program: LoopProgram, vector_bytes: int, dialect: Dialect = C) -> K
     ]
     text = "\n\n".join(part for part in parts if part)
     return KernelSource(text, printer.expressions.checks, shared_bytes, printer.scratch_bytes)
+
+
+def scope_of(program: LoopProgram, names: Names) -> Scope:
+    """What is around all loops: the symbolic sizes, under the names that loops have for them."""
+    return Scope(
+        variables={parameter_name(name): names.scalars[name] for name, _ in program.sizes},
+        ranges={parameter_name(name): Range(1, most) for name, most in program.sizes},
+    )
 
 
 def _poisoned(program: LoopProgram, names: Names) -> list[str]:
@@ -117,6 +128,7 @@ def parameters_of(
     program: LoopProgram, names: Names, offsets: Mapping[str, int], dialect: Dialect
 ) -> tuple[Parameter, ...]:
     fault = Parameter(f"{dialect.global_memory}int32_t *", "", "fault", "runtime->fault", Argument(Place.FAULT))
+    scalars = (*program.scalars, *((name, INDEX_TYPE) for name, _ in program.sizes))
     shared = {b.name: f"(void *)(runtime->shared + {offsets[b.name]})" for b in program.temporaries}
     return (
         *(
@@ -127,7 +139,7 @@ def parameters_of(
             _buffer(buffer, names, shared[buffer.name], Argument(Place.TEMPORARY, n), dialect)
             for n, buffer in enumerate(program.temporaries)
         ),
-        *(_scalar(name, type, names, n, dialect) for n, (name, type) in enumerate(program.scalars)),
+        *(_scalar(name, type, names, n, dialect) for n, (name, type) in enumerate(scalars)),
         fault,
         SCRATCH,
         Parameter("const tc_runtime *", "", "runtime", "runtime"),

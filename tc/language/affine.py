@@ -28,6 +28,7 @@ from tc.language.program import (
     Statement,
     Unary,
 )
+from tc.language.specialization import Sizes
 from tc.types import ScalarType
 
 
@@ -36,20 +37,36 @@ def isl_name(name: str) -> str:
     return f"'{name}" if name[0].isdigit() else name
 
 
+def parameter_name(name: str) -> str:
+    """The name of a size or scalar as a parameter of isl, where no iterator of ours or of isl's is called so."""
+    return f"size_{name}"
+
+
 @dataclass(frozen=True)
 class Frame:
-    """The space in which expressions become isl objects: parameters, and the iterators of one statement."""
+    """The space in which expressions become isl objects: parameters, and the iterators of one statement.
+
+    ``sizes``: parameters that are known to be positive, each with its greatest value; they follow the ``parameters`` of
+    which nothing is known.
+    """
 
     context: isl.Context
     statement: str
     iterators: tuple[str, ...]
     parameters: tuple[str, ...] = ()
+    sizes: Sizes = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all parameters, in isl."""
+        return tuple(parameter_name(name) for name in (*self.parameters, *(name for name, _ in self.sizes)))
 
     def space(self) -> isl.Space:
         """The space of the statement's tuple, its dimensions named after the iterators."""
-        space = isl.Space.set_alloc(self.context, len(self.parameters), len(self.iterators))
-        for position, name in enumerate(self.parameters):
-            space = space.set_dim_name(isl.dim_type.param, position, isl_name(name))
+        names = self.names
+        space = isl.Space.set_alloc(self.context, len(names), len(self.iterators))
+        for position, name in enumerate(names):
+            space = space.set_dim_name(isl.dim_type.param, position, name)
         for position, name in enumerate(self.iterators):
             space = space.set_dim_name(isl.dim_type.set, position, isl_name(name))
         return space.set_tuple_name(isl.dim_type.set, self.statement)
@@ -59,13 +76,28 @@ class Frame:
         return isl.PwAff.from_aff(isl.Aff.val_on_domain(local, isl.Val.int_from_si(self.context, value)))
 
     def variable(self, name: str) -> isl.PwAff | None:
-        """The iterator or parameter called ``name``; None if the frame has none."""
+        """The iterator called ``name``, or the parameter that isl calls so; None if the frame has none."""
         local = isl.LocalSpace.from_space(self.space())
         if name in self.iterators:
             return isl.PwAff.from_aff(isl.Aff.var_on_domain(local, isl.dim_type.set, self.iterators.index(name)))
-        if name in self.parameters:
-            return isl.PwAff.from_aff(isl.Aff.var_on_domain(local, isl.dim_type.param, self.parameters.index(name)))
+        if name in self.names:
+            return isl.PwAff.from_aff(isl.Aff.var_on_domain(local, isl.dim_type.param, self.names.index(name)))
         return None
+
+    def require(self, name: str) -> isl.PwAff:
+        """``variable``; KeyError if the frame has none."""
+        found = self.variable(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def possible(self) -> isl.Set:
+        """All points, for all values that the sizes may have."""
+        points = self.universe()
+        for position, (_, most) in enumerate(self.sizes, len(self.parameters)):
+            points = points.lower_bound_val(isl.dim_type.param, position, isl.Val.one(self.context))
+            points = points.upper_bound_val(isl.dim_type.param, position, isl.Val.int_from_si(self.context, most))
+        return points
 
     def universe(self) -> isl.Set:
         return isl.Set.universe(self.space())
@@ -85,8 +117,10 @@ def affine_function(expression: Expression, frame: Frame) -> isl.PwAff | None:
     match expression:
         case Literal(value, type):
             return None if type.is_floating else frame.constant(int(value))
-        case IteratorReference(name) | SizeReference(name) | ScalarReference(name, _):
+        case IteratorReference(name):
             return frame.variable(name)
+        case SizeReference(name) | ScalarReference(name, _):
+            return frame.variable(parameter_name(name))
         case Unary(UnaryOperator.NEGATE, operand):
             function = affine_function(operand, frame)
             return None if function is None else function.neg()
@@ -190,15 +224,15 @@ def _comparison(operator: BinaryOperator, left: Expression, right: Expression, f
             return None
 
 
-def frame_of(statement: Statement, context: isl.Context, parameters: Sequence[str] = ()) -> Frame:
+def frame_of(statement: Statement, context: isl.Context, parameters: Sequence[str] = (), sizes: Sizes = ()) -> Frame:
     """The frame of a statement."""
     names = tuple(iterator.name for iterator in statement.iterators)
-    return Frame(context, statement.name, names, tuple(parameters))
+    return Frame(context, statement.name, names, tuple(parameters), sizes)
 
 
 def iteration_domain(statement: Statement, frame: Frame) -> isl.Set | None:
     """All instances of the statement; None if a bound or a condition is not affine."""
-    domain = frame.universe()
+    domain = frame.possible()
     for iterator in statement.iterators:
         begin, end = affine_function(iterator.begin, frame), affine_function(iterator.end, frame)
         variable = frame.variable(iterator.name)
@@ -246,10 +280,9 @@ def access_relation(
     A subscript that is not affine (a gather) may touch the whole dimension: ``0 <= x < extent`` where the extent is
     known, anything otherwise.
     """
-    target = isl.Space.set_alloc(frame.context, len(frame.parameters), len(subscripts))
-    for position, name in enumerate(frame.parameters):
-        target = target.set_dim_name(isl.dim_type.param, position, isl_name(name))
-    target = target.set_tuple_name(isl.dim_type.set, isl_name(tensor))
+    target = (
+        frame.space().params().add_unnamed_tuple_ui(len(subscripts)).set_tuple_name(isl.dim_type.set, isl_name(tensor))
+    )
     relation = isl.Map.from_domain_and_range(frame.universe(), isl.Set.universe(target))
     for position, (subscript, extent) in enumerate(zip(subscripts, extents, strict=True)):
         function = affine_function(subscript, frame)

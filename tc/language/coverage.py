@@ -20,6 +20,7 @@ from tc.language.affine import (
 from tc.language.polynomial import LEAST_TYPICAL_SIZE
 from tc.language.program import Program, Statement
 from tc.language.session import MAX_OPERATIONS, isl_context
+from tc.language.specialization import Sizes
 from tc.language.written import (
     WrittenValue,
     initialization,
@@ -40,18 +41,19 @@ class Problem:
     is_overlap: bool
 
 
-def find_problems(program: Program, max_operations: int = MAX_OPERATIONS) -> list[Problem]:
+def find_problems(program: Program, max_operations: int = MAX_OPERATIONS, sizes: Sizes = ()) -> list[Problem]:
     """Elements written twice or not at all: for the sizes of a specialized program, else for all typical sizes.
 
-    What depends on sizes that are still open, or is not affine in them, is no problem yet.  ``isl.Error`` when isl
-    spends more than ``max_operations``.
+    ``sizes``: those of a specialized program that stay open; one value of them suffices for a problem.  What depends on
+    other sizes that are still open, or is not affine in them, is no problem yet.  ``isl.Error`` when isl spends more
+    than ``max_operations``.
     """
     values = [value for value in written_values(program) if not is_plainly_covered(value)]
     single = [s for s in program.statements if is_single_valued(s) and not writes_distinct_elements(s)]
     if not single and not any(value.complete or len(value.initial) > 1 for value in values):
         return []
     with isl_context(max_operations) as context:
-        prover = _Prover(program, context)
+        prover = _Prover(program, context, sizes)
         problems = [problem for statement in single for problem in prover.repeated(statement)]
         for value in values:
             problems.extend(prover.overlapping(value))
@@ -63,10 +65,11 @@ def find_problems(program: Program, max_operations: int = MAX_OPERATIONS) -> lis
 class _Prover:
     """Decides within one isl context; ``typical`` holds the sizes for which everything must go wrong to be one."""
 
-    def __init__(self, program: Program, context: isl.Context) -> None:
+    def __init__(self, program: Program, context: isl.Context, sizes: Sizes) -> None:
         self.context = context
         integers = [scalar.name for scalar in program.scalars if scalar.type.is_integer]
-        self.parameters = (*program.sizes, *integers)
+        self.sizes = sizes
+        self.parameters = (*(() if sizes else program.sizes), *integers)
         frame = Frame(context, "", (), self.parameters)
         self.typical = frame.universe()
         for position, name in enumerate(self.parameters):
@@ -108,9 +111,13 @@ class _Prover:
         """Elements that no statement gives."""
         name = value.tensor.name
         frame = Frame(
-            self.context, isl_name(name), tuple(f"d{d}" for d in range(len(value.tensor.shape))), self.parameters
+            self.context,
+            isl_name(name),
+            tuple(f"d{d}" for d in range(len(value.tensor.shape))),
+            self.parameters,
+            self.sizes,
         )
-        missing = frame.universe()
+        missing = frame.possible()
         for dimension, extent in zip(frame.iterators, value.tensor.shape, strict=True):
             end, variable = affine_function(extent, frame), frame.variable(dimension)
             if end is None or variable is None:
@@ -136,7 +143,7 @@ class _Prover:
 
     def _written(self, statement: Statement) -> isl.Map | None:
         """``{ statement[iterators] -> target[subscripts] }``; None where it is not affine."""
-        frame = frame_of(statement, self.context, self.parameters)
+        frame = frame_of(statement, self.context, self.parameters, self.sizes)
         domain = iteration_domain(statement, frame)
         if domain is None or any(affine_function(s, frame) is None for s in statement.subscripts):
             return None
@@ -144,13 +151,15 @@ class _Prover:
         return access_relation(statement.target, statement.subscripts, extents, frame).intersect_domain(domain)
 
     def _witness(self, elements: isl.Set) -> str | None:
-        """The subscripts of one of the elements, if there are some for all typical sizes."""
+        """The subscripts of one of the elements, if there are some for all typical sizes, or for an open one."""
+        if self.sizes and not elements.is_empty():
+            return element_text(elements, self.sizes)
         if elements.is_empty() or self.typical.is_empty() or not self.typical.is_subset(elements.params()):
             return None
         return element_text(elements.intersect_params(self.typical), self.parameters)
 
 
-def element_text(elements: isl.Set, parameters: Sequence[str]) -> str:
+def element_text(elements: isl.Set, parameters: Sequence[object]) -> str:
     """``(0, 3)`` or ``(0, 3) for N = 2``: the first element of a set that is not empty."""
     point = elements.lexmin().sample_point() if not parameters else elements.sample_point()
     subscripts = [str(point.get_coordinate_val(isl.dim_type.set, d)) for d in range(elements.dim(isl.dim_type.set))]

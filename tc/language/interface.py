@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tc.interface import Interface, ScalarParameter, TensorParameter
-from tc.language.program import Program, Role
+from tc.language.program import Program, Role, SizeReference, Tensor
 from tc.language.specialize import structural_scalars
 
 
@@ -16,9 +16,19 @@ def interface_of(program: Program) -> Interface:
         arguments=program.arguments,
         results=program.results,
         tensors=tuple(
-            TensorParameter(tensor.name, tensor.type, len(tensor.shape), tensor.role is Role.IN_OUT)
+            TensorParameter(
+                tensor.name, tensor.type, len(tensor.shape), tensor.role is Role.IN_OUT, _first_size(tensor, program)
+            )
             for tensor in program.tensors
             if tensor.name in passed
         ),
         scalars=tuple(ScalarParameter(s.name, s.type, s.name in structural) for s in program.scalars),
     )
+
+
+def _first_size(tensor: Tensor, program: Program) -> int | None:
+    match tensor.shape:
+        case (SizeReference(name), *_) if tensor.role is Role.INPUT:
+            return program.sizes.index(name)
+        case _:
+            return None

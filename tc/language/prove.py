@@ -6,6 +6,7 @@ Most of it follows from the ends of the ranges; isl decides the rest and names a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Final, TypeAlias
 
 import islpy as isl
 
@@ -17,6 +18,7 @@ from tc.language.extremes import Extremes, Interval
 from tc.language.polynomial import Atoms
 from tc.language.program import (
     DerivedOrigin,
+    Expression,
     GuardedRead,
     Literal,
     Origin,
@@ -31,8 +33,10 @@ from tc.language.program import (
 )
 from tc.language.report import Report
 from tc.language.session import MAX_OPERATIONS, is_out_of_operations, isl_context
-from tc.language.specialization import Specialization
+from tc.language.specialization import Sizes, Specialization
 from tc.language.written import initialization
+
+_NUMBERS: Final = "pass numbers in place of tc.dynamic"
 
 
 def prove_values(program: Program, report: Report, max_operations: int = MAX_OPERATIONS) -> None:
@@ -87,11 +91,11 @@ def prove_specialized(specialization: Specialization, max_operations: int = MAX_
     All complaints are raised together, each with a witness.  A proof that takes isl more than ``max_operations``
     is refused, too.
     """
-    program = specialization.program
-    shapes = {name: layout.shape for name, layout in specialization.layouts.items()}
+    program, sizes = specialization.program, specialization.sizes
+    shapes = {tensor.name: tensor.shape for tensor in program.tensors}
     try:
-        found = [d for statement in program.statements for d in _leaving(statement, shapes, max_operations)]
-        problems = find_problems(program, max_operations)
+        found = [d for statement in program.statements for d in _leaving(statement, shapes, sizes, max_operations)]
+        problems = find_problems(program, max_operations, sizes)
     except isl.Error as error:
         if not is_out_of_operations(error):
             raise
@@ -113,7 +117,11 @@ def span_of(origin: Origin) -> Span | None:
             return None
 
 
-def _leaving(statement: Statement, shapes: Mapping[str, tuple[int, ...]], max_operations: int) -> Iterator[Diagnostic]:
+# The extents of tensors, by name.
+_Shapes: TypeAlias = Mapping[str, tuple[Expression, ...]]
+
+
+def _leaving(statement: Statement, shapes: _Shapes, sizes: Sizes, max_operations: int) -> Iterator[Diagnostic]:
     """Complaints about the ranges and accesses of one statement."""
     for iterator in statement.iterators:
         begin, end = iterator.begin, iterator.end
@@ -125,7 +133,7 @@ def _leaving(statement: Statement, shapes: Mapping[str, tuple[int, ...]], max_op
                 "let it start at 0, and shift the subscripts",
             )
             return
-    atoms = Atoms()
+    atoms = Atoms(name for name, _ in sizes)
     writing = initialization(statement)
     target = Read(statement.target, statement.subscripts, statement.value.type)
     accesses = [(writing, GuardedRead(target, ()))]
@@ -134,27 +142,42 @@ def _leaving(statement: Statement, shapes: Mapping[str, tuple[int, ...]], max_op
     doubtful = [
         (running, guarded)
         for running, guarded in dict.fromkeys(accesses)
-        if not _surely_inside(running, guarded.read, shapes[guarded.read.tensor], atoms)
+        if sizes or not _surely_inside(running, guarded.read, shapes[guarded.read.tensor], atoms)
     ]
     if not doubtful:
         return
     with isl_context(max_operations) as context:
         for running, guarded in doubtful:
-            frame = frame_of(running, context)
+            frame = frame_of(running, context, sizes=sizes)
             domain = iteration_domain(running, frame)
             if domain is None:
                 yield Diagnostic(
                     f"the ranges of `{expression_text(target)}` are not affine for these arguments",
                     span_of(statement.origin),
-                    "divide by constants that are not 0",
+                    _NUMBERS if sizes else "divide by constants that are not 0",
                 )
+                return
+            if sizes and (problem := _unfit(domain, running, guarded.read, frame)) is not None:
+                yield Diagnostic(problem, span_of(statement.origin), _NUMBERS)
                 return
             message = _witness(domain.intersect(guard_domain(guarded, frame)), running, guarded.read, shapes, frame)
             if message is not None:
                 yield Diagnostic(message, span_of(statement.origin), "narrow the ranges or guard the read")
 
 
-def _surely_inside(statement: Statement, read: Read, shape: tuple[int, ...], atoms: Atoms) -> bool:
+def _unfit(domain: isl.Set, statement: Statement, read: Read, frame: Frame) -> str | None:
+    """Why sizes that stay open do not fit a statement, if they do not: with numbers it is looked at otherwise."""
+    for position, iterator in enumerate(statement.iterators):
+        if not domain.is_empty() and domain.dim_min_val(position).to_python() < 0:
+            return f"the range of `{iterator.name}` begins below 0 for some sizes; iterators are never negative"
+    for subscript in read.subscripts:
+        gathers = any(isinstance(e, Read) for e in walk(subscript))
+        if not gathers and affine_function(subscript, frame) is None:
+            return f"the subscripts of `{expression_text(read)}` are not affine while sizes stay open"
+    return None
+
+
+def _surely_inside(statement: Statement, read: Read, shape: tuple[Expression, ...], atoms: Atoms) -> bool:
     """Whether the ends of the ranges alone keep an access inside; subscripts with gathers check themselves."""
     intervals = {i.name: Interval(atoms.polynomial(i.begin), atoms.polynomial(i.end)) for i in statement.iterators}
     if any((length := (i.end - i.begin).constant) is not None and length <= 0 for i in intervals.values()):
@@ -167,28 +190,30 @@ def _surely_inside(statement: Statement, read: Read, shape: tuple[int, ...], ato
         least, greatest = extremes.least(position), extremes.greatest(position)
         if least is None or greatest is None or least.constant is None or greatest.constant is None:
             return False
-        if least.constant < 0 or greatest.constant >= extent:
+        end = atoms.polynomial(extent).constant
+        if least.constant < 0 or end is None or greatest.constant >= end:
             return False
     return True
 
 
-def _witness(
-    domain: isl.Set, statement: Statement, read: Read, shapes: Mapping[str, tuple[int, ...]], frame: Frame
-) -> str | None:
+def _witness(domain: isl.Set, statement: Statement, read: Read, shapes: _Shapes, frame: Frame) -> str | None:
     """Says where an access leaves its tensor; None if isl shows that it never does, or if it checks itself."""
     for dimension, (subscript, extent) in enumerate(zip(read.subscripts, shapes[read.tensor], strict=True)):
         position = affine_function(subscript, frame)
-        if position is None:
+        end = affine_function(extent, frame)
+        if position is None or end is None:
             continue
-        outside = position.lt_set(frame.constant(0)).union(position.ge_set(frame.constant(extent)))
+        outside = position.lt_set(frame.constant(0)).union(position.ge_set(end))
         leaving = domain.intersect(outside)
         if not leaving.is_empty():
             point = leaving.lexmin().sample_point()
             names = [iterator.name for iterator in statement.iterators]
             values = [str(point.get_coordinate_val(isl.dim_type.set, d)) for d in range(len(names))]
+            names += [name for name, _ in frame.sizes]
+            values += [str(point.get_coordinate_val(isl.dim_type.param, d)) for d in range(len(frame.sizes))]
             place = ", ".join(f"{name} = {value}" for name, value in zip(names, values, strict=True))
             return (
                 f"`{expression_text(read)}` leaves `{read.tensor}`{f' at {place}' if place else ''}: "
-                f"dimension {dimension} has {extent} elements"
+                f"dimension {dimension} has {expression_text(extent)} elements"
             )
     return None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeAlias
 
 from tc.errors import ArgumentError
 from tc.types import ScalarType
@@ -13,11 +14,30 @@ if TYPE_CHECKING:  # ``import tc`` offers ArraySpec, and need not wait for the c
     from tc.language.program import Program
 
 
+class Dynamic(int):
+    """The greatest value of an extent that stays open."""
+
+    def __repr__(self) -> str:
+        return f"tc.dynamic({int(self)})"
+
+
+def dynamic(most: int) -> int:
+    """An extent that stays open, for shapes: one kernel serves every one from 1 to ``most``.
+
+    It may stand for the first dimension of arguments, in ``ArraySpec`` and in plain shapes, and opens the size that is
+    declared there, wherever else it occurs.  ArgumentError unless it is a positive integer.
+    """
+    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+        raise ArgumentError(f"tc.dynamic takes the greatest size that is to be served, such as 512, got {most!r}")
+    return Dynamic(most)
+
+
 @dataclass(frozen=True, slots=True)
 class ArraySpec:
     """What a call must know of an array: ``strides`` in elements; None means C-contiguous.
 
-    ArgumentError for a negative extent, strides whose number is not that of the extents, or another kind of dtype.
+    The first extent may be ``tc.dynamic``.  ArgumentError for a negative extent, strides whose number is not that of
+    the extents, or another kind of dtype.
     """
 
     shape: tuple[int, ...]
@@ -46,12 +66,35 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class Extent:
+    """How many elements a dimension has, as a function of the symbolic sizes: a constant, and a factor for each."""
+
+    constant: int
+    factors: tuple[int, ...]
+
+    def at(self, sizes: tuple[int, ...]) -> int:
+        """The number for these sizes."""
+        return self.constant + sum(factor * size for factor, size in zip(self.factors, sizes, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the elements of a tensor lie: shape and strides, both in elements."""
+    """Where the elements of a tensor lie: shape and strides, both in elements.
+
+    ``first``: the extent of the first dimension where it depends on symbolic sizes; ``shape`` then has the greatest
+    one.
+    """
 
     type: ScalarType
     shape: tuple[int, ...]
     strides: tuple[int, ...]
+    first: Extent | None = None
+
+    def at(self, sizes: tuple[int, ...]) -> Layout:
+        """The layout for these values of the symbolic sizes."""
+        if self.first is None:
+            return self
+        return Layout(self.type, (self.first.at(sizes), *self.shape[1:]), self.strides)
 
     @property
     def size(self) -> int:
@@ -74,6 +117,21 @@ class Layout:
         return range(sum(min(end, 0) for end in ends), 1 + sum(max(end, 0) for end in ends))
 
 
+# Names of sizes that stay open, each with its greatest value; the least is 1.
+Sizes: TypeAlias = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolicSize:
+    """A size that stays open: one kernel serves every one from 1 to ``most``.
+
+    ``arguments``: those whose first dimension it is.
+    """
+
+    most: int
+    arguments: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Signature:
     """What distinguishes one compilation of a program from another.
@@ -82,22 +140,73 @@ class Signature:
     not C-contiguous, or are inputs.  ``scalars``: values of the integer scalars that occur in subscripts, ranges or
     shapes.
     ``aliases``: pairs (output, input) that share one memory with one layout.
+    ``symbolic``: sizes that stay open, in the order of the arguments; specs have the greatest ones.
     """
 
     arguments: tuple[tuple[str, ArraySpec], ...]
     results: tuple[tuple[str, ArraySpec], ...] = ()
     scalars: tuple[tuple[str, int], ...] = ()
     aliases: tuple[tuple[str, str], ...] = ()
+    symbolic: tuple[SymbolicSize, ...] = ()
+
+    @property
+    def settled(self) -> Signature:
+        """The signature with the greatest sizes in place of symbolic ones."""
+        return replace(self, symbolic=())
+
+    def sizes_of(self, call: Signature) -> tuple[int, ...] | None:
+        """The values of the symbolic sizes in a call that this signature covers; None if it does not cover it."""
+        specs = dict(call.arguments)
+        found: list[int] = []
+        for size in self.symbolic:
+            extents = {specs[name].shape[0] for name in size.arguments if name in specs and specs[name].shape}
+            if len(extents) != 1 or not 1 <= min(extents) <= size.most:
+                return None
+            found += extents
+        return tuple(found) if self._at(tuple(found)) == call else None
+
+    def opened(self, symbolic: tuple[SymbolicSize, ...]) -> Signature | None:
+        """The signature that covers this one with these sizes open; None if they do not fit."""
+        most = {name: size.most for size in symbolic for name in size.arguments}
+        found = replace(self._with_first(most), symbolic=symbolic)
+        return found if found.sizes_of(self) is not None else None
+
+    def _at(self, sizes: tuple[int, ...]) -> Signature:
+        """The signature of a call with these sizes."""
+        pairs = zip(self.symbolic, sizes, strict=True)
+        extents = {name: extent for size, extent in pairs for name in size.arguments}
+        return self._with_first(extents).settled
+
+    def _with_first(self, extents: Mapping[str, int]) -> Signature:
+        arguments = tuple(
+            (name, _with_first(spec, extents[name]) if name in extents and spec.shape else spec)
+            for name, spec in self.arguments
+        )
+        return replace(self, arguments=arguments)
+
+
+def _with_first(spec: ArraySpec, extent: int) -> ArraySpec:
+    """The spec with another first extent; a stride that no element follows is that of a contiguous array."""
+    shape, strides = (extent, *spec.shape[1:]), spec.strides
+    if strides is not None and extent == 1:
+        strides = (contiguous_strides(shape)[0] if len(shape) == 1 else strides[1] * max(shape[1], 1), *strides[1:])
+    return ArraySpec(shape, spec.dtype, strides)
 
 
 @dataclass(frozen=True, slots=True)
 class Specialization:
     """A program whose sizes and structural scalars are literals, proven to stay inside its tensors.
 
-    ``program`` has no sizes left: ranges, conditions, shapes and subscripts are affine in the iterators, apart
-    from gathers.  ``layouts`` covers every tensor, results and temporaries included.
+    ``program`` has only symbolic sizes left: ranges, conditions, shapes and subscripts are affine in them and in the
+    iterators, apart from gathers.  ``layouts`` covers every tensor, results and temporaries included.
     """
 
     program: Program
     signature: Signature
     layouts: dict[str, Layout] = field(hash=False)
+
+    @property
+    def sizes(self) -> Sizes:
+        """The symbolic sizes in the order of the signature."""
+        most = (size.most for size in self.signature.symbolic)
+        return tuple(zip(self.program.sizes, most, strict=True))

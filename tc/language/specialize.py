@@ -27,7 +27,22 @@ from tc.language.program import (
     walk,
 )
 from tc.language.prove import prove_specialized
-from tc.language.specialization import ArraySpec, Layout, Signature, Specialization, contiguous_strides
+from tc.language.specialization import (
+    ArraySpec,
+    Extent,
+    Layout,
+    Signature,
+    Sizes,
+    Specialization,
+    contiguous_strides,
+)
+from tc.language.symbolic import (
+    always_holds,
+    greatest,
+    require_plain_gathers,
+    symbolic_extent,
+    symbolic_sizes,
+)
 from tc.types import ScalarType
 
 # Addresses are byte offsets in 64-bit integers.
@@ -71,30 +86,37 @@ def output_shapes(program: Program, signature: Signature) -> dict[str, tuple[int
     Raises ``ArgumentError`` where the arguments do not fit, as ``specialize`` does, but proves nothing.
     """
     values = _argument_values(program, signature)
-    _check_preconditions(program, values)
+    _check_preconditions(program, values, ())
     return {name: _shape(program, program.tensor(name), values) for name in program.results}
 
 
 def specialize(program: Program, signature: Signature) -> Specialization:
-    """The program for one signature, with literals for sizes and structural scalars.
+    """The program for one signature, with literals for structural scalars and for sizes that do not stay open.
 
     Raises ``ArgumentError`` where the arguments do not fit the parameters, and ``RangeError`` (with a witness)
     where an access leaves its tensor or an element is written twice or not at all for these sizes.
     """
-    values = _argument_values(program, signature)
-    _check_preconditions(program, values)
-    results = dict(signature.results)
-    given = dict(signature.arguments)
+    sizes = symbolic_sizes(program, signature)
+    opened = {SizeReference(name) for name, _ in sizes}
+    values = {leaf: value for leaf, value in _argument_values(program, signature).items() if leaf not in opened}
+    _check_preconditions(program, values, sizes)
+    specs = {**dict(signature.results), **dict(signature.arguments)}
     tensors: list[Tensor] = []
     layouts: dict[str, Layout] = {}
     for tensor in program.tensors:
-        shape = _shape(program, tensor, values)
-        tensors.append(replace(tensor, shape=tuple(Literal(extent, INDEX_TYPE) for extent in shape)))
-        layouts[tensor.name] = _layout(program, tensor, shape, given.get(tensor.name) or results.get(tensor.name))
+        extents = [_extent(program, tensor, dimension, values, sizes) for dimension in range(len(tensor.shape))]
+        tensors.append(replace(tensor, shape=tuple(expression for expression, _, _ in extents)))
+        shape = tuple(most for _, most, _ in extents)
+        layout = _layout(program, tensor, shape, specs.get(tensor.name))
+        passed = tensor.role is not Role.TEMPORARY
+        layouts[tensor.name] = replace(layout, first=extents[0][2]) if passed and extents else layout
     statements = tuple(
         map_statement(statement, lambda expression: substitute(expression, values)) for statement in program.statements
     )
-    specialized = replace(program, sizes=(), tensors=tuple(tensors), statements=statements, preconditions=())
+    names = tuple(name for name, _ in sizes)
+    specialized = replace(program, sizes=names, tensors=tuple(tensors), statements=statements, preconditions=())
+    if sizes:
+        require_plain_gathers(specialized)
     specialization = Specialization(specialized, signature, layouts)
     prove_specialized(specialization)
     return specialization
@@ -149,9 +171,16 @@ def _check_argument(program: Program, tensor: Tensor, spec: ArraySpec, sizes: di
                 )
 
 
-def _check_preconditions(program: Program, values: Mapping[Expression, Expression]) -> None:
+def _check_preconditions(program: Program, values: Mapping[Expression, Expression], sizes: Sizes) -> None:
     for precondition in program.preconditions:
-        if substitute(precondition.condition, values) != Literal(True, precondition.condition.type):
+        condition = substitute(precondition.condition, values)
+        if any(isinstance(leaf, SizeReference) for leaf in walk(condition)):
+            if not always_holds(condition, sizes):
+                raise ArgumentError(
+                    f"{program.name}: `{expression_text(precondition.condition)}` does not hold for all sizes that "
+                    f"would stay open: {precondition.message}; pass numbers"
+                )
+        elif condition != Literal(True, condition.type):
             raise ArgumentError(_violated(program, precondition, values))
 
 
@@ -165,20 +194,33 @@ def _violated(program: Program, precondition: Precondition, values: Mapping[Expr
 
 
 def _shape(program: Program, tensor: Tensor, values: Mapping[Expression, Expression]) -> tuple[int, ...]:
-    """The extents; a range that ends before it begins is empty."""
-    extents: list[int] = []
-    for dimension, extent in enumerate(tensor.shape):
-        folded = substitute(extent, values)
-        assert isinstance(folded, Literal)
+    """The extents, all of them numbers."""
+    extents = (_extent(program, tensor, dimension, values, ()) for dimension in range(len(tensor.shape)))
+    return tuple(number for _, number, _ in extents)
+
+
+def _extent(
+    program: Program, tensor: Tensor, dimension: int, values: Mapping[Expression, Expression], sizes: Sizes
+) -> tuple[Expression, int, Extent | None]:
+    """An extent as an expression, its greatest value, and how it depends on symbolic sizes, if it does.
+
+    A range that ends before it begins is empty.
+    """
+    extent = tensor.shape[dimension]
+    folded = substitute(extent, values)
+    if isinstance(folded, Literal):
         # Folding wraps like a kernel; integers of any size show what the extent should be.
-        exact = Atoms().polynomial(_put_in(extent, values)).constant
-        if exact is not None and exact > INDEX_TYPE.maximum:
-            raise ArgumentError(
-                f"{program.name}: dimension {dimension} of `{tensor.name}` would have {exact} elements, beyond 64-bit "
-                "indexing"
-            )
-        extents.append(max(0, int(folded.value)))
-    return tuple(extents)
+        exact, found = Atoms().polynomial(_put_in(extent, values)).constant, None
+        number = max(0, int(folded.value))
+    else:
+        found = symbolic_extent(program, tensor, folded, sizes)
+        exact = number = greatest(found, sizes)
+    if exact is not None and exact > INDEX_TYPE.maximum:
+        raise ArgumentError(
+            f"{program.name}: dimension {dimension} of `{tensor.name}` would have {exact} elements, beyond 64-bit "
+            "indexing"
+        )
+    return (Literal(number, INDEX_TYPE) if found is None else folded), number, found
 
 
 def _put_in(expression: Expression, values: Mapping[Expression, Expression]) -> Expression:

@@ -15,6 +15,7 @@ from typing import TypeAlias, assert_never
 import islpy as isl
 
 from tc.language.affine import Frame
+from tc.language.specialization import Sizes
 from tc.polyhedral.barriers import Step, barriers_along, divergent_barriers
 from tc.polyhedral.index_functions import fit_for_c, index_condition, index_function
 from tc.polyhedral.loops import (
@@ -279,17 +280,21 @@ def _scope(time: _Time, shared: bool) -> _Time:
 
 
 def loop_execution(
-    root: LoopTree, dimensions: Mapping[str, int], context: isl.Context, barriers: frozenset[str] = frozenset()
+    root: LoopTree,
+    dimensions: Mapping[str, int],
+    context: isl.Context,
+    barriers: frozenset[str] = frozenset(),
+    sizes: Sizes = (),
 ) -> Execution:
     """The execution of the loops as they will be printed, read off the loop tree alone.
 
     ``dimensions``: of the domain of every statement; further arguments of an instance are local subscripts.
-    ``barriers``: the statements that are.
+    ``barriers``: the statements that are.  ``sizes``: those that the loops are run for.
     """
     paths = list(loop_paths(root, ()))
     branches = [
         replace(
-            _loop_branch(instance, path, dimensions[instance.statement], context),
+            _loop_branch(instance, path, dimensions[instance.statement], frame_of_path(path, context, sizes)),
             barriers=barriers_along(root, path, barriers),
         )
         for instance, path in paths
@@ -328,9 +333,9 @@ def loop_paths(tree: LoopTree, path: tuple[Step, ...]) -> Iterator[tuple[Instanc
             assert_never(tree)
 
 
-def frame_of_path(path: tuple[Step, ...], context: isl.Context) -> Frame:
+def frame_of_path(path: tuple[Step, ...], context: isl.Context, sizes: Sizes) -> Frame:
     """The frame whose iterators are those of the loops on the path."""
-    return Frame(context, "loops", tuple(step.iterator for step in path if isinstance(step, Loop)))
+    return Frame(context, "loops", tuple(step.iterator for step in path if isinstance(step, Loop)), sizes=sizes)
 
 
 @dataclass(frozen=True)
@@ -345,7 +350,7 @@ class Reached:
 
 def follow_path(path: tuple[Step, ...], frame: Frame) -> Reached:
     """Walk from the root to a statement."""
-    points = frame.universe()
+    points = frame.possible()
     time: list[tuple[Concurrency, isl.PwAff]] = []
     misuse: list[isl.Set] = []
     scopes: list[tuple[str, _Time]] = []
@@ -373,8 +378,7 @@ def follow_path(path: tuple[Step, ...], frame: Frame) -> Reached:
     return Reached(points, tuple(time), tuple(misuse), tuple(scopes))
 
 
-def _loop_branch(instance: Instance, path: tuple[Step, ...], dimensions: int, context: isl.Context) -> _Branch:
-    frame = frame_of_path(path, context)
+def _loop_branch(instance: Instance, path: tuple[Step, ...], dimensions: int, frame: Frame) -> _Branch:
     reached = follow_path(path, frame)
     misuse = [*reached.misuse, *(reached.points.subtract(fit_for_c(a, frame)) for a in instance.arguments)]
     instances = instance_map(replace(instance, arguments=instance.arguments[:dimensions]), reached.points, frame)

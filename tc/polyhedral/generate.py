@@ -13,6 +13,8 @@ from typing import Final
 
 import islpy as isl
 
+from tc.language.affine import Frame
+from tc.language.specialization import Sizes
 from tc.polyhedral.loops import (
     Allocation,
     Block,
@@ -57,8 +59,13 @@ _OPERATORS: Final[Mapping[str, IndexOperator]] = {
 }
 
 
-def generate_loops(tree: ScheduleTree, context: isl.Context, buffers: Items[Buffer] = ()) -> LoopTree:
-    """The loops that run the tree's instances in the tree's order; ``buffers``: those that its extensions name."""
+def generate_loops(
+    tree: ScheduleTree, context: isl.Context, buffers: Items[Buffer] = (), sizes: Sizes = ()
+) -> LoopTree:
+    """The loops that run the tree's instances in the tree's order; ``buffers``: those that its extensions name.
+
+    ``sizes``: those that the loops are run for.
+    """
     if tree.domain.is_empty():
         return Block(())
     context.set_ast_build_detect_min_max(1)
@@ -66,7 +73,7 @@ def generate_loops(tree: ScheduleTree, context: isl.Context, buffers: Items[Buff
     context.set_ast_build_atomic_upper_bound(1)
     # One loop runs all statements below it: an allocation inside must not be there once for each of them.
     context.set_ast_build_group_coscheduled(1)
-    build = isl.AstBuild.from_context(isl.Set.universe(isl.Space.params_alloc(context, 0)))
+    build = isl.AstBuild.from_context(Frame(context, "", (), sizes=sizes).possible().params())
     return _Converter({allocation_mark(b.name): b for b in buffers}).convert(
         build.node_from_schedule(to_isl(tree, context)), None, {}
     )

@@ -40,7 +40,7 @@ def localize_loops(root: LoopTree, scop: Scop) -> LoopTree:
     promoted = {
         s.name: s for s in scop.statements if s.promoted and len(s.body.iterators) > s.domain.dim(isl.dim_type.set)
     }
-    return _Localizer(promoted, scop.context).visit(root, ()) if promoted else root
+    return _Localizer(promoted, scop).visit(root, ()) if promoted else root
 
 
 def local_subscripts(statement: ScopStatement) -> Iterator[isl.Map]:
@@ -56,7 +56,7 @@ def local_subscripts(statement: ScopStatement) -> Iterator[isl.Map]:
 @dataclass(frozen=True)
 class _Localizer:
     promoted: dict[str, ScopStatement]
-    context: isl.Context
+    scop: Scop
 
     def visit(self, tree: LoopTree, path: tuple[Step, ...]) -> LoopTree:
         match tree:
@@ -73,7 +73,7 @@ class _Localizer:
                 assert_never(tree)
 
     def instance(self, instance: Instance, path: tuple[Step, ...]) -> Instance:
-        frame = frame_of_path(path, self.context)
+        frame = frame_of_path(path, self.scop.context, self.scop.sizes)
         executes = instance_map(instance, follow_path(path, frame).points, frame)
         local = tuple(
             _function(executes.apply_range(subscript), frame.iterators)

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Final, TypeAlias, assert_never
 
 from tc.language.program import Expression, Reduction
-from tc.language.specialization import Layout
+from tc.language.specialization import Layout, Sizes
 from tc.types import ScalarType
 
 
@@ -192,7 +192,8 @@ class LoopProgram:
     iterations ahead; 0 asks for none.  ``ahead``: while a loop works on a block of an argument of up to so many bytes,
     its next block is asked for; 0 asks for none.  ``streamed``: the buffers that are written past the caches where that
     can be.  ``barriers``: the statements at whose instances the threads of a block wait for each other.
-    ``resident``: blocks that must find room on a multiprocessor at a time.
+    ``resident``: blocks that must find room on a multiprocessor at a time.  ``sizes``: the symbolic ones, parameters
+    behind the scalars.
     """
 
     name: str
@@ -208,3 +209,4 @@ class LoopProgram:
     streamed: frozenset[str] = frozenset()
     barriers: frozenset[str] = frozenset()
     resident: int = 1
+    sizes: Sizes = ()

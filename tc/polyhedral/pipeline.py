@@ -209,9 +209,10 @@ class _Run:
             self.done(name, tree_text(tree))
             if self.verify_every_pass:
                 prove(scop, tree_execution(tree, self.context, scop.barrier_names), f"schedule after {name}")
-        root = generate_loops(tree, self.context, [promotion.buffer for promotion in scop.promotions])
+        buffers = [promotion.buffer for promotion in scop.promotions]
+        root = generate_loops(tree, self.context, buffers, scop.sizes)
         try:
-            root = separate_tiles(localize_loops(root, scop), self.context)
+            root = separate_tiles(localize_loops(root, scop), self.context, scop.sizes)
         except NotAffineError:
             plain = _without_buffers(self.options)
             return _Run(self.context, self.prepared, plain, self.machine, self.verify_every_pass).generate()
@@ -226,7 +227,9 @@ class _Run:
         def prove_loops() -> Proof:
             dimensions = {s.name: s.domain.dim(isl.dim_type.set) for s in scop.statements}
             dimensions |= {barrier.get_tuple_name(): barrier.dim(isl.dim_type.set) for barrier in scop.barriers}
-            return prove(scop, loop_execution(root, dimensions, self.context, scop.barrier_names), "generated code")
+            return prove(
+                scop, loop_execution(root, dimensions, self.context, scop.barrier_names, scop.sizes), "generated code"
+            )
 
         return Generated(self.loop_program(scop, root), tuple(self.stages), prove_schedule, prove_loops)
 
@@ -251,6 +254,7 @@ class _Run:
             buffers=scop.buffers,
             temporaries=tuple(t for t in scop.temporaries if any(_mentions(s.body, t.name) for s in scop.statements)),
             scalars=tuple((scalar.name, scalar.type) for scalar in program.scalars),
+            sizes=scop.sizes,
             bodies=tuple(statement.body for statement in scop.statements),
             root=root,
             checked=self.options.check_indices,

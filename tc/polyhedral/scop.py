@@ -27,7 +27,7 @@ from tc.language.program import (
     rebuild,
     written_iterators,
 )
-from tc.language.specialization import Layout, Specialization, contiguous_strides
+from tc.language.specialization import Layout, Sizes, Specialization, contiguous_strides
 from tc.polyhedral.loops import Buffer, StatementBody
 from tc.types import ScalarType
 
@@ -87,7 +87,8 @@ class Promotion:
 class Scop:
     """Statements in program order, with the buffers that they touch.
 
-    ``barriers``: named sets; at each point of one, all threads of a block wait for each other.
+    ``barriers``: named sets; at each point of one, all threads of a block wait for each other.  ``sizes``: those that
+    are parameters of all sets and relations.
     """
 
     context: isl.Context
@@ -96,6 +97,7 @@ class Scop:
     temporaries: tuple[Buffer, ...]
     promotions: tuple[Promotion, ...] = ()
     barriers: tuple[isl.Set, ...] = ()
+    sizes: Sizes = ()
 
     @property
     def barrier_names(self) -> frozenset[str]:
@@ -144,6 +146,7 @@ class _Builder:
         self.program = specialization.program
         self.layouts = dict(specialization.layouts)
         self.storage = dict(specialization.signature.aliases)
+        self.sizes = specialization.sizes
         self.context = context
         self.statements: list[ScopStatement] = []
         self.accumulators: list[str] = []
@@ -188,7 +191,7 @@ class _Builder:
 
     def add_statement(self, statement: Statement) -> None:
         statement = self.stored(statement)
-        frame = frame_of(statement, self.context)
+        frame = frame_of(statement, self.context, sizes=self.sizes)
         domain = iteration_domain(statement, frame)
         if domain is None:
             raise AssertionError(f"specialization let a non-affine domain through: {statement}")
@@ -240,7 +243,7 @@ class _Builder:
         ]
         names = [t.name for t in self.program.tensors if t.role is Role.TEMPORARY] + self.accumulators
         temporaries = [Buffer(name, self.layouts[name], writable=True) for name in names]
-        return Scop(self.context, tuple(self.statements), tuple(buffers), tuple(temporaries))
+        return Scop(self.context, tuple(self.statements), tuple(buffers), tuple(temporaries), sizes=self.sizes)
 
 
 def _cast(value: Expression, type: ScalarType) -> Expression:

@@ -12,6 +12,7 @@ from typing import assert_never
 
 import islpy as isl
 
+from tc.language.specialization import Sizes
 from tc.polyhedral.barriers import Step
 from tc.polyhedral.execution import follow_path, frame_of_path, loop_paths
 from tc.polyhedral.index_functions import index_function
@@ -40,14 +41,15 @@ class _Minimum:
     other: IndexExpression
 
 
-def separate_tiles(root: LoopTree, context: isl.Context) -> LoopTree:
+def separate_tiles(root: LoopTree, context: isl.Context, sizes: Sizes = ()) -> LoopTree:
     """The loops with a guard around every register tile that is partial somewhere."""
-    return _Separator(context).visit(root, ())
+    return _Separator(context, sizes).visit(root, ())
 
 
 @dataclass(frozen=True)
 class _Separator:
     context: isl.Context
+    sizes: Sizes
 
     def visit(self, tree: LoopTree, path: tuple[Step, ...]) -> LoopTree:
         match tree:
@@ -70,7 +72,7 @@ class _Separator:
         found = next(_minima(tile), None)
         if found is None:
             return tile
-        frame = frame_of_path(path, self.context)
+        frame = frame_of_path(path, self.context, self.sizes)
         points = follow_path(path, frame).points
         values = index_function(found.other, frame)
         short = points.intersect(values.lt_set(index_function(found.number, frame)))

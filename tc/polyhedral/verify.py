@@ -17,14 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Sequence as Items
+from dataclasses import dataclass
 from enum import Enum
 from itertools import product
 
 import islpy as isl
 
 from tc.errors import VerificationError
-from tc.language.affine import isl_name
-from tc.language.specialization import Layout
+from tc.language.affine import Frame, isl_name, parameter_name
+from tc.language.specialization import Extent, Layout, Sizes
 from tc.polyhedral.counterexample import Counterexample, Violation, pair_text, point_text
 from tc.polyhedral.execution import Concurrency, Execution
 from tc.polyhedral.scop import PromotedAccess, Promotion, Scop, ScopStatement
@@ -248,33 +249,51 @@ def _fixed(pairs: isl.Map, side: isl.dim_type, position: int) -> int | None:
 def _check_bounds(scop: Scop) -> Counterexample | None:
     promoted = (promotion.buffer for promotion in scop.promotions)
     layouts = {isl_name(buffer.name): buffer.layout for buffer in (*scop.buffers, *scop.temporaries, *promoted)}
+    boxes = _Boxes(layouts, scop.sizes)
     for statement in scop.statements:
         for relation in (*statement.reads, *statement.writes):
-            layout = layouts[relation.get_tuple_name(isl.dim_type.out)]
-            outside = relation.subtract_range(_box(relation, layout))
+            outside = relation.subtract_range(boxes.box(relation))
             if not outside.is_empty():
                 return Counterexample(Violation.OUT_OF_BOUNDS, pair_text(isl.UnionMap.from_map(outside)))
         for access in statement.promoted:
-            found = _check_promoted_bounds(access, layouts)
+            found = _check_promoted_bounds(access, boxes)
             if found is not None:
                 return found
     return None
 
 
-def _check_promoted_bounds(access: PromotedAccess, layouts: Mapping[str, Layout]) -> Counterexample | None:
+def _check_promoted_bounds(access: PromotedAccess, boxes: _Boxes) -> Counterexample | None:
     width = access.element.dim(isl.dim_type.out)
     depth = access.location.dim(isl.dim_type.out) - width
     local = access.location.project_out(isl.dim_type.out, 0, depth).set_tuple_name(isl.dim_type.out, access.buffer)
     for relation in (local, access.element):
-        outside = relation.subtract_range(_box(relation, layouts[relation.get_tuple_name(isl.dim_type.out)]))
+        outside = relation.subtract_range(boxes.box(relation))
         if not outside.is_empty():
             return Counterexample(Violation.OUT_OF_BOUNDS, pair_text(isl.UnionMap.from_map(outside)))
     return None
 
 
-def _box(relation: isl.Map, layout: Layout) -> isl.Set:
-    box = isl.Set.universe(relation.get_space().range())
-    for position, extent in enumerate(layout.shape):
-        box = box.lower_bound_val(isl.dim_type.set, position, isl.Val.zero(relation.get_ctx()))
-        box = box.upper_bound_val(isl.dim_type.set, position, isl.Val.int_from_si(relation.get_ctx(), extent - 1))
-    return box
+@dataclass(frozen=True)
+class _Boxes:
+    """All elements that buffers have, for every value of the symbolic sizes."""
+
+    layouts: Mapping[str, Layout]
+    sizes: Sizes
+
+    def box(self, relation: isl.Map) -> isl.Set:
+        """Of the buffer that the relation leads to."""
+        layout = self.layouts[relation.get_tuple_name(isl.dim_type.out)]
+        box = isl.Set.universe(relation.get_space().range())
+        for position, extent in enumerate(layout.shape):
+            box = box.lower_bound_val(isl.dim_type.set, position, isl.Val.zero(relation.get_ctx()))
+            box = box.upper_bound_val(isl.dim_type.set, position, isl.Val.int_from_si(relation.get_ctx(), extent - 1))
+        return box if layout.first is None else box.intersect(self._below(layout.first, box))
+
+    def _below(self, extent: Extent, box: isl.Set) -> isl.Set:
+        """Where the first subscript is below an extent that depends on sizes."""
+        names = tuple(f"d{n}" for n in range(box.dim(isl.dim_type.set)))
+        frame = Frame(box.get_ctx(), box.get_tuple_name(), names, sizes=self.sizes)
+        end = frame.constant(extent.constant)
+        for (name, _), factor in zip(self.sizes, extent.factors, strict=True):
+            end = end.add(frame.require(parameter_name(name)).mul(frame.constant(factor)))
+        return frame.require(names[0]).lt_set(end)

@@ -6,6 +6,7 @@ is begun with the neutral element, and combined exactly once into the element th
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from collections.abc import Sequence as Items
 
@@ -44,7 +45,7 @@ def prove_split(program: Program, changed: Program, splits: Items[Split], contex
 def find_wrong_split(
     program: Program, changed: Program, splits: Items[Split], context: isl.Context
 ) -> Counterexample | None:
-    """The first difference, or None.  Sizes are settled."""
+    """The first difference, or None.  It holds for all values of the sizes that are left."""
     by_name = {split.statement: split for split in splits}
     left = list(changed.statements)
     for statement in program.statements:
@@ -63,7 +64,7 @@ def find_wrong_split(
             return Counterexample(Violation.CHANGED, f"{statement.name}: its partial results are not its own")
         if not _is_combined(changed, statement, partial, total, context):
             return Counterexample(Violation.CHANGED, total.name)
-        if not _is_partial(statement, partial, split, context):
+        if not _is_partial(statement, partial, split, program.sizes, context):
             return Counterexample(Violation.CHANGED, partial.name)
     kept = tuple(tensor for tensor in changed.tensors if any(tensor == own for own in program.tensors))
     if left or kept != program.tensors:
@@ -76,13 +77,16 @@ def _touches(statement: Statement, tensor: str) -> bool:
     return statement.target == tensor or any(read.tensor == tensor for read in reads)
 
 
-def _is_partial(statement: Statement, partial: Statement, split: Split, context: isl.Context) -> bool:
+def _is_partial(
+    statement: Statement, partial: Statement, split: Split, sizes: tuple[str, ...], context: isl.Context
+) -> bool:
     """Whether the instances of ``partial`` are those of the statement, one for one, and do the same."""
     values: dict[str, Expression] = {i.name: IteratorReference(i.name) for i in statement.iterators}
     values[split.iterator] = split.value
-    frame = frame_of(partial, context)
+    frame = frame_of(partial, context, sizes)
     functions = [f for value in values.values() if (f := affine_function(value, frame)) is not None]
-    inside, wanted = iteration_domain(partial, frame), iteration_domain(statement, frame_of(statement, context))
+    inside = iteration_domain(partial, frame)
+    wanted = iteration_domain(statement, frame_of(statement, context, sizes))
     if inside is None or wanted is None or len(functions) < len(values):
         return False
     stands_for = _vector(functions, inside, statement.name)
@@ -102,9 +106,10 @@ def _is_combined(
     """Whether every partial result goes once where the statement's own results go, and has been begun."""
     names = tuple(e.name for e in partial.subscripts if isinstance(e, IteratorReference))
     shape = _shape(program, partial.target)
-    made = _elements(partial, partial.subscripts, shape, context)
-    begun = _elements(initialization(partial), partial.subscripts, shape, context)
-    combined = _elements(total, partial.subscripts, shape, context)
+    elements = functools.partial(
+        _elements, subscripts=partial.subscripts, shape=shape, sizes=program.sizes, context=context
+    )
+    made, begun, combined = map(elements, (partial, initialization(partial), total))
     if made is None or begun is None or combined is None or len(names) < len(partial.subscripts):
         return False
     return bool(
@@ -127,10 +132,15 @@ def _shape(program: Program, tensor: str) -> tuple[int, ...]:
 
 
 def _elements(
-    statement: Statement, subscripts: tuple[Expression, ...], shape: tuple[int, ...], context: isl.Context
+    statement: Statement,
+    *,
+    subscripts: tuple[Expression, ...],
+    shape: tuple[int, ...],
+    sizes: tuple[str, ...],
+    context: isl.Context,
 ) -> isl.Map | None:
     """``{ instance -> element of the partial results }``."""
-    frame = frame_of(statement, context)
+    frame = frame_of(statement, context, sizes)
     domain = iteration_domain(statement, frame)
     if domain is None or not iterators_in(subscripts) <= {i.name for i in statement.iterators}:
         return None

@@ -32,7 +32,7 @@ typedef struct call {
 } call;
 
 // The numbers of a plan.  `values` holds the size of an element for every slot, then the slot of every buffer of the
-// kernel.
+// kernel, then the sizes that the kernel is given behind its buffers.
 typedef struct plan {
   tc_entry *kernel;
   int64_t shared_bytes;
@@ -40,6 +40,7 @@ typedef struct plan {
   int64_t most_threads;  // 0: as many as allowed
   int64_t slots;
   int64_t buffers;
+  int64_t sizes;
   int64_t values[];
 } plan;
 
@@ -230,11 +231,13 @@ static bool prepare_results(call *self, PyObject *plan, PyObject *results) {
 
 // Runs the kernel on the arrays of the slots and returns its fault.
 static int32_t launch(const call *self, const plan *numbers, int64_t threads) {
-  tc_launch *block = __builtin_alloca(sizeof(tc_launch) + (size_t)numbers->buffers * sizeof *block->words);
+  int64_t words = numbers->buffers + numbers->sizes;
+  tc_launch *block = __builtin_alloca(sizeof(tc_launch) + (size_t)words * sizeof *block->words);
   if (numbers->most_threads != 0 && numbers->most_threads < threads) threads = numbers->most_threads;
   *block = (tc_launch){numbers->kernel, threads, numbers->shared_bytes, numbers->scratch_bytes, numbers->buffers};
   const int64_t *slots = numbers->values + numbers->slots;
   for (int64_t i = 0; i < numbers->buffers; i++) block->words[i] = (uint64_t)self->slot[slots[i]].address;
+  for (int64_t i = numbers->buffers; i < words; i++) block->words[i] = (uint64_t)slots[i];
   PyThreadState *state = PyEval_SaveThread();
   int32_t fault = run(block);
   PyEval_RestoreThread(state);

@@ -30,14 +30,16 @@ class Plan:
     """What is to be done for calls of one kind.
 
     Slots are the arrays of a call: arguments, then results.  ``element_sizes``: in bytes, of every slot.  ``sources``:
-    the slot of every buffer of the kernel.  ``allocate``: how a result is made that the caller does not bring.
-    ``announce``: what is to be called with the caller's array before it changes.  ``threads``: how many are allowed;
-    ``most_threads``: how many are useful, 0 for all.  ``report`` raises the error for a fault.
+    the slot of every buffer of the kernel.  ``sizes``: what the kernel is given behind its buffers.  ``allocate``: how
+    a result is made that the caller does not bring.  ``announce``: what is to be called with the caller's array before
+    it changes.  ``threads``: how many are allowed; ``most_threads``: how many are useful, 0 for all.  ``report`` raises
+    the error for a fault.
     """
 
     kernel: LoadedKernel
     element_sizes: tuple[int, ...]
     sources: tuple[int, ...]
+    sizes: tuple[int, ...]
     allocate: tuple[Allocator | None, ...]
     announce: tuple[Announcer | None, ...]
     threads: Callable[[], int]
@@ -75,8 +77,10 @@ class WarmCalls:
             plan.most_threads,
             len(plan.element_sizes),
             len(plan.sources),
+            len(plan.sizes),
             *plan.element_sizes,
             *plan.sources,
+            *plan.sizes,
         )
         packed = struct.pack(f"{len(numbers)}q", *numbers)
         # Keys hold the addresses of NumPy's types, which must not become those of other types.
