@@ -12,7 +12,7 @@ from tc.codegen.grids import cuda_source, opencl_source
 from tc.codegen.source import KernelSource, c_source, emulator_source
 from tc.convention import Convention, Operand
 from tc.environment import Environment
-from tc.errors import OptionsError
+from tc.errors import ArgumentError, OptionsError
 from tc.executable import Executable
 from tc.interface import Interface
 from tc.language.specialization import Specialization
@@ -193,6 +193,11 @@ def _source(loops: LoopProgram, target: Target) -> KernelSource:
         case OpenClTarget():
             if loops.resident != 1:
                 raise OptionsError("resident cannot be asked for of OpenCL; leave it out")
+            if loops.sizes:
+                raise ArgumentError(
+                    "sizes cannot stay open on OpenCL: PoCL ignores conditions behind a barrier that depends on one; "
+                    "pass numbers"
+                )
             return opencl_source(loops)
         case _:
             assert_never(target)

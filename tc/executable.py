@@ -59,15 +59,11 @@ def load(executable: Executable) -> LoadedKernel | OpenClKernel:
     if isinstance(executable.target, OpenClTarget):
         from tc.runtime.opencl import Extent, OpenClKernel
 
-        def extents(sizes: tuple[int, ...]) -> list[Extent]:
-            found = []
-            for operand in convention.operands:
-                offsets, size = operand.layout.at(sizes).offsets, operand.layout.type.itemsize
-                found.append(Extent(offsets.start * size, len(offsets) * size, operand.writable))
-            return found
-
-        symbolic = len(convention.signature.symbolic)
-        return OpenClKernel(binary, convention.grids, extents, convention.temporaries, scalars, symbolic)
+        extents = []
+        for operand in convention.operands:
+            offsets, size = operand.layout.offsets, operand.layout.type.itemsize
+            extents.append(Extent(offsets.start * size, len(offsets) * size, operand.writable))
+        return OpenClKernel(binary, convention.grids, extents, convention.temporaries, scalars)
     check_runs(executable.target, processor())
     check_libc(required_libc(binary.code))
     return load_kernel(binary.code, len(convention.operands), scalars, shared_pool(), convention.memory)

@@ -77,7 +77,9 @@ class Wanted:
         return processor().model
 
     def __str__(self) -> str:
-        shapes = ", ".join(f"{name}: {spec.dtype}{list(spec.shape)}" for name, spec in self.signature.arguments)
+        shapes = ", ".join(
+            f"{name}: {spec.dtype}{self.signature.shape_text(name)}" for name, spec in self.signature.arguments
+        )
         return f"{self.definition.interface.name}({shapes}) on {self.target}"
 
 

@@ -149,6 +149,13 @@ class Signature:
     aliases: tuple[tuple[str, str], ...] = ()
     symbolic: tuple[SymbolicSize, ...] = ()
 
+    def shape_text(self, argument: str) -> str:
+        """``[7, 13]``, or ``[1..64, 13]`` where the first dimension stays open."""
+        extents = [str(extent) for extent in dict(self.arguments)[argument].shape]
+        if any(argument in size.arguments for size in self.symbolic):
+            extents[0] = f"1..{extents[0]}"
+        return f"[{', '.join(extents)}]"
+
     @property
     def settled(self) -> Signature:
         """The signature with the greatest sizes in place of symbolic ones."""

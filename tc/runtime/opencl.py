@@ -96,26 +96,21 @@ class Extent:
 
 
 class OpenClKernel:
-    """Kernels of a program on the device, ready to run: safe to launch from any number of threads.
-
-    ``sizes``: so many of the last scalars are sizes, which decide where ``buffers`` lie.
-    """
+    """Kernels of a program on the device, ready to run: safe to launch from any number of threads."""
 
     def __init__(
         self,
         binary: Binary,
         grids: Sequence[GridKernel],
-        buffers: Callable[[tuple[int, ...]], Sequence[Extent]],
+        buffers: Sequence[Extent],
         temporaries: Sequence[int],
         scalars: Sequence[ScalarType],
-        sizes: int = 0,
     ) -> None:
         cl = _load()
         self._device = opencl_device()
         program = cl.Program(self._device.context, [self._device.context.devices[0]], [binary.code]).build()
         self._kernels = [(grid, cl.Kernel(program, grid.name)) for grid in grids]
-        self._buffers = buffers
-        self._sizes = sizes
+        self._buffers = tuple(buffers)
         self._temporaries = tuple(temporaries)
         self._scalars = tuple(scalars)
         # The arguments of a kernel are part of it.
@@ -135,8 +130,7 @@ class OpenClKernel:
             Argument(Place.FAULT): cl.Buffer(device.context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=fault)
         }
         written: list[tuple[Any, int]] = []
-        extents = self._buffers(tuple(int(size) for size in scalars[len(scalars) - self._sizes :]))
-        for number, (address, extent) in enumerate(zip(addresses, extents, strict=True)):
+        for number, (address, extent) in enumerate(zip(addresses, self._buffers, strict=True)):
             host = (ctypes.c_char * max(extent.bytes, 1)).from_address(address + extent.first) if extent.bytes else None
             if host is None:
                 given[Argument(Place.BUFFER, number)] = cl.Buffer(device.context, flags.READ_WRITE, 1)

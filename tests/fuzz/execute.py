@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from types import TracebackType
@@ -242,12 +242,31 @@ class _Call:
         options = self.recipe.options
         while True:
             try:
+                self._open(passed, options)
                 return self.comprehension(*passed, out=out or None, target=self.recipe.target, options=options)
             except tc.OptionsError:
                 shorter = _shorter(options)
                 if shorter is None:
                     raise
                 options = shorter
+
+    def _open(self, passed: list[Any], options: Options) -> None:
+        """Makes the kernel that serves the call with a symbolic size, if there is to be one and it can be."""
+        if self.recipe.opened is None:
+            return
+        size, most = self.recipe.opened
+        specs: list[Any] = []
+        for (_, argument), array in zip(self.recipe.arguments, passed, strict=True):
+            if isinstance(argument, ScalarArgument) or not argument.extents or argument.extents[0] != size:
+                specs.append(array)
+                continue
+            view = to_numpy(array)
+            strides = tuple(step // view.itemsize for step in view.strides)
+            contiguous = view.flags.c_contiguous
+            shape = (tc.dynamic(most), *view.shape[1:])
+            specs.append(tc.ArraySpec(shape, argument.type, None if contiguous else strides))
+        with suppress(tc.ArgumentError, tc.RangeError):
+            self.comprehension.compile(*specs, target=self.recipe.target, options=options)
 
     def require_fault(self, expected: tc.ArgumentError) -> Outcome:
         """The kernel must refuse an index as the oracle did; one that does not check may do anything."""

@@ -59,6 +59,7 @@ def generate(seed: int, number: int, target: str | None = None) -> Recipe:
         shared=_shared(source, body, arguments, results),
         options=draw_options(source, chosen),
         target=chosen,
+        opened=_opened(source, arguments, body.sizes),
     )
 
 
@@ -127,6 +128,19 @@ def _outputs(source: Source, results: list[str]) -> tuple[tuple[str, Layout], ..
     if not source.chance(0.3):
         return ()
     return tuple((name, source.choice(WRITABLE_LAYOUTS)) for name in results if source.chance(0.7))
+
+
+def _opened(
+    source: Source, arguments: tuple[tuple[str, TensorArgument | ScalarArgument], ...], sizes: dict[str, int]
+) -> tuple[str, int] | None:
+    """Often a size that stays symbolic, up to what it is or to more, where there is one of first dimensions alone."""
+    extents = [argument.extents for _, argument in arguments if isinstance(argument, TensorArgument)]
+    deeper = {extent for own in extents for extent in own[1:]}
+    able = sorted({str(own[0]) for own in extents if own and own[0] in sizes} - deeper)
+    if not able or not source.chance(0.6):
+        return None
+    name = source.choice(able)
+    return name, max(1, sizes[name]) + source.choice([0, 1, 3, 16, 100])
 
 
 def _shared(
