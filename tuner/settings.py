@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
+from typing import Final
 
 from tc.executable import Executable
 from tc.options import Options
 from tc.tuner.budget import Budget
 from tc.tuner.outcome import FailureKind, count_failures
 from tc.tuner.search import Trial
+
+# Of one measurement.
+SECONDS: Final = 0.08
 
 
 class Strategy(Enum):
@@ -42,7 +46,7 @@ class TuningSettings:
     strategy: Strategy = Strategy.COMBINED
     numerics: Numerics = Numerics.ANY
     jobs: int = 2
-    seconds: float = 0.08
+    seconds: float = SECONDS
     capsules: Path | None = None
 
 
