@@ -66,6 +66,9 @@ def _parser() -> argparse.ArgumentParser:
     search.add_argument("--budget", default="1m", help="per case, such as 90s, 10m or '200 trials'")
     search.add_argument("--cache", type=Path, default=None, help="file that trials and winners go to")
     search.add_argument("--seed", type=int, default=0, help="of the random choices")
+    search.add_argument("--record", type=Path, default=None, help="file of what the searches were told")
+    replay = commands.add_parser("replay", help="searches of the suite once more, told what was recorded")
+    replay.add_argument("--recording", type=Path, default=None, help="file of what they were told")
     return parser
 
 
@@ -102,6 +105,8 @@ def _run(given: argparse.Namespace) -> None:
             _table(given)
         case "search":
             _search(given)
+        case "replay":
+            _replay(given.recording)
         case _:
             _suite(given)
 
@@ -135,6 +140,8 @@ def _suite(given: argparse.Namespace) -> None:
 
 
 def _search(given: argparse.Namespace) -> None:
+    from benchmarks.recording import DEFAULT as TRIALS
+    from benchmarks.recording import save_recording
     from benchmarks.search import HEADER, line, search_case, summary
     from benchmarks.tuned import DEFAULT, save_winners
     from tc.tuner.budget import Budget
@@ -144,11 +151,28 @@ def _search(given: argparse.Namespace) -> None:
     cases, settings, winners = _cases(given), _settings(given), _winners(given)
     print(HEADER, flush=True)
     for case in cases:
-        winner = search_case(case, given.budget, given.seed, settings.seed, given.cache)
+        winner, told = search_case(case, given.budget, given.seed, settings.seed, given.cache)
         print(line(case.name, winner), flush=True)
         winners = winners.with_winner(case.name, winner)
         save_winners(winners, given.options or DEFAULT)
+        save_recording(case.name, told, given.record or TRIALS)
     print(summary(winners))
+
+
+def _replay(path: Path | None) -> None:
+    from benchmarks.cases import Suite, chosen
+    from benchmarks.recording import DEFAULT, HEADER, OtherDecisionsError, line, load_recordings, replay_case
+
+    cases = {case.name: case for case in chosen(tuple(Suite))}
+    with _as_usage():
+        recorded = load_recordings(path or DEFAULT).cases
+    print(HEADER, flush=True)
+    for name, recording in recorded.items():
+        try:
+            print(line(name, replay_case(cases[name], recording)), flush=True)
+        except OtherDecisionsError as error:
+            sys.exit(f"error: {error}")
+    print(f"{len(recorded)} searches made the decisions that were recorded")
 
 
 def _table(given: argparse.Namespace) -> None:

@@ -7,19 +7,20 @@ from pathlib import Path
 
 from benchmarks.cases import Case
 from benchmarks.machine import describe_machine
+from benchmarks.recording import Recording, record
 from benchmarks.tuned import Winner, Winners
 from tc.options import to_json
 
 
-def search_case(case: Case, budget: str, seed: int, arrays_seed: int, cache: Path | None) -> Winner:
-    """What a search finds for a case; its trials go to ``cache`` (None: nowhere that stays).
+def search_case(case: Case, budget: str, seed: int, arrays_seed: int, cache: Path | None) -> tuple[Winner, Recording]:
+    """What a search finds for a case, and what it was told; its trials go to ``cache`` (None: nowhere that stays).
 
     ``budget``: as ``tc-tune`` takes it.  The errors are those of ``Comprehension.tune``.
     """
     comprehension = case.problem.comprehension
     arguments = case.problem.arguments(case.sizes, arrays_seed).values()
     found = comprehension.tune(*arguments, budget=budget, cache=cache, seed=seed)
-    return Winner(
+    winner = Winner(
         options=to_json(found.best),
         seconds=found.seconds,
         interval=found.interval,
@@ -32,6 +33,7 @@ def search_case(case: Case, budget: str, seed: int, arrays_seed: int, cache: Pat
         seed=seed,
         stopped=found.stopped,
     )
+    return winner, record(found, seed)
 
 
 def line(case: str, winner: Winner) -> str:

@@ -26,11 +26,12 @@ from tc.reference.kept import keep_results
 from tc.runtime.threads import available_threads
 from tc.target import CpuTarget, Target
 from tc.tuner.arrays import keep_arrays, random_arrays
+from tc.tuner.bound import Bound
 from tc.tuner.crew import Crew, Limits, LocalCrew, Packed
 from tc.tuner.ledger import Ledger
 from tc.tuner.nests import nest_of, silent_options
 from tc.tuner.progress import Listener, silence
-from tc.tuner.roofline import Roofs
+from tc.tuner.roofline import Roofs, Work, highest
 from tc.tuner.roofs import measure_roofs
 from tc.tuner.settings import TuningSettings
 from tc.tuner.task import Task, parse_task
@@ -81,10 +82,7 @@ def tuning(
     text = definition.text if definition.text is not None else program_text(program)
     numbers = tuple((name, repr(value)) for name, value in values.items())
     task = Task(text, definition.interface.name, signature, str(target), numbers)
-    work = least_work(specialization, given)
-    bound = None
-    if work is not None and isinstance(target, CpuTarget):
-        bound = machine_roofs(target, available_threads()).bound(work)
+    bound = _bound(least_work(specialization, given), target)
     with tempfile.TemporaryDirectory(prefix="tc-tune-") as name:
         folder = Path(name)
         keep_arrays(given, folder)
@@ -106,6 +104,21 @@ def tuning(
                 stop=stop,
                 silent=silent,
             )
+
+
+def _bound(work: Work | None, target: Target) -> Bound | None:
+    """What no call for this work falls below; None where nobody knows."""
+    if work is None or not isinstance(target, CpuTarget):
+        return None
+    threads = available_threads()
+    roofs = machine_roofs(target, threads)
+
+    def again() -> float:
+        nonlocal roofs
+        roofs = highest(roofs, measure_roofs(target, threads))
+        return roofs.bound(work)
+
+    return Bound(roofs.bound(work), again)
 
 
 @functools.cache

@@ -17,6 +17,7 @@ from tc.options import CpuOptions, GpuOptions, Options
 from tc.packing import options_from_text, options_text, unpack
 from tc.records import to_json
 from tc.target import CpuTarget
+from tc.tuner.bound import NEAR, Bound
 from tc.tuner.budget import Allowance, Clock
 from tc.tuner.capsule import KEPT, write_capsule
 from tc.tuner.combined import combined_search
@@ -42,15 +43,13 @@ _SEEDS: Final = 8
 # What measuring takes beside what is timed.
 _OVERHEAD: Final = 1.3
 _ROUNDS: Final = 11
-# A call that takes at most this many times the bound has no room left that would show.
-_NEAR_BOUND: Final = 1.05
 
 
 class Tuning:
     """One search: ``step`` tries a generation, ``finish`` lets the quickest compete; ``run`` does all of it.
 
-    ``bound``: seconds that no call falls below.  ``stop``: asked between trials whether to end now.  ``silent``: names
-    of options that change nothing.
+    ``bound``: what no call falls below, None if it is not known.  ``stop``: asked between trials whether to end now.
+    ``silent``: names of options that change nothing.
     """
 
     def __init__(
@@ -62,7 +61,7 @@ class Tuning:
         settings: TuningSettings,
         *,
         clock: Clock,
-        bound: float | None = None,
+        bound: Bound | None = None,
         listen: Listener,
         stop: Callable[[], bool],
         silent: Collection[str] = (),
@@ -85,7 +84,7 @@ class Tuning:
         self._generations = 0
         self._before: float | None = None
         self._search = self._begin(self._first_options())
-        self._listen(Started(task.definition, task.target, self._space.size, len(self._known), bound))
+        self._listen(Started(task.definition, task.target, self._space.size, len(self._known), self.bound))
 
     @property
     def name(self) -> str:
@@ -99,8 +98,8 @@ class Tuning:
 
     @property
     def bound(self) -> float | None:
-        """Seconds that no call falls below."""
-        return self._bound
+        """Seconds that no call falls below, None if they are not known."""
+        return None if self._bound is None else self._bound.seconds
 
     def rest(self) -> None:
         """Ends the processes until they are needed again."""
@@ -169,7 +168,7 @@ class Tuning:
             "budget": str(self._settings.budget),
             "definition": self._task.definition,
             "task": to_json(self._task),
-            "bound": self._bound,
+            "bound": self.bound,
         }
         self._ledger.begin(Run(self._run, json.dumps(told), self._ledger.wanted.machine, utc_now()))
         return chosen
@@ -218,8 +217,8 @@ class Tuning:
         if isinstance(search.trials[0].outcome, Failed):
             return "the static default fails"
         best = search.best
-        if self._bound is not None and best is not None and best.seconds <= _NEAR_BOUND * self._bound:
-            return f"the best is within {100 * (_NEAR_BOUND - 1):.0f} % of what this machine allows"
+        if self._bound is not None and best is not None and self._bound.is_reached(best.seconds):
+            return f"the best is within {100 * (NEAR - 1):.0f} % of what this machine allows"
         if not allowance.allows(trials=len(search.trials), generations=self._generations):
             return "the budget is spent"
         return None
@@ -266,7 +265,7 @@ class Tuning:
             seconds=found[winner].seconds,
             interval=found[winner].interval,
             default=default.seconds,
-            bound=self._bound,
+            bound=self.bound,
             numerics=found[winner].numerics,
             trials=tuple(self._search.trials),
             executable=executable,

@@ -52,7 +52,7 @@ def test_an_oracle_that_fails_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_search_checks_and_compares_what_it_finds(tmp_path: Path) -> None:
-    winner = search_case(small("tmm"), "3 trials", 0, 0, tmp_path / "cache.db")
+    winner, _ = search_case(small("tmm"), "3 trials", 0, 0, tmp_path / "cache.db")
     assert winner.trials == 3
     assert winner.gain > 0
     assert winner.interval[0] <= winner.seconds <= winner.interval[1]

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from tc.environment import environment
 from tc.language.specialize import specialize
 from tc.options import CpuOptions
 from tc.packing import options_from_text, options_text, pack, unpack
+from tc.tuner.bound import Bound
 from tc.tuner.budget import Budget
 from tc.tuner.confirm import Contender
 from tc.tuner.crew import Crew, LocalCrew, Packed
@@ -63,6 +65,15 @@ class Watched:
         self.crew.rest()
 
 
+class Steady(Watched):
+    """Every call of every candidate takes as long."""
+
+    SECONDS: Final = 1e-3
+
+    def time(self, slot: str, seconds: float, give_up: float) -> Timed | Failed:
+        return Timed((self.SECONDS,) * 5, 1.0, 1.0)
+
+
 def ledger(path: Path) -> Ledger:
     """What the cache at ``path`` knows of the task."""
     definition = Parsed(parse_task(trial.TASK), trial.TEXT)
@@ -75,7 +86,7 @@ def search(
     path: Path,
     settings: TuningSettings = SETTINGS,
     *,
-    bound: float | None = None,
+    bound: Bound | None = None,
     listen: Callable[[Event], None] = silence,
     stop: Callable[[], bool] = lambda: False,
 ) -> TuningResult:
@@ -221,10 +232,23 @@ def test_where_the_default_fails_there_is_nothing_to_tune(hired: LocalCrew, tmp_
 
 
 def test_a_search_ends_where_the_machine_has_no_more_to_give(hired: LocalCrew, tmp_path: Path) -> None:
-    crew = Watched(hired)
-    result = search(crew, tmp_path / "cache.db", bound=1.0)
+    crew = Steady(hired)
+    result = search(crew, tmp_path / "cache.db", bound=Bound(0.96 * Steady.SECONDS, lambda: 0.96 * Steady.SECONDS))
     assert result.stopped == "the best is within 5 % of what this machine allows"
     assert len(result.trials) == 1
+    assert result.bound == 0.96 * Steady.SECONDS
+
+
+@pytest.mark.parametrize("again", [0.5, 1.1])
+def test_a_bound_that_was_measured_while_others_worked_ends_nothing(
+    hired: LocalCrew, tmp_path: Path, again: float
+) -> None:
+    """Looked at again, the machine can do more; or calls are quicker than it says that they can be."""
+    crew = Steady(hired)
+    bound = Bound(1.2 * Steady.SECONDS, lambda: again * Steady.SECONDS)
+    result = search(crew, tmp_path / "cache.db", replace(SETTINGS, budget=Budget(trials=3)), bound=bound)
+    assert result.stopped == "the budget is spent"
+    assert result.bound == (0.5 * Steady.SECONDS if again == 0.5 else None)
 
 
 def test_an_interrupted_search_keeps_what_it_has(hired: LocalCrew, tmp_path: Path) -> None:

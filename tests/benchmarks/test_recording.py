@@ -1,0 +1,59 @@
+"""Recorded searches: the same decisions, and nothing else, follow from what they were told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.__main__ import main
+from benchmarks.cases import Suite, chosen
+from benchmarks.recording import OtherDecisionsError, Recording, load_recordings, record, replay_case, save_recording
+from tc.tuner.outcome import Failed, FailureKind
+from tc.tuner.settings import TuningResult
+
+(CASE,) = chosen((Suite.PAPER,), ("tmm-128-32-256",))
+
+
+@pytest.fixture(scope="module")
+def found() -> TuningResult:
+    arguments = CASE.problem.arguments(CASE.sizes, 0).values()
+    return CASE.problem.comprehension.tune(*arguments, budget="30 trials", seed=3, progress=False)
+
+
+def test_the_same_outcomes_lead_to_the_same_trials(found: TuningResult) -> None:
+    recording = record(found, 3)
+    again = replay_case(CASE, recording)
+    assert [trial.candidate for trial in again] == [trial.candidate for trial in found.trials]
+    assert [trial.seconds for trial in again] == [trial.seconds for trial in found.trials]
+
+
+def test_other_seeds_and_outcomes_lead_to_others(found: TuningResult) -> None:
+    recording = record(found, 3)
+    with pytest.raises(OtherDecisionsError, match="tmm-128-32-256: the search decides otherwise than when it was"):
+        replay_case(CASE, replace(recording, seed=4))
+    words = recording.outcomes.split(",")
+    swapped = ",".join([*(["timed out"] * 20), *words[20:]])
+    with pytest.raises(OtherDecisionsError):
+        replay_case(CASE, replace(recording, outcomes=swapped))
+    with pytest.raises(OtherDecisionsError):
+        replay_case(CASE, replace(recording, outcomes=",".join(words[:-1])))
+
+
+def test_recordings_in_files(found: TuningResult, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "new" / "trials.json"
+    assert load_recordings(path).cases == {}
+    trials = (replace(found.trials[0], outcome=Failed(FailureKind.CRASH, "why")), *found.trials[1:])
+    save_recording(CASE.name, record(replace(found, trials=trials), 3), path)
+    assert load_recordings(path).cases[CASE.name].outcomes.startswith("crashed,")
+    recording: Recording = record(found, 3)
+    save_recording(CASE.name, recording, path)
+    assert load_recordings(path).cases == {CASE.name: recording}
+    main(["replay", "--recording", str(path)])
+    printed = capsys.readouterr().out
+    assert printed.splitlines()[1].split()[:2] == [CASE.name, "30"]
+    assert printed.endswith("1 searches made the decisions that were recorded\n")
+    save_recording(CASE.name, replace(recording, seed=5), path)
+    with pytest.raises(SystemExit, match="error: tmm-128-32-256: the search decides otherwise"):
+        main(["replay", "--recording", str(path)])
