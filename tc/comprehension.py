@@ -98,7 +98,10 @@ class Comprehension:
         return bind(self.interface, arguments, out)
 
     def compile(self, *arguments: object, target: str | None = None, options: Options | None = None) -> Kernel:
-        """The kernel for arrays, or for ``tc.ArraySpec`` in their place; scalars by value.  Runs nothing."""
+        """The kernel for arrays, ``tc.ArraySpec`` or plain shapes; scalars by value.  Runs nothing.
+
+        Where a first extent is ``tc.dynamic``, it serves all of its values, and calls that fit run it from now on.
+        """
         return self._kernels.get(self._signature(arguments), _target(target), options)
 
     def tune(

@@ -163,6 +163,8 @@ class Signature:
 
     def sizes_of(self, call: Signature) -> tuple[int, ...] | None:
         """The values of the symbolic sizes in a call that this signature covers; None if it does not cover it."""
+        if not self.symbolic:
+            return () if call == self else None
         specs = dict(call.arguments)
         found: list[int] = []
         for size in self.symbolic:
