@@ -12,6 +12,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Final, cast
 
+from tc.runtime.disk import clear_folders
+from tc.tuner.descent import end_session
 from tc.tuner.messages import Answer, Question, receive, send
 from tc.tuner.outcome import Failed, FailureKind
 
@@ -61,8 +63,8 @@ class Process:
         process, self._process = self._process, None
         if process is None:
             return
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        end_session(process.pid)
+        clear_folders(process.pid)
         process.wait()
         for stream in (process.stdin, process.stdout):
             assert stream is not None

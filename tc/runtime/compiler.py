@@ -186,13 +186,14 @@ def _run(command: Sequence[str], timeout: float) -> tuple[int | None, str]:
 def _started(command: Sequence[str]) -> Iterator[Callable[[float], tuple[int | None, str]]]:
     """The command at work until the block ends; what the block gets waits for its answer, as ``_run`` does."""
     try:
-        # A session of its own, because the compiler is a driver whose children must be stopped with it.
+        # A group of its own, because the compiler is a driver whose children must be stopped with it; the session stays
+        # ours, so that who kills this process finds them.
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            start_new_session=True,
+            process_group=0,
         )
     except OSError as error:
         raise DeviceError(f"the C compiler {command[0]!r} cannot be started: {error.strerror}; {_INSTALL}") from error

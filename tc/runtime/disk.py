@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
@@ -20,11 +21,21 @@ _DIGEST_BYTES: Final = hashlib.sha256().digest_size
 def temporary_folder() -> Iterator[Path]:
     """A private folder that goes when the block ends; DeviceError when there is no place for one."""
     try:
-        folder = tempfile.TemporaryDirectory(prefix="tc-")
+        folder = tempfile.TemporaryDirectory(prefix=_prefix(os.getpid()))
     except OSError as error:
         raise DeviceError(f"no place for temporary files: {error}; name a writable folder in TMPDIR") from error
     with folder as name:
         yield Path(name)
+
+
+def clear_folders(process: int) -> None:
+    """Removes what ``temporary_folder`` made in a process of this machine that was killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_prefix(process)}*"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _prefix(process: int) -> str:
+    return f"tc-{process}-"
 
 
 def remembered(folder: Path | None, ingredients: tuple[str, ...], make: Callable[[], bytes]) -> bytes:

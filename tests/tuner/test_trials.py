@@ -117,6 +117,34 @@ def test_nobody_waits_for_a_compiler_that_hangs(tmp_path: Path, monkeypatch: pyt
     assert failed == Failed(FailureKind.TIMEOUT, "no answer within 5 s")
 
 
+def test_a_compiler_does_not_outlive_the_trial_that_it_works_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What still computes when the next candidate is measured makes that one slow."""
+    compiler, number = tmp_path / "cc", tmp_path / "number"
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    work = f"sleep 1000 & echo $! >> {number}; echo $$ >> {number}; wait"
+    compiler.write_text(f'#!/bin/sh\ncase "$*" in *-shared*) {work};; *) exec cc "$@";; esac\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("TC_CC", str(compiler))
+    with trial.crew() as hired:
+        (failed,) = hired.build([DEFAULT], 5.0)
+        assert isinstance(failed, Failed)
+        working = [int(line) for line in number.read_text().split()]
+        assert len(working) >= 2
+        assert [one for one in working if _is_running(one)] == []
+        assert list((tmp_path / "tmp").glob("tc-[0-9]*")) == []
+
+
+def _is_running(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
 def test_a_runner_that_somebody_kills_says_nothing_about_the_candidate() -> None:
     with trial.crew(Limits(run=30.0)) as hired:
         assert isinstance(hired.check(pack(trial.right()), "a"), Checked)

@@ -1,0 +1,37 @@
+"""Ends a process together with all that it started, also what its parents have left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+_PAUSE: Final = 0.002
+
+
+def end_session(leader: int) -> None:
+    """Kills every process of the session that ``leader`` began, itself among them.
+
+    Compilers have process groups of their own, so that whoever runs one can stop it with its children; what they have
+    in common with a process that is killed is its session.
+    """
+    while members := list(_living(leader)):
+        for member in members:
+            with suppress(ProcessLookupError):
+                os.kill(member, signal.SIGKILL)
+        # Who is being killed may still start somebody.
+        time.sleep(_PAUSE)
+
+
+def _living(session: int) -> Iterator[int]:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            with suppress(OSError):
+                # The name, in parentheses, may hold anything.
+                state, _, _, found, *_ = (entry / "stat").read_bytes().rpartition(b")")[2].split()
+                if int(found) == session and state not in (b"Z", b"X"):
+                    yield int(entry.name)
