@@ -76,11 +76,17 @@ def test_a_search_that_is_killed_many_times_goes_on(tmp_path: Path) -> None:
 
 def _kill_processes(path: Path, moments: int, trials: int) -> None:
     """Kills the processes of a search, those that compile and the one that measures, at random moments."""
-    over = threading.Event()
+    begun, over = threading.Event(), threading.Event()
     killed: list[int] = []
+
+    def watch(number: int, packed: bytes) -> bytes:
+        if number > 0:  # without the default there is nothing to tune
+            begun.set()
+        return packed
 
     def kill(crew: Watched) -> None:
         chance = random.Random(5)
+        begun.wait()
         while not over.wait(chance.uniform(0.1, 1.0)) and len(killed) < moments:
             if processes := crew.crew.processes:
                 killed.append(chance.choice(processes))
@@ -88,7 +94,7 @@ def _kill_processes(path: Path, moments: int, trials: int) -> None:
                     os.kill(killed[-1], signal.SIGKILL)
 
     with trial.crew(jobs=2) as hired:
-        crew = Watched(hired, lambda _number, packed: packed)
+        crew = Watched(hired, watch)
         killer = threading.Thread(target=kill, args=(crew,))
         killer.start()
         result = None
@@ -96,6 +102,7 @@ def _kill_processes(path: Path, moments: int, trials: int) -> None:
             result = search(crew, path, replace(SETTINGS, budget=Budget(trials=trials), jobs=2))
         finally:
             over.set()
+            begun.set()
             killer.join()
     assert len(result.trials) == trials
     assert killed  # how many there is time for depends on the machine
