@@ -119,6 +119,7 @@ class Comprehension:
     ) -> TuningResult:
         """Searches for the quickest options for such arguments: arrays, which are tuned on, specs or shapes.
 
+        Where a first extent is ``tc.dynamic``, the winner serves all of its values; it is timed with the greatest.
         ``budget``: wall-clock time, trials or generations, as in ``"10m"`` or ``"200 trials"``.  ``cache``: the file or
         URL that trials and winner go to; None takes that of the environment.  ``seed``: the same one repeats the
         search, and goes on with one that was interrupted.  ``progress``: lines on the standard error.  ``jobs``:

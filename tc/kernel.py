@@ -50,7 +50,7 @@ class Kernel:
         self.stages: tuple[Stage, ...] = (*stages, *loading)
 
     def __repr__(self) -> str:
-        shapes = ", ".join(f"{name}{self.signature.shape_text(name)}" for name, _ in self.signature.arguments)
+        shapes = ", ".join(f"{name}[{', '.join(self.signature.extents(name))}]" for name, _ in self.signature.arguments)
         return f"<tc.Kernel {self._convention.interface.name}({shapes}) for {self.target}>"
 
     @property
@@ -210,9 +210,8 @@ def _report(convention: Convention, fault: int) -> NoReturn:
 
 
 def _describe(signature: Signature) -> str:
-    shapes = {name: signature.shape_text(name) for name, _ in signature.arguments}
     parts = [
-        f"{name}: {spec.dtype}{shapes.get(name, list(spec.shape))}"
+        f"{name}: {spec.dtype}[{', '.join(signature.extents(name))}]"
         + (f" strides {spec.strides}" if spec.strides is not None else "")
         for name, spec in (*signature.arguments, *signature.results)
     ]

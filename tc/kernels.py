@@ -59,8 +59,11 @@ class Kernels:
         return self._made.get((signature, options, target), make)
 
     def put(self, signature: Signature, target: Target, kernel: Kernel) -> None:
-        """From now on, this is the best kernel."""
+        """From now on, this is the best kernel, also for calls that others with symbolic sizes have served."""
         self._made.put((signature, None, target), self._noted(kernel, target, None))
+        for (call, options, place), served in self._made.items():
+            if served.signature.symbolic and not call.symbolic:
+                self._made.put((call, options, place), self._serving(call, place, options) or served)
 
     def _noted(self, kernel: Kernel, target: Target, options: Options | None) -> Kernel:
         if kernel.signature.symbolic:
@@ -112,8 +115,8 @@ class Kernels:
         executable = cache.find(wanted)
         if executable is None:
             return None
-        known = self._open.get((executable.convention.signature, options, target))
-        return Kernel(executable) if known is None or known.executable != executable else known
+        # One that was tuned here may have gone to another cache.
+        return self._open.get((executable.convention.signature, options, target)) or Kernel(executable)
 
     def _tuned(self, signature: Signature, target: Target, options: Options | None) -> Kernel | None:
         """The winner of a search, where one is wanted."""

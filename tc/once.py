@@ -44,3 +44,7 @@ class Once(Generic[Key, Value]):
     def put(self, key: Key, value: Value) -> None:
         """From now on, this is the value for ``key``."""
         self._values[key] = value
+
+    def items(self) -> tuple[tuple[Key, Value], ...]:
+        """What has been made so far."""
+        return tuple(self._values.items())

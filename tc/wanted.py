@@ -10,8 +10,9 @@ from typing import Final, assert_never
 from tc.cache.ingredients import Ingredients
 from tc.definition import Definition
 from tc.generator import generator_version
-from tc.language.specialization import ArraySpec, Signature, SymbolicSize
+from tc.language.specialization import ArraySpec, Signature, SymbolicSize, extents_text
 from tc.options import CpuOptions, GpuOptions, Options
+from tc.records import from_json
 from tc.runtime.threads import available_threads
 from tc.target import CpuTarget, CudaTarget, EmulatorTarget, OpenClTarget, Target, processor
 
@@ -61,7 +62,7 @@ class Wanted:
                 SymbolicSize(int(most), tuple(names[place] for place in places))
                 for most, places in json.loads(symbolic)
             )
-        except (TypeError, IndexError) as error:
+        except (TypeError, IndexError, RecursionError) as error:
             raise ValueError(f"symbolic sizes are pairs of a number and places, got {symbolic!r}") from error
         signature = self.signature.opened(sizes)
         return None if signature is None else replace(self, signature=signature)
@@ -77,10 +78,32 @@ class Wanted:
         return processor().model
 
     def __str__(self) -> str:
+        signature = self.signature
         shapes = ", ".join(
-            f"{name}: {spec.dtype}{self.signature.shape_text(name)}" for name, spec in self.signature.arguments
+            f"{name}: {spec.dtype}[{', '.join(signature.extents(name))}]" for name, spec in signature.arguments
         )
         return f"{self.definition.interface.name}({shapes}) on {self.target}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Extents:
+    """Ingredients as ``Wanted`` makes them."""
+
+    shapes: tuple[tuple[int, ...], ...]
+    strides: tuple[tuple[int, object], ...]
+    symbolic: tuple[tuple[int, tuple[int, ...]], ...]
+
+
+def extents_of(ingredients: Ingredients) -> tuple[tuple[str, ...], ...] | None:
+    """``extents_text`` of all arguments; None for ingredients that ``Wanted`` does not make."""
+    try:
+        found = from_json(_Extents, {name: json.loads(getattr(ingredients, name)) for name in _Extents.__slots__})
+        opened = {place: most for most, places in found.symbolic for place in places}
+        # Those of the results come behind them.
+        places = [place for place, _ in found.strides[: len(found.shapes)]]
+        return tuple(extents_text(shape, opened.get(place)) for shape, place in zip(found.shapes, places, strict=True))
+    except (ValueError, RecursionError):
+        return None
 
 
 def target_names(target: Target) -> tuple[str, str]:

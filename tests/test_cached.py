@@ -27,10 +27,11 @@ from tc.options import CpuOptions, GpuOptions
 from tc.packing import pack, unpack
 from tc.runtime.libc import check_libc, required_libc
 from tc.target import parse_target
-from tc.wanted import Wanted
+from tc.wanted import Wanted, extents_of
 from tests.programs import run
 
 MM = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,r_k) * B(r_k,n) }"
+PICK = "def pick(double s, float(N) X, int32(M) I) -> (Y) { Y(i) = X(I(i)) * s }"
 CPU = parse_target("cpu")
 
 
@@ -338,6 +339,48 @@ def test_production_needs_no_compiler_and_a_read_only_file(tmp_path: Path) -> No
     hashes = {run(manifest, environment={**settings, "TC_CACHE": path}) for path in (str(shipped), str(shipped))}
     assert len(hashes) == 1
     assert run(manifest, environment={**settings, "TC_CACHE": str(shipped)}).strip() == Reader.open(shipped).manifest()
+
+
+def test_the_best_kernel_of_this_process_serves_all_of_its_sizes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those that another one served before, and whatever the cache has."""
+    here = cache(tmp_path / "k.db")
+    monkeypatch.setattr("tc.kernels.process_cache", lambda: here)
+    mm, opened = tc.define(MM).mm, ((tc.dynamic(40), 13), (13, 5))
+    default = mm.compile(*opened)
+    assert mm.compile((7, 13), (13, 5)) is default
+    best = mm.compile(*opened, options=CpuOptions(threads=1))
+    own = mm.compile((8, 13), (13, 5), options=CpuOptions(threads=1))
+    assert own is best
+    mm._kernels.put(best.signature, CPU, best)
+    for rows in (7, 23, 40):
+        assert mm.compile((rows, 13), (13, 5)) is best
+    assert mm.compile((41, 13), (13, 5)).signature.symbolic == ()
+
+
+def test_what_is_open_is_said(tmp_path: Path) -> None:
+    opened = wanted(MM, "mm", (tc.dynamic(40), 13), (13, 5))
+    assert str(opened).startswith("mm(A: float32[1..40, 13], B: float32[13, 5]) on cpu")
+    kernel = Kernel(executable(opened))
+    assert repr(kernel).startswith("<tc.Kernel mm(A[1..40, 13], B[13, 5]) for cpu")
+    a, b = np.ones((41, 13), np.float32), np.ones((13, 5), np.float32)
+    message = r"is compiled for A: float32\[1\.\.40, 13\], B: float32\[13, 5\], got A: float32\[41, 13\], B: "
+    with pytest.raises(tc.ArgumentError, match=message):
+        kernel(a, b)
+    other = wanted(PICK, "pick", 2.0, (9,), (tc.dynamic(4),))
+    ingredients = other.ingredients("cc 12")
+    assert extents_of(ingredients) == (("9",), ("1..4",))
+    for name, text in (
+        ("symbolic", "[[4]]"),
+        ("symbolic", "[" * 100_000),
+        ("symbolic", '[["4",[2]]]'),
+        ("shapes", '["9","4"]'),
+        ("shapes", "[[9]"),
+        ("strides", '[[1,"contiguous"]]'),
+        ("strides", '"x"'),
+    ):
+        assert extents_of(replace(ingredients, **{name: text})) is None
 
 
 def test_kernels_name_what_they_need() -> None:

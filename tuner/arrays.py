@@ -65,8 +65,13 @@ def keep_arrays(arrays: Mapping[str, Array], folder: Path) -> None:
         np.save(folder / f"argument-{name}.npy", _bytes(array))
 
 
+def first_rows(array: Array, shape: tuple[int, ...]) -> Array:
+    """The part of an array that has this shape, which differs in the first extent at most."""
+    return array[: shape[0]] if shape else array
+
+
 def kept_arrays(interface: Interface, signature: Signature, folder: Path, *, on_disk: bool) -> dict[str, Array]:
-    """The arrays in a folder by name, with the strides of the signature.
+    """The arrays in a folder by name; arguments have the first extents and the strides of the signature.
 
     ``on_disk``: they are read-only and stay in their files, so that who writes to them is stopped.
     """
@@ -78,6 +83,8 @@ def kept_arrays(interface: Interface, signature: Signature, folder: Path, *, on_
             stored = np.load(file, mmap_mode="r" if on_disk else None)
             values = stored.view(numpy_dtype(tensor.type)).reshape(stored.shape[:-1])
             spec = specs.get(tensor.name)
+            if spec is not None:
+                values = first_rows(values, spec.shape)
             strides = None if spec is None else spec.strides
             found[tensor.name] = values if strides is None else _strided(values, strides)
     return found

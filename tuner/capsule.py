@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from tc.language.interface import interface_of
-from tc.language.specialize import specialize
 from tc.records import from_json, to_json
-from tc.reference.evaluate import evaluate
-from tc.reference.kept import keep_results
-from tc.tuner.arrays import keep_arrays, random_arrays
+from tc.tuner.arrays import random_arrays
+from tc.tuner.calls import keep_calls, specialized_calls
 from tc.tuner.crew import Limits, LocalCrew
 from tc.tuner.outcome import Failed, FailureKind
 from tc.tuner.task import Task, parse_task
@@ -62,13 +60,12 @@ def reproduce(task: str, options: str, seed: int) -> str:
     """What comes of a candidate on random arguments, in words."""
     given = from_json(Task, json.loads(task))
     program = parse_task(given)
-    specialization = specialize(program, given.signature)
-    arrays = random_arrays(program, specialization, seed)
+    calls = specialized_calls(given, program)
+    arrays = random_arrays(program, calls[0], seed)
     types = {scalar.name: scalar.type for scalar in interface_of(program).scalars}
     scalars = {name: given.value(name, types[name]) for name, _ in given.scalars}
     with tempfile.TemporaryDirectory(prefix="tc-capsule-") as folder:
-        keep_arrays(arrays, Path(folder))
-        keep_results(evaluate(specialization, arrays, scalars), Path(folder))
+        keep_calls(calls, arrays, scalars, Path(folder))
         with LocalCrew(given, Path(folder), 1, Limits()) as crew:
             (built,) = crew.build([options], Limits().prepare)
             if isinstance(built, Failed):

@@ -21,7 +21,7 @@ from tc.kernel import Kernel
 from tc.packing import unpack
 from tc.reference.kept import deviation, kept_results
 from tc.runtime.numpy_arrays import numpy_dtype
-from tc.tuner.arrays import kept_arrays
+from tc.tuner.arrays import first_rows, kept_arrays
 from tc.tuner.guarded import GuardedArray
 from tc.tuner.messages import EMPTY, Answer, Build, Calibrate, Check, Checked, Done, Prepare, Question, Time, Timed
 from tc.tuner.outcome import Failed, FailureKind
@@ -83,21 +83,34 @@ class MeasureBench:
             return Failed(FailureKind.WRONG, f"{type(error).__name__}: {error}")
 
     def _compare(self, kernel: Kernel) -> Answer:
+        """Whether all calls are right."""
+        assert self._task is not None, "nothing was prepared"
+        checked: list[Checked] = []
+        for number, sizes in enumerate(self._task.calls):
+            answer = self._compare_call(kernel, number, sizes)
+            if isinstance(answer, Failed):
+                named = zip(self._task.signature.symbolic, sizes, strict=True)
+                where = "".join(f" where {size.name} is {extent}" for size, extent in named)
+                return Failed(answer.kind, f"{answer.reason}{where}")
+            checked.append(answer)
+        return Checked(max(one.deviation for one in checked), ", ".join(one.numerics for one in checked))
+
+    def _compare_call(self, kernel: Kernel, number: int, sizes: tuple[int, ...]) -> Checked | Failed:
         assert self._task is not None, "nothing was prepared"
         interface = kernel.executable.convention.interface
-        given = kept_arrays(interface, self._task.signature, self._folder, on_disk=True)
+        given = kept_arrays(interface, self._task.signature.at(sizes), self._folder, on_disk=True)
         guarded = {}
         for name in interface.results:
-            layout = kernel.layout(name)
+            layout = kernel.layout(name).at(sizes)
             guarded[name] = GuardedArray(layout.shape, numpy_dtype(layout.type))
             if name in given:
-                guarded[name].array[...] = given[name]
+                guarded[name].array[...] = first_rows(given[name], layout.shape)
         out = tuple(guarded[name].array for name in interface.results)
         kernel.run(bind(interface, self._arguments(interface, given), out))
         for name, result in guarded.items():
             if not result.is_intact:
                 return Failed(FailureKind.OUT_OF_BOUNDS, f"the memory behind {name} was written to")
-        found = deviation(out, kept_results(self._folder))
+        found = deviation(out, kept_results(self._folder, number))
         if isinstance(found, str):
             return Failed(FailureKind.WRONG, found)
         return Checked(found, bits_of(out))

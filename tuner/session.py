@@ -21,12 +21,11 @@ from tc.language.specialization import ArraySpec, Signature
 from tc.language.specialize import specialize
 from tc.options import CpuOptions
 from tc.packing import pack
-from tc.reference.evaluate import evaluate
-from tc.reference.kept import keep_results
 from tc.runtime.threads import available_threads
 from tc.target import CpuTarget, Target
-from tc.tuner.arrays import keep_arrays, random_arrays
+from tc.tuner.arrays import random_arrays
 from tc.tuner.bound import Bound
+from tc.tuner.calls import keep_calls, specialized_calls
 from tc.tuner.crew import Crew, Limits, LocalCrew, Packed
 from tc.tuner.ledger import Ledger
 from tc.tuner.nests import nest_of, silent_options
@@ -72,24 +71,24 @@ def tuning(
 ) -> Iterator[Tuning]:
     """A search for the quickest options of a definition for one signature; what it finds is kept in the store.
 
+    Where sizes stay open, candidates are measured with the greatest ones, and checked with others too.
     ``arrays``: arguments and first values of in-out results by name; None makes random ones.  ``scalars``: values of
     the scalar arguments.  ``siblings``: all definitions of the text.
     """
     program = definition.program
-    specialization = specialize(program, signature)
     values = dict(scalars or {})
-    given = random_arrays(program, specialization, settings.seed) if arrays is None else arrays
     text = definition.text if definition.text is not None else program_text(program)
     numbers = tuple((name, repr(value)) for name, value in values.items())
     task = Task(text, definition.interface.name, signature, str(target), numbers)
-    bound = _bound(least_work(specialization, given), target)
+    calls = specialized_calls(task, program)
+    given = random_arrays(program, calls[0], settings.seed) if arrays is None else arrays
+    bound = _bound(least_work(calls[0], given), target)
     with tempfile.TemporaryDirectory(prefix="tc-tune-") as name:
         folder = Path(name)
-        keep_arrays(given, folder)
-        keep_results(evaluate(specialization, given, values), folder)
-        nest, silent = nest_of(specialization), silent_options(specialization, target)
+        keep_calls(calls, given, values, folder)
+        nest, silent = nest_of(calls[0]), silent_options(calls[0], target)
         # A night has many searches, and their arrays are in files now.
-        del given, specialization
+        del given, calls
         wanted = Wanted(definition, signature, target, None)
         with hire(task, folder, settings.jobs, calibration(target, environment)) as crew:
             yield Tuning(

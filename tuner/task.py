@@ -22,6 +22,15 @@ class Task:
     target: str
     scalars: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def calls(self) -> tuple[tuple[int, ...], ...]:
+        """Values of the symbolic sizes in the calls that candidates are checked on, the greatest ones first.
+
+        The others are odd, so that vectors and most tiles leave a rest.
+        """
+        most = tuple(size.most for size in self.signature.symbolic)
+        return tuple(dict.fromkeys((most, tuple(5 * extent // 8 | 1 for extent in most))))
+
     def value(self, name: str, type: ScalarType) -> int | float:
         """The value of a scalar argument of this type."""
         text = dict(self.scalars)[name]

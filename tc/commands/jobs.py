@@ -10,16 +10,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from tc.arguments import bind_specs
 from tc.definition import Definition, Parsed
-from tc.errors import OptionsError, TCError, nearest
+from tc.errors import ArgumentError, OptionsError, TCError, nearest
 from tc.language.program import Expression, Literal, Program, SizeReference
-from tc.language.specialization import ArraySpec, Signature
+from tc.language.specialization import ArraySpec, Dynamic, Signature, dynamic
 from tc.types import ScalarType
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One definition at one set of sizes, which are kept as given.  ``siblings``: all definitions of its text."""
+    """One definition at one set of sizes, which are kept as given: ``tc.dynamic`` for those that stay open.
+
+    ``siblings``: all definitions of its text.
+    """
 
     definition: Definition
     siblings: Mapping[str, Definition]
@@ -29,7 +33,7 @@ class Job:
     dtype: str | None = None
 
     def __str__(self) -> str:
-        parts = [f"{name}={value}" for name, value in self.sizes.items()]
+        parts = [f"{name}={_size_text(size)}" for name, size in self.sizes.items()]
         if self.dtype is not None:
             parts.append(self.dtype)
         return f"{self.definition.interface.name}({','.join(parts)})"
@@ -70,6 +74,7 @@ class Night:
 
 
 _SIZE: Final = re.compile(r"[0-9]{1,18}")
+_OPEN: Final = re.compile(r"\.\.([0-9]{1,18})")
 _SETTINGS: Final = ("budget", "target", "cache", "seed", "jobs", "strategy", "numerics", "capsules", "workers")
 _KERNEL: Final = ("file", "text", "definition", "sizes", "dtypes")
 
@@ -122,10 +127,30 @@ def _names(kernel: Mapping[str, object], setting: str, place: str) -> tuple[str,
 
 def _sizes(kernel: Mapping[str, object], place: str) -> tuple[Mapping[str, int], ...]:
     given = kernel.get("sizes", [])
-    sizes = given if isinstance(given, list) else [given]
-    if not all(isinstance(s, dict) and all(type(v) is int for v in s.values()) for s in sizes):
-        raise OptionsError(f"{place}: sizes must be tables of integers, such as {{M = 128, N = 64}}, got {given!r}")
-    return tuple(sizes)
+    wrong = (
+        f'{place}: sizes must be tables of integers, such as {{M = 128, N = 64}}, where M = "..128" stays open from '
+        f"1 to 128, got {given!r}"
+    )
+    listed = given if isinstance(given, list) else [given]
+    tables = [table for table in listed if isinstance(table, dict)]
+    if len(tables) < len(listed):
+        raise OptionsError(wrong)
+    return tuple({name: _size(value, wrong) for name, value in table.items()} for table in tables)
+
+
+def _size(value: object, wrong: str) -> int:
+    """The size that an integer or ``"..128"`` says; OptionsError for anything else."""
+    match value:
+        case str() if (found := _OPEN.fullmatch(value)) is not None and int(found[1]) > 0:
+            return dynamic(int(found[1]))
+        case int() if not isinstance(value, bool):
+            return value
+        case _:
+            raise OptionsError(wrong)
+
+
+def _size_text(size: int) -> str:
+    return f"..{int(size)}" if isinstance(size, Dynamic) else str(size)
 
 
 def _require_known(data: Mapping[str, object], known: Sequence[str], place: str) -> None:
@@ -147,13 +172,12 @@ def read_text(path: Path) -> str:
 
 
 def parse_sizes(text: str) -> dict[str, int]:
-    """``M=1024,K=512``; OptionsError for anything else."""
+    """``M=..1024,K=512``; OptionsError for anything else."""
+    wrong = f"sizes are written as M=1024,K=512, where M=..1024 stays open from 1 to 1024, got {text!r}"
     sizes: dict[str, int] = {}
     for part in text.split(","):
-        name, equals, value = part.strip().partition("=")
-        if not equals or _SIZE.fullmatch(value.strip()) is None:
-            raise OptionsError(f"sizes are written as M=1024,K=512, got {text!r}")
-        sizes[name.strip()] = int(value)
+        name, _, value = (word.strip() for word in part.partition("="))
+        sizes[name] = _size(int(value) if _SIZE.fullmatch(value) else value, wrong)
     return sizes
 
 
@@ -191,12 +215,18 @@ def _job(definition: Definition, siblings: Mapping[str, Definition], sizes: Mapp
     scalars = {scalar.name: sizes.get(scalar.name, 1) for scalar in interface.scalars}
     if unknown := [size for size in sizes if size not in needed and size not in scalars]:
         raise OptionsError(f"{place}: {name} has no size {', '.join(unknown)}; it has {', '.join(needed)}")
-    arguments = tuple(
-        (argument, ArraySpec(_shape(program, argument, sizes), interface.tensor(argument).type))
+    if opened := [scalar for scalar, value in scalars.items() if isinstance(value, Dynamic)]:
+        raise OptionsError(f"{place}: {name} takes a number as {', '.join(opened)}; only sizes can stay open")
+    arguments = [
+        scalars[argument]
+        if argument in scalars
+        else ArraySpec(_shape(program, argument, sizes), interface.tensor(argument).type)
         for argument in interface.arguments
-        if argument not in scalars
-    )
-    signature = Signature(arguments, scalars=tuple((scalar, scalars[scalar]) for scalar in structural))
+    ]
+    try:
+        signature = bind_specs(interface, arguments)
+    except ArgumentError as error:
+        raise OptionsError(f"{place}: {error}") from error
     return Job(definition, siblings, signature, scalars, dict(sizes))
 
 

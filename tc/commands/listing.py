@@ -56,7 +56,7 @@ def kernel_line(ingredients: Ingredients) -> str:
 def _description(ingredients: Ingredients, name: str) -> tuple[str, ...]:
     cells = (
         name or next(iter(ingredients.program.splitlines()), ""),
-        shapes_said(ingredients.shapes),
+        shapes_said(ingredients),
         dtypes_said(ingredients.dtypes),
         target_said(ingredients),
     )

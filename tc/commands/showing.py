@@ -11,7 +11,7 @@ from tc.cache.records import Measurement, Variant
 from tc.cache.tables import OUTCOMES
 from tc.commands.dossier import Dossier
 from tc.commands.terminal import printable, shortened
-from tc.commands.wording import facts_said, options_said, time_said
+from tc.commands.wording import facts_said, options_said, shapes_said, time_said
 
 _INDENT: Final = "    "
 _WIDTH: Final = 13
@@ -45,6 +45,7 @@ def _head(dossier: Dossier) -> Iterator[str]:
     ingredients = dossier.ingredients
     yield _line("kernel", ingredients.key)
     yield _line("definition", dossier.name or "(no text in the cache has it)")
+    yield _line("extents", shapes_said(ingredients))
     yield _line("stored", dossier.stored)
     for name in FIELDS:
         value = getattr(ingredients, name)

@@ -29,6 +29,7 @@ _HELP: Final = """\
 Finds quick options for kernels by trying them, and keeps every trial and the winners in a cache file.
 
   tc-tune kernels.tc --size M=128,N=256,K=32 --budget 10m --cache tuned.db
+  tc-tune kernels.tc --size M=..1024,N=256,K=32         # one kernel for every M from 1 to 1024
   tc-tune night.toml                                    # many kernels, sizes and types
   tc-tune report tuned.db --output tuned.html           # what came of it, as one page
 
@@ -43,7 +44,7 @@ a night in a file:
   [[kernel]]
   file = "kernels.tc"
   definition = "mm"                      # all of the file's if it is left out
-  sizes = [{M = 128, N = 256, K = 32}, {M = 1024, N = 1024, K = 1024}]
+  sizes = [{M = 128, N = 256, K = 32}, {M = "..1024", N = 1024, K = 1024}]
   dtypes = ["float32", "float64"]        # what takes the place of float32 in the definition
 
 exit status:
@@ -76,7 +77,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("file", type=Path, help="definitions (kernels.tc), or a night (night.toml)")
     parser.add_argument("--definition", action="append", default=[], help="one of the file's; may be repeated")
-    parser.add_argument("--size", action="append", default=[], metavar="M=128,N=256", help="sizes; may be repeated")
+    sizes = "sizes, ..128 for one that stays open from 1 to 128; may be repeated"
+    parser.add_argument("--size", action="append", default=[], metavar="M=..128,N=256", help=sizes)
     parser.add_argument("--dtype", action="append", default=[], help="in the place of float32; may be repeated")
     parser.add_argument("--target", help="cpu (default), cpu:x86-64-v3, opencl, ...")
     parser.add_argument("--cache", help="file or URL for trials and winners (default: TC_CACHE, else the user's own)")

@@ -12,19 +12,17 @@ from tc.cache.records import Measurement
 from tc.commands.dossier import default_options
 from tc.options import to_json
 from tc.tuner.console import duration
+from tc.wanted import extents_of
 
 _ABSENT: Final = object()
 # Of brackets.  Nothing of ours has so many, and what is nested too deep cannot be walked.
 _MOST: Final = 500
 
 
-def shapes_said(shapes: str) -> str:
-    """``7x13 13x5`` for the ingredient; a text that is none stays as it is."""
-    match _parsed(shapes):
-        case list(found) if all(isinstance(shape, list) for shape in found):
-            return " ".join("x".join(map(str, shape)) or "()" for shape in found)
-        case _:
-            return shapes
+def shapes_said(ingredients: Ingredients) -> str:
+    """``1..7x13 13x5``; ingredients that are none stay as they are."""
+    found = extents_of(ingredients)
+    return ingredients.shapes if found is None else " ".join("x".join(extents) or "()" for extents in found)
 
 
 def dtypes_said(dtypes: str) -> str:

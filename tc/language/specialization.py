@@ -131,6 +131,11 @@ class SymbolicSize:
     most: int
     arguments: tuple[str, ...]
 
+    @property
+    def name(self) -> str:
+        """Where callers find it: ``A.0`` for the first dimension of ``A``."""
+        return f"{self.arguments[0]}.0"
+
 
 @dataclass(frozen=True, slots=True)
 class Signature:
@@ -149,13 +154,6 @@ class Signature:
     aliases: tuple[tuple[str, str], ...] = ()
     symbolic: tuple[SymbolicSize, ...] = ()
 
-    def shape_text(self, argument: str) -> str:
-        """``[7, 13]``, or ``[1..64, 13]`` where the first dimension stays open."""
-        extents = [str(extent) for extent in dict(self.arguments)[argument].shape]
-        if any(argument in size.arguments for size in self.symbolic):
-            extents[0] = f"1..{extents[0]}"
-        return f"[{', '.join(extents)}]"
-
     @property
     def settled(self) -> Signature:
         """The signature with the greatest sizes in place of symbolic ones."""
@@ -172,7 +170,7 @@ class Signature:
             if len(extents) != 1 or not 1 <= min(extents) <= size.most:
                 return None
             found += extents
-        return tuple(found) if self._at(tuple(found)) == call else None
+        return tuple(found) if self.at(tuple(found)) == call else None
 
     def opened(self, symbolic: tuple[SymbolicSize, ...]) -> Signature | None:
         """The signature that covers this one with these sizes open; None if they do not fit."""
@@ -180,11 +178,16 @@ class Signature:
         found = replace(self._with_first(most), symbolic=symbolic)
         return found if found.sizes_of(self) is not None else None
 
-    def _at(self, sizes: tuple[int, ...]) -> Signature:
+    def at(self, sizes: tuple[int, ...]) -> Signature:
         """The signature of a call with these sizes."""
         pairs = zip(self.symbolic, sizes, strict=True)
         extents = {name: extent for size, extent in pairs for name in size.arguments}
         return self._with_first(extents).settled
+
+    def extents(self, name: str) -> tuple[str, ...]:
+        """``extents_text`` of an argument or a result; KeyError if there is no spec of it."""
+        opened = (size.most for size in self.symbolic if name in size.arguments)
+        return extents_text(dict((*self.arguments, *self.results))[name].shape, next(opened, None))
 
     def _with_first(self, extents: Mapping[str, int]) -> Signature:
         arguments = tuple(
@@ -192,6 +195,12 @@ class Signature:
             for name, spec in self.arguments
         )
         return replace(self, arguments=arguments)
+
+
+def extents_text(shape: tuple[int, ...], most: int | None) -> tuple[str, ...]:
+    """Extents in words: ``1..512`` for a first one that stays open up to 512; None leaves none open."""
+    first = () if most is None else (f"1..{most}",)
+    return (*first, *map(str, shape[len(first) :]))
 
 
 def _with_first(spec: ArraySpec, extent: int) -> ArraySpec:

@@ -20,20 +20,20 @@ _STEP: Final = 1 << 22
 _PARTS: Final = ("values", "error", "ambiguous")
 
 
-def keep_results(results: Mapping[str, Result], folder: Path) -> None:
-    """Writes the results into a folder, in their order."""
+def keep_results(results: Mapping[str, Result], folder: Path, call: int = 0) -> None:
+    """Writes the results of a call into a folder, in their order; ``call`` tells them from those of others."""
     for number, result in enumerate(results.values()):
-        stem = f"{number}-{result.type.value}"
+        stem = f"{call}-{number:04}-{result.type.value}"
         for part in _PARTS:
             np.save(folder / f"{stem}-{part}.npy", getattr(result, part))
 
 
-def kept_results(folder: Path) -> tuple[Result, ...]:
-    """The results in ``folder``, in their order, left on disk until they are looked at."""
-    stems = sorted(path.name.removesuffix("-values.npy") for path in folder.glob("*-values.npy"))
+def kept_results(folder: Path, call: int = 0) -> tuple[Result, ...]:
+    """The results of a call in ``folder``, in their order, left on disk until they are looked at."""
+    stems = sorted(path.name.removesuffix("-values.npy") for path in folder.glob(f"{call}-*-values.npy"))
     return tuple(
         Result(
-            ScalarType(stem.partition("-")[2]),
+            ScalarType(stem.rpartition("-")[2]),
             *(np.load(folder / f"{stem}-{part}.npy", mmap_mode="r") for part in _PARTS),
         )
         for stem in stems

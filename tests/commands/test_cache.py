@@ -147,6 +147,7 @@ def test_show_prints_all_that_is_known(capsys: pytest.CaptureFixture[str], cache
     for fact in (
         f"kernel       {mm.ingredients.key}",
         "definition   mm",
+        "extents      96x300 300x200",
         f"stored       {mm.stored}",
         "    def f(float32(n0, n1) t0, float32(n1, n2) t1) -> (t2) {",
         "shapes       [[96,300],[300,200]]",

@@ -14,10 +14,16 @@ import pytest
 from tc.cache.store import Store
 from tc.cache.verify import verify
 from tc.commands.cache import main
-from tests.commands.caches import MM, add_variant, dossier
+from tc.commands.export.selection import select
+from tc.commands.export.sizes import extents_said
+from tc.commands.listing import Filter
+from tc.language.specialization import Extent, Layout
+from tc.types import ScalarType
+from tests.commands.caches import MM, add_variant, contents, dossier
 from tests.programs import run
 
 PROGRAM = Path(__file__).with_name("program.c")
+OPEN_PROGRAM = Path(__file__).with_name("open_sizes.c")
 STRICT = ("-std=c11", "-pedantic", "-Wall", "-Wextra", "-Werror")
 
 
@@ -70,6 +76,11 @@ def test_a_program_in_c_calls_exported_kernels(capsys: pytest.CaptureFixture[str
 def test_the_readme_holds_a_program(capsys: pytest.CaptureFixture[str], cache: Path, tmp_path: Path) -> None:
     folder = tmp_path / "kernels"
     exported(capsys, cache, folder, "--program", "pick")
+    run_the_readme(folder)
+
+
+def run_the_readme(folder: Path) -> None:
+    """Compiles and runs the program in the README of an exported folder as it says."""
     lines = (folder / "README.txt").read_text().splitlines()
     start = lines.index('    #include "kernels.h"')
     (folder / "example.c").write_text("\n".join(lines[start : lines.index("    }", start) + 1]))
@@ -112,6 +123,92 @@ def test_kernels_of_one_name_are_told_apart(capsys: pytest.CaptureFixture[str], 
     keys = (mm.ingredients.key, other.kernel)
     assert names == sorted(f"kernel_mm_96x300_300x200_{key[:8]}.c" for key in keys)
     shell("make", "libkernels.a", folder=tmp_path / "kernels")
+
+
+# --- sizes that stay open --------------------------------------------------------------------------------------------
+
+OPEN = """
+def differences(float(N,K) x, float s) -> (y) { y(i,k) = (x(i + 1,k) - x(i,k)) * s }
+def total(float(N,K) x, float(M,K) y) -> (z) {
+    z(k) +=! x(r,k)
+    z(k) += y(r,k)
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache with kernels for all sizes up to some."""
+    path = tmp_path_factory.mktemp("open") / "kernels.db"
+    program = f"""
+import tc
+text = tc.define({OPEN!r})
+text.differences.compile((tc.dynamic(96), 7), 0.5)
+text.total.compile((tc.dynamic(96), 7), (tc.dynamic(9), 7))
+"""
+    run(program, environment={"TC_CACHE": str(path), "TC_CACHE_MODE": "store"})
+    return path
+
+
+def test_a_program_in_c_passes_the_sizes(capsys: pytest.CaptureFixture[str], opened: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "kernels"
+    names = exported(capsys, opened, folder)
+    assert names == ["kernel_differences_1to96x7.c", "kernel_total_1to96x7_1to9x7.c"]
+    shell("make", folder=folder)
+    shutil.copy(OPEN_PROGRAM, folder)
+    sources = ("kernels.c", "call_plain.c", "call_threads.c")
+    shell("cc", *STRICT, "-fsyntax-only", OPEN_PROGRAM.name, *sources, folder=folder)
+    for library, threads in (("libkernels.a", ()), ("libkernels_threads.a", ("-pthread",))):
+        shell("cc", "-O1", OPEN_PROGRAM.name, "-I.", library, "-lm", *threads, "-o", "program", folder=folder)
+        assert shell("./program", folder=folder) == "right\n"
+
+
+def test_the_header_says_which_sizes_are_passed(
+    capsys: pytest.CaptureFixture[str], opened: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "kernels"
+    exported(capsys, opened, folder)
+    text = (folder / "kernels.h").read_text()
+    for line in (
+        "//   buffers[0]  x: float32[x.0][7], read",
+        "//   buffers[1]  y: float32[x.0 - 1][7], written",
+        "//   scalars[0].f  s: float32",
+        "//   scalars[1].i  x.0: the first extent of x, from 1 to 96",
+        "//   buffers[1]  y: float32[y.0][7], read",
+        "//   scalars[0].i  x.0: the first extent of x, from 1 to 96",
+        "//   scalars[1].i  y.0: the first extent of y, from 1 to 9",
+    ):
+        assert f"\n{line}\n" in text
+    assert (
+        '.scalars = (const tc_parameter[]){{"s", "float32"}, {"x.0", "int64"}},' in (folder / "kernels.c").read_text()
+    )
+
+
+def test_the_program_of_the_readme_passes_the_greatest_sizes(
+    capsys: pytest.CaptureFixture[str], opened: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "kernels"
+    exported(capsys, opened, folder)
+    assert "\n      tc_scalar scalars[] = {{0}, {.i = 96}};\n" in (folder / "README.txt").read_text()
+    run_the_readme(folder)
+
+
+@pytest.mark.parametrize(
+    ("first", "said"),
+    [
+        (None, "[9][7]"),
+        (Extent(0, (1, 0)), "[x.0][7]"),
+        (Extent(-2, (1, 1)), "[x.0 + y.0 - 2][7]"),
+        (Extent(9, (-1, 3)), "[-1 * x.0 + 3 * y.0 + 9][7]"),
+        (Extent(1, (1, -2)), "[x.0 - 2 * y.0 + 1][7]"),
+        (Extent(0, (0, 0)), "[0][7]"),
+    ],
+)
+def test_extents_are_said_in_terms_of_sizes(opened: Path, first: Extent | None, said: str) -> None:
+    with contents(opened) as found:
+        (total,) = select(found, Filter(program="total")).exported
+    layout = Layout(ScalarType.FLOAT32, (9, 7), (7, 1), first)
+    assert "".join(f"[{extent}]" for extent in extents_said(total, layout)) == said
 
 
 # --- GPUs ------------------------------------------------------------------------------------------------------------

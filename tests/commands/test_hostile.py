@@ -84,7 +84,8 @@ def test_hostile_ingredients_and_texts_stay_text(
     mm = dossier(cache, "mm")
     (variant,) = mm.variants
     store = Store.open(cache)
-    fields = dict.fromkeys(("program", "shapes", "dtypes", "strides", "scalars", "architecture", "compiler"), text)
+    changed = ("program", "shapes", "dtypes", "strides", "scalars", "symbolic", "architecture", "compiler")
+    fields = dict.fromkeys(changed, text)
     ingredients = replace(mm.ingredients, **fields)
     hostile = replace(variant, options=text, resources=text, origin=text, proof=text, numerics=text, features=text)
     made = add_variant(cache, ingredients, replace(hostile, source=text))
@@ -130,6 +131,10 @@ def huge(*path: object) -> Callable[[dict[str, Any]], object]:
         lambda description: description["convention"].update(operands=[], temporaries=[1 << 70]),
         lambda description: description["convention"]["operands"][2].update(name="nobody"),
         lambda description: description["convention"]["operands"][0]["layout"].update(shape=[1]),
+        lambda description: description["convention"]["signature"].update(symbolic=[{"most": 3, "arguments": []}]),
+        lambda description: description["convention"]["operands"][0]["layout"].update(
+            first={"constant": 1, "factors": [1]}
+        ),
         lambda description: description.update(target="cpu:z80"),
         lambda description: description.clear(),
     ],

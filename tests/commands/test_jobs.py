@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+import tc
+from tc.arguments import bind_specs
 from tc.commands.jobs import Job, parse_sizes, read_night, read_text
 from tc.commands.tune import main
 from tc.errors import OptionsError
+from tc.language.specialization import Dynamic, SymbolicSize
 
 TEXT = """
 def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,r_k) * B(r_k,n) }
 def shift(float(N) x, int32 s, double t) -> (y) { y(i) = x(i + s) * t where i in 0:4 }
+def add(float(M,N) x, int32 s, float(M,N) y) -> (z) { z(i) = x(i,0) + y(i,s) }
 """
 
 
@@ -63,11 +68,39 @@ text = "def one(float(3) x) -> (y) { y(i) = x(i) }"
     assert shift.signature.scalars == (("s", 2),)
     assert shift.scalars == {"s": 2, "t": 1}
     assert [spec.shape for _, spec in one.signature.arguments] == [(3,)]
-    assert list(shift.siblings) == ["mm", "shift"]
+    assert list(shift.siblings) == ["mm", "shift", "add"]
+
+
+def test_sizes_may_stay_open(tmp_path: Path) -> None:
+    path = night(
+        tmp_path,
+        """
+[[kernel]]
+file = "k.tc"
+definition = "mm"
+sizes = [{M = "..100", K = 3, N = 4}, {M = "..7", K = 3, N = 4}]
+[[kernel]]
+file = "k.tc"
+definition = "add"
+sizes = {s = 2, M = "..9", N = 5}
+""",
+    )
+    found = jobs(path)
+    assert list(map(str, found)) == ["mm(M=..100,K=3,N=4)", "mm(M=..7,K=3,N=4)", "add(s=2,M=..9,N=5)"]
+    text = tc.define(TEXT)
+    assert found[0].signature == bind_specs(text.mm.interface, ((tc.dynamic(100), 3), (3, 4)))
+    assert found[0].signature.symbolic == (SymbolicSize(100, ("A",)),)
+    assert found[2].signature == bind_specs(text.add.interface, ((9, 5), 2, (tc.dynamic(9), 5)))
+    assert found[2].signature.symbolic == (SymbolicSize(9, ("x", "y")),)
+    assert found[2].signature.scalars == (("s", 2),)
 
 
 KERNEL = '[[kernel]]\nfile = "k.tc"\ndefinition = "mm"\nsizes = {M = 2, K = 3, N = 4}\n'
 
+SIZES = (
+    '{path}: kernel 1: sizes must be tables of integers, such as {{M = 128, N = 64}}, where M = "..128" stays open '
+    "from 1 to 128"
+)
 WRONG = {
     "budget = '1h'": "{path} names no kernels; write a table [[kernel]] with file, definition and sizes for each",
     "kernel = 'mm'": "{path} names no kernels; write a table [[kernel]] with file, definition and sizes for each",
@@ -79,7 +112,7 @@ WRONG = {
     f"{KERNEL}[[kernel]]\nsizes = {{}}": "{path}: kernel 2 needs either file or text",
     "[[kernel]]\nfile = 'none.tc'": "cannot read {folder}/none.tc: No such file or directory",
     KERNEL.replace('"mm"', '"shfit"'): "{path}: kernel 1 defines no 'shfit'; did you mean 'shift'?",
-    KERNEL.replace('"mm"', '"xyz"'): "{path}: kernel 1 defines no 'xyz'; defined: mm, shift",
+    KERNEL.replace('"mm"', '"xyz"'): "{path}: kernel 1 defines no 'xyz'; defined: mm, shift, add",
     KERNEL.replace('"mm"', "5"): "{path}: kernel 1: definition must be a name or a list of names, got 5",
     f"{KERNEL}dtypes = [1]": "{path}: kernel 1: dtypes must be a name or a list of names, got [1]",
     f"{KERNEL}dtypes = 'float'": (
@@ -87,12 +120,21 @@ WRONG = {
     ),
     KERNEL.replace("K = 3, ", ""): "{path}: kernel 1: mm needs the sizes M, K, N; missing: K",
     KERNEL.replace("K = 3", "K = 3, L = 1"): "{path}: kernel 1: mm has no size L; it has M, K, N",
-    KERNEL.replace("K = 3", "K = 3.0"): (
-        "{path}: kernel 1: sizes must be tables of integers, such as {{M = 128, N = 64}}, "
-        "got {{'M': 2, 'K': 3.0, 'N': 4}}"
+    KERNEL.replace("K = 3", "K = 3.0"): f"{SIZES}, got {{{{'M': 2, 'K': 3.0, 'N': 4}}}}",
+    KERNEL.replace("{M = 2, K = 3, N = 4}", "7"): f"{SIZES}, got 7",
+    KERNEL.replace("M = 2", "M = '..0'"): f"{SIZES}, got {{{{'M': '..0', 'K': 3, 'N': 4}}}}",
+    KERNEL.replace("M = 2", "M = '..'"): f"{SIZES}, got {{{{'M': '..', 'K': 3, 'N': 4}}}}",
+    KERNEL.replace("M = 2", "M = '2'"): f"{SIZES}, got {{{{'M': '2', 'K': 3, 'N': 4}}}}",
+    KERNEL.replace("M = 2", "M = true"): f"{SIZES}, got {{{{'M': True, 'K': 3, 'N': 4}}}}",
+    KERNEL.replace("K = 3", "K = '..3'"): (
+        "{path}: kernel 1: argument A of mm: dimension 1 cannot stay open, because strides would depend on it; "
+        "only a first dimension can be tc.dynamic"
     ),
-    KERNEL.replace("{M = 2, K = 3, N = 4}", "7"): (
-        "{path}: kernel 1: sizes must be tables of integers, such as {{M = 128, N = 64}}, got 7"
+    KERNEL.replace('"mm"', '"shift"').replace("M = 2, K = 3, N = 4", 'N = 9, s = "..2"'): (
+        "{path}: kernel 1: shift takes a number as s; only sizes can stay open"
+    ),
+    KERNEL.replace('"mm"', '"shift"').replace("M = 2, K = 3, N = 4", 'N = 9, s = 2, t = "..2"'): (
+        "{path}: kernel 1: shift takes a number as t; only sizes can stay open"
     ),
 }
 
@@ -116,6 +158,11 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 
 def test_sizes_on_the_command_line() -> None:
     assert parse_sizes("M=1024, K = 512") == {"M": 1024, "K": 512}
-    for text in ("", "M", "M=", "M=-1", "M=1.5", "M=1,", "M=\u00b2", "M=\u0663", "M=" + "9" * 5000):
-        with pytest.raises(OptionsError, match=r"sizes are written as M=1024,K=512, got '"):
+    opened = parse_sizes("M = ..1024,K=512")
+    assert opened == {"M": 1024, "K": 512}
+    assert [isinstance(size, Dynamic) for size in opened.values()] == [True, False]
+    wrong = ("", "M", "M=", "M=-1", "M=1.5", "M=1,", "M=\u00b2", "M=\u0663", "M=" + "9" * 5000)
+    for text in (*wrong, "M=..", "M=..0", "M=.. 5", "M=..-1", "M=1..5", "M=...5", "M=..\u0663", "M=.." + "9" * 5000):
+        message = "sizes are written as M=1024,K=512, where M=..1024 stays open from 1 to 1024, got "
+        with pytest.raises(OptionsError, match=f"^{re.escape(message + repr(text))}$"):
             parse_sizes(text)

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from tc.cache.tables import RUNS, TRIALS
+from tc.commands.cache import main as look
 from tc.commands.tune import main
 from tc.environment import environment
-from tests.commands.caches import command, contents
+from tests.commands.caches import command, contents, dossier
 from tests.programs import ROOT
 
 NIGHT = """
@@ -85,6 +86,24 @@ def test_quiet_prints_the_results_alone(capsys: pytest.CaptureFixture[str], fold
     assert printed.err == ""
     (line,) = printed.out.splitlines()
     assert line.startswith("twice(M=4,N=4): ")
+
+
+def test_a_size_that_stays_open_is_said_everywhere(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    cache, page = folder / "tuned.db", folder / "page.html"
+    arguments = (folder / "kernels.tc", "--size", "M=..9,N=5", "--budget", "2 trials", "--cache", cache)
+    assert main(list(map(str, arguments))) == 0
+    printed = capsys.readouterr()
+    assert re.fullmatch(RESULT.format(re.escape("twice(M=..9,N=5)")) + "\n", printed.out)
+    assert printed.err.startswith("twice(M=..9,N=5): twice on cpu:")
+    twice = dossier(cache, "twice")
+    assert twice.ingredients.symbolic == "[[9,[0]]]"
+    assert look(["list", str(cache)]) == 0
+    _, line = capsys.readouterr().out.splitlines()
+    assert re.split("  +", line)[1:3] == ["twice", "1..9x5"]
+    assert look(["show", str(cache), twice.ingredients.key]) == 0
+    assert "\nextents      1..9x5\n" in capsys.readouterr().out
+    assert main(["report", str(cache), "--output", str(page)]) == 0
+    assert ">x 1..9\N{MULTIPLICATION SIGN}5 float32<" in page.read_text()
 
 
 def test_a_kernel_that_fails_does_not_stop_the_others(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
@@ -167,7 +186,8 @@ def test_arguments_that_cannot_be_honoured(capsys: pytest.CaptureFixture[str], f
     for arguments, message in (
         ((folder / "none.tc",), f"cannot read {folder}/none.tc: No such file or directory"),
         ((folder / "night.toml", "--size", "N=3"), "definitions, sizes and types of a night stand in its file, not on"),
-        ((file, "--size", "M"), "sizes are written as M=1024,K=512, got 'M'"),
+        ((file, "--size", "M"), "sizes are written as M=1024,K=512, where M=..1024 stays open from 1 to 1024, got 'M'"),
+        ((file, "--size", "M=4,N=..4"), f"{file}: argument x of twice: dimension 1 cannot stay open, because strides"),
         ((file,), f"{file}: twice needs the sizes M, N; missing: M, N"),
         ((file, *sizes, "--definition", "once"), f"{file} defines no 'once'; defined: twice"),
         (

@@ -163,6 +163,17 @@ def test_what_crashes_is_a_value_and_workers_live_on(crew: Crew, cluster: Machin
     assert cluster.alive == before
 
 
+def test_sizes_that_stay_open_do_so_there(cluster: Machines) -> None:
+    cluster.at_least(1)
+    with trial.folder(trial.OPEN) as opened, hire_on_dask(dask(cluster))(trial.OPEN, opened, 1, None) as hired:
+        (built,) = hired.build(TEXTS[:1], 60.0)
+        assert isinstance(built, bytes)
+        assert isinstance(hired.check(built, "good"), Checked)
+        failed = hired.check(trial.wrong(trial.PLAUSIBLE_BELOW, trial.OPEN), "bad")
+    assert isinstance(failed, Failed)
+    assert failed.reason.endswith(" where A.0 is 21")
+
+
 def test_workers_rest_and_forget_who_leaves(cluster: Machines, folder: Path) -> None:
     def left() -> set[Path]:
         return set(cluster.folder.glob("tc-tune-*"))

@@ -15,16 +15,15 @@ from tc.compiler import build
 from tc.definition import Parsed
 from tc.environment import environment
 from tc.executable import Executable
-from tc.language.specialization import ArraySpec, Signature
+from tc.language.specialization import ArraySpec, Signature, SymbolicSize
 from tc.language.specialize import specialize
 from tc.options import CpuOptions
 from tc.packing import pack
-from tc.reference.evaluate import evaluate
-from tc.reference.kept import keep_results
 from tc.runtime.binary import Binary
 from tc.runtime.compiler import compile_shared, find_compiler, kernel_flags
 from tc.target import CpuTarget, parse_target
-from tc.tuner.arrays import keep_arrays, random_arrays
+from tc.tuner.arrays import random_arrays
+from tc.tuner.calls import keep_calls, specialized_calls
 from tc.tuner.crew import Limits, LocalCrew
 from tc.tuner.task import Task, parse_task
 
@@ -35,6 +34,8 @@ _FLOAT: Final = tc.ScalarType.FLOAT32
 TASK: Final = Task(
     TEXT, "mm", Signature((("A", ArraySpec((M, K), _FLOAT)), ("B", ArraySpec((K, N), _FLOAT)))), str(TARGET)
 )
+# The same for all M up to that one.  Candidates are checked where it is 21, too.
+OPEN: Final = replace(TASK, signature=replace(TASK.signature, symbolic=(SymbolicSize(M, ("A",)),)))
 
 # What is done in place of the kernel, or after it; C's buffer is the third.
 SEGMENTATION_FAULT: Final = "*(volatile int *)8 = 1;"
@@ -50,18 +51,23 @@ INTO_AN_ARGUMENT: Final = "((float *)buffers[0])[0] = 1;"
 ALL_MEMORY: Final = "for (;;) __builtin_memset(__builtin_malloc(1 << 26), 1, 1 << 26);"
 
 
+# Of the task whose M stays open, when it is not the greatest.
+PLAUSIBLE_BELOW: Final = f"if (scalars[0].i != {M}) {{ {PLAUSIBLE} }}"
+BEYOND_THE_LAST_ROW: Final = f"if (scalars[0].i != {M}) ((float *)buffers[2])[scalars[0].i * {N}] = 1;"
+
+
 @functools.cache
-def right() -> Executable:
+def right(task: Task = TASK) -> Executable:
     """The default kernel of the task."""
-    parsed = Parsed(parse_task(TASK))
-    specialization = specialize(parsed.program, TASK.signature)
+    parsed = Parsed(parse_task(task))
+    specialization = specialize(parsed.program, task.signature)
     return build(specialization, parsed.interface, CpuOptions(), TARGET, environment()).executable
 
 
 @functools.cache
-def wrong(deed: str, *, instead: bool = False) -> bytes:
+def wrong(deed: str, task: Task = TASK, *, instead: bool = False) -> bytes:
     """The kernel that does something else after, or instead of, its work, packed."""
-    executable = right()
+    executable = right(task)
     head, entry, tail = executable.source.rpartition("tc_kernel_body(")
     call, _, rest = tail.partition(";")
     done = deed if instead else f"{entry}{call};\n{deed}"
@@ -73,19 +79,17 @@ def wrong(deed: str, *, instead: bool = False) -> bytes:
 
 
 @contextmanager
-def folder() -> Iterator[Path]:
+def folder(task: Task = TASK) -> Iterator[Path]:
     """The folder with the arrays of the task, and what the oracle makes of them."""
-    program = parse_task(TASK)
-    specialization = specialize(program, TASK.signature)
-    arrays = random_arrays(program, specialization, 0)
+    program = parse_task(task)
+    calls = specialized_calls(task, program)
     with TemporaryDirectory() as name:
-        keep_arrays(arrays, Path(name))
-        keep_results(evaluate(specialization, arrays, {}), Path(name))
+        keep_calls(calls, random_arrays(program, calls[0], 0), {}, Path(name))
         yield Path(name)
 
 
 @contextmanager
-def crew(limits: Limits | None = None, jobs: int = 1) -> Iterator[LocalCrew]:
+def crew(limits: Limits | None = None, jobs: int = 1, task: Task = TASK) -> Iterator[LocalCrew]:
     """Who tries candidates of the task."""
-    with folder() as name, LocalCrew(TASK, name, jobs, limits or Limits()) as hired:
+    with folder(task) as name, LocalCrew(task, name, jobs, limits or Limits()) as hired:
         yield hired

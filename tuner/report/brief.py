@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tc.cache.records import Run
+from tc.language.specialization import extents_text
 
 
 @dataclass(frozen=True, slots=True)
 class Brief:
     """The settings of a run, empty where they do not say.
 
-    ``kernel``: the key of its ingredients.  ``text``: the comprehension.  ``arguments``: name and shape of each.
+    ``kernel``: the key of its ingredients.  ``text``: the comprehension.  ``arguments``: name and extents of each.
     ``bound``: seconds that no call falls below, as far as they are known.
     """
 
@@ -21,7 +22,7 @@ class Brief:
     kernel: str
     definition: str
     text: str
-    arguments: tuple[tuple[str, tuple[int, ...]], ...]
+    arguments: tuple[tuple[str, tuple[str, ...]], ...]
     budget: str
     seed: str
     strategy: str
@@ -36,12 +37,13 @@ def brief_of(run: Run) -> Brief:
     except (ValueError, RecursionError):
         settings = {}
     task = _object(settings.get("task"))
+    signature = _object(task.get("signature"))
     return Brief(
         run=run,
         kernel=_text(settings, "kernel"),
         definition=_text(settings, "definition"),
         text=_text(task, "text"),
-        arguments=_arguments(_object(task.get("signature")).get("arguments")),
+        arguments=_arguments(signature.get("arguments"), _opened(signature.get("symbolic"))),
         budget=_text(settings, "budget"),
         seed=_text(settings, "seed"),
         strategy=_text(settings, "strategy"),
@@ -55,20 +57,27 @@ def time_or_none(value: object) -> float | None:
     return value if isinstance(value, float) and 1e-15 < value < 1e9 else None
 
 
-def shape_or_none(value: object) -> tuple[int, ...] | None:
-    """The extents in a list of JSON, anything else is None."""
-    if not isinstance(value, list) or not all(type(extent) is int and abs(extent) < 1 << 63 for extent in value):
-        return None
-    return tuple(value)
+def _opened(value: object) -> Mapping[str, int]:
+    """The greatest first extents of the arguments where they stay open."""
+    found: dict[str, int] = {}
+    for size in value if isinstance(value, list) else ():
+        match size:
+            case {"most": int() as most, "arguments": list(names)} if _is_extent(most):
+                found |= {name: most for name in names if isinstance(name, str)}
+    return found
 
 
-def _arguments(value: object) -> tuple[tuple[str, tuple[int, ...]], ...]:
+def _arguments(value: object, opened: Mapping[str, int]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     found = []
     for pair in value if isinstance(value, list) else ():
         match pair:
-            case [str() as name, {"shape": extents}] if (shape := shape_or_none(extents)) is not None:
-                found.append((name, shape))
+            case [str() as name, {"shape": list(shape)}] if all(map(_is_extent, shape)):
+                found.append((name, extents_text(tuple(shape), opened.get(name))))
     return tuple(found)
+
+
+def _is_extent(value: object) -> bool:
+    return type(value) is int and abs(value) < 1 << 63
 
 
 def _object(value: object) -> Mapping[str, object]:

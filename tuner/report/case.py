@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from tc.cache.ingredients import Ingredients
 from tc.cache.records import Measurement, Trial, Variant
 from tc.tuner.outcome import FailureKind
-from tc.tuner.report.brief import Brief, shape_or_none, time_or_none
+from tc.tuner.report.brief import Brief, time_or_none
+from tc.wanted import extents_of
 
 _KINDS = tuple(kind.value for kind in FailureKind)
 _KEY_DIGITS = 8
@@ -55,10 +56,10 @@ class Case:
         return next((brief.text for brief in reversed(self.briefs) if brief.text), self.ingredients.program)
 
     @property
-    def sizes(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
-        """The arguments by name, and their shapes."""
+    def sizes(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """The arguments by name, and their extents."""
         named = next((brief.arguments for brief in reversed(self.briefs) if brief.arguments), ())
-        return named or tuple((f"t{place}", shape) for place, shape in enumerate(_shapes(self.ingredients.shapes)))
+        return named or tuple((f"t{place}", found) for place, found in enumerate(extents_of(self.ingredients) or ()))
 
     @property
     def types(self) -> str:
@@ -153,12 +154,3 @@ def _speedups(cases: Iterable[Case]) -> list[float]:
 
 def _is_default(trial: Trial) -> bool:
     return trial.number == 0
-
-
-def _shapes(text: str) -> tuple[tuple[int, ...], ...]:
-    try:
-        shapes = json.loads(text)
-    except (ValueError, RecursionError):
-        return ()
-    found = map(shape_or_none, shapes) if isinstance(shapes, list) else ()
-    return tuple(shape for shape in found if shape is not None)

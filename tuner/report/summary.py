@@ -43,8 +43,8 @@ def anchor(number: int) -> str:
 
 
 def sizes_text(case: Case) -> str:
-    """The arguments with their extents: ``A 100x300, B 300x70``."""
-    return ", ".join(f"{name} {_TIMES.join(map(str, shape)) or 'scalar'}" for name, shape in case.sizes)
+    """The arguments with their extents: ``A 1..100x300, B 300x70``."""
+    return ", ".join(f"{name} {_TIMES.join(extents) or 'scalar'}" for name, extents in case.sizes)
 
 
 def target_text(case: Case) -> str:

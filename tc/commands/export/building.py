@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from tc.commands.export.c_text import integer
 from tc.commands.export.flags import own_flags
 from tc.commands.export.selection import Exported
+from tc.commands.export.sizes import open_sizes
 from tc.runtime.compiler import GCC_ONLY, OPTIMIZATION
 
 _MAKEFILE: Final = """\
@@ -116,9 +118,9 @@ def _example(kernel: Exported) -> str:
         start = f" + {-layout.offsets.start}" if layout.offsets.start else ""
         arrays.append(f"  static {type} {name}[{max(len(layout.offsets), 1)}];")
         names.append(f"{name}{start}")
-    scalars = "  tc_scalar scalars[] = {{0}};\n" if convention.interface.scalars else ""
-    if len(convention.interface.scalars) > 1:
-        scalars = f"  tc_scalar scalars[{len(convention.interface.scalars)}] = {{{{0}}}};\n"
+    values = ["{0}" for _ in convention.interface.scalars]
+    values += [f"{{.i = {integer(size.most)}}}" for size in open_sizes(kernel)]
+    scalars = f"  tc_scalar scalars[] = {{{', '.join(values)}}};\n" if values else ""
     return _EXAMPLE.format(
         arrays="\n".join(arrays),
         names=", ".join(names),

@@ -10,6 +10,7 @@
 
 // An array that a kernel takes.  A kernel is given the address of the element whose subscripts are 0, except that the
 // kernels of OpenCL are given the lowest one.  Elements of float16 and bfloat16 are their 16 bits, those of bool bytes.
+// Where the first extent stays open, shape and bytes are those of the greatest sizes.
 typedef struct tc_operand {
   const char *name;
   const char *type;
@@ -22,7 +23,8 @@ typedef struct tc_operand {
   int32_t read;            // 0: whatever it holds is overwritten
 } tc_operand;
 
-// A scalar that a kernel takes; `tc_scalar` in pool.h says which member holds a type.
+// A scalar that a kernel takes; `tc_scalar` in pool.h says which member holds a type.  Sizes that stay open come last,
+// as int64: A.0 is the first extent of A, at least 1, and at most the shape in the table.
 typedef struct tc_parameter {
   const char *name;
   const char *type;

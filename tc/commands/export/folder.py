@@ -35,7 +35,7 @@ def export_folder(contents: Contents, folder: Path, wanted: Filter) -> Selection
     selection = select(contents, wanted)
     try:
         texts = dict(_texts(selection))
-    except (ValueError, OverflowError, KeyError) as error:
+    except (ValueError, OverflowError, LookupError) as error:
         raise damaged(contents.place, "an exported kernel", f"it holds what tc did not make ({error})") from error
     path = folder.absolute()
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")

@@ -7,6 +7,7 @@ from typing import Final
 
 from tc.commands.export.c_text import comment
 from tc.commands.export.selection import Exported
+from tc.commands.export.sizes import extents_said, open_sizes
 from tc.commands.quantities import size_text
 from tc.commands.wording import options_said, time_said
 from tc.convention import Operand
@@ -65,6 +66,9 @@ def _description(kernel: Exported) -> Iterator[str]:
         fixed = dict(convention.signature.scalars).get(scalar.name)
         made = "" if fixed is None else f", must be {fixed}, which the kernel is made for"
         yield f"  scalars[{number}].{_member(scalar.type)}  {scalar.name}: {scalar.type}{made}"
+    for number, size in enumerate(open_sizes(kernel), len(interface.scalars)):
+        where = " and of ".join(size.arguments)
+        yield f"  scalars[{number}].i  {size.name}: the first extent of {where}, from 1 to {size.most}"
     for output, input in convention.signature.aliases:
         yield f"  {output} is the memory of {input}"
     yield f"  needs {_memory(kernel)}"
@@ -79,7 +83,7 @@ def _description(kernel: Exported) -> Iterator[str]:
 
 def _operand(kernel: Exported, operand: Operand) -> str:
     interface, layout = kernel.executable.convention.interface, operand.layout
-    shape = "".join(f"[{extent}]" for extent in layout.shape)
+    shape = "".join(f"[{extent}]" for extent in extents_said(kernel, layout))
     text = f"{operand.name}: {layout.type}{shape}"
     if layout.strides != contiguous_strides(layout.shape):
         text += f", strides {', '.join(map(str, layout.strides))} in elements"

@@ -8,9 +8,11 @@ from typing import Final
 from tc.commands.export.c_text import array, integer, numbers, string
 from tc.commands.export.flags import own_flags
 from tc.commands.export.selection import Exported
+from tc.commands.export.sizes import open_sizes
 from tc.commands.export.sources import renamed
 from tc.convention import Operand
 from tc.grid import Argument, GridKernel, Place
+from tc.types import ScalarType
 
 _HEAD: Final = """\
 // What the kernels of this folder are, exported by tc-cache.  call.h explains it.
@@ -57,9 +59,11 @@ def _entry(kernel: Exported) -> Iterator[str]:
     yield f".entry = {'NULL' if kernel.host is None else kernel.name}"
     yield f".operand_count = {len(convention.operands)}"
     yield f".operands = {array('tc_operand', (_operand(kernel, operand) for operand in convention.operands))}"
-    scalars = (f"{{{string(scalar.name)}, {string(scalar.type.value)}}}" for scalar in interface.scalars)
-    yield f".scalar_count = {len(interface.scalars)}"
-    yield f".scalars = {array('tc_parameter', scalars)}"
+    scalars = [(scalar.name, scalar.type) for scalar in interface.scalars]
+    scalars += [(size.name, ScalarType.INT64) for size in open_sizes(kernel)]
+    parameters = (f"{{{string(name)}, {string(type.value)}}}" for name, type in scalars)
+    yield f".scalar_count = {len(scalars)}"
+    yield f".scalars = {array('tc_parameter', parameters)}"
     yield f".most_threads = {integer(executable.most_threads)}"
     if kernel.host is not None:
         yield f".shared_bytes = {integer(convention.memory.shared)}"

@@ -92,13 +92,14 @@ def _executable(contents: Contents, variant: Variant) -> Executable:
 
 
 def _readable(executable: Executable) -> str:
-    """What tells people which kernel it is: ``kernel_mm_7x13_13x5``, for the processor and float32."""
+    """What tells people which kernel it is: ``kernel_mm_1to7x13_13x5``, for the processor and float32."""
     convention, target = executable.convention, executable.target
-    kinds = {spec.dtype.value: None for _, spec in convention.signature.arguments}
+    signature = convention.signature
+    kinds = {spec.dtype.value: None for _, spec in signature.arguments}
     types = () if list(kinds) == ["float32"] else tuple(kinds)
     where = () if isinstance(target, CpuTarget) else (str(target),)
-    shapes = ["x".join(map(str, spec.shape)) for _, spec in convention.signature.arguments]
-    values = [f"{name}{value}" for name, value in convention.signature.scalars]
+    shapes = ["x".join(signature.extents(name)).replace("..", "to") for name, _ in signature.arguments]
+    values = [f"{name}{value}" for name, value in signature.scalars]
     words = ("kernel", convention.interface.name, *shapes, *values, *types, *where)
     return "_".join(plain for word in words if (plain := re.sub(r"[^A-Za-z0-9]+", "_", word[:_LONGEST]).strip("_")))
 

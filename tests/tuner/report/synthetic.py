@@ -51,7 +51,7 @@ class Subject:
             program=f"def f() -> () {{ {self.text} }}",
             shapes=json.dumps([shape for _, shape in self.shapes]),
             dtypes=json.dumps(["float32"] * len(self.shapes)),
-            strides="[]",
+            strides=json.dumps([(place, "contiguous") for place, _ in enumerate(self.shapes)]),
             alignment="element",
             scalars="[]",
             aliases="[]",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -20,6 +21,7 @@ from tc.tuner.report.convergence import steps
 from tc.tuner.report.findings import Findings, compared, read_findings
 from tc.tuner.report.page import report
 from tc.tuner.report.picture import spread
+from tc.tuner.report.summary import sizes_text
 from tests.tuner.report.synthetic import BROKEN, HARMFUL, HOSTILE, MACHINE, MATMUL, SETTLED, TRIALS, filled
 
 
@@ -40,7 +42,7 @@ def test_the_greatest_gain_comes_first(findings: Findings) -> None:
 
 def test_a_case_knows_what_it_is_compared_with(findings: Findings) -> None:
     case = case_of(findings, MATMUL.name)
-    assert case.sizes == MATMUL.shapes
+    assert case.sizes == (("A", ("1024", "1024")), ("B", ("1024", "1024")))
     assert case.text == MATMUL.text
     assert case.types == "float32"
     assert case.default == MATMUL.default
@@ -109,6 +111,26 @@ def test_settings_may_say_anything(settings: str) -> None:
     assert (found.definition, found.text, found.budget, found.bound, found.arguments) == ("", "", "", None, ())
 
 
+def test_what_stays_open_is_said(findings: Findings) -> None:
+    signature: dict[str, object] = {
+        "arguments": [["s", {"shape": []}], ["A", {"shape": [96, 7]}], ["B", {"shape": [96]}], ["C", {"shape": [9]}]],
+        "symbolic": [{"most": 96, "arguments": ["A", "B"]}],
+    }
+
+    def extents() -> str:
+        brief = brief_of(Run("r", json.dumps({"task": {"signature": signature}}), "m", "now"))
+        return ", ".join(f"{name} {'x'.join(found)}" for name, found in brief.arguments)
+
+    assert extents() == "s , A 1..96x7, B 1..96, C 9"
+    odd: tuple[object, ...] = ({}, 3, [3], [{}], [{"most": True, "arguments": ["A"]}], [{"most": 96, "arguments": "A"}])
+    for symbolic in ([], *odd):
+        signature["symbolic"] = symbolic
+        assert extents() == "s , A 96x7, B 96, C 9"
+    case = case_of(findings, MATMUL.name)
+    opened = replace(case, briefs=(), ingredients=replace(case.ingredients, symbolic="[[1024,[0]]]"))
+    assert sizes_text(opened) == "t0 1..1024\N{MULTIPLICATION SIGN}1024, t1 1024\N{MULTIPLICATION SIGN}1024"
+
+
 @pytest.mark.parametrize("bound", ["-1.0", "0.0", "1e300", "Infinity", "NaN", "true"])
 def test_a_bound_is_a_time(bound: str) -> None:
     assert brief_of(Run("r", f'{{"bound": {bound}}}', "m", "now")).bound is None
@@ -134,7 +156,7 @@ def test_a_kernel_that_no_run_names_has_its_key(tmp_path: Path) -> None:
         connection.execute("DELETE FROM runs")
     found = read_findings(where, None)
     assert {case.name for case in found.cases} == {f"kernel {case.ingredients.key[:8]}" for case in found.cases}
-    assert ("t0", (1024, 1024)) in [size for case in found.cases for size in case.sizes]
+    assert ("t0", ("1024", "1024")) in [size for case in found.cases for size in case.sizes]
     assert "kernel " in report(where)
 
 
