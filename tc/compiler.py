@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar, assert_never
 
 from tc.codegen.grids import cuda_source, opencl_source
@@ -106,8 +106,32 @@ def build(
     ``interface``: the definition's, before it was specialized.
     DeviceError if there is no compiler for the target; CompileError with the compiler's log if it refuses the source.
     """
+    with _printed(program, options, target) as printed:
+        return _built(printed, interface, options, target, settings)
+
+
+def build_once(
+    program: Specialization | Prepared,
+    interface: Interface,
+    options: Options,
+    target: Target,
+    settings: Environment,
+    known: Callable[[str], Executable | None],
+) -> tuple[str, Executable]:
+    """``build``, unless the very source was proven and compiled before: ``known`` says what came of it, by its digest.
+
+    The digest, and the executable.
+    """
+    with _printed(program, options, target) as printed:
+        found = known(printed.source.digest)
+        if found is None:
+            return printed.source.digest, _built(printed, interface, options, target, settings).executable
+        return printed.source.digest, replace(found, options=options)
+
+
+def _built(printed: _Printed, interface: Interface, options: Options, target: Target, settings: Environment) -> Built:
     toolchain = _toolchain(target, settings)
-    with _printed(program, options, target) as printed, toolchain.compiling(printed.source.text) as finished:
+    with toolchain.compiling(printed.source.text) as finished:
         compilation = printed.proven()
         binary, seconds = _timed(finished)
     executable = Executable(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import assert_never
 
-from tc.compiler import build
+from tc.compiler import build_once
 from tc.environment import environment
 from tc.errors import DeviceError, OptionsError, TCError
 from tc.interface import Interface
@@ -13,6 +14,7 @@ from tc.language.specialize import specialize
 from tc.packing import options_from_text, pack
 from tc.polyhedral.pipeline import Prepared
 from tc.target import Target, parse_target
+from tc.tuner.kept_builds import KeptBuilds
 from tc.tuner.messages import Answer, Build, Built, Calibrate, Check, Done, Prepare, Question, Time
 from tc.tuner.outcome import Failed, FailureKind
 from tc.tuner.task import Task, parse_task
@@ -22,12 +24,12 @@ class BuildBench:
     """Compiles one task with any options; its dependences and schedules are computed once."""
 
     def __init__(self) -> None:
-        self._prepared: tuple[Prepared, Interface, Target] | None = None
+        self._prepared: tuple[Prepared, Interface, Target, KeptBuilds] | None = None
 
     def answer(self, question: Question, _payload: bytes, /) -> tuple[Answer, bytes]:
         match question:
-            case Prepare(task):
-                self._prepared = _prepare(task)
+            case Prepare(task, folder):
+                self._prepared = (*_prepare(task), KeptBuilds(Path(folder)))
                 return Done(), b""
             case Build(options):
                 return self._build(options)
@@ -38,10 +40,11 @@ class BuildBench:
 
     def _build(self, options: str) -> tuple[Answer, bytes]:
         assert self._prepared is not None, "nothing was prepared"
-        prepared, interface, target = self._prepared
+        prepared, interface, target, kept = self._prepared
         try:
             chosen = options_from_text(options, str(target))
-            built = build(prepared, interface, chosen, target, environment())
+            source, executable = build_once(prepared, interface, chosen, target, environment(), kept.find)
+            kept.keep(source, executable)
         except OptionsError as error:
             return Failed(FailureKind.ILLEGAL, str(error)), b""
         except DeviceError as error:
@@ -50,7 +53,7 @@ class BuildBench:
             return Failed(FailureKind.MEMORY, "the compiler ran out of memory"), b""
         except TCError as error:
             return Failed(FailureKind.COMPILE, f"{type(error).__name__}: {error}"), b""
-        return Built(), pack(built.executable)
+        return Built(), pack(executable)
 
 
 def _prepare(task: Task) -> tuple[Prepared, Interface, Target]:

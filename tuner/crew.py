@@ -47,8 +47,8 @@ class Crew(Protocol):
         """Whether the results are right; the executable then is in the slot."""
         ...
 
-    def time(self, slot: str, seconds: float, give_up: float) -> Timed | Failed:
-        """Times what is in the slot for about so many seconds, or with one call where that takes ``give_up``."""
+    def time(self, slot: str, seconds: float, quickest: float) -> Timed | Failed:
+        """Times what is in the slot for about so many seconds; ``quickest``: see ``Time``."""
         ...
 
     def rest(self) -> None:
@@ -104,8 +104,8 @@ class LocalCrew:
             return answer
         return answer if isinstance(answer, Failed) else Failed(FailureKind.CRASH, f"the runner answered {answer!r}")
 
-    def time(self, slot: str, seconds: float, give_up: float) -> Timed | Failed:
-        question, limit = Time(slot, seconds, give_up), self._limits.run + seconds
+    def time(self, slot: str, seconds: float, quickest: float) -> Timed | Failed:
+        question, limit = Time(slot, seconds, quickest), self._limits.run + seconds
         answer, _ = self._runner.ask(question, limit)
         if answer == EMPTY:
             # Whoever was checked in a process that is gone is checked again in the next one.

@@ -112,7 +112,7 @@ class DaskCrew:
             self._checked.add(slot)
         return answer
 
-    def time(self, slot: str, seconds: float, give_up: float) -> Timed | Failed:
+    def time(self, slot: str, seconds: float, quickest: float) -> Timed | Failed:
         from tc.tuner.dask_workshop import time_there
 
         for _ in range(_TRIES):
@@ -120,7 +120,7 @@ class DaskCrew:
                 again = self.check(self._slots[slot], slot)
                 if isinstance(again, Failed):
                     return again
-            answer = self._ask(time_there, slot, seconds, give_up)
+            answer = self._ask(time_there, slot, seconds, quickest)
             if answer is not None:
                 return answer
         return _LOST

@@ -150,10 +150,10 @@ def check_there(search: str, packed: Packed, slot: str) -> Checked | Failed | No
     return workshop.crew.check(packed, slot) if workshop.furnished else None
 
 
-def time_there(search: str, slot: str, seconds: float, give_up: float) -> Timed | Failed | None:
+def time_there(search: str, slot: str, seconds: float, quickest: float) -> Timed | Failed | None:
     """``Crew.time``; None if this worker came anew and has nothing in its slots."""
     workshop = _workshop(search)
-    return workshop.crew.time(slot, seconds, give_up) if workshop.furnished else None
+    return workshop.crew.time(slot, seconds, quickest) if workshop.furnished else None
 
 
 def rest_there(search: str, dask_worker: Worker) -> None:

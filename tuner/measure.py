@@ -23,7 +23,21 @@ from tc.reference.kept import deviation, kept_results
 from tc.runtime.numpy_arrays import numpy_dtype
 from tc.tuner.arrays import first_rows, kept_arrays
 from tc.tuner.guarded import GuardedArray
-from tc.tuner.messages import EMPTY, Answer, Build, Calibrate, Check, Checked, Done, Prepare, Question, Time, Timed
+from tc.tuner.messages import (
+    EMPTY,
+    GIVE_UP,
+    HOPELESS,
+    Answer,
+    Build,
+    Calibrate,
+    Check,
+    Checked,
+    Done,
+    Prepare,
+    Question,
+    Time,
+    Timed,
+)
 from tc.tuner.outcome import Failed, FailureKind
 from tc.tuner.task import Task
 
@@ -46,6 +60,7 @@ class MeasureBench:
         self._slots: Final[dict[str, Kernel]] = {}
         self._arrays: Mapping[str, Array] = {}
         self._calibration: Callable[[], object] | None = None
+        self._quickest_calibration = math.inf
 
     def answer(self, question: Question, payload: bytes, /) -> tuple[Answer, bytes]:
         match question:
@@ -60,8 +75,8 @@ class MeasureBench:
                 return Done(), b""
             case Check(slot):
                 return self._check(payload, slot), b""
-            case Time(slot, seconds, give_up):
-                return (self._time(self._slots[slot], seconds, give_up) if slot in self._slots else EMPTY), b""
+            case Time(slot, seconds, quickest):
+                return (self._time(self._slots[slot], seconds, quickest) if slot in self._slots else EMPTY), b""
             case Build():
                 raise ValueError(f"a process that measures is asked {question!r}")
             case _:
@@ -122,7 +137,7 @@ class MeasureBench:
             self._task.value(name, scalars[name]) if name in scalars else arrays[name] for name in interface.arguments
         ]
 
-    def _time(self, kernel: Kernel, seconds: float, give_up: float) -> Answer:
+    def _time(self, kernel: Kernel, seconds: float, quickest: float) -> Answer:
         task = self._task
         assert task is not None, "nothing was prepared"
         interface = kernel.executable.convention.interface
@@ -131,8 +146,9 @@ class MeasureBench:
         arguments = self._arguments(interface, self._arrays)
         out = {t.name: self._arrays[t.name].copy() for t in interface.tensors if t.in_out} or None
         before = self._calibrated()
+        noise = before / self._quickest_calibration if self._calibration is not None else 1.0
         try:
-            samples = time_calls(lambda: kernel(*arguments, out=out), seconds, give_up)
+            samples = time_calls(lambda: kernel(*arguments, out=out), seconds, noise * quickest)
         except (ArgumentError, MemoryError) as error:
             return Failed(FailureKind.DEVICE, f"{type(error).__name__}: {error}")
         return Timed(samples, before, self._calibrated())
@@ -143,7 +159,9 @@ class MeasureBench:
         if call is None:
             return 0.0
         call()
-        return statistics.median(_timed(call, 1) for _ in range(_CALIBRATIONS))
+        seconds = statistics.median(_timed(call, 1) for _ in range(_CALIBRATIONS))
+        self._quickest_calibration = min(self._quickest_calibration, seconds)
+        return seconds
 
 
 def bits_of(results: tuple[Array, ...]) -> str:
@@ -154,16 +172,16 @@ def bits_of(results: tuple[Array, ...]) -> str:
     return f"bits {digest.hexdigest()[:16]}"
 
 
-def time_calls(call: Callable[[], object], seconds: float, give_up: float) -> tuple[float, ...]:
+def time_calls(call: Callable[[], object], seconds: float, quickest: float) -> tuple[float, ...]:
     """Seconds of a call in samples that take about so many ``seconds`` in all, after warming up.
 
-    A sample is the mean of as many calls as the clock needs.  Only one call where that takes ``give_up`` seconds.
+    A sample is the mean of as many calls as the clock needs.  ``quickest``: see ``Time``.
     """
     enabled = gc.isenabled()
     gc.disable()
     try:
         once = _timed(call, 1)
-        if once >= give_up:
+        if once >= GIVE_UP * quickest:
             return (once,)
         warm = time.perf_counter() + _WARM_UP * seconds
         while time.perf_counter() < warm:
@@ -172,7 +190,9 @@ def time_calls(call: Callable[[], object], seconds: float, give_up: float) -> tu
         calls = max(1, math.ceil(max(_LEAST_SAMPLE, rest / _SAMPLES) / max(once, 1e-9)))
         samples: list[float] = []
         end = time.perf_counter() + rest
-        while len(samples) < _LEAST_SAMPLES or (time.perf_counter() < end and len(samples) < 2 * _SAMPLES):
+        while len(samples) < _LEAST_SAMPLES or (
+            time.perf_counter() < end and len(samples) < 2 * _SAMPLES and min(samples) <= HOPELESS * quickest
+        ):
             samples.append(_timed(call, calls))
         return tuple(samples)
     finally:

@@ -56,13 +56,21 @@ class Checked:
     numerics: str
 
 
+GIVE_UP: Final = 5.0
+HOPELESS: Final = 1.5
+
+
 @dataclass(frozen=True, slots=True)
 class Time:
-    """Time what is in a slot for about so many ``seconds``; only one call if that takes ``give_up``."""
+    """Time what is in a slot for about so many ``seconds``.
+
+    ``quickest``: seconds of the best candidate so far, infinite if there is none.  Who takes ``GIVE_UP`` times as long
+    is called once (the original's bound), who takes ``HOPELESS`` times as long only as often as makes that certain.
+    """
 
     slot: str
     seconds: float
-    give_up: float
+    quickest: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,12 @@ from typing import Final
 from tc.packing import unpack
 from tc.tuner.budget import Clock
 from tc.tuner.crew import Crew, Packed
-from tc.tuner.messages import Timed
+from tc.tuner.messages import HOPELESS, Timed
 from tc.tuner.outcome import Failed, FailureKind, Measured, Outcome
 
 # The machine is quiet while the calibrating kernel takes at most this many times its quickest.
 _QUIET: Final = 1.15
 _REPEATS: Final = 3
-# A candidate whose first call takes so many times the best one is not called again (the original's bound).
-_GIVE_UP: Final = 5.0
 # Seconds for a compilation: of the default, and of any other, which have so many times what the default took.
 LONGEST_BUILD: Final = 600.0
 _SHORTEST_BUILD: Final = 2.0
@@ -109,13 +107,14 @@ class Trials:
         noise = math.inf
         samples: tuple[float, ...] = ()
         for _ in range(_REPEATS):
-            timed = self._crew.time("trial", self._seconds, _GIVE_UP * quickest)
+            timed = self._crew.time("trial", self._seconds, quickest)
             if isinstance(timed, Failed):
                 return Tried(timed, source, checked.numerics)
             found = self._noise(timed)
             if found < noise:
                 noise, samples = found, timed.samples
-            if noise <= _QUIET or len(timed.samples) == 1:
+            hopeless = min(samples) > HOPELESS * noise * quickest
+            if noise <= _QUIET or hopeless or len(timed.samples) == 1:
                 break
         return Tried(Measured(statistics.median(samples), samples), source, checked.numerics)
 

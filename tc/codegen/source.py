@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -44,6 +45,11 @@ class KernelSource:
     shared_bytes: int
     scratch_bytes: int
     grids: tuple[GridKernel, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """A hash of the text and of all that a call must bring."""
+        return hashlib.sha256(repr(self).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def c_source(program: LoopProgram, vector_bytes: int, dialect: Dialect = C) -> KernelSource:

@@ -19,7 +19,7 @@ from tc.tuner.settings import TuningResult
 @pytest.fixture(scope="module")
 def found() -> TuningResult:
     arguments = CASE.problem.arguments(CASE.sizes, 0).values()
-    return CASE.problem.comprehension.tune(*arguments, budget="30 trials", seed=3, progress=False)
+    return CASE.problem.comprehension.tune(*arguments, budget="24 trials", seed=3, progress=False)
 
 
 def test_the_same_outcomes_lead_to_the_same_trials(found: TuningResult) -> None:
@@ -52,7 +52,7 @@ def test_recordings_in_files(found: TuningResult, tmp_path: Path, capsys: pytest
     assert load_recordings(path).cases == {CASE.name: recording}
     main(["replay", "--recording", str(path)])
     printed = capsys.readouterr().out
-    assert printed.splitlines()[1].split()[:2] == [CASE.name, "30"]
+    assert printed.splitlines()[1].split()[:2] == [CASE.name, "24"]
     assert printed.endswith("1 searches made the decisions that were recorded\n")
     save_recording(CASE.name, replace(recording, seed=5), path)
     with pytest.raises(SystemExit, match="error: tmm-128-32-256: the search decides otherwise"):

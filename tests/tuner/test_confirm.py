@@ -57,8 +57,8 @@ class Scripted:
             return Failed(FailureKind.WRONG, "")
         return Checked(0.0, f"bits of {packed.decode()}")
 
-    def time(self, slot: str, seconds: float, give_up: float) -> Timed | Failed:
-        assert give_up == math.inf
+    def time(self, slot: str, seconds: float, quickest: float) -> Timed | Failed:
+        assert quickest == math.inf
         self.log.append(slot)
         self.times[slot] = self.times.get(slot, 0) + 1
         if slot == "dying" and self.times[slot] == 2:

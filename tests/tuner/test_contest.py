@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from tc.options import CpuOptions
@@ -40,7 +41,7 @@ class Scripted:
 
     def __init__(self, noisy: Sequence[tuple[float, float]] = ()) -> None:
         self.noise = list(noisy)
-        self.give_up: list[float] = []
+        self.quickest: list[float] = []
         self.limits: list[float] = []
 
     def build(self, options: Sequence[str], limit: float) -> list[Packed | Failed]:
@@ -50,9 +51,9 @@ class Scripted:
     def check(self, packed: Packed, slot: str) -> Checked | Failed:
         return Checked(0.0, "bits")
 
-    def time(self, slot: str, seconds: float, give_up: float) -> Timed | Failed:
+    def time(self, slot: str, seconds: float, quickest: float) -> Timed | Failed:
         before, after = self.noise.pop(0)
-        self.give_up.append(give_up)
+        self.quickest.append(quickest)
         return Timed((before, before, before, 9.0), before, after)
 
     def rest(self) -> None:
@@ -82,8 +83,16 @@ def test_what_is_measured_while_the_machine_is_busy_is_measured_again() -> None:
     trials = Trials(crew, 0.1, Clock())
     first = trials._measure(b"", "source", 1.0)
     assert first.outcome == Measured(1.0, (1.0, 1.0, 1.0, 9.0))
-    second = trials._measure(b"", "source", 0.5)
+    second = trials._measure(b"", "source", 0.9)
     # Of three measurements, all of them noisy, the least noisy one counts.
     assert second.outcome == Measured(1.2, (1.2, 1.2, 1.2, 9.0))
-    assert crew.give_up == [5.0, 2.5, 2.5, 2.5]
+    assert crew.quickest == [1.0, 0.9, 0.9, 0.9]
+    assert crew.noise == []
+
+
+def test_who_is_too_slow_even_for_a_busy_machine_is_measured_once() -> None:
+    crew = Scripted([(1.0, 1.0), (1.3, 1.0)])
+    trials = Trials(crew, 0.1, Clock())
+    trials._measure(b"", "source", math.inf)
+    assert trials._measure(b"", "source", 0.6).outcome == Measured(1.3, (1.3, 1.3, 1.3, 9.0))
     assert crew.noise == []

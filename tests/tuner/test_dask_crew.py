@@ -237,8 +237,8 @@ class Sabotaged:
             self.happens()
         return self.crew.check(packed, slot)
 
-    def time(self, slot: str, seconds: float, give_up: float) -> Timed | Failed:
-        return self.crew.time(slot, seconds, give_up)
+    def time(self, slot: str, seconds: float, quickest: float) -> Timed | Failed:
+        return self.crew.time(slot, seconds, quickest)
 
     def rest(self) -> None:
         self.crew.rest()

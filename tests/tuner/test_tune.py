@@ -58,8 +58,8 @@ class Watched:
     def check(self, packed: Packed, slot: str) -> Checked | Failed:
         return self.crew.check(packed, slot)
 
-    def time(self, slot: str, seconds: float, give_up: float) -> Timed | Failed:
-        return self.crew.time(slot, seconds, give_up)
+    def time(self, slot: str, seconds: float, quickest: float) -> Timed | Failed:
+        return self.crew.time(slot, seconds, quickest)
 
     def rest(self) -> None:
         self.crew.rest()
@@ -70,7 +70,7 @@ class Steady(Watched):
 
     SECONDS: Final = 1e-3
 
-    def time(self, slot: str, seconds: float, give_up: float) -> Timed | Failed:
+    def time(self, slot: str, seconds: float, quickest: float) -> Timed | Failed:
         return Timed((self.SECONDS,) * 5, 1.0, 1.0)
 
 

@@ -1,0 +1,34 @@
+"""What the builders of a search have compiled, by source: different options often print the same one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tc.executable import Executable
+from tc.packing import pack, unpack
+
+
+class KeptBuilds:
+    """Executables in a folder, which several processes share."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def find(self, source: str) -> Executable | None:
+        """What was built of the source with this digest; None if nobody has."""
+        try:
+            return unpack(self._path(source).read_bytes())
+        except FileNotFoundError:
+            return None
+
+    def keep(self, source: str, executable: Executable) -> None:
+        """From now on, everybody finds it."""
+        path = self._path(source)
+        # Whoever reads meanwhile finds all of it, or nothing.
+        draft = path.with_suffix(f".{os.getpid()}")
+        draft.write_bytes(pack(executable))
+        draft.replace(path)
+
+    def _path(self, source: str) -> Path:
+        return self._folder / f"built-{source}.tc"
