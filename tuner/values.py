@@ -8,6 +8,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final, TypeAlias, get_type_hints
 
+from tc.options import CpuOptions
 from tc.tuner.genes import ChoiceGene, CountGene, Gene, Path, Size, SizeGene, ascending, powers_of_two, shares
 from tc.tuner.nest import Nest
 
@@ -95,24 +96,34 @@ NUMBERS: Final[Mapping[str, MakeGenes]] = MappingProxyType(
     }
 )
 
+# What differs on processors: nearly all candidates that compilers take too long for ask for more copies than these.
+ON_PROCESSORS: Final[Mapping[str, MakeGenes]] = MappingProxyType({"unroll": _numbers(1, 2, 4, 8, 16, 32, 64)})
+
 # These say what a call does or may take, not how.
 NOT_SEARCHED: Final = frozenset({"threads", "check_indices"})
 
 
-def genes_of(options: type, nest: Nest, *, fixed: Collection[str] = (), prefix: Path = ()) -> Iterator[Gene]:
+def genes_of(options: type, nest: Nest, *, fixed: Collection[str] = ()) -> Iterator[Gene]:
     """The genes of options of a type, in the order of their fields; ``fixed``: names of some that are not searched.
 
     TypeError, naming it, for an option that has neither a type that tells its values nor an entry in the table.
     """
+    numbers = {**NUMBERS, **ON_PROCESSORS} if options is CpuOptions else NUMBERS
+    return _genes(options, nest, numbers, fixed, ())
+
+
+def _genes(
+    options: type, nest: Nest, numbers: Mapping[str, MakeGenes], fixed: Collection[str], prefix: Path
+) -> Iterator[Gene]:
     hints = get_type_hints(options)
     for field in dataclasses.fields(options):
         kind, path = hints[field.name], (*prefix, field.name)
         if field.name in NOT_SEARCHED or field.name in fixed:
             continue
-        if field.name in NUMBERS:
-            yield from NUMBERS[field.name](path, nest)
+        if field.name in numbers:
+            yield from numbers[field.name](path, nest)
         elif dataclasses.is_dataclass(kind) and isinstance(kind, type):
-            yield from genes_of(kind, nest, fixed=fixed, prefix=path)
+            yield from _genes(kind, nest, numbers, fixed, path)
         elif isinstance(kind, type) and issubclass(kind, Enum):
             yield ChoiceGene(path, tuple(kind))
         elif kind is bool:

@@ -10,7 +10,7 @@ import pytest
 from tc.options import CpuOptions, GpuOptions, ScheduleOptions
 from tc.tuner.genes import ChoiceGene, CountGene, Gene, Path, SizeGene
 from tc.tuner.nest import Nest
-from tc.tuner.values import NOT_SEARCHED, NUMBERS, genes_of
+from tc.tuner.values import NOT_SEARCHED, NUMBERS, ON_PROCESSORS, genes_of
 from tests.tuner.landscapes import NEST
 
 
@@ -32,6 +32,15 @@ def test_every_option_is_searched_or_said_not_to_be(options: type) -> None:
 def test_the_table_names_no_option_that_is_none() -> None:
     every = {field.name for kind in (CpuOptions, GpuOptions, ScheduleOptions) for field in dataclasses.fields(kind)}
     assert NUMBERS.keys() | NOT_SEARCHED <= every
+
+
+def test_processors_are_not_asked_for_more_copies_than_compilers_bear() -> None:
+    path = ("schedule", "unroll")
+    (cpu,), (gpu,) = found(CpuOptions)[path], found(GpuOptions)[path]
+    assert isinstance(cpu, SizeGene)
+    assert isinstance(gpu, SizeGene)
+    assert (max(cpu.sizes()), max(gpu.sizes())) == (64, 256)
+    assert ON_PROCESSORS.keys() <= NUMBERS.keys()
 
 
 def test_an_option_without_values_is_a_mistake() -> None:
