@@ -91,6 +91,20 @@ def test_compilers_are_those_of_a_target_and_an_architecture(where: str) -> None
     assert reader.compilers("cuda", "x86-64-v4") == ()
 
 
+def test_what_stays_symbolic_is_found_by_program(where: str) -> None:
+    store = Store.open(where)
+    settled = kernel()
+    opened = [replace(settled, symbolic=symbolic) for symbolic in ("[[9,[0]]]", "[[64,[0,1]]]")]
+    other = replace(settled, program="def g(...)", symbolic="[[5,[0]]]")
+    for one in (settled, *opened, replace(opened[0], shapes="[[9,8]]"), other):
+        store.add_kernel(one)
+    reader = Reader.open(where)
+    found = reader.symbolic(settled.program_hash, settled.symbolic)
+    assert sorted(found) == ["[[64,[0,1]]]", "[[9,[0]]]"]
+    assert reader.symbolic(other.program_hash, settled.symbolic) == ("[[5,[0]]]",)
+    assert reader.symbolic("of nothing", settled.symbolic) == ()
+
+
 @pytest.mark.parametrize("field", FIELDS)
 def test_a_miss_is_explained_by_what_differs(where: str, field: str) -> None:
     store = Store.open(where)
