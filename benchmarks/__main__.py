@@ -155,7 +155,7 @@ def _search(given: argparse.Namespace) -> None:
         print(line(case.name, winner), flush=True)
         winners = winners.with_winner(case.name, winner)
         save_winners(winners, given.options or DEFAULT)
-        save_recording(case.name, told, given.record or TRIALS)
+        save_recording(case.name, told, given.record or (given.options or DEFAULT).with_name(TRIALS.name))
     print(summary(winners))
 
 
@@ -163,15 +163,15 @@ def _replay(path: Path | None) -> None:
     from benchmarks.cases import Suite, chosen
     from benchmarks.recording import DEFAULT, HEADER, OtherDecisionsError, line, load_recordings, replay_case
 
-    cases = {case.name: case for case in chosen(tuple(Suite))}
     with _as_usage():
         recorded = load_recordings(path or DEFAULT).cases
-    print(HEADER, flush=True)
-    for name, recording in recorded.items():
-        try:
-            print(line(name, replay_case(cases[name], recording)), flush=True)
-        except OtherDecisionsError as error:
-            sys.exit(f"error: {error}")
+        cases = [case for case in chosen(tuple(Suite), recorded) if case.name in recorded]
+        print(HEADER, flush=True)
+        for case in cases:
+            try:
+                print(line(case.name, replay_case(case, recorded[case.name])), flush=True)
+            except OtherDecisionsError as error:
+                sys.exit(f"error: {error}")
     print(f"{len(recorded)} searches made the decisions that were recorded")
 
 

@@ -25,6 +25,8 @@ class KeptBuilds:
     def keep(self, source: str, executable: Executable) -> None:
         """From now on, everybody finds it."""
         path = self._path(source)
+        if path.exists():
+            return
         # Whoever reads meanwhile finds all of it, or nothing.
         draft = path.with_suffix(f".{os.getpid()}")
         draft.write_bytes(pack(executable))

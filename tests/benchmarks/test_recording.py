@@ -54,6 +54,11 @@ def test_recordings_in_files(found: TuningResult, tmp_path: Path, capsys: pytest
     printed = capsys.readouterr().out
     assert printed.splitlines()[1].split()[:2] == [CASE.name, "24"]
     assert printed.endswith("1 searches made the decisions that were recorded\n")
+    save_recording("nobody", recording, path)
+    with pytest.raises(SystemExit, match="2"):
+        main(["replay", "--recording", str(path)])
+    assert "nobody" in capsys.readouterr().err
+    path.unlink()
     save_recording(CASE.name, replace(recording, seed=5), path)
     with pytest.raises(SystemExit, match="error: tmm-128-32-256: the search decides otherwise"):
         main(["replay", "--recording", str(path)])
