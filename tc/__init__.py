@@ -17,6 +17,7 @@ from tc.errors import (
     ParseError,
     RangeError,
     SemanticError,
+    StickyDeviceError,
     TCError,
     TuningError,
     VerificationError,
@@ -24,6 +25,7 @@ from tc.errors import (
 from tc.language.specialization import ArraySpec, dynamic
 from tc.options import CpuOptions, Distribution, Fusion, GpuOptions, ScheduleOptions
 from tc.runtime.threads import get_threads, set_threads
+from tc.streams import on_stream, synchronize
 from tc.types import ScalarType
 
 __all__ = [
@@ -45,12 +47,15 @@ __all__ = [
     "ScalarType",
     "ScheduleOptions",
     "SemanticError",
+    "StickyDeviceError",
     "TCError",
     "TuningError",
     "VerificationError",
     "define",
     "dynamic",
     "get_threads",
+    "on_stream",
     "set_threads",
+    "synchronize",
     "targets",
 ]

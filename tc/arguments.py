@@ -28,6 +28,11 @@ class Arguments:
     outputs: Mapping[str, ArrayView]
     framework: Framework
 
+    @property
+    def views(self) -> tuple[ArrayView, ...]:
+        """All arrays, inputs first."""
+        return (*self.inputs.values(), *self.outputs.values())
+
     def signature(self, interface: Interface) -> Signature:
         """What a kernel for this call depends on."""
         aliases = self.aliases(interface.name)

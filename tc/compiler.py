@@ -213,7 +213,9 @@ def _source(loops: LoopProgram, target: Target) -> KernelSource:
         case EmulatorTarget():
             return emulator_source(loops)
         case CudaTarget():
-            return cuda_source(loops)
+            source = cuda_source(loops)
+            _require_shared(source, target)
+            return source
         case OpenClTarget():
             if loops.resident != 1:
                 raise OptionsError("resident cannot be asked for of OpenCL; leave it out")
@@ -225,6 +227,16 @@ def _source(loops: LoopProgram, target: Target) -> KernelSource:
             return opencl_source(loops)
         case _:
             assert_never(target)
+
+
+def _require_shared(source: KernelSource, target: CudaTarget) -> None:
+    most = target.multiprocessor.block_shared
+    for grid in source.grids:
+        if grid.shared_bytes > most:
+            raise OptionsError(
+                f"a block of {grid.name} needs {grid.shared_bytes} bytes of shared memory, {target} has {most}; use "
+                "smaller tiles, or say how much there is with GpuOptions(shared=...)"
+            )
 
 
 def _machine(target: Target) -> Machine:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -11,8 +10,9 @@ from tc.environment import environment
 from tc.errors import DeviceError, OptionsError
 from tc.kernels import Kernels
 from tc.options import Options
+from tc.runtime.named_target import named_target
 from tc.runtime.warm import WarmCalls
-from tc.target import Target, parse_target
+from tc.target import Target
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,7 +85,8 @@ class Comprehension:
             if result is not None:
                 return result
         bound = self._bind(arguments, out)
-        kernel = self._kernels.get(bound.signature(self.interface), _target(target), options)
+        chosen = _target(target, _device_of(bound))
+        kernel = self._kernels.get(bound.signature(self.interface), chosen, options)
         result = kernel.run(bound)
         plan = kernel.plan(bound) if usual else None
         if plan is not None:
@@ -102,7 +103,7 @@ class Comprehension:
 
         Where a first extent is ``tc.dynamic``, it serves all of its values, and calls that fit run it from now on.
         """
-        return self._kernels.get(self._signature(arguments), _target(target), options)
+        return self._kernels.get(self._signature(arguments), self._target(arguments, target), options)
 
     def tune(
         self,
@@ -132,7 +133,7 @@ class Comprehension:
         from tc.kernel import Kernel
         from tc.tuning import TuningRequest, subject_of, tune
 
-        chosen, subject = _target(target), subject_of(self.interface, arguments)
+        chosen, subject = self._target(arguments, target), subject_of(self.interface, arguments)
         request = TuningRequest(budget, cache, seed, progress, jobs, strategy, numerics, workers)
         result = tune(self._definition, self._siblings, subject, chosen, environment(), request)
         self._kernels.put(subject.signature, chosen, Kernel(result.executable))
@@ -145,7 +146,16 @@ class Comprehension:
 
         signature = self._signature(arguments)
         prepared = Prepared(self._kernels.specialize(signature))
-        return Candidates(lambda target, options: self._kernels.get(signature, _target(target), options, prepared))
+
+        def make(target: str | None, options: Options | None) -> Kernel:
+            return self._kernels.get(signature, self._target(arguments, target), options, prepared)
+
+        return Candidates(make)
+
+    def _target(self, arguments: Sequence[object], name: str | None) -> Target:
+        from tc.placement import device_of_arrays
+
+        return _target(name, device_of_arrays(self.interface, arguments))
 
     def _signature(self, arguments: Sequence[object]) -> Signature:
         from tc.arguments import bind_specs
@@ -202,21 +212,23 @@ class Candidates:
         return self._make(target, options)
 
 
-def _target(name: str | None) -> Target:
+def _device_of(bound: Arguments) -> int | None:
+    from tc.placement import device_of
+
+    return device_of(bound)
+
+
+def _target(name: str | None, device: int | None = None) -> Target:
+    """The target of a call whose arrays lie on a CUDA device; None for those in the memory of this machine."""
     if name is not None and not isinstance(name, str):
         raise OptionsError(f"target must be a name such as 'cpu', got {name!r}")
-    return _named_target(name or environment().target or "cpu")
-
-
-# Neither names nor processors change, and what a call with a scalar takes is a fifth longer if it looks again.
-_named_target: Final = functools.cache(parse_target)
+    return named_target(name or environment().target or ("cpu" if device is None else "cuda"), device)
 
 
 def targets() -> dict[str, str]:
     """What this machine can run: ``"available"`` and the resolved name, or why not."""
     from tc.runtime.compiler import find_compiler
     from tc.runtime.opencl import opencl_device
-    from tc.target import unavailable_targets
 
     def target() -> Target:
         find_compiler(environment())
@@ -227,8 +239,17 @@ def targets() -> dict[str, str]:
         "cpu": cpu,
         "emulator": "available" if cpu.startswith("available") else cpu,
         "opencl": _available(lambda: opencl_device().name),
-        **{name: f"not available: {reason}" for name, reason in unavailable_targets().items()},
+        "cuda": _available(_cuda_name),
     }
+
+
+def _cuda_name() -> str:
+    from tc.runtime.chosen_driver import cuda_driver
+    from tc.runtime.cuda import cuda_architecture
+
+    driver = cuda_driver()
+    device = driver.current_device()
+    return f"cuda:{cuda_architecture(device)} ({driver.devices()[device].name}, by {driver.name})"
 
 
 def _available(name: Callable[[], object]) -> str:

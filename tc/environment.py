@@ -18,6 +18,8 @@ class Environment:
     ``cache_home``: the user's folder for files that can be made again (``XDG_CACHE_HOME``, else ``~/.cache``).
     ``cache``: ``TC_CACHE``, the file or the SQLAlchemy URL of compiled kernels.  ``cache_mode``: ``TC_CACHE_MODE``.
     ``cache_key``: ``TC_CACHE_KEY``, the file with the secret that seals what a cache holds.
+    ``cuda_runtime``: ``TC_CUDA_RUNTIME``, the package that speaks to the CUDA driver.  ``sync``: ``TC_SYNC``, whether
+    calls on CUDA wait for their kernels.
     """
 
     target: str | None = None
@@ -27,6 +29,8 @@ class Environment:
     cache: str | None = None
     cache_mode: str | None = None
     cache_key: Path | None = None
+    cuda_runtime: str | None = None
+    sync: bool = False
 
     @staticmethod
     def read(variables: Mapping[str, str]) -> Environment:
@@ -40,6 +44,8 @@ class Environment:
             cache=variables.get("TC_CACHE") or None,
             cache_mode=variables.get("TC_CACHE_MODE") or None,
             cache_key=Path(key) if key else None,
+            cuda_runtime=variables.get("TC_CUDA_RUNTIME") or None,
+            sync=variables.get("TC_SYNC", "") not in ("", "0"),
         )
 
 

@@ -113,6 +113,10 @@ class DeviceError(TCError):
     """A target cannot serve on this machine, or its driver reported a fault."""
 
 
+class StickyDeviceError(DeviceError):
+    """A kernel broke its device for this process: every further call fails, until another process is started."""
+
+
 class CacheError(TCError):
     """The compilation cache is damaged, unreadable, or misses an entry that it had to have."""
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tc.convention import Convention
+from tc.errors import DeviceError
+from tc.fault_report import report_fault
 from tc.interface import Interface
 from tc.options import CpuOptions, Options
 from tc.proof import Proof
@@ -14,10 +18,11 @@ from tc.runtime.binary import Binary
 from tc.runtime.kernel import LoadedKernel, load_kernel
 from tc.runtime.libc import check_libc, required_libc
 from tc.runtime.pool import shared_pool
-from tc.target import OpenClTarget, Target, check_runs, processor
+from tc.target import CudaTarget, OpenClTarget, Target, check_runs, processor
 from tc.types import ScalarType
 
-if TYPE_CHECKING:  # its driver is not everybody's
+if TYPE_CHECKING:  # their drivers are not everybody's
+    from tc.runtime.cuda import CudaKernel
     from tc.runtime.opencl import OpenClKernel
 
 
@@ -51,11 +56,13 @@ class Executable:
         return replace(self, convention=self.convention.renamed(interface))
 
 
-def load(executable: Executable) -> LoadedKernel | OpenClKernel:
+def load(executable: Executable) -> LoadedKernel | OpenClKernel | CudaKernel:
     """The kernel in this process; DeviceError if this machine cannot run its target."""
     convention, binary = executable.convention, executable.binary
     scalars = [scalar.type for scalar in convention.interface.scalars]
     scalars += [ScalarType.INT64 for _ in convention.signature.symbolic]
+    if isinstance(executable.target, CudaTarget):
+        return _load_cuda(executable, executable.target, scalars)
     if isinstance(executable.target, OpenClTarget):
         from tc.runtime.opencl import Extent, OpenClKernel
 
@@ -67,3 +74,21 @@ def load(executable: Executable) -> LoadedKernel | OpenClKernel:
     check_runs(executable.target, processor())
     check_libc(required_libc(binary.code))
     return load_kernel(binary.code, len(convention.operands), scalars, shared_pool(), convention.memory)
+
+
+def _load_cuda(executable: Executable, target: CudaTarget, scalars: Sequence[ScalarType]) -> CudaKernel:
+    from tc.runtime.cuda import CudaKernel
+
+    convention = executable.convention
+    try:
+        return CudaKernel(
+            target.architecture,
+            executable.binary,
+            convention.grids,
+            len(convention.operands),
+            convention.temporaries,
+            scalars,
+            functools.partial(report_fault, convention),
+        )
+    except DeviceError as error:
+        raise DeviceError(f"target '{target}' does not run here: {error}; use target 'emulator'") from error

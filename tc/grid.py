@@ -5,6 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
+
+# More shared memory than this has no size of its own in a kernel: the launch gives it (CUDA Programming Guide, "Shared
+# Memory" of every architecture since Volta).
+STATIC_SHARED: Final = 48 << 10
 
 
 class Place(Enum):
@@ -41,3 +46,8 @@ class GridKernel:
     def threads(self) -> int:
         """Of a block."""
         return math.prod(self.block)
+
+    @property
+    def dynamic_bytes(self) -> int:
+        """Of the shared memory that a launch on CUDA must ask for."""
+        return self.shared_bytes if self.shared_bytes > STATIC_SHARED else 0

@@ -5,27 +5,29 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from tc.arguments import Arguments, bind
 from tc.convention import Convention
 from tc.errors import ArgumentError, DeviceError
 from tc.executable import Executable, load
-from tc.faults import DIVERGED, OUTSIDE
+from tc.fault_report import report_fault
 from tc.language.specialization import Layout, Signature
 from tc.options import Options
 from tc.proof import Proof
 from tc.resources import Resources
-from tc.runtime.arrays import address_of, allocator, announcer, deliver
-from tc.runtime.kernel import NO_MEMORY, LoadedKernel
+from tc.runtime.arrays import address_of, announcer
+from tc.runtime.kernel import LoadedKernel
 from tc.runtime.threads import get_threads
 from tc.runtime.view import Framework
 from tc.runtime.warm import Plan, WarmCalls
+from tc.sites import Site, site_of
 from tc.stage import Stage
 from tc.target import Target
 
 if TYPE_CHECKING:  # kernels that come from the cache have no compiler in their process
     from tc.compiler import Compilation
+    from tc.runtime.cuda import CudaKernel
     from tc.runtime.opencl import OpenClKernel
 
 
@@ -39,7 +41,7 @@ class Kernel:
         self._compilation = compilation
         self._warm = WarmCalls()
         # A kernel for another processor can be made and read here, but not called.
-        self._loaded: LoadedKernel | OpenClKernel | DeviceError
+        self._loaded: LoadedKernel | OpenClKernel | CudaKernel | DeviceError
         loading: tuple[Stage, ...] = ()
         started = time.perf_counter()
         try:
@@ -127,10 +129,7 @@ class Kernel:
 
     def run(self, bound: Arguments) -> object:
         """Run on arguments that the kernel is for; results that the caller did not bring are allocated."""
-        if isinstance(self._loaded, DeviceError):
-            # An exception that is raised again collects the traceback of every call.
-            raise DeviceError(str(self._loaded))
-        interface, sizes = self._convention.interface, self._sizes(bound)
+        interface, sizes, site = self._convention.interface, self._sizes(bound), self._site(bound)
         memory: dict[str, object] = {name: view.owner for name, view in bound.outputs.items()}
         addresses = {name: view.address for name, view in (*bound.inputs.items(), *bound.outputs.items())}
         for name, view in bound.outputs.items():
@@ -140,24 +139,26 @@ class Kernel:
         names = [operand.name for operand in self._convention.operands]
         for name in names:
             if name not in addresses:
-                memory[name] = self._allocator(name, bound)()
+                memory[name] = self._allocator(name, bound, site)()
                 addresses[name] = address_of(memory[name])
         scalars = [*(bound.scalars[scalar.name] for scalar in interface.scalars), *sizes]
         for view in bound.outputs.values():
             tell = announcer(view.framework)
             if tell is not None:
                 tell(view.owner)
-        threads = min(self._executable.most_threads or get_threads(), get_threads())
-        fault = self._loaded.launch([addresses[name] for name in names], scalars, threads)
-        if fault:
-            _report(self._convention, fault)
-        results = tuple(self._deliver(name, memory[name], bound) for name in interface.results)
+        site.launch([addresses[name] for name in names], scalars)
+        results = tuple(
+            memory[name] if name in bound.outputs else site.deliver(memory[name], self.layout(name).type)
+            for name in interface.results
+        )
         return results[0] if len(results) == 1 else results
 
-    def _deliver(self, name: str, memory: object, bound: Arguments) -> object:
-        if name in bound.outputs:
-            return memory
-        return deliver(memory, bound.framework, self.layout(name).type)
+    def _site(self, bound: Arguments) -> Site:
+        """Where a call runs; DeviceError unless the kernel and the arrays can be there."""
+        if isinstance(self._loaded, DeviceError):
+            # An exception that is raised again collects the traceback of every call.
+            raise DeviceError(str(self._loaded))
+        return site_of(self._loaded, self._executable, bound)
 
     def layout(self, name: str) -> Layout:
         """Where the elements of an argument or result lie, with the greatest symbolic sizes."""
@@ -166,47 +167,31 @@ class Kernel:
     def _sizes(self, bound: Arguments) -> tuple[int, ...]:
         return tuple(bound.inputs[size.arguments[0]].shape[0] for size in self.signature.symbolic)
 
-    def _allocator(self, name: str, bound: Arguments) -> Callable[[], object]:
+    def _allocator(self, name: str, bound: Arguments, site: Site) -> Callable[[], object]:
         layout = self.layout(name)
-        return allocator(bound.framework, layout.at(self._sizes(bound)).shape, layout.type)
+        return site.allocator(layout.at(self._sizes(bound)).shape, layout.type)
 
     def plan(self, bound: Arguments) -> Plan | None:
         """How calls like this one are repeated; None where a scalar is passed or a result is converted."""
         interface, outputs, loaded = self._convention.interface, bound.outputs, self._loaded
         if not isinstance(loaded, LoadedKernel) or interface.scalars or bound.framework is Framework.JAX:
             return None
-        slots = interface.names
+        slots, site = interface.names, self._site(bound)
         return Plan(
             kernel=loaded,
             element_sizes=tuple(interface.tensor(name).type.itemsize for name in slots),
             sources=tuple(slots.index(operand.name) for operand in self._convention.operands),
-            allocate=tuple(None if name in outputs else self._allocator(name, bound) for name in interface.results),
+            allocate=tuple(
+                None if name in outputs else self._allocator(name, bound, site) for name in interface.results
+            ),
             sizes=self._sizes(bound),
             announce=tuple(
                 announcer(outputs[name].framework) if name in outputs else None for name in interface.results
             ),
             threads=get_threads,
             most_threads=self._executable.most_threads,
-            report=functools.partial(_report, self._convention),
+            report=functools.partial(report_fault, self._convention),
         )
-
-
-def _report(convention: Convention, fault: int) -> NoReturn:
-    name = convention.interface.name
-    if fault == NO_MEMORY:
-        memory = convention.memory
-        raise MemoryError(
-            f"{name}: no memory for temporaries ({memory.shared} bytes) and packed operands ({memory.scratch} bytes "
-            "for every thread); use fewer threads or smaller tiles"
-        )
-    if fault in (DIVERGED, OUTSIDE):
-        wrong = "threads of a block wait at different barriers" if fault == DIVERGED else "an access left its buffer"
-        raise DeviceError(f"{name}: {wrong}; the compiler made a mistake, please report it with the definition")
-    check = convention.checks[fault - 1]
-    raise ArgumentError(
-        f"{name}: an index into dimension {check.dimension} of {check.tensor} is outside of 0:{check.extent} "
-        f"(statement {check.statement}); the results are undefined"
-    )
 
 
 def _describe(signature: Signature) -> str:

@@ -103,14 +103,6 @@ def machine_name(name: str) -> str:
     return _MACHINE_NAMES.get(name.lower(), name.lower())
 
 
-_UNAVAILABLE: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "cuda": "this version of tc compiles for GPUs, but does not run what it makes there; "
-        "name an architecture to compile for, as in 'cuda:sm_90'",
-    }
-)
-
-
 @dataclass(frozen=True, slots=True)
 class CpuTarget:
     """A processor family: an architecture level and the extensions beyond it, by name.
@@ -277,10 +269,8 @@ def _runs(target: CpuTarget, host: Processor) -> bool:
     return target.machine == host.machine and target.features <= host.features
 
 
-def check_runs(target: HostTarget | CudaTarget, host: Processor) -> None:
+def check_runs(target: HostTarget, host: Processor) -> None:
     """DeviceError, saying what is missing, when ``host`` cannot run code for ``target``."""
-    if isinstance(target, CudaTarget):
-        raise DeviceError(f"target '{target}' does not run here: {_UNAVAILABLE['cuda']}; use target 'emulator'")
     if target.machine != host.machine:
         raise DeviceError(f"target '{target}' does not run here: this machine is {host.machine}; use target 'cpu'")
     missing = sorted(target.features - host.features)
@@ -294,19 +284,20 @@ def parse_target(text: str, host: Processor | None = None) -> Target:
     """The target called ``text``: ``cpu`` is ``host`` (this machine), ``cpu:x86-64-v3`` and ``cuda:sm_90`` are
     architectures, ``opencl`` is the device that OpenCL finds, ``emulator`` runs here what a GPU would run.
 
-    OptionsError for a name that means nothing, DeviceError for a target that cannot serve.
+    OptionsError for a name that means nothing, and for ``cuda`` alone, which ``named_target`` knows;
+    DeviceError for a target that cannot serve.
     """
     kind, colon, architecture = text.partition(":")
+    if text == "cuda":
+        raise OptionsError("target 'cuda' names no architecture; name one, as in 'cuda:sm_90'")
     if kind == "cuda" and colon:
         return CudaTarget(architecture)
-    if kind in _UNAVAILABLE:
-        raise DeviceError(f"target {text!r} is not available: {_UNAVAILABLE[kind]}; to run here, use 'cpu'")
     if text == "opencl":
         return OpenClTarget()
     if text == "emulator":
         return EmulatorTarget(plainest(processor() if host is None else host))
     if kind != "cpu":
-        raise OptionsError(_unknown("target", text, ("cpu", "emulator", "opencl", *_UNAVAILABLE)))
+        raise OptionsError(_unknown("target", text, ("cpu", "emulator", "opencl", "cuda")))
     return CpuTarget(*_cpu_architecture(architecture)) if colon else resolve(processor() if host is None else host)
 
 
@@ -321,11 +312,6 @@ def parse_cpu_target(text: str) -> CpuTarget:
 def _cpu_architecture(text: str) -> tuple[str, tuple[str, ...]]:
     march, *extensions = text.split("+")
     return march, tuple(sorted(set(extensions)))
-
-
-def unavailable_targets() -> Mapping[str, str]:
-    """Per target that cannot serve on this machine, the reason."""
-    return _UNAVAILABLE
 
 
 def _unknown(what: str, name: str, known: Mapping[str, object] | tuple[str, ...]) -> str:

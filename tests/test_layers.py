@@ -59,9 +59,13 @@ EXECUTABLE = {
     "tc.definition",
     "tc.deposit",
     "tc.executable",
+    "tc.fault_report",
     "tc.kernel",
     "tc.packing",
+    "tc.placement",
     "tc.resources",
+    "tc.sites",
+    "tc.streams",
     "tc.wanted",
 }
 ROOMS = {
@@ -72,7 +76,7 @@ ROOMS = {
     "reference": room("shared syntax language", "numpy scipy"),
     "polyhedral": room("shared syntax language", "islpy"),
     "codegen": room("shared syntax language polyhedral"),
-    "runtime": room("shared cache", "numpy ml_dtypes torch jax cupy cuda pyopencl"),
+    "runtime": room("shared cache", "numpy ml_dtypes torch jax cupy cuda pycuda pyopencl"),
     "executable": room("shared cache language runtime"),
     "compiler": room("shared language polyhedral codegen runtime executable"),
     "cache": room("shared", "sqlalchemy"),
@@ -86,7 +90,7 @@ ROOMS = {
 }
 # These may be absent, or cost more than the rest of the process: modules named after them hold their imports, and
 # whoever needs such a module imports it where it needs it.
-OPTIONAL = ("torch", "jax", "cupy", "ml_dtypes", "scipy")
+OPTIONAL = ("torch", "jax", "cupy", "pycuda", "ml_dtypes", "scipy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,4 +208,15 @@ def test_import_is_light() -> None:
     listing = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = {name.split(".")[0] for name in listing.stdout.split()}
     assert "tc" in loaded
-    assert not loaded & {"islpy", "lark", "scipy", "sqlalchemy", "torch", "jax", "cupy", "ml_dtypes", "matplotlib"}
+    assert not loaded & {
+        "islpy",
+        "lark",
+        "scipy",
+        "sqlalchemy",
+        "torch",
+        "jax",
+        "cupy",
+        "pycuda",
+        "ml_dtypes",
+        "matplotlib",
+    }

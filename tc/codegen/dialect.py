@@ -16,7 +16,8 @@ class GridWords:
     ``kernel``: what stands before a kernel with ``{threads}`` threads, ``{x}``, ``{y}`` and ``{z}`` of them along the
     dimensions, of which ``{resident}`` blocks run on a multiprocessor at a time.  ``block``, ``thread``: the number of
     this one along ``{axis}``, which is dimension ``{number}``.  ``shared``: the declaration of ``{bytes}`` that the
-    threads of a block share.  ``global_memory``, ``shared_memory``: the qualifiers of pointers there.
+    threads of a block share; ``dynamic_shared``: that of memory whose size the launch gives, where there is such.
+    ``global_memory``, ``shared_memory``: the qualifiers of pointers there.
     ``from_lowest``: pointers come in at the lowest address of a tensor, and not at the element whose subscripts are 0.
     """
 
@@ -24,6 +25,7 @@ class GridWords:
     block: str
     thread: str
     shared: str
+    dynamic_shared: str | None = None
     global_memory: str = ""
     shared_memory: str = ""
     from_lowest: bool = False
@@ -149,6 +151,7 @@ CUDA: Final = replace(
         block="blockIdx.{axis}",
         thread="threadIdx.{axis}",
         shared="__shared__ __align__(64) char shared[{bytes}];",
+        dynamic_shared="extern __shared__ __align__(64) char shared[];",
     ),
     wraps=False,
 )

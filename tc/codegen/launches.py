@@ -124,13 +124,20 @@ def _grid_kernel(
         )
         if mentions(body, variable):
             numbers.append(f"const {kernel.index_type} {variable} = {word};")
-    memory = [words.shared.format(bytes=grid.shared_bytes)] if grid.shared_bytes else []
+    memory = [_shared(words, grid)] if grid.shared_bytes else []
     x, y, z = grid.block
     header = words.kernel.format(threads=grid.threads, x=x, y=y, z=z, resident=kernel.resident)
     declared = [p.declaration for p in captured]
     lines = [*moved, *numbers, *memory, *body]
     kernel.regions.append(routine(name, declared, lines, replace(kernel.dialect, routine=header)))
     return []
+
+
+def _shared(words: GridWords, grid: GridKernel) -> str:
+    """The declaration of the memory that the threads of a block share."""
+    if words.dynamic_shared is not None and grid.dynamic_bytes:
+        return words.dynamic_shared
+    return words.shared.format(bytes=grid.shared_bytes)
 
 
 def _launch_team(

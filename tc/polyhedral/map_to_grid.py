@@ -19,7 +19,7 @@ from tc.errors import OptionsError
 from tc.options import Distribution
 from tc.polyhedral.extents import extent_of
 from tc.polyhedral.loops import LoopKind
-from tc.polyhedral.share_loops import Grid, Nest, group_size, nest_of, size_at
+from tc.polyhedral.share_loops import MOST_BLOCKS, Grid, Nest, group_size, nest_of, size_at
 from tc.polyhedral.tile import ChooseCuts, Cut, in_groups
 from tc.polyhedral.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence
 
@@ -118,10 +118,11 @@ class _Mapper:
         tile = member.function.scale_down_val(isl.Val.int_from_si(context, size)).floor()
         first = tile.intersect_domain(domain).min_val()
         number = tile.sub(isl.UnionPwAff.val_on_domain(tile.domain(), first))
+        most = MOST_BLOCKS[dimension]
         if self.grid.blocks is not None:
-            most = size_at(self.grid.blocks, dimension)
-            if extent_of(number, domain) > most:
-                number = number.mod_val(isl.Val.int_from_si(context, most))
+            most = min(most, size_at(self.grid.blocks, dimension))
+        if extent_of(number, domain) > most:
+            number = number.mod_val(isl.Val.int_from_si(context, most))
         return Member(number, coincident=True, kind=LoopKind.BLOCK)
 
     def thread(self, member: Member, size: int, threads: int) -> Member:

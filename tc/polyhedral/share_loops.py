@@ -23,6 +23,8 @@ from tc.polyhedral.tree import Band, Member, Node
 
 # Grids and blocks have so many dimensions at most.
 DIMENSIONS: Final = 3
+# Blocks of a grid along x, y and z: the limits of CUDA (Programming Guide, "Technical Specifications").
+MOST_BLOCKS: Final = ((1 << 31) - 1, 65535, 65535)
 # Threads of a block that nobody has tuned; along x and y where there are two loops to share: a warp reads neighbours.
 THREADS: Final = 256
 TILE: Final = (32, 8)

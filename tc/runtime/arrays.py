@@ -13,7 +13,7 @@ from typing import assert_never
 
 import numpy as np
 
-from tc.errors import ArgumentError, DeviceError
+from tc.errors import ArgumentError
 from tc.runtime.dlpack import Exporter, describe_dlpack
 from tc.runtime.memory import overlaps_itself
 from tc.runtime.numpy_arrays import describe_numpy, numpy_address, numpy_allocator
@@ -24,14 +24,14 @@ from tc.types import ScalarType
 def describe(array: object, place: str) -> ArrayView:
     """What ``array`` is and where its elements lie, without copying them.
 
-    Understands NumPy arrays, PyTorch tensors, JAX arrays, and what exports ``__dlpack__`` or
-    ``__array_interface__``.  ArgumentError for anything else, and for elements the language does not have;
-    DeviceError for memory that the CPU does not read.
+    Understands NumPy arrays, PyTorch tensors, JAX, CuPy and PyCUDA arrays, and what exports ``__dlpack__``,
+    ``__cuda_array_interface__`` or ``__array_interface__``.  ArgumentError for anything else, and for elements the
+    language does not have; DeviceError for memory that no target reads.
     """
     if isinstance(array, np.ndarray):
         return describe_numpy(array, place)
     # An object of a framework that was never imported cannot exist.
-    torch, jax = sys.modules.get("torch"), sys.modules.get("jax")
+    torch, jax, cupy, gpuarray = map(sys.modules.get, ("torch", "jax", "cupy", "pycuda.gpuarray"))
     if torch is not None and isinstance(array, torch.Tensor):
         from tc.runtime.torch_arrays import describe_torch
 
@@ -40,14 +40,28 @@ def describe(array: object, place: str) -> ArrayView:
         from tc.runtime.jax_arrays import describe_jax
 
         return describe_jax(array, place)
+    own = sys.modules.get("tc.runtime.device_array")
+    if own is not None and isinstance(array, own.DeviceArray):
+        view: ArrayView = array.view()
+        return view
+    if cupy is not None and isinstance(array, cupy.ndarray):
+        from tc.runtime.cupy_arrays import describe_cupy
+
+        return describe_cupy(array, place)
+    if gpuarray is not None and isinstance(array, gpuarray.GPUArray):
+        from tc.runtime.pycuda_arrays import describe_gpuarray
+
+        return describe_gpuarray(array, place)
     if isinstance(array, Exporter):
         return describe_dlpack(array, place)
     if hasattr(array, "__cuda_array_interface__"):
-        raise DeviceError(f"{place}: the array is on a CUDA device, target 'cpu' reads only the CPU; copy it there")
+        from tc.runtime.cuda_interface import describe_cuda_interface
+
+        return describe_cuda_interface(array, place)
     if hasattr(array, "__array_interface__"):
         return _describe_interface(array, place)
     raise ArgumentError(
-        f"{place}: expected an array (NumPy, PyTorch, JAX, DLPack or __array_interface__), got "
+        f"{place}: expected an array (NumPy, PyTorch, JAX, CuPy, PyCUDA, DLPack or __array_interface__), got "
         f"{type(array).__name__}; numpy.asarray makes one of lists and numbers"
     )
 
@@ -92,13 +106,11 @@ def address_of(memory: object) -> int:
 
 
 def allocator(framework: Framework, shape: tuple[int, ...], type: ScalarType) -> Callable[[], object]:
-    """A function that allocates uninitialized, C-contiguous memory for one result, to be passed to ``deliver``.
+    """A function that allocates uninitialized, C-contiguous memory of this machine, to be passed to ``deliver``.
 
     ArgumentError when the framework has no such type.
     """
     match framework:
-        case Framework.NUMPY | Framework.OTHER:
-            return numpy_allocator(shape, type)
         case Framework.TORCH:
             from tc.runtime.torch_arrays import torch_allocator
 
@@ -107,6 +119,8 @@ def allocator(framework: Framework, shape: tuple[int, ...], type: ScalarType) ->
             from tc.runtime.jax_arrays import allocate_for_jax
 
             return functools.partial(allocate_for_jax, shape, type)
+        case Framework.NUMPY | Framework.CUPY | Framework.PYCUDA | Framework.OTHER:
+            return numpy_allocator(shape, type)
         case _:
             assert_never(framework)
 

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import ctypes
-import math
 from types import MappingProxyType
 from typing import Final, Protocol, runtime_checkable
 
 from tc.errors import ArgumentError, DeviceError
-from tc.runtime.view import ArrayView, Framework, check_address, element_strides, unsupported_type
+from tc.runtime.view import (
+    DEFAULT_STREAM,
+    ArrayView,
+    CudaMemory,
+    Framework,
+    check_address,
+    element_strides,
+    row_major,
+    unsupported_type,
+)
 from tc.types import Kind, ScalarType
 
 
@@ -16,7 +24,7 @@ from tc.types import Kind, ScalarType
 class Exporter(Protocol):
     """An object of the array interchange protocol."""
 
-    def __dlpack__(self, *, max_version: tuple[int, int] | None = None) -> object: ...
+    def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None) -> object: ...
 
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
@@ -56,14 +64,20 @@ _CAPSULE_VERSIONED: Final = b"dltensor_versioned"
 _MAJOR: Final = 1
 _READ_ONLY: Final = 1
 
-_DEVICES: Final = MappingProxyType({1: "cpu", 2: "cuda", 3: "cuda_host", 4: "opencl", 8: "metal", 10: "rocm"})
+CUDA_DEVICE: Final = 2
+_CUDA_MANAGED: Final = 13
+_DEVICES: Final = MappingProxyType({1: "cpu", 3: "cuda_host", 4: "opencl", 8: "metal", 10: "rocm"})
 _READABLE: Final = frozenset(("cpu", "cuda_host"))
+# The default stream, as the protocol calls it: exporters make it wait until the elements are ready.
+_LEGACY: Final = 1
 
 _CODES: Final = MappingProxyType({Kind.SIGNED: 0, Kind.UNSIGNED: 1, Kind.FLOATING: 2, Kind.BOOLEAN: 6})
 _BFLOAT: Final = 4
-_TYPES: Final = MappingProxyType(
-    {(_BFLOAT if t is ScalarType.BFLOAT16 else _CODES[t.kind], 8 * t.itemsize): t for t in ScalarType},
+# Code and bits of every element type, and the way back.
+CODES: Final = MappingProxyType(
+    {t: (_BFLOAT if t is ScalarType.BFLOAT16 else _CODES[t.kind], 8 * t.itemsize) for t in ScalarType},
 )
+_TYPES: Final = MappingProxyType({code: type for type, code in CODES.items()})
 
 _is_capsule = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_IsValid", ctypes.pythonapi)
@@ -76,33 +90,36 @@ capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_
 def describe_dlpack(array: Exporter, place: str, framework: Framework = Framework.OTHER) -> ArrayView:
     """The view of what ``array`` exports; the capsule, never consumed, is the lease and frees itself.
 
-    DeviceError for memory that the CPU does not read, ArgumentError for elements it cannot compute with.
+    DeviceError for memory that no target reads, ArgumentError for elements it cannot compute with.
     """
-    code, index = array.__dlpack_device__()
-    device = _DEVICES.get(int(code), f"device type {int(code)}")
-    if device not in _READABLE:
-        raise DeviceError(f"{place}: the array is on {device}:{index}, target 'cpu' reads only the CPU; copy it there")
-    capsule = _export(array, place)
+    code, index = map(int, array.__dlpack_device__())
+    memory = CudaMemory(index, DEFAULT_STREAM) if code in (CUDA_DEVICE, _CUDA_MANAGED) else None
+    device = _DEVICES.get(code, f"device type {code}")
+    if memory is None and device not in _READABLE:
+        raise DeviceError(f"{place}: the array is on {device}:{index}, which no target reads; copy it to the CPU")
+    capsule = _export(array, None if memory is None else _LEGACY, place)
     tensor, read_only = _read(capsule, place)
     type = _TYPES.get((tensor.code, tensor.bits))
     if type is None or tensor.lanes != 1:
         raise unsupported_type(f"DLPack code {tensor.code}, {tensor.bits} bits, {tensor.lanes} lanes", place)
     shape = tuple(tensor.shape[: tensor.ndim])
-    given = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else _row_major(shape)
+    given = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else row_major(shape)
     address = tensor.data + tensor.byte_offset
     strides = element_strides(shape, given, 1, place)
-    view = ArrayView(address, shape, strides, type, not read_only, framework, array, capsule)
+    view = ArrayView(address, shape, strides, type, not read_only, framework, array, capsule, memory)
     check_address(address, view.size, type.itemsize, place)
     return view
 
 
-def _export(array: Exporter, place: str) -> object:
+def _export(array: Exporter, stream: int | None, place: str) -> object:
     try:
         try:
-            # Older exporters do not know the argument.
-            return array.__dlpack__(max_version=(_MAJOR, 0))
+            # Older exporters do not know the version, and those of memory of this machine not always the stream.
+            if stream is None:
+                return array.__dlpack__(max_version=(_MAJOR, 0))
+            return array.__dlpack__(stream=stream, max_version=(_MAJOR, 0))
         except TypeError:
-            return array.__dlpack__()
+            return array.__dlpack__() if stream is None else array.__dlpack__(stream=stream)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise ArgumentError(f"{place}: the array cannot be exported through DLPack: {error}") from error
 
@@ -117,7 +134,3 @@ def _read(capsule: object, place: str) -> tuple[_DLTensor, bool]:
     if _is_capsule(capsule, _CAPSULE):
         return _Managed.from_address(capsule_pointer(capsule, _CAPSULE)).tensor, False
     raise ArgumentError(f"{place}: __dlpack__ returned {type(capsule).__name__}, not a fresh DLPack capsule")
-
-
-def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(math.prod(shape[position + 1 :]) for position in range(len(shape)))

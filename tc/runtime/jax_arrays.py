@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from tc.errors import ArgumentError
+from tc.runtime.device_array import DeviceArray
 from tc.runtime.dlpack import describe_dlpack
 from tc.runtime.numpy_arrays import empty_bytes, numpy_dtype
 from tc.runtime.view import ArrayView, Framework
@@ -22,18 +23,30 @@ def describe_jax(array: jax.Array, place: str) -> ArrayView:
     """The view of an array that JAX has computed; a tracer, which stands for none, is refused."""
     if isinstance(array, jax.core.Tracer):
         raise ArgumentError(f"{place}: a traced JAX value has no elements; call the comprehension outside jit and grad")
-    return describe_dlpack(array.block_until_ready(), place, Framework.JAX)
+    # On a GPU, the stream that reads it waits for it, and not this thread.
+    on_cpu = all(device.platform == "cpu" for device in array.devices())
+    return describe_dlpack(array.block_until_ready() if on_cpu else array, place, Framework.JAX)
 
 
-def allocate_for_jax(shape: tuple[int, ...], type: ScalarType) -> np.ndarray:
-    """Memory for a result that ``deliver_to_jax`` hands over; ArgumentError for a type that JAX would narrow."""
+def check_for_jax(type: ScalarType) -> None:
+    """ArgumentError for a type that JAX would narrow."""
     if type.itemsize == 8 and not jax.config.read("jax_enable_x64"):
         raise ArgumentError(
             f"JAX holds no {type} results as it is configured: jax.config.update('jax_enable_x64', True)"
         )
+
+
+def allocate_for_jax(shape: tuple[int, ...], type: ScalarType) -> np.ndarray:
+    """Memory for a result that ``deliver_to_jax`` hands over; ArgumentError for a type that JAX would narrow."""
+    check_for_jax(type)
     # JAX imports bfloat16 only as its bits.
     dtype = np.dtype(np.uint16) if type is ScalarType.BFLOAT16 else numpy_dtype(type)
     return empty_bytes(math.prod(shape) * dtype.itemsize, _ALIGNMENT).view(dtype).reshape(shape)
+
+
+def deliver_device_array(memory: DeviceArray) -> jax.Array:
+    """The JAX array over memory of a GPU, which nobody may write any more."""
+    return jax.dlpack.from_dlpack(memory)
 
 
 def deliver_to_jax(memory: np.ndarray, type: ScalarType) -> jax.Array:

@@ -20,8 +20,8 @@ _FLAGS: Final = (*SHARED, "-O2", "-Wall", "-Wextra", "-pthread")
 _INCLUDE: Final = re.compile(r'^#include "(\w+\.h)"$', re.MULTILINE)
 
 
-# What every process needs that calls kernels.
-NATIVES: Final = ("pool.c", "warm.c")
+# What processes need that call kernels, the last one to hand arrays of a GPU to others.
+NATIVES: Final = ("pool.c", "warm.c", "dlpack.c")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,17 @@ import torch
 from tc.errors import ArgumentError, DeviceError
 from tc.runtime.pages import FRESH_BYTES, LEAST_BYTES, prefer_huge_pages
 from tc.runtime.recycle import result_blocks
-from tc.runtime.view import ArrayView, Framework, check_address, element_strides, unsupported_type
+from tc.runtime.view import (
+    DEFAULT_STREAM,
+    ArrayView,
+    CudaMemory,
+    Framework,
+    Stream,
+    check_address,
+    element_strides,
+    row_major,
+    unsupported_type,
+)
 from tc.types import ScalarType
 
 _DTYPES: Final = MappingProxyType({type: getattr(torch, type.value) for type in ScalarType})
@@ -27,15 +37,15 @@ def torch_dtype(type: ScalarType) -> torch.dtype:
 
 
 def describe_torch(tensor: torch.Tensor, place: str) -> ArrayView:
-    """The view of a dense tensor in the machine's memory that autograd does not follow."""
+    """The view of a dense tensor that autograd does not follow; on a GPU, it is ready on PyTorch's current stream."""
     if tensor.requires_grad:
         raise ArgumentError(f"{place}: the tensor requires a gradient, which tc does not compute; pass .detach()")
     if tensor.layout is not torch.strided or tensor.is_nested:
         raise ArgumentError(f"{place}: a {_kind(tensor)} tensor has no dense elements; pass .to_dense()")
     if tensor.device.type == "meta":
         raise ArgumentError(f"{place}: a meta tensor has a shape but no elements; pass a tensor on the CPU")
-    if tensor.device.type != "cpu":
-        raise DeviceError(f"{place}: the tensor is on {tensor.device}, target 'cpu' reads only the CPU; pass .cpu()")
+    if tensor.device.type not in ("cpu", "cuda"):
+        raise DeviceError(f"{place}: the tensor is on {tensor.device}, which no target reads; pass .cpu()")
     type = _TYPES.get(tensor.dtype)
     if type is None:
         raise unsupported_type(str(tensor.dtype), place)
@@ -45,7 +55,14 @@ def describe_torch(tensor: torch.Tensor, place: str) -> ArrayView:
     address = _address(tensor, place)
     check_address(address, tensor.numel(), tensor.element_size(), place)
     strides = element_strides(shape, tuple(tensor.stride()), 1, place)
-    return ArrayView(address, shape, strides, type, True, Framework.TORCH, tensor)
+    memory = None if tensor.device.type == "cpu" else _cuda_memory(tensor.device)
+    return ArrayView(address, shape, strides, type, True, Framework.TORCH, tensor, None, memory)
+
+
+def _cuda_memory(device: torch.device) -> CudaMemory:
+    index = device.index
+    handle = torch.cuda.current_stream(index).cuda_stream
+    return CudaMemory(index, Stream(handle) if handle else DEFAULT_STREAM)
 
 
 def _kind(tensor: torch.Tensor) -> str:
@@ -67,7 +84,7 @@ def torch_allocator(shape: tuple[int, ...], type: ScalarType) -> Callable[[], to
     # it takes no memory, and what is made like it is contiguous.
     pattern = element.expand(shape) if count > 1 else element.new_empty(shape)
     allocate = functools.partial(torch.empty_like, pattern)
-    contiguous = tuple(math.prod(shape[n + 1 :]) for n in range(len(shape)))
+    contiguous = row_major(shape)
     size = count * type.itemsize
     if size < LEAST_BYTES:
         return allocate
@@ -83,6 +100,21 @@ def torch_allocator(shape: tuple[int, ...], type: ScalarType) -> Callable[[], to
 
     return allocate_large if size < FRESH_BYTES else allocate_fresh
 
+
+def torch_cuda_allocator(shape: tuple[int, ...], type: ScalarType, memory: CudaMemory) -> Callable[[], torch.Tensor]:
+    """A function that allocates an uninitialized, contiguous tensor for work on the stream of ``memory``."""
+    device, dtype = torch.device("cuda", memory.device), torch_dtype(type)
+
+    def allocate() -> torch.Tensor:
+        if torch.cuda.current_stream(device).cuda_stream == memory.stream.handle:
+            return torch.empty(shape, dtype=dtype, device=device)
+        with torch.cuda.stream(_external_stream(memory.stream.handle, device)):
+            return torch.empty(shape, dtype=dtype, device=device)
+
+    return allocate
+
+
+_external_stream: Final[Callable[..., torch.cuda.Stream]] = torch.cuda.ExternalStream
 
 # Tells autograd that a tensor was changed in place, so that a backward pass over its old value fails.
 mark_written: Final[Callable[..., object]] = torch.autograd.graph.increment_version

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
 from tc.errors import ArgumentError
 from tc.types import ScalarType
@@ -16,13 +17,41 @@ class Framework(Enum):
     NUMPY = "NumPy"
     TORCH = "PyTorch"
     JAX = "JAX"
+    CUPY = "CuPy"
+    PYCUDA = "PyCUDA"
     OTHER = "DLPack"
 
 
 @dataclass(frozen=True, slots=True)
-class ArrayView:
-    """Elements in the memory of this machine: at ``address``, with strides in elements (negative ones too).
+class Stream:
+    """An order of work on a CUDA device: its handle in the driver, 0 for the default one of the device.
 
+    ``owner``: the object of the framework that it comes from; it keeps the stream alive.
+    """
+
+    handle: int
+    owner: object = field(default=None, repr=False, compare=False)
+
+
+DEFAULT_STREAM: Final = Stream(0)
+
+
+@dataclass(frozen=True, slots=True)
+class CudaMemory:
+    """Where elements lie that a GPU works on: the number of the device, and the stream on which they are ready."""
+
+    device: int
+    stream: Stream
+
+    def __str__(self) -> str:
+        return f"cuda:{self.device}"
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayView:
+    """Elements at ``address``, with strides in elements (negative ones too).
+
+    ``memory``: that of the GPU that holds them; None for the memory of this machine.
     Strides of dimensions with at most one element, and of empty arrays, say nothing about the memory and are those
     of a contiguous array.  ``owner`` is the array as it was passed; it and ``lease`` keep the memory alive.
     """
@@ -35,11 +64,17 @@ class ArrayView:
     framework: Framework
     owner: object = field(repr=False, compare=False)
     lease: object = field(default=None, repr=False, compare=False)
+    memory: CudaMemory | None = field(default=None, compare=False)
 
     @property
     def size(self) -> int:
         """Number of elements."""
         return math.prod(self.shape)
+
+
+def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of a C-contiguous array, in elements."""
+    return tuple(math.prod(shape[position + 1 :]) for position in range(len(shape)))
 
 
 def element_strides(shape: tuple[int, ...], strides: tuple[int, ...], unit: int, place: str) -> tuple[int, ...]:

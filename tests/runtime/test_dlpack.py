@@ -104,8 +104,8 @@ class Failing:
 
 
 def test_refusals() -> None:
-    with pytest.raises(DeviceError, match="A of mm: the array is on cuda:1, target 'cpu' reads only the CPU; copy it"):
-        describe(Failing(None, (2, 1)), PLACE)
+    with pytest.raises(DeviceError, match="A of mm: the array is on rocm:1, which no target reads; copy it to the CPU"):
+        describe(Failing(None, (10, 1)), PLACE)
     with pytest.raises(DeviceError, match="the array is on device type 99:0"):
         describe(Failing(None, (99, 0)), PLACE)
     with pytest.raises(ArgumentError, match="A of mm: the array cannot be exported through DLPack: no luck"):

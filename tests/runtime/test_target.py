@@ -6,7 +6,9 @@ import itertools
 
 import pytest
 
+import tc
 from tc.errors import DeviceError, OptionsError
+from tc.runtime.named_target import named_target
 from tc.target import CpuTarget, Processor, check_runs, parse_cpu_target, parse_target, processor, resolve
 
 V3 = CpuTarget("x86-64-v3")
@@ -87,9 +89,21 @@ def test_unknown_names_get_a_hint(text: str, message: str) -> None:
     assert message in str(caught.value)
 
 
-def test_targets_to_come_are_not_available() -> None:
-    with pytest.raises(DeviceError, match=r"^target 'cuda' is not available: .*; to run here, use 'cpu'$"):
+def test_an_architecture_must_be_named_to_compile_for() -> None:
+    with pytest.raises(OptionsError, match=r"^target 'cuda' names no architecture; name one, as in 'cuda:sm_90'$"):
         parse_target("cuda")
+
+
+def test_targets_that_this_machine_lacks_are_not_available() -> None:
+    pytest.importorskip("cuda.bindings")
+    if tc.targets()["cuda"].startswith("available"):
+        pytest.skip("this machine has a GPU")
+    with pytest.raises(
+        DeviceError,
+        match=r"^target 'cuda' is not available: the CUDA driver cannot be loaded \(.*\); to run here, use 'cpu' or "
+        r"'emulator', to compile only, name an architecture, as in 'cuda:sm_90'$",
+    ):
+        named_target("cuda")
 
 
 def test_every_target_is_named_as_it_is_asked_for() -> None:

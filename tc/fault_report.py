@@ -1,0 +1,29 @@
+"""What the fault of a run means to the caller."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from tc.convention import Convention
+from tc.errors import ArgumentError, DeviceError
+from tc.faults import DIVERGED, OUTSIDE
+from tc.runtime.kernel import NO_MEMORY
+
+
+def report_fault(convention: Convention, fault: int) -> NoReturn:
+    """Raises the error for what a kernel found while it ran."""
+    name = convention.interface.name
+    if fault == NO_MEMORY:
+        memory = convention.memory
+        raise MemoryError(
+            f"{name}: no memory for temporaries ({memory.shared} bytes) and packed operands ({memory.scratch} bytes "
+            "for every thread); use fewer threads or smaller tiles"
+        )
+    if fault in (DIVERGED, OUTSIDE):
+        wrong = "threads of a block wait at different barriers" if fault == DIVERGED else "an access left its buffer"
+        raise DeviceError(f"{name}: {wrong}; the compiler made a mistake, please report it with the definition")
+    check = convention.checks[fault - 1]
+    raise ArgumentError(
+        f"{name}: an index into dimension {check.dimension} of {check.tensor} is outside of 0:{check.extent} "
+        f"(statement {check.statement}); the results are undefined"
+    )

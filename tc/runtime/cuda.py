@@ -1,0 +1,249 @@
+"""Kernels on NVIDIA's GPUs: loaded, given their arguments, launched on the caller's stream, and not waited for."""
+
+from __future__ import annotations
+
+import functools
+import struct
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, assert_never
+
+from tc.environment import environment
+from tc.errors import DeviceError
+from tc.grid import Argument, GridKernel, Place
+from tc.multiprocessor import MULTIPROCESSORS
+from tc.runtime.binary import Binary
+from tc.runtime.chosen_driver import cuda_driver
+from tc.runtime.cuda_driver import CudaDriver, Event, LoadedModule, SharedWord
+from tc.runtime.view import CudaMemory, Stream
+from tc.types import Kind, ScalarType
+
+# Temporaries begin where any vector may.
+_ALIGNMENT: Final = 256
+
+
+def cuda_architecture(device: int | None = None) -> str:
+    """The architecture that kernels for a device are compiled for, None for the current one: ``sm_90``.
+
+    Binaries run on every device of the same major number that is not older (CUDA C++ Programming Guide, "Binary
+    Compatibility").  DeviceError if there is no such device, or none of its kind is known.
+    """
+    number = _number(device)
+    found = cuda_driver().devices()[number]
+    fitting = [name for name in MULTIPROCESSORS if _runs(found.capability, name)]
+    if not fitting:
+        major, minor = found.capability
+        raise DeviceError(
+            f"tc knows no architecture of device cuda:{number}, {found.name}, compute capability {major}.{minor}; "
+            f"known: {', '.join(MULTIPROCESSORS)}"
+        )
+    return max(fitting, key=_capability)
+
+
+def _number(device: int | None) -> int:
+    """The number of a device, None for the current one; DeviceError if there is no such device."""
+    driver = cuda_driver()
+    count = len(driver.devices())
+    number = driver.current_device() if device is None else device
+    if not 0 <= number < count:
+        raise DeviceError(f"there is no device cuda:{number}; this process has {count}, numbered from 0")
+    return number
+
+
+def check_cuda_device(architecture: str, device: int) -> None:
+    """DeviceError unless the device runs binaries for an architecture."""
+    found = cuda_driver().devices()[device]
+    if not _runs(found.capability, architecture):
+        major, minor = found.capability
+        raise DeviceError(
+            f"a kernel for {architecture} does not run on cuda:{device}, {found.name}, compute capability "
+            f"{major}.{minor}; compile it for 'cuda:{cuda_architecture(device)}'"
+        )
+
+
+def _capability(architecture: str) -> tuple[int, int]:
+    number = int(architecture.removeprefix("sm_"))
+    return number // 10, number % 10
+
+
+def _runs(device: tuple[int, int], architecture: str) -> bool:
+    major, minor = _capability(architecture)
+    return major == device[0] and minor <= device[1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Launch:
+    """How the arguments of one kernel are packed: which of all values, and in which layout."""
+
+    pack: Callable[..., bytes]
+    numbers: tuple[int, ...]
+
+
+class CudaKernel:
+    """Kernels of a program, ready for every device that runs them: safe to launch from any number of threads.
+
+    ``architecture``: what the binary is for.  ``temporaries``: bytes of each.  ``report``: raises the error for a
+    fault.
+    """
+
+    def __init__(
+        self,
+        architecture: str,
+        binary: Binary,
+        grids: Sequence[GridKernel],
+        operands: int,
+        temporaries: Sequence[int],
+        scalars: Sequence[ScalarType],
+        report: Callable[[int], None],
+    ) -> None:
+        self._driver: Final = cuda_driver()
+        self._architecture = architecture
+        self._devices: set[int] = set()
+        self._binary = binary
+        self._grids = tuple(grids)
+        self._offsets, self.workspace = _side_by_side(temporaries)
+        self._launches = tuple(_launch(grid, operands, len(temporaries), scalars) for grid in grids)
+        self._checks = any(argument.place is Place.FAULT for grid in grids for argument in grid.arguments)
+        self._report = report
+        self._lock = threading.Lock()
+        self._loaded: tuple[LoadedModule, SharedWord | None] | None = None
+
+    def launch(
+        self,
+        addresses: Sequence[int],
+        workspace: int,
+        scalars: Sequence[int | float],
+        memory: CudaMemory,
+        after: Sequence[Stream],
+        leases: Sequence[object],
+    ) -> None:
+        """Starts the kernels on buffers at ``addresses`` and temporaries at ``workspace``, and does not wait.
+
+        They run after what the streams in ``after`` were given so far, and before what these are given next.
+        ``leases`` are kept until they have run.  Raises what earlier calls found in their arguments; with ``TC_SYNC``,
+        it waits and raises what this one finds.
+        """
+        if memory.device not in self._devices:
+            check_cuda_device(self._architecture, memory.device)
+            self._devices.add(memory.device)
+        with self._driver.on(memory.device):
+            module, fault = self._ready()
+            if fault is not None:
+                self.raise_fault()
+            word = 0 if fault is None else fault.address
+            values = (*addresses, *(workspace + offset for offset in self._offsets), *scalars, word)
+            for other in after:
+                self._driver.wait(memory.stream, self._driver.record(other))
+            for number, launch in enumerate(self._launches):
+                module.launch(number, launch.pack(*[values[n] for n in launch.numbers]), memory.stream)
+            if after or leases:
+                event = self._driver.record(memory.stream)
+                for other in after:
+                    self._driver.wait(other, event)
+                if leases:
+                    in_flight().keep(event, leases)
+            if environment().sync:
+                self._driver.synchronize(memory.stream)
+                self.raise_fault()
+
+    def raise_fault(self) -> None:
+        """Raises what calls that have ended found in their arguments."""
+        fault = self._loaded[1] if self._loaded is not None else None
+        if fault is not None and (found := fault.take()):
+            self._report(found)
+
+    def _ready(self) -> tuple[LoadedModule, SharedWord | None]:
+        found = self._loaded
+        if found is None:
+            with self._lock:
+                if self._loaded is None:
+                    module = self._driver.load(self._binary.code, self._grids)
+                    self._loaded = module, self._driver.shared_word() if self._checks else None
+                    pending().add(self)
+                found = self._loaded
+        return found
+
+
+def _side_by_side(sizes: Sequence[int]) -> tuple[tuple[int, ...], int]:
+    """Where each block of memory begins in one that holds them all, and how large that is."""
+    offsets, size = [], 0
+    for own in sizes:
+        offsets.append(size)
+        size += -(-own // _ALIGNMENT) * _ALIGNMENT
+    return tuple(offsets), size
+
+
+def _launch(grid: GridKernel, operands: int, temporaries: int, scalars: Sequence[ScalarType]) -> _Launch:
+    """All values are operands, temporaries, scalars and the place for faults, in this order."""
+    first = {Place.BUFFER: 0, Place.TEMPORARY: operands, Place.SCALAR: operands + temporaries}
+    first[Place.FAULT] = operands + temporaries + len(scalars)
+    numbers = tuple(first[argument.place] + argument.number for argument in grid.arguments)
+    layout = "".join(_format(argument, scalars) for argument in grid.arguments)
+    return _Launch(struct.Struct(layout).pack, numbers)
+
+
+def _format(argument: Argument, scalars: Sequence[ScalarType]) -> str:
+    """The format of an argument, as the struct module calls it; kernels compute with halves as with float32."""
+    if argument.place is not Place.SCALAR:
+        return "P"
+    type = scalars[argument.number]
+    match type.kind:
+        case Kind.BOOLEAN:
+            return "?"
+        case Kind.SIGNED:
+            return {1: "b", 2: "h", 4: "i", 8: "q"}[type.itemsize]
+        case Kind.UNSIGNED:
+            return {1: "B", 2: "H", 4: "I", 8: "Q"}[type.itemsize]
+        case Kind.FLOATING:
+            return "d" if type is ScalarType.FLOAT64 else "f"
+        case _:
+            assert_never(type.kind)
+
+
+class InFlight:
+    """What kernels that may still run read and write."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: deque[tuple[Event, tuple[object, ...]]] = deque()
+
+    def keep(self, event: Event, leases: Sequence[object]) -> None:
+        """Keeps objects until the event has happened, and lets go of those whose time has come."""
+        with self._lock:
+            self._kept.append((event, tuple(leases)))
+            gone = []
+            while self._kept and self._kept[0][0].done():
+                gone.append(self._kept.popleft())
+        # Outside of the lock: what goes may run code of its own.
+        del gone
+
+
+@functools.cache
+def in_flight() -> InFlight:
+    """The one of this process."""
+    return InFlight()
+
+
+@functools.cache
+def pending() -> weakref.WeakSet[CudaKernel]:
+    """Kernels of this process that have been launched and can find faults."""
+    return weakref.WeakSet()
+
+
+def synchronize_cuda(device: int | None) -> None:
+    """Waits for the work of a device, None for the current one; raises what kernels found in their arguments."""
+    driver = cuda_driver()
+    with driver.on(_number(device)):
+        driver.synchronize()
+    for kernel in tuple(pending()):
+        kernel.raise_fault()
+
+
+def release(driver: CudaDriver, device: int, address: int, stream: Stream) -> None:
+    """Frees memory of a device where nobody can be told of errors."""
+    with suppress(DeviceError), driver.on(device):
+        driver.free(address, stream)

@@ -1,0 +1,67 @@
+"""Memory of a GPU for results and temporaries, from the allocator of the caller's framework."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, assert_never
+
+from tc.runtime.arrays import describe
+from tc.runtime.view import CudaMemory, Framework
+from tc.types import ScalarType
+
+if TYPE_CHECKING:
+    from tc.runtime.device_array import DeviceArray
+
+
+def cuda_allocator(
+    framework: Framework, shape: tuple[int, ...], type: ScalarType, memory: CudaMemory, like: object
+) -> Callable[[], object]:
+    """A function that allocates uninitialized, C-contiguous memory for work on a stream, to be passed to
+    ``deliver_cuda``.  ``like``: an argument of the call.
+
+    ArgumentError when the framework has no such type.
+    """
+    match framework:
+        case Framework.TORCH:
+            from tc.runtime.torch_arrays import torch_cuda_allocator
+
+            return torch_cuda_allocator(shape, type, memory)
+        case Framework.CUPY:
+            from tc.runtime.cupy_arrays import cupy_allocator
+
+            return cupy_allocator(shape, type, memory)
+        case Framework.PYCUDA:
+            from tc.runtime.pycuda_arrays import gpuarray_allocator
+
+            return gpuarray_allocator(shape, type, like)
+        case Framework.JAX:
+            from tc.runtime.jax_arrays import check_for_jax
+
+            check_for_jax(type)
+            return lambda: _own(shape, type, memory)
+        case Framework.NUMPY | Framework.OTHER:
+            return lambda: _own(shape, type, memory)
+        case _:
+            assert_never(framework)
+
+
+def _own(shape: tuple[int, ...], type: ScalarType, memory: CudaMemory) -> DeviceArray:
+    from tc.runtime.device_array import DeviceArray
+
+    return DeviceArray(shape, type, memory)
+
+
+def cuda_address(memory: object) -> int:
+    """The address of what a ``cuda_allocator`` made."""
+    return describe(memory, "a fresh result").address
+
+
+def deliver_cuda(memory: object, framework: Framework) -> object:
+    """What the caller gets for ``memory``, once a result is on its way there: itself, or a JAX array over it."""
+    if framework is not Framework.JAX:
+        return memory
+    from tc.runtime.device_array import DeviceArray
+    from tc.runtime.jax_arrays import deliver_device_array
+
+    assert isinstance(memory, DeviceArray)
+    return deliver_device_array(memory)

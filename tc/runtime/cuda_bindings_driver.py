@@ -1,0 +1,243 @@
+"""The CUDA driver through NVIDIA's cuda-bindings.  Imported where a kernel is to run on a GPU."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from tc.errors import DeviceError, StickyDeviceError
+from tc.grid import GridKernel
+from tc.runtime.cuda_driver import INSTALL, CudaDevice, Event, LoadedModule, launch_failed
+from tc.runtime.view import Stream
+
+try:
+    from cuda.bindings import driver as cuda
+except ImportError as error:
+    raise DeviceError(f"kernels for CUDA are run by cuda-bindings or PyCUDA; {INSTALL}") from error
+
+_STATUS: Final = cuda.CUresult
+_OUT_OF_MEMORY: Final = _STATUS.CUDA_ERROR_OUT_OF_MEMORY
+_NOT_READY: Final = _STATUS.CUDA_ERROR_NOT_READY
+# After these the context takes no more work (CUDA Driver API, the descriptions of ``CUresult``).
+_STICKY: Final = frozenset(
+    getattr(_STATUS, f"CUDA_ERROR_{name}")
+    for name in (
+        "ECC_UNCORRECTABLE",
+        "NVLINK_UNCORRECTABLE",
+        "ILLEGAL_ADDRESS",
+        "LAUNCH_TIMEOUT",
+        "ASSERT",
+        "HARDWARE_STACK_ERROR",
+        "ILLEGAL_INSTRUCTION",
+        "MISALIGNED_ADDRESS",
+        "INVALID_ADDRESS_SPACE",
+        "INVALID_PC",
+        "LAUNCH_FAILED",
+    )
+)
+_NO_TIMING: Final = int(cuda.CUevent_flags.CU_EVENT_DISABLE_TIMING)
+_PORTABLE: Final = cuda.CU_MEMHOSTALLOC_PORTABLE | cuda.CU_MEMHOSTALLOC_DEVICEMAP
+_ORDINAL: Final = cuda.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+_DYNAMIC_SHARED: Final = cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+_MAJOR: Final = cuda.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+_MINOR: Final = cuda.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
+# CU_LAUNCH_PARAM_END, _BUFFER_POINTER and _BUFFER_SIZE of cuda.h, which the package does not have.
+_END, _BUFFER, _SIZE = 0, 1, 2
+
+
+def _reason(status: Any) -> str:
+    _, text = cuda.cuGetErrorString(status)
+    return f"{status.name}: {text.decode() if text else 'an error that the driver does not explain'}"
+
+
+def _failure(status: Any, said: str) -> DeviceError:
+    if status in _STICKY:
+        return StickyDeviceError(f"{said}; the device takes no more work from this process, start another one")
+    return DeviceError(said)
+
+
+def _checked(answer: tuple[Any, ...]) -> Any:
+    """What the driver returned beside its status: nothing, one value, or a tuple."""
+    status, *values = answer
+    if status:
+        raise _failure(status, f"the CUDA driver failed: {_reason(status)}")
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+class BindingsDriver:
+    """``CudaDriver`` by cuda-bindings."""
+
+    name: Final = "cuda-bindings"
+
+    def __init__(self) -> None:
+        try:
+            status, *_ = cuda.cuInit(0)
+        except RuntimeError as error:
+            raise DeviceError(f"the CUDA driver cannot be loaded ({error})") from error
+        if status == _STATUS.CUDA_ERROR_NO_DEVICE:
+            raise DeviceError("the CUDA driver finds no device; look at nvidia-smi and CUDA_VISIBLE_DEVICES")
+        _checked((status,))
+        self._lock = threading.Lock()
+        self._primary: dict[int, Any] = {}
+        self._devices = tuple(map(_device, range(_checked(cuda.cuDeviceGetCount()))))
+
+    def version(self) -> str:
+        number = _checked(cuda.cuDriverGetVersion())
+        return f"{number // 1000}.{number % 1000 // 10}"
+
+    def devices(self) -> tuple[CudaDevice, ...]:
+        return self._devices
+
+    def current_device(self) -> int:
+        status, device = cuda.cuCtxGetDevice()
+        return int(device) if not status else 0
+
+    @contextmanager
+    def on(self, device: int) -> Iterator[None]:
+        status, current = cuda.cuCtxGetDevice()
+        if not status and int(current) == device:
+            yield
+            return
+        _checked(cuda.cuCtxPushCurrent(self._primary_context(device)))
+        try:
+            yield
+        finally:
+            cuda.cuCtxPopCurrent()
+
+    def _primary_context(self, device: int) -> Any:
+        with self._lock:
+            if device not in self._primary:
+                self._primary[device] = _checked(cuda.cuDevicePrimaryCtxRetain(device))
+            return self._primary[device]
+
+    def device_of(self, address: int) -> int:
+        return int(_checked(cuda.cuPointerGetAttribute(_ORDINAL, address)))
+
+    def load(self, code: bytes, kernels: Sequence[GridKernel]) -> LoadedModule:
+        library = _checked(cuda.cuLibraryLoadData(code, [], [], 0, [], [], 0))
+        return _Module(library, kernels)
+
+    def allocate(self, size: int, stream: Stream) -> int:
+        status, address = cuda.cuMemAllocAsync(max(size, 1), stream.handle)
+        if status == _OUT_OF_MEMORY:
+            raise MemoryError(f"the CUDA device has no {size} bytes left")
+        return int(_checked((status, address)))
+
+    def free(self, address: int, stream: Stream) -> None:
+        _checked(cuda.cuMemFreeAsync(address, stream.handle))
+
+    def copy_to_host(self, host: int, address: int, size: int) -> None:
+        self.synchronize()
+        _checked(cuda.cuMemcpyDtoH(host, address, size))
+
+    def copy_to_device(self, address: int, host: int, size: int) -> None:
+        self.synchronize()
+        _checked(cuda.cuMemcpyHtoD(address, host, size))
+        self.synchronize()
+
+    def shared_word(self) -> _Word:
+        return _Word(int(_checked(cuda.cuMemHostAlloc(ctypes.sizeof(ctypes.c_int32), _PORTABLE))))
+
+    def record(self, stream: Stream, *, timed: bool = False) -> _Event:
+        event = _Event(_checked(cuda.cuEventCreate(0 if timed else _NO_TIMING)))
+        _checked(cuda.cuEventRecord(event.handle, stream.handle))
+        return event
+
+    def wait(self, stream: Stream, event: Event) -> None:
+        assert isinstance(event, _Event)
+        _checked(cuda.cuStreamWaitEvent(stream.handle, event.handle, 0))
+
+    def synchronize(self, stream: Stream | None = None) -> None:
+        _checked(cuda.cuCtxSynchronize() if stream is None else cuda.cuStreamSynchronize(stream.handle))
+
+
+def _device(number: int) -> CudaDevice:
+    device = _checked(cuda.cuDeviceGet(number))
+    name = _checked(cuda.cuDeviceGetName(256, device)).partition(b"\0")[0].decode(errors="replace")
+    major, minor = (int(_checked(cuda.cuDeviceGetAttribute(which, device))) for which in (_MAJOR, _MINOR))
+    return CudaDevice(name, (major, minor))
+
+
+class _Module:
+    """A library of the driver, whose kernels run in every context."""
+
+    def __init__(self, library: Any, kernels: Sequence[GridKernel]) -> None:
+        self._library = library
+        self._kernels = [(k, _checked(cuda.cuLibraryGetKernel(library, k.name.encode()))) for k in kernels]
+        self._prepared: set[tuple[int, int]] = set()
+
+    def __del__(self) -> None:
+        # While the process ends, the module may be gone before its kernels.
+        if cuda is not None:
+            cuda.cuLibraryUnload(self._library)
+
+    def launch(self, number: int, arguments: bytes, stream: Stream) -> None:
+        kernel, function = self._kernels[number]
+        if kernel.dynamic_bytes:
+            self._prepare(number)
+        buffer = ctypes.create_string_buffer(arguments, len(arguments))
+        size = ctypes.c_size_t(len(arguments))
+        extra = (ctypes.c_void_p * 5)(_BUFFER, ctypes.addressof(buffer), _SIZE, ctypes.addressof(size), _END)
+        (status,) = cuda.cuLaunchKernel(
+            function, *kernel.grid, *kernel.block, kernel.dynamic_bytes, stream.handle, 0, ctypes.addressof(extra)
+        )
+        if status:
+            raise _failure(status, launch_failed(kernel, _reason(status)))
+
+    def _prepare(self, number: int) -> None:
+        """Blocks get more shared memory than usual only after this."""
+        device = int(_checked(cuda.cuCtxGetDevice()))
+        if (number, device) not in self._prepared:
+            kernel, function = self._kernels[number]
+            (status,) = cuda.cuKernelSetAttribute(_DYNAMIC_SHARED, kernel.dynamic_bytes, function, device)
+            if status:
+                raise _failure(status, launch_failed(kernel, _reason(status)))
+            self._prepared.add((number, device))
+
+
+class _Word:
+    """Page-locked memory that all devices see at the address at which the process does."""
+
+    def __init__(self, address: int) -> None:
+        self._address = address
+        self._word = ctypes.c_int32.from_address(address)
+        self._word.value = 0
+
+    def __del__(self) -> None:
+        if cuda is not None:
+            cuda.cuMemFreeHost(self._address)
+
+    @property
+    def address(self) -> int:
+        return self._address
+
+    def take(self) -> int:
+        value = self._word.value
+        if value:
+            self._word.value = 0
+        return value
+
+
+class _Event:
+    """An event of the driver."""
+
+    def __init__(self, handle: Any) -> None:
+        self.handle = handle
+
+    def __del__(self) -> None:
+        if cuda is not None:
+            cuda.cuEventDestroy(self.handle)
+
+    def done(self) -> bool:
+        (status,) = cuda.cuEventQuery(self.handle)
+        if status == _NOT_READY:
+            return False
+        _checked((status,))
+        return True
+
+    def seconds_since(self, earlier: Event) -> float:
+        assert isinstance(earlier, _Event)
+        return float(_checked(cuda.cuEventElapsedTime(earlier.handle, self.handle))) * 1e-3

@@ -1,0 +1,111 @@
+"""The CUDA driver as kernels need it, whichever package speaks to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from tc.grid import GridKernel
+from tc.runtime.view import Stream
+
+INSTALL: Final = "install one, for example by: pip install 'tensor-comprehensions[cuda]'"
+
+
+@dataclass(frozen=True, slots=True)
+class CudaDevice:
+    """One GPU: its name, and the major and minor number of its compute capability."""
+
+    name: str
+    capability: tuple[int, int]
+
+
+class Event(Protocol):
+    """A point in the work of a stream."""
+
+    def done(self) -> bool:
+        """Whether the work before it has ended."""
+
+    def seconds_since(self, earlier: Event) -> float:
+        """Between two events that were recorded with their times and have happened; of the same driver."""
+
+
+class SharedWord(Protocol):
+    """A 32-bit integer in the memory of this machine that kernels of all devices can write; 0 at first."""
+
+    @property
+    def address(self) -> int:
+        """Where kernels find it."""
+
+    def take(self) -> int:
+        """Its value; it is 0 from then on."""
+
+
+class LoadedModule(Protocol):
+    """The kernels of a binary, ready for every context."""
+
+    def launch(self, number: int, arguments: bytes, stream: Stream) -> None:
+        """Starts kernel ``number`` in the current context.  ``arguments``: as the kernel declares them, in C's layout.
+
+        DeviceError with the launch configuration if the driver refuses.
+        """
+
+
+class CudaDriver(Protocol):
+    """What kernels, memory and clocks need.  Errors are DeviceError; safe from many threads."""
+
+    @property
+    def name(self) -> str:
+        """Of the package."""
+
+    def version(self) -> str:
+        """Of CUDA, as the driver supports it: ``13.0``."""
+
+    def devices(self) -> tuple[CudaDevice, ...]:
+        """All that the process may use, by number."""
+
+    def current_device(self) -> int:
+        """That of the current context of this thread; 0 where it has none."""
+
+    def on(self, device: int) -> AbstractContextManager[None]:
+        """In the block, a context of the device is current: the one that is, else the primary one."""
+
+    def device_of(self, address: int, /) -> int:
+        """The device that holds the memory at an address."""
+
+    def load(self, code: bytes, kernels: Sequence[GridKernel]) -> LoadedModule:
+        """A binary whose kernels are to be launched like this."""
+
+    def allocate(self, size: int, stream: Stream, /) -> int:
+        """The address of memory for work on a stream of the current context; MemoryError if there is not enough."""
+
+    def free(self, address: int, stream: Stream, /) -> None:
+        """Gives memory back once the work that the stream was given so far has ended."""
+
+    def copy_to_host(self, host: int, address: int, size: int) -> None:
+        """Copies bytes, after all work of the current context, and waits."""
+
+    def copy_to_device(self, address: int, host: int, size: int) -> None:
+        """Copies bytes, after all work of the current context, and waits."""
+
+    def shared_word(self) -> SharedWord:
+        """A new one; the current context may be any."""
+
+    def record(self, stream: Stream, *, timed: bool = False) -> Event:
+        """The end of what a stream of the current context was given so far."""
+
+    def wait(self, stream: Stream, event: Event) -> None:
+        """Further work of the stream begins after the event."""
+
+    def synchronize(self, stream: Stream | None = None) -> None:
+        """Waits for a stream of the current context, or for all of its work."""
+
+
+def launch_failed(kernel: GridKernel, reason: str) -> str:
+    """The message of an error at a launch."""
+    grid, block = ("x".join(map(str, sizes)) for sizes in (kernel.grid, kernel.block))
+    return (
+        f"CUDA refused to run {kernel.name} (grid {grid}, block {block}, {kernel.shared_bytes} bytes of shared memory "
+        f"per block): {reason}"
+    )

@@ -1,0 +1,61 @@
+"""Arrays of any framework through ``__cuda_array_interface__`` (versions 2 and 3), read in place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from tc.errors import ArgumentError
+from tc.runtime.chosen_driver import cuda_driver
+from tc.runtime.numpy_arrays import scalar_type_of
+from tc.runtime.view import (
+    DEFAULT_STREAM,
+    ArrayView,
+    CudaMemory,
+    Framework,
+    Stream,
+    check_address,
+    element_strides,
+    row_major,
+)
+
+# The default stream, as the interface calls it.
+_LEGACY: Final = 1
+
+
+def describe_cuda_interface(
+    array: object, place: str, framework: Framework = Framework.OTHER, device: int | None = None
+) -> ArrayView:
+    """The view of what ``array`` exports; ``device`` None asks the driver where the memory is.
+
+    ArgumentError for an interface that is not valid, and for elements the language does not have.
+    """
+    try:
+        interface = array.__cuda_array_interface__  # type: ignore[attr-defined]
+        shape = tuple(int(extent) for extent in interface["shape"])
+        address, read_only = interface["data"]
+        # Frameworks whose elements the interface cannot name say what they are themselves.
+        dtype = np.dtype(getattr(array, "dtype", None) or interface["typestr"])
+        given = interface.get("strides")
+        strides = None if given is None else tuple(int(stride) for stride in given)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ArgumentError(f"{place}: its __cuda_array_interface__ is not valid: {error!r}") from error
+    if interface.get("mask") is not None:
+        raise ArgumentError(f"{place}: masked arrays are not supported; pass one without a mask")
+    type = scalar_type_of(dtype, place)
+    elements = row_major(shape) if strides is None else element_strides(shape, strides, type.itemsize, place)
+    if device is None:
+        driver = cuda_driver()
+        device = driver.device_of(address) if address else driver.current_device()
+    memory = CudaMemory(device, _stream(interface))
+    view = ArrayView(int(address or 0), shape, elements, type, not read_only, framework, array, None, memory)
+    check_address(view.address, view.size, type.itemsize, place)
+    return view
+
+
+def _stream(interface: Mapping[str, object]) -> Stream:
+    """The stream on which the elements are ready; the default one where the interface names none."""
+    handle = interface.get("stream")
+    return Stream(handle) if isinstance(handle, int) and handle not in (0, _LEGACY) else DEFAULT_STREAM

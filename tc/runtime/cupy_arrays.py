@@ -1,0 +1,28 @@
+"""CuPy's arrays in and out.  Imported only when an argument is one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import cupy
+
+from tc.runtime.cuda_interface import describe_cuda_interface
+from tc.runtime.numpy_arrays import numpy_dtype
+from tc.runtime.view import ArrayView, CudaMemory, Framework
+from tc.types import ScalarType
+
+
+def describe_cupy(array: cupy.ndarray, place: str) -> ArrayView:
+    """The view of an array, ready on CuPy's current stream."""
+    return describe_cuda_interface(array, place, Framework.CUPY, array.device.id)
+
+
+def cupy_allocator(shape: tuple[int, ...], type: ScalarType, memory: CudaMemory) -> Callable[[], cupy.ndarray]:
+    """A function that allocates an uninitialized array from CuPy's pool, for work on the stream of ``memory``."""
+    dtype = numpy_dtype(type)
+
+    def allocate() -> cupy.ndarray:
+        with cupy.cuda.Device(memory.device), cupy.cuda.ExternalStream(memory.stream.handle):
+            return cupy.empty(shape, dtype)
+
+    return allocate

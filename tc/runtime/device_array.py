@@ -1,0 +1,125 @@
+"""``DeviceArray``: memory of a GPU that this package allocated, for whoever has no allocator of their own."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from typing import Final
+
+import numpy as np
+
+from tc.runtime.chosen_driver import cuda_driver
+from tc.runtime.cuda import release
+from tc.runtime.dlpack import CUDA_DEVICE
+from tc.runtime.dlpack_export import export_cuda
+from tc.runtime.numpy_arrays import numpy_dtype
+from tc.runtime.view import DEFAULT_STREAM, ArrayView, CudaMemory, Framework, Stream, row_major
+from tc.types import Kind, ScalarType
+
+_KINDS: Final = {Kind.BOOLEAN: "b", Kind.SIGNED: "i", Kind.UNSIGNED: "u", Kind.FLOATING: "f"}
+# The streams of DLPack and of CUDA's array interface: 1 is the default one, -1 asks for no order.
+_LEGACY, _NO_ORDER = 1, -1
+
+
+class DeviceArray:
+    """A C-contiguous array on a GPU; the memory goes with it.
+
+    Any framework takes it over without a copy, through ``__dlpack__`` or ``__cuda_array_interface__``.  ``numpy()``
+    copies it to this machine.
+    """
+
+    def __init__(self, shape: tuple[int, ...], type: ScalarType, memory: CudaMemory) -> None:
+        self.shape: Final = shape
+        self.type: Final = type
+        self.memory: Final = memory
+        self._driver = cuda_driver()
+        self.address: Final = self._allocated()
+
+    def _allocated(self) -> int:
+        if not self.nbytes:
+            return 0
+        with self._driver.on(self.memory.device):
+            return self._driver.allocate(self.nbytes, self.memory.stream)
+
+    def __del__(self) -> None:
+        # An array whose memory could not be had has no address.
+        if getattr(self, "address", 0):
+            release(self._driver, self.memory.device, self.address, self.memory.stream)
+
+    def __repr__(self) -> str:
+        return f"<tc.DeviceArray {self.type}{list(self.shape)} on {self.memory}>"
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.type.itemsize
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, object]:
+        return {
+            "version": 3,
+            "shape": self.shape,
+            "strides": None,
+            "typestr": _type_text(self.type),
+            "data": (self.address, False),
+            "stream": self.memory.stream.handle or _LEGACY,
+        }
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CUDA_DEVICE, self.memory.device
+
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> object:
+        """A capsule for whoever works on ``stream``; BufferError for another device or a copy."""
+        if copy or (dl_device is not None and tuple(dl_device) != self.__dlpack_device__()):
+            raise BufferError("tc.DeviceArray is exported where it is, without a copy")
+        own = self.memory.stream
+        other = DEFAULT_STREAM if stream in (None, 0, _LEGACY) else Stream(int(stream or 0))
+        if stream != _NO_ORDER and other != own:
+            with self._driver.on(self.memory.device):
+                self._driver.wait(other, self._driver.record(own))
+        return export_cuda(self.address, self.shape, self.type, self.memory.device, self)
+
+    def view(self) -> ArrayView:
+        """What the runtime knows of it."""
+        strides = row_major(self.shape)
+        return ArrayView(self.address, self.shape, strides, self.type, True, Framework.OTHER, self, memory=self.memory)
+
+    def numpy(self) -> np.ndarray:
+        """A copy in the memory of this machine."""
+        copied = np.empty(self.shape, numpy_dtype(self.type))
+        if self.nbytes:
+            with self._driver.on(self.memory.device):
+                self._driver.copy_to_host(copied.ctypes.data, self.address, self.nbytes)
+        return copied
+
+
+def _type_text(type: ScalarType) -> str:
+    """The elements, as array interfaces call them: raw bytes where they have no name."""
+    if type is ScalarType.BFLOAT16:
+        return f"<V{type.itemsize}"
+    return f"{'|' if type.itemsize == 1 else '<'}{_KINDS[type.kind]}{type.itemsize}"
+
+
+def to_device(array: np.ndarray, type: ScalarType, device: int) -> DeviceArray:
+    """A copy of a C-contiguous array on a device."""
+    copied = DeviceArray(array.shape, type, CudaMemory(device, DEFAULT_STREAM))
+    if copied.nbytes:
+        driver = cuda_driver()
+        with driver.on(device):
+            driver.copy_to_device(copied.address, array.ctypes.data, copied.nbytes)
+    return copied
+
+
+def read_bytes(address: int, size: int, device: int) -> bytearray:
+    """Bytes of a device's memory, after all work of the context."""
+    copied = bytearray(size)
+    driver = cuda_driver()
+    with driver.on(device):
+        driver.copy_to_host(ctypes.addressof((ctypes.c_char * size).from_buffer(copied)), address, size)
+    return copied

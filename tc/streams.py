@@ -1,0 +1,62 @@
+"""The order in which calls on CUDA work: the caller's streams, and waiting for them."""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from tc.errors import ArgumentError
+from tc.runtime.view import Stream
+
+_STREAM: Final[contextvars.ContextVar[Stream | None]] = contextvars.ContextVar("tc_stream", default=None)
+
+
+@contextmanager
+def on_stream(stream: object) -> Iterator[None]:
+    """In the block, calls of this thread on CUDA run on ``stream``, and not on the one their arrays are ready on.
+
+    It is the caller who says, by events of the framework, in what order the two of them work.
+
+    ``stream``: what has ``__cuda_stream__``, a stream of PyTorch, CuPy or PyCUDA, or the driver's handle, an integer.
+    ArgumentError for anything else.
+    """
+    token = _STREAM.set(_stream(stream))
+    try:
+        yield
+    finally:
+        _STREAM.reset(token)
+
+
+def _stream(stream: object) -> Stream:
+    protocol = getattr(stream, "__cuda_stream__", None)
+    if protocol is not None:
+        _version, handle = protocol() if callable(protocol) else protocol
+        return Stream(int(handle), stream)
+    # Of PyTorch, of CuPy, of PyCUDA.
+    for name in ("cuda_stream", "ptr", "handle"):
+        handle = getattr(stream, name, None)
+        if handle is not None:
+            return Stream(int(handle), stream)
+    if isinstance(stream, int) and not isinstance(stream, bool) and stream >= 0:
+        return Stream(stream)
+    raise ArgumentError(
+        "expected a CUDA stream (of PyTorch, CuPy or PyCUDA, anything with __cuda_stream__, or a handle), "
+        f"got {type(stream).__name__}"
+    )
+
+
+def chosen_stream() -> Stream | None:
+    """That of the innermost ``on_stream`` around; None outside of all of them."""
+    return _STREAM.get()
+
+
+def synchronize(device: int | None = None) -> None:
+    """Waits for all work of a CUDA device, None for the current one, and raises what calls found in their arguments.
+
+    ArgumentError for an index out of range in a call so far; DeviceError without a device, and for what broke it.
+    """
+    from tc.runtime.cuda import synchronize_cuda
+
+    synchronize_cuda(device)

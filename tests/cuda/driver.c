@@ -1,0 +1,415 @@
+// A CUDA driver without a GPU, for tests: device memory is memory of this machine, kernels are run by the test.
+//
+// It offers the calls that the run time needs, under the name of the real library, and keeps a log of them.  Two
+// devices, of compute capability 9.0 and 8.0.  Work is done at once; while the devices are held, events stay pending.
+
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SUCCESS = 0, INVALID_VALUE = 1, NO_CONTEXT = 201, NOT_FOUND = 500, NOT_READY = 600 };
+enum { DEVICES = 2, CONTEXTS = 16, BLOCKS = 4096, LOG_BYTES = 1 << 20 };
+
+typedef int status;
+typedef struct { int device; } context;
+typedef struct { const void *code; } library;
+typedef struct { const library *library; char name[64]; } kernel;
+typedef struct { int pending; } event;
+typedef struct { uintptr_t begin, end; int device, host; } block;
+
+// Runs one kernel, and says what the driver would.
+typedef status launcher(const void *code, const char *name, const uint32_t *sizes, uintptr_t stream, const void *arguments,
+                        size_t bytes);
+
+static launcher *launch_kernel;
+static context primary[DEVICES] = {{0}, {1}};
+static _Thread_local context *stack[CONTEXTS];
+static _Thread_local int depth;
+static block blocks[BLOCKS];
+static int block_count, held, live_events;
+static event *pending[BLOCKS];
+static int pending_count;
+static char log_text[LOG_BYTES];
+static size_t log_length;
+static char failing[64];
+static status failing_with;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void say(const char *format, ...) {
+  va_list values;
+  va_start(values, format);
+  pthread_mutex_lock(&lock);
+  if (log_length < LOG_BYTES - 256) log_length += vsnprintf(log_text + log_length, 256, format, values);
+  if (log_length < LOG_BYTES - 1) log_text[log_length++] = '\n';
+  pthread_mutex_unlock(&lock);
+  va_end(values);
+}
+
+// What the test asked this call to fail with, once.
+static status asked(const char *name) {
+  if (strcmp(failing, name) != 0) return SUCCESS;
+  failing[0] = 0;
+  return failing_with;
+}
+
+#define CALL(...)                                   \
+  do {                                              \
+    say(__VA_ARGS__);                               \
+    status wanted = asked(__func__);                \
+    if (wanted) return wanted;                      \
+  } while (0)
+
+void simulator_launches(launcher *function) { launch_kernel = function; }
+
+void simulator_fail(const char *name, status with) {
+  failing_with = with;
+  snprintf(failing, sizeof failing, "%s", name);
+}
+
+// Holds back all work, or lets it happen.
+void simulator_hold(int hold) {
+  pthread_mutex_lock(&lock);
+  held = hold;
+  for (int n = 0; !hold && n < pending_count; n += 1) pending[n]->pending = 0;
+  if (!hold) pending_count = 0;
+  pthread_mutex_unlock(&lock);
+}
+
+// The log since it was last taken.
+const char *simulator_log(void) {
+  static char taken[LOG_BYTES];
+  pthread_mutex_lock(&lock);
+  memcpy(taken, log_text, log_length);
+  taken[log_length] = 0;
+  log_length = 0;
+  pthread_mutex_unlock(&lock);
+  return taken;
+}
+
+int simulator_blocks(void) {
+  int count = 0;
+  for (int n = 0; n < block_count; n += 1) count += blocks[n].begin != 0;
+  return count;
+}
+
+int simulator_events(void) { return live_events; }
+
+static void *reserve(size_t size, int device, int host) {
+  void *memory = malloc(size ? size : 1);
+  memset(memory, 0xCB, size);
+  pthread_mutex_lock(&lock);
+  if (block_count == BLOCKS) abort();
+  blocks[block_count++] = (block){(uintptr_t)memory, (uintptr_t)memory + size, device, host};
+  pthread_mutex_unlock(&lock);
+  return memory;
+}
+
+static status give_back(uintptr_t address) {
+  status found = INVALID_VALUE;
+  pthread_mutex_lock(&lock);
+  for (int n = 0; n < block_count; n += 1) {
+    if (blocks[n].begin != address) continue;
+    blocks[n] = (block){0};
+    found = SUCCESS;
+  }
+  pthread_mutex_unlock(&lock);
+  if (found == SUCCESS) free((void *)address);
+  return found;
+}
+
+static context *current(void) { return depth ? stack[depth - 1] : NULL; }
+
+status cuInit(unsigned flags) { (void)flags; return asked("cuInit"); }
+
+status cuDriverGetVersion(int *version) { *version = 13000; return SUCCESS; }
+
+status cuGetErrorString(status error, const char **text) {
+  switch (error) {
+  case 1: *text = "invalid argument"; break;
+  case 2: *text = "out of memory"; break;
+  case 700: *text = "an illegal memory access was encountered"; break;
+  default: *text = NULL; return INVALID_VALUE;
+  }
+  return SUCCESS;
+}
+
+status cuDeviceGetCount(int *count) { *count = DEVICES; return asked("cuDeviceGetCount"); }
+status cuDeviceGet(int *device, int ordinal) { *device = ordinal; return SUCCESS; }
+
+status cuDeviceGetName(char *name, int size, int device) {
+  snprintf(name, (size_t)size, "Simulated %d", device);
+  return SUCCESS;
+}
+
+status cuDeviceGetAttribute(int *value, int attribute, int device) {
+  *value = attribute == 75 ? 9 - device : 0;
+  return SUCCESS;
+}
+
+status cuDevicePrimaryCtxRetain(context **found, int device) {
+  CALL("cuDevicePrimaryCtxRetain %d", device);
+  *found = &primary[device];
+  return SUCCESS;
+}
+
+status cuCtxPushCurrent(context *pushed) {
+  if (depth == CONTEXTS) return INVALID_VALUE;
+  stack[depth++] = pushed;
+  return SUCCESS;
+}
+
+status cuCtxPopCurrent(context **popped) {
+  if (!depth) return NO_CONTEXT;
+  *popped = stack[--depth];
+  return SUCCESS;
+}
+
+status cuCtxGetDevice(int *device) {
+  if (!current()) return NO_CONTEXT;
+  *device = current()->device;
+  return SUCCESS;
+}
+
+status cuCtxSynchronize(void) {
+  if (!current()) return NO_CONTEXT;
+  CALL("cuCtxSynchronize");
+  simulator_hold(0);
+  return SUCCESS;
+}
+
+status cuStreamSynchronize(uintptr_t stream) {
+  if (!current()) return NO_CONTEXT;
+  CALL("cuStreamSynchronize %zx", stream);
+  simulator_hold(0);
+  return SUCCESS;
+}
+
+status cuPointerGetAttribute(void *value, int attribute, uintptr_t address) {
+  if (attribute != 9) return INVALID_VALUE;
+  for (int n = 0; n < block_count; n += 1) {
+    if (blocks[n].begin && blocks[n].begin <= address && address <= blocks[n].end) {
+      *(int *)value = blocks[n].device;
+      return SUCCESS;
+    }
+  }
+  return INVALID_VALUE;
+}
+
+status cuLibraryLoadData(library **loaded, const void *code, void *a, void *b, unsigned c, void *d, void *e, unsigned f) {
+  (void)a; (void)b; (void)c; (void)d; (void)e; (void)f;
+  CALL("cuLibraryLoadData");
+  *loaded = malloc(sizeof **loaded);
+  (*loaded)->code = code;
+  return SUCCESS;
+}
+
+status cuLibraryUnload(library *loaded) {
+  say("cuLibraryUnload");
+  free(loaded);
+  return SUCCESS;
+}
+
+status cuLibraryGetKernel(kernel **found, library *from, const char *name) {
+  *found = malloc(sizeof **found);
+  (*found)->library = from;
+  snprintf((*found)->name, sizeof (*found)->name, "%s", name);
+  return SUCCESS;
+}
+
+status cuKernelSetAttribute(int attribute, int value, kernel *changed, int device) {
+  CALL("cuKernelSetAttribute %s %d=%d on %d", changed->name, attribute, value, device);
+  return SUCCESS;
+}
+
+status cuLaunchKernel(kernel *launched, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                      unsigned shared, uintptr_t stream, void **parameters, void **extra) {
+  if (!current() || parameters || extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4]) return INVALID_VALUE;
+  CALL("cuLaunchKernel %s on %d:%zx, grid %u %u %u, block %u %u %u, shared %u", launched->name, current()->device, stream,
+       gx, gy, gz, bx, by, bz, shared);
+  const uint32_t sizes[7] = {gx, gy, gz, bx, by, bz, shared};
+  return launch_kernel(launched->library->code, launched->name, sizes, stream, extra[1], *(size_t *)extra[3]);
+}
+
+status cuMemAllocAsync(uintptr_t *address, size_t size, uintptr_t stream) {
+  if (!current()) return NO_CONTEXT;
+  CALL("cuMemAllocAsync %zu on %zx", size, stream);
+  *address = (uintptr_t)reserve(size, current()->device, 0);
+  return SUCCESS;
+}
+
+status cuMemFreeAsync(uintptr_t address, uintptr_t stream) {
+  if (!current()) return NO_CONTEXT;
+  CALL("cuMemFreeAsync on %zx", stream);
+  return give_back(address);
+}
+
+status cuMemHostAlloc(void **address, size_t size, unsigned flags) {
+  if (!current()) return NO_CONTEXT;
+  CALL("cuMemHostAlloc %zu, flags %u", size, flags);
+  *address = reserve(size, current()->device, 1);
+  return SUCCESS;
+}
+
+status cuMemFreeHost(void *address) { return give_back((uintptr_t)address); }
+
+status cuMemcpyDtoH(void *host, uintptr_t address, size_t size) {
+  if (!current()) return NO_CONTEXT;
+  CALL("cuMemcpyDtoH %zu", size);
+  memcpy(host, (void *)address, size);
+  return SUCCESS;
+}
+
+status cuMemcpyHtoD(uintptr_t address, const void *host, size_t size) {
+  if (!current()) return NO_CONTEXT;
+  CALL("cuMemcpyHtoD %zu", size);
+  memcpy((void *)address, host, size);
+  return SUCCESS;
+}
+
+status cuEventCreate(event **created, unsigned flags) {
+  if (!current()) return NO_CONTEXT;
+  CALL("cuEventCreate %u", flags);
+  *created = calloc(1, sizeof **created);
+  live_events += 1;
+  return SUCCESS;
+}
+
+status cuEventDestroy(event *destroyed) {
+  live_events -= 1;
+  free(destroyed);
+  return SUCCESS;
+}
+
+status cuEventRecord(event *recorded, uintptr_t stream) {
+  CALL("cuEventRecord on %zx", stream);
+  pthread_mutex_lock(&lock);
+  recorded->pending = held;
+  if (held) pending[pending_count++] = recorded;
+  pthread_mutex_unlock(&lock);
+  return SUCCESS;
+}
+
+status cuEventQuery(const event *asked_for) { return asked_for->pending ? NOT_READY : SUCCESS; }
+
+status cuEventElapsedTime(float *milliseconds, event *first, event *last) {
+  (void)first; (void)last;
+  *milliseconds = 2.5f;
+  return SUCCESS;
+}
+
+status cuStreamWaitEvent(uintptr_t stream, event *awaited, unsigned flags) {
+  (void)awaited; (void)flags;
+  CALL("cuStreamWaitEvent on %zx", stream);
+  return SUCCESS;
+}
+
+// NVRTC asks for tables that nobody describes, and does without.
+status cuGetExportTable(const void **table, const void *name) {
+  (void)name;
+  *table = NULL;
+  return NOT_FOUND;
+}
+
+// What PyCUDA calls beside the above; it is linked against the names that headers make of these.
+
+status cuDeviceComputeCapability(int *major, int *minor, int device) {
+  *major = 9 - device;
+  *minor = 0;
+  return SUCCESS;
+}
+
+status cuDevicePrimaryCtxRelease_v2(int device) {
+  say("cuDevicePrimaryCtxRelease %d", device);
+  return SUCCESS;
+}
+
+status cuModuleLoadDataEx(library **loaded, const void *code, unsigned count, void *options, void *values) {
+  (void)count; (void)options; (void)values;
+  if (!current()) return NO_CONTEXT;
+  CALL("cuModuleLoadDataEx on %d", current()->device);
+  *loaded = malloc(sizeof **loaded);
+  (*loaded)->code = code;
+  return SUCCESS;
+}
+
+status cuModuleUnload(library *loaded) {
+  free(loaded);
+  return SUCCESS;
+}
+
+status cuModuleGetFunction(kernel **found, library *from, const char *name) {
+  return cuLibraryGetKernel(found, from, name);
+}
+
+status cuFuncSetAttribute(kernel *changed, int attribute, int value) {
+  CALL("cuFuncSetAttribute %s %d=%d", changed->name, attribute, value);
+  return SUCCESS;
+}
+
+status cuMemAlloc_v2(uintptr_t *address, size_t size) {
+  if (!current()) return NO_CONTEXT;
+  CALL("cuMemAlloc %zu", size);
+  *address = (uintptr_t)reserve(size, current()->device, 0);
+  return SUCCESS;
+}
+
+status cuMemFree_v2(uintptr_t address) { return give_back(address); }
+
+status cuMemHostGetDevicePointer_v2(uintptr_t *address, void *host, unsigned flags) {
+  (void)flags;
+  *address = (uintptr_t)host;
+  return SUCCESS;
+}
+
+status cuStreamCreate(uintptr_t *created, unsigned flags) {
+  static uintptr_t last = 0xA000;
+  if (!current()) return NO_CONTEXT;
+  CALL("cuStreamCreate %u", flags);
+  *created = last += 16;
+  return SUCCESS;
+}
+
+status cuStreamDestroy_v2(uintptr_t stream) {
+  say("cuStreamDestroy %zx", stream);
+  return SUCCESS;
+}
+
+status cuEventSynchronize(event *awaited) {
+  CALL("cuEventSynchronize");
+  if (awaited->pending) simulator_hold(0);
+  return SUCCESS;
+}
+
+#define ALIAS(name, of) __typeof__(of) name __attribute__((alias(#of)))
+ALIAS(cuCtxPushCurrent_v2, cuCtxPushCurrent);
+ALIAS(cuCtxPopCurrent_v2, cuCtxPopCurrent);
+ALIAS(cuMemcpyDtoH_v2, cuMemcpyDtoH);
+ALIAS(cuMemcpyHtoD_v2, cuMemcpyHtoD);
+ALIAS(cuEventDestroy_v2, cuEventDestroy);
+ALIAS(cuEventElapsedTime_v2, cuEventElapsedTime);
+
+#define ENTRY(name) {#name, (void *)(name)}
+static const struct { const char *name; void *function; } entries[] = {
+    ENTRY(cuInit), ENTRY(cuDriverGetVersion), ENTRY(cuGetErrorString), ENTRY(cuDeviceGetCount), ENTRY(cuDeviceGet),
+    ENTRY(cuDeviceGetName), ENTRY(cuDeviceGetAttribute), ENTRY(cuDevicePrimaryCtxRetain), ENTRY(cuCtxPushCurrent),
+    ENTRY(cuCtxPopCurrent), ENTRY(cuCtxGetDevice), ENTRY(cuCtxSynchronize), ENTRY(cuStreamSynchronize),
+    ENTRY(cuPointerGetAttribute), ENTRY(cuLibraryLoadData), ENTRY(cuLibraryUnload), ENTRY(cuLibraryGetKernel),
+    ENTRY(cuKernelSetAttribute), ENTRY(cuLaunchKernel), ENTRY(cuMemAllocAsync), ENTRY(cuMemFreeAsync),
+    ENTRY(cuMemHostAlloc), ENTRY(cuMemFreeHost), ENTRY(cuMemcpyDtoH), ENTRY(cuMemcpyHtoD), ENTRY(cuEventCreate),
+    ENTRY(cuEventDestroy), ENTRY(cuEventRecord), ENTRY(cuEventQuery), ENTRY(cuEventElapsedTime),
+    ENTRY(cuStreamWaitEvent),
+};
+
+status cuGetProcAddress_v2(const char *name, void **function, int version, uint64_t flags, int *found) {
+  (void)version; (void)flags;
+  *function = NULL;
+  for (size_t n = 0; n < sizeof entries / sizeof *entries; n += 1) {
+    if (strcmp(entries[n].name, name) == 0) *function = entries[n].function;
+  }
+  if (found) *found = *function ? 0 : 1;
+  return *function ? SUCCESS : NOT_FOUND;
+}

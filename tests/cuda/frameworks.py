@@ -1,0 +1,98 @@
+"""Arrays of every framework on a GPU, made of NumPy's and copied back."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import pytest
+
+import tc
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """``package``: what must be there.  ``to_device`` and ``to_host`` copy; ``writes``: arrays may be outputs."""
+
+    package: str
+    to_device: Callable[[np.ndarray], Any]
+    to_host: Callable[[Any], np.ndarray]
+    writes: bool = True
+
+    def require(self) -> None:
+        """Skips the test where the package is missing, or has no GPU."""
+        pytest.importorskip(self.package)
+        try:
+            self.to_device(np.zeros(1, np.float32))
+        except (RuntimeError, AssertionError, ImportError, tc.DeviceError) as error:
+            pytest.skip(f"{self.package} has no GPU here: {error}")
+
+
+def _to_torch(array: np.ndarray) -> Any:
+    import torch
+
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view(np.uint16)).cuda().view(torch.bfloat16)
+    return torch.from_numpy(np.ascontiguousarray(array)).cuda()
+
+
+def _from_torch(tensor: Any) -> np.ndarray:
+    import ml_dtypes
+    import torch
+
+    if tensor.dtype is torch.bfloat16:
+        bits: np.ndarray = tensor.view(torch.uint16).cpu().numpy()
+        return bits.view(ml_dtypes.bfloat16)
+    found: np.ndarray = tensor.cpu().numpy()
+    return found
+
+
+def _to_cupy(array: np.ndarray) -> Any:
+    import cupy
+
+    return cupy.asarray(array)
+
+
+def _from_cupy(array: Any) -> np.ndarray:
+    import cupy
+
+    found: np.ndarray = cupy.asnumpy(array)
+    return found
+
+
+def _to_jax(array: np.ndarray) -> Any:
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    # The first device is a GPU where there is one; JAX would compute on the processor otherwise.
+    (device, *_) = jax.devices("gpu")
+    return jax.device_put(array, device)
+
+
+def _to_pycuda(array: np.ndarray) -> Any:
+    importlib.import_module("pycuda.autoprimaryctx")
+    from pycuda import gpuarray
+
+    return gpuarray.to_gpu(np.ascontiguousarray(array))
+
+
+def _to_own(array: np.ndarray) -> Any:
+    from tc.runtime.device_array import to_device
+    from tc.runtime.numpy_arrays import scalar_type_of
+
+    return to_device(np.ascontiguousarray(array), scalar_type_of(array.dtype, "an array"), 0)
+
+
+FRAMEWORKS: Final[Mapping[str, Framework]] = MappingProxyType(
+    {
+        "torch": Framework("torch", _to_torch, _from_torch),
+        "cupy": Framework("cupy", _to_cupy, _from_cupy),
+        "jax": Framework("jax", _to_jax, np.asarray, writes=False),
+        "pycuda": Framework("pycuda", _to_pycuda, lambda array: array.get()),
+        "own": Framework("cuda.bindings", _to_own, lambda array: array.numpy()),
+    }
+)

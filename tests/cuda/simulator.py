@@ -1,0 +1,147 @@
+"""A machine with two GPUs that are not there: ``driver.c`` takes the calls, the emulator runs the kernels.
+
+A process that has one cannot have a real driver, so these tests run in a process of their own (``test_simulated.py``).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import struct
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from tc.comprehension import Comprehension
+from tc.environment import environment
+from tc.executable import Executable, load
+from tc.grid import Argument, GridKernel, Place
+from tc.kernel import Kernel
+from tc.options import Options
+from tc.runtime.compiler import SHARED, compile_shared, find_compiler
+from tc.runtime.disk import temporary_folder
+from tc.runtime.kernel import LoadedKernel
+from tc.types import ScalarType
+
+_NAME: Final = "libcuda.so.1"
+_LAUNCHER: Final = ctypes.CFUNCTYPE(
+    ctypes.c_int,
+    ctypes.c_size_t,
+    ctypes.c_char_p,
+    ctypes.POINTER(ctypes.c_uint32),
+    ctypes.c_size_t,
+    ctypes.c_void_p,
+    ctypes.c_size_t,
+)
+_FORMATS: Final = MappingProxyType(
+    {
+        ScalarType.BOOL: "?",
+        ScalarType.INT8: "b",
+        ScalarType.INT16: "h",
+        ScalarType.INT32: "i",
+        ScalarType.INT64: "q",
+        ScalarType.UINT8: "B",
+        ScalarType.UINT16: "H",
+        ScalarType.UINT32: "I",
+        ScalarType.UINT64: "Q",
+        ScalarType.FLOAT16: "f",
+        ScalarType.BFLOAT16: "f",
+        ScalarType.FLOAT32: "f",
+        ScalarType.FLOAT64: "d",
+    }
+)
+
+
+class _Program:
+    """What a binary stands for: the same loops, compiled for the emulator."""
+
+    def __init__(self, executable: Executable, emulated: Executable) -> None:
+        self._convention = executable.convention
+        self._grids = {grid.name: grid for grid in self._convention.grids}
+        self._scalars = [scalar.type for scalar in self._convention.interface.scalars]
+        self._scalars += [ScalarType.INT64 for _ in self._convention.signature.symbolic]
+        loaded = load(emulated)
+        assert isinstance(loaded, LoadedKernel)
+        self._loaded = loaded
+        self._given: dict[Argument, Any] = {}
+
+    def launch(self, name: str, sizes: list[int], packed: bytes) -> int:
+        """One kernel of the program; its last one runs them all, on what all of them were given."""
+        grid = self._grids[name]
+        if sizes != [*grid.grid, *grid.block, grid.dynamic_bytes]:
+            return 1
+        self._given |= zip(grid.arguments, struct.unpack(self._format(grid), packed), strict=True)
+        if name != self._convention.grids[-1].name:
+            return 0
+        given, self._given = self._given, {}
+        buffers = [given.get(Argument(Place.BUFFER, n), 0) for n in range(len(self._convention.operands))]
+        scalars = [given.get(Argument(Place.SCALAR, n), 0) for n in range(len(self._scalars))]
+        fault = self._loaded.launch(buffers, scalars, 1)
+        if fault:
+            ctypes.c_int32.from_address(given[Argument(Place.FAULT)]).value = fault
+        return 0
+
+    def _format(self, grid: GridKernel) -> str:
+        return "".join(_FORMATS[self._scalars[a.number]] if a.place is Place.SCALAR else "P" for a in grid.arguments)
+
+
+class Simulator:
+    """The driver of this process from now on."""
+
+    def __init__(self) -> None:
+        source = Path(__file__).with_name("driver.c").read_text(encoding="utf-8")
+        flags = (*SHARED, "-O1", "-Wall", "-Wextra", "-pthread", f"-Wl,-soname,{_NAME}")
+        library = compile_shared(source, flags, find_compiler(environment()))
+        with temporary_folder() as folder:
+            file = folder / _NAME
+            file.write_bytes(library)
+            # Who asks for the driver by its name gets what has that name already.
+            self._library = ctypes.CDLL(str(file), ctypes.RTLD_GLOBAL)
+        self._library.simulator_log.restype = ctypes.c_char_p
+        self._programs: dict[int, _Program] = {}
+        self._launcher = _LAUNCHER(self._launch)
+        self._library.simulator_launches(self._launcher)
+
+    def compile(
+        self, comprehension: Comprehension, *arguments: object, options: Options | None = None, target: str = "cuda"
+    ) -> Kernel:
+        """The kernel for a device, which the simulator can run from now on."""
+        kernel = comprehension.compile(*arguments, target=target, options=options)
+        emulated = comprehension.compile(*arguments, target="emulator", options=options)
+        code = kernel.executable.binary.code
+        address = ctypes.cast(ctypes.c_char_p(code), ctypes.c_void_p).value
+        assert address is not None
+        self._programs[address] = _Program(kernel.executable, emulated.executable)
+        return kernel
+
+    def _launch(self, code: int, name: bytes, sizes: Any, _stream: int, arguments: int, size: int) -> int:
+        return self._programs[code].launch(name.decode(), sizes[:7], ctypes.string_at(arguments, size))
+
+    def fail(self, function: str, status: int) -> None:
+        """The next call of a function of the driver fails like this."""
+        self._library.simulator_fail(function.encode(), status)
+
+    def hold(self, hold: bool) -> None:
+        """Keeps events from happening, until they are let go, or somebody waits."""
+        self._library.simulator_hold(int(hold))
+
+    def log(self) -> list[str]:
+        """The calls since the last time."""
+        found: bytes = self._library.simulator_log()
+        return found.decode().splitlines()
+
+    @property
+    def blocks(self) -> int:
+        """Pieces of memory that are in use."""
+        return int(self._library.simulator_blocks())
+
+    @property
+    def events(self) -> int:
+        """Events that are in use."""
+        return int(self._library.simulator_events())
+
+
+@functools.cache
+def simulator() -> Simulator:
+    """The one of this process."""
+    return Simulator()

@@ -1,0 +1,239 @@
+"""Kernels on a GPU: ``pytest -m gpu``.  The corpus, every framework, streams, graphs, threads, faults, both drivers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tc
+from tc.reference.compare import compare
+from tests.comprehensions.case import Case, Sizes
+from tests.comprehensions.corpus import CASES
+from tests.cuda.frameworks import FRAMEWORKS, Framework
+from tests.test_emulator import OPTIONS, fitting
+
+pytestmark = pytest.mark.gpu
+
+ROOT = Path(__file__).parents[2]
+MM = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }").mm
+PICK = tc.define("def pick(float(E,D) T, int32(B) I) -> (O) { O(b,d) = T(I(b),d) }").pick
+random = np.random.default_rng(20261122)
+
+
+def floats(*shape: int) -> np.ndarray:
+    return random.standard_normal(shape, np.float32)
+
+
+def check(case: Case, sizes: Sizes, options: tc.GpuOptions, framework: Framework) -> None:
+    """The results are the oracle's, and of the arguments' framework."""
+    framework.require()
+    definitions = tc.define(case.text)
+    comprehension = definitions[case.definition] if case.definition else definitions.single()
+    rng = np.random.default_rng(zlib.crc32(case.name.encode()))
+    inputs, outputs = case.make_inputs(rng, sizes), case.make_outputs(rng, sizes)
+    if outputs and not framework.writes:
+        pytest.skip("arrays of this framework never change")
+    expected = comprehension.oracle(*inputs.values(), out=outputs or None)
+    given = [framework.to_device(a) if isinstance(a, np.ndarray) else a for a in inputs.values()]
+    out = {name: framework.to_device(array) for name, array in outputs.items()} or None
+    found = fitting(lambda chosen: comprehension(*given, out=out, target="cuda", options=chosen), options)
+    results = found if isinstance(found, tuple) else (found,)
+    for name, array in zip(comprehension.program.results, results, strict=True):
+        comparison = compare(expected[name], framework.to_host(array))
+        assert comparison.ok, f"{name}: {comparison}"
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_corpus_agrees_with_the_oracle(case: Case, options: tc.GpuOptions) -> None:
+    for sizes in (case.large_ragged_sizes, case.paper_sizes):
+        check(case, sizes, options, FRAMEWORKS["own"])
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+@pytest.mark.parametrize("case", CASES[::5], ids=lambda case: case.name)
+def test_frameworks_give_and_take_arrays(case: Case, name: str) -> None:
+    check(case, case.large_ragged_sizes, tc.GpuOptions(), FRAMEWORKS[name])
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_results_are_of_the_arguments_kind(name: str) -> None:
+    framework = FRAMEWORKS[name]
+    framework.require()
+    a, b = floats(33, 17), floats(17, 65)
+    given = framework.to_device(a), framework.to_device(b)
+    found = MM(*given)
+    assert isinstance(found, type(given[0]))
+    assert np.allclose(framework.to_host(found), a @ b, atol=1e-4)
+    assert MM.compile(*given).target == MM.compile(*given, target="cuda").target
+
+
+def torch_or_skip() -> Any:
+    FRAMEWORKS["torch"].require()
+    import torch
+
+    return torch
+
+
+def test_strides_of_tensors_are_followed() -> None:
+    torch = torch_or_skip()
+    a, b = torch.randn(50, 60, device="cuda"), torch.randn(70, 80, device="cuda")
+    for left, right in ((a.T[3:40, ::2], b[5:30, 1::3]), (a[:, :9], b.T[:9])):
+        torch.testing.assert_close(MM(left, right), left.contiguous() @ right.contiguous(), rtol=1e-4, atol=1e-4)
+
+
+def test_calls_run_on_the_current_stream_and_wait_for_nothing() -> None:
+    torch = torch_or_skip()
+    a, b = torch.randn(128, 128, device="cuda"), torch.randn(128, 128, device="cuda")
+    MM(a, b)
+    torch.cuda.synchronize()
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(1 << 30)
+        slow = a * 2
+        found = MM(slow, b)
+        after = torch.cuda.Event()
+        after.record()
+    assert not after.query(), "the call waited for its stream"
+    stream.synchronize()
+    torch.testing.assert_close(found, 2 * a @ b, rtol=1e-3, atol=1e-3)
+
+
+def test_a_stream_may_be_chosen() -> None:
+    torch = torch_or_skip()
+    a, b = torch.randn(64, 64, device="cuda"), torch.randn(64, 64, device="cuda")
+    stream = torch.cuda.Stream()
+    torch.cuda.synchronize()
+    with tc.on_stream(stream):
+        found = MM(a, b)
+    stream.synchronize()
+    torch.testing.assert_close(found, a @ b, rtol=1e-3, atol=1e-3)
+
+
+def test_warm_calls_can_be_captured_in_a_graph() -> None:
+    torch = torch_or_skip()
+    a, b = torch.randn(64, 64, device="cuda"), torch.randn(64, 64, device="cuda")
+    steps = tc.define(
+        "def steps(float(N,K) A, float(K,K) B) -> (D) { C(n,k) +=! A(n,j) * B(j,k)  D(n,k) +=! C(n,j) * B(j,k) }"
+    ).steps
+    for definition, factors in ((MM, (b,)), (steps, (b, b))):
+        out: Any = definition(a, b)
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            definition(a, b, out=out)
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            definition(a, b, out=out)
+        for _ in range(3):
+            a.normal_()
+            out.fill_(float("nan"))
+            graph.replay()
+            assert torch.allclose(out, torch.linalg.multi_dot((a, *factors)), rtol=1e-3, atol=1e-2)
+
+
+def test_threads_and_streams_may_call_at_once() -> None:
+    torch = torch_or_skip()
+    barrier = threading.Barrier(4)
+
+    def work(number: int) -> None:
+        with torch.cuda.stream(torch.cuda.Stream()):
+            a = torch.full((100, 64), float(number), device="cuda")
+            b = torch.ones(64, 70, device="cuda")
+            barrier.wait()
+            for _ in range(50):
+                found: Any = MM(a, b)
+            torch.cuda.current_stream().synchronize()
+            assert bool((found == 64.0 * number).all())
+
+    with ThreadPoolExecutor(4) as executor:
+        list(executor.map(work, range(4)))
+
+
+def test_bad_indices_are_raised_at_the_next_synchronization() -> None:
+    framework = FRAMEWORKS["own"]
+    framework.require()
+    table = framework.to_device(floats(9, 5))
+    wrong = framework.to_device(np.array([0, 9, 1], np.int32))
+    PICK(table, wrong)
+    with pytest.raises(tc.ArgumentError, match="pick: an index into dimension 0 of T is outside of 0:9"):
+        tc.synchronize()
+    right = PICK(table, framework.to_device(np.array([0, 8, 1], np.int32)))
+    tc.synchronize()
+    assert framework.to_host(right).shape == (3, 5)
+
+
+def test_more_than_two_billion_elements() -> None:
+    torch = torch_or_skip()
+    if torch.cuda.mem_get_info()[0] < 8 << 30:
+        pytest.skip("8 GiB of memory are not free")
+    shift = tc.define("def shift(uint8(M,N) X) -> (Y) { Y(m,n) = X(m,n) + uint8(1) }").shift
+    x = torch.arange(3 << 30, device="cuda", dtype=torch.uint8).view(3 << 10, 1 << 20)
+    y: Any = shift(x)
+    assert bool((y[-1] == x[-1] + 1).all())
+    assert bool((y[0] == x[0] + 1).all())
+
+
+BROKEN = """
+import numpy as np
+import tc
+from tc.runtime.device_array import to_device
+
+class Nowhere:
+    __cuda_array_interface__ = {
+        "version": 3, "shape": (1 << 20,), "strides": None, "typestr": "<f4", "data": (1 << 12, False), "stream": None
+    }
+    dtype = np.dtype(np.float32)
+
+f = tc.define("def f(float(N) A) -> (B) { B(n) = A(n) }").f
+array = to_device(np.ones(1 << 20, np.float32), tc.ScalarType.FLOAT32, 0)
+Nowhere.__cuda_array_interface__["data"] = (array.address + (1 << 40), False)
+kernel = f.compile(array)
+import tc.runtime.cuda_interface as interface
+interface.cuda_driver().__class__.device_of = lambda self, address: 0
+try:
+    kernel(Nowhere())
+except tc.StickyDeviceError as error:
+    print("broken:", error)
+try:
+    kernel(array)
+except tc.DeviceError as error:
+    print("still:", type(error).__name__)
+"""
+
+
+def test_a_broken_device_is_recognized() -> None:
+    FRAMEWORKS["own"].require()
+    found = run("-c", BROKEN, TC_SYNC="1")
+    assert found.stdout.startswith("broken: "), found.stdout + found.stderr
+    assert "takes no more work from this process" in found.stdout
+    assert "still: StickyDeviceError" in found.stdout
+
+
+@pytest.mark.skipif("TC_CUDA_RUNTIME" in os.environ, reason="this is the other driver already")
+def test_the_other_driver_does_the_same() -> None:
+    FRAMEWORKS["pycuda"].require()
+    chosen = "frameworks or kind or strides or synchronization or stream_may"
+    found = run("-m", "pytest", "-q", "-m", "gpu", "-k", chosen, "tests/cuda/test_gpu.py", TC_CUDA_RUNTIME="pycuda")
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, "TC_CACHE_MODE": "off", **environment},
+        capture_output=True,
+        text=True,
+    )

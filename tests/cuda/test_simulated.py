@@ -1,0 +1,69 @@
+"""Calls on CUDA without a GPU, in processes that have a driver of the tests' own."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("cuda.bindings", reason="cuda-bindings is not installed")
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, "TC_CACHE_MODE": "off", **environment},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_calls_on_a_simulated_driver() -> None:
+    found = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", "tests/cuda/simulated_cases.py")
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert " skipped" not in found.stdout
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pycuda") is None, reason="PyCUDA is not installed")
+def test_calls_by_pycuda_on_a_simulated_driver() -> None:
+    found = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", "tests/cuda/simulated_pycuda_cases.py")
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert " skipped" not in found.stdout
+
+
+SYNCHRONOUS = """
+import numpy as np
+import tc
+from tests.cuda.simulated_cases import GATHER, define, floats, on
+from tests.cuda.simulator import simulator
+
+gpu = simulator()
+definition = define(GATHER)
+table, indices = floats(9, 5), np.full(33, 9, np.int32)
+gpu.compile(definition, table, indices)
+given = on(0, table, indices)
+try:
+    definition(*given)
+except tc.ArgumentError as error:
+    print(error)
+"""
+
+
+def test_calls_wait_where_that_is_asked_for() -> None:
+    found = run("-c", SYNCHRONOUS, TC_SYNC="1")
+    assert "pick: an index into dimension 0 of T is outside of 0:9" in found.stdout, found.stderr
+    assert run("-c", SYNCHRONOUS, TC_SYNC="0").stdout == ""
+
+
+def test_drivers_are_named() -> None:
+    program = "import tc; print(tc.targets()['cuda'])"
+    found = run("-c", program, TC_CUDA_RUNTIME="pycuba").stderr
+    assert "TC_CUDA_RUNTIME names no driver: 'pycuba'; did you mean 'pycuda'?" in found
