@@ -61,6 +61,10 @@ def _parser() -> argparse.ArgumentParser:
     story = commands.add_parser("story", help="define, call, tune, report and ship two kernels, and run them elsewhere")
     story.add_argument("--output", type=Path, default=Path("story-output"), help="folder for all of it")
     story.add_argument("--budget", default="1m", help="of each kernel")
+    offline = commands.add_parser("offline", help="fill a folder for a machine with a GPU and without a network")
+    offline.add_argument("folder", type=Path)
+    offline.add_argument("--python", default="3.12", help="version there, such as 3.12")
+    offline.add_argument("--present", type=_names, default=(), help="packages that are there, separated by commas")
     search = commands.add_parser("search", help="look for options that are quicker than the default ones")
     _add_common(search)
     search.add_argument("--budget", default="1m", help="per case, such as 90s, 10m or '200 trials'")
@@ -103,6 +107,8 @@ def _run(given: argparse.Namespace) -> None:
             tell(given.output, given.budget)
         case "table":
             _table(given)
+        case "offline":
+            _offline(given)
         case "search":
             _search(given)
         case "replay":
@@ -173,6 +179,18 @@ def _replay(path: Path | None) -> None:
             except OtherDecisionsError as error:
                 sys.exit(f"error: {error}")
     print(f"{len(recorded)} searches made the decisions that were recorded")
+
+
+def _offline(given: argparse.Namespace) -> None:
+    from benchmarks.offline import OfflineError, gather
+
+    try:
+        size = gather(given.folder, given.python, given.present)
+    except OfflineError as error:
+        sys.exit(f"error: {error}")
+    print(
+        f"{given.folder}: {size / (1 << 20):.1f} MiB; copy it to the machine, and start {given.folder.name}/run there"
+    )
 
 
 def _table(given: argparse.Namespace) -> None:

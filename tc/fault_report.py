@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NoReturn
 
 from tc.convention import Convention
 from tc.errors import ArgumentError, DeviceError
-from tc.faults import DIVERGED, OUTSIDE
+from tc.faults import DIVERGED, MISALIGNED, OUTSIDE
 from tc.runtime.kernel import NO_MEMORY
+
+_MISTAKES: Final[Mapping[int, str]] = MappingProxyType(
+    {
+        DIVERGED: "threads of a block wait at different barriers",
+        OUTSIDE: "an access left its buffer",
+        MISALIGNED: "an access to several elements is not aligned",
+    }
+)
 
 
 def report_fault(convention: Convention, fault: int) -> NoReturn:
@@ -19,9 +29,10 @@ def report_fault(convention: Convention, fault: int) -> NoReturn:
             f"{name}: no memory for temporaries ({memory.shared} bytes) and packed operands ({memory.scratch} bytes "
             "for every thread); use fewer threads or smaller tiles"
         )
-    if fault in (DIVERGED, OUTSIDE):
-        wrong = "threads of a block wait at different barriers" if fault == DIVERGED else "an access left its buffer"
-        raise DeviceError(f"{name}: {wrong}; the compiler made a mistake, please report it with the definition")
+    if fault in _MISTAKES:
+        raise DeviceError(
+            f"{name}: {_MISTAKES[fault]}; the compiler made a mistake, please report it with the definition"
+        )
     check = convention.checks[fault - 1]
     raise ArgumentError(
         f"{name}: an index into dimension {check.dimension} of {check.tensor} is outside of 0:{check.extent} "

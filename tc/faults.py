@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-# Threads of a block wait at different barriers; an access is outside of its buffer.
+# Threads of a block wait at different barriers; an access is outside of its buffer; one to several elements begins
+# between multiples of their bytes.
 DIVERGED: Final = -2
 OUTSIDE: Final = -3
+MISALIGNED: Final = -4
 
 
 @dataclass(frozen=True, slots=True)

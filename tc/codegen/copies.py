@@ -1,4 +1,4 @@
-"""Loops that only copy, as calls: rows turned into columns, and runs that are written past the caches."""
+"""Loops that only copy, as calls: rows turned into columns, runs that are written past the caches, whole pieces."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 from tc.codegen.fragment import prefix
 from tc.codegen.indices import trip_count, values_of
 from tc.codegen.names import comment
-from tc.codegen.offsets import straightened, substituted
-from tc.codegen.routines import STREAM
+from tc.codegen.offsets import LinearForm, straightened, substituted
+from tc.codegen.routines import STREAM, braced
 from tc.codegen.transpose import copied, transposed_nest, transposition, transposition_width
 from tc.language.program import Read
-from tc.polyhedral.loops import Instance, Loop, variables
+from tc.polyhedral.loops import IndexVariable, Instance, Loop, LoopKind, variables
 
 if TYPE_CHECKING:
     from tc.codegen.kernel import KernelPrinter, Scope
 
 
 def copying_call(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str] | None:
-    """The loop as a call that writes the same elements; None if there is none for it, as in kernels of a grid."""
+    """The loop as a call that writes the same elements; None if there is none for it."""
     if scope.launch is not None:
-        return None
+        return _piece(kernel, loop, scope)
     return _transposition(kernel, loop, scope) or _stream(kernel, loop, scope)
 
 
@@ -68,6 +68,41 @@ def _stream(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str] | None
     to, from_ = _beginning(kernel, instance, value, (loop,), scope)
     count, type = kernel.index(trip_count(loop), scope), kernel.storage(kernel.layouts[body.target].type)
     return [comment(body.name), f"{STREAM}({to}, {from_}, {count}, sizeof({type}));"]
+
+
+def _piece(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str] | None:
+    """One access to all that the loop copies, where the tensor begins at a multiple of it; else the loop."""
+    instance, lanes = loop.body, values_of(loop)
+    if loop.kind is not LoopKind.VECTOR or not isinstance(instance, Instance):
+        return None
+    body = kernel.bodies[instance.statement]
+    value = body.value
+    if not isinstance(value, Read) or kernel.layouts[body.target].type is not kernel.layouts[value.tensor].type:
+        return None
+    bytes = len(lanes) * kernel.layouts[body.target].type.itemsize
+    template = kernel.dialect.pieces.get(bytes)
+    site = kernel.site(instance, scope)
+    for tensor, subscripts in ((value.tensor, value.subscripts), (body.target, body.subscripts)):
+        form = kernel.expressions.offset(tensor, subscripts, site)
+        if template is None or form is None or not _begins_at_multiple(form, loop.iterator, lanes):
+            return None
+    assert template is not None
+    to, from_ = _beginning(kernel, instance, value, (loop,), scope)
+    lines = kernel.loop(loop, scope, kernel.tree(instance, scope.inside(loop)))
+    whole = [template.format(to=to, source=from_)]
+    if kernel.dialect.watches:  # which looks at every element
+        whole += lines
+    aligned = f"((uintptr_t){kernel.pointer(value.tensor)} & {bytes - 1}) == 0"
+    return [comment(body.name), *braced(f"if ({aligned})", whole), *braced("else", lines)]
+
+
+def _begins_at_multiple(form: LinearForm, variable: str, values: range) -> bool:
+    """Whether the offsets are neighbours, the first of them a multiple of how many there are."""
+    form = straightened(form, variable, values)
+    if form.slope(variable) != 1 or len(values) < 2 or values.step != 1:
+        return False
+    others = [factor for term, factor in form.factors.items() if term != IndexVariable(variable)]
+    return all(number % len(values) == 0 for number in (*others, form.constant + values[0]))
 
 
 def _beginning(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Final
 
+from tc.faults import MISALIGNED
 from tc.types import ScalarType
 
 
@@ -48,6 +50,8 @@ class Dialect:
     ``report``: the statement that hands on the fault ``{faulted}``.  ``barrier``: the one at which the threads of a
     block wait for each other, number ``{number}`` of the kernel.  ``shared``: the memory that they share.
 
+    ``pieces``: by bytes, the statement that copies so many to ``{to}`` from ``{source}``, both at multiples of them.
+
     ``grids``: of machines that run the blocks and threads of a kernel.  ``wraps``: signed integers that overflow wrap
     around.  ``watches``: every access is looked at, and what is wrong with it reported.  ``narrow``: iterators and
     offsets have 32 bits.
@@ -67,6 +71,7 @@ class Dialect:
     report: str
     barrier: str
     shared: str
+    pieces: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     grids: GridWords | None = None
     wraps: bool = True
     watches: bool = False
@@ -137,7 +142,11 @@ _PLAIN: Final = replace(
 )
 
 # Kernels of a GPU on the processor, for tests.
-EMULATOR: Final = replace(_PLAIN, watches=True)
+EMULATOR: Final = replace(
+    _PLAIN,
+    pieces={bytes: f"tc_require_aligned({{to}}, {{source}}, {bytes}, &faulted, {MISALIGNED});" for bytes in (8, 16)},
+    watches=True,
+)
 
 CUDA: Final = replace(
     _PLAIN,
@@ -146,6 +155,9 @@ CUDA: Final = replace(
     report="*fault = {faulted};",
     barrier="__syncthreads();",
     shared="shared",
+    pieces={
+        bytes: f"*({type} *){{to}} = *(const {type} *){{source}};" for bytes, type in ((8, "uint2"), (16, "uint4"))
+    },
     grids=GridWords(
         kernel='extern "C" __global__ __launch_bounds__({threads}, {resident})',
         block="blockIdx.{axis}",
@@ -160,6 +172,10 @@ OPENCL: Final = replace(
     CUDA,
     restrict="restrict",
     barrier="barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
+    pieces={
+        bytes: f"*(__local {type} *){{to}} = *(__global const {type} *){{source}};"
+        for bytes, type in ((8, "uint2"), (16, "uint4"))
+    },
     grids=GridWords(
         kernel="__kernel __attribute__((reqd_work_group_size({x}, {y}, {z})))",
         block="get_group_id({number})",

@@ -1,3 +1,9 @@
+//= tc_require_aligned
+// Notes a fault unless both addresses are multiples of so many bytes, as one access to all of them needs.
+static inline void tc_require_aligned(const void *to, const void *from, uintptr_t bytes, int32_t *faulted, int32_t number) {
+  if ((uintptr_t)to % bytes || (uintptr_t)from % bytes) *faulted = number;
+}
+
 //= tc_team tc_barrier tc_run_team
 // The blocks of a grid one after the other, the threads of a block as coroutines that take turns at barriers.  Memory
 // that they share begins as not-a-number.  The order of the threads changes from block to block.

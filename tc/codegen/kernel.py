@@ -224,6 +224,10 @@ class KernelPrinter:
         """The type of an element in memory."""
         return self.dialect.storage[type]
 
+    def pointer(self, tensor: str) -> str:
+        """The variable that points to a tensor."""
+        return self._names.tensors[tensor]
+
     def is_promoted(self, tensor: str) -> bool:
         """Whether it is a buffer that an allocation brings."""
         return tensor in self._promoted

@@ -13,8 +13,9 @@ from typing import assert_never
 import islpy as isl
 
 from tc.language.affine import isl_name
-from tc.polyhedral.box import bounding_box, own_space
-from tc.polyhedral.copies import copy_band
+from tc.polyhedral.box import Box, bounding_box, own_space
+from tc.polyhedral.deal_copies import deal_out, piece_of
+from tc.polyhedral.extents import extent_of
 from tc.polyhedral.loops import LoopKind
 from tc.polyhedral.pack import value_reads
 from tc.polyhedral.promote import is_affine, program_names
@@ -62,29 +63,43 @@ class _Promoter:
         if not _is_nest(band.child):
             return None
         members = (*above, *band.members)
-        found: list[Promoted] = []
+        found: list[tuple[Promoted, Box]] = []
         # Temporaries may lie there, too.
         room = self.most_bytes - sum(_bytes(self.scop, p.buffer.name) for p in self.scop.promotions if p.buffer.shared)
-        while (promoted := self.operand(domain, members, room)) is not None:
+        while (operand := self.operand(domain, members, room)) is not None:
+            promoted, _ = operand
             self.scop = promoted.scop
-            found.append(promoted)
+            found.append(operand)
             room -= _bytes(promoted.scop, promoted.buffer)
         if not found:
             return None
-        loads = [p.loads for p in found if p.loads is not None]
-        node: Node = Sequence(
-            (
-                *(Filter(own_space(load.domain), copy_band(load, len(members) - _threads(members))) for load in loads),
-                Filter(domain.universe(), band.child),
-            )
-        )
-        for promoted in reversed(found):
-            instances = _dealt_out(promoted, members, domain)
-            node = Extension(promoted.buffer, instances, node, shared=True)
+        threads = _thread_counts(members, domain)
+        filters: list[Filter] = []
+        instances: list[isl.UnionMap] = []
+        for promoted, box in found:
+            assert promoted.loads is not None, "operands are only read"
+            dealt = deal_out(promoted.loads, box.extents, self.piece(promoted, box), members, threads)
+            filters.append(Filter(own_space(promoted.loads.domain), dealt.loops))
+            instances.append(dealt.instances)
+        node: Node = Sequence((*filters, Filter(domain.universe(), band.child)))
+        for (promoted, _), own in zip(reversed(found), reversed(instances), strict=True):
+            node = Extension(promoted.buffer, own, node, shared=True)
         return node
 
-    def operand(self, domain: isl.UnionSet, members: tuple[Member, ...], room: int) -> Promoted | None:
-        """The first operand below that several threads of a block read, and that fits the room."""
+    def piece(self, promoted: Promoted, box: Box) -> int:
+        """Elements that a thread copies at a time."""
+        assert promoted.loads is not None
+        (access,) = promoted.loads.promoted
+        source = next(
+            layout
+            for name, layout in layouts_of(self.scop).items()
+            if isl_name(name) == access.element.get_tuple_name(isl.dim_type.out)
+        )
+        target = next(p.buffer.layout for p in self.scop.promotions if p.buffer.name == promoted.buffer)
+        return piece_of(promoted.loads, box, source, target)
+
+    def operand(self, domain: isl.UnionSet, members: tuple[Member, ...], room: int) -> tuple[Promoted, Box] | None:
+        """The first operand below that several threads of a block read, and that fits the room, with its tile."""
         layouts = layouts_of(self.scop)
         prefix = tuple(member for member in members if member.kind is not LoopKind.THREAD)
         names = program_names(domain, self.scop)
@@ -115,9 +130,10 @@ class _Promoter:
                 order = tuple(range(len(box.extents)))
                 buffer = f"shared{len(self.scop.promotions)}_{read.tensor}"
                 access = (Access(name, position),)
-                return promote_accesses(
+                promoted_to = promote_accesses(
                     self.scop, access, prefix, box, buffer, order, stored=False, shared=True, padding=self.padding
                 )
+                return promoted_to, box
         return None
 
 
@@ -126,37 +142,10 @@ def _is_nest(node: Node) -> bool:
     return isinstance(node, Band) and isinstance(node.child, Leaf)
 
 
-def _threads(members: Items[Member]) -> int:
-    return sum(member.kind is LoopKind.THREAD for member in members)
-
-
 def _bytes(scop: Scop, buffer: str) -> int:
     return bytes_of(next(p.buffer.layout for p in scop.promotions if p.buffer.name == buffer))
 
 
-def _dealt_out(promoted: Promoted, members: Items[Member], domain: isl.UnionSet) -> isl.UnionMap:
-    """``{ [values of the members] -> copy }``: neighbouring threads copy neighbouring elements."""
-    assert promoted.loads is not None
-    copy = promoted.loads.domain
-    count = copy.dim(isl.dim_type.set)
-    depth = len(members) - _threads(members)
-    local = isl.LocalSpace.from_space(copy.get_space())
-    values = isl.Map.from_domain(copy)
-    prefix, element = 0, count - 1
-    functions: dict[int, isl.PwAff] = {}
-    for position in reversed(range(len(members))):
-        if members[position].kind is not LoopKind.THREAD:
-            continue
-        threads = members[position].function.intersect_domain(domain).max_val().add(isl.Val.one(domain.get_ctx()))
-        if element >= depth:
-            variable = isl.PwAff.from_aff(isl.Aff.var_on_domain(local, isl.dim_type.set, element))
-            functions[position] = variable.mod_val(threads)
-            element -= 1
-        else:
-            functions[position] = isl.PwAff.from_aff(isl.Aff.zero_on_domain(local))
-    for position in range(len(members)):
-        if position not in functions:
-            functions[position] = isl.PwAff.from_aff(isl.Aff.var_on_domain(local, isl.dim_type.set, prefix))
-            prefix += 1
-        values = values.flat_range_product(isl.Map.from_pw_aff(functions[position]))
-    return isl.UnionMap.from_map(values.reverse())
+def _thread_counts(members: Items[Member], domain: isl.UnionSet) -> list[int]:
+    """The threads of a block along each dimension, in the order of the members."""
+    return [extent_of(member.function, domain) for member in members if member.kind is LoopKind.THREAD]

@@ -50,6 +50,11 @@ class DeviceArray:
         return f"<tc.DeviceArray {self.type}{list(self.shape)} on {self.memory}>"
 
     @property
+    def dtype(self) -> np.dtype:
+        """NumPy's name for the elements; ArgumentError for bfloat16 without ml_dtypes."""
+        return numpy_dtype(self.type)
+
+    @property
     def nbytes(self) -> int:
         return math.prod(self.shape) * self.type.itemsize
 
@@ -92,7 +97,7 @@ class DeviceArray:
 
     def numpy(self) -> np.ndarray:
         """A copy in the memory of this machine."""
-        copied = np.empty(self.shape, numpy_dtype(self.type))
+        copied = np.empty(self.shape, self.dtype)
         if self.nbytes:
             with self._driver.on(self.memory.device):
                 self._driver.copy_to_host(copied.ctypes.data, self.address, self.nbytes)

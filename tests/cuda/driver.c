@@ -37,6 +37,7 @@ static char log_text[LOG_BYTES];
 static size_t log_length;
 static char failing[64];
 static status failing_with;
+static int failing_times;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void say(const char *format, ...) {
@@ -49,10 +50,10 @@ static void say(const char *format, ...) {
   va_end(values);
 }
 
-// What the test asked this call to fail with, once.
+// What the test asked this call to fail with.
 static status asked(const char *name) {
-  if (strcmp(failing, name) != 0) return SUCCESS;
-  failing[0] = 0;
+  if (failing_times == 0 || strcmp(failing, name) != 0) return SUCCESS;
+  failing_times -= 1;
   return failing_with;
 }
 
@@ -65,8 +66,9 @@ static status asked(const char *name) {
 
 void simulator_launches(launcher *function) { launch_kernel = function; }
 
-void simulator_fail(const char *name, status with) {
+void simulator_fail(const char *name, status with, int times) {
   failing_with = with;
+  failing_times = times;
   snprintf(failing, sizeof failing, "%s", name);
 }
 
@@ -324,6 +326,11 @@ status cuDeviceComputeCapability(int *major, int *minor, int device) {
 
 status cuDevicePrimaryCtxRelease_v2(int device) {
   say("cuDevicePrimaryCtxRelease %d", device);
+  return SUCCESS;
+}
+
+status cuCtxDetach(context *detached) {
+  say("cuCtxDetach of %d", detached->device);
   return SUCCESS;
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -20,6 +22,8 @@ from tests.cuda.simulator import Simulator, simulator
 def gpu() -> Iterator[Simulator]:
     """The simulator, and a context of PyCUDA's on its first device."""
     found = simulator()
+    # The simulator has not all functions that the package is linked against.
+    sys.setdlopenflags(os.RTLD_LAZY)
     import pycuda.driver as cuda
 
     cuda.init()
@@ -74,7 +78,7 @@ def test_gpuarrays_come_in_and_go_out(gpu: Simulator) -> None:
         # All results, and the temporaries of the second one.
         assert len(sizes) == 2 * (len(values) + (text is STEPS))
         out = pycuda.gpuarray.empty_like(values[0])
-        assert definition(*given, out=(out, *values[1:]))
+        definition(*given, out=(out, *values[1:]))
         check(definition, host, (out, *values[1:]))
 
 
@@ -138,7 +142,7 @@ def test_what_pycuda_refuses_is_told(gpu: Simulator) -> None:
     with pytest.raises(tc.DeviceError, match="an illegal memory access was encountered"):
         tc.synchronize()
     given_own = on(0, *host)
-    gpu.fail("cuMemAlloc_v2", OUT_OF_MEMORY)
+    gpu.fail("cuMemAlloc_v2", OUT_OF_MEMORY, times=2)  # PyCUDA collects garbage, and tries again
     with pytest.raises(MemoryError, match=r"^the CUDA device has not enough memory left"):
         definition(*given_own)
     check(definition, host, definition(*given))

@@ -117,9 +117,9 @@ class Simulator:
     def _launch(self, code: int, name: bytes, sizes: Any, _stream: int, arguments: int, size: int) -> int:
         return self._programs[code].launch(name.decode(), sizes[:7], ctypes.string_at(arguments, size))
 
-    def fail(self, function: str, status: int) -> None:
-        """The next call of a function of the driver fails like this."""
-        self._library.simulator_fail(function.encode(), status)
+    def fail(self, function: str, status: int, times: int = 1) -> None:
+        """The next calls of a function of the driver fail like this."""
+        self._library.simulator_fail(function.encode(), status, times)
 
     def hold(self, hold: bool) -> None:
         """Keeps events from happening, until they are let go, or somebody waits."""

@@ -1,0 +1,79 @@
+"""A folder with all that a machine without a network needs to check and to measure this project on its GPU."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+_ROOT: Final = Path(__file__).parents[1]
+# Of the sources: what the checks and the measurements are made of.
+_FOLDERS: Final = ("benchmarks", "tests")
+# Beside the project's own requirements: what its tests on a GPU import.
+_TOOLS: Final = ("pytest>=8.0", "pytest-xdist>=3.6", "ml_dtypes>=0.5", "mpmath>=1.3", "hypothesis>=6.100")
+_PLATFORMS: Final = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
+_SCRIPT: Final = """#!/bin/sh
+# Installs what lies beside this file into a folder of its own, checks the kernels on the GPU, and measures them.
+# With arguments, it runs these instead.
+set -e
+here=$(cd "$(dirname "$0")" && pwd)
+site="$here/site"
+[ -d "$site" ] || python3 -m pip install -q --no-index --no-deps --target "$site" "$here"/wheels/*.whl
+export PYTHONPATH="$site:$here${PYTHONPATH:+:$PYTHONPATH}"
+cd "$here"
+if [ $# -gt 0 ]; then exec "$@"; fi
+python3 -m pytest -q -p no:cacheprovider -m gpu tests/cuda/test_gpu.py
+"""
+
+
+class OfflineError(Exception):
+    """The folder cannot be made, and why."""
+
+
+def gather(folder: Path, python: str, present: Sequence[str]) -> int:
+    """Fills an empty folder for machines with this version of Python, ``3.12``; its size in bytes.
+
+    ``present``: packages that are there already, which stay out.  OfflineError if something cannot be had.
+    """
+    if folder.exists() and any(folder.iterdir()):
+        raise OfflineError(f"{folder} is not empty; name another folder")
+    wheels = folder / "wheels"
+    wheels.mkdir(parents=True, exist_ok=True)
+    _pip("wheel", "--no-deps", "--wheel-dir", str(wheels), str(_ROOT))
+    platforms = [word for name in _PLATFORMS for word in ("--platform", name)]
+    _pip(
+        *("download", "--only-binary=:all:", "--dest", str(wheels), "--python-version", python),
+        *("--implementation", "cp", *platforms, *_requirements()),
+    )
+    for wheel in sorted(wheels.iterdir()):
+        if _normal(wheel.name.partition("-")[0]) in set(map(_normal, present)):
+            wheel.unlink()
+    for name in _FOLDERS:
+        shutil.copytree(_ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "results"))
+    shutil.copy(_ROOT / "pyproject.toml", folder)
+    script = folder / "run"
+    script.write_text(_SCRIPT, encoding="utf-8")
+    script.chmod(0o755)
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def _requirements() -> Iterable[str]:
+    project = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return (*project["dependencies"], *project["optional-dependencies"]["cuda"], *_TOOLS)
+
+
+def _pip(*arguments: str) -> None:
+    found = subprocess.run(
+        [sys.executable, "-m", "pip", "--quiet", *arguments], check=False, capture_output=True, text=True
+    )
+    if found.returncode != 0:
+        raise OfflineError(f"pip {arguments[0]} failed:\n{found.stderr.strip()}")
+
+
+def _normal(name: str) -> str:
+    """The name of a package, as wheels and people write it."""
+    return name.strip().lower().replace("-", "_").replace(".", "_")

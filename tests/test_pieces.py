@@ -1,0 +1,100 @@
+"""Operands are copied to shared memory in pieces of up to 16 bytes, dealt out to all threads of a block."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tc
+from tc.fault_report import report_fault
+from tc.faults import MISALIGNED
+from tc.reference.compare import compare
+
+MM = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }").mm
+TILED = tc.GpuOptions(tc.ScheduleOptions(tile=(32, 32, 16)), block=(16, 8))
+
+
+def pieces(source: str) -> list[int]:
+    """The bytes of each statement that copies several elements."""
+    return [{"uint2": 8, "uint4": 16}[name] for name in re.findall(r"^ *\*\((\w+) \*\)&t_shared", source, re.MULTILINE)]
+
+
+def source(m: int, k: int, n: int, options: tc.GpuOptions = TILED, definition: tc.Comprehension = MM) -> str:
+    return definition.compile((m, k), (k, n), target="cuda:sm_90", options=options).source
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ((64, 64, 64), [16, 16]),
+        ((100, 68, 36), [16, 16]),  # ragged tiles, whole pieces
+        ((64, 70, 64), [8, 16]),  # rows of A begin at multiples of 8 bytes
+        ((64, 64, 71), [16]),
+        ((64, 63, 63), []),
+    ],
+)
+def test_pieces_are_as_long_as_rows_allow(sizes: tuple[int, int, int], expected: list[int]) -> None:
+    pytest.importorskip("cuda.bindings")
+    assert pieces(source(*sizes)) == expected
+
+
+def test_padding_and_tiles_that_end_between_pieces_are_copied_one_by_one() -> None:
+    pytest.importorskip("cuda.bindings")
+    padded = tc.GpuOptions(TILED.schedule, block=TILED.block, padding=1)
+    assert pieces(source(64, 64, 64, padded)) == []
+    uneven = tc.GpuOptions(tc.ScheduleOptions(tile=(32, 30, 10)), block=(15, 8))
+    assert pieces(source(64, 64, 64, uneven)) == [8, 8]
+
+
+def test_pieces_of_other_types() -> None:
+    pytest.importorskip("cuda.bindings")
+    for type, expected in (("double", [16, 16]), ("half", [8, 8]), ("uint8", []), ("int64", [16, 16])):
+        definition = tc.define(f"def mm({type}(M,K) A, {type}(K,N) B) -> (C) {{ C(m,n) +=! A(m,k) * B(k,n) }}").mm
+        assert pieces(source(64, 64, 64, definition=definition)) == expected, type
+
+
+def test_the_compiler_makes_single_accesses_of_them() -> None:
+    nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
+    text = source(256, 256, 256)
+    _, program = nvrtc.nvrtcCreateProgram(text.encode(), b"kernel.cu", 0, [], [])
+    flags = [b"--gpu-architecture=compute_90", b"-default-device", b"--std=c++20"]
+    assert int(nvrtc.nvrtcCompileProgram(program, len(flags), flags)[0]) == 0
+    _, size = nvrtc.nvrtcGetPTXSize(program)
+    ptx = bytes(size)
+    nvrtc.nvrtcGetPTX(program, ptx)
+    assert ptx.count(b"st.shared.v4") == 2
+    assert len(re.findall(rb"ld\.global(\.nc)?\.v4", ptx)) == 2
+
+
+@pytest.mark.parametrize("shift", [0, 1, 2])
+@pytest.mark.parametrize("sizes", [(64, 64, 64), (33, 68, 36), (70, 34, 66)])
+def test_tensors_may_begin_anywhere(sizes: tuple[int, int, int], shift: int) -> None:
+    m, k, n = sizes
+    random = np.random.default_rng(m)
+
+    def moved(rows: int, columns: int) -> np.ndarray[Any, Any]:
+        memory = random.standard_normal(rows * columns + shift + 16, np.float32)
+        begin = -(memory.ctypes.data // 4) % 4 + shift
+        return memory[begin : begin + rows * columns].reshape(rows, columns)
+
+    a, b = moved(m, k), moved(k, n)
+    found = MM(a, b, target="emulator", options=TILED)
+    assert compare(MM.oracle(a, b)["C"], np.asarray(found)).ok
+
+
+def test_all_threads_copy() -> None:
+    """Rows of 16 elements are 4 pieces, and a block has 128 threads: each of them copies one piece of 32 rows."""
+    pytest.importorskip("cuda.bindings")
+    copies, _, _ = source(64, 64, 64).partition("__syncthreads();")
+    inside = copies.partition("t_shared1_A = ")[2]
+    loops = re.findall(r"for \((.*)\) \{", inside)
+    assert loops == ["int32_t c1 = 0; c1 < 4; c1 += 1"] * 2, copies  # of what does not begin at multiples
+
+
+def test_accesses_that_are_not_aligned_are_mistakes_of_ours() -> None:
+    convention = MM.compile((4, 4), (4, 4), target="emulator").executable.convention
+    with pytest.raises(tc.DeviceError, match="mm: an access to several elements is not aligned; the compiler made a"):
+        report_fault(convention, MISALIGNED)
