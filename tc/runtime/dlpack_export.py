@@ -20,7 +20,7 @@ def export_cuda(address: int, shape: tuple[int, ...], type: ScalarType, device: 
 
 
 @functools.cache
-def _load() -> ctypes.PyDLL:
+def _load() -> ctypes.CDLL:
     library = load_library(native_binary("dlpack.c", environment()), ctypes.PyDLL)
     library.tc_export.argtypes = (
         ctypes.c_void_p,

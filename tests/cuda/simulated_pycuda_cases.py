@@ -59,9 +59,10 @@ def test_gpuarrays_come_in_and_go_out(gpu: Simulator) -> None:
     import pycuda.driver as cuda
     import pycuda.gpuarray
 
+    in_memory = tc.GpuOptions(private=0, shared=0)
     for text, host in ((MM, [floats(33, 17), floats(17, 65)]), (STEPS, [floats(21, 34), floats(34)])):
         definition = define(text)
-        gpu.compile(definition, *host)
+        kernel = gpu.compile(definition, *host, options=in_memory)
         given = arrays(*host)
         sizes: list[int] = []
 
@@ -71,14 +72,15 @@ def test_gpuarrays_come_in_and_go_out(gpu: Simulator) -> None:
 
         given[0].allocator = allocate
         for _ in range(2):
-            found = definition(*given)
+            found = definition(*given, options=in_memory)
             check(definition, host, found)
             values = found if isinstance(found, tuple) else (found,)
             assert all(isinstance(value, pycuda.gpuarray.GPUArray) for value in values)
-        # All results, and the temporaries of the second one.
-        assert len(sizes) == 2 * (len(values) + (text is STEPS))
+        temporaries = len(kernel.executable.convention.temporaries)
+        assert temporaries == (text is STEPS)
+        assert len(sizes) == 2 * (len(values) + temporaries)
         out = pycuda.gpuarray.empty_like(values[0])
-        definition(*given, out=(out, *values[1:]))
+        definition(*given, out=(out, *values[1:]), options=in_memory)
         check(definition, host, (out, *values[1:]))
 
 
