@@ -130,6 +130,8 @@ class GpuOptions:
     memory; an empty tuple splits none.
     ``shared``: the most bytes of memory that the threads of a block share; 0 uses none.
     ``padding``: elements added to every row of an operand in shared memory, so that rows begin in different banks.
+    ``stages``: tiles of each operand that shared memory holds at a time.  With more than one, the next tiles are on
+    their way while threads work on this one; NVIDIA's GPUs copy them asynchronously from ``sm_80`` on.
     ``resident``: blocks that must find room on a multiprocessor at a time, for which CUDA's compiler limits the
     registers of a thread; OpenCL knows no such thing.
     ``check_indices``: gathers check their indices (see *Gathers* in the README).
@@ -143,6 +145,7 @@ class GpuOptions:
     private: int = 64
     shared: int = 48 << 10
     padding: int = 4
+    stages: int = 1
     resident: int = 1
     check_indices: bool = True
 
@@ -165,6 +168,7 @@ class GpuOptions:
         _require_integer("private", self.private, 0, 1 << 10)
         _require_integer("shared", self.shared, 0, 1 << 18)
         _require_integer("padding", self.padding, 0, 64)
+        _require_integer("stages", self.stages, 1, 8)
         _require_integer("resident", self.resident, 1, 32)
         _require_boolean("check_indices", self.check_indices)
 

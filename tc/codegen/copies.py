@@ -81,6 +81,8 @@ def _piece(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str] | None:
         return None
     bytes = len(lanes) * kernel.layouts[body.target].type.itemsize
     template = kernel.dialect.pieces.get(bytes)
+    if template is not None and body.name in kernel.copied_ahead and not kernel.dialect.watches:
+        template = kernel.dialect.ahead or template
     site = kernel.site(instance, scope)
     for tensor, subscripts in ((value.tensor, value.subscripts), (body.target, body.subscripts)):
         form = kernel.expressions.offset(tensor, subscripts, site)
@@ -89,7 +91,7 @@ def _piece(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str] | None:
     assert template is not None
     to, from_ = _beginning(kernel, instance, value, (loop,), scope)
     lines = kernel.loop(loop, scope, kernel.tree(instance, scope.inside(loop)))
-    whole = [template.format(to=to, source=from_)]
+    whole = [template.format(to=to, source=from_, bytes=bytes)]
     if kernel.dialect.watches:  # which looks at every element
         whole += lines
     aligned = f"((uintptr_t){kernel.pointer(value.tensor)} & {bytes - 1}) == 0"

@@ -50,6 +50,8 @@ class Dialect:
     ``report``: the statement that hands on the fault ``{faulted}``.  ``barrier``: the one at which the threads of a
     block wait for each other, number ``{number}`` of the kernel.  ``shared``: the memory that they share.
 
+    ``ahead``: the statement that begins to copy ``{bytes}`` to ``{to}`` from ``{source}``; ``arrived``: the one that
+    waits until all of these are there but those since the last ``{pending}`` of its kind.
     ``pieces``: by bytes, the statement that copies so many to ``{to}`` from ``{source}``, both at multiples of them.
 
     ``grids``: of machines that run the blocks and threads of a kernel.  ``wraps``: signed integers that overflow wrap
@@ -71,6 +73,8 @@ class Dialect:
     report: str
     barrier: str
     shared: str
+    ahead: str | None = None
+    arrived: str | None = None
     pieces: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     grids: GridWords | None = None
     wraps: bool = True
@@ -144,6 +148,8 @@ _PLAIN: Final = replace(
 # Kernels of a GPU on the processor, for tests.
 EMULATOR: Final = replace(
     _PLAIN,
+    ahead="tc_copy_later(team, {to}, {source}, {bytes});",
+    arrived="tc_arrive(team, {pending});",
     pieces={bytes: f"tc_require_aligned({{to}}, {{source}}, {bytes}, &faulted, {MISALIGNED});" for bytes in (8, 16)},
     watches=True,
 )
@@ -155,6 +161,8 @@ CUDA: Final = replace(
     report="*fault = {faulted};",
     barrier="__syncthreads();",
     shared="shared",
+    ahead="tc_copy_ahead<{bytes}>({to}, {source});",
+    arrived="tc_arrived<{pending}>();",
     pieces={
         bytes: f"*({type} *){{to}} = *(const {type} *){{source}};" for bytes, type in ((8, "uint2"), (16, "uint4"))
     },
@@ -171,6 +179,8 @@ CUDA: Final = replace(
 OPENCL: Final = replace(
     CUDA,
     restrict="restrict",
+    ahead=None,
+    arrived=None,
     barrier="barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
     pieces={
         bytes: f"*(__local {type} *){{to}} = *(__global const {type} *){{source}};"

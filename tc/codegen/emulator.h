@@ -4,7 +4,7 @@ static inline void tc_require_aligned(const void *to, const void *from, uintptr_
   if ((uintptr_t)to % bytes || (uintptr_t)from % bytes) *faulted = number;
 }
 
-//= tc_team tc_barrier tc_run_team
+//= tc_team tc_barrier tc_run_team tc_copy_later tc_arrive
 // The blocks of a grid one after the other, the threads of a block as coroutines that take turns at barriers.  Memory
 // that they share begins as not-a-number.  The order of the threads changes from block to block.
 #include <stdlib.h>
@@ -12,6 +12,16 @@ static inline void tc_require_aligned(const void *to, const void *from, uintptr_
 #include <ucontext.h>
 // A thread's stack has this much room beside its own arrays.
 enum { TC_THREAD_STACK = 1 << 16, TC_DIVERGED = -2, TC_TEAM_MEMORY = -1, TC_DONE = -1 };
+// Copies of one thread that have begun; until they arrive, their places hold not-a-number.
+typedef struct tc_copies {
+  struct {
+    char *to;
+    const char *from;
+    size_t bytes;
+    int64_t group;
+  } *items;
+  int64_t count, room, group;
+} tc_copies;
 typedef struct tc_team {
   const void *arguments;
   void (*routine)(struct tc_team *team);
@@ -19,6 +29,7 @@ typedef struct tc_team {
   char *shared;
   ucontext_t caller;
   ucontext_t *contexts;
+  tc_copies *copies;
   int *waits;  // for every thread the barrier at which it waits, or TC_DONE
   int64_t current;
 } tc_team;
@@ -26,6 +37,31 @@ static void tc_barrier(tc_team *team, int number) {
   int64_t own = team->current;
   team->waits[own] = number;
   swapcontext(&team->contexts[own], &team->caller);
+}
+static void tc_copy_later(tc_team *team, void *to, const void *from, size_t bytes) {
+  tc_copies *own = &team->copies[team->current];
+  if (own->count == own->room) {
+    own->room = 2 * own->room + 64;
+    void *items = realloc(own->items, (size_t)own->room * sizeof *own->items);
+    if (items == NULL) abort();
+    own->items = items;
+  }
+  memset(to, 0xff, bytes);
+  own->items[own->count].to = to;
+  own->items[own->count].from = from;
+  own->items[own->count].bytes = bytes;
+  own->items[own->count].group = own->group;
+  own->count += 1;
+}
+static void tc_arrive(tc_team *team, int64_t pending) {
+  tc_copies *own = &team->copies[team->current];
+  int64_t left = 0;
+  for (int64_t n = 0; n < own->count; n += 1) {
+    if (own->items[n].group <= own->group - pending) memcpy(own->items[n].to, own->items[n].from, own->items[n].bytes);
+    else own->items[left++] = own->items[n];
+  }
+  own->count = left;
+  own->group += 1;
 }
 static void tc_enter_thread(unsigned low, unsigned high) {
   tc_team *team = (tc_team *)((uintptr_t)low | (uintptr_t)high << 16 << 16);
@@ -43,6 +79,7 @@ static int tc_run_block(tc_team *team, char *stacks, int64_t stack_bytes, int64_
   uintptr_t address = (uintptr_t)team;
   memset(team->shared, 0xff, (size_t)shared_bytes);
   for (int64_t number = 0; number < count; number += 1) {
+    team->copies[number].count = 0;
     ucontext_t *context = &team->contexts[number];
     getcontext(context);
     context->uc_stack.ss_sp = stacks + number * stack_bytes;
@@ -73,7 +110,8 @@ static int tc_run_team(const void *arguments, void (*routine)(tc_team *team), co
   team.shared = aligned_alloc(64, (size_t)((shared_bytes + 64) / 64 * 64));
   team.contexts = malloc((size_t)count * sizeof(ucontext_t));
   team.waits = malloc((size_t)count * sizeof(int));
-  int fault = stacks && team.shared && team.contexts && team.waits ? 0 : TC_TEAM_MEMORY;
+  team.copies = calloc((size_t)count, sizeof(tc_copies));
+  int fault = stacks && team.shared && team.contexts && team.waits && team.copies ? 0 : TC_TEAM_MEMORY;
   int64_t blocks = fault ? 0 : grid[0] * grid[1] * grid[2];
   for (int64_t number = 0; number < blocks && fault == 0; number += 1) {
     team.block[0] = number % grid[0];
@@ -85,5 +123,7 @@ static int tc_run_team(const void *arguments, void (*routine)(tc_team *team), co
   free(team.shared);
   free(team.contexts);
   free(team.waits);
+  for (int64_t number = 0; team.copies && number < count; number += 1) free(team.copies[number].items);
+  free(team.copies);
   return fault;
 }

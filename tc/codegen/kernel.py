@@ -11,7 +11,7 @@ from tc.codegen.accumulate import Accumulation, Partial, accumulation, halves, l
 from tc.codegen.copies import copying_call
 from tc.codegen.dialect import Dialect
 from tc.codegen.expressions import FAULTED, ExpressionPrinter, Site
-from tc.codegen.fragment import Fragment, element, infix
+from tc.codegen.fragment import Fragment, element, infix, prefix
 from tc.codegen.functions import function_name
 from tc.codegen.indices import after, index_fragment, require_fit, trip_count
 from tc.codegen.launches import Launch, launch, mapped_loop
@@ -55,6 +55,8 @@ _LINE: Final = "line"
 # A loop of unknown length is unrolled so often, and no loop more often than this.
 _UNROLL_UNKNOWN: Final = 4
 _UNROLL_MOST: Final = 64
+# Bytes of the smallest copy that ends by itself.
+_LEAST_AHEAD: Final = 4
 # Of buffers on the stack of a thread, which may have as few as 32 KiB in all.
 _STACK_BYTES: Final = 8 << 10
 
@@ -132,6 +134,8 @@ class KernelPrinter:
         self.private_bytes = 0
         self.grids: list[GridKernel] = []
         self.barriers = sorted(program.barriers)
+        self.copied_ahead = program.copied_ahead
+        self._pending = program.pending
 
     def tree(self, tree: LoopTree, scope: Scope) -> list[str]:
         """The lines that run a loop tree."""
@@ -153,11 +157,17 @@ class KernelPrinter:
             case Allocation(buffer, body):
                 return self._allocation(buffer, body, scope)
             case Instance(statement, _) if statement in self.barriers:
-                return [self.dialect.barrier.format(number=self.barriers.index(statement))]
+                return self._barrier(statement)
             case Instance():
                 return self._instance(tree, scope)
             case _:
                 assert_never(tree)
+
+    def _barrier(self, name: str) -> list[str]:
+        barrier = self.dialect.barrier.format(number=self.barriers.index(name))
+        if not self.copied_ahead or self.dialect.arrived is None:
+            return [barrier]
+        return [self.dialect.arrived.format(pending=self._pending.get(name, 0)), barrier]
 
     def _allocation(self, buffer: Buffer, body: LoopTree, scope: Scope) -> list[str]:
         if buffer.shared:
@@ -338,13 +348,25 @@ class KernelPrinter:
         type = self.layouts[body.target].type
         if found is None:
             target = self.expressions.location(body.target, body.subscripts, site)
-            return [heading, *self._assign(target, body, type, site)]
+            ahead = self._copied_ahead(body, target, site)
+            return [heading, *(self._assign(target, body, type, site) if ahead is None else [ahead])]
         partial = next(p for p in found.partials if p.body is body)
         accumulator = Fragment(_accumulator(partial, found))
         if found.lanes is not None:
             accumulator = element(str(accumulator), index_fragment(scope.lane, scope.variables, self.dialect))
         reached = [] if partial.always_runs else [f"{_reached(partial, found)} = 1;"]
         return [heading, *self._assign(accumulator, body, computation_type(type), site), *reached]
+
+    def _copied_ahead(self, body: StatementBody, target: Fragment, site: Site) -> str | None:
+        """The statement that begins to copy an element; None where it is copied at once."""
+        template, value = self.dialect.ahead, body.value
+        if body.name not in self.copied_ahead or template is None or not isinstance(value, Read):
+            return None
+        bytes = self.layouts[body.target].type.itemsize
+        if bytes < _LEAST_AHEAD and not self.dialect.watches:
+            return None
+        source = self.expressions.location(value.tensor, value.subscripts, site)
+        return template.format(to=prefix("&", target), source=prefix("&", source), bytes=bytes)
 
     def _accumulate(self, loop: Loop, found: Accumulation, scope: Scope) -> list[str]:
         before: list[str] = []

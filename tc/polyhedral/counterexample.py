@@ -29,6 +29,7 @@ class Violation(Enum):
     WRONG_TYPE = "a buffer holds another type than its tensor"
     CHANGED = "a statement is not what the program says"
     RACE = "no barrier orders two conflicting instances on different threads of a block"
+    NOT_AWAITED = "what is copied may arrive after somebody needs it"
     DIVERGENT = "some thread of a block may miss a barrier"
 
 

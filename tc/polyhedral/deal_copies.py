@@ -25,23 +25,32 @@ _PIECES: Final = (16, 8)
 
 @dataclass(frozen=True)
 class Dealt:
-    """``loops``: those of one thread.  ``instances``: ``{ [values of the members] -> copy }``."""
+    """Copies with the loops of one thread, and, of every member above them, the function that says when they run."""
 
+    copies: isl.Set
+    functions: tuple[isl.PwAff, ...]
     loops: Node
-    instances: isl.UnionMap
+
+    @property
+    def instances(self) -> isl.UnionMap:
+        """``{ [values of the members] -> copy }``."""
+        values = isl.Map.from_domain(self.copies)
+        for function in self.functions:
+            values = values.flat_range_product(isl.Map.from_pw_aff(function))
+        return isl.UnionMap.from_map(values.reverse())
 
 
 def deal_out(
-    copy: ScopStatement, extents: Items[int], piece: int, members: Items[Member], threads: Items[int]
+    copies: isl.Set, extents: Items[int], piece: int, members: Items[Member], threads: Items[int], ahead: int = 0
 ) -> Dealt:
     """The copies of a tile with these extents, in pieces of so many elements.
 
-    ``members``: those above the copies, whose domain begins with the values of all but the threads.  ``threads``: of a
-    block, for every member that is one, in the same order.
+    ``members``: those above, the values of which, but for threads, begin the copies' subscripts.  ``threads``: of a
+    block, for every member that is one, in the same order.  ``ahead``: how much earlier than that they run, in values
+    of the last member.
     """
-    domain = copy.domain
-    context, depth = domain.get_ctx(), len(members) - len(threads)
-    local = isl.LocalSpace.from_space(domain.get_space())
+    context, depth = copies.get_ctx(), len(members) - len(threads)
+    local = isl.LocalSpace.from_space(copies.get_space())
 
     def variable(position: int) -> isl.PwAff:
         return isl.PwAff.from_aff(isl.Aff.var_on_domain(local, isl.dim_type.set, position))
@@ -54,15 +63,14 @@ def deal_out(
         place, last = variable(depth + dimension), dimension == len(extents) - 1
         own = place.scale_down_val(number(piece)).floor() if last and piece > 1 else place
         count = count.scale_val(number(extent // piece if last else extent)).add(own)
-    functions: list[isl.PwAff] = []
+    turns: list[isl.PwAff] = []
     for most in reversed(threads):
-        functions.insert(0, count.mod_val(number(most)))
+        turns.insert(0, count.mod_val(number(most)))
         count = count.scale_down_val(number(most)).floor()
-    values = isl.Map.from_domain(domain)
     prefix = iter(range(depth))
-    for member in members:
-        function = functions.pop(0) if member.kind is LoopKind.THREAD else variable(next(prefix))
-        values = values.flat_range_product(isl.Map.from_pw_aff(function))
+    functions = [turns.pop(0) if m.kind is LoopKind.THREAD else variable(next(prefix)) for m in members]
+    if ahead:
+        functions[-1] = functions[-1].sub(isl.PwAff.from_aff(isl.Aff.val_on_domain(local, number(ahead))))
     loops: list[Member] = []
     if math.prod(extents) // piece > math.prod(threads):
         loops.append(Member(isl.UnionPwAff.from_pw_aff(count), coincident=True))
@@ -70,7 +78,7 @@ def deal_out(
         lane = variable(depth + len(extents) - 1).mod_val(number(piece))
         loops.append(Member(isl.UnionPwAff.from_pw_aff(lane), coincident=True, kind=LoopKind.VECTOR))
     node = Band(tuple(loops), permutable=True, child=Leaf()) if loops else Leaf()
-    return Dealt(node, isl.UnionMap.from_map(values.reverse()))
+    return Dealt(copies, tuple(function.intersect_domain(copies) for function in functions), node)
 
 
 def piece_of(copy: ScopStatement, box: Box, source: Layout, target: Layout) -> int:

@@ -44,13 +44,17 @@ def localize_loops(root: LoopTree, scop: Scop) -> LoopTree:
 
 
 def local_subscripts(statement: ScopStatement) -> Iterator[isl.Map]:
-    """``{ instance -> [subscript] }`` for every local subscript of the statement's promoted accesses, in order."""
+    """``{ instance -> [subscript] }`` for every local subscript that is a further iterator of the statement, in order.
+
+    Those of a copy are subscripts of its instances already, but for the slot.
+    """
+    further = len(statement.body.iterators) - statement.domain.dim(isl.dim_type.set)
     for access in statement.promoted:
-        width = access.element.dim(isl.dim_type.out)
-        depth = access.location.dim(isl.dim_type.out) - width
-        for position in range(width):
-            single = access.location.project_out(isl.dim_type.out, depth + position + 1, width - position - 1)
-            yield single.project_out(isl.dim_type.out, 0, depth + position).reset_tuple_id(isl.dim_type.out)
+        place = access.place
+        width = place.dim(isl.dim_type.out)
+        for position in range(min(width, further)):
+            single = place.project_out(isl.dim_type.out, position + 1, width - position - 1)
+            yield single.project_out(isl.dim_type.out, 0, position)
 
 
 @dataclass(frozen=True)

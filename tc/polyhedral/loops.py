@@ -5,8 +5,10 @@ Index expressions are over int64.  Division and remainder say which of C's or is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
+from types import MappingProxyType
 from typing import Final, TypeAlias, assert_never
 
 from tc.language.program import Expression, Reduction
@@ -192,6 +194,7 @@ class LoopProgram:
     iterations ahead; 0 asks for none.  ``ahead``: while a loop works on a block of an argument of up to so many bytes,
     its next block is asked for; 0 asks for none.  ``streamed``: the buffers that are written past the caches where that
     can be.  ``barriers``: the statements at whose instances the threads of a block wait for each other.
+    ``copied_ahead``: those that may end later than they run; ``pending``: by barrier, after how many more of them.
     ``resident``: blocks that must find room on a multiprocessor at a time.  ``sizes``: the symbolic ones, parameters
     behind the scalars.
     """
@@ -208,5 +211,7 @@ class LoopProgram:
     ahead: int = 0
     streamed: frozenset[str] = frozenset()
     barriers: frozenset[str] = frozenset()
+    copied_ahead: frozenset[str] = frozenset()
+    pending: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     resident: int = 1
     sizes: Sizes = ()

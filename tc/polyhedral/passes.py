@@ -15,7 +15,7 @@ from tc.polyhedral.parallelize import parallelize_tree
 from tc.polyhedral.place_barriers import place_barriers
 from tc.polyhedral.promote import Room, promote_tree
 from tc.polyhedral.promote_private import promote_private
-from tc.polyhedral.promote_shared import promote_shared
+from tc.polyhedral.promote_shared import SharedRoom, promote_shared
 from tc.polyhedral.promote_temporaries import Memory, promote_temporaries
 from tc.polyhedral.register_tile import default_tile, explicit_tile, register_tile_tree
 from tc.polyhedral.scop import Scop
@@ -120,7 +120,9 @@ def _promote_private(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> Sta
 
 
 def _promote_shared(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
-    return promote_shared(tree, scop, options.shared, options.padding) if options.shared else (tree, scop)
+    if not options.shared:
+        return tree, scop
+    return promote_shared(tree, scop, SharedRoom(options.shared, options.padding, options.stages))
 
 
 def _place_barriers(tree: ScheduleTree, scop: Scop, _options: GpuOptions) -> State:

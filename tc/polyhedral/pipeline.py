@@ -260,6 +260,8 @@ class _Run:
             checked=self.options.check_indices,
             promoted=tuple(promotion.buffer for promotion in scop.promotions),
             barriers=scop.barrier_names,
+            copied_ahead=frozenset(scop.awaits),
+            pending={found.barrier: found.pending for found in scop.awaits.values()},
         )
         if isinstance(self.options, GpuOptions):
             return replace(loops, resident=self.options.resident)

@@ -19,7 +19,7 @@ import islpy as isl
 
 from tc.polyhedral.box import own_space
 from tc.polyhedral.loops import LoopKind
-from tc.polyhedral.scop import Scop, ScopStatement
+from tc.polyhedral.scop import Await, Rotation, Scop, ScopStatement
 from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
 
 _BARRIER: Final = "barrier"
@@ -36,7 +36,7 @@ def place_barriers(tree: ScheduleTree, scop: Scop) -> tuple[ScheduleTree, Scop]:
     visited = placer.visit(tree.root, {piece.get_tuple_name(): isl.Map.from_domain(piece) for piece in pieces}, ())
     return (
         ScheduleTree(_with_barriers(tree.domain, visited.barriers, whole=True), visited.node),
-        replace(scop, barriers=visited.barriers),
+        replace(scop, barriers=visited.barriers, awaits=placer.awaits),
     )
 
 
@@ -70,6 +70,7 @@ class _Placer:
     def __init__(self, scop: Scop) -> None:
         self.scop = scop
         self.count = 0
+        self.awaits: dict[str, Await] = {}
         # The highest number of a thread in the kernel, by position of the member.
         self.most: dict[int, isl.Val] = {}
         self._accesses = {s.name: _accesses(scop, s) for s in scop.statements}
@@ -102,9 +103,13 @@ class _Placer:
         members: tuple[Member, ...] = ()
         for position in reversed(range(len(band.members))):
             depth = len(above) + position + 1
-            if self.carries(visited, kinds[:depth]):
-                visited = self.ended(self.around(members, band, visited, depth), kinds[:depth])
+            rotating = self.rotating(visited, kinds[:depth])
+            if rotating or self.carries(visited, kinds[:depth]):
+                step = max((own.step for own in rotating.values()), default=None)
+                visited = self.ended(self.around(members, band, visited, depth), kinds[:depth], step)
                 members = ()
+                for name, rotation in rotating.items():
+                    self.awaits[name] = _await(visited.barriers[-1], visited.where[name], kinds[:depth], rotation)
             members = (band.members[position], *members)
         return self.around(members, band, visited, len(above))
 
@@ -118,12 +123,27 @@ class _Placer:
         )
         return replace(visited, node=Band(tuple(changed), band.permutable, visited.node))
 
-    def ended(self, visited: _Visited, above: tuple[LoopKind, ...]) -> _Visited:
-        """The subtree and a barrier."""
+    def ended(self, visited: _Visited, above: tuple[LoopKind, ...], step: int | None) -> _Visited:
+        """The subtree and a barrier; ``step``: between the iterations of the innermost member, if there is one in every
+        iteration from the first to the last.
+        """
         barrier = self.barrier(visited.where, above)
+        if step is not None:
+            barrier = _without_gaps(barrier, step)
         inside = _with_barriers(_universe(visited.where), visited.barriers)
         node = Sequence((Filter(inside, visited.node), Filter(own_space(barrier), Leaf())))
         return replace(visited, node=node, barriers=(*visited.barriers, barrier), after=frozenset(visited.where))
+
+    def rotating(self, visited: _Visited, above: tuple[LoopKind, ...]) -> dict[str, Rotation]:
+        """Copies below into slots for the iterations of the innermost member."""
+        depth = 0 if above[-1] in _PLACES else sum(kind is not LoopKind.THREAD for kind in above)
+        return {
+            statement.name: access.rotation
+            for statement in self.scop.statements
+            for access in statement.promoted
+            if access.rotation is not None and access.writes and access.depth == depth
+            if statement.name in visited.where
+        }
 
     def carries(self, visited: _Visited, above: tuple[LoopKind, ...]) -> bool:
         """Whether an iteration of the innermost member must wait for what another thread did in an earlier one."""
@@ -251,9 +271,7 @@ def _accesses(scop: Scop, statement: ScopStatement) -> tuple[_MemoryAccess, ...]
             tensor = access.element.get_tuple_name(isl.dim_type.out)
             found.append(_MemoryAccess(tensor, access.element, writes=access.reads))
         if access.buffer in shared:
-            depth = access.location.dim(isl.dim_type.out) - access.element.dim(isl.dim_type.out)
-            place = access.location.reset_tuple_id(isl.dim_type.out).project_out(isl.dim_type.out, 0, depth)
-            found.append(_MemoryAccess(f"{access.buffer} itself", place, access.writes))
+            found.append(_MemoryAccess(f"{access.buffer} itself", access.place, access.writes))
     return tuple(found)
 
 
@@ -297,6 +315,36 @@ def _universe(where: _Where) -> isl.UnionSet:
     for space in spaces[1:]:
         union = union.union(space)
     return union
+
+
+def _without_gaps(barrier: isl.Set, step: int) -> isl.Set:
+    """The barrier also between the first and the last value of its last subscript, so many apart."""
+    names = [f"v{n}" for n in range(barrier.dim(isl.dim_type.set) - 1)]
+    ends = [", ".join([*names, end]) for end in "ab"]
+    text = f"{{ [{ends[0]}] -> [{ends[1]}] : exists n : n >= 0 and b = a + {step} n }}"
+    later = isl.Map.read_from_str(barrier.get_ctx(), text)
+    bare = barrier.reset_tuple_id()
+    filled = bare.apply(later).intersect(bare.apply(later.reverse()))
+    return filled.coalesce().set_tuple_name(barrier.get_tuple_name())
+
+
+def _await(barrier: isl.Set, values: isl.Map, above: tuple[LoopKind, ...], rotation: Rotation) -> Await:
+    """``values``: of the members above a copy, and further ones."""
+    name, depth = barrier.get_tuple_name(), len(above)
+    first = values.project_out(isl.dim_type.out, depth, values.dim(isl.dim_type.out) - depth)
+    for position, kind in enumerate(above):
+        if kind is LoopKind.THREAD:
+            first = first.project_out(isl.dim_type.out, position, 1).insert_dims(isl.dim_type.out, position, 1)
+    names = [f"v{n}" for n in range(depth)]
+    further = (
+        f"{{ {name}[{', '.join(names)}] -> {name}[{', '.join([*names[:-1], f'{names[-1]} + {rotation.step}'])}] }}"
+    )
+    return Await(
+        name,
+        first.set_tuple_name(isl.dim_type.out, name).intersect_range(barrier),
+        isl.Map.read_from_str(barrier.get_ctx(), further),
+        rotation.slots - 2,
+    )
 
 
 def _with_barriers(domain: isl.UnionSet, barriers: Items[isl.Set], *, whole: bool = False) -> isl.UnionSet:

@@ -6,85 +6,133 @@ some of it, and read from the copy.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from collections.abc import Sequence as Items
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 import islpy as isl
 
 from tc.language.affine import isl_name
 from tc.polyhedral.box import Box, bounding_box, own_space
-from tc.polyhedral.deal_copies import deal_out, piece_of
+from tc.polyhedral.deal_copies import Dealt, deal_out, piece_of
 from tc.polyhedral.extents import extent_of
 from tc.polyhedral.loops import LoopKind
 from tc.polyhedral.pack import value_reads
 from tc.polyhedral.promote import is_affine, program_names
 from tc.polyhedral.promote_temporaries import has_owner
 from tc.polyhedral.promotion import Access, Promoted, bytes_of, padded_layout, promote_accesses
-from tc.polyhedral.scop import Scop
+from tc.polyhedral.scop import Rotation, Scop
 from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
 from tc.polyhedral.vectorize import layouts_of
 
 
-def promote_shared(tree: ScheduleTree, scop: Scop, most_bytes: int, padding: int) -> tuple[ScheduleTree, Scop]:
-    """The tree with copies of at most so many bytes at a time for each block; ``place_barriers`` adds who waits.
+@dataclass(frozen=True, slots=True)
+class SharedRoom:
+    """``bytes`` of a block, elements of ``padding`` in every row of a copy, and how many tiles there are at a time."""
 
-    ``padding``: elements added to every row of a copy.
+    bytes: int
+    padding: int
+    stages: int
+
+
+def promote_shared(tree: ScheduleTree, scop: Scop, room: SharedRoom) -> tuple[ScheduleTree, Scop]:
+    """The tree with copies that take no more room than a block has; ``place_barriers`` adds who waits.
+
+    With several stages, the copies run that many iterations of the loop over tiles, less one, before what reads them.
     """
-    promoter = _Promoter(scop, most_bytes, padding)
-    return replace(tree, root=promoter.visit(tree.root, tree.domain, ())), promoter.scop
+    promoter = _Promoter(scop, room)
+    visited = promoter.visit(tree.root, tree.domain, ())
+    return ScheduleTree(_with(tree.domain, (d.copies for d in visited.ahead)), visited.node), promoter.scop
+
+
+@dataclass(frozen=True, slots=True)
+class _Visited:
+    """A subtree, and copies in it that run in iterations of loops above, where there may be no other instances."""
+
+    node: Node
+    ahead: tuple[Dealt, ...] = ()
 
 
 class _Promoter:
     """Visits the tree; ``scop`` gains the copies and the promoted accesses on the way."""
 
-    def __init__(self, scop: Scop, most_bytes: int, padding: int) -> None:
+    def __init__(self, scop: Scop, room: SharedRoom) -> None:
         self.scop = scop
-        self.most_bytes = most_bytes
-        self.padding = padding
+        self.room = room
 
-    def visit(self, node: Node, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node:
+    def visit(self, node: Node, domain: isl.UnionSet, above: tuple[Member, ...]) -> _Visited:
         match node:
             case Leaf():
-                return node
+                return _Visited(node)
             case Sequence(filters):
-                branches = (replace(f, child=self.visit(f.child, domain.intersect(f.domain), above)) for f in filters)
-                return Sequence(tuple(branches))
-            case Band(members, _, child):
-                below = self.promote(node, domain, above)
-                return replace(node, child=below or self.visit(child, domain, (*above, *members)))
+                branches = [self.visit(f.child, domain.intersect(f.domain), above) for f in filters]
+                changed = tuple(
+                    Filter(_with(f.domain, (own_space(d.copies) for d in branch.ahead)), branch.node)
+                    for f, branch in zip(filters, branches, strict=True)
+                )
+                return _Visited(Sequence(changed), tuple(dealt for branch in branches for dealt in branch.ahead))
+            case Band(members, permutable, child):
+                found = self.promote(node, domain, above)
+                if found is not None:
+                    return found
+                visited = self.visit(child, domain, (*above, *members))
+                return _Visited(Band(_run_too(members, visited.ahead, above), permutable, visited.node), visited.ahead)
             case Extension(instances=instances, child=child):
-                return replace(node, child=self.visit(child, domain.union(instances.range()), above))
+                visited = self.visit(child, domain.union(instances.range()), above)
+                return replace(visited, node=replace(node, child=visited.node))
             case _:
                 assert_never(node)
 
-    def promote(self, band: Band, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node | None:
-        """What is below the band, with all promotions there; None if there are none."""
+    def promote(self, band: Band, domain: isl.UnionSet, above: tuple[Member, ...]) -> _Visited | None:
+        """The band with all promotions below; None if there are none."""
         if not _is_nest(band.child):
             return None
         members = (*above, *band.members)
+        rotation = self.rotation(band.members[-1], domain)
         found: list[tuple[Promoted, Box]] = []
         # Temporaries may lie there, too.
-        room = self.most_bytes - sum(_bytes(self.scop, p.buffer.name) for p in self.scop.promotions if p.buffer.shared)
-        while (operand := self.operand(domain, members, room)) is not None:
+        taken = sum(_bytes(self.scop, p.buffer.name) for p in self.scop.promotions if p.buffer.shared)
+        while (operand := self.operand(domain, members, self.room.bytes - taken, rotation)) is not None:
             promoted, _ = operand
             self.scop = promoted.scop
             found.append(operand)
-            room -= _bytes(promoted.scop, promoted.buffer)
+            taken += _bytes(promoted.scop, promoted.buffer)
         if not found:
             return None
         threads = _thread_counts(members, domain)
-        filters: list[Filter] = []
-        instances: list[isl.UnionMap] = []
+        ahead = 0 if rotation is None else rotation.step * (rotation.slots - 1)
+        dealt: list[Dealt] = []
         for promoted, box in found:
             assert promoted.loads is not None, "operands are only read"
-            dealt = deal_out(promoted.loads, box.extents, self.piece(promoted, box), members, threads)
-            filters.append(Filter(own_space(promoted.loads.domain), dealt.loops))
-            instances.append(dealt.instances)
-        node: Node = Sequence((*filters, Filter(domain.universe(), band.child)))
-        for (promoted, _), own in zip(reversed(found), reversed(instances), strict=True):
-            node = Extension(promoted.buffer, own, node, shared=True)
-        return node
+            piece = self.piece(promoted, box)
+            dealt.append(deal_out(promoted.loads.domain, box.extents, piece, members, threads, ahead))
+        copies = (Filter(own_space(own.copies), own.loops) for own in dealt)
+        node: Node = Sequence((*copies, Filter(domain.universe(), band.child)))
+        buffers = [promoted.buffer for promoted, _ in found]
+        if rotation is None:
+            for buffer, own in zip(reversed(buffers), reversed(dealt), strict=True):
+                node = Extension(buffer, own.instances, node, shared=True)
+            return _Visited(replace(band, child=node))
+        *outer, last = _run_too(band.members, dealt, above)
+        node = Band((last,), band.permutable, node)
+        for buffer in reversed(buffers):
+            node = Extension(
+                buffer, isl.UnionMap.empty(isl.Space.params_alloc(self.scop.context, 0)), node, shared=True
+            )
+        return _Visited(Band(tuple(outer), band.permutable, node) if outer else node, tuple(dealt))
+
+    def rotation(self, member: Member, domain: isl.UnionSet) -> Rotation | None:
+        """How tiles of several iterations of a loop lie beside each other; None where there is one at a time."""
+        if self.room.stages == 1 or member.kind is not LoopKind.SEQUENTIAL:
+            return None
+        values = isl.UnionMap.from_union_pw_aff(member.function.intersect_domain(domain)).range()
+        pieces: list[isl.Set] = []
+        values.foreach_set(pieces.append)
+        (reached,) = pieces
+        if reached.dim_min_val(0).eq(reached.dim_max_val(0)):
+            return None
+        return Rotation(max(1, int(reached.get_stride(0).to_python())), self.room.stages)
 
     def piece(self, promoted: Promoted, box: Box) -> int:
         """Elements that a thread copies at a time."""
@@ -98,7 +146,9 @@ class _Promoter:
         target = next(p.buffer.layout for p in self.scop.promotions if p.buffer.name == promoted.buffer)
         return piece_of(promoted.loads, box, source, target)
 
-    def operand(self, domain: isl.UnionSet, members: tuple[Member, ...], room: int) -> tuple[Promoted, Box] | None:
+    def operand(
+        self, domain: isl.UnionSet, members: tuple[Member, ...], room: int, rotation: Rotation | None
+    ) -> tuple[Promoted, Box] | None:
         """The first operand below that several threads of a block read, and that fits the room, with its tile."""
         layouts = layouts_of(self.scop)
         prefix = tuple(member for member in members if member.kind is not LoopKind.THREAD)
@@ -123,17 +173,26 @@ class _Promoter:
                 if box is None:
                     continue
                 type = layouts[read.tensor].type
-                if bytes_of(padded_layout(type, box, self.padding)) > room:
+                if bytes_of(padded_layout(type, box, self.room.padding, rotation)) > room:
                     continue
                 if has_owner([relation], members):
                     continue
                 order = tuple(range(len(box.extents)))
                 buffer = f"shared{len(self.scop.promotions)}_{read.tensor}"
                 access = (Access(name, position),)
-                promoted_to = promote_accesses(
-                    self.scop, access, prefix, box, buffer, order, stored=False, shared=True, padding=self.padding
+                found = promote_accesses(
+                    self.scop,
+                    access,
+                    prefix,
+                    box,
+                    buffer,
+                    order,
+                    stored=False,
+                    shared=True,
+                    padding=self.room.padding,
+                    rotation=rotation,
                 )
-                return promoted_to, box
+                return found, box
         return None
 
 
@@ -149,3 +208,20 @@ def _bytes(scop: Scop, buffer: str) -> int:
 def _thread_counts(members: Items[Member], domain: isl.UnionSet) -> list[int]:
     """The threads of a block along each dimension, in the order of the members."""
     return [extent_of(member.function, domain) for member in members if member.kind is LoopKind.THREAD]
+
+
+def _run_too(members: Items[Member], ahead: Items[Dealt], above: Items[Member]) -> tuple[Member, ...]:
+    """The members, which say of the copies, too, when they run."""
+    changed: list[Member] = []
+    for position, member in enumerate(members, len(above)):
+        function = member.function
+        for dealt in ahead:
+            function = function.union_add(isl.UnionPwAff.from_pw_aff(dealt.functions[position]))
+        changed.append(replace(member, function=function))
+    return tuple(changed)
+
+
+def _with(domain: isl.UnionSet, more: Iterable[isl.Set | isl.UnionSet]) -> isl.UnionSet:
+    for own in more:
+        domain = domain.union(isl.UnionSet.from_set(own) if isinstance(own, isl.Set) else own)
+    return domain

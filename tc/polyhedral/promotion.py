@@ -27,7 +27,7 @@ from tc.language.specialization import Layout, contiguous_strides
 from tc.polyhedral.box import Box, box_elements, prefix_map
 from tc.polyhedral.loops import LINE_BYTES, Buffer, StatementBody
 from tc.polyhedral.pack import value_reads
-from tc.polyhedral.scop import PromotedAccess, Promotion, Scop, ScopStatement
+from tc.polyhedral.scop import PromotedAccess, Promotion, Rotation, Scop, ScopStatement
 from tc.polyhedral.strides import coefficient
 from tc.polyhedral.tree import Member
 from tc.polyhedral.vectorize import layouts_of
@@ -68,12 +68,13 @@ def promote_accesses(
     stored: bool,
     shared: bool = False,
     padding: int | None = None,
+    rotation: Rotation | None = None,
 ) -> Promoted:
     """The scop in which the accesses, all to one tensor, go to a buffer that is new for every value of the prefix.
 
     What is read before it is written is loaded first; with ``stored``, what is written is stored last.  ``shared``: by
     the threads of a block.  ``padding``: elements added to every row; None adds what suits the caches of processors to
-    what is only read.
+    what is only read.  ``rotation``: of the buffer, which is then one for all iterations of the last member.
     """
     statements = {access.statement: scop.statement(access.statement) for access in accesses}
     tensor = _tensor(statements[accesses[0].statement], accesses[0])
@@ -82,23 +83,24 @@ def promote_accesses(
     if padding is None:
         layout = Layout(type, box.extents, _ordered_strides(box.extents, order, pad=not writes))
     else:
-        layout = padded_layout(type, box, padding)
+        layout = padded_layout(type, box, padding, rotation)
     buffer = Buffer(name, layout, writable=True, shared=shared)
     elements = box_elements(box, name, relation_of(statements[accesses[0].statement], accesses[0]))
     changed: dict[str, ScopStatement] = {}
     for statement in statements.values():
         own = [access for access in accesses if access.statement == statement.name]
         where = prefix_map(statement.domain, prefix)
-        changed[statement.name] = _redirect(statement, own, where, elements, buffer)
+        changed[statement.name] = _redirect(statement, own, where, elements, buffer, rotation)
     number = len(scop.promotions)
     first, last = next(iter(statements)), next(reversed(statements))
     missing, written = _uncovered([changed[s.name] for s in scop.statements if s.name in changed], name)
     loads = stores = None
     if not missing.is_empty():
-        loads = _copy(f"{first}_{'load' if writes else 'pack'}{number}", missing, elements, box, buffer, tensor, True)
+        label = f"{first}_{'load' if writes else 'pack'}{number}"
+        loads = _copy(label, missing, elements, box, buffer, tensor, True, rotation)
     if stored and not written.is_empty():
-        stores = _copy(f"{last}_store{number}", written, elements, box, buffer, tensor, False)
-    promotion = Promotion(buffer, elements, _name(loads), _name(stores))
+        stores = _copy(f"{last}_store{number}", written, elements, box, buffer, tensor, False, rotation)
+    promotion = Promotion(buffer, elements, _name(loads), _name(stores), rotation)
     copies = tuple(copy for copy in (loads, stores) if copy is not None)
     scop = replace(
         scop,
@@ -135,7 +137,12 @@ def relation_of(statement: ScopStatement, access: Access) -> isl.Map:
 
 
 def _redirect(
-    statement: ScopStatement, accesses: Items[Access], inside: isl.Map, elements: isl.Map, buffer: Buffer
+    statement: ScopStatement,
+    accesses: Items[Access],
+    inside: isl.Map,
+    elements: isl.Map,
+    buffer: Buffer,
+    rotation: Rotation | None,
 ) -> ScopStatement:
     """The statement with these accesses in the buffer; every one has local subscripts of its own."""
     body = statement.body
@@ -150,7 +157,7 @@ def _redirect(
         local[access.read] = tuple(IteratorReference(name) for name in names)
         reads = access.read is not None or body.reduction is not None
         location = _locate(relation, inside, elements)
-        promoted.append(PromotedAccess(location, relation, reads=reads, writes=access.read is None))
+        promoted.append(PromotedAccess(location, relation, reads, access.read is None, rotation))
     counter = iter(range(len(value_reads(body))))
 
     def redirect(expression: Expression) -> Expression:
@@ -234,12 +241,16 @@ def bytes_of(layout: Layout) -> int:
     return -(-max(layout.span, 1) * layout.type.itemsize // LINE_BYTES) * LINE_BYTES
 
 
-def padded_layout(type: ScalarType, box: Box, padding: int) -> Layout:
-    """Row-major, with so many elements added to every row where there are several."""
+def padded_layout(type: ScalarType, box: Box, padding: int, rotation: Rotation | None = None) -> Layout:
+    """Row-major, with so many elements added to every row where there are several; slots begin with lines."""
     *outer, row = (*box.extents,) or (1,)
     stride = row + padding if math.prod(outer) > 1 else row
     strides = contiguous_strides((*outer, stride))
-    return Layout(type, box.extents, strides[: len(box.extents)])
+    layout = Layout(type, box.extents, strides[: len(box.extents)])
+    if rotation is None:
+        return layout
+    slot = bytes_of(layout) // type.itemsize
+    return Layout(type, (rotation.slots, *layout.shape), (slot, *layout.strides))
 
 
 def _instances(scop: Scop, copies: Items[ScopStatement], depth: int) -> isl.UnionMap:
@@ -259,9 +270,19 @@ def _locate(access: isl.Map, inside: isl.Map, elements: isl.Map) -> isl.Map:
 
 
 def _copy(
-    name: str, touched: isl.Set, elements: isl.Map, box: Box, buffer: Buffer, tensor: str, load: bool
+    name: str,
+    touched: isl.Set,
+    elements: isl.Map,
+    box: Box,
+    buffer: Buffer,
+    tensor: str,
+    load: bool,
+    rotation: Rotation | None,
 ) -> ScopStatement:
-    """The statement that copies the touched part of the buffer in or out, an instance for every element."""
+    """The statement that copies the touched part of the buffer in or out, an instance for every element.
+
+    The number of the slot is one more iterator.
+    """
     domain = touched.set_tuple_name(name)
     prefix = tuple(f"p{n}" for n in range(box.depth))
     local = tuple(f"a{n}" for n in range(len(box.extents)))
@@ -271,6 +292,9 @@ def _copy(
         for (constant, coefficients), step, a in zip(box.offsets, box.steps, inner, strict=True)
     )
     type, iterators = buffer.layout.type, (*prefix, *local)
+    if rotation is not None:
+        slot = f"{buffer.name}_slot"
+        iterators, inner = (*iterators, slot), (IteratorReference(slot), *inner)
     if load:
         body = StatementBody(name, iterators, buffer.name, inner, None, Read(tensor, outer, type))
     else:
@@ -278,7 +302,7 @@ def _copy(
     location = isl.Map.identity(touched.get_space().map_from_set()).intersect_domain(touched)
     location = location.set_tuple_name(isl.dim_type.in_, name)
     element = location.apply_range(elements)
-    access = PromotedAccess(location, element, reads=not load, writes=load)
+    access = PromotedAccess(location, element, not load, load, rotation)
     return ScopStatement(name, domain, body, (), (), accumulates=False, promoted=(access,))
 
 

@@ -7,7 +7,9 @@ Reductions into sixteen-bit floats go through a float32 temporary, so that parti
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import islpy as isl
 
@@ -33,21 +35,56 @@ from tc.types import ScalarType
 
 
 @dataclass(frozen=True)
+class Rotation:
+    """How an array holds the tiles of several iterations at a time: its first dimension counts slots for them.
+
+    The iterations are those of the last member of the prefix, ``step`` apart, and take the ``slots`` in turn.
+    """
+
+    step: int
+    slots: int
+
+
+@dataclass(frozen=True)
 class PromotedAccess:
     """An access that goes to a buffer instead of the tensor.
 
-    ``location``: ``{ instance -> buffer[prefix, local] }``; the buffer is a new one for every value of the prefix.
-    ``element``: ``{ instance -> tensor[element] }``, what it stands for.
+    ``location``: ``{ instance -> buffer[prefix, local] }``; the buffer is a new one for every value of the prefix, or,
+    with a ``rotation``, a slot of one.  ``element``: ``{ instance -> tensor[element] }``, what it stands for.
     """
 
     location: isl.Map
     element: isl.Map
     reads: bool
     writes: bool
+    rotation: Rotation | None = None
 
     @property
     def buffer(self) -> str:
         return str(self.location.get_tuple_name(isl.dim_type.out))
+
+    @property
+    def depth(self) -> int:
+        """Of the prefix."""
+        return int(self.location.dim(isl.dim_type.out) - self.element.dim(isl.dim_type.out))
+
+    @property
+    def prefix(self) -> isl.Map:
+        """``{ instance -> [prefix] }``."""
+        width = self.element.dim(isl.dim_type.out)
+        return self.location.project_out(isl.dim_type.out, self.depth, width).reset_tuple_id(isl.dim_type.out)
+
+    @property
+    def place(self) -> isl.Map:
+        """``{ instance -> [subscripts] }``: where in the array that is allocated."""
+        location = self.location.reset_tuple_id(isl.dim_type.out)
+        if self.rotation is None:
+            return location.project_out(isl.dim_type.out, 0, self.depth)
+        prefix = [f"p{n}" for n in range(self.depth)]
+        local = [f"a{n}" for n in range(self.element.dim(isl.dim_type.out))]
+        slot = f"(floor({prefix[-1]} / {self.rotation.step})) mod {self.rotation.slots}"
+        text = f"{{ [{', '.join(prefix + local)}] -> [{', '.join([slot, *local])}] }}"
+        return location.apply_range(isl.Map.read_from_str(location.get_ctx(), text))
 
 
 @dataclass(frozen=True)
@@ -81,14 +118,30 @@ class Promotion:
     elements: isl.Map
     loads: str | None
     stores: str | None
+    rotation: Rotation | None = None
+
+
+@dataclass(frozen=True)
+class Await:
+    """When copies that are begun at once, and end by themselves, have ended: at the latest at a barrier of a loop.
+
+    ``first``: ``{ copy -> barrier }``, the next instances of that barrier, of all threads.  ``next``: from one instance
+    of it to the next one of the same thread.  Every barrier closes a group of copies, and this one waits for all
+    groups but the last ``pending`` ones, its own among them.
+    """
+
+    barrier: str
+    first: isl.Map
+    next: isl.Map
+    pending: int
 
 
 @dataclass(frozen=True)
 class Scop:
     """Statements in program order, with the buffers that they touch.
 
-    ``barriers``: named sets; at each point of one, all threads of a block wait for each other.  ``sizes``: those that
-    are parameters of all sets and relations.
+    ``barriers``: named sets; at each point of one, all threads of a block wait for each other.  ``awaits``: by name,
+    the copies that do not end where they are begun.  ``sizes``: those that are parameters of all sets and relations.
     """
 
     context: isl.Context
@@ -97,6 +150,7 @@ class Scop:
     temporaries: tuple[Buffer, ...]
     promotions: tuple[Promotion, ...] = ()
     barriers: tuple[isl.Set, ...] = ()
+    awaits: Mapping[str, Await] = field(default_factory=lambda: MappingProxyType({}))
     sizes: Sizes = ()
 
     @property

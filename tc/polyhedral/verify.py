@@ -6,7 +6,8 @@ Shown with isl, for a schedule tree and again for the loop tree made of it:
 2. every conflicting pair of instances runs in program order, and never at the same time; instances of one reducing
    statement may run in any order, but not at the same time (unless lanes keep their partial results apart);
 3. every access stays inside its buffer;
-4. a promoted access finds in its buffer the element that it stands for (``tc.polyhedral.verify_promotion``).
+4. a promoted access finds in its buffer the element that it stands for (``tc.polyhedral.verify_promotion``), and what
+   is copied asynchronously has arrived (``tc.polyhedral.verify_rotation``).
 
 That the statements themselves are still those of the program is ``tc.polyhedral.verify_statements``.
 
@@ -30,6 +31,7 @@ from tc.polyhedral.counterexample import Counterexample, Violation, pair_text, p
 from tc.polyhedral.execution import Concurrency, Execution
 from tc.polyhedral.scop import PromotedAccess, Promotion, Scop, ScopStatement
 from tc.polyhedral.verify_promotion import check_promotions
+from tc.polyhedral.verify_rotation import awaited_pairs, slot_pairs
 from tc.polyhedral.verify_threads import check_threads
 from tc.proof import Proof
 
@@ -50,6 +52,7 @@ def find_counterexample(scop: Scop, execution: Execution) -> Counterexample | No
         _check_instances(scop, execution)
         or _check_bounds(scop)
         or _check_order(scop, execution)
+        or _check_awaits(scop, execution)
         or check_threads(scop, execution, [(pairs, rule is _Rule.IN_ORDER) for pairs, rule in _conflicts(scop)])
         or check_promotions(scop, execution)
     )
@@ -86,6 +89,7 @@ class _Rule(Enum):
     IN_ORDER = "the first end runs earlier"
     APART = "either end runs earlier"
     APART_OR_LANES = "either end runs earlier, or lanes hold both"
+    IN_ORDER_IN_BLOCK = "the first end runs earlier, if one block runs both"
 
 
 def _check_order(scop: Scop, execution: Execution) -> Counterexample | None:
@@ -114,6 +118,8 @@ def _conflicts(scop: Scop) -> tuple[tuple[isl.UnionMap, _Rule], ...]:
     for promotion in scop.promotions:
         for pairs in _store_pairs(scop, promotion):
             copies = copies.union(isl.UnionMap.from_map(pairs))
+        for pairs in slot_pairs(scop, promotion):
+            between = between.union(isl.UnionMap.from_map(pairs))
     return (between, _Rule.IN_ORDER), (within, _Rule.APART_OR_LANES), (copies, _Rule.APART)
 
 
@@ -211,13 +217,14 @@ def _maps(union: isl.UnionMap) -> list[isl.Map]:
 
 def _wrong_times(pairs: isl.Map, dimensions: Items[Concurrency], rule: _Rule) -> tuple[Violation, isl.Map] | None:
     """Walk the time dimensions outside in; a pair is settled at the first one that tells its ends apart."""
-    strict, lanes = rule is _Rule.IN_ORDER, rule is _Rule.APART_OR_LANES
+    same_block, lanes = rule is _Rule.IN_ORDER_IN_BLOCK, rule is _Rule.APART_OR_LANES
+    strict = same_block or rule is _Rule.IN_ORDER
     for position, concurrency in enumerate(dimensions):
         ends = [_fixed(pairs, side, position) for side in (isl.dim_type.in_, isl.dim_type.out)]
         if ends[0] is not None and ends[0] == ends[1]:
             continue  # most levels of most pairs: positions in a sequence, and the padding of short paths
         here = (isl.dim_type.in_, position, isl.dim_type.out, position)
-        if concurrency is Concurrency.THREADS:
+        if concurrency is Concurrency.THREADS or (concurrency is Concurrency.BLOCKS and same_block):
             pairs = pairs.equate(*here)  # what different threads do is checked by ``verify_threads``
             if pairs.is_empty():
                 return None
@@ -243,6 +250,20 @@ def _fixed(pairs: isl.Map, side: isl.dim_type, position: int) -> int | None:
     return int(value.to_python()) if value.is_int() else None
 
 
+def _check_awaits(scop: Scop, execution: Execution) -> Counterexample | None:
+    """Whether copies that end by themselves have ended before anybody needs what they copy, or where it lies."""
+    for promotion in scop.promotions:
+        if promotion.rotation is not None and promotion.loads is not None:
+            unknown, pairs = awaited_pairs(scop, promotion)
+            if unknown is not None:
+                return Counterexample(Violation.NOT_AWAITED, unknown)
+            for needed in pairs:
+                found = _check_pairs(isl.UnionMap.from_map(needed), execution, _Rule.IN_ORDER_IN_BLOCK)
+                if found is not None:
+                    return Counterexample(Violation.NOT_AWAITED, found.witness)
+    return None
+
+
 # --- 3. bounds -----------------------------------------------------------------------------------------------
 
 
@@ -263,10 +284,7 @@ def _check_bounds(scop: Scop) -> Counterexample | None:
 
 
 def _check_promoted_bounds(access: PromotedAccess, boxes: _Boxes) -> Counterexample | None:
-    width = access.element.dim(isl.dim_type.out)
-    depth = access.location.dim(isl.dim_type.out) - width
-    local = access.location.project_out(isl.dim_type.out, 0, depth).set_tuple_name(isl.dim_type.out, access.buffer)
-    for relation in (local, access.element):
+    for relation in (access.place.set_tuple_name(isl.dim_type.out, access.buffer), access.element):
         outside = relation.subtract_range(boxes.box(relation))
         if not outside.is_empty():
             return Counterexample(Violation.OUT_OF_BOUNDS, pair_text(isl.UnionMap.from_map(outside)))

@@ -176,9 +176,11 @@ def _check_scopes(scop: Scop, promotion: Promotion, execution: Execution) -> Cou
     scopes = execution.scopes.get(promotion.buffer.name, nowhere)
     arrays = nowhere
     for _, access in _uses(scop, promotion):
-        depth = access.location.dim(isl.dim_type.out) - access.element.dim(isl.dim_type.out)
-        width = access.element.dim(isl.dim_type.out)
-        prefix = access.location.project_out(isl.dim_type.out, depth, width).reset_tuple_id(isl.dim_type.out)
+        if access.rotation != promotion.rotation:
+            return Counterexample(Violation.WRONG_SCOPE, f"{access.rotation} instead of {promotion.rotation}")
+        prefix = access.prefix
+        if access.rotation is not None:  # all iterations of the last member share one array
+            prefix = prefix.project_out(isl.dim_type.out, access.depth - 1, 1)
         own = isl.UnionMap.from_map(prefix)
         outside = own.subtract_domain(scopes.domain())
         if not outside.is_empty():

@@ -99,7 +99,7 @@ def _places(statement: ScopStatement, count: int) -> tuple[_Places, _Places]:
     reads: dict[tuple[str, tuple[Expression, ...]], PromotedAccess] = {}
     writes = dict(reads)
     for access in statement.promoted:
-        subscripts = _references([next(local, "") for _ in range(access.element.dim(isl.dim_type.out))])
+        subscripts = _references([next(local, "") for _ in range(access.place.dim(isl.dim_type.out))])
         (writes if access.writes else reads)[access.buffer, subscripts] = access
     return reads, writes
 
@@ -120,10 +120,12 @@ def _is_copy(copy: ScopStatement, scop: Scop) -> bool:
     ends = (body.value.tensor, body.value.subscripts), (body.target, body.subscripts)
     (tensor, outer), inside = ends if loads else ends[::-1]
     shapes = {buffer.name: buffer.layout.shape for buffer in (*scop.buffers, *scop.temporaries)}
-    local = body.iterators[len(body.iterators) - access.element.dim(isl.dim_type.out) :]
+    count, width = copy.domain.dim(isl.dim_type.set), access.element.dim(isl.dim_type.out)
+    own, slot = body.iterators[:count], body.iterators[count:]
+    local = (*slot, *own[count - width :])
     if tensor not in shapes or inside != (promotion.buffer.name, _references(local)):
         return False
-    element = access_relation(tensor, outer, shapes[tensor], Frame(scop.context, copy.name, body.iterators))
+    element = access_relation(tensor, outer, shapes[tensor], Frame(scop.context, copy.name, own))
     place = isl.Map.identity(copy.domain.get_space().map_from_set())
     place = place.set_tuple_name(isl.dim_type.out, promotion.buffer.name)
     return bool(

@@ -54,7 +54,7 @@ def _reuses(scop: Scop) -> Iterator[isl.UnionMap]:
         if not promotion.buffer.shared:
             continue
         places = [
-            (_place(access.location, promotion.elements), access.writes)
+            (access.place, access.writes)
             for statement in scop.statements
             for access in statement.promoted
             if access.buffer == promotion.buffer.name
@@ -63,13 +63,6 @@ def _reuses(scop: Scop) -> Iterator[isl.UnionMap]:
             for other, other_writes in places:
                 if writes or other_writes:
                     yield isl.UnionMap.from_map(place.apply_range(other.reverse()))
-
-
-def _place(location: isl.Map, elements: isl.Map) -> isl.Map:
-    """``{ instance -> [local subscripts] }``."""
-    width = elements.dim(isl.dim_type.out)
-    depth = location.dim(isl.dim_type.out) - width
-    return location.reset_tuple_id(isl.dim_type.out).project_out(isl.dim_type.out, 0, depth)
 
 
 def _race(
