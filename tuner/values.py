@@ -92,6 +92,7 @@ NUMBERS: Final[Mapping[str, MakeGenes]] = MappingProxyType(
         "private": _numbers(0, 16, 64, 256, 1024),
         "shared": _numbers(0, 16 << 10, 32 << 10, 48 << 10, 96 << 10, 160 << 10),
         "padding": _numbers(0, 1, 2, 4, 8),
+        "stages": _numbers(1, 2, 3, 4),
         "resident": _numbers(1, 2, 3, 4, 6, 8),
     }
 )

@@ -60,6 +60,7 @@ def _gpu_options(source: Source) -> tc.GpuOptions:
         private=source.choice([64, 64, 4, 0]),
         shared=source.choice([48 << 10, 48 << 10, 256, 0]),
         padding=source.choice([4, 4, 0, 1]),
+        stages=source.choice([1, 1, 2, 3]),
         resident=source.choice([1, 1, 2]),
         check_indices=source.chance(0.8),
     )

@@ -17,7 +17,7 @@ from tc.language.specialization import Specialization
 from tc.polyhedral.place_barriers import place_barriers
 from tc.polyhedral.promote_private import promote_private
 from tc.polyhedral.promote_shared import promote_shared
-from tc.polyhedral.scop import Scop, ScopStatement
+from tc.polyhedral.scop import Rotation, Scop, ScopStatement
 from tc.polyhedral.split import Split, split_reductions
 from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Node, ScheduleTree, Sequence, statement_names
 
@@ -38,6 +38,12 @@ def mistakes_in(scop: Scop, *, split: bool) -> Iterator[Mistake]:
         yield Mistake(f"without {barrier}", partial(_patched, "place_barriers", _dropping(barrier)))
     for promotion in scop.promotions:
         promoter = "promote_shared" if promotion.buffer.shared else "promote_private"
+        if promotion.rotation is not None:
+            buffer = promotion.buffer.name
+            yield Mistake(f"a slot less for {buffer}", partial(_patched, promoter, _with_a_slot_less(buffer)))
+            assert promotion.loads is not None
+            awaited = partial(_patched, "place_barriers", _awaited_later(promotion.loads))
+            yield Mistake(f"{promotion.loads} awaited a barrier later", awaited)
         for copy in filter(None, (promotion.loads, promotion.stores)):
             yield Mistake(f"{copy} shifted", partial(_patched, promoter, _shifting(promoter, copy)))
             if scop.statement(copy).domain.dim_max_val(_last(scop, copy)).is_pos():
@@ -96,6 +102,47 @@ def _pieces(domain: isl.UnionSet) -> list[isl.Set]:
     return pieces
 
 
+# --- copies that end by themselves
+
+
+def _awaited_later(copy: str) -> Callable[[ScheduleTree, Scop], State]:
+    """The barrier leaves one group of copies more unfinished."""
+
+    def place(tree: ScheduleTree, scop: Scop) -> State:
+        tree, scop = place_barriers(tree, scop)
+        late = replace(scop.awaits[copy], pending=scop.awaits[copy].pending + 1)
+        return tree, replace(scop, awaits={**scop.awaits, copy: late})
+
+    return place
+
+
+def _with_a_slot_less(buffer: str) -> Callable[..., State]:
+    """Iterations take their turns before the last one that had the slot is done."""
+
+    def changed(rotation: Rotation | None) -> Rotation | None:
+        return None if rotation is None else replace(rotation, slots=rotation.slots - 1)
+
+    def promote(tree: ScheduleTree, scop: Scop, *room: object) -> State:
+        tree, scop = promote_shared(tree, scop, *room)  # type: ignore[arg-type]
+        statements = (
+            replace(
+                statement,
+                promoted=tuple(
+                    replace(access, rotation=changed(access.rotation)) if access.buffer == buffer else access
+                    for access in statement.promoted
+                ),
+            )
+            for statement in scop.statements
+        )
+        promotions = (
+            replace(promotion, rotation=changed(promotion.rotation)) if promotion.buffer.name == buffer else promotion
+            for promotion in scop.promotions
+        )
+        return tree, replace(scop, statements=tuple(statements), promotions=tuple(promotions))
+
+    return promote
+
+
 # --- copies
 
 _PROMOTERS: dict[str, Callable[..., State]] = {"promote_shared": promote_shared, "promote_private": promote_private}
@@ -104,7 +151,7 @@ _PROMOTERS: dict[str, Callable[..., State]] = {"promote_shared": promote_shared,
 def _shifting(promoter: str, copy: str) -> Callable[..., State]:
     """The copy takes or brings the next element."""
 
-    def promote(tree: ScheduleTree, scop: Scop, *room: int) -> State:
+    def promote(tree: ScheduleTree, scop: Scop, *room: object) -> State:
         tree, scop = _PROMOTERS[promoter](tree, scop, *room)
         return tree, _changed(scop, copy, lambda statement: _shifted(statement, loads=_loads(scop, copy)))
 
@@ -131,12 +178,12 @@ def _next(subscript: object) -> Binary:
 def _shortening(promoter: str, copy: str) -> Callable[..., State]:
     """The copy leaves the last place of its rows out."""
 
-    def promote(tree: ScheduleTree, scop: Scop, *room: int) -> State:
+    def promote(tree: ScheduleTree, scop: Scop, *room: object) -> State:
         tree, scop = _PROMOTERS[promoter](tree, scop, *room)
         domain, last = scop.statement(copy).domain, _last(scop, copy)
         kept = domain.upper_bound_val(isl.dim_type.set, last, domain.dim_max_val(last).sub(isl.Val.one(scop.context)))
         scop = _changed(scop, copy, lambda statement: replace(statement, domain=kept))
-        return replace(tree, root=_extended_to(tree.root, kept)), scop
+        return ScheduleTree(_with(tree.domain, kept), _extended_to(tree.root, kept)), scop
 
     return promote
 
@@ -154,12 +201,17 @@ def _extended_to(node: Node, kept: isl.Set) -> Node:
         case Band():
             return replace(node, child=_extended_to(node.child, kept))
         case Extension():
-            others = isl.UnionSet.empty(node.instances.get_space())
-            for piece in _pieces(node.instances.range()):
-                own = piece.get_tuple_name() == kept.get_tuple_name()
-                others = others.union(isl.UnionSet.from_set(piece.intersect(kept) if own else piece))
-            instances = node.instances.intersect_range(others)
+            instances = node.instances.intersect_range(_with(node.instances.range(), kept))
             return replace(node, instances=instances, child=_extended_to(node.child, kept))
+
+
+def _with(instances: isl.UnionSet, kept: isl.Set) -> isl.UnionSet:
+    """The instances, those of one statement only where it is kept."""
+    found = isl.UnionSet.empty(instances.get_space())
+    for piece in _pieces(instances):
+        own = piece.get_tuple_name() == kept.get_tuple_name()
+        found = found.union(isl.UnionSet.from_set(piece.intersect(kept) if own else piece))
+    return found
 
 
 def _changed(scop: Scop, name: str, change: Callable[[ScopStatement], ScopStatement]) -> Scop:

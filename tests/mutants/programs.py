@@ -16,6 +16,8 @@ from tests.test_emulator import fitting
 
 OPTIONS = {
     "tiles": tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4)), block=(4, 2), split=()),
+    "copied ahead": tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4)), block=(4, 2), split=(), stages=2),
+    "copied two tiles ahead": tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 2)), block=(4, 2), split=(), stages=3),
     "partial results": tc.GpuOptions(split=(4,), private=0),
 }
 

@@ -24,5 +24,13 @@ def test_there_are_mistakes_of_every_kind() -> None:
     names = [
         mistake.name for n in ("mm", "sum_of_rows") for o in OPTIONS.values() for mistake in judged(case_named(n), o)
     ]
-    for kind in ("without barrier", "shifted", "one short", "only the first partial result counts"):
+    kinds = (
+        "without barrier",
+        "shifted",
+        "one short",
+        "a slot less",
+        "awaited a barrier later",
+        "only the first partial",
+    )
+    for kind in kinds:
         assert any(kind in name for name in names), kind
