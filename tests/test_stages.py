@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tc
+from tc.kernel import Kernel
 from tc.reference.compare import compare
 
 MM = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }").mm
@@ -19,7 +20,7 @@ def staged(stages: int) -> tc.GpuOptions:
     return replace(ONE, stages=stages)
 
 
-def kernel(stages: int, target: str = "cuda:sm_90", k: int = 128) -> tc.kernel.Kernel:
+def kernel(stages: int, target: str = "cuda:sm_90", k: int = 128) -> Kernel:
     pytest.importorskip("cuda.bindings")
     return MM.compile((64, k), (k, 64), target=target, options=staged(stages))
 

@@ -7,7 +7,9 @@ template <int bytes> static __forceinline__ void tc_copy_ahead(void *to, const v
   if constexpr (bytes == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(place), "l"(from));
   else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(place), "l"(from), "n"(bytes));
 #else
-  __builtin_memcpy(__builtin_assume_aligned(to, bytes), __builtin_assume_aligned(from, bytes), bytes);
+  if constexpr (bytes == 16) *(uint4 *)to = *(const uint4 *)from;
+  else if constexpr (bytes == 8) *(uint2 *)to = *(const uint2 *)from;
+  else *(unsigned *)to = *(const unsigned *)from;
 #endif
 }
 template <int pending> static __forceinline__ void tc_arrived() {

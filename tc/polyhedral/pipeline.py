@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Final, assert_never
 
 import islpy as isl
@@ -28,7 +29,7 @@ from tc.polyhedral.split import Plan, default_split, split_reductions
 from tc.polyhedral.strides import accesses
 from tc.polyhedral.surplus import refuse_surplus_sizes
 from tc.polyhedral.tree import ScheduleTree, tree_text
-from tc.polyhedral.verify import prove
+from tc.polyhedral.verify import conflicts_of, prove
 from tc.polyhedral.verify_split import prove_split
 from tc.polyhedral.verify_statements import prove_statements
 from tc.proof import Proof
@@ -220,16 +221,17 @@ class _Run:
             root = fix_counts(root, scop)
         self.done("generate", "")
 
+        conflicts = cache(lambda: conflicts_of(scop))
+
         def prove_schedule() -> Proof:
             prove_statements(program, scop)
-            return prove(scop, tree_execution(tree, self.context, scop.barrier_names), "schedule")
+            return prove(scop, tree_execution(tree, self.context, scop.barrier_names), "schedule", conflicts())
 
         def prove_loops() -> Proof:
             dimensions = {s.name: s.domain.dim(isl.dim_type.set) for s in scop.statements}
             dimensions |= {barrier.get_tuple_name(): barrier.dim(isl.dim_type.set) for barrier in scop.barriers}
-            return prove(
-                scop, loop_execution(root, dimensions, self.context, scop.barrier_names, scop.sizes), "generated code"
-            )
+            execution = loop_execution(root, dimensions, self.context, scop.barrier_names, scop.sizes)
+            return prove(scop, execution, "generated code", conflicts())
 
         return Generated(self.loop_program(scop, root), tuple(self.stages), prove_schedule, prove_loops)
 
@@ -261,7 +263,7 @@ class _Run:
             promoted=tuple(promotion.buffer for promotion in scop.promotions),
             barriers=scop.barrier_names,
             copied_ahead=frozenset(scop.awaits),
-            pending={found.barrier: found.pending for found in scop.awaits.values()},
+            pending=_pending(scop),
         )
         if isinstance(self.options, GpuOptions):
             return replace(loops, resident=self.options.resident)
@@ -271,6 +273,14 @@ class _Run:
             ahead=self.options.ahead,
             streamed=streamed_by(scop, self.options, self.machine),
         )
+
+
+def _pending(scop: Scop) -> dict[str, int]:
+    """For every barrier that copies are awaited at, how many groups of them it may leave unfinished."""
+    found: dict[str, int] = {}
+    for awaited in scop.awaits.values():
+        found[awaited.barrier] = min(awaited.pending, found.get(awaited.barrier, awaited.pending))
+    return found
 
 
 def _without_buffers(options: Options) -> Options:

@@ -258,11 +258,12 @@ class _MemoryAccess:
 
 
 def _accesses(scop: Scop, statement: ScopStatement) -> tuple[_MemoryAccess, ...]:
-    """What the statement touches of tensors, in the sense of the program, and of shared buffers."""
+    """What the statement touches of tensors, past the buffers that stand for them, and of shared buffers."""
     found = [
         _MemoryAccess(relation.get_tuple_name(isl.dim_type.out), relation, writes)
         for relations, writes in ((statement.reads, False), (statement.writes, True))
         for relation in relations
+        if not any((a.writes if writes else a.reads) and relation.is_equal(a.element) for a in statement.promoted)
     ]
     copies = {name for promotion in scop.promotions for name in (promotion.loads, promotion.stores)}
     shared = {promotion.buffer.name for promotion in scop.promotions if promotion.buffer.shared}

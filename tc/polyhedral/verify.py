@@ -21,6 +21,7 @@ from collections.abc import Sequence as Items
 from dataclasses import dataclass
 from enum import Enum
 from itertools import product
+from typing import TypeAlias
 
 import islpy as isl
 
@@ -36,24 +37,31 @@ from tc.polyhedral.verify_threads import check_threads
 from tc.proof import Proof
 
 
-def prove(scop: Scop, execution: Execution, stage: str) -> Proof:
-    """The proof; VerificationError with a witness where it fails."""
-    found = find_counterexample(scop, execution)
+def prove(scop: Scop, execution: Execution, stage: str, conflicts: Conflicts | None = None) -> Proof:
+    """The proof; VerificationError with a witness where it fails.
+
+    ``conflicts``: ``conflicts_of(scop)``, for one of several proofs.
+    """
+    pairs = conflicts_of(scop) if conflicts is None else conflicts
+    found = _find_counterexample(scop, execution, pairs)
     if found is not None:
         raise VerificationError(f"the {stage} is not proven correct: {found}")
-    conflicts = sum(pairs.n_map() for pairs, _ in _conflicts(scop))
     accesses = sum(len(s.reads) + len(s.writes) + len(s.promoted) for s in scop.statements)
-    return Proof(len(scop.statements), conflicts, accesses, execution.leaves)
+    return Proof(len(scop.statements), sum(some.n_map() for some, _ in pairs), accesses, execution.leaves)
 
 
 def find_counterexample(scop: Scop, execution: Execution) -> Counterexample | None:
     """The first failure of the proof, or None: the execution is correct."""
+    return _find_counterexample(scop, execution, conflicts_of(scop))
+
+
+def _find_counterexample(scop: Scop, execution: Execution, conflicts: Conflicts) -> Counterexample | None:
     return (
         _check_instances(scop, execution)
         or _check_bounds(scop)
-        or _check_order(scop, execution)
+        or _check_order(scop, execution, conflicts)
         or _check_awaits(scop, execution)
-        or check_threads(scop, execution, [(pairs, rule is _Rule.IN_ORDER) for pairs, rule in _conflicts(scop)])
+        or check_threads(scop, execution, [(pairs, rule is _Rule.IN_ORDER) for pairs, rule in conflicts])
         or check_promotions(scop, execution)
     )
 
@@ -92,8 +100,8 @@ class _Rule(Enum):
     IN_ORDER_IN_BLOCK = "the first end runs earlier, if one block runs both"
 
 
-def _check_order(scop: Scop, execution: Execution) -> Counterexample | None:
-    for pairs, rule in _conflicts(scop):
+def _check_order(scop: Scop, execution: Execution, conflicts: Conflicts) -> Counterexample | None:
+    for pairs, rule in conflicts:
         found = _check_pairs(pairs, execution, rule)
         if found is not None:
             return found
@@ -105,7 +113,11 @@ def _check_order(scop: Scop, execution: Execution) -> Counterexample | None:
     return None
 
 
-def _conflicts(scop: Scop) -> tuple[tuple[isl.UnionMap, _Rule], ...]:
+# Pairs of instances, and what must hold of their times.
+Conflicts: TypeAlias = tuple[tuple[isl.UnionMap, _Rule], ...]
+
+
+def conflicts_of(scop: Scop) -> Conflicts:
     """Pairs of different statements, earlier statement first; of one reducing statement; and of one buffer's copies."""
     empty = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
     between, within, copies = empty, empty, empty

@@ -24,7 +24,7 @@ def slot_pairs(scop: Scop, promotion: Promotion) -> Iterator[isl.Map]:
     for first in accesses:
         for second in accesses:
             if first.writes or second.writes:
-                yield _apart(first, second, first.depth - 1)
+                yield _later(first, second, first.depth - 1)
 
 
 def awaited_pairs(scop: Scop, promotion: Promotion) -> tuple[str | None, tuple[isl.Map, ...]]:
@@ -51,10 +51,10 @@ def awaited_pairs(scop: Scop, promotion: Promotion) -> tuple[str | None, tuple[i
     if not load.location.domain().is_subset(done.domain()):
         return promotion.loads, ()
     for access in _accesses(scop, promotion):
-        later = [_apart(load, access, member) for member in range(load.depth)]
+        pairs = _later(load, access, 0)
         if access is not load:
-            later.append(load.location.apply_range(access.location.reverse()))
-        needed += [done.reverse().apply_range(pairs) for pairs in later]
+            pairs = pairs.union(load.location.apply_range(access.location.reverse()))
+        needed.append(done.reverse().apply_range(pairs))
     return None, tuple(needed)
 
 
@@ -68,16 +68,12 @@ def _accesses(scop: Scop, promotion: Promotion, statement: str | None = None) ->
     )
 
 
-def _apart(first: PromotedAccess, second: PromotedAccess, member: int) -> isl.Map:
-    """Pairs at one place of the array, the second end in a later iteration of a member of the prefix, of equal ones
-    of the members above.
+def _later(first: PromotedAccess, second: PromotedAccess, since: int) -> isl.Map:
+    """Pairs at one place of the array, the second end later in the loops of the prefix, of which the outer ones, so
+    many, are in the same iteration.
     """
     ends = [access.prefix.flat_range_product(access.place) for access in (first, second)]
-    same = isl.Map.universe(ends[0].get_space().range().map_from_set())
-    for position in range(ends[0].dim(isl.dim_type.out)):
-        here = (isl.dim_type.in_, position, isl.dim_type.out, position)
-        if position < member or position >= first.depth:
-            same = same.equate(*here)
-        elif position == member:
-            same = same.order_lt(*here)
-    return ends[0].apply_range(same).apply_range(ends[1].reverse())
+    order = isl.Map.lex_lt_first(ends[0].get_space().range().map_from_set(), first.depth)
+    for position in (*range(since), *range(first.depth, ends[0].dim(isl.dim_type.out))):
+        order = order.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
+    return ends[0].apply_range(order).apply_range(ends[1].reverse())

@@ -36,14 +36,13 @@ def mistakes_in(scop: Scop, *, split: bool) -> Iterator[Mistake]:
     """All that can be made in a kernel with these promotions and barriers; ``split``: it has partial results."""
     for barrier in sorted(scop.barrier_names):
         yield Mistake(f"without {barrier}", partial(_patched, "place_barriers", _dropping(barrier)))
+    for barrier in sorted({awaited.barrier for awaited in scop.awaits.values()}):
+        yield Mistake(f"copies awaited after {barrier}", partial(_patched, "place_barriers", _awaited_later(barrier)))
     for promotion in scop.promotions:
         promoter = "promote_shared" if promotion.buffer.shared else "promote_private"
         if promotion.rotation is not None:
             buffer = promotion.buffer.name
             yield Mistake(f"a slot less for {buffer}", partial(_patched, promoter, _with_a_slot_less(buffer)))
-            assert promotion.loads is not None
-            awaited = partial(_patched, "place_barriers", _awaited_later(promotion.loads))
-            yield Mistake(f"{promotion.loads} awaited a barrier later", awaited)
         for copy in filter(None, (promotion.loads, promotion.stores)):
             yield Mistake(f"{copy} shifted", partial(_patched, promoter, _shifting(promoter, copy)))
             if scop.statement(copy).domain.dim_max_val(_last(scop, copy)).is_pos():
@@ -105,13 +104,16 @@ def _pieces(domain: isl.UnionSet) -> list[isl.Set]:
 # --- copies that end by themselves
 
 
-def _awaited_later(copy: str) -> Callable[[ScheduleTree, Scop], State]:
+def _awaited_later(barrier: str) -> Callable[[ScheduleTree, Scop], State]:
     """The barrier leaves one group of copies more unfinished."""
 
     def place(tree: ScheduleTree, scop: Scop) -> State:
         tree, scop = place_barriers(tree, scop)
-        late = replace(scop.awaits[copy], pending=scop.awaits[copy].pending + 1)
-        return tree, replace(scop, awaits={**scop.awaits, copy: late})
+        awaits = {
+            name: replace(awaited, pending=awaited.pending + (awaited.barrier == barrier))
+            for name, awaited in scop.awaits.items()
+        }
+        return tree, replace(scop, awaits=awaits)
 
     return place
 

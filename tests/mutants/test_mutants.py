@@ -29,7 +29,7 @@ def test_there_are_mistakes_of_every_kind() -> None:
         "shifted",
         "one short",
         "a slot less",
-        "awaited a barrier later",
+        "copies awaited after",
         "only the first partial",
     )
     for kind in kinds:
