@@ -16,7 +16,7 @@ import tc
 from tc.executable import load
 from tc.polyhedral.execution import Execution
 from tc.polyhedral.scop import Scop
-from tc.polyhedral.verify import prove
+from tc.polyhedral.verify import Conflicts, prove
 from tc.proof import Proof
 from tc.runtime.compiler import compiling
 from tc.runtime.opencl import opencl_device
@@ -145,10 +145,10 @@ def test_a_kernel_that_is_not_proven_is_not_made(unproven: str, monkeypatch: pyt
             finally:
                 stopped.append(True)
 
-    def refuse(scop: Scop, execution: Execution, what: str) -> Proof:
+    def refuse(scop: Scop, execution: Execution, what: str, conflicts: Conflicts) -> Proof:
         if what == unproven:
             raise tc.VerificationError("chunks overlap")
-        return prove(scop, execution, what)
+        return prove(scop, execution, what, conflicts)
 
     monkeypatch.setattr("tc.compiler.compiling", watched)
     monkeypatch.setattr("tc.polyhedral.pipeline.prove", refuse)

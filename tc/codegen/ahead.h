@@ -1,4 +1,3 @@
-//= tc_copy_ahead tc_arrived
 // Copies to shared memory that end by themselves, where the machine has such; what has arrived is seen by all threads
 // after the next barrier.
 template <int bytes> static __forceinline__ void tc_copy_ahead(void *to, const void *from) {

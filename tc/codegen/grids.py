@@ -15,15 +15,16 @@ from tc.polyhedral.loops import Block, LoopProgram
 
 def cuda_source(program: LoopProgram) -> KernelSource:
     """C++20 for NVRTC's ``-default-device``, to be compiled without any option that gives up IEEE values."""
-    return with_narrow_indices(lambda dialect: _source(program, dialect, "cuda.h"), CUDA)
+    headers = ("cuda.h", "ahead.h") if program.copied_ahead else ("cuda.h",)
+    return with_narrow_indices(lambda dialect: _source(program, dialect, headers), CUDA)
 
 
 def opencl_source(program: LoopProgram) -> KernelSource:
     """OpenCL C 1.2, to be compiled without any option that gives up IEEE values."""
-    return with_narrow_indices(lambda dialect: _source(program, dialect, "opencl.h"), OPENCL)
+    return with_narrow_indices(lambda dialect: _source(program, dialect, ("opencl.h",)), OPENCL)
 
 
-def _source(program: LoopProgram, dialect: Dialect, types: str) -> KernelSource:
+def _source(program: LoopProgram, dialect: Dialect, headers: tuple[str, ...]) -> KernelSource:
     names = names_of(program)
     # Every temporary is an argument of its own.
     offsets = {buffer.name: 0 for buffer in program.temporaries}
@@ -31,7 +32,7 @@ def _source(program: LoopProgram, dialect: Dialect, types: str) -> KernelSource:
     for nest in program.root.children if isinstance(program.root, Block) else (program.root,):
         launch(printer, nest, scope_of(program, names))
     body = "\n".join(line for part in printer.regions for line in (*part, ""))
-    declarations = files("tc.codegen").joinpath(types).read_text(encoding="utf-8").strip()
-    text = "\n\n".join(part for part in (heading(program), declarations, prelude(body), body) if part)
+    declared = [files("tc.codegen").joinpath(name).read_text(encoding="utf-8").strip() for name in headers]
+    text = "\n\n".join(part for part in (heading(program), *declared, prelude(body), body) if part)
     memory = sum(buffer.layout.span * buffer.layout.type.itemsize for buffer in program.temporaries)
     return KernelSource(text, printer.expressions.checks, memory, printer.scratch_bytes, tuple(printer.grids))

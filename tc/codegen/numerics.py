@@ -1,4 +1,4 @@
-"""The prelude: the parts of ``numerics.h`` and the headers beside it that a source text mentions."""
+"""The prelude: the parts of ``numerics.h``, ``vectors.h`` and ``emulator.h`` that a source text mentions."""
 
 from __future__ import annotations
 
@@ -36,10 +36,7 @@ def _pattern(provides: tuple[str, ...]) -> re.Pattern[str]:
 def sections() -> tuple[Section, ...]:
     """All sections, in the order of the files; a section uses only sections before it."""
     folder = files("tc.codegen")
-    texts = [
-        folder.joinpath(name).read_text(encoding="utf-8")
-        for name in ("numerics.h", "vectors.h", "emulator.h", "ahead.h")
-    ]
+    texts = [folder.joinpath(name).read_text(encoding="utf-8") for name in ("numerics.h", "vectors.h", "emulator.h")]
     parts = [part for text in texts for part in text.split(_MARKER)[1:]]
     return tuple(map(_section, parts))
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from collections.abc import Sequence as Items
+from itertools import combinations_with_replacement
 
 import islpy as isl
 
@@ -59,10 +60,9 @@ def _reuses(scop: Scop) -> Iterator[isl.UnionMap]:
             for access in statement.promoted
             if access.buffer == promotion.buffer.name
         ]
-        for place, writes in places:
-            for other, other_writes in places:
-                if writes or other_writes:
-                    yield isl.UnionMap.from_map(place.apply_range(other.reverse()))
+        for (place, writes), (other, other_writes) in combinations_with_replacement(places, 2):
+            if writes or other_writes:
+                yield isl.UnionMap.from_map(place.apply_range(other.reverse()))
 
 
 def _race(

@@ -207,7 +207,7 @@ def test_a_kernel_that_was_only_tried_has_no_source(capsys: pytest.CaptureFixtur
 
 def test_merge_says_what_was_gained(capsys: pytest.CaptureFixture[str], called: Path, tmp_path: Path) -> None:
     target = tmp_path / "all.db"
-    gained = f"{target} gained 2 kernels, 2 variants, 1 measurement, 2 trials, 2 texts, 2 natives\n"
+    gained = f"{target} gained 2 kernels, 2 variants, 1 measurement, 2 trials, 2 texts, 3 natives\n"
     assert said(capsys, "merge", target, called) == gained
     assert said(capsys, "merge", target, called, called) == f"{target} gained nothing\n"
     assert refused(capsys, "merge", target, called, tmp_path / "none.db") == (
