@@ -7,6 +7,7 @@
 
 from tc.comprehension import Comprehension, targets
 from tc.definitions import Definitions, define
+from tc.devices import to_device
 from tc.errors import (
     ArgumentError,
     CacheError,
@@ -58,4 +59,5 @@ __all__ = [
     "set_threads",
     "synchronize",
     "targets",
+    "to_device",
 ]

@@ -53,7 +53,7 @@ ARGUMENTS: dict[str, Refused] = {
     "moments takes 1 argument (X), got 0": MOMENTS,
     "none takes 0 arguments (), got 1": lambda: NONE(A),
     # kind, type and rank
-    "argument A of mm: expected an array (NumPy, PyTorch, JAX, CuPy, PyCUDA, DLPack or __array_interface__), got list": (
+    "argument A of mm: expected an array (NumPy, PyTorch, JAX, CuPy, PyCUDA, DLPack or __array_interface__), got": (
         lambda: MM([[1.0]], B)
     ),
     "argument A of mm: expected element type float32, got float64": lambda: MM(A.astype("f8"), B),

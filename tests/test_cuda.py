@@ -195,3 +195,10 @@ def test_kernels_are_compiled_but_not_run() -> None:
         tc.DeviceError, match=r"^target 'cuda' is not available: .*; to run here, use .* as in 'cuda:sm_90'$"
     ):
         MM(a, a, target="cuda")
+
+
+def test_nothing_is_tuned_for_gpus_yet() -> None:
+    with pytest.raises(
+        tc.TuningError, match="searches do not measure on GPUs yet, so nothing is tuned for cuda:sm_90;"
+    ):
+        MM.tune((4, 4), (4, 4), target="cuda:sm_90", budget="1 trials", progress=False)

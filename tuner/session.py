@@ -16,13 +16,14 @@ from tc.cache.store import Store
 from tc.compiler import build
 from tc.definition import Definition, Parsed
 from tc.environment import Environment
+from tc.errors import TuningError
 from tc.language.print_program import program_text
 from tc.language.specialization import ArraySpec, Signature
 from tc.language.specialize import specialize
 from tc.options import CpuOptions
 from tc.packing import pack
 from tc.runtime.threads import available_threads
-from tc.target import CpuTarget, Target
+from tc.target import CpuTarget, CudaTarget, Target
 from tc.tuner.arrays import random_arrays
 from tc.tuner.bound import Bound
 from tc.tuner.calls import keep_calls, specialized_calls
@@ -73,8 +74,10 @@ def tuning(
 
     Where sizes stay open, candidates are measured with the greatest ones, and checked with others too.
     ``arrays``: arguments and first values of in-out results by name; None makes random ones.  ``scalars``: values of
-    the scalar arguments.  ``siblings``: all definitions of the text.
+    the scalar arguments.  ``siblings``: all definitions of the text.  TuningError for a target that nothing measures.
     """
+    if isinstance(target, CudaTarget):
+        raise TuningError(f"searches do not measure on GPUs yet, so nothing is tuned for {target}; pass tc.GpuOptions")
     program = definition.program
     values = dict(scalars or {})
     text = definition.text if definition.text is not None else program_text(program)

@@ -32,7 +32,7 @@ def cuda_architecture(device: int | None = None) -> str:
     Binaries run on every device of the same major number that is not older (CUDA C++ Programming Guide, "Binary
     Compatibility").  DeviceError if there is no such device, or none of its kind is known.
     """
-    number = _number(device)
+    number = device_number(device)
     found = cuda_driver().devices()[number]
     fitting = [name for name in MULTIPROCESSORS if _runs(found.capability, name)]
     if not fitting:
@@ -44,7 +44,7 @@ def cuda_architecture(device: int | None = None) -> str:
     return max(fitting, key=_capability)
 
 
-def _number(device: int | None) -> int:
+def device_number(device: int | None) -> int:
     """The number of a device, None for the current one; DeviceError if there is no such device."""
     driver = cuda_driver()
     count = len(driver.devices())
@@ -237,7 +237,7 @@ def pending() -> weakref.WeakSet[CudaKernel]:
 def synchronize_cuda(device: int | None) -> None:
     """Waits for the work of a device, None for the current one; raises what kernels found in their arguments."""
     driver = cuda_driver()
-    with driver.on(_number(device)):
+    with driver.on(device_number(device)):
         driver.synchronize()
     for kernel in tuple(pending()):
         kernel.raise_fault()

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from tc.runtime.chosen_driver import cuda_driver
-from tc.runtime.cuda import release
+from tc.runtime.cuda import device_number, release
 from tc.runtime.dlpack import CUDA_DEVICE
 from tc.runtime.dlpack_export import export_cuda
 from tc.runtime.numpy_arrays import numpy_dtype
@@ -47,7 +47,7 @@ class DeviceArray:
             release(self._driver, self.memory.device, self.address, self.memory.stream)
 
     def __repr__(self) -> str:
-        return f"<tc.DeviceArray {self.type}{list(self.shape)} on {self.memory}>"
+        return f"<DeviceArray {self.type}{list(self.shape)} on {self.memory}>"
 
     @property
     def dtype(self) -> np.dtype:
@@ -82,7 +82,7 @@ class DeviceArray:
     ) -> object:
         """A capsule for whoever works on ``stream``; BufferError for another device or a copy."""
         if copy or (dl_device is not None and tuple(dl_device) != self.__dlpack_device__()):
-            raise BufferError("tc.DeviceArray is exported where it is, without a copy")
+            raise BufferError("a DeviceArray is exported where it is, without a copy")
         own = self.memory.stream
         other = DEFAULT_STREAM if stream in (None, 0, _LEGACY) else Stream(int(stream or 0))
         if stream != _NO_ORDER and other != own:
@@ -112,8 +112,8 @@ def _type_text(type: ScalarType) -> str:
 
 
 def to_device(array: np.ndarray, type: ScalarType, device: int) -> DeviceArray:
-    """A copy of a C-contiguous array on a device."""
-    copied = DeviceArray(array.shape, type, CudaMemory(device, DEFAULT_STREAM))
+    """A copy of a C-contiguous array on a device; DeviceError if there is none with this number."""
+    copied = DeviceArray(array.shape, type, CudaMemory(device_number(device), DEFAULT_STREAM))
     if copied.nbytes:
         driver = cuda_driver()
         with driver.on(device):

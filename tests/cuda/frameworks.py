@@ -80,19 +80,12 @@ def _to_pycuda(array: np.ndarray) -> Any:
     return gpuarray.to_gpu(np.ascontiguousarray(array))
 
 
-def _to_own(array: np.ndarray) -> Any:
-    from tc.runtime.device_array import to_device
-    from tc.runtime.numpy_arrays import scalar_type_of
-
-    return to_device(np.ascontiguousarray(array), scalar_type_of(array.dtype, "an array"), 0)
-
-
 FRAMEWORKS: Final[Mapping[str, Framework]] = MappingProxyType(
     {
         "torch": Framework("torch", _to_torch, _from_torch),
         "cupy": Framework("cupy", _to_cupy, _from_cupy),
         "jax": Framework("jax", _to_jax, np.asarray, writes=False),
         "pycuda": Framework("pycuda", _to_pycuda, lambda array: array.get()),
-        "own": Framework("cuda.bindings", _to_own, lambda array: array.numpy()),
+        "own": Framework("cuda.bindings", tc.to_device, lambda array: array.numpy()),
     }
 )

@@ -22,9 +22,8 @@ from tc.reference.compare import compare
 from tc.runtime.arrays import describe
 from tc.runtime.cuda import in_flight
 from tc.runtime.cuda_interface import describe_cuda_interface
-from tc.runtime.device_array import DeviceArray, to_device
+from tc.runtime.device_array import DeviceArray
 from tc.runtime.dlpack import describe_dlpack
-from tc.runtime.numpy_arrays import scalar_type_of
 from tc.runtime.view import DEFAULT_STREAM, CudaMemory, Stream
 from tests.cuda.simulator import Simulator, simulator
 
@@ -67,7 +66,7 @@ class _Happened:
 
 
 def on(device: int, *arrays: np.ndarray) -> list[DeviceArray]:
-    return [to_device(array, scalar_type_of(array.dtype, "an array"), device) for array in arrays]
+    return [tc.to_device(array, device) for array in arrays]
 
 
 def floats(*shape: int) -> np.ndarray:
@@ -383,6 +382,10 @@ def test_what_the_driver_refuses_is_told(gpu: Simulator) -> None:
 def test_there_is_no_such_device(gpu: Simulator) -> None:
     with pytest.raises(tc.DeviceError, match=r"there is no device cuda:7; this process has 2, numbered from 0$"):
         tc.synchronize(7)
+    with pytest.raises(tc.DeviceError, match=r"there is no device cuda:2; this process has 2, numbered from 0$"):
+        tc.to_device([1.0], 2)
+    with pytest.raises(tc.ArgumentError, match="the array: element type complex128 is not supported"):
+        tc.to_device(1j)
 
 
 class Exporter:
@@ -429,7 +432,7 @@ def test_device_arrays_go_anywhere(gpu: Simulator) -> None:
             assert view.memory.device == 0
         assert describe(array, "an array").memory == array.memory
     array = on(0, floats(3, 4))[0]
-    assert repr(array) == "<tc.DeviceArray float32[3, 4] on cuda:0>"
+    assert repr(array) == "<DeviceArray float32[3, 4] on cuda:0>"
     gpu.log()
     capsule = array.__dlpack__(stream=0x777)
     assert [line.split(",")[0] for line in gpu.log()] == [

@@ -187,7 +187,6 @@ def test_more_than_two_billion_elements() -> None:
 BROKEN = """
 import numpy as np
 import tc
-from tc.runtime.device_array import to_device
 
 class Nowhere:
     __cuda_array_interface__ = {
@@ -196,7 +195,7 @@ class Nowhere:
     dtype = np.dtype(np.float32)
 
 f = tc.define("def f(float(N) A) -> (B) { B(n) = A(n) }").f
-array = to_device(np.ones(1 << 20, np.float32), tc.ScalarType.FLOAT32, 0)
+array = tc.to_device(np.ones(1 << 20, np.float32))
 Nowhere.__cuda_array_interface__["data"] = (array.address + (1 << 40), False)
 kernel = f.compile(array)
 import tc.runtime.cuda_interface as interface
