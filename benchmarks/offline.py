@@ -1,4 +1,4 @@
-"""A folder with all that a machine without a network needs to check and to measure this project on its GPU."""
+"""A folder with all that a machine without a network needs to check this project on its GPU."""
 
 from __future__ import annotations
 
@@ -11,18 +11,22 @@ from pathlib import Path
 from typing import Final
 
 _ROOT: Final = Path(__file__).parents[1]
-# Of the sources: what the checks and the measurements are made of.
+# Of the sources: what the checks are made of.
 _FOLDERS: Final = ("benchmarks", "tests")
 # Beside the project's own requirements: what its tests on a GPU import.
 _TOOLS: Final = ("pytest>=8.0", "pytest-xdist>=3.6", "ml_dtypes>=0.5", "mpmath>=1.3", "hypothesis>=6.100")
 _PLATFORMS: Final = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
 _SCRIPT: Final = """#!/bin/sh
-# Installs what lies beside this file into a folder of its own, checks the kernels on the GPU, and measures them.
+# Installs what lies beside this file into a folder of its own, and checks the kernels on the GPU.
 # With arguments, it runs these instead.
 set -e
 here=$(cd "$(dirname "$0")" && pwd)
 site="$here/site"
-[ -d "$site" ] || python3 -m pip install -q --no-index --no-deps --target "$site" "$here"/wheels/*.whl
+if [ ! -d "$site" ]; then
+  rm -rf "$site.new"
+  python3 -m pip install -q --no-index --no-deps --target "$site.new" "$here"/wheels/*.whl
+  mv "$site.new" "$site"
+fi
 export PYTHONPATH="$site:$here${PYTHONPATH:+:$PYTHONPATH}"
 cd "$here"
 if [ $# -gt 0 ]; then exec "$@"; fi

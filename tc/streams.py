@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextvars
+import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
 from tc.errors import ArgumentError
-from tc.runtime.view import Stream
+from tc.runtime.view import DEFAULT_STREAM, Stream
 
+# The handle that names the default stream, besides 0.
+_LEGACY: Final = 1
 _STREAM: Final[contextvars.ContextVar[Stream | None]] = contextvars.ContextVar("tc_stream", default=None)
 
 
@@ -30,21 +33,34 @@ def on_stream(stream: object) -> Iterator[None]:
 
 
 def _stream(stream: object) -> Stream:
-    protocol = getattr(stream, "__cuda_stream__", None)
-    if protocol is not None:
-        _version, handle = protocol() if callable(protocol) else protocol
-        return Stream(int(handle), stream)
-    # Of PyTorch, of CuPy, of PyCUDA.
-    for name in ("cuda_stream", "ptr", "handle"):
-        handle = getattr(stream, name, None)
-        if handle is not None:
-            return Stream(int(handle), stream)
-    if isinstance(stream, int) and not isinstance(stream, bool) and stream >= 0:
-        return Stream(stream)
+    try:
+        handle = _handle(stream)
+    except (TypeError, ValueError):
+        handle = -1
+    if handle in (0, _LEGACY):
+        return DEFAULT_STREAM
+    if handle > 0:
+        return Stream(handle, stream)
     raise ArgumentError(
         "expected a CUDA stream (of PyTorch, CuPy or PyCUDA, anything with __cuda_stream__, or a handle), "
         f"got {type(stream).__name__}"
     )
+
+
+def _handle(stream: object) -> int:
+    """The driver's handle; TypeError or ValueError for what is no stream."""
+    protocol = getattr(stream, "__cuda_stream__", None)
+    if protocol is not None:
+        _version, handle = protocol() if callable(protocol) else protocol
+        return operator.index(handle)
+    # Of PyTorch, of CuPy, of PyCUDA and Numba.
+    for name in ("cuda_stream", "ptr", "handle"):
+        handle = getattr(stream, name, None)
+        if handle is not None:
+            return operator.index(getattr(handle, "value", handle) or 0)
+    if isinstance(stream, bool):
+        raise TypeError(stream)
+    return operator.index(stream)  # type: ignore[arg-type]
 
 
 def chosen_stream() -> Stream | None:

@@ -68,8 +68,8 @@ class Scope:
     ``variables``: names of loop iterators and symbolic sizes in the text.  ``parallel``: this runs inside a
     parallel loop.  ``accumulation``: the accumulator that the instances below reduce into; ``lane``: the lane in which
     they do.  ``innermost``: the printed loop right around the lanes of a register tile; ``offsets``: what its lanes
-    share.  ``launch``: the grid that runs this.  ``stack``, ``scratch``, ``shared``: bytes of the thread's stack and
-    scratch memory, and of its block's shared memory, that buffers around the node take.
+    share.  ``launch``: the grid that runs this.  ``stack``, ``scratch``: bytes of the thread's stack and scratch memory
+    that buffers around the node take.
     """
 
     variables: Mapping[str, str]
@@ -83,7 +83,6 @@ class Scope:
     launch: Launch | None = None
     stack: int = 0
     scratch: int = 0
-    shared: int = 0
 
     def inside(self, loop: Loop) -> Scope:
         """The scope of the loop's body."""
@@ -131,6 +130,7 @@ class KernelPrinter:
         self.regions: list[list[str]] = []
         self.scratch_bytes = 0
         self.shared_bytes = 0
+        self.shared_places: dict[str, int] = {}
         self.private_bytes = 0
         self.grids: list[GridKernel] = []
         self.barriers = sorted(program.barriers)
@@ -184,13 +184,17 @@ class KernelPrinter:
         return braced("", [*declaration, *self.tree(body, inside)])
 
     def _shared(self, buffer: Buffer, body: LoopTree, scope: Scope) -> list[str]:
-        """Storage that the threads of a block share, beside what they share already."""
+        """Storage that the threads of a block share, beside all that they share in this kernel.
+
+        Proofs know buffers by their names: two of them must not have bytes in common, even one after the other.
+        """
         name, type = self._names.tensors[buffer.name], self.dialect.storage[buffer.layout.type]
-        begin, size = scope.shared, aligned(max(buffer.layout.span, 1) * buffer.layout.type.itemsize)
-        self.shared_bytes = max(self.shared_bytes, begin + size)
+        begin = self.shared_places.setdefault(name, self.shared_bytes)
+        if begin == self.shared_bytes:
+            self.shared_bytes += aligned(max(buffer.layout.span, 1) * buffer.layout.type.itemsize)
         type = f"{self.dialect.shared_memory}{type}"
         declaration = f"{type} *{name} = ({type} *)({self.dialect.shared} + {begin});"
-        return braced("", [declaration, *self.tree(body, replace(scope, shared=begin + size))])
+        return braced("", [declaration, *self.tree(body, scope)])
 
     def _declaration(self, buffer: Buffer, scope: Scope) -> tuple[list[str], Scope]:
         """Storage for a buffer, aligned for the widest vectors, and the scope in which it is taken.

@@ -88,6 +88,7 @@ def launch(kernel: KernelPrinter, tree: LoopTree, scope: Scope) -> list[str]:
     """
     found = _launch(tree, scope.ranges)
     kernel.shared_bytes = kernel.private_bytes = 0
+    kernel.shared_places.clear()
     body = finished(kernel.tree(tree, replace(scope, launch=found)), kernel.dialect)
     around = tuple(Parameter(kernel.index_type, "", loop_variable(depth), "") for depth in range(scope.depth))
     captured = tuple(p for p in mentioned((*kernel.parameters, *around), body) if p != SCRATCH)

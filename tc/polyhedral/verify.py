@@ -264,15 +264,18 @@ def _fixed(pairs: isl.Map, side: isl.dim_type, position: int) -> int | None:
 
 def _check_awaits(scop: Scop, execution: Execution) -> Counterexample | None:
     """Whether copies that end by themselves have ended before anybody needs what they copy, or where it lies."""
-    for promotion in scop.promotions:
-        if promotion.rotation is not None and promotion.loads is not None:
-            unknown, pairs = awaited_pairs(scop, promotion)
-            if unknown is not None:
-                return Counterexample(Violation.NOT_AWAITED, unknown)
-            for needed in pairs:
-                found = _check_pairs(isl.UnionMap.from_map(needed), execution, _Rule.IN_ORDER_IN_BLOCK)
-                if found is not None:
-                    return Counterexample(Violation.NOT_AWAITED, found.witness)
+    rotating = {p.loads: p for p in scop.promotions if p.rotation is not None and p.loads is not None}
+    for name in sorted(scop.awaits.keys() - rotating.keys()):
+        return Counterexample(Violation.NOT_AWAITED, name)
+    for promotion in rotating.values():
+        unknown, pairs = awaited_pairs(scop, promotion)
+        if unknown is not None:
+            return Counterexample(Violation.NOT_AWAITED, unknown)
+        for number, needed in enumerate(pairs):
+            rule = _Rule.IN_ORDER if number < 2 else _Rule.IN_ORDER_IN_BLOCK
+            found = _check_pairs(isl.UnionMap.from_map(needed), execution, rule)
+            if found is not None:
+                return Counterexample(Violation.NOT_AWAITED, found.witness)
     return None
 
 

@@ -30,7 +30,8 @@ def slot_pairs(scop: Scop, promotion: Promotion) -> Iterator[isl.Map]:
 def awaited_pairs(scop: Scop, promotion: Promotion) -> tuple[str | None, tuple[isl.Map, ...]]:
     """Pairs of instances of which the first must run earlier on every thread, so that what is copied has arrived.
 
-    Instead of them, the name of a copy that nobody waits for, or of a barrier that is not there.
+    The ends of the first two are on one block.  Instead of them, the name of a copy that nobody waits for, or of a
+    barrier that is not there.
     """
     assert promotion.loads is not None
     found = scop.awaits.get(promotion.loads)

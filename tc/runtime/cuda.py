@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import struct
 import threading
-import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -24,13 +22,15 @@ from tc.types import Kind, ScalarType
 
 # Temporaries begin where any vector may.
 _ALIGNMENT: Final = 256
+_EMBEDDED: Final = ((8, 7), (11, 0))
 
 
 def cuda_architecture(device: int | None = None) -> str:
     """The architecture that kernels for a device are compiled for, None for the current one: ``sm_90``.
 
-    Binaries run on every device of the same major number that is not older (CUDA C++ Programming Guide, "Binary
-    Compatibility").  DeviceError if there is no such device, or none of its kind is known.
+    Binaries run on every device of the same major number that is not older, but for those of embedded devices, which
+    run nowhere else (CUDA C++ Programming Guide, "Binary Compatibility").  DeviceError if there is no such device, or
+    none of its kind is known.
     """
     number = device_number(device)
     found = cuda_driver().devices()[number]
@@ -72,6 +72,8 @@ def _capability(architecture: str) -> tuple[int, int]:
 
 def _runs(device: tuple[int, int], architecture: str) -> bool:
     major, minor = _capability(architecture)
+    if device in _EMBEDDED or (major, minor) in _EMBEDDED:
+        return device == (major, minor)
     return major == device[0] and minor <= device[1]
 
 
@@ -138,17 +140,22 @@ class CudaKernel:
             values = (*addresses, *(workspace + offset for offset in self._offsets), *scalars, word)
             for other in after:
                 self._driver.wait(memory.stream, self._driver.record(other))
-            for number, launch in enumerate(self._launches):
-                module.launch(number, launch.pack(*[values[n] for n in launch.numbers]), memory.stream)
-            if after or leases:
-                event = self._driver.record(memory.stream)
-                for other in after:
-                    self._driver.wait(other, event)
-                if leases:
-                    in_flight().keep(event, leases)
+            try:
+                for number, launch in enumerate(self._launches):
+                    module.launch(number, launch.pack(*[values[n] for n in launch.numbers]), memory.stream)
+            finally:  # some of them may have started
+                if after or leases:
+                    self._recorded(memory.stream, after, leases)
             if environment().sync:
                 self._driver.synchronize(memory.stream)
                 self.raise_fault()
+
+    def _recorded(self, stream: Stream, after: Sequence[Stream], leases: Sequence[object]) -> None:
+        event = self._driver.record(stream)
+        for other in after:
+            self._driver.wait(other, event)
+        if leases:
+            IN_FLIGHT.keep(event, leases)
 
     def raise_fault(self) -> None:
         """Raises what calls that have ended found in their arguments."""
@@ -163,7 +170,7 @@ class CudaKernel:
                 if self._loaded is None:
                     module = self._driver.load(self._binary.code, self._grids)
                     self._loaded = module, self._driver.shared_word() if self._checks else None
-                    pending().add(self)
+                    _STARTED.add(self)
                 found = self._loaded
         return found
 
@@ -208,13 +215,19 @@ class InFlight:
     """What kernels that may still run read and write."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        # Finalizers come here too, at any time.
+        self._lock = threading.RLock()
         self._kept: deque[tuple[Event, tuple[object, ...]]] = deque()
 
     def keep(self, event: Event, leases: Sequence[object]) -> None:
         """Keeps objects until the event has happened, and lets go of those whose time has come."""
         with self._lock:
             self._kept.append((event, tuple(leases)))
+        self.purge()
+
+    def purge(self) -> None:
+        """Lets go of objects whose time has come."""
+        with self._lock:
             gone = []
             while self._kept and self._kept[0][0].done():
                 gone.append(self._kept.popleft())
@@ -222,16 +235,27 @@ class InFlight:
         del gone
 
 
-@functools.cache
-def in_flight() -> InFlight:
-    """The one of this process."""
-    return InFlight()
+# Of this process.
+IN_FLIGHT: Final = InFlight()
 
 
-@functools.cache
-def pending() -> weakref.WeakSet[CudaKernel]:
-    """Kernels of this process that have been launched and can find faults."""
-    return weakref.WeakSet()
+class _Started:
+    """Kernels that have been launched: their code and their words for faults must be there when they run."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kernels: list[CudaKernel] = []
+
+    def add(self, kernel: CudaKernel) -> None:
+        with self._lock:
+            self._kernels.append(kernel)
+
+    def all(self) -> tuple[CudaKernel, ...]:
+        with self._lock:
+            return tuple(self._kernels)
+
+
+_STARTED: Final = _Started()
 
 
 def synchronize_cuda(device: int | None) -> None:
@@ -239,11 +263,14 @@ def synchronize_cuda(device: int | None) -> None:
     driver = cuda_driver()
     with driver.on(device_number(device)):
         driver.synchronize()
-    for kernel in tuple(pending()):
+        IN_FLIGHT.purge()
+    for kernel in _STARTED.all():
         kernel.raise_fault()
 
 
-def release(driver: CudaDriver, device: int, address: int, stream: Stream) -> None:
-    """Frees memory of a device where nobody can be told of errors."""
-    with suppress(DeviceError), driver.on(device):
-        driver.free(address, stream)
+def release(driver: CudaDriver, memory: CudaMemory, address: int, *, wait: bool) -> None:
+    """Frees memory of a device where nobody can be told of errors; ``wait``: once all work of the device has ended."""
+    with suppress(DeviceError), driver.on(memory.device):
+        if wait:
+            driver.synchronize()
+        driver.free(address, memory.stream)

@@ -33,7 +33,7 @@ def cuda_allocator(
         case Framework.PYCUDA:
             from tc.runtime.pycuda_arrays import gpuarray_allocator
 
-            return gpuarray_allocator(shape, type, like)
+            return gpuarray_allocator(shape, type, like, memory.device)
         case Framework.JAX:
             from tc.runtime.jax_arrays import check_for_jax
 

@@ -80,7 +80,8 @@ class BindingsDriver:
         if status == _STATUS.CUDA_ERROR_NO_DEVICE:
             raise DeviceError("the CUDA driver finds no device; look at nvidia-smi and CUDA_VISIBLE_DEVICES")
         _checked((status,))
-        self._lock = threading.Lock()
+        # Finalizers come here too, at any time.
+        self._lock = threading.RLock()
         self._primary: dict[int, Any] = {}
         self._devices = tuple(map(_device, range(_checked(cuda.cuDeviceGetCount()))))
 

@@ -26,9 +26,13 @@ _LEGACY: Final = 1
 
 
 def describe_cuda_interface(
-    array: object, place: str, framework: Framework = Framework.OTHER, device: int | None = None
+    array: object,
+    place: str,
+    framework: Framework = Framework.OTHER,
+    device: int | None = None,
+    stream: Stream | None = None,
 ) -> ArrayView:
-    """The view of what ``array`` exports; ``device`` None asks the driver where the memory is.
+    """The view of what ``array`` exports; None as ``device`` asks the driver where it is, None as ``stream`` the array.
 
     ArgumentError for an interface that is not valid, and for elements the language does not have.
     """
@@ -49,13 +53,15 @@ def describe_cuda_interface(
     if device is None:
         driver = cuda_driver()
         device = driver.device_of(address) if address else driver.current_device()
-    memory = CudaMemory(device, _stream(interface))
-    view = ArrayView(int(address or 0), shape, elements, type, not read_only, framework, array, None, memory)
+    memory = CudaMemory(device, _stream(interface, array) if stream is None else stream)
+    # Frameworks that we know give memory back in the order of the streams on which they work.
+    lease = array if framework is Framework.OTHER else None
+    view = ArrayView(int(address or 0), shape, elements, type, not read_only, framework, array, lease, memory)
     check_address(view.address, view.size, type.itemsize, place)
     return view
 
 
-def _stream(interface: Mapping[str, object]) -> Stream:
+def _stream(interface: Mapping[str, object], owner: object) -> Stream:
     """The stream on which the elements are ready; the default one where the interface names none."""
     handle = interface.get("stream")
-    return Stream(handle) if isinstance(handle, int) and handle not in (0, _LEGACY) else DEFAULT_STREAM
+    return Stream(handle, owner) if isinstance(handle, int) and handle not in (0, _LEGACY) else DEFAULT_STREAM

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 import cupy
 
 from tc.runtime.cuda_interface import describe_cuda_interface
 from tc.runtime.numpy_arrays import numpy_dtype
-from tc.runtime.view import ArrayView, CudaMemory, Framework
+from tc.runtime.view import DEFAULT_STREAM, ArrayView, CudaMemory, Framework, Stream
 from tc.types import ScalarType
+
+# The handle that names the default stream, besides 0.
+_LEGACY: Final = 1
 
 
 def describe_cupy(array: cupy.ndarray, place: str) -> ArrayView:
     """The view of an array, ready on CuPy's current stream."""
-    return describe_cuda_interface(array, place, Framework.CUPY, array.device.id)
+    device = array.device.id
+    handle = cupy.cuda.get_current_stream(device).ptr
+    stream = Stream(handle) if handle > _LEGACY else DEFAULT_STREAM
+    return describe_cuda_interface(array, place, Framework.CUPY, device, stream)
 
 
 def cupy_allocator(shape: tuple[int, ...], type: ScalarType, memory: CudaMemory) -> Callable[[], cupy.ndarray]:

@@ -33,6 +33,7 @@ class DeviceArray:
         self.type: Final = type
         self.memory: Final = memory
         self._driver = cuda_driver()
+        self._exported = False
         self.address: Final = self._allocated()
 
     def _allocated(self) -> int:
@@ -44,7 +45,8 @@ class DeviceArray:
     def __del__(self) -> None:
         # An array whose memory could not be had has no address.
         if getattr(self, "address", 0):
-            release(self._driver, self.memory.device, self.address, self.memory.stream)
+            # On which streams others work with it, nobody says.
+            release(self._driver, self.memory, self.address, wait=self._exported)
 
     def __repr__(self) -> str:
         return f"<DeviceArray {self.type}{list(self.shape)} on {self.memory}>"
@@ -60,6 +62,7 @@ class DeviceArray:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, object]:
+        self._exported = True
         return {
             "version": 3,
             "shape": self.shape,
@@ -88,6 +91,7 @@ class DeviceArray:
         if stream != _NO_ORDER and other != own:
             with self._driver.on(self.memory.device):
                 self._driver.wait(other, self._driver.record(own))
+        self._exported = True
         return export_cuda(self.address, self.shape, self.type, self.memory.device, self)
 
     def view(self) -> ArrayView:

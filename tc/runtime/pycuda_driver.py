@@ -63,8 +63,10 @@ class PycudaDriver:
         with _translated("PyCUDA finds no device"):
             cuda.init()
             self._devices = tuple(map(_device, range(cuda.Device.count())))
-        self._lock = threading.Lock()
-        self._primary: dict[int, Any] = {}
+        # Finalizers come here too, at any time.
+        self._lock = threading.RLock()
+        # PyCUDA's contexts belong to the threads that made them.
+        self._own = threading.local()
         self._memory: dict[int, Any] = {}
 
     def version(self) -> str:
@@ -93,10 +95,10 @@ class PycudaDriver:
             cuda.Context.pop()
 
     def _primary_context(self, device: int) -> Any:
-        with self._lock:
-            if device not in self._primary:
-                self._primary[device] = cuda.Device(device).retain_primary_context()
-            return self._primary[device]
+        contexts: dict[int, Any] = self._own.__dict__.setdefault("contexts", {})
+        if device not in contexts:
+            contexts[device] = cuda.Device(device).retain_primary_context()
+        return contexts[device]
 
     def device_of(self, _address: int) -> int:
         # PyCUDA asks for no attribute of an address; its arrays live in the context in which they are used.

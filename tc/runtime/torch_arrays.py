@@ -108,7 +108,10 @@ def torch_cuda_allocator(shape: tuple[int, ...], type: ScalarType, memory: CudaM
     def allocate() -> torch.Tensor:
         if torch.cuda.current_stream(device).cuda_stream == memory.stream.handle:
             return torch.empty(shape, dtype=dtype, device=device)
-        with torch.cuda.stream(_external_stream(memory.stream.handle, device)):
+        # PyTorch takes the handle 0 for a wish to have any stream.
+        handle = memory.stream.handle
+        stream = _external_stream(handle, device) if handle else torch.cuda.default_stream(device)
+        with torch.cuda.stream(stream):
             return torch.empty(shape, dtype=dtype, device=device)
 
     return allocate

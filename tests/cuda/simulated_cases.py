@@ -20,7 +20,7 @@ import tc
 from tc.errors import StickyDeviceError
 from tc.reference.compare import compare
 from tc.runtime.arrays import describe
-from tc.runtime.cuda import in_flight
+from tc.runtime.cuda import IN_FLIGHT
 from tc.runtime.cuda_interface import describe_cuda_interface
 from tc.runtime.device_array import DeviceArray
 from tc.runtime.dlpack import describe_dlpack
@@ -48,21 +48,11 @@ def gpu() -> Iterator[Simulator]:
     yield found
     found.hold(hold=False)
     found.fail("", 0)
-    in_flight().keep(_Happened(), ())
+    IN_FLIGHT.purge()
     gc.collect()
     # Words for faults stay as long as their kernels, which definitions keep.
     assert found.blocks - blocks <= 1
     assert found.events <= events
-
-
-class _Happened:
-    """An event of the past."""
-
-    def done(self) -> bool:
-        return True
-
-    def seconds_since(self, earlier: object) -> float:
-        raise AssertionError
 
 
 def on(device: int, *arrays: np.ndarray) -> list[DeviceArray]:
@@ -267,8 +257,9 @@ def test_calls_run_on_the_streams_of_their_arrays(gpu: Simulator) -> None:
         return lines
 
     log_of(None, None)  # which loads the binary
-    assert log_of(None, 1) == ["cuLaunchKernel tc_kernel_0 on 0:0"]
-    assert log_of(0xABC, 0xABC) == ["cuLaunchKernel tc_kernel_0 on 0:abc"]
+    kept = ["cuEventCreate 2", "cuEventRecord on {}"]  # until when arrays of unknown frameworks are held
+    assert log_of(None, 1) == ["cuLaunchKernel tc_kernel_0 on 0:0", kept[0], kept[1].format(0)]
+    assert log_of(0xABC, 0xABC) == ["cuLaunchKernel tc_kernel_0 on 0:abc", kept[0], kept[1].format("abc")]
     assert log_of(0xABC, 0xDEF) == [
         "cuEventCreate 2",
         "cuEventRecord on def",
@@ -309,8 +300,19 @@ def test_the_caller_may_choose_the_stream(gpu: Simulator) -> None:
         assert not any("cuStreamWaitEvent" in line for line in lines)
         assert isinstance(found, DeviceArray)
         assert found.memory.stream == Stream(int(handle, 16))
-    with pytest.raises(tc.ArgumentError, match=r"^expected a CUDA stream \(of PyTorch, .* got str$"), tc.on_stream("s"):
-        pass
+
+    class Broken:
+        __cuda_stream__ = "neither a function nor a pair"
+
+    for wrong, name in (("s", "str"), (-3, "int"), (True, "bool"), (2.0, "float"), (Broken(), "Broken")):
+        expected = rf"^expected a CUDA stream \(of PyTorch, .* got {name}$"
+        with pytest.raises(tc.ArgumentError, match=expected), tc.on_stream(wrong):
+            pass
+    for default in (0, 1):
+        with tc.on_stream(default):
+            found = definition(*given)
+        assert isinstance(found, DeviceArray)
+        assert found.memory.stream == DEFAULT_STREAM
 
 
 def test_calls_wait_for_nothing(gpu: Simulator) -> None:
@@ -417,7 +419,7 @@ def test_memory_is_held_until_kernels_have_run(gpu: Simulator) -> None:
     assert exporter.capsules[0]() is not None
     gpu.hold(hold=False)
     definition(*on(0, floats(9)))
-    in_flight().keep(_Happened(), ())
+    IN_FLIGHT.purge()
     gc.collect()
     assert exporter.capsules[0]() is None
 
