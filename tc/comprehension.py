@@ -185,8 +185,7 @@ class Comprehension:
 
         bound = bind(self.interface, arguments, out, writes=False)
         arrays = {name: borrow(view) for name, view in (*bound.inputs.items(), *bound.outputs.items())}
-        found = evaluate(self.specialize(*arguments), arrays, bound.scalars)
-        return {name: found[name] for name in self.program.results}
+        return evaluate(self.specialize(*arguments), arrays, bound.scalars)
 
     def explain(self, *arguments: object, target: str | None = None, options: Options | None = None) -> str:
         """What becomes of a call, as text: ranges, schedule before and after, buffers, proof, times, source."""

@@ -61,11 +61,11 @@ def evaluate(
     check_indices: bool = True,
     temporaries: bool = False,
 ) -> dict[str, Result]:
-    """The results of a call, by name of the output or in-out tensor.
+    """The results of a call, by name of the output or in-out tensor, in the order in which callers get them.
 
     ``arrays``: the input and in-out tensors, in their declared types and shapes.  ``scalars``: the scalar arguments.
     ``check_indices``: an index that leaves its tensor is an ArgumentError; otherwise anything may be read there.
-    ``temporaries``: give those too.
+    ``temporaries``: give those too, behind the results.
     """
     program = specialization.program
     with np.errstate(all="ignore"):
@@ -74,8 +74,8 @@ def evaluate(
         for statement in program.statements:
             frame = Frame(program, statement, positions(statement), (), tensors, values, check_indices)
             tensors[statement.target] = _run(frame, specialization.layouts[statement.target].type)
-        wanted = {Role.OUTPUT, Role.IN_OUT} | ({Role.TEMPORARY} if temporaries else set())
-        return {t.name: _result(tensors[t.name], t.type) for t in program.tensors if t.role in wanted}
+        further = [t.name for t in program.tensors if temporaries and t.role is Role.TEMPORARY]
+        return {name: _result(tensors[name], program.tensor(name).type) for name in (*program.results, *further)}
 
 
 def _initial(tensor: Tensor, layout: Layout, arrays: Mapping[str, Array], program: str) -> Bounded:

@@ -8,8 +8,18 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import main
-from benchmarks.cases import Suite, chosen
-from benchmarks.recording import OtherDecisionsError, Recording, load_recordings, record, replay_case, save_recording
+from benchmarks.cases import CASES, Suite, chosen
+from benchmarks.recording import (
+    DEFAULT,
+    OtherDecisionsError,
+    Recording,
+    load_recordings,
+    record,
+    replay_case,
+    save_recording,
+)
+from benchmarks.tuned import DEFAULT as WINNERS
+from benchmarks.tuned import load_winners
 from tc.tuner.outcome import Failed, FailureKind
 from tc.tuner.settings import TuningResult
 
@@ -62,3 +72,19 @@ def test_recordings_in_files(found: TuningResult, tmp_path: Path, capsys: pytest
     save_recording(CASE.name, replace(recording, seed=5), path)
     with pytest.raises(SystemExit, match="error: tmm-128-32-256: the search decides otherwise"):
         main(["replay", "--recording", str(path)])
+
+
+def test_every_case_of_the_suite_was_searched_from_the_static_default() -> None:
+    recordings, winners = load_recordings(DEFAULT).cases, load_winners(WINNERS).cases
+    assert set(recordings) == set(winners) == {case.name for case in CASES}
+    for name, recording in recordings.items():
+        assert recording.seeds == ()
+        assert len(recording.outcomes.split(",")) == winners[name].trials
+
+
+@pytest.mark.slow
+def test_searches_of_the_suite_decide_what_they_decided() -> None:
+    """Whoever changes the search records it again: python -m benchmarks search."""
+    recordings = load_recordings(DEFAULT).cases
+    for case in CASES:
+        replay_case(case, recordings[case.name])

@@ -91,8 +91,15 @@ def test_what_is_measured_while_the_machine_is_busy_is_measured_again() -> None:
 
 
 def test_who_is_too_slow_even_for_a_busy_machine_is_measured_once() -> None:
-    crew = Scripted([(1.0, 1.0), (1.3, 1.0)])
+    crew = Scripted([*[(1.0, 1.0)] * 3, (1.3, 1.0)])
     trials = Trials(crew, 0.1, Clock())
     trials._measure(b"", "source", math.inf)
     assert trials._measure(b"", "source", 0.6).outcome == Measured(1.3, (1.3, 1.3, 1.3, 9.0))
     assert crew.noise == []
+
+
+def test_what_is_measured_first_is_measured_again_for_nothing_says_whether_the_machine_was_awake() -> None:
+    crew = Scripted([(1.7, 1.6), (1.1, 1.2), (1.2, 1.2)])
+    trials = Trials(crew, 0.1, Clock())
+    assert trials._measure(b"", "source", math.inf).outcome == Measured(1.1, (1.1, 1.1, 1.1, 9.0))
+    assert crew.quickest == [math.inf] * 3
