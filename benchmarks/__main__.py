@@ -6,11 +6,13 @@ Processes that measure import this module too, and must not import NumPy by it.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
 
 Number = TypeVar("Number", int, float)
 
-_PEERS: Final = ("torch", "compile", "numpy", "jax")
+_PEERS: Final = MappingProxyType(
+    {"cpu": ("torch", "compile", "numpy", "jax"), "cuda": ("torch", "compile", "triton", "jax")}
+)
 _SUITES: Final = ("paper", "modern", "all")
 
 
@@ -48,7 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure the project on this machine.")
     _add_common(parser)
-    parser.add_argument("--peers", type=_names, default=_PEERS, help=f"of {','.join(_PEERS)}; empty for none")
+    known = "; ".join(f"{kind}: {','.join(names)}" for kind, names in _PEERS.items())
+    parser.add_argument("--peers", type=_names, default=None, help=f"of these, or empty for none; {known}")
     parser.add_argument("--json", type=Path, default=None, help="file for everything that was measured")
     parser.add_argument("--plot", type=Path, default=None, help="file for a picture")
     commands = parser.add_subparsers(dest="command", metavar="command", title="other measurements")
@@ -79,11 +84,16 @@ def _parser() -> argparse.ArgumentParser:
 def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--suite", choices=_SUITES, default="all")
     parser.add_argument("--kernels", type=_names, default=(), help="cases or problems, separated by commas")
-    parser.add_argument("--target", default="cpu")
+    parser.add_argument("--target", default="cpu", help="cpu or cuda")
     parser.add_argument("--threads", type=int, default=None, help="of every contender; default: all processors")
     parser.add_argument("--rounds", type=int, default=5, help="quiet rounds of turns")
     parser.add_argument("--seconds", type=float, default=0.2, help="of a round of one contender")
-    parser.add_argument("--arrays", choices=("numpy", "torch"), default="numpy", help="whose arrays ours works on")
+    parser.add_argument(
+        "--arrays",
+        choices=("numpy", "torch"),
+        default=None,
+        help="whose arrays ours works on; default: NumPy's, on a GPU PyTorch's where it is installed",
+    )
     parser.add_argument("--options", type=Path, default=None, help="file of tuned options")
 
 
@@ -146,7 +156,7 @@ def _suite(given: argparse.Namespace) -> None:
 
 
 def _search(given: argparse.Namespace) -> None:
-    from benchmarks.recording import DEFAULT as TRIALS
+    from benchmarks.clock import kind_of
     from benchmarks.recording import save_recording
     from benchmarks.search import HEADER, line, search_case, summary
     from benchmarks.tuned import DEFAULT, save_winners
@@ -154,14 +164,15 @@ def _search(given: argparse.Namespace) -> None:
 
     with _as_usage():
         Budget.parse(given.budget)
+        file = given.options or DEFAULT.with_name(f"{kind_of(given.target)}.json")
     cases, settings, winners = _cases(given), _settings(given), _winners(given)
     print(HEADER, flush=True)
     for case in cases:
-        winner, told = search_case(case, given.budget, given.seed, settings.seed, given.cache)
+        winner, told = search_case(case, given.budget, given.seed, settings.seed, given.cache, given.target)
         print(line(case.name, winner), flush=True)
         winners = winners.with_winner(case.name, winner)
-        save_winners(winners, given.options or DEFAULT)
-        save_recording(case.name, told, given.record or (given.options or DEFAULT).with_name(TRIALS.name))
+        save_winners(winners, file)
+        save_recording(case.name, told, given.record or file.with_name(f"{file.stem}-trials.json"))
     print(summary(winners))
 
 
@@ -221,29 +232,40 @@ def _cases(given: argparse.Namespace) -> tuple[Case, ...]:
 
 
 def _winners(given: argparse.Namespace) -> Winners:
+    from benchmarks.clock import kind_of
     from benchmarks.tuned import DEFAULT, load_winners
 
     with _as_usage():
-        return load_winners(given.options or DEFAULT)
+        return load_winners(given.options or DEFAULT.with_name(f"{kind_of(given.target)}.json"))
 
 
 def _settings(given: argparse.Namespace) -> Settings:
-    from benchmarks.clock import clock_for
+    from benchmarks.clock import kind_of
     from benchmarks.contender import Contender
     from benchmarks.results import Settings
     from tc.runtime.threads import available_threads
 
     with _as_usage():
-        clock_for(given.target)
+        kind = kind_of(given.target)
         most = available_threads()
+        usual = "torch" if kind == "cuda" and _torch_has_gpu() else "numpy"
+        peers = getattr(given, "peers", ())
         return Settings(
             target=given.target,
             threads=_within("--threads", most if given.threads is None else given.threads, 1, most),
             rounds=_within("--rounds", given.rounds, 1, 1000),
             seconds=_within("--seconds", given.seconds, 0.001, 60),
-            arrays=Contender(given.arrays),
-            peers=tuple(map(_peer, getattr(given, "peers", ()))),
+            arrays=Contender(given.arrays or usual),
+            peers=tuple(_peer(name, kind) for name in (_PEERS[kind] if peers is None else peers)),
         )
+
+
+def _torch_has_gpu() -> bool:
+    if importlib.util.find_spec("torch") is None:
+        return False
+    import torch
+
+    return bool(torch.cuda.is_available())
 
 
 def _within(name: str, number: Number, least: float, most: float) -> Number:
@@ -252,11 +274,11 @@ def _within(name: str, number: Number, least: float, most: float) -> Number:
     return number
 
 
-def _peer(name: str) -> Contender:
+def _peer(name: str, kind: str) -> Contender:
     from benchmarks.contender import Contender
 
-    if name not in _PEERS:
-        raise ValueError(f"no peer is called {name!r}; known: {', '.join(_PEERS)}")
+    if name not in _PEERS[kind]:
+        raise ValueError(f"no peer on {kind} is called {name!r}; known: {', '.join(_PEERS[kind])}")
     return Contender(name)
 
 

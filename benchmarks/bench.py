@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Final
 
 import numpy as np
 
 import tc
 from benchmarks.cases import Case
-from benchmarks.clock import clock_for
+from benchmarks.clock import clock_for, kind_of
 from benchmarks.judge import deviation_of_ours, deviation_of_peer, judge
 from benchmarks.messages import (
     Calibrate,
@@ -31,10 +32,10 @@ from tc.environment import environment
 from tc.errors import TCError
 from tc.options import to_json
 from tc.reference.kept import kept_results
-from tc.target import CpuTarget, parse_target
-from tc.tuner.roofs import measure_roofs
+from tc.target import parse_cpu_target
+from tc.tuner.roofline import Roofs
 
-# NumPy's product of two square matrices of this size: it fits into the caches and uses every core.
+# On processors: NumPy's product of two square matrices of this size fits into the caches and uses every core.
 CALIBRATION_SIZE: Final = 384
 
 
@@ -46,6 +47,9 @@ class Bench:
         self._threads = threads
         self._target = environment().target or "cpu"
         self._call: Callable[[], object] | None = None
+        self._waits = True
+        # What the calibrating kernel works on, as long as the process lives.
+        self._held = ExitStack()
         self._check: Callable[[], float | Refused] | None = None
         self._arguments: tuple[Array, ...] = ()
         self._arguments_of: tuple[Case, int] | None = None
@@ -64,10 +68,7 @@ class Bench:
             case Measure(seconds):
                 return self._measure(seconds)
             case MeasureRoofs():
-                target = parse_target(self._target)
-                if not isinstance(target, CpuTarget):
-                    return Refused(f"nobody knows the roofs of target '{target}'")
-                return measure_roofs(target, self._threads)
+                return self._roofs()
             case _:
                 raise TypeError(f"nobody answers {question!r}")
 
@@ -76,14 +77,15 @@ class Bench:
         self._make_arguments(question)
         begun = time.perf_counter()
         try:
-            prepared = prepare(question, self._arguments)
+            prepared = prepare(question, self._arguments, gpu=kind_of(self._target) == "cuda")
         except TCError as error:
             return Refused(f"{type(error).__name__}: {error}")
         if isinstance(prepared, Refused):
             return prepared
         expected = kept_results(question.folder)
         compare = deviation_of_ours if question.contender.is_ours else deviation_of_peer
-        self._call, self._check = prepared.call, lambda: compare(prepared.results(), expected)
+        self._call, self._waits = prepared.call, prepared.waits
+        self._check = lambda: compare(prepared.results(), expected)
         prepared.call()
         return self._checked(time.perf_counter() - begun, prepared)
 
@@ -107,10 +109,24 @@ class Bench:
         return Ready(seconds, deviation, to_json(kernel.options), stages, source)
 
     def _calibrate(self) -> Ready:
-        matrix = np.ones((CALIBRATION_SIZE, CALIBRATION_SIZE), np.float32)
-        self._call = lambda: matrix @ matrix
+        if kind_of(self._target) == "cuda":
+            from tc.tuner.cuda_roofs import roof_kernels
+
+            self._call, self._waits = self._held.enter_context(roof_kernels()).multiply_add, False
+        else:
+            matrix = np.ones((CALIBRATION_SIZE, CALIBRATION_SIZE), np.float32)
+            self._call, self._waits = (lambda: matrix @ matrix), True
         return Ready(0.0, 0.0)
 
     def _measure(self, seconds: float) -> Sample:
         assert self._call is not None, "nothing was prepared"
-        return clock_for(self._target)(self._call, seconds)
+        return clock_for(self._target, waits=self._waits)(self._call, seconds)
+
+    def _roofs(self) -> Roofs:
+        if kind_of(self._target) == "cuda":
+            from tc.tuner.cuda_roofs import measure_cuda_roofs
+
+            return measure_cuda_roofs()
+        from tc.tuner.roofs import measure_roofs
+
+        return measure_roofs(parse_cpu_target(self._target), self._threads)

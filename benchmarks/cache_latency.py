@@ -27,7 +27,7 @@ from tc.cache.ship import ship
 from tc.cache.store import Store, utc_now
 from tc.cache.tables import VARIANTS
 from tc.reference.compare import compare
-from tc.tuner.measure import time_calls
+from tc.tuner.host_clock import time_calls
 from tc.tuner.settings import SECONDS, TuningResult
 
 SCALED: Final = "def scaled(float(M,K) A, float s) -> (C) { C(m,k) = s * A(m,k) }"

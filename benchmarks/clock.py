@@ -6,13 +6,12 @@ import gc
 import resource
 import statistics
 import time
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from benchmarks.messages import Sample
 
-# A clock calls a function for about so many seconds, after warming up; the function returns when its work is done.
+# A clock calls a function for about so many seconds, after warming up.
 Clock: TypeAlias = Callable[[Callable[[], object], float], Sample]
 
 # A round has at least so many calls, however long they take.
@@ -20,6 +19,8 @@ LEAST_CALLS: Final = 3
 
 # Threads that slept and caches that others filled are awake and warm after this part of the round.
 _WARM_UP: Final = 0.25
+
+_KINDS: Final = ("cpu", "cuda")
 
 
 def wall_clock(call: Callable[[], object], seconds: float) -> Sample:
@@ -51,12 +52,21 @@ def _faults() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
 
-CLOCKS: Final[Mapping[str, Clock]] = MappingProxyType({"cpu": wall_clock})
-
-
-def clock_for(target: str) -> Clock:
-    """The clock of a target such as ``cpu`` or ``cpu:x86-64-v3``; ValueError for one that has none."""
+def kind_of(target: str) -> str:
+    """``cpu`` or ``cuda``, for a target such as ``cpu:x86-64-v3``; ValueError for one that nobody times."""
     kind = target.partition(":")[0]
-    if kind not in CLOCKS:
-        raise ValueError(f"nothing is timed on target {target!r}; known: {', '.join(CLOCKS)}")
-    return CLOCKS[kind]
+    if kind not in _KINDS:
+        raise ValueError(f"nothing is timed on target {target!r}; known: {', '.join(_KINDS)}")
+    return kind
+
+
+def clock_for(target: str, *, waits: bool) -> Clock:
+    """The clock of a target; ValueError for one that has none.
+
+    ``waits``: a call returns when its work is done, whatever stream of a GPU that was on.
+    """
+    if kind_of(target) == "cpu":
+        return wall_clock
+    from benchmarks.cuda_clock import cold_wall_clock, event_clock
+
+    return cold_wall_clock if waits else event_clock

@@ -9,11 +9,15 @@ from typing import Final
 from benchmarks.contender import Contender
 from benchmarks.results import Report
 
+_PASSES: Final = (
+    *("register tile", "tile", "vectorize", "parallelize", "promote", "unroll"),
+    *("map", "mark reductions", "promote temporaries", "promote private", "promote shared", "place barriers"),
+)
 # Of these, the first is common to all candidates for a kernel and its sizes.
 _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "schedule": ("scop", "schedule"),
-        "passes": ("register tile", "tile", "vectorize", "parallelize", "promote", "unroll"),
+        "passes": _PASSES,
         "proofs": ("verify schedule", "verify code"),
         "loops": ("generate",),
         "text": ("print",),

@@ -17,6 +17,7 @@ class Contender(Enum):
     TORCH = "torch"
     COMPILE = "compile"
     NUMPY = "numpy"
+    TRITON = "triton"
     JAX = "jax"
 
     @property
@@ -29,12 +30,13 @@ class Contender(Enum):
         return _TITLES.get(self, self.value)
 
 
-PEERS: Final = (Contender.TORCH, Contender.COMPILE, Contender.NUMPY, Contender.JAX)
+PEERS: Final = (Contender.TORCH, Contender.COMPILE, Contender.NUMPY, Contender.TRITON, Contender.JAX)
 _TITLES: Final[Mapping[Contender, str]] = MappingProxyType(
     {
         Contender.TORCH: "PyTorch",
         Contender.COMPILE: "torch.compile",
         Contender.NUMPY: "NumPy",
+        Contender.TRITON: "Triton",
         Contender.JAX: "JAX",
     }
 )

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from tc.environment import environment
+from tc.errors import DeviceError
 from tc.runtime.compiler import find_compiler
 from tc.target import processor
 
-_PACKAGES: Final = ("numpy", "torch", "jax", "jaxlib", "islpy")
+_PACKAGES: Final = ("numpy", "torch", "triton", "jax", "jaxlib", "islpy")
 # Beginnings of the flags that tell what vectors a processor has.
 _VECTORS: Final = ("sse4", "avx", "fma", "f16c", "amx", "asimd", "sve")
 _CACHES: Final = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -23,8 +24,29 @@ _HUGE_PAGES: Final = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
 @dataclass(frozen=True, slots=True)
+class Accelerator:
+    """A GPU.  ``clock``: the highest of its multiprocessors, in Hz.  ``memory`` and ``cache`` in bytes.
+
+    ``driver``: the package that speaks to the driver, and the version of CUDA that this supports.  ``compiler``: of our
+    kernels.
+    """
+
+    model: str
+    architecture: str
+    multiprocessors: int
+    clock: float
+    memory: int
+    cache: int
+    driver: str
+    compiler: str
+
+
+@dataclass(frozen=True, slots=True)
 class Machine:
-    """``cores``: that this process may use.  ``memory`` in bytes.  ``versions``: by package, of those installed."""
+    """``cores``: that this process may use.  ``memory`` in bytes.  ``libraries``: versions of those installed.
+
+    ``accelerator``: the GPU that was measured, if any.
+    """
 
     model: str
     cores: int
@@ -35,10 +57,14 @@ class Machine:
     huge_pages: str
     compiler: str
     libraries: dict[str, str]
+    accelerator: Accelerator | None = None
 
 
-def describe_machine() -> Machine:
-    """This machine; what Linux does not tell is empty."""
+def describe_machine(*, gpu: bool = False) -> Machine:
+    """This machine, with its first GPU if asked for; what Linux does not tell is empty.
+
+    DeviceError if there is no GPU.
+    """
     release = platform.release().partition("-")[0]  # what follows names a build
     return Machine(
         model=_model(),
@@ -48,8 +74,38 @@ def describe_machine() -> Machine:
         memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         system=f"{platform.system()} {release}, Python {platform.python_version()}",
         huge_pages=_text(_HUGE_PAGES),
-        compiler=_first_line([*find_compiler(environment()).command, "--version"]),
+        compiler=_compiler(),
         libraries={name: importlib.metadata.version(name) for name in _PACKAGES if _is_installed(name)},
+        accelerator=describe_gpu() if gpu else None,
+    )
+
+
+def _compiler() -> str:
+    """The C compiler; a machine that only runs kernels for GPUs may have none."""
+    try:
+        command = find_compiler(environment()).command
+    except DeviceError:
+        return ""
+    return _first_line([*command, "--version"])
+
+
+def describe_gpu() -> Accelerator:
+    """The first GPU; DeviceError without one."""
+    from tc.runtime.chosen_driver import cuda_driver
+    from tc.runtime.cuda import cuda_architecture
+    from tc.runtime.nvrtc import nvrtc_version
+
+    driver = cuda_driver()
+    device = driver.devices()[0]
+    return Accelerator(
+        model=device.name,
+        architecture=cuda_architecture(0),
+        multiprocessors=device.multiprocessors,
+        clock=device.clock,
+        memory=device.memory,
+        cache=device.cache,
+        driver=f"{driver.name}, CUDA {driver.version()}",
+        compiler=nvrtc_version(),
     )
 
 

@@ -17,8 +17,8 @@ _FOLDERS: Final = ("benchmarks", "tests")
 _TOOLS: Final = ("pytest>=8.0", "pytest-xdist>=3.6", "ml_dtypes>=0.5", "mpmath>=1.3", "hypothesis>=6.100")
 _PLATFORMS: Final = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
 _SCRIPT: Final = """#!/bin/sh
-# Installs what lies beside this file into a folder of its own, and checks the kernels on the GPU.
-# With arguments, it runs these instead.
+# Installs what lies beside this file into a folder of its own, checks the kernels on the GPU, and measures them beside
+# the libraries that are there; what was measured is then in results.json.  With arguments, it runs these instead.
 set -e
 here=$(cd "$(dirname "$0")" && pwd)
 site="$here/site"
@@ -30,7 +30,10 @@ fi
 export PYTHONPATH="$site:$here${PYTHONPATH:+:$PYTHONPATH}"
 cd "$here"
 if [ $# -gt 0 ]; then exec "$@"; fi
-python3 -m pytest -q -p no:cacheprovider -m gpu tests/cuda/test_gpu.py
+failed=0
+python3 -m pytest -q -p no:cacheprovider -m gpu tests/cuda/test_gpu.py || failed=1
+python3 -m benchmarks --target cuda --json results.json || failed=1
+exit $failed
 """
 
 

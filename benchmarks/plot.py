@@ -53,11 +53,16 @@ def plot(report: Report, path: Path) -> None:
     axes.set_yticks(places, [row.case for row, _, _ in bars])
     axes.invert_yaxis()
     axes.set_xlabel("time of the best peer / ours")
-    axes.set_title(f"{summary(report)}\n{report.machine.model}, {report.settings.threads} threads", fontsize=10)
+    axes.set_title(f"{summary(report)}\n{_machine(report)}", fontsize=10)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(loc="lower right", frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
+
+
+def _machine(report: Report) -> str:
+    gpu = report.machine.accelerator
+    return f"{report.machine.model}, {report.settings.threads} threads" if gpu is None else gpu.model
 
 
 def _label(found: Score, ratio: float) -> str:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
 
+import tc
 from benchmarks.contender import Contender
 from benchmarks.messages import Prepare, Refused
 from benchmarks.problem import Array, Problem
-from tc.options import CpuOptions, from_json
+from tc.options import CpuOptions, GpuOptions, from_json
+from tc.runtime.device_array import DeviceArray
 from tc.runtime.threads import get_threads
 
 if TYPE_CHECKING:
@@ -23,63 +25,75 @@ if TYPE_CHECKING:
 class Prepared:
     """``call`` computes and lets go of the results; ``results`` computes and gives them as NumPy arrays.
 
-    ``kernel``: of ours.
+    ``kernel``: of ours.  ``waits``: a call returns when its work is done, which on a GPU it does else not.
     """
 
     call: Callable[[], object]
     results: Callable[[], tuple[Array, ...]]
     kernel: Kernel | None = None
+    waits: bool = True
 
 
-def prepare(question: Prepare, arguments: Sequence[Array]) -> Prepared | Refused:
+def prepare(question: Prepare, arguments: Sequence[Array], *, gpu: bool) -> Prepared | Refused:
     """The contender with the case's arguments in hand; refused where its package is missing or fails.
 
-    Libraries are told how many threads they have: those of ``tc.get_threads``.
+    Libraries are told how many threads they have, those of ``tc.get_threads``, and that products of float32 are to be
+    as exact as ours.
     """
     problem = question.case.problem
     match question.contender:
         case Contender.OURS | Contender.PREALLOCATED | Contender.TUNED:
-            return _prepare_ours(question, arguments)
+            return _prepare_ours(question, arguments, gpu=gpu)
         case Contender.NUMPY:
-            return _prepare_numpy(problem, arguments)
+            return Refused("NumPy computes on processors") if gpu else _prepare_numpy(problem, arguments)
         case Contender.TORCH | Contender.COMPILE:
-            return _prepare_torch(problem, arguments, compiled=question.contender is Contender.COMPILE)
+            return _prepare_torch(problem, arguments, compiled=question.contender is Contender.COMPILE, gpu=gpu)
+        case Contender.TRITON:
+            return _prepare_triton(problem, arguments) if gpu else Refused("Triton computes on GPUs")
         case Contender.JAX:
             return _prepare_jax(problem, arguments)
         case _:
             assert_never(question.contender)
 
 
-def _prepare_ours(question: Prepare, arguments: Sequence[Array]) -> Prepared | Refused:
+def _prepare_ours(question: Prepare, arguments: Sequence[Array], *, gpu: bool) -> Prepared | Refused:
     comprehension = question.case.problem.comprehension
-    options = CpuOptions() if question.options is None else from_json(question.options, CpuOptions)
-    arrays: Sequence[object] = arguments
-    if question.arrays is Contender.TORCH:
-        if (absent := _absent("torch")) is not None:
-            return absent
-        import torch
-
-        arrays = [torch.from_numpy(array) for array in arguments]
+    kind = GpuOptions if gpu else CpuOptions
+    options = kind() if question.options is None else from_json(question.options, kind)
+    if question.arrays is Contender.TORCH and (absent := _absent_torch(gpu=gpu)) is not None:
+        return absent
+    place = _places(question.arrays, gpu=gpu)
+    arrays = [place(array) for array in arguments]
     kernel = comprehension.compile(*arrays, options=options)
     match question.contender:
         case Contender.PREALLOCATED:
             out = _as_tuple(comprehension(*arrays))
             return Prepared(
                 lambda: comprehension(*arrays, out=out),
-                lambda: _as_numpy(comprehension(*arrays, out=_poisoned(out))),
+                lambda: _as_numpy(comprehension(*arrays, out=_poisoned(out, place))),
                 kernel,
+                waits=not gpu,
             )
         case Contender.TUNED:
-            return Prepared(lambda: kernel(*arrays), lambda: _as_numpy(kernel(*arrays)), kernel)
+            return Prepared(lambda: kernel(*arrays), lambda: _as_numpy(kernel(*arrays)), kernel, waits=not gpu)
         case _:
-            return Prepared(lambda: comprehension(*arrays), lambda: _as_numpy(comprehension(*arrays)), kernel)
+            return Prepared(
+                lambda: comprehension(*arrays), lambda: _as_numpy(comprehension(*arrays)), kernel, waits=not gpu
+            )
 
 
-def _poisoned(out: Sequence[object]) -> Sequence[object]:
-    """The arrays, filled with what no result may keep."""
-    for array in out:
-        np.asarray(array)[...] = np.nan
-    return out
+def _places(framework: Contender, *, gpu: bool) -> Callable[[Array], object]:
+    """Makes an array of a framework of NumPy's; on a GPU, whoever has NumPy's puts them there with ``tc.to_device``."""
+    if framework is not Contender.TORCH:
+        return tc.to_device if gpu else lambda array: array
+    import torch
+
+    return lambda array: torch.from_numpy(array).cuda() if gpu else torch.from_numpy(array)
+
+
+def _poisoned(out: Sequence[object], place: Callable[[Array], object]) -> Sequence[object]:
+    """Arrays like these that hold what no result may keep."""
+    return [place(np.full_like(array, np.nan)) for array in _as_numpy(out)]
 
 
 def _prepare_numpy(problem: Problem, arguments: Sequence[Array]) -> Prepared | Refused:
@@ -91,8 +105,8 @@ def _prepare_numpy(problem: Problem, arguments: Sequence[Array]) -> Prepared | R
     return Prepared(lambda: function(*given), lambda: _as_numpy(function(*given)))
 
 
-def _prepare_torch(problem: Problem, arguments: Sequence[Array], *, compiled: bool) -> Prepared | Refused:
-    if (absent := _absent("torch")) is not None:
+def _prepare_torch(problem: Problem, arguments: Sequence[Array], *, compiled: bool, gpu: bool) -> Prepared | Refused:
+    if (absent := _absent_torch(gpu=gpu)) is not None:
         return absent
     import torch
 
@@ -100,15 +114,38 @@ def _prepare_torch(problem: Problem, arguments: Sequence[Array], *, compiled: bo
 
     torch.set_num_threads(get_threads())
     torch.set_grad_enabled(False)
-    given = [a if isinstance(a, int) else torch.from_numpy(a) for a in problem.arrange(*arguments)]
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True
+    place = _places(Contender.TORCH, gpu=gpu)
+    given = [a if isinstance(a, int) else place(a) for a in problem.arrange(*arguments)]
     function = CALLS[problem.name]
-    if compiled:
+    if compiled and gpu:
+        for argument in given:
+            if isinstance(argument, torch.Tensor):
+                # Else every call copies its arguments to where the graph expects them.
+                torch._dynamo.mark_static_address(argument)
+        function = torch.compile(function, dynamic=False, mode="max-autotune")
+    elif compiled:
         function = torch.compile(function, dynamic=False)
     try:
         function(*given)
     except RuntimeError as error:  # of Inductor, where it finds no C++ compiler, among others
         return Refused(f"it fails: {_first_line(error)}")
-    return Prepared(lambda: function(*given), lambda: _as_numpy(function(*given)))
+    return Prepared(lambda: function(*given), lambda: _as_numpy(function(*given)), waits=not gpu)
+
+
+def _prepare_triton(problem: Problem, arguments: Sequence[Array]) -> Prepared | Refused:
+    if (absent := _absent_torch(gpu=True) or _absent("triton")) is not None:
+        return absent
+    from benchmarks.peers.triton_calls import CALLS
+
+    if problem.name not in CALLS:
+        return Refused("nobody has written it in Triton here")
+    place = _places(Contender.TORCH, gpu=True)
+    given = [a if isinstance(a, int) else place(a) for a in problem.arrange(*arguments)]
+    function = CALLS[problem.name]
+    return Prepared(lambda: function(*given), lambda: _as_numpy(function(*given)), waits=False)
 
 
 def _prepare_jax(problem: Problem, arguments: Sequence[Array]) -> Prepared | Refused:
@@ -118,9 +155,11 @@ def _prepare_jax(problem: Problem, arguments: Sequence[Array]) -> Prepared | Ref
 
     from benchmarks.peers.jax_calls import CALLS
 
+    jax.config.update("jax_default_matmul_precision", "highest")
     given = [a if isinstance(a, int) else jax.numpy.asarray(a) for a in problem.arrange(*arguments)]
     static = tuple(position for position, argument in enumerate(given) if isinstance(argument, int))
     function: Callable[..., object] = jax.jit(CALLS[problem.name], static_argnums=static)
+    # On a GPU it works on streams that only it knows.
     wait: Callable[[object], object] = jax.block_until_ready
     return Prepared(lambda: wait(function(*given)), lambda: _as_numpy(function(*given)))
 
@@ -131,12 +170,29 @@ def _absent(package: str) -> Refused | None:
     return None
 
 
+def _absent_torch(*, gpu: bool) -> Refused | None:
+    if (absent := _absent("torch")) is not None:
+        return absent
+    import torch
+
+    return Refused("PyTorch finds no GPU") if gpu and not torch.cuda.is_available() else None
+
+
 def _as_tuple(result: object) -> tuple[object, ...]:
     return tuple(result) if isinstance(result, tuple | list) else (result,)
 
 
 def _as_numpy(result: object) -> tuple[Array, ...]:
-    return tuple(np.asarray(array) for array in _as_tuple(result))
+    return tuple(map(_copied, _as_tuple(result)))
+
+
+def _copied(array: object) -> Array:
+    """The array in the memory of this machine."""
+    if isinstance(array, DeviceArray):
+        return array.numpy()
+    # PyTorch's arrays are brought over by a method of theirs.
+    to_host = getattr(array, "cpu", None)
+    return np.asarray(array if to_host is None else to_host())
 
 
 def _first_line(error: Exception) -> str:

@@ -11,10 +11,10 @@ from random import Random
 from typing import Final
 
 from benchmarks.cases import Case
-from tc.options import CpuOptions, to_json
+from tc.options import CpuOptions, GpuOptions, to_json
 from tc.packing import options_from_text
 from tc.records import load_record, save_record
-from tc.target import parse_target
+from tc.target import CpuTarget, parse_target
 from tc.tuner.combined import combined_search
 from tc.tuner.nests import nest_of, silent_options
 from tc.tuner.outcome import Failed, FailureKind, Measured, Outcome
@@ -70,8 +70,9 @@ def replay_case(case: Case, recording: Recording) -> tuple[Trial, ...]:
     OtherDecisionsError if it asks for something else.
     """
     specialization = case.problem.comprehension.specialize(*case.problem.shapes(case.sizes).values())
-    silent = silent_options(specialization, parse_target(recording.target))
-    space = Space.of(CpuOptions, nest_of(specialization), fixed=silent)
+    target = parse_target(recording.target)
+    kind = CpuOptions if isinstance(target, CpuTarget) else GpuOptions
+    space = Space.of(kind, nest_of(specialization), fixed=silent_options(specialization, target))
     seeds = [options_from_text(json.dumps(options), recording.target) for options in recording.seeds]
     search = combined_search(space, Random(recording.seed), seeds)
     outcomes = [_outcome(word) for word in recording.outcomes.split(",")]

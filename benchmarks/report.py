@@ -6,7 +6,7 @@ from typing import Final
 
 from benchmarks.contender import Contender
 from benchmarks.results import Report, Row
-from benchmarks.scores import Score, Time, Verdict, mean_ratio, score
+from benchmarks.scores import Time, Verdict, mean_ratio, score
 
 HEADER: Final = f"{'case':18} {'best peer, us':>25} {'ours, us':>20} {'ratio':>7} {'least':>6} {'of bound':>9}  verdict"
 
@@ -29,8 +29,12 @@ def _mark(ours: Contender) -> str:
 
 
 def _microseconds(time: Time) -> str:
-    """The median, with three digits, or with all before the point."""
-    value = time.median * 1e6
+    return _digits(time.median)
+
+
+def _digits(seconds: float) -> str:
+    """Microseconds, with three digits, or with all before the point."""
+    value = seconds * 1e6
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
 
 
@@ -55,9 +59,10 @@ def failures(report: Report) -> tuple[str, ...]:
 def markdown(report: Report) -> str:
     """A table for a page: microseconds, with the ratio that counts; what is missing is an empty place."""
     shown = [c for c in Contender if any(m.contender is c for row in report.rows for m in row.measured)]
-    titles = ["kernel", *(c.title for c in shown), "best peer / ours", "at least", "of the bound", "fresh outputs"]
+    titles = ["kernel", *(c.title for c in shown), "best peer / ours", "at least", "of the bound"]
+    titles += ["fresh outputs"] if report.machine.accelerator is None else ["bound", "goal on an H200"]
     lines = [_cells(titles), _cells(["---", *("---:" for _ in titles[1:])])]
-    lines += [_cells(_table_row(row, score(row, report), shown)) for row in report.rows]
+    lines += [_cells(_table_row(row, report, shown)) for row in report.rows]
     mean = mean_ratio(report)
     notes = (_measurement(report), f"Geometric mean of best peer / ours: {'-' if mean is None else f'{mean:.2f}'}.")
     return "\n".join([*lines, "", *notes])
@@ -65,18 +70,28 @@ def markdown(report: Report) -> str:
 
 def _measurement(report: Report) -> str:
     """What was measured how, in a sentence or two."""
-    machine, roofs = report.machine, report.roofs
-    versions = (f"{name} {version}" for name, version in machine.libraries.items())
-    return (
-        f"Microseconds of a call, medians of {report.settings.rounds} rounds or more, {report.settings.threads} "
-        f"threads on {machine.model} ({machine.cores} cores, {machine.system}, {', '.join(versions)}, "
-        f"{machine.compiler}), which reaches {roofs.operations / 1e9:.0f} GFLOP/s and "
-        f"{roofs.bandwidths[-1].best / 1e9:.1f} GB/s of memory, and {roofs.fresh / 1e9:.1f} GB/s of new memory.  "
-        "*Fresh outputs*: the part of ours that goes away when the outputs exist already."
-    )
+    machine, roofs, rounds = report.machine, report.roofs, report.settings.rounds
+    versions = ", ".join(f"{name} {version}" for name, version in machine.libraries.items())
+    host = f"{machine.model} ({machine.cores} cores, {machine.system}, {versions}, {machine.compiler})"
+    reached = f"{roofs.operations / 1e9:,.0f} GFLOP/s and {roofs.bandwidths[-1].best / 1e9:,.1f} GB/s of memory"
+    match machine.accelerator:
+        case None:
+            return (
+                f"Microseconds of a call, medians of {rounds} rounds or more, {report.settings.threads} threads on "
+                f"{host}, which reaches {reached}, and {roofs.fresh / 1e9:.1f} GB/s of new memory.  "
+                "*Fresh outputs*: the part of ours that goes away when the outputs exist already."
+            )
+        case gpu:
+            return (
+                f"Microseconds of a call in float32, medians of {rounds} rounds or more, between events of the GPU "
+                f"before and after it, with cold caches; of JAX, which works on streams of its own, with what the "
+                f"process does.  {gpu.model} ({gpu.architecture}, {gpu.multiprocessors} multiprocessors, "
+                f"{gpu.driver}, {gpu.compiler}), which reaches {reached}, in {host}."
+            )
 
 
-def _table_row(row: Row, found: Score, shown: list[Contender]) -> list[str]:
+def _table_row(row: Row, report: Report, shown: list[Contender]) -> list[str]:
+    found = score(row, report)
     best = {contender for contender in (found.ours, found.peer) if contender is not None}
     times = [_bold(_microseconds(found.times[c]), bold=c in best) if c in found.times else "" for c in shown]
     ratio = "" if found.ratio is None else f"{found.ratio:.2f}"
@@ -89,8 +104,10 @@ def _table_row(row: Row, found: Score, shown: list[Contender]) -> list[str]:
     }
     noise = " (noisy)" if found.noisy else ""
     fraction = "" if found.fraction is None else f"{100 * found.fraction:.0f} %"
-    fresh = "" if found.fresh is None else f"{100 * found.fresh:.0f} %"
-    return [row.case, *times, ratio + marks[found.verdict] + noise, f"{row.minimum:g}", fraction, fresh]
+    cells = [row.case, *times, ratio + marks[found.verdict] + noise, f"{row.minimum:g}", fraction]
+    if report.machine.accelerator is None:
+        return [*cells, "" if found.fresh is None else f"{100 * found.fresh:.0f} %"]
+    return [*cells, _digits(found.bound), "" if row.goal is None else _digits(row.goal)]
 
 
 def _bold(text: str, *, bold: bool) -> str:

@@ -17,8 +17,8 @@ class Settings:
     """How it was measured.
 
     ``rounds``: quiet ones that a median is taken over.  ``seconds``: of a round of one contender.  ``pause``: seconds
-    between two contenders, in which the threads of the first fall asleep.  ``arrays``: whose ours are, NumPy's or
-    PyTorch's.
+    between two contenders, in which the threads of the first fall asleep.  ``arrays``: whose ours are, PyTorch's or
+    NumPy's, which ``tc.to_device`` puts on a GPU.
     """
 
     target: str = "cpu"
@@ -54,7 +54,10 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One case.  ``calibrations``: seconds of the calibrating kernel before the first round and after each."""
+    """One case.  ``calibrations``: seconds of the calibrating kernel before the first round and after each.
+
+    ``minimum`` and ``goal``: see ``benchmarks.goals``.
+    """
 
     case: str
     suite: Suite
@@ -64,6 +67,7 @@ class Row:
     calibrations: tuple[float, ...]
     measured: tuple[Measured, ...]
     missing: tuple[Missing, ...]
+    goal: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,27 +6,30 @@ import statistics
 from pathlib import Path
 
 from benchmarks.cases import Case
-from benchmarks.machine import describe_machine
+from benchmarks.clock import kind_of
 from benchmarks.recording import Recording, record
 from benchmarks.tuned import Winner, Winners
+from tc.measured_machine import measured_machine
 from tc.options import to_json
 
 
-def search_case(case: Case, budget: str, seed: int, arrays_seed: int, cache: Path | None) -> tuple[Winner, Recording]:
+def search_case(
+    case: Case, budget: str, seed: int, arrays_seed: int, cache: Path | None, target: str = "cpu"
+) -> tuple[Winner, Recording]:
     """What a search finds for a case, and what it was told; its trials go to ``cache`` (None: nowhere that stays).
 
     ``budget``: as ``tc-tune`` takes it.  The errors are those of ``Comprehension.tune``.
     """
     comprehension = case.problem.comprehension
     arguments = case.problem.arguments(case.sizes, arrays_seed).values()
-    found = comprehension.tune(*arguments, budget=budget, cache=cache, seed=seed)
+    found = comprehension.tune(*arguments, target=target, budget=budget, cache=cache, seed=seed)
     winner = Winner(
         options=to_json(found.best),
         seconds=found.seconds,
         interval=found.interval,
         default_seconds=found.default,
         bound=found.bound,
-        processor=describe_machine().model,
+        processor=measured_machine(gpu=kind_of(target) == "cuda"),
         trials=len(found.trials),
         failures={kind.value: count for kind, count in found.failures.items()},
         budget=budget,

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from benchmarks.cases import Case
+from benchmarks.clock import kind_of
 from benchmarks.contender import Contender
+from benchmarks.goals import goal_of
 from benchmarks.machine import commit, describe_machine
 from benchmarks.messages import Calibrate, CheckAgain, Judge, MeasureRoofs, Prepare, Ready, Refused, Sample
 from benchmarks.results import Measured, Missing, Report, Row, Settings
@@ -47,7 +49,8 @@ def run_suite(
         _given(worker.ask(Calibrate()), "the calibration")
         calibration = Calibration(worker, _CALIBRATION_SECONDS)
         started = datetime.now(UTC).isoformat(timespec="seconds")
-        report = Report(started, commit(), describe_machine(), settings, roofs, ())
+        machine = describe_machine(gpu=kind_of(settings.target) == "cuda")
+        report = Report(started, commit(), machine, settings, roofs, ())
         for case in cases:
             row = run_case(case, settings, tuned.get(case.name), calibration)
             # Again and again, for others may take the memory of a shared machine for minutes.
@@ -89,16 +92,18 @@ def run_case(case: Case, settings: Settings, tuned: Json | None, calibration: Ca
         for contender, worker in workers.items():
             if contender not in refused and isinstance(again := worker.ask(CheckAgain()), Refused):
                 refused[contender] = again
+    goal = goal_of(case, kind_of(settings.target))
     measured = (_measured(contender, taken.samples[contender], ready[contender]) for contender in taken.samples)
     return Row(
         case=case.name,
         suite=case.suite,
         sizes=dict(case.sizes),
-        minimum=case.minimum,
+        minimum=goal.minimum,
         work=work,
         calibrations=taken.calibrations,
         measured=tuple(found for found in measured if found.contender not in refused),
         missing=tuple(Missing(contender, answer.reason, answer.wrong) for contender, answer in refused.items()),
+        goal=goal.seconds,
     )
 
 

@@ -77,7 +77,15 @@ class Worker:
 def settings(threads: int, target: str) -> dict[str, str]:
     """Environment variables that hold libraries to a number of threads."""
     counts = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS")
-    fixed = {"TC_TARGET": target, "TC_CACHE_MODE": "off", "JAX_PLATFORMS": "cpu"}
+    fixed = {
+        "TC_TARGET": target,
+        "TC_CACHE_MODE": "off",
+        "JAX_PLATFORMS": target.partition(":")[0],
+        # What NVIDIA's containers set would make products of float32 inexact.
+        "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "0",
+        # Else JAX takes most of a GPU's memory, which all contenders share.
+        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+    }
     return {name: str(threads) for name in counts} | fixed
 
 

@@ -118,16 +118,16 @@ class GpuOptions:
     """Options of the targets that run blocks of threads.
 
     ``schedule.tile`` cuts the outermost independent loops into tiles, which go to blocks, the points of a tile to
-    threads.
+    threads; None lets the target choose.
     ``block``: threads of a block along every dimension, x (the innermost of the loops that are shared) first; None
     takes as many as a tile has points, 256 at most.
-    ``grid``: the most blocks along every dimension, x first; a block then works on several tiles.  None takes as many
-    as there are tiles.
+    ``grid``: the most blocks along every dimension, x first; a block then works on several tiles, and on all of those
+    along dimensions that are not named.  None takes as many as there are tiles.
     ``distribution``: how the points of a tile are dealt to threads.
     ``private``: the most elements of a result that a thread keeps to itself while it reduces; 0 keeps none.
     ``split``: how many partial results, each in a thread of its own, the long reductions have for every element; a
     second number says in how many these are combined first, and so on.  None splits the reductions that run along
-    memory; an empty tuple splits none.
+    memory, but no products; an empty tuple splits none.
     ``shared``: the most bytes of memory that the threads of a block share; 0 uses none.
     ``padding``: elements added to every row of an operand in shared memory, so that rows begin in different banks.
     ``stages``: tiles of each operand that shared memory holds at a time.  With more than one, the next tiles are on

@@ -11,10 +11,11 @@ from tc.cache.ingredients import Ingredients
 from tc.definition import Definition
 from tc.generator import generator_version
 from tc.language.specialization import ArraySpec, Signature, SymbolicSize, extents_text
+from tc.measured_machine import measured_machine
 from tc.options import CpuOptions, GpuOptions, Options
 from tc.records import from_json
 from tc.runtime.threads import available_threads
-from tc.target import CpuTarget, CudaTarget, EmulatorTarget, OpenClTarget, Target, processor
+from tc.target import CpuTarget, CudaTarget, EmulatorTarget, OpenClTarget, Target
 
 # Kernels use nothing of an address but that elements lie at multiples of their size.
 _ALIGNMENT: Final = "element"
@@ -75,7 +76,7 @@ class Wanted:
     @property
     def machine(self) -> str:
         """What measurements of the kernel are made on."""
-        return processor().model
+        return measured_machine(gpu=isinstance(self.target, CudaTarget))
 
     def __str__(self) -> str:
         signature = self.signature

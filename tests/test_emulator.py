@@ -119,12 +119,6 @@ def loops(options: tc.GpuOptions = PLAIN) -> list[str]:
     return re.findall(r"for \(int32_t (.*?;.*?);", source)
 
 
-def test_every_point_has_a_thread_by_default() -> None:
-    assert loops()[-4:] == ["block_y = 0; block_y < 13", "block_x = 0; block_x < 3", "thread_y = 0; thread_y < 8",
-                            "thread_x = 0; thread_x < 32"]  # fmt: skip
-    assert loops()[:-4] == ["c0 = 0; c0 < 64"]
-
-
 def test_a_block_is_as_large_as_the_options_say() -> None:
     found = loops(tc.GpuOptions(tc.ScheduleOptions(tile=(32, 16)), block=(8, 4)))
     assert found[-2:] == ["thread_y = 0; thread_y < 4", "thread_x = 0; thread_x < 8"]
@@ -188,6 +182,14 @@ def test_gathers_check_their_indices() -> None:
 def test_what_a_kernel_cannot_honour_is_refused(options: tc.GpuOptions, message: str) -> None:
     with pytest.raises(tc.OptionsError, match=f"^{re.escape(message)}$"):
         MM.compile(A, B, target="emulator", options=options)
+
+
+def test_a_block_has_at_most_64_threads_along_z() -> None:
+    copy = tc.define("def copy(float(L,M,N) A) -> (B) { B(l,m,n) = A(l,m,n) }").copy
+    options = tc.GpuOptions(tc.ScheduleOptions(tile=(128, 1, 1)), block=(1, 1, 128))
+    message = "a block has 128 threads along dimension 2, where GPUs have at most 64; make the block smaller"
+    with pytest.raises(tc.OptionsError, match=f"^{message}$"):
+        copy.compile((200, 3, 5), target="emulator", options=options)
 
 
 def test_options_of_another_target_are_refused() -> None:

@@ -61,6 +61,7 @@ EXECUTABLE = {
     "tc.executable",
     "tc.fault_report",
     "tc.kernel",
+    "tc.measured_machine",
     "tc.packing",
     "tc.placement",
     "tc.resources",

@@ -102,7 +102,7 @@ class LocalCrew:
         if isinstance(answer, Checked):
             self._slots[slot] = packed
             return answer
-        return answer if isinstance(answer, Failed) else Failed(FailureKind.CRASH, f"the runner answered {answer!r}")
+        return self._failed(answer)
 
     def time(self, slot: str, seconds: float, quickest: float) -> Timed | Failed:
         question, limit = Time(slot, seconds, quickest), self._limits.run + seconds
@@ -113,9 +113,15 @@ class LocalCrew:
             if isinstance(again, Failed):
                 return again
             answer, _ = self._runner.ask(question, limit)
-        if isinstance(answer, Timed | Failed):
-            return answer
-        return Failed(FailureKind.CRASH, f"the runner answered {answer!r}")
+        return answer if isinstance(answer, Timed) else self._failed(answer)
+
+    def _failed(self, answer: object) -> Failed:
+        """Why a candidate was not measured; a device that failed may take no more work from the same process."""
+        if not isinstance(answer, Failed):
+            return Failed(FailureKind.CRASH, f"the runner answered {answer!r}")
+        if answer.kind is FailureKind.DEVICE:
+            self._runner.process.stop()
+        return answer
 
     def rest(self) -> None:
         for prepared in self._all:

@@ -13,9 +13,10 @@ from distributed import Worker, WorkerPlugin, get_worker
 
 from tc.environment import environment
 from tc.generator import generator_version
+from tc.measured_machine import measured_machine
 from tc.runtime.threads import available_threads
 from tc.runtime.version import compiler_version
-from tc.target import parse_target, processor
+from tc.target import CudaTarget, parse_target
 from tc.tuner.crew import Limits, LocalCrew, Packed
 from tc.tuner.messages import Checked, Timed
 from tc.tuner.outcome import Failed
@@ -54,8 +55,10 @@ class Introduction:
 
 def introduction(target: str) -> Introduction:
     """Of this machine.  DeviceError if it has no compiler for the target."""
-    compiler = compiler_version(parse_target(target), environment())
-    return Introduction(generator_version(), compiler, processor().model, available_threads(), measures=False)
+    parsed = parse_target(target)
+    compiler = compiler_version(parsed, environment())
+    machine = measured_machine(gpu=isinstance(parsed, CudaTarget))
+    return Introduction(generator_version(), compiler, machine, available_threads(), measures=False)
 
 
 def introduce(target: str, dask_worker: Worker) -> Introduction:

@@ -22,6 +22,7 @@ from tc.language.specialization import ArraySpec, Signature
 from tc.language.specialize import specialize
 from tc.packing import options_from_text, options_text
 from tc.runtime.version import compiler_version
+from tc.target import CudaTarget
 from tc.tuner.confirm import Contender
 from tc.tuner.nests import nest_of
 from tc.tuner.outcome import Failed, FailureKind, Measured, Outcome
@@ -34,8 +35,9 @@ from tc.wanted import Wanted
 
 # Winners of other kernels that are looked at.
 _MOST_WINNERS = 64
-# How time is taken: the same arrays again and again, as the caches hold them then.
-_POLICY = "warm"
+# How time is taken: of the same arrays again and again, as the caches hold them then; on GPUs after other memory was
+# written.
+_WARM, _COLD = "warm", "cold"
 _MEASURED = "measured"
 
 
@@ -130,7 +132,7 @@ class Ledger:
                 options=options_text(executable.options),
                 threads=executable.threads,
                 machine=self.wanted.machine,
-                policy=_POLICY,
+                policy=_COLD if isinstance(self.wanted.target, CudaTarget) else _WARM,
                 seconds=contender.seconds,
                 low=low,
                 high=high,

@@ -30,8 +30,8 @@ _MOST_REGISTERS: Final = 1024
 _WARP: Final = 32
 _MOST_THREADS: Final = 1024
 _MOST_THREADS_Z: Final = 64
-# Points of a tile along x and y where the target chooses, and of one along a single loop.
-_USUAL_TILE: Final = (32, 8)
+# The least points of a tile along x and y where the target chooses, and those of one along a single loop.
+_LEAST_TILE: Final = (16, 8)
 _USUAL_RUN: Final = 256
 
 
@@ -100,7 +100,7 @@ def _repair_block(settings: dict[Path, object], nest: Nest) -> None:
     """Blocks get no more threads than their tiles have points, and no more dimensions than there are tiles."""
     tile = _sizes(settings, _TILE)
     if tile is None:
-        points: tuple[int, ...] = _USUAL_TILE if nest.parallel > 1 else (_USUAL_RUN,)
+        points: tuple[int, ...] = _LEAST_TILE if nest.parallel > 1 else (_USUAL_RUN,)
     else:
         points = tuple(size for size in tile[: nest.parallel] if size)[:-4:-1]
     for path in (_BLOCK, _GRID):

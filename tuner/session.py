@@ -16,18 +16,19 @@ from tc.cache.store import Store
 from tc.compiler import build
 from tc.definition import Definition, Parsed
 from tc.environment import Environment
-from tc.errors import TuningError
 from tc.language.print_program import program_text
 from tc.language.specialization import ArraySpec, Signature
 from tc.language.specialize import specialize
-from tc.options import CpuOptions
+from tc.options import CpuOptions, GpuOptions
 from tc.packing import pack
+from tc.runtime.cuda import check_cuda_device
 from tc.runtime.threads import available_threads
 from tc.target import CpuTarget, CudaTarget, Target
 from tc.tuner.arrays import random_arrays
 from tc.tuner.bound import Bound
 from tc.tuner.calls import keep_calls, specialized_calls
 from tc.tuner.crew import Crew, Limits, LocalCrew, Packed
+from tc.tuner.cuda_roofs import measure_cuda_roofs
 from tc.tuner.ledger import Ledger
 from tc.tuner.nests import nest_of, silent_options
 from tc.tuner.progress import Listener, silence
@@ -74,10 +75,11 @@ def tuning(
 
     Where sizes stay open, candidates are measured with the greatest ones, and checked with others too.
     ``arrays``: arguments and first values of in-out results by name; None makes random ones.  ``scalars``: values of
-    the scalar arguments.  ``siblings``: all definitions of the text.  TuningError for a target that nothing measures.
+    the scalar arguments.  ``siblings``: all definitions of the text.  On CUDA candidates run on the first device;
+    DeviceError without one that runs them.
     """
     if isinstance(target, CudaTarget):
-        raise TuningError(f"searches do not measure on GPUs yet, so nothing is tuned for {target}; pass tc.GpuOptions")
+        check_cuda_device(target.architecture, 0)
     program = definition.program
     values = dict(scalars or {})
     text = definition.text if definition.text is not None else program_text(program)
@@ -110,31 +112,35 @@ def tuning(
 
 def _bound(work: Work | None, target: Target) -> Bound | None:
     """What no call for this work falls below; None where nobody knows."""
-    if work is None or not isinstance(target, CpuTarget):
+    if work is None or not isinstance(target, CpuTarget | CudaTarget):
         return None
-    threads = available_threads()
-    roofs = machine_roofs(target, threads)
+    roofs = machine_roofs(target, available_threads())
 
     def again() -> float:
         nonlocal roofs
-        roofs = highest(roofs, measure_roofs(target, threads))
+        roofs = highest(roofs, _measured_roofs(target, available_threads()))
         return roofs.bound(work)
 
     return Bound(roofs.bound(work), again)
 
 
 @functools.cache
-def machine_roofs(target: CpuTarget, threads: int) -> Roofs:
-    """What this machine can do at most, measured once in a process; takes a few seconds."""
-    return measure_roofs(target, threads)
+def machine_roofs(target: CpuTarget | CudaTarget, threads: int) -> Roofs:
+    """What this machine or its first GPU can do at most, measured once in a process; takes a few seconds."""
+    return _measured_roofs(target, threads)
+
+
+def _measured_roofs(target: CpuTarget | CudaTarget, threads: int) -> Roofs:
+    return measure_cuda_roofs() if isinstance(target, CudaTarget) else measure_roofs(target, threads)
 
 
 @functools.cache
 def calibration(target: Target, environment: Environment) -> Packed | None:
     """The executable that tells how quick the machine is at the moment; None where a target has none."""
-    if not isinstance(target, CpuTarget):
+    if not isinstance(target, CpuTarget | CudaTarget):
         return None
+    options = CpuOptions() if isinstance(target, CpuTarget) else GpuOptions()
     parsed = Parsed(parse_task(Task(_CALIBRATION, "calibrate", Signature(()), str(target))))
     signature = Signature((("x", ArraySpec(_CALIBRATION_SHAPE, ScalarType.FLOAT32)),))
     specialization = specialize(parsed.program, signature)
-    return pack(build(specialization, parsed.interface, CpuOptions(), target, environment).executable)
+    return pack(build(specialization, parsed.interface, options, target, environment).executable)

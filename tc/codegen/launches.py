@@ -26,6 +26,7 @@ from tc.polyhedral.loops import (
     LoopTree,
 )
 from tc.polyhedral.ranges import Ranges, iterator_range, range_of
+from tc.polyhedral.share_loops import MOST_BLOCKS
 
 if TYPE_CHECKING:
     from tc.codegen.kernel import KernelPrinter, Scope
@@ -37,8 +38,32 @@ _AXES: Final = "xyz"
 
 
 @dataclass(frozen=True, slots=True)
+class Coordinate:
+    """What says which block of a grid or which thread of a block this is, along one loop.
+
+    ``axis``: of the hardware.  Several loops may lie along it: ``below`` is how many iterations those that vary faster
+    have together, and ``wraps`` whether there are others that vary more slowly.
+    """
+
+    variable: str
+    kind: LoopKind
+    extent: int
+    axis: int
+    below: int = 1
+    wraps: bool = False
+
+    def value(self, number: str) -> str:
+        """Its text in C, where ``number`` is that of the block or the thread along the axis."""
+        quotient = number if self.below == 1 else f"{number} / {self.below}"
+        return f"{quotient} % {self.extent}" if self.wraps else quotient
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
-    """Blocks of a grid and threads of a block, outermost loop first, and how many of these loops stand around."""
+    """Blocks of a grid and threads of a block, outermost loop first, and how many of these loops stand around.
+
+    A grid of more dimensions than the hardware has lies along its first one.
+    """
 
     grid: tuple[int, ...]
     block: tuple[int, ...]
@@ -47,13 +72,15 @@ class Launch:
 
     def variable(self, kind: LoopKind) -> str:
         """What says which iteration of the next loop of this kind runs."""
-        if kind is LoopKind.BLOCK:
-            return f"block_{_AXES[len(self.grid) - 1 - self.blocks_around]}"
-        return f"thread_{_AXES[len(self.block) - 1 - self.threads_around]}"
+        return self._next(kind).variable
 
     def extent(self, kind: LoopKind) -> int:
         """The iterations that the hardware runs of that loop."""
-        return self.grid[self.blocks_around] if kind is LoopKind.BLOCK else self.block[self.threads_around]
+        return self._next(kind).extent
+
+    def _next(self, kind: LoopKind) -> Coordinate:
+        around = self.blocks_around if kind is LoopKind.BLOCK else self.threads_around
+        return self._along(kind)[around]
 
     def inside(self, kind: LoopKind) -> Launch:
         """The launch seen from the body of that loop."""
@@ -62,22 +89,27 @@ class Launch:
         return replace(self, threads_around=self.threads_around + 1)
 
     @property
-    def variables(self) -> tuple[tuple[str, int], ...]:
-        """All of them, with their extents, outermost first."""
-        grid = ((f"block_{_AXES[len(self.grid) - 1 - n]}", extent) for n, extent in enumerate(self.grid))
-        block = ((f"thread_{_AXES[len(self.block) - 1 - n]}", extent) for n, extent in enumerate(self.block))
-        return (*grid, *block)
+    def coordinates(self) -> tuple[Coordinate, ...]:
+        """All of them, outermost first."""
+        return (*self._along(LoopKind.BLOCK), *self._along(LoopKind.THREAD))
 
-    @property
-    def places(self) -> tuple[tuple[str, str], ...]:
-        """All of them, with where a team keeps them, outermost first."""
+    def _along(self, kind: LoopKind) -> tuple[Coordinate, ...]:
+        own = self.grid if kind is LoopKind.BLOCK else self.block
+        if len(own) <= len(_AXES):
+            places = reversed(range(len(own)))
+            found = (Coordinate(f"{kind.value}_{_AXES[n]}", kind, e, n) for n, e in zip(places, own, strict=True))
+            return tuple(found)
         return tuple(
-            (name, f"{name.partition('_')[0]}[{_AXES.index(name.partition('_')[2])}]") for name, _ in self.variables
+            Coordinate(f"{kind.value}_{len(own) - 1 - n}", kind, extent, 0, math.prod(own[n + 1 :]), wraps=n > 0)
+            for n, extent in enumerate(own)
         )
 
     def sizes(self, kind: LoopKind) -> tuple[int, ...]:
-        """The extents along x, y and z."""
+        """The extents of the hardware along x, y and z."""
         own = self.grid if kind is LoopKind.BLOCK else self.block
+        if len(own) > len(_AXES):
+            own = (math.prod(own),)
+            assert own[0] <= MOST_BLOCKS[0], "the loops are shared by as many blocks as a grid can have"
         return (*reversed(own), *(1 for _ in range(len(_AXES) - len(own))))
 
 
@@ -96,15 +128,17 @@ def launch(kernel: KernelPrinter, tree: LoopTree, scope: Scope) -> list[str]:
         return _grid_kernel(kernel, kernel.dialect.grids, found, captured, body)
     if mentions(body, TEAM.name):
         return _launch_team(kernel, found, captured, body)
-    numbers = tuple(Parameter(kernel.index_type, "", name, name) for name, _ in found.variables)
+    numbers = tuple(Parameter(kernel.index_type, "", c.variable, c.variable) for c in found.coordinates)
     label = f"tc_kernel_{len(kernel.regions)}"
     kernel.regions.append(
         routine(label, [p.declaration for p in (*captured, *mentioned(numbers, body))], body, kernel.dialect)
     )
     arguments = ", ".join(p.name for p in (*captured, *mentioned(numbers, body)))
     lines = [f"{label}({arguments});"]
-    for name, extent in reversed(found.variables):
-        lines = braced(f"for ({kernel.index_type} {name} = 0; {name} < {extent}; {name} += 1)", lines)
+    for c in reversed(found.coordinates):
+        lines = braced(
+            f"for ({kernel.index_type} {c.variable} = 0; {c.variable} < {c.extent}; {c.variable} += 1)", lines
+        )
     return lines
 
 
@@ -118,13 +152,11 @@ def _grid_kernel(
     kernel.grids.append(grid)
     moved = [f"{p.name} += {p.before};" for p in captured if words.from_lowest and p.before]
     numbers = []
-    for variable, _ in launched.variables:
-        axis = variable[-1]
-        word = (words.block if variable.startswith("block") else words.thread).format(
-            axis=axis, number=_AXES.index(axis)
-        )
-        if mentions(body, variable):
-            numbers.append(f"const {kernel.index_type} {variable} = {word};")
+    for c in launched.coordinates:
+        word = words.block if c.kind is LoopKind.BLOCK else words.thread
+        if mentions(body, c.variable):
+            value = c.value(word.format(axis=_AXES[c.axis], number=c.axis))
+            numbers.append(f"const {kernel.index_type} {c.variable} = {value};")
     memory = [_shared(words, grid)] if grid.shared_bytes else []
     x, y, z = grid.block
     header = words.kernel.format(threads=grid.threads, x=x, y=y, z=z, resident=kernel.resident)
@@ -146,10 +178,11 @@ def _launch_team(
 ) -> list[str]:
     """Runs the threads of every block together, so that they can wait for each other."""
     label, index = f"tc_kernel_{len(kernel.regions)}", kernel.index_type
-    numbers = tuple(Parameter(index, "", name, place) for name, place in launched.places)
+    places = {c.variable: c.value(f"{TEAM.name}->{c.kind.value}[{c.axis}]") for c in launched.coordinates}
+    numbers = tuple(Parameter(index, "", name, value) for name, value in places.items())
     own = mentioned(numbers, body)
     declared = [p.declaration for p in (*captured, TEAM, *own)]
-    passed = [*(f"arguments->{p.name}" for p in captured), TEAM.name, *(f"{TEAM.name}->{p.argument}" for p in own)]
+    passed = [*(f"arguments->{p.name}" for p in captured), TEAM.name, *(p.argument for p in own)]
     entry = [f"const struct {label}_arguments *arguments = {TEAM.name}->arguments;", f"{label}({', '.join(passed)});"]
     kernel.regions.append(
         [

@@ -15,10 +15,10 @@ from tc.cache.rows import record_of
 from tc.cache.tables import MEASUREMENTS, TEXTS, VARIANTS, Kept, Table, where
 from tc.definition import definitions_from_json
 from tc.errors import CacheError
+from tc.measured_machine import measured_machine
 from tc.options import CpuOptions, GpuOptions, Options
 from tc.packing import options_text
 from tc.runtime.threads import available_threads
-from tc.target import processor
 
 SHORT: Final = 12
 """Digits of a key that people see."""
@@ -61,7 +61,7 @@ def default_options(target: str) -> Options:
 def deciding(measurements: Iterable[Measurement], target: str) -> Measurement | None:
     """The measurement of one kernel for which a call on this machine would run its variant; None without any."""
     counting = latest(measurements)
-    machine, threads = processor().model, available_threads() if target == "cpu" else 1
+    machine, threads = measured_machine(gpu=target == "cuda"), available_threads() if target == "cpu" else 1
     winner = winner_of(counting, machine, threads)
     own = [one for one in counting if one.variant == winner]
     return min(own, key=lambda one: (one.machine != machine, one.threads != threads, one.seconds), default=None)

@@ -6,7 +6,7 @@ iterations of sequential loops are ordered; iterations of parallel and vector lo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -63,17 +63,21 @@ class ThreadLeaf:
 class Execution:
     """``{ statement instance -> time }``, padded with zeros to one length, and what each dimension means.
 
-    ``leaves``: the number of places where a statement stands.  ``scopes``: for every buffer, ``{ instance -> time of
-    the allocation around it }``: instances with one value see one array.  ``misuse``: loop iterations that divide by a
-    form that C gets wrong there (see ``IndexOperator``).  ``locals``: ``{ instance -> [local subscripts] }``; None for
-    a schedule tree, which does not say.  ``allocated``: the buffers as the loops bring them.  ``places``: of programs
-    that run on threads.  ``divergent``: barriers that some thread of a block may miss.
+    ``leaves``: the number of places where a statement stands.  ``running``: the instances that have a time; ``once``:
+    none can have two, as it is made.  ``scopes``: for every buffer, ``{ instance -> time of the allocation around it
+    }``: instances with one value see one array; ``scoped``: these instances.  ``misuse``: loop iterations that divide
+    by a form that C gets wrong there (see ``IndexOperator``).  ``locals``: ``{ instance -> [local subscripts] }``; None
+    for a schedule tree, which does not say.  ``allocated``: the buffers as the loops bring them.  ``places``: of
+    programs that run on threads.  ``divergent``: barriers that some thread of a block may miss.
     """
 
     times: isl.UnionMap
     dimensions: tuple[Concurrency, ...]
     leaves: int
+    running: isl.UnionSet
+    once: bool
     scopes: Mapping[str, isl.UnionMap]
+    scoped: Mapping[str, isl.UnionSet]
     misuse: tuple[isl.Set, ...] = ()
     locals: isl.UnionMap | None = None
     allocated: tuple[Buffer, ...] = ()
@@ -109,7 +113,8 @@ _Time: TypeAlias = tuple[tuple[Concurrency, isl.PwAff], ...]
 class _Branch:
     """The way to one leaf: ``points`` of some space, the statement instance of each, and its time.
 
-    ``barriers``: for every level of time that numbers a sequence, the own position and those of barriers.
+    ``is_identity``: the points are the instances.  ``barriers``: for every level of time that numbers a sequence, the
+    own position and those of barriers.
     """
 
     instances: isl.Map
@@ -118,23 +123,74 @@ class _Branch:
     locals: isl.Map | None = None
     scopes: tuple[tuple[str, _Time], ...] = ()
     barriers: tuple[tuple[int, frozenset[int]] | None, ...] = ()
+    is_identity: bool = False
+
+    @property
+    def runs(self) -> isl.Set:
+        """The instances, which all have a time.
+
+        They are not read off the times: to say what has a time, isl would solve an integer problem for every
+        division in it.
+        """
+        return self.instances.domain() if self.is_identity else self.instances.range()
+
+
+def _defined(points: isl.Set, time: Iterable[tuple[Concurrency, isl.PwAff]]) -> tuple[isl.Set, _Time]:
+    """Those of the points at which the whole time is defined, and the time as plain functions where it is one."""
+    plain: list[tuple[Concurrency, isl.PwAff]] = []
+    for sort, value in time:
+        total = points.is_subset(value.domain())
+        if not total:
+            points = points.intersect(value.domain())
+        # Whatever domains of pieces say again is said again in every proof.
+        plain.append((sort, _whole(value) if total and value.n_piece() == 1 else value))
+    return points, tuple(plain)
+
+
+def _whole(value: isl.PwAff) -> isl.PwAff:
+    """The function of the one piece, wherever it is asked."""
+    pieces: list[isl.Aff] = []
+    value.foreach_piece(lambda _, piece: pieces.append(piece))
+    (piece,) = pieces
+    return isl.PwAff.from_aff(piece)
 
 
 def _assemble(branches: Items[_Branch], context: isl.Context) -> Execution:
     """One union map from the time vectors of all branches."""
     levels = _levels([branch.time for branch in branches])
     union = isl.UnionMap.empty(isl.Space.params_alloc(context, 0))
-    for branch in branches:
-        union = union.union(isl.UnionMap.from_map(_times(branch, branch.time, levels)))
+    times = [_times(branch, branch.time, levels) for branch in branches]
+    for own in times:
+        union = union.union(isl.UnionMap.from_map(own))
     misuse = tuple(points for branch in branches for points in branch.misuse)
     dimensions = tuple(sort for level in levels for sort in level)
     places: tuple[ThreadLeaf, ...] = ()
     if Concurrency.THREADS in dimensions:
-        places = tuple(_thread_leaf(branch, levels) for branch in branches)
-    return Execution(union, dimensions, len(branches), _scopes(branches), misuse, places=places)
+        places = tuple(_thread_leaf(branch, own, levels) for branch, own in zip(branches, times, strict=True))
+    names = [branch.instances.get_tuple_name(isl.dim_type.out) for branch in branches]
+    return Execution(
+        union,
+        dimensions,
+        len(branches),
+        running=_union((branch.runs for branch in branches), context),
+        # Every instance stands for itself at the one place of its statement.
+        once=all(branch.is_identity for branch in branches) and len(set(names)) == len(names),
+        scopes=_scopes(branches),
+        scoped=_scoped(branches, context),
+        misuse=misuse,
+        places=places,
+    )
 
 
-def _thread_leaf(branch: _Branch, levels: _Levels) -> ThreadLeaf:
+def _union(sets: Iterable[isl.Set], context: isl.Context) -> isl.UnionSet:
+    union = isl.UnionSet.empty(isl.Space.params_alloc(context, 0))
+    for own in sets:
+        union = union.union(isl.UnionSet.from_set(own))
+    # Unrolled tiles leave one set for every remainder; subtracting them one by one takes exponential time.
+    return union.coalesce()
+
+
+def _thread_leaf(branch: _Branch, times: isl.Map, levels: _Levels) -> ThreadLeaf:
     own = (*branch.barriers, *(None for _ in range(len(levels) - len(branch.barriers))))
     barriers: list[frozenset[int]] = []
     after: list[bool] = []
@@ -146,7 +202,6 @@ def _thread_leaf(branch: _Branch, levels: _Levels) -> ThreadLeaf:
             after.append(any(number > position for position, numbers in deeper for number in numbers))
             before.append(any(number < position for position, numbers in deeper for number in numbers))
     name = branch.instances.get_tuple_name(isl.dim_type.out)
-    times = _times(branch, branch.time, levels)
     return ThreadLeaf(name, times, tuple(barriers), tuple(after), tuple(before))
 
 
@@ -159,6 +214,15 @@ def _scopes(branches: Items[_Branch]) -> Mapping[str, isl.UnionMap]:
             times = isl.UnionMap.from_map(_times(branch, time, levels))
             scopes[buffer] = times if buffer not in scopes else scopes[buffer].union(times)
     return {buffer: times.coalesce() for buffer, times in scopes.items()}
+
+
+def _scoped(branches: Items[_Branch], context: isl.Context) -> Mapping[str, isl.UnionSet]:
+    """For every buffer, the instances inside of its allocations."""
+    inside: dict[str, list[isl.Set]] = {}
+    for branch in branches:
+        for buffer, _ in branch.scopes:
+            inside.setdefault(buffer, []).append(branch.runs)
+    return {buffer: _union(sets, context) for buffer, sets in inside.items()}
 
 
 def _levels(times: Items[_Time]) -> _Levels:
@@ -229,30 +293,33 @@ def _tree_paths(
                 inside = domain.intersect(branch.domain)
                 step = (Concurrency.ORDERED, _Position(position, waiting))
                 yield from _tree_paths(branch.child, inside, (*above, step), scopes, barriers)
-        case Extension(buffer, instances, child, shared):
-            extended = above if instances.is_empty() else _extended(above, instances)
+        case Extension(buffer, instances, child, shared, functions):
+            extended = above if instances.is_empty() else _extended(above, instances, functions)
             inner = (*scopes, (buffer, len(above), shared))
             yield from _tree_paths(child, domain.union(instances.range()), extended, inner, barriers)
         case _:
             assert_never(node)
 
 
-def _extended(above: _TreePath, instances: isl.UnionMap) -> _TreePath:
+def _extended(above: _TreePath, instances: isl.UnionMap, functions: Items[isl.PwAff]) -> _TreePath:
     """The path with the times of the added instances: the values of the members above that they belong to."""
-    belongs = isl.MultiUnionPwAff.from_union_map(instances.reverse())
+    values = _values_of(instances, functions)
+    assert len(values) == sum(not isinstance(function, _Position) for _, function in above)
     path: list[tuple[Concurrency, isl.UnionPwAff | _Position]] = []
-    member = 0
     for sort, function in above:
-        if isinstance(function, _Position):
-            path.append((sort, function))
-        else:
-            path.append((sort, function.union_add(belongs.get_union_pw_aff(member))))
-            member += 1
+        own = function if isinstance(function, _Position) else function.union_add(values.pop(0))
+        path.append((sort, own))
     return tuple(path)
 
 
+def _values_of(instances: isl.UnionMap, functions: Items[isl.PwAff]) -> list[isl.UnionPwAff]:
+    if functions:
+        return list(map(isl.UnionPwAff.from_pw_aff, functions))
+    belongs = isl.MultiUnionPwAff.from_union_map(instances.reverse())
+    return [belongs.get_union_pw_aff(n) for n in range(belongs.dim(isl.dim_type.out))]
+
+
 def _tree_branch(instances: isl.Set, path: _TreePath, scopes: _TreeScopes) -> _Branch:
-    identity = isl.Map.identity(instances.get_space().map_from_set()).intersect_domain(instances)
     own = isl.UnionSet.from_set(isl.Set.universe(instances.get_space()))
     local = isl.LocalSpace.from_space(instances.get_space())
     time: list[tuple[Concurrency, isl.PwAff]] = []
@@ -267,8 +334,10 @@ def _tree_branch(instances: isl.Set, path: _TreePath, scopes: _TreeScopes) -> _B
             function.intersect_domain(own).foreach_pw_aff(found.append)
             time.append((sort, found[0]))
             positions.append(None)
-    around = tuple((buffer, _scope(tuple(time[:length]), shared)) for buffer, length, shared in scopes)
-    return _Branch(identity, tuple(time), scopes=around, barriers=tuple(positions))
+    points, plain = _defined(instances, time)
+    identity = isl.Map.identity(instances.get_space().map_from_set()).intersect_domain(points)
+    around = tuple((buffer, _scope(plain[:length], shared)) for buffer, length, shared in scopes)
+    return _Branch(identity, plain, scopes=around, barriers=tuple(positions), is_identity=True)
 
 
 def _scope(time: _Time, shared: bool) -> _Time:
@@ -381,11 +450,12 @@ def follow_path(path: tuple[Step, ...], frame: Frame) -> Reached:
 def _loop_branch(instance: Instance, path: tuple[Step, ...], dimensions: int, frame: Frame) -> _Branch:
     reached = follow_path(path, frame)
     misuse = [*reached.misuse, *(reached.points.subtract(fit_for_c(a, frame)) for a in instance.arguments)]
-    instances = instance_map(replace(instance, arguments=instance.arguments[:dimensions]), reached.points, frame)
+    points, time = _defined(reached.points, reached.time)
+    instances = instance_map(replace(instance, arguments=instance.arguments[:dimensions]), points, frame)
     further = instance.arguments[dimensions:]
-    local = _functions(further, reached.points, frame) if further else None
+    local = _functions(further, points, frame) if further else None
     broken = tuple(where for where in misuse if not where.is_empty())
-    return _Branch(instances, reached.time, broken, local, reached.scopes)
+    return _Branch(instances, time, broken, local, reached.scopes)
 
 
 def instance_map(instance: Instance, points: isl.Set, frame: Frame) -> isl.Map:

@@ -9,6 +9,7 @@ Every outermost nest becomes a kernel of its own.  One with no coincident loop r
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
 from typing import assert_never
@@ -78,7 +79,9 @@ class _Mapper:
         nest = nest_of(band, self.choose(band, domain, 0, ()), domain, self.grid)
         self.block_dimensions.append(len(nest.shared))
         self.thread_dimensions.append(len(nest.threads))
-        blocks = [self.block(m, size, domain, number) for number, (m, size) in enumerate(nest.shared)]
+        blocks: list[Member] = []
+        for member, size in nest.shared:
+            blocks.append(self.block(member, size, domain, self.most_blocks(blocks, len(nest.shared), domain)))
         counts = nest.threads[1:] if nest.rows else nest.threads
         threads = [self.thread(m, size, n) for (m, size), n in zip(nest.shared, counts, strict=False)]
         if not nest.rows:
@@ -112,15 +115,20 @@ class _Mapper:
             case _:
                 assert_never(self.grid.distribution)
 
-    def block(self, member: Member, size: int, domain: isl.UnionSet, dimension: int) -> Member:
+    def most_blocks(self, blocks: Items[Member], dimensions: int, domain: isl.UnionSet) -> int:
+        """The most blocks along the dimension after these, of so many."""
+        if dimensions <= len(MOST_BLOCKS):
+            most = MOST_BLOCKS[len(blocks)]
+        else:
+            most = MOST_BLOCKS[0] // math.prod(extent_of(member.function, domain) for member in blocks)
+        return most if self.grid.blocks is None else min(most, size_at(self.grid.blocks, len(blocks)))
+
+    def block(self, member: Member, size: int, domain: isl.UnionSet, most: int) -> Member:
         """The tiles one after another, again from the first block on where there are more of them than blocks."""
         context = domain.get_ctx()
         tile = member.function.scale_down_val(isl.Val.int_from_si(context, size)).floor()
         first = tile.intersect_domain(domain).min_val()
         number = tile.sub(isl.UnionPwAff.val_on_domain(tile.domain(), first))
-        most = MOST_BLOCKS[dimension]
-        if self.grid.blocks is not None:
-            most = min(most, size_at(self.grid.blocks, dimension))
         if extent_of(number, domain) > most:
             number = number.mod_val(isl.Val.int_from_si(context, most))
         return Member(number, coincident=True, kind=LoopKind.BLOCK)

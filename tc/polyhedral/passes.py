@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 
 from tc.options import CpuOptions, Fusion, GpuOptions
 from tc.polyhedral.defaults import default_sizes
+from tc.polyhedral.grid_defaults import default_tiles
 from tc.polyhedral.map_to_grid import grid_cuts, map_to_grid
 from tc.polyhedral.mark_reductions import mark_reductions
 from tc.polyhedral.microkernel import VectorUnit
@@ -19,7 +20,7 @@ from tc.polyhedral.promote_shared import SharedRoom, promote_shared
 from tc.polyhedral.promote_temporaries import Memory, promote_temporaries
 from tc.polyhedral.register_tile import default_tile, explicit_tile, register_tile_tree
 from tc.polyhedral.scop import Scop
-from tc.polyhedral.share_loops import Grid, default_tiles
+from tc.polyhedral.share_loops import Grid
 from tc.polyhedral.stream import streamed_results
 from tc.polyhedral.tile import ChooseCuts, explicit_sizes, tile_tree
 from tc.polyhedral.tree import ScheduleTree
@@ -96,7 +97,7 @@ PASSES: Final[tuple[tuple[str, Pass], ...]] = (
 
 
 def _map(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
-    return map_to_grid(tree, tiles_of(options), grid_of(options)), scop
+    return map_to_grid(tree, tiles_of(options, scop), grid_of(options)), scop
 
 
 def grid_of(options: GpuOptions) -> Grid:
@@ -104,7 +105,7 @@ def grid_of(options: GpuOptions) -> Grid:
 
 
 def _tile_blocks(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
-    return tile_tree(tree, grid_cuts(tiles_of(options), grid_of(options))), scop
+    return tile_tree(tree, grid_cuts(tiles_of(options, scop), grid_of(options))), scop
 
 
 def _mark_reductions(tree: ScheduleTree, scop: Scop, _options: GpuOptions) -> State:
@@ -129,9 +130,9 @@ def _place_barriers(tree: ScheduleTree, scop: Scop, _options: GpuOptions) -> Sta
     return place_barriers(tree, scop)
 
 
-def tiles_of(options: GpuOptions) -> ChooseCuts:
+def tiles_of(options: GpuOptions, scop: Scop) -> ChooseCuts:
     sizes = options.schedule.tile
-    return default_tiles if sizes is None else explicit_sizes(sizes)
+    return default_tiles(scop) if sizes is None else explicit_sizes(sizes)
 
 
 def _unroll_in_threads(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:

@@ -203,7 +203,7 @@ class _Run:
         if len(scheduled) == len(scop.statements):  # else there may be loops at other sizes
             refuse_surplus_sizes(tree, scop, self.options)
             if isinstance(self.options, GpuOptions):
-                refuse_surplus_dimensions(tree, tiles_of(self.options), grid_of(self.options))
+                refuse_surplus_dimensions(tree, tiles_of(self.options, scop), grid_of(self.options))
         scop = program = replace(scop, statements=scheduled)
         for name, changed, promoted in self.passes(tree, scop):
             tree, scop = changed, promoted

@@ -112,7 +112,7 @@ class _Promoter:
         buffers = [promoted.buffer for promoted, _ in found]
         if rotation is None:
             for buffer, own in zip(reversed(buffers), reversed(dealt), strict=True):
-                node = Extension(buffer, own.instances, node, shared=True)
+                node = Extension(buffer, own.instances, node, shared=True, functions=own.functions)
             return _Visited(replace(band, child=node))
         *outer, last = _run_too(band.members, dealt, above)
         node = Band((last,), band.permutable, node)

@@ -18,16 +18,18 @@ from tc.errors import OptionsError
 from tc.options import Distribution
 from tc.polyhedral.extents import extent_of
 from tc.polyhedral.paths import paths_below
-from tc.polyhedral.tile import WHOLE, Cut, is_counted
+from tc.polyhedral.tile import WHOLE, Cut
 from tc.polyhedral.tree import Band, Member, Node
 
-# Grids and blocks have so many dimensions at most.
+# Blocks have so many dimensions at most.  Grids have any number: beyond so many, they are numbered along x.
 DIMENSIONS: Final = 3
 # Blocks of a grid along x, y and z: the limits of CUDA (Programming Guide, "Technical Specifications").
 MOST_BLOCKS: Final = ((1 << 31) - 1, 65535, 65535)
-# Threads of a block that nobody has tuned; along x and y where there are two loops to share: a warp reads neighbours.
+# Threads of a block along x, y and z, likewise.
+_MOST_ALONG: Final = (1024, 1024, 64)
+# Threads of a block that nobody has tuned, and of these along x where there are two loops to share.
 THREADS: Final = 256
-TILE: Final = (32, 8)
+WARP: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +44,7 @@ class Grid:
     distribution: Distribution
 
 
-def default_tiles(band: Band, domain: isl.UnionSet, depth: int, _points: tuple[Member, ...]) -> tuple[Cut, ...]:
-    """Tiles of one point per thread: a ``ChooseCuts``.
-
-    A block takes a single iteration of the outermost loops where its threads share loops inside of them.
-    """
-    counted = [n for n, member in enumerate(band.members) if member.coincident and is_counted(member)]
-    shared = counted if depth == 0 else []
-    sizes = dict.fromkeys(shared[-DIMENSIONS:], 1)
-    if not _inner_loops(band.child, domain):
-        sizes |= dict(zip(reversed(shared), TILE if len(shared) > 1 else (THREADS,), strict=False))
-    return tuple(Cut(sizes[n]) if n in sizes else WHOLE for n in range(len(band.members)))
-
-
-def _inner_loops(node: Node, domain: isl.UnionSet) -> dict[str, Member]:
+def inner_loops(node: Node, domain: isl.UnionSet) -> dict[str, Member]:
     """For every statement below, the innermost loop whose iterations may run at the same time, if there is one."""
     found: dict[str, Member] = {}
     for name, members in paths_below(node, domain):
@@ -89,17 +78,21 @@ class Nest:
 
 def nest_of(band: Band, cuts: tuple[Cut, ...], domain: isl.UnionSet, grid: Grid) -> Nest:
     """How a nest is shared; OptionsError where there are more threads than iterations for them."""
-    tiled = [(m, cut.size) for m, cut in zip(band.members, cuts, strict=True) if m.coincident and cut != WHOLE]
-    shared = tiled[-DIMENSIONS:][::-1]
-    rows = _inner_loops(band.child, domain)
+    shared = [(m, cut.size) for m, cut in zip(band.members, cuts, strict=True) if m.coincident and cut != WHOLE][::-1]
+    rows = inner_loops(band.child, domain)
     extents = {name: extent_of(member.function, statement_of(domain, name)) for name, member in rows.items()}
     along_rows = [max(extents.values())] if rows else []
     sizes = [*along_rows, *(size for _, size in shared)][:DIMENSIONS]
     threads: list[int] = []
     for dimension, size in enumerate(sizes):
-        free = THREADS // math.prod(threads)
-        usual = min(size, free, TILE[0] if dimension == 0 and len(sizes) > 1 and not rows else free)
+        free = min(THREADS // math.prod(threads), _MOST_ALONG[dimension])
+        usual = min(size, free, WARP if dimension == 0 and len(sizes) > 1 and not rows else free)
         threads.append(usual if grid.threads is None else size_at(grid.threads, dimension))
+        if threads[-1] > _MOST_ALONG[dimension]:
+            raise OptionsError(
+                f"a block has {threads[-1]} threads along dimension {dimension}, where GPUs have at most "
+                f"{_MOST_ALONG[dimension]}; make the block smaller"
+            )
         if threads[-1] > size:
             raise OptionsError(
                 f"a block has {threads[-1]} threads along dimension {dimension}, but "

@@ -34,6 +34,7 @@ from tc.language.program import (
     written_iterators,
 )
 from tc.language.specialization import Layout, Specialization, contiguous_strides
+from tc.polyhedral.reuse import product_loops
 from tc.polyhedral.strides import stride
 from tc.types import ScalarType, computation_type
 
@@ -86,7 +87,10 @@ _SPLIT_FROM: Final = ((512, (256, 16)), (64, (32,)))
 
 
 def default_split(specialization: Specialization) -> Plan:
-    """Splits the reductions along which memory is read where nothing is read along another loop."""
+    """Splits the reductions along which memory is read where nothing is read along another loop, but no products.
+
+    The threads of a block share the operands of these, and read them in runs of any direction.
+    """
     found: dict[str, int] = {}
     for statement in specialization.program.statements:
         reduced = [i for i in statement.iterators if i not in written_iterators(statement)]
@@ -96,6 +100,9 @@ def default_split(specialization: Specialization) -> Plan:
             for read in _reads(statement)
             if stride(read.subscripts, specialization.layouts[read.tensor], iterator.name) == 1
         }
+        kept = [iterator.name for iterator in written_iterators(statement)]
+        if any(product_loops((read.subscripts for read in _reads(statement)), kept)):
+            continue
         if statement.reduction is not None and along and along <= {iterator.name for iterator in reduced}:
             extents = [_extent(iterator) for iterator in reduced if iterator.name in along]
             found[statement.name] = max(len(extent or ()) for extent in extents)

@@ -58,13 +58,15 @@ class Extension:
     """Further instances below: copies into and out of ``buffer``, which lives for one iteration of the members above.
 
     ``instances``: ``{ [values of the members above, outermost first] -> copy }``.  ``shared``: all threads of a block
-    have one such buffer.
+    have one such buffer.  ``functions``: these values, of the copies of one statement, where they are not read off the
+    map: isl finds no functions in maps that say modulo what.
     """
 
     buffer: str
     instances: isl.UnionMap
     child: Node
     shared: bool = False
+    functions: tuple[isl.PwAff, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,15 +72,14 @@ def _find_counterexample(scop: Scop, execution: Execution, conflicts: Conflicts)
 def _check_instances(scop: Scop, execution: Execution) -> Counterexample | None:
     for where in execution.misuse:
         return Counterexample(Violation.MISUSED_DIVISION, str(where.sample()).strip("{ }"))
-    # Unrolled tiles leave one set for every remainder; subtracting them one by one takes exponential time.
-    running = execution.times.domain().coalesce()
+    running = execution.running
     missing = scop.domain.subtract(running)
     if not missing.is_empty():
         return Counterexample(Violation.MISSING, point_text(missing))
     foreign = running.subtract(scop.domain)
     if not foreign.is_empty():
         return Counterexample(Violation.FOREIGN, point_text(foreign))
-    if not execution.times.is_single_valued():
+    if not (execution.once or execution.times.is_single_valued()):
         twice = execution.times.reverse().apply_range(execution.times)  # { time -> other time of the same instance }
         different = twice.subtract(twice.domain().identity())
         repeated = execution.times.intersect_range(different.domain()).domain()

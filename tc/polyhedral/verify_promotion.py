@@ -174,6 +174,7 @@ def _check_scopes(scop: Scop, promotion: Promotion, execution: Execution) -> Cou
             return Counterexample(Violation.WRONG_SCOPE, f"{buffer} instead of {promotion.buffer}")
     nowhere = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
     scopes = execution.scopes.get(promotion.buffer.name, nowhere)
+    inside = execution.scoped.get(promotion.buffer.name, nowhere.domain())
     arrays = nowhere
     for _, access in _uses(scop, promotion):
         if access.rotation != promotion.rotation:
@@ -182,7 +183,7 @@ def _check_scopes(scop: Scop, promotion: Promotion, execution: Execution) -> Cou
         if access.rotation is not None:  # all iterations of the last member share one array
             prefix = prefix.project_out(isl.dim_type.out, access.depth - 1, 1)
         own = isl.UnionMap.from_map(prefix)
-        outside = own.subtract_domain(scopes.domain())
+        outside = own.subtract_domain(inside)
         if not outside.is_empty():
             return Counterexample(Violation.WRONG_SCOPE, pair_text(outside))
         arrays = arrays.union(own.reverse().apply_range(scopes))

@@ -9,8 +9,9 @@ loop or guard around a barrier depends on the thread.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Items
+from enum import Enum
 from itertools import combinations_with_replacement
 
 import islpy as isl
@@ -68,6 +69,59 @@ def _reuses(scop: Scop) -> Iterator[isl.UnionMap]:
 def _race(
     instances: isl.Map, first: ThreadLeaf, second: ThreadLeaf, dimensions: Items[Concurrency], *, strict: bool
 ) -> Counterexample | None:
+    doubtful, decided = _doubtful(first, second, dimensions, strict=strict)
+    if decided and not doubtful:
+        return None
+    apart = _on_different_threads(instances, first, second, dimensions)
+    for position in range(dimensions.index(Concurrency.THREADS), len(dimensions)):
+        if apart.is_empty():
+            return None
+        here = (isl.dim_type.in_, position, isl.dim_type.out, position)
+        for side in doubtful.get(position, ()):
+            found = apart.order_lt(*here) if side is _Side.EARLIER else apart.order_gt(*here)
+            if not found.is_empty():
+                reordered = strict and side is _Side.LATER
+                return _witness(Violation.REORDERED if reordered else Violation.RACE, found, first, second)
+        if dimensions[position] not in (Concurrency.BLOCKS, Concurrency.THREADS):
+            apart = apart.equate(*here)
+    return None if apart.is_empty() else _witness(Violation.RACE, apart, first, second)
+
+
+class _Side(Enum):
+    """Which of two instances a dimension of time puts before the other."""
+
+    EARLIER = "the first one"
+    LATER = "the second one"
+
+
+def _doubtful(
+    first: ThreadLeaf, second: ThreadLeaf, dimensions: Items[Concurrency], *, strict: bool
+) -> tuple[Mapping[int, list[_Side]], bool]:
+    """Dimensions that tell instances apart which no barrier separates then, and whether one tells all of them apart.
+
+    This follows from where the two statements stand, and costs nothing.
+    """
+    doubtful: dict[int, list[_Side]] = {}
+    for position, sort in enumerate(dimensions):
+        begin, end = (_fixed(leaf.times, position) for leaf in (first, second))
+        order = None if begin is None or end is None else (begin > end) - (begin < end)
+        if sort in (Concurrency.BLOCKS, Concurrency.THREADS) or position < dimensions.index(Concurrency.THREADS):
+            if order in (-1, 1) and sort is not Concurrency.THREADS:
+                return doubtful, True  # in other blocks, or in other kernels
+            continue
+        if order in (None, -1) and not _separated(first, second, position, (begin, end)):
+            doubtful.setdefault(position, []).append(_Side.EARLIER)
+        if order in (None, 1) and (strict or not _separated(second, first, position, (end, begin))):
+            doubtful.setdefault(position, []).append(_Side.LATER)
+        if order in (-1, 1):
+            return doubtful, True
+    return doubtful, False
+
+
+def _on_different_threads(
+    instances: isl.Map, first: ThreadLeaf, second: ThreadLeaf, dimensions: Items[Concurrency]
+) -> isl.Map:
+    """Pairs of times of these instances on different threads of one block, in one kernel."""
     pairs = instances.apply_domain(first.times).apply_range(second.times)
     threads = [position for position, sort in enumerate(dimensions) if sort is Concurrency.THREADS]
     for position, sort in enumerate(dimensions):
@@ -81,34 +135,22 @@ def _race(
             if not different.is_empty():
                 apart = apart.union(different)
         pairs = pairs.equate(*here)
-    for position in range(threads[0], len(dimensions)):
-        if apart.is_empty():
-            return None
-        if dimensions[position] in (Concurrency.BLOCKS, Concurrency.THREADS):
-            continue
-        here = (isl.dim_type.in_, position, isl.dim_type.out, position)
-        earlier, later = apart.order_lt(*here), apart.order_gt(*here)
-        if not earlier.is_empty() and not _separated(first, second, position, earlier):
-            return _witness(Violation.RACE, earlier, first, second)
-        if not later.is_empty() and (strict or not _separated(second, first, position, later.reverse())):
-            return _witness(Violation.REORDERED if strict else Violation.RACE, later, first, second)
-        apart = apart.equate(*here)
-    return None if apart.is_empty() else _witness(Violation.RACE, apart, first, second)
+    return apart
 
 
-def _separated(earlier: ThreadLeaf, later: ThreadLeaf, position: int, pairs: isl.Map) -> bool:
-    """Whether a barrier lies between instances that a dimension of time tells apart."""
+def _separated(earlier: ThreadLeaf, later: ThreadLeaf, position: int, ends: tuple[int | None, int | None]) -> bool:
+    """Whether a barrier lies between instances that a dimension of time tells apart; ``ends``: its values, if fixed."""
     if earlier.after[position] or later.before[position]:
         return True
-    ends = [_fixed(pairs, side, position) for side in (isl.dim_type.in_, isl.dim_type.out)]
-    if ends[0] is None or ends[1] is None:
+    begin, end = ends
+    if begin is None or end is None:
         return False
-    shared = earlier.barriers[position] & later.barriers[position]
-    return any(ends[0] < barrier < ends[1] for barrier in shared)
+    return any(begin < barrier < end for barrier in earlier.barriers[position] & later.barriers[position])
 
 
-def _fixed(pairs: isl.Map, side: isl.dim_type, position: int) -> int | None:
-    value = pairs.plain_get_val_if_fixed(side, position)
+def _fixed(times: isl.Map, position: int) -> int | None:
+    """The value of a dimension where all instances plainly have the same."""
+    value = times.plain_get_val_if_fixed(isl.dim_type.out, position)
     return int(value.to_python()) if value.is_int() else None
 
 

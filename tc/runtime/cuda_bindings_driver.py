@@ -44,6 +44,9 @@ _ORDINAL: Final = cuda.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
 _DYNAMIC_SHARED: Final = cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _MAJOR: Final = cuda.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
 _MINOR: Final = cuda.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
+_MULTIPROCESSORS: Final = cuda.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+_KILOHERTZ: Final = cuda.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_CLOCK_RATE
+_CACHE: Final = cuda.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE
 # CU_LAUNCH_PARAM_END, _BUFFER_POINTER and _BUFFER_SIZE of cuda.h, which the package does not have.
 _END, _BUFFER, _SIZE = 0, 1, 2
 
@@ -139,6 +142,9 @@ class BindingsDriver:
         _checked(cuda.cuMemcpyHtoD(address, host, size))
         self.synchronize()
 
+    def clear(self, address: int, size: int, stream: Stream) -> None:
+        _checked(cuda.cuMemsetD8Async(address, 0, size, stream.handle))
+
     def shared_word(self) -> _Word:
         return _Word(int(_checked(cuda.cuMemHostAlloc(ctypes.sizeof(ctypes.c_int32), _PORTABLE))))
 
@@ -158,8 +164,9 @@ class BindingsDriver:
 def _device(number: int) -> CudaDevice:
     device = _checked(cuda.cuDeviceGet(number))
     name = _checked(cuda.cuDeviceGetName(256, device)).partition(b"\0")[0].decode(errors="replace")
-    major, minor = (int(_checked(cuda.cuDeviceGetAttribute(which, device))) for which in (_MAJOR, _MINOR))
-    return CudaDevice(name, (major, minor))
+    wanted = (_MAJOR, _MINOR, _MULTIPROCESSORS, _KILOHERTZ, _CACHE)
+    major, minor, count, clock, cache = (int(_checked(cuda.cuDeviceGetAttribute(which, device))) for which in wanted)
+    return CudaDevice(name, (major, minor), count, 1e3 * clock, int(_checked(cuda.cuDeviceTotalMem(device))), cache)
 
 
 class _Module:

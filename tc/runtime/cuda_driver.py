@@ -15,10 +15,18 @@ INSTALL: Final = "install one, for example by: pip install 'tensor-comprehension
 
 @dataclass(frozen=True, slots=True)
 class CudaDevice:
-    """One GPU: its name, and the major and minor number of its compute capability."""
+    """One GPU: its name, and the major and minor number of its compute capability.
+
+    ``clock``: the highest of its multiprocessors, in Hz.  ``memory`` and ``cache``, which all multiprocessors share, in
+    bytes.
+    """
 
     name: str
     capability: tuple[int, int]
+    multiprocessors: int
+    clock: float
+    memory: int
+    cache: int
 
 
 class Event(Protocol):
@@ -88,6 +96,9 @@ class CudaDriver(Protocol):
 
     def copy_to_device(self, address: int, host: int, size: int) -> None:
         """Copies bytes, after all work of the current context, and waits."""
+
+    def clear(self, address: int, size: int, stream: Stream) -> None:
+        """Zeros in so many bytes, in the order of a stream of the current context."""
 
     def shared_word(self) -> SharedWord:
         """A new one; the current context may be any."""

@@ -132,6 +132,14 @@ class PycudaDriver:
             cuda.memcpy_htod(address, (ctypes.c_char * size).from_address(host))
             cuda.Context.synchronize()
 
+    def clear(self, address: int, size: int, stream: Stream) -> None:
+        own = _own(stream)
+        with _translated():
+            if own is None:
+                cuda.memset_d8(address, 0, size)
+            else:
+                cuda.memset_d8_async(address, 0, size, own)
+
     def shared_word(self) -> _Word:
         flags = cuda.host_alloc_flags.PORTABLE | cuda.host_alloc_flags.DEVICEMAP
         with _translated():
@@ -162,7 +170,15 @@ class PycudaDriver:
 
 def _device(number: int) -> CudaDevice:
     device = cuda.Device(number)
-    return CudaDevice(device.name(), device.compute_capability())
+    attribute, kinds = device.get_attribute, cuda.device_attribute
+    return CudaDevice(
+        device.name(),
+        device.compute_capability(),
+        multiprocessors=attribute(kinds.MULTIPROCESSOR_COUNT),
+        clock=1e3 * attribute(kinds.CLOCK_RATE),
+        memory=device.total_memory(),
+        cache=attribute(kinds.L2_CACHE_SIZE),
+    )
 
 
 def _own(stream: Stream) -> Any:

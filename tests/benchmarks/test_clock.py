@@ -30,6 +30,7 @@ def test_pages_are_seen() -> None:
 
 
 def test_targets_without_a_clock_are_refused() -> None:
-    assert clock_for("cpu:x86-64-v3") is wall_clock
-    with pytest.raises(ValueError, match="nothing is timed on target 'abacus'; known: cpu"):
-        clock_for("abacus")
+    for waits in (True, False):
+        assert clock_for("cpu:x86-64-v3", waits=waits) is wall_clock
+        with pytest.raises(ValueError, match="nothing is timed on target 'abacus'; known: cpu, cuda"):
+            clock_for("abacus", waits=waits)

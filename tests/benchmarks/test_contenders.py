@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.cases import CASES, PROBLEMS, TMM, Case, Suite, case_called, chosen
 from benchmarks.contender import Contender
+from benchmarks.goals import GOALS_ON_GPUS, Goal, goal_of
 from benchmarks.messages import CheckAgain, Judge, Measure, Prepare, Ready, Refused, Sample
 from benchmarks.peers import numpy_calls
 from benchmarks.problem import Sizes
@@ -133,6 +134,13 @@ def test_every_problem_is_here_and_every_case_has_its_sizes() -> None:
     for case in CASES:
         assert set(case.sizes) == set(case.problem.comprehension.program.sizes)
         assert case.minimum > 0
+
+
+def test_goals_are_those_of_cases() -> None:
+    assert set(GOALS_ON_GPUS) <= {case.name for case in CASES}
+    assert goal_of(case_called("tmm-128-32-256"), "cuda").seconds == 2.2e-6
+    assert goal_of(case_called("kronecker"), "cuda") == Goal(1.0)
+    assert goal_of(case_called("kronecker"), "cpu") == Goal(case_called("kronecker").minimum)
 
 
 def test_cases_are_chosen_by_suite_and_by_name() -> None:

@@ -84,8 +84,9 @@ def test_a_file_of_results_is_printed_as_a_table(tmp_path: Path, capsys: pytest.
     [
         (["--kernels", "tmn"], "no case is called 'tmn'; did you mean 'tmm'?"),
         (["--suite", "ancient"], "argument --suite: invalid choice: 'ancient'"),
-        (["--peers", "caffe2"], "no peer is called 'caffe2'; known: torch, compile, numpy, jax"),
-        (["--target", "abacus"], "nothing is timed on target 'abacus'; known: cpu"),
+        (["--peers", "caffe2"], "no peer on cpu is called 'caffe2'; known: torch, compile, numpy, jax"),
+        (["--peers", "numpy", "--target", "cuda"], "no peer on cuda is called 'numpy'; known: torch, compile, triton"),
+        (["--target", "abacus"], "nothing is timed on target 'abacus'; known: cpu, cuda"),
         (["--threads", "0"], "--threads must be from 1 to "),
         (["--rounds", "0"], "--rounds must be from 1 to 1000, got 0"),
         (["--seconds", "-1"], "--seconds must be from 0.001 to 60, got -1"),

@@ -148,7 +148,22 @@ status cuDeviceGetName(char *name, int size, int device) {
 }
 
 status cuDeviceGetAttribute(int *value, int attribute, int device) {
-  *value = attribute == 75 ? 9 - device : 0;
+  switch (attribute) {
+  case 1: *value = 1024; break;          // threads of a block
+  case 10: *value = 32; break;           // threads of a warp
+  case 13: *value = 1980000; break;      // the clock rate in kHz
+  case 16: *value = 132; break;          // multiprocessors
+  case 38: *value = 1 << 20; break;      // bytes of the second-level cache
+  case 39: *value = 2048; break;         // threads of a multiprocessor
+  case 75: *value = 9 - device; break;   // the major number of the compute capability
+  default: *value = 0;
+  }
+  return SUCCESS;
+}
+
+status cuDeviceTotalMem(size_t *bytes, int device) {
+  (void)device;
+  *bytes = (size_t)1 << 26;
   return SUCCESS;
 }
 
@@ -272,6 +287,13 @@ status cuMemcpyHtoD(uintptr_t address, const void *host, size_t size) {
   return SUCCESS;
 }
 
+status cuMemsetD8Async(uintptr_t address, unsigned char value, size_t size, uintptr_t stream) {
+  if (!current()) return NO_CONTEXT;
+  CALL("cuMemsetD8Async %zu on %zx", size, stream);
+  memset((void *)address, value, size);
+  return SUCCESS;
+}
+
 status cuEventCreate(event **created, unsigned flags) {
   if (!current()) return NO_CONTEXT;
   CALL("cuEventCreate %u", flags);
@@ -372,6 +394,10 @@ status cuMemHostGetDevicePointer_v2(uintptr_t *address, void *host, unsigned fla
   return SUCCESS;
 }
 
+status cuMemsetD8_v2(uintptr_t address, unsigned char value, size_t size) {
+  return cuMemsetD8Async(address, value, size, 0);
+}
+
 status cuStreamCreate(uintptr_t *created, unsigned flags) {
   static uintptr_t last = 0xA000;
   if (!current()) return NO_CONTEXT;
@@ -396,18 +422,20 @@ ALIAS(cuCtxPushCurrent_v2, cuCtxPushCurrent);
 ALIAS(cuCtxPopCurrent_v2, cuCtxPopCurrent);
 ALIAS(cuMemcpyDtoH_v2, cuMemcpyDtoH);
 ALIAS(cuMemcpyHtoD_v2, cuMemcpyHtoD);
+ALIAS(cuDeviceTotalMem_v2, cuDeviceTotalMem);
 ALIAS(cuEventDestroy_v2, cuEventDestroy);
 ALIAS(cuEventElapsedTime_v2, cuEventElapsedTime);
 
 #define ENTRY(name) {#name, (void *)(name)}
 static const struct { const char *name; void *function; } entries[] = {
     ENTRY(cuInit), ENTRY(cuDriverGetVersion), ENTRY(cuGetErrorString), ENTRY(cuDeviceGetCount), ENTRY(cuDeviceGet),
-    ENTRY(cuDeviceGetName), ENTRY(cuDeviceGetAttribute), ENTRY(cuDevicePrimaryCtxRetain), ENTRY(cuCtxPushCurrent),
+    ENTRY(cuDeviceGetName), ENTRY(cuDeviceGetAttribute), ENTRY(cuDeviceTotalMem), ENTRY(cuDevicePrimaryCtxRetain),
+    ENTRY(cuCtxPushCurrent),
     ENTRY(cuCtxPopCurrent), ENTRY(cuCtxGetDevice), ENTRY(cuCtxSynchronize), ENTRY(cuStreamSynchronize),
     ENTRY(cuPointerGetAttribute), ENTRY(cuLibraryLoadData), ENTRY(cuLibraryUnload), ENTRY(cuLibraryGetKernel),
     ENTRY(cuKernelSetAttribute), ENTRY(cuLaunchKernel), ENTRY(cuMemAllocAsync), ENTRY(cuMemFreeAsync),
-    ENTRY(cuMemHostAlloc), ENTRY(cuMemFreeHost), ENTRY(cuMemcpyDtoH), ENTRY(cuMemcpyHtoD), ENTRY(cuEventCreate),
-    ENTRY(cuEventDestroy), ENTRY(cuEventRecord), ENTRY(cuEventQuery), ENTRY(cuEventElapsedTime),
+    ENTRY(cuMemHostAlloc), ENTRY(cuMemFreeHost), ENTRY(cuMemcpyDtoH), ENTRY(cuMemcpyHtoD), ENTRY(cuMemsetD8Async),
+    ENTRY(cuEventCreate), ENTRY(cuEventDestroy), ENTRY(cuEventRecord), ENTRY(cuEventQuery), ENTRY(cuEventElapsedTime),
     ENTRY(cuStreamWaitEvent),
 };
 

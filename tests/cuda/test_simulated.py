@@ -32,6 +32,14 @@ def test_calls_on_a_simulated_driver() -> None:
     assert " skipped" not in found.stdout
 
 
+@pytest.mark.parametrize("cases", ["simulated_benchmarks", "simulated_searches"])
+def test_measuring_on_a_simulated_driver(cases: str) -> None:
+    file = f"tests/cuda/{cases}.py"
+    found = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", file, TC_TARGET="cuda")
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert " skipped" not in found.stdout
+
+
 @pytest.mark.skipif(importlib.util.find_spec("pycuda") is None, reason="PyCUDA is not installed")
 def test_calls_by_pycuda_on_a_simulated_driver() -> None:
     found = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", "tests/cuda/simulated_pycuda_cases.py")

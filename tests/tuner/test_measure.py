@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tc.tuner.measure import time_calls
+from tc.tuner.host_clock import time_calls
 
 
 class _Clock:

@@ -76,7 +76,7 @@ def test_the_right_kernel_is_right_for_both_sizes(crew: LocalCrew) -> None:
     ("deed", "kind", "reason"),
     [
         (trial.PLAUSIBLE_BELOW, FailureKind.WRONG, r"result 0, .*outside the bound.* where A\.0 is 21"),
-        (trial.BEYOND_THE_LAST_ROW, FailureKind.OUT_OF_BOUNDS, r"the memory behind C was written to where A\.0 is 21"),
+        (trial.BEYOND_THE_LAST_ROW, FailureKind.OUT_OF_BOUNDS, r"the memory around C was written to where A\.0 is 21"),
         (trial.PLAUSIBLE, FailureKind.WRONG, r"result 0, .*outside the bound.* where A\.0 is 33"),
     ],
 )
@@ -99,7 +99,7 @@ def for_the_greatest(opened: Task) -> bytes:
 
 def test_a_kernel_for_the_greatest_size_alone_is_refused(crew: LocalCrew) -> None:
     failed = crew.check(for_the_greatest(trial.OPEN), "bad")
-    assert failed == Failed(FailureKind.OUT_OF_BOUNDS, "the memory behind C was written to where A.0 is 21")
+    assert failed == Failed(FailureKind.OUT_OF_BOUNDS, "the memory around C was written to where A.0 is 21")
 
 
 def test_rows_beyond_the_size_are_no_zeros() -> None:

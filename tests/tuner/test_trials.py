@@ -50,7 +50,7 @@ def test_the_right_kernel_is_right_and_timed(crew: LocalCrew) -> None:
 DEEDS = {
     "segmentation fault": (trial.SEGMENTATION_FAULT, FailureKind.CRASH, "SIGSEGV"),
     "endless loop": (trial.ENDLESS_LOOP, FailureKind.TIMEOUT, "no answer within 3 s"),
-    "beyond the end": (trial.BEYOND_THE_END, FailureKind.OUT_OF_BOUNDS, "the memory behind C was written to"),
+    "beyond the end": (trial.BEYOND_THE_END, FailureKind.OUT_OF_BOUNDS, "the memory around C was written to"),
     "far beyond the end": (trial.FAR_BEYOND_THE_END, FailureKind.CRASH, "SIG"),
     "before the beginning": (trial.BEFORE_THE_BEGINNING, FailureKind.CRASH, "SIGSEGV"),
     "into an argument": (trial.INTO_AN_ARGUMENT, FailureKind.CRASH, "SIGSEGV"),

@@ -1,0 +1,126 @@
+"""Tiles for blocks and threads that nobody has tuned."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence as Items
+from dataclasses import dataclass
+from typing import Final
+
+import islpy as isl
+
+from tc.polyhedral.extents import extent_of, volume
+from tc.polyhedral.pack import value_reads
+from tc.polyhedral.reuse import product_loops
+from tc.polyhedral.scop import Scop, ScopStatement
+from tc.polyhedral.share_loops import THREADS, inner_loops
+from tc.polyhedral.strides import iterator_of, stride
+from tc.polyhedral.tile import WHOLE, ChooseCuts, Cut, is_counted
+from tc.polyhedral.tree import Band, Member, statement_names
+from tc.polyhedral.vectorize import layouts_of
+
+# One point for every thread, along x and y where there are two loops to share: a warp reads neighbours.
+TILE: Final = (32, 8)
+# Tiles of products, x first: the larger, the more often what is in shared memory is read, and the fewer blocks there
+# are.  A thread has several points of the larger ones.
+PRODUCT_TILES: Final = ((128, 128), (128, 64), (64, 64), (64, 32), (32, 32), (32, 16), (16, 16))
+# Blocks that keep the multiprocessors of a large GPU busy.
+ENOUGH_BLOCKS: Final = 128
+# Steps of a product whose operands lie in shared memory at a time; products of fewer are none that is worth it.
+STEPS: Final = 16
+LEAST_STEPS: Final = 8
+
+
+def default_tiles(scop: Scop) -> ChooseCuts:
+    """Tiles of one point per thread, but for products, of which a thread has several.
+
+    A block takes a single iteration of the outermost loops where its threads share loops inside of them.
+    """
+
+    def choose(band: Band, domain: isl.UnionSet, depth: int, points: tuple[Member, ...]) -> tuple[Cut, ...]:
+        counted = [member for member in band.members if is_counted(member)]
+        if not counted or (depth > 0 and len(points) < 2):
+            return (WHOLE,) * len(band.members)
+        product = _product(scop, domain)
+        chosen: dict[Member, int] = {}
+        if depth == 0:
+            shared = [member for member in counted if member.coincident]
+            chosen = dict.fromkeys(shared, 1)
+            if not inner_loops(band.child, domain):
+                tiled = None if product is None else product.tile(shared)
+                chosen |= _plain_tile(shared) if tiled is None else tiled
+                product = None if tiled is None else product
+            else:
+                product = None
+        if product is not None:
+            chosen |= product.steps([member for member in counted if not member.coincident])
+        return tuple(Cut(chosen[member]) if member in chosen else WHOLE for member in band.members)
+
+    return choose
+
+
+def _plain_tile(shared: Items[Member]) -> dict[Member, int]:
+    sizes = TILE if len(shared) > 1 else (THREADS,)
+    return dict(zip(reversed(shared), sizes, strict=False))
+
+
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """The heaviest reduction below a band, some of whose operands are the same along one loop or another."""
+
+    scop: Scop
+    statement: ScopStatement
+
+    def tile(self, shared: Items[Member]) -> dict[Member, int] | None:
+        """The tile of two of the loops: the largest that leaves enough blocks; None where it is no product of two."""
+        body = self.statement.body
+        members = {name: m for m in shared if (name := iterator_of(m.function, body)) is not None}
+        extents = {name: self.extent(member) for name, member in members.items()}
+        long = [name for name, extent in extents.items() if extent > 1]
+        pairs = list(product_loops((read.subscripts for read in value_reads(body)), long))
+        if not pairs:
+            return None
+        layout = layouts_of(self.scop)[body.target]
+        along = {name for name in long if stride(body.subscripts, layout, name) == 1}
+        pair = max(pairs, key=lambda pair: (bool(along & set(pair)), extents[pair[0]] * extents[pair[1]]))
+        # Members are in the order of the loops: the innermost is x.
+        y, x = (name for name in members if name in pair)
+        others = math.prod(extents[name] for name in extents if name not in pair)
+        for columns, rows in PRODUCT_TILES:
+            blocks = -(-extents[x] // columns) * -(-extents[y] // rows)
+            if blocks * others >= ENOUGH_BLOCKS:
+                break
+        return {members[x]: min(columns, extents[x]), members[y]: min(rows, extents[y])}
+
+    def steps(self, carried: Items[Member]) -> dict[Member, int]:
+        """How much of the loops that reduce is done with what lies in shared memory: all of the inner ones first."""
+        sizes: dict[Member, int] = {}
+        done = 1
+        for member in reversed(carried):
+            sizes[member] = _part(self.extent(member), max(1, round(STEPS / done)))
+            done *= sizes[member]
+        return sizes
+
+    def extent(self, member: Member) -> int:
+        return extent_of(member.function, isl.UnionSet.from_set(self.statement.domain))
+
+
+def _part(extent: int, most: int) -> int:
+    """So many iterations of a loop, or a few less where the loop then has whole parts only."""
+    if extent <= 2 * most:
+        return extent
+    fitting = (part for part in range(most, most // 2, -1) if extent % part == 0)
+    return next(fitting, most)
+
+
+def _product(scop: Scop, domain: isl.UnionSet) -> _Product | None:
+    """That of the heaviest statement, if it reduces often enough."""
+    names = statement_names(domain)
+    heaviest = max(names, key=lambda name: volume(isl.UnionSet.from_set(scop.statement(name).domain)))
+    statement = scop.statement(heaviest)
+    if not statement.accumulates:
+        return None
+    kept = math.prod(layouts_of(scop)[statement.body.target].shape)
+    if volume(isl.UnionSet.from_set(statement.domain)) < LEAST_STEPS * kept:
+        return None
+    return _Product(scop, statement)

@@ -1,0 +1,163 @@
+"""What a search does on a GPU, with a driver that is not there; ``test_simulated.py`` names this file to pytest."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import tc
+from tc.comprehension import Comprehension
+from tc.language.specialize import specialize
+from tc.options import GpuOptions, ScheduleOptions
+from tc.packing import pack
+from tc.runtime.arrays import describe
+from tc.tuner.arrays import random_arrays
+from tc.tuner.calls import keep_calls
+from tc.tuner.cuda_arena import CudaArena, DeviceGuarded
+from tc.tuner.measure import MeasureBench
+from tc.tuner.messages import Calibrate, Check, Checked, Done, Prepare, Time, Timed
+from tc.tuner.outcome import Failed, FailureKind
+from tc.tuner.task import Task
+from tests.cuda.simulator import Simulator, simulator
+
+TEXT = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }"
+OTHER = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) + B(k,n) }"
+SHAPES = ((5, 7), (7, 3))
+OPTIONS = GpuOptions(ScheduleOptions(tile=(2, 2)))
+SECONDS = 2.5e-3  # of everything that this driver times
+
+
+@pytest.fixture(scope="module")
+def gpu() -> Simulator:
+    return simulator()
+
+
+def packed(gpu: Simulator, text: str = TEXT) -> bytes:
+    return pack(gpu.compile(tc.define(text).mm, *SHAPES, options=OPTIONS).executable)
+
+
+@pytest.fixture
+def bench(gpu: Simulator, tmp_path: Path) -> MeasureBench:
+    """One that is ready to check candidates for a product."""
+    comprehension: Comprehension = tc.define(TEXT).mm
+    signature = comprehension.compile(*SHAPES, target="emulator").signature
+    calls = specialize(comprehension.program, signature)
+    keep_calls((calls,), random_arrays(comprehension.program, calls, 3), {}, tmp_path)
+    made = MeasureBench()
+    answer, _ = made.answer(Prepare(Task(TEXT, "mm", signature, "cuda:sm_90"), str(tmp_path)), b"")
+    assert answer == Done()
+    return made
+
+
+def test_a_candidate_is_checked_and_timed(bench: MeasureBench, gpu: Simulator) -> None:
+    checked, _ = bench.answer(Check("a"), packed(gpu))
+    assert isinstance(checked, Checked), checked
+    assert 0 <= checked.deviation < 1
+    timed, _ = bench.answer(Time("a", 0.01, 1.0), b"")
+    assert isinstance(timed, Timed)
+    assert timed.samples[0] == pytest.approx(SECONDS)
+    assert len(timed.samples) >= 2
+
+
+def test_a_candidate_that_cannot_win_is_called_once(bench: MeasureBench, gpu: Simulator) -> None:
+    bench.answer(Check("a"), packed(gpu))
+    timed, _ = bench.answer(Time("a", 0.01, SECONDS / 10), b"")
+    assert isinstance(timed, Timed)
+    (sample,) = timed.samples
+    assert 0 < sample <= SECONDS  # less what the process took
+
+
+def test_the_calibrating_kernel_is_timed_before_and_after(bench: MeasureBench, gpu: Simulator) -> None:
+    candidate = packed(gpu)
+    assert bench.answer(Calibrate(), candidate) == (Done(), b"")
+    bench.answer(Check("a"), candidate)
+    timed, _ = bench.answer(Time("a", 0.01, 1.0), b"")
+    assert isinstance(timed, Timed)
+    assert timed.before == timed.after == pytest.approx(SECONDS)
+
+
+def test_a_wrong_result_is_noticed(bench: MeasureBench, gpu: Simulator) -> None:
+    answer, _ = bench.answer(Check("a"), packed(gpu, OTHER))
+    assert isinstance(answer, Failed)
+    assert answer.kind is FailureKind.WRONG
+
+
+def test_the_next_candidate_has_arguments_that_nobody_spoilt(
+    bench: MeasureBench, gpu: Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arguments stay on the GPU from one candidate to the next, but not after one that failed."""
+    candidate = packed(gpu)
+    assert isinstance(bench.answer(Check("a"), candidate)[0], Checked)
+    first = len(copies(gpu))
+    assert isinstance(bench.answer(Check("a"), candidate)[0], Checked)
+    assert len(copies(gpu)) < first
+    (placed,) = bench._placed.values()
+    argument = placed["A"]
+    assert isinstance(argument, DeviceGuarded)
+    with monkeypatch.context() as patched:
+        patched.setattr(CudaArena, "finish", lambda _: poke(argument, 0))
+        answer, _ = bench.answer(Check("a"), candidate)
+    assert isinstance(answer, Failed)
+    assert answer.kind is FailureKind.OUT_OF_BOUNDS
+    assert answer.reason == "the memory of A, which is an argument, was written to"
+    assert isinstance(bench.answer(Check("a"), candidate)[0], Checked)
+
+
+def test_a_device_that_fails_is_a_failure(bench: MeasureBench, gpu: Simulator) -> None:
+    candidate = packed(gpu)
+    gpu.fail("cuLaunchKernel", 700)
+    answer, _ = bench.answer(Check("a"), candidate)
+    assert isinstance(answer, Failed)
+    assert answer.kind is FailureKind.DEVICE
+    assert "takes no more work from this process" in answer.reason
+
+
+LAYOUTS = [np.zeros((3, 5)), np.zeros((0, 4)), np.float32(1.0), np.zeros((6, 8), np.int16)[::-2, 1::3], np.zeros(4).T]
+
+
+@pytest.mark.parametrize("like", LAYOUTS, ids=str)
+def test_arrays_lie_between_guards(gpu: Simulator, like: npt.NDArray[Any]) -> None:
+    array = np.asarray(like)
+    array = array.copy() if array.flags.c_contiguous else array
+    array[...] = np.arange(array.size).reshape(array.shape)
+    arena = CudaArena()
+    placed = arena.place(array)
+    assert not arena.is_changed(placed)
+    assert placed.is_intact
+    np.testing.assert_array_equal(placed.read(), array)
+    view = describe(placed, "the array")
+    assert view.shape == array.shape
+    assert view.memory is not None
+    if array.size > 1:
+        assert [stride * array.itemsize for stride in view.strides] == list(array.strides)
+
+
+@pytest.mark.parametrize("offset", [-1, 24])
+def test_who_writes_beside_an_array_is_noticed(gpu: Simulator, offset: int) -> None:
+    guarded = CudaArena().guarded((2, 3), np.dtype(np.float32))
+    poke(guarded, 0)
+    assert guarded.is_intact
+    poke(guarded, offset)
+    assert not guarded.is_intact
+
+
+def test_who_writes_to_an_argument_is_noticed(gpu: Simulator) -> None:
+    arena = CudaArena()
+    placed = arena.place(np.ones((2, 3), np.float32))
+    poke(placed, 5)
+    assert placed.is_intact
+    assert arena.is_changed(placed)
+
+
+def copies(gpu: Simulator) -> list[str]:
+    return [line for line in gpu.log() if line.startswith("cuMemcpy")]
+
+
+def poke(array: DeviceGuarded, offset: int) -> None:
+    """Writes a byte; the memory of the driver that is not there is ours."""
+    ctypes.c_uint8.from_address(describe(array, "the array").address + offset).value = 7
