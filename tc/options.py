@@ -120,7 +120,7 @@ class GpuOptions:
     ``schedule.tile`` cuts the outermost independent loops into tiles, which go to blocks, the points of a tile to
     threads; None lets the target choose.
     ``block``: threads of a block along every dimension, x (the innermost of the loops that are shared) first; None
-    takes as many as a tile has points, 256 at most.
+    takes about 256, or as many as a tile has points.
     ``grid``: the most blocks along every dimension, x first; a block then works on several tiles, and on all of those
     along dimensions that are not named.  None takes as many as there are tiles.
     ``distribution``: how the points of a tile are dealt to threads.
@@ -131,7 +131,8 @@ class GpuOptions:
     ``shared``: the most bytes of memory that the threads of a block share; 0 uses none.
     ``padding``: elements added to every row of an operand in shared memory, so that rows begin in different banks.
     ``stages``: tiles of each operand that shared memory holds at a time.  With more than one, the next tiles are on
-    their way while threads work on this one; NVIDIA's GPUs copy them asynchronously from ``sm_80`` on.
+    their way while threads work on this one; NVIDIA's GPUs copy them asynchronously from ``sm_80`` on.  None takes as
+    many as there is room for, four at most.
     ``resident``: blocks that must find room on a multiprocessor at a time, for which CUDA's compiler limits the
     registers of a thread; OpenCL knows no such thing.
     ``check_indices``: gathers check their indices (see *Gathers* in the README).
@@ -145,7 +146,7 @@ class GpuOptions:
     private: int = 64
     shared: int = 48 << 10
     padding: int = 4
-    stages: int = 1
+    stages: int | None = None
     resident: int = 1
     check_indices: bool = True
 
@@ -168,7 +169,8 @@ class GpuOptions:
         _require_integer("private", self.private, 0, 1 << 10)
         _require_integer("shared", self.shared, 0, 1 << 18)
         _require_integer("padding", self.padding, 0, 64)
-        _require_integer("stages", self.stages, 1, 8)
+        if self.stages is not None:
+            _require_integer("stages", self.stages, 1, 8)
         _require_integer("resident", self.resident, 1, 32)
         _require_boolean("check_indices", self.check_indices)
 

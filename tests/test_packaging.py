@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = {"tc": "tc", "grammar": "tc/grammar", "tuner": "tc/tuner", "cache": "tc/cache"}
-SUFFIXES = {".py", ".lark", ".h", ".c"}
+SUFFIXES = {".py", ".lark", ".h", ".c", ".cu"}
 
 PROGRAM = """
 import numpy as np

@@ -93,3 +93,17 @@ def test_stages_are_few() -> None:
     for stages in (0, 9, 2.0):
         with pytest.raises(tc.OptionsError, match="stages must be an integer from 1 to 8, got"):
             staged(stages)  # type: ignore[arg-type]
+
+
+def test_nobody_need_say_how_many_stages() -> None:
+    """As many as there is room for, four at most, and no more than there are tiles."""
+    for k, shared, stages in (
+        (128, 48 << 10, 4),
+        (128, 20 << 10, 3),
+        (128, 8 << 10, 1),
+        (48, 48 << 10, 3),
+        (16, 48 << 10, 1),
+    ):
+        usual = replace(ONE, stages=None, shared=shared)
+        found = MM.compile((64, k), (k, 64), target="cuda:sm_90", options=usual).source
+        assert found == MM.compile((64, k), (k, 64), target="cuda:sm_90", options=replace(usual, stages=stages)).source

@@ -62,6 +62,10 @@ def _lanes(path: Path, nest: Nest) -> Iterator[Gene]:
     yield ChoiceGene(path, (None, *range(nest.independent)))
 
 
+def _stages(path: Path, _nest: Nest) -> Iterator[Gene]:
+    yield ChoiceGene(path, (None, 1, 2, 3, 4))
+
+
 # Partial results of a reduction, combined in one step or in two.
 _SPLITS: Final = (*((1 << power,) for power in range(1, 10)), (64, 8), (128, 16), (256, 16), (512, 16), (1024, 32))
 
@@ -92,7 +96,7 @@ NUMBERS: Final[Mapping[str, MakeGenes]] = MappingProxyType(
         "private": _numbers(0, 16, 64, 256, 1024),
         "shared": _numbers(0, 16 << 10, 32 << 10, 48 << 10, 96 << 10, 160 << 10),
         "padding": _numbers(0, 1, 2, 4, 8),
-        "stages": _numbers(1, 2, 3, 4),
+        "stages": _stages,
         "resident": _numbers(1, 2, 3, 4, 6, 8),
     }
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
 from tc.language.program import IteratorReference, Read, Reduction, walk
 from tc.polyhedral.loops import (
@@ -26,6 +26,9 @@ from tc.polyhedral.loops import (
 from tc.polyhedral.ranges import Ranges, always_runs, iterator_range
 
 _IN_ORDER = (LoopKind.REDUCTION, LoopKind.SEQUENTIAL, LoopKind.UNROLLED)
+# Variables of partial results.
+ACCUMULATOR: Final = "accumulator"
+REACHED: Final = "reached"
 # Lanes beyond so many would not stay in registers.
 _MOST_LANES = 256
 
@@ -59,8 +62,13 @@ class Accumulation:
 _Path: TypeAlias = tuple[Loop | Guard, ...]
 
 
-def accumulation(loop: Loop, bodies: Mapping[str, StatementBody], ranges: Ranges) -> Accumulation | None:
-    """The accumulation that a nest makes as a whole; None where a target moves or is read inside, or no lanes are."""
+def accumulation(
+    loop: Loop, bodies: Mapping[str, StatementBody], ranges: Ranges, *, several: bool
+) -> Accumulation | None:
+    """The accumulation that a nest makes as a whole; None where a target moves or is read inside, or no lanes are.
+
+    ``several``: without lanes, more than one statement may reduce, too.
+    """
     places = list(_places(loop, ()))
     if not places or any(path is None for _, path in places):
         return None
@@ -82,7 +90,8 @@ def accumulation(loop: Loop, bodies: Mapping[str, StatementBody], ranges: Ranges
     lanes = _lanes([path for _, path in places if path is not None])
     if lanes is not None:
         return Accumulation(partials, lanes)
-    return Accumulation(partials, None) if loop.kind is LoopKind.REDUCTION and len(places) == 1 else None
+    once = len(places) == (len(partials) if several else 1)
+    return Accumulation(partials, None) if loop.kind is LoopKind.REDUCTION and once else None
 
 
 def _lanes(paths: list[_Path]) -> int | None:
@@ -180,3 +189,17 @@ def halves(lanes: int) -> Iterator[tuple[int, int]]:
         kept = (lanes + 1) // 2
         yield kept, lanes - kept
         lanes = kept
+
+
+def accumulator_name(partial: Partial, found: Accumulation) -> str:
+    """The variable of a partial result."""
+    return _numbered(ACCUMULATOR, partial, found)
+
+
+def reached_name(partial: Partial, found: Accumulation) -> str:
+    """The variable that says whether an instance of the statement has run."""
+    return _numbered(REACHED, partial, found)
+
+
+def _numbered(name: str, partial: Partial, found: Accumulation) -> str:
+    return name if len(found.partials) == 1 else f"{name}_{found.partials.index(partial)}"

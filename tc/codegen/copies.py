@@ -83,7 +83,7 @@ def _piece(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str] | None:
     template = kernel.dialect.pieces.get(bytes)
     if template is not None and body.name in kernel.copied_ahead and not kernel.dialect.watches:
         template = kernel.dialect.ahead or template
-    site = kernel.site(instance, scope)
+    site = kernel.site(instance, scope.inside(loop))
     for tensor, subscripts in ((value.tensor, value.subscripts), (body.target, body.subscripts)):
         form = kernel.expressions.offset(tensor, subscripts, site)
         if template is None or form is None or not _begins_at_multiple(form, loop.iterator, lanes):

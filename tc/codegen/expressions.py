@@ -113,7 +113,7 @@ class ExpressionPrinter:
         """Where the element is; None where that depends on data."""
         total = LinearForm()
         for subscript, stride in zip(subscripts, self._layouts[tensor].strides, strict=True):
-            form = subscript_form(subscript, site.arguments)
+            form = subscript_form(subscript, site.arguments, site.ranges)
             if form is None:
                 return None
             total = total.plus(form, stride)
@@ -225,7 +225,7 @@ class ExpressionPrinter:
         linear = LinearForm()
         terms: list[tuple[str, Fragment]] = []
         for dimension, (subscript, stride) in enumerate(zip(subscripts, layout.strides, strict=True)):
-            form = None if dimension in indices else subscript_form(subscript, site.arguments)
+            form = None if dimension in indices else subscript_form(subscript, site.arguments, site.ranges)
             if form is not None:
                 linear = linear.plus(form, stride)
                 continue

@@ -7,20 +7,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, assert_never
 
-from tc.codegen.accumulate import Accumulation, Partial, accumulation, halves, lane_of
+from tc.codegen.accumulate import (
+    Accumulation,
+    Partial,
+    accumulation,
+    accumulator_name,
+    halves,
+    lane_of,
+    reached_name,
+)
 from tc.codegen.copies import copying_call
 from tc.codegen.dialect import Dialect
-from tc.codegen.expressions import FAULTED, ExpressionPrinter, Site
+from tc.codegen.expressions import ExpressionPrinter, Site
 from tc.codegen.fragment import Fragment, element, infix, prefix
-from tc.codegen.functions import function_name
 from tc.codegen.indices import after, index_fragment, require_fit, trip_count
 from tc.codegen.launches import Launch, launch, mapped_loop
 from tc.codegen.literals import literal_fragment
 from tc.codegen.names import Names, comment, loop_variable
 from tc.codegen.numerics import changes_in_lanes
 from tc.codegen.placement import ALIGNMENT, aligned
+from tc.codegen.promises import promises
 from tc.codegen.registers import RegisterPrinter
-from tc.codegen.routines import SCRATCH, Parameter, braced, finished, mentioned, mentions, region, region_call
+from tc.codegen.routines import SCRATCH, Parameter, braced, finished, mentioned, region, region_call
 from tc.codegen.shared_offsets import SharedOffsets
 from tc.codegen.vector_statement import NotVectorsError
 from tc.grid import GridKernel
@@ -44,17 +52,12 @@ from tc.polyhedral.loops import (
     Request,
     StatementBody,
 )
-from tc.polyhedral.ranges import Ranges, always_runs, iterator_range, most_iterations
+from tc.polyhedral.ranges import Ranges, always_runs, iterator_range
 from tc.types import ScalarType, computation_type
 
-_ACCUMULATOR: Final = "accumulator"
 _FIRST_LANE: Final = IndexLiteral(0)
-_REACHED: Final = "reached"
 _ITERATION: Final = "iteration"
 _LINE: Final = "line"
-# A loop of unknown length is unrolled so often, and no loop more often than this.
-_UNROLL_UNKNOWN: Final = 4
-_UNROLL_MOST: Final = 64
 # Bytes of the smallest copy that ends by itself.
 _LEAST_AHEAD: Final = 4
 # Of buffers on the stack of a thread, which may have as few as 32 KiB in all.
@@ -152,8 +155,7 @@ class KernelPrinter:
             case Loop() if scope.accumulation is None and (call := copying_call(self, tree, scope)) is not None:
                 return call
             case Loop():
-                found = None if scope.accumulation else accumulation(tree, self.bodies, scope.ranges)
-                return self._loop(tree, scope) if found is None else self._accumulate(tree, found, scope)
+                return self._reducing_loop(tree, scope)
             case Allocation(buffer, body):
                 return self._allocation(buffer, body, scope)
             case Instance(statement, _) if statement in self.barriers:
@@ -248,6 +250,15 @@ class KernelPrinter:
 
     # --- loops
 
+    def _reducing_loop(self, loop: Loop, scope: Scope) -> list[str]:
+        """The loop, around which local variables keep what it reduces into, where they may."""
+        found = None
+        if scope.accumulation is None:
+            # Lanes are promised of one reduction only.
+            several = self.dialect.vector is None
+            found = accumulation(loop, self.bodies, scope.ranges, several=several)
+        return self._loop(loop, scope) if found is None else self._accumulate(loop, found, scope)
+
     def _loop(self, loop: Loop, scope: Scope) -> list[str]:
         inner = scope.inside(loop)
         if loop.kind is LoopKind.REDUCTION:
@@ -264,7 +275,7 @@ class KernelPrinter:
         )
         header = f"for ({self.dialect.index} {name} = {lower}; {name} < {end}; {name} += {loop.step})"
         asked = [line for request in loop.requests for line in self._requested(request, inside)]
-        return [*self._promises(loop, scope, body), *braced(header, [*asked, *body])]
+        return [*promises(self, loop, scope, body), *braced(header, [*asked, *body])]
 
     def _requested(self, request: Request, scope: Scope) -> list[str]:
         template = self.dialect.prefetch_to_store if request.stored else self.dialect.prefetch_later
@@ -279,41 +290,6 @@ class KernelPrinter:
             return [asked]
         header = f"for ({self.dialect.index} {_LINE} = 0; {_LINE} < {request.lines}; {_LINE} += 1)"
         return braced(header, [asked])
-
-    def _promises(self, loop: Loop, scope: Scope, body: list[str]) -> list[str]:
-        """The lines before a loop that tell the compiler what it may do with the iterations of its body."""
-        dialect = self.dialect
-        match loop.kind:
-            case LoopKind.VECTOR:
-                # Lanes must not share a variable; the compiler finds by itself that only faults do.
-                return [dialect.vector] if dialect.vector and not mentions(body, FAULTED) else []
-            case LoopKind.REDUCTION if dialect.grids is None:
-                return self._reduction_promises(loop, scope.accumulation, body)
-            case LoopKind.UNROLLED | LoopKind.REDUCTION:
-                count = most_iterations(loop, scope.ranges)
-                count = min(count, _UNROLL_MOST) if count is not None else _UNROLL_UNKNOWN
-                return [dialect.unroll.format(count=count)] if dialect.unroll and count > 1 else []
-            case LoopKind.SEQUENTIAL | LoopKind.PARALLEL | LoopKind.REGISTER | LoopKind.BLOCK | LoopKind.THREAD:
-                return []
-            case _:
-                assert_never(loop.kind)
-
-    def _reduction_promises(self, loop: Loop, found: Accumulation | None, body: list[str]) -> list[str]:
-        vector, clause = self.dialect.vector, self.dialect.vector_reduction
-        if found is None or vector is None or clause is None or _holds_reduction_loop(loop.body):
-            return []
-        if found.lanes is not None:
-            return [] if mentions(body, FAULTED) or mentions(body, _REACHED) else [vector]
-        (partial,) = found.partials
-        type = computation_type(self.layouts[partial.body.target].type)
-        if type is ScalarType.BOOL:
-            return []
-        operator: str = partial.reduction.value
-        if type.is_floating and partial.reduction in (Reduction.MINIMUM, Reduction.MAXIMUM):
-            operator = function_name(operator, type)
-        names = [(operator, _accumulator(partial, found)), ("|", _REACHED), ("max", FAULTED)]
-        clauses = [clause.format(operator=symbol, variable=name) for symbol, name in names if mentions(body, name)]
-        return [" ".join((vector, *clauses))]
 
     def _parallel_loop(self, loop: Loop, scope: Scope) -> list[str]:
         inner = replace(scope.inside(loop), parallel=True)
@@ -355,10 +331,10 @@ class KernelPrinter:
             ahead = self._copied_ahead(body, target, site)
             return [heading, *(self._assign(target, body, type, site) if ahead is None else [ahead])]
         partial = next(p for p in found.partials if p.body is body)
-        accumulator = Fragment(_accumulator(partial, found))
+        accumulator = Fragment(accumulator_name(partial, found))
         if found.lanes is not None:
             accumulator = element(str(accumulator), index_fragment(scope.lane, scope.variables, self.dialect))
-        reached = [] if partial.always_runs else [f"{_reached(partial, found)} = 1;"]
+        reached = [] if partial.always_runs else [f"{reached_name(partial, found)} = 1;"]
         return [heading, *self._assign(accumulator, body, computation_type(type), site), *reached]
 
     def _copied_ahead(self, body: StatementBody, target: Fragment, site: Site) -> str | None:
@@ -389,7 +365,7 @@ class KernelPrinter:
     ) -> tuple[list[str], list[str]]:
         """What declares an accumulator, and what brings its value to the target."""
         expressions, layout = self.expressions, self.layouts[partial.body.target]
-        name, type = Fragment(_accumulator(partial, found)), self.dialect.values[layout.type]
+        name, type = Fragment(accumulator_name(partial, found)), self.dialect.values[layout.type]
         loaded = expressions.load(target, layout.type)
         if partial.always_runs and found.lanes is None:
             stored = f"{target} = {expressions.store(name, layout.type)};"
@@ -413,7 +389,7 @@ class KernelPrinter:
         stored = f"{target} = {expressions.store(value, layout.type)};"
         if partial.always_runs:
             return declared, [*combined, stored]
-        reached = _reached(partial, found)
+        reached = reached_name(partial, found)
         return [*declared, f"int32_t {reached} = 0;"], [*combined, *braced(f"if ({reached})", [stored])]
 
     def site(self, instance: Instance, scope: Scope) -> Site:
@@ -439,20 +415,6 @@ class KernelPrinter:
         return str(index_fragment(expression, scope.variables, self.dialect))
 
 
-def _accumulator(partial: Partial, found: Accumulation) -> str:
-    """The variable of a partial result."""
-    return _numbered(_ACCUMULATOR, partial, found)
-
-
-def _reached(partial: Partial, found: Accumulation) -> str:
-    """The variable that says whether an instance of the statement has run."""
-    return _numbered(_REACHED, partial, found)
-
-
-def _numbered(name: str, partial: Partial, found: Accumulation) -> str:
-    return name if len(found.partials) == 1 else f"{name}_{found.partials.index(partial)}"
-
-
 def neutral_element(reduction: Reduction, type: ScalarType) -> Literal:
     """The value that leaves the other operand of a reduction unchanged."""
     match reduction:
@@ -465,19 +427,3 @@ def neutral_element(reduction: Reduction, type: ScalarType) -> Literal:
         case _:
             assert_never(reduction)
     return Literal(float(value) if type.is_floating else value, type)
-
-
-def _holds_reduction_loop(tree: LoopTree) -> bool:
-    match tree:
-        case Allocation(_, body):
-            return _holds_reduction_loop(body)
-        case Loop(kind=kind, body=body):
-            return kind is LoopKind.REDUCTION or _holds_reduction_loop(body)
-        case Guard(_, then, otherwise):
-            return _holds_reduction_loop(then) or (otherwise is not None and _holds_reduction_loop(otherwise))
-        case Block(children):
-            return any(_holds_reduction_loop(child) for child in children)
-        case Instance():
-            return False
-        case _:
-            assert_never(tree)

@@ -6,6 +6,7 @@ together again: ``12 * (x / 12) + x % 12`` is ``x``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -16,8 +17,11 @@ from typing import Final, TypeAlias, assert_never
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
 from tc.language.program import Binary, Expression, IteratorReference, Literal, Unary
 from tc.polyhedral.loops import IndexExpression, IndexLiteral, IndexOperation, IndexOperator, IndexVariable
+from tc.polyhedral.ranges import Ranges, range_of
 
 _QUOTIENTS: Final = (IndexOperator.FLOOR_DIVIDE, IndexOperator.NONNEGATIVE_DIVIDE)
+
+_NOTHING_KNOWN: Final[Ranges] = MappingProxyType({})
 
 _ARITHMETIC: Final[Mapping[IndexOperator, Callable[..., int]]] = {
     IndexOperator.ADD: add,
@@ -78,26 +82,36 @@ class LinearForm:
         return IndexOperation(IndexOperator.ADD, (total, IndexLiteral(self.constant)))
 
 
-def subscript_form(subscript: Expression, arguments: Arguments) -> LinearForm | None:
-    """A subscript where the iterators have these values; None where it is not linear in them."""
+def subscript_form(subscript: Expression, arguments: Arguments, ranges: Ranges = _NOTHING_KNOWN) -> LinearForm | None:
+    """A subscript where the iterators have these values; None where it is not quasi-affine in them.
+
+    ``ranges``: of the variables that the values mention.
+    """
     match subscript:
         case Literal(value, type) if type.is_integer:
             return LinearForm(int(value))
         case IteratorReference(name):
             return index_form(arguments[name])
         case Unary(UnaryOperator.NEGATE, operand):
-            inner = subscript_form(operand, arguments)
+            inner = subscript_form(operand, arguments, ranges)
             return None if inner is None else LinearForm().plus(inner, -1)
         case Binary(BinaryOperator.ADD | BinaryOperator.SUBTRACT as operator, left, right):
-            first, second = subscript_form(left, arguments), subscript_form(right, arguments)
+            first, second = subscript_form(left, arguments, ranges), subscript_form(right, arguments, ranges)
             if first is None or second is None:
                 return None
             return first.plus(second, 1 if operator is BinaryOperator.ADD else -1)
         case Binary(BinaryOperator.MULTIPLY, Literal(value), other) | Binary(
             BinaryOperator.MULTIPLY, other, Literal(value)
         ):
-            inner = subscript_form(other, arguments)
+            inner = subscript_form(other, arguments, ranges)
             return None if inner is None else LinearForm().plus(inner, int(value))
+        case Binary(BinaryOperator.DIVIDE | BinaryOperator.REMAINDER as operator, left, Literal(value)) if value > 0:
+            inner = subscript_form(left, arguments, ranges)
+            # The language rounds towards zero, which is down where nothing is negative.
+            if inner is None or range_of(inner.expression(), ranges).least < 0:
+                return None
+            quotient, remainder = divided(inner, int(value), ranges)
+            return quotient if operator is BinaryOperator.DIVIDE else remainder
         case _:
             return None
 
@@ -121,6 +135,40 @@ def index_form(expression: IndexExpression) -> LinearForm:
             return LinearForm(evaluate(expression, {}))
         case _:
             return LinearForm(0, {expression: 1})
+
+
+def divided(form: LinearForm, divisor: int, ranges: Ranges) -> tuple[LinearForm, LinearForm]:
+    """Quotient and remainder of a form that is not negative.
+
+    Multiples of the divisor leave no remainder.  Of the rest, what is below a factor of the divisor and of everything
+    else is remainder, too: ``(8 * x + y) / 24`` is ``x / 3`` where y is below 8.
+    """
+    whole, rest = _multiples(form, divisor)
+    left = range_of(rest.expression(), ranges)
+    if left.least < 0:
+        return _undivided(form, divisor)
+    if left.most < divisor:
+        return whole, rest
+    for factor in sorted({math.gcd(divisor, own) for own in rest.factors.values()} - {1, divisor}, reverse=True):
+        coarse, fine = _multiples(rest, factor)
+        within = range_of(fine.expression(), ranges)
+        if within.least >= 0 and within.most < factor and range_of(coarse.expression(), ranges).least >= 0:
+            quotient, remainder = divided(coarse, divisor // factor, ranges)
+            return whole.plus(quotient), fine.plus(remainder, factor)
+    quotient, remainder = _undivided(rest, divisor)
+    return whole.plus(quotient), remainder
+
+
+def _multiples(form: LinearForm, divisor: int) -> tuple[LinearForm, LinearForm]:
+    """The form as ``divisor * first + second``, with all terms in the first one that are multiples."""
+    whole = LinearForm(form.constant // divisor, {t: f // divisor for t, f in form.factors.items() if f % divisor == 0})
+    return whole, LinearForm(form.constant % divisor, {t: f for t, f in form.factors.items() if f % divisor})
+
+
+def _undivided(form: LinearForm, divisor: int) -> tuple[LinearForm, LinearForm]:
+    ends = (form.expression(), IndexLiteral(divisor))
+    quotient = IndexOperation(IndexOperator.NONNEGATIVE_DIVIDE, ends)
+    return index_form(quotient), index_form(IndexOperation(IndexOperator.NONNEGATIVE_REMAINDER, ends))
 
 
 def _is_number(expression: IndexExpression) -> bool:

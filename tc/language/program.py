@@ -7,7 +7,7 @@ of a new value has a tensor of its own (see *Values* in the design).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final, TypeAlias, assert_never
@@ -172,6 +172,13 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             return arguments
         case _:
             assert_never(expression)
+
+
+def in_terms_of(expression: Expression, values: Mapping[str, Expression]) -> Expression:
+    """The expression with iterators replaced by their values."""
+    if isinstance(expression, IteratorReference):
+        return values.get(expression.name, expression)
+    return rebuild(expression, lambda child: in_terms_of(child, values))
 
 
 def rebuild(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:

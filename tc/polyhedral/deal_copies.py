@@ -41,9 +41,9 @@ class Dealt:
 
 
 def deal_out(
-    copies: isl.Set, extents: Items[int], piece: int, members: Items[Member], threads: Items[int], ahead: int = 0
+    copies: isl.Set, volume: int, piece: int, members: Items[Member], threads: Items[int], ahead: int = 0
 ) -> Dealt:
-    """The copies of a tile with these extents, in pieces of so many elements.
+    """The copies of a tile with so many elements, which are numbered, in pieces of so many.
 
     ``members``: those above, the values of which, but for threads, begin the copies' subscripts.  ``threads``: of a
     block, for every member that is one, in the same order.  ``ahead``: how much earlier than that they run, in values
@@ -58,11 +58,10 @@ def deal_out(
     def number(value: int) -> isl.Val:
         return isl.Val.int_from_si(context, value)
 
-    count = isl.PwAff.from_aff(isl.Aff.zero_on_domain(local))
-    for dimension, extent in enumerate(extents):
-        place, last = variable(depth + dimension), dimension == len(extents) - 1
-        own = place.scale_down_val(number(piece)).floor() if last and piece > 1 else place
-        count = count.scale_val(number(extent // piece if last else extent)).add(own)
+    if depth < copies.dim(isl.dim_type.set):
+        count = variable(depth).scale_down_val(number(piece)).floor()
+    else:
+        count = isl.PwAff.from_aff(isl.Aff.zero_on_domain(local))
     turns: list[isl.PwAff] = []
     for most in reversed(threads):
         turns.insert(0, count.mod_val(number(most)))
@@ -72,10 +71,10 @@ def deal_out(
     if ahead:
         functions[-1] = functions[-1].sub(isl.PwAff.from_aff(isl.Aff.val_on_domain(local, number(ahead))))
     loops: list[Member] = []
-    if math.prod(extents) // piece > math.prod(threads):
+    if volume // piece > math.prod(threads):
         loops.append(Member(isl.UnionPwAff.from_pw_aff(count), coincident=True))
     if piece > 1:
-        lane = variable(depth + len(extents) - 1).mod_val(number(piece))
+        lane = variable(depth).mod_val(number(piece))
         loops.append(Member(isl.UnionPwAff.from_pw_aff(lane), coincident=True, kind=LoopKind.VECTOR))
     node = Band(tuple(loops), permutable=True, child=Leaf()) if loops else Leaf()
     return Dealt(copies, tuple(function.intersect_domain(copies) for function in functions), node)

@@ -60,15 +60,26 @@ class ThreadLeaf:
 
 
 @dataclass(frozen=True)
+class LocalSubscripts:
+    """What a place in loops says of buffers: ``{ loop iterators -> statement instance }``, and ``-> [subscripts] }``.
+
+    ``subscripts`` is None where the statement has none there.
+    """
+
+    instances: isl.Map
+    subscripts: isl.Map | None
+
+
+@dataclass(frozen=True)
 class Execution:
     """``{ statement instance -> time }``, padded with zeros to one length, and what each dimension means.
 
     ``leaves``: the number of places where a statement stands.  ``running``: the instances that have a time; ``once``:
     none can have two, as it is made.  ``scopes``: for every buffer, ``{ instance -> time of the allocation around it
     }``: instances with one value see one array; ``scoped``: these instances.  ``misuse``: loop iterations that divide
-    by a form that C gets wrong there (see ``IndexOperator``).  ``locals``: ``{ instance -> [local subscripts] }``; None
-    for a schedule tree, which does not say.  ``allocated``: the buffers as the loops bring them.  ``places``: of
-    programs that run on threads.  ``divergent``: barriers that some thread of a block may miss.
+    by a form that C gets wrong there (see ``IndexOperator``).  ``locals``: of every place in loops where a statement
+    stands; None for a schedule tree, which does not say.  ``allocated``: the buffers as the loops bring them.
+    ``places``: of programs that run on threads.  ``divergent``: barriers that some thread of a block may miss.
     """
 
     times: isl.UnionMap
@@ -79,7 +90,7 @@ class Execution:
     scopes: Mapping[str, isl.UnionMap]
     scoped: Mapping[str, isl.UnionSet]
     misuse: tuple[isl.Set, ...] = ()
-    locals: isl.UnionMap | None = None
+    locals: tuple[LocalSubscripts, ...] | None = None
     allocated: tuple[Buffer, ...] = ()
     places: tuple[ThreadLeaf, ...] = ()
     divergent: tuple[str, ...] = ()
@@ -371,18 +382,10 @@ def loop_execution(
     allocated = tuple(step.buffer for _, path in paths for step in path if isinstance(step, Allocation))
     return replace(
         _assemble(branches, context),
-        locals=_locals(branches, context),
+        locals=tuple(LocalSubscripts(branch.instances, branch.locals) for branch in branches),
         allocated=allocated,
         divergent=divergent_barriers(root, barriers),
     )
-
-
-def _locals(branches: Items[_Branch], context: isl.Context) -> isl.UnionMap:
-    local = isl.UnionMap.empty(isl.Space.params_alloc(context, 0))
-    for branch in branches:
-        if branch.locals is not None:
-            local = local.union(isl.UnionMap.from_map(branch.instances.reverse().apply_range(branch.locals)))
-    return local.coalesce()
 
 
 def loop_paths(tree: LoopTree, path: tuple[Step, ...]) -> Iterator[tuple[Instance, tuple[Step, ...]]]:

@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
 from typing import Final
 
 import islpy as isl
 
+from tc.language.program import Expression, iterators_in
 from tc.polyhedral.extents import extent_of, volume
 from tc.polyhedral.pack import value_reads
 from tc.polyhedral.reuse import product_loops
 from tc.polyhedral.scop import Scop, ScopStatement
 from tc.polyhedral.share_loops import THREADS, inner_loops
-from tc.polyhedral.strides import iterator_of, stride
+from tc.polyhedral.strides import coefficient, is_turned, iterator_of, stride
 from tc.polyhedral.tile import WHOLE, ChooseCuts, Cut, is_counted
 from tc.polyhedral.tree import Band, Member, statement_names
 from tc.polyhedral.vectorize import layouts_of
 
 # One point for every thread, along x and y where there are two loops to share: a warp reads neighbours.
 TILE: Final = (32, 8)
+# Where what is read lies along y: whole lines of the cache along both.
+TURNED_TILE: Final = (32, 32)
 # Tiles of products, x first: the larger, the more often what is in shared memory is read, and the fewer blocks there
 # are.  A thread has several points of the larger ones.
 PRODUCT_TILES: Final = ((128, 128), (128, 64), (64, 64), (64, 32), (32, 32), (32, 16), (16, 16))
+# Points of a tile that further loops are added to: what the threads of a block keep in registers easily.
+MOST_POINTS: Final = 64 * 128
 # Blocks that keep the multiprocessors of a large GPU busy.
 ENOUGH_BLOCKS: Final = 128
+# What the operands of a tile may take of the memory of a block, so that there is room for several tiles.
+OPERAND_BYTES: Final = 20 << 10
 # Steps of a product whose operands lie in shared memory at a time; products of fewer are none that is worth it.
 STEPS: Final = 16
 LEAST_STEPS: Final = 8
@@ -48,19 +56,26 @@ def default_tiles(scop: Scop) -> ChooseCuts:
             chosen = dict.fromkeys(shared, 1)
             if not inner_loops(band.child, domain):
                 tiled = None if product is None else product.tile(shared)
-                chosen |= _plain_tile(shared) if tiled is None else tiled
+                chosen |= _plain_tile(shared, scop, domain) if tiled is None else tiled
                 product = None if tiled is None else product
             else:
                 product = None
         if product is not None:
-            chosen |= product.steps([member for member in counted if not member.coincident])
+            tile = {**{point: product.extent(point) for point in points}, **chosen}
+            chosen |= product.steps([member for member in counted if not member.coincident], tile)
         return tuple(Cut(chosen[member]) if member in chosen else WHOLE for member in band.members)
 
     return choose
 
 
-def _plain_tile(shared: Items[Member]) -> dict[Member, int]:
-    sizes = TILE if len(shared) > 1 else (THREADS,)
+def _plain_tile(shared: Items[Member], scop: Scop, domain: isl.UnionSet) -> dict[Member, int]:
+    sizes: tuple[int, ...] = (THREADS,)
+    if len(shared) > 1:
+        layouts = layouts_of(scop)
+        bodies = [scop.statement(name).body for name in statement_names(domain)]
+        reads = ((read, iterator_of(shared[-1].function, body)) for body in bodies for read in value_reads(body))
+        turned = (is_turned(read, layouts[read.tensor], iterator) for read, iterator in reads)
+        sizes = TURNED_TILE if any(turned) else TILE
     return dict(zip(reversed(shared), sizes, strict=False))
 
 
@@ -90,19 +105,60 @@ class _Product:
             blocks = -(-extents[x] // columns) * -(-extents[y] // rows)
             if blocks * others >= ENOUGH_BLOCKS:
                 break
-        return {members[x]: min(columns, extents[x]), members[y]: min(rows, extents[y])}
+        sizes = {x: min(columns, extents[x]), y: min(rows, extents[y])}
+        return {members[name]: size for name, size in self.extended(sizes, extents).items()}
 
-    def steps(self, carried: Items[Member]) -> dict[Member, int]:
-        """How much of the loops that reduce is done with what lies in shared memory: all of the inner ones first."""
-        sizes: dict[Member, int] = {}
-        done = 1
-        for member in reversed(carried):
-            sizes[member] = _part(self.extent(member), max(1, round(STEPS / done)))
-            done *= sizes[member]
-        return sizes
+    def extended(self, sizes: Mapping[str, int], extents: dict[str, int]) -> dict[str, int]:
+        """The tile with other loops along one operand only, innermost first, where those of the pair are short."""
+        operands = [iterators_in(read.subscripts) for read in value_reads(self.statement.body)]
+        uses = {name: tuple(name in operand for operand in operands) for name in extents}
+        tile = dict(sizes)
+        for name in reversed(extents):
+            if name in sizes or uses[name] not in [uses[own] for own in sizes]:
+                continue
+            blocks = math.prod(-(-extent // tile.get(own, 1)) for own, extent in extents.items() if own != name)
+            parts = max(-(-extents[name] * math.prod(tile.values()) // MOST_POINTS), -(-2 * ENOUGH_BLOCKS // blocks))
+            if parts < extents[name]:
+                tile[name] = -(-extents[name] // parts)
+        return tile
+
+    def steps(self, carried: Items[Member], tile: Mapping[Member, int]) -> dict[Member, int]:
+        """How much of the loops that reduce is done with what lies in shared memory: all of the inner ones first.
+
+        ``tile``: how far the other loops of a tile go.
+        """
+        most = STEPS
+        while True:
+            sizes: dict[Member, int] = {}
+            done = 1
+            for member in reversed(carried):
+                sizes[member] = _part(self.extent(member), max(1, round(most / done)))
+                done *= sizes[member]
+            if most == 1 or self.operand_bytes({**tile, **sizes}) <= OPERAND_BYTES:
+                return sizes
+            most //= 2
+
+    def operand_bytes(self, tile: Mapping[Member, int]) -> int:
+        """What the operands of a tile take, if none of their subscripts depends on data."""
+        body, layouts = self.statement.body, layouts_of(self.scop)
+        # The points of a loop may be walked in groups, by two members.
+        sizes: dict[str | None, int] = {}
+        for member, size in tile.items():
+            iterator = iterator_of(member.function, body)
+            sizes[iterator] = sizes.get(iterator, 1) * size
+        return sum(
+            layouts[read.tensor].type.itemsize * math.prod(_reach(subscript, sizes) for subscript in read.subscripts)
+            for read in value_reads(body)
+        )
 
     def extent(self, member: Member) -> int:
         return extent_of(member.function, isl.UnionSet.from_set(self.statement.domain))
+
+
+def _reach(subscript: Expression, sizes: Mapping[str | None, int]) -> int:
+    """From the first to the last value of a subscript in a tile."""
+    steps = ((coefficient(subscript, name) or 0, sizes.get(name, 1)) for name in iterators_in((subscript,)))
+    return 1 + sum(abs(step) * (size - 1) for step, size in steps)
 
 
 def _part(extent: int, most: int) -> int:

@@ -10,6 +10,7 @@ import islpy as isl
 from tc.polyhedral.loops import LoopKind
 from tc.polyhedral.scop import Scop
 from tc.polyhedral.tree import Band, Extension, Leaf, Node, ScheduleTree, Sequence, statement_names
+from tc.polyhedral.vectorize import ends_nest
 
 
 def mark_reductions(tree: ScheduleTree, scop: Scop) -> ScheduleTree:
@@ -24,10 +25,9 @@ def _marked(node: Node, domain: isl.UnionSet, scop: Scop) -> Node:
         case Sequence(filters):
             branches = (replace(f, child=_marked(f.child, domain.intersect(f.domain), scop)) for f in filters)
             return Sequence(tuple(branches))
-        case Band(members, _, Leaf()):
-            names = statement_names(domain)
+        case Band(members, _, child) if ends_nest(child):
             last = members[-1]
-            if len(names) > 1 or not scop.statement(names[0]).accumulates or last.coincident:
+            if last.coincident or not all(scop.statement(name).accumulates for name in statement_names(domain)):
                 return node
             return replace(node, members=(*members[:-1], replace(last, kind=LoopKind.REDUCTION)))
         case Band(child=child):

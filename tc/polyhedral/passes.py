@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 from tc.options import CpuOptions, Fusion, GpuOptions
 from tc.polyhedral.defaults import default_sizes
 from tc.polyhedral.grid_defaults import default_tiles
+from tc.polyhedral.linearize_rows import linearize_rows
 from tc.polyhedral.map_to_grid import grid_cuts, map_to_grid
 from tc.polyhedral.mark_reductions import mark_reductions
 from tc.polyhedral.microkernel import VectorUnit
@@ -139,7 +140,13 @@ def _unroll_in_threads(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> S
     return unroll_tree(tree, options.schedule.unroll), scop
 
 
+def _linearize_rows(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
+    sizes = (options.schedule.tile, options.block, options.grid)
+    return linearize_rows(tree, scop, max(len(own or ()) for own in sizes)), scop
+
+
 GRID_PASSES: Final[tuple[tuple[str, GridPass], ...]] = (
+    ("linearize rows", _linearize_rows),
     ("map", _map),
     ("tile", _tile_blocks),
     ("mark reductions", _mark_reductions),

@@ -25,6 +25,7 @@ from tc.polyhedral.passes import GRID_PASSES, PASSES, Machine, grid_of, streamed
 from tc.polyhedral.schedule import schedule_scop, untransformed_tree
 from tc.polyhedral.scop import Scop, build_scop
 from tc.polyhedral.separate import separate_tiles
+from tc.polyhedral.separate_counts import separate_counts
 from tc.polyhedral.split import Plan, default_split, split_reductions
 from tc.polyhedral.strides import accesses
 from tc.polyhedral.surplus import refuse_surplus_sizes
@@ -218,7 +219,7 @@ class _Run:
             plain = _without_buffers(self.options)
             return _Run(self.context, self.prepared, plain, self.machine, self.verify_every_pass).generate()
         if isinstance(self.options, GpuOptions):
-            root = fix_counts(root, scop)
+            root = separate_counts(fix_counts(root, scop), scop.barrier_names)
         self.done("generate", "")
 
         conflicts = cache(lambda: conflicts_of(scop))

@@ -1,15 +1,16 @@
 """Read tiles in memory that the threads of a block share (paper, Section 5.3 and appendix A.3).
 
-Below the innermost loops over tiles, an operand of which several threads read the same elements is copied, each thread
-some of it, and read from the copy.
+Below the innermost loops over tiles, an operand is copied, each thread some of it, and read from the copy: one of a
+reduction of which several threads read the same elements, and one that neighbouring threads do not read side by side.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
-from typing import assert_never
+from typing import Final, assert_never
 
 import islpy as isl
 
@@ -18,22 +19,30 @@ from tc.polyhedral.box import Box, bounding_box, own_space
 from tc.polyhedral.deal_copies import Dealt, deal_out, piece_of
 from tc.polyhedral.extents import extent_of
 from tc.polyhedral.loops import LoopKind
+from tc.polyhedral.number_copies import number_copies
 from tc.polyhedral.pack import value_reads
 from tc.polyhedral.promote import is_affine, program_names
 from tc.polyhedral.promote_temporaries import has_owner
 from tc.polyhedral.promotion import Access, Promoted, bytes_of, padded_layout, promote_accesses
 from tc.polyhedral.scop import Rotation, Scop
+from tc.polyhedral.strides import is_turned, iterator_of
 from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
 from tc.polyhedral.vectorize import layouts_of
+
+# More tiles than these would not hide more of the time that it takes to copy one.
+MOST_STAGES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class SharedRoom:
-    """``bytes`` of a block, elements of ``padding`` in every row of a copy, and how many tiles there are at a time."""
+    """``bytes`` of a block, elements of ``padding`` in every row of a copy, and how many tiles there are at a time.
+
+    ``stages`` None: as many as there is room for, four at most.
+    """
 
     bytes: int
     padding: int
-    stages: int
+    stages: int | None
 
 
 def promote_shared(tree: ScheduleTree, scop: Scop, room: SharedRoom) -> tuple[ScheduleTree, Scop]:
@@ -89,24 +98,18 @@ class _Promoter:
         if not _is_nest(band.child):
             return None
         members = (*above, *band.members)
-        rotation = self.rotation(band.members[-1], domain)
-        found: list[tuple[Promoted, Box]] = []
-        # Temporaries may lie there, too.
-        taken = sum(_bytes(self.scop, p.buffer.name) for p in self.scop.promotions if p.buffer.shared)
-        while (operand := self.operand(domain, members, self.room.bytes - taken, rotation)) is not None:
-            promoted, _ = operand
-            self.scop = promoted.scop
-            found.append(operand)
-            taken += _bytes(promoted.scop, promoted.buffer)
+        rotation, found = self.operands(band.members[-1], domain, members)
         if not found:
             return None
+        self.scop = found[-1][0].scop
         threads = _thread_counts(members, domain)
         ahead = 0 if rotation is None else rotation.step * (rotation.slots - 1)
         dealt: list[Dealt] = []
         for promoted, box in found:
             assert promoted.loads is not None, "operands are only read"
             piece = self.piece(promoted, box)
-            dealt.append(deal_out(promoted.loads.domain, box.extents, piece, members, threads, ahead))
+            self.scop, copy = number_copies(self.scop, promoted.loads, box.extents)
+            dealt.append(deal_out(copy.domain, math.prod(box.extents), piece, members, threads, ahead))
         copies = (Filter(own_space(own.copies), own.loops) for own in dealt)
         node: Node = Sequence((*copies, Filter(domain.universe(), band.child)))
         buffers = [promoted.buffer for promoted, _ in found]
@@ -122,17 +125,32 @@ class _Promoter:
             )
         return _Visited(Band(tuple(outer), band.permutable, node) if outer else node, tuple(dealt))
 
-    def rotation(self, member: Member, domain: isl.UnionSet) -> Rotation | None:
-        """How tiles of several iterations of a loop lie beside each other; None where there is one at a time."""
-        if self.room.stages == 1 or member.kind is not LoopKind.SEQUENTIAL:
-            return None
-        values = isl.UnionMap.from_union_pw_aff(member.function.intersect_domain(domain)).range()
-        pieces: list[isl.Set] = []
-        values.foreach_set(pieces.append)
-        (reached,) = pieces
-        if reached.dim_min_val(0).eq(reached.dim_max_val(0)):
-            return None
-        return Rotation(max(1, int(reached.get_stride(0).to_python())), self.room.stages)
+    def operands(
+        self, member: Member, domain: isl.UnionSet, members: tuple[Member, ...]
+    ) -> tuple[Rotation | None, list[tuple[Promoted, Box]]]:
+        """What is promoted below a loop over tiles, and how many of its tiles lie beside each other."""
+        taken = sum(_bytes(self.scop, p.buffer.name) for p in self.scop.promotions if p.buffer.shared)
+        rotation = _rotation(member, domain, self.room.stages or 1)
+        found = self.fitting(domain, members, self.room.bytes - taken, rotation)
+        if self.room.stages is None and found:
+            bytes = sum(_bytes(promoted.scop, promoted.buffer) for promoted, _ in found)
+            rotation = _rotation(member, domain, min(MOST_STAGES, (self.room.bytes - taken) // bytes))
+            if rotation is not None:
+                found = self.fitting(domain, members, self.room.bytes - taken, rotation)
+        return rotation, found
+
+    def fitting(
+        self, domain: isl.UnionSet, members: tuple[Member, ...], room: int, rotation: Rotation | None
+    ) -> list[tuple[Promoted, Box]]:
+        """One operand after the other, as long as there is room; the last one has the scop with all of them."""
+        found: list[tuple[Promoted, Box]] = []
+        scop = self.scop
+        while (operand := _operand(scop, self.room.padding, domain, members, room, rotation)) is not None:
+            promoted, _ = operand
+            scop = promoted.scop
+            room -= _bytes(scop, promoted.buffer)
+            found.append(operand)
+        return found
 
     def piece(self, promoted: Promoted, box: Box) -> int:
         """Elements that a thread copies at a time."""
@@ -146,54 +164,69 @@ class _Promoter:
         target = next(p.buffer.layout for p in self.scop.promotions if p.buffer.name == promoted.buffer)
         return piece_of(promoted.loads, box, source, target)
 
-    def operand(
-        self, domain: isl.UnionSet, members: tuple[Member, ...], room: int, rotation: Rotation | None
-    ) -> tuple[Promoted, Box] | None:
-        """The first operand below that several threads of a block read, and that fits the room, with its tile."""
-        layouts = layouts_of(self.scop)
-        prefix = tuple(member for member in members if member.kind is not LoopKind.THREAD)
-        names = program_names(domain, self.scop)
-        written = {
-            relation.get_tuple_name(isl.dim_type.out) for n in names for relation in self.scop.statement(n).writes
-        }
-        copies = {name for p in self.scop.promotions for name in (p.loads, p.stores)}
-        for name in names:
-            if name in copies:
-                continue
-            statement = self.scop.statement(name)
-            promoted = {access.element.get_tuple_name(isl.dim_type.out) for access in statement.promoted}
-            for position, read in enumerate(value_reads(statement.body)):
-                tensor = isl_name(read.tensor)
-                if tensor in written or tensor in promoted or read.tensor not in layouts:
-                    continue
-                if not is_affine(read, statement) or read.tensor in {p.buffer.name for p in self.scop.promotions}:
-                    continue
-                relation = statement.reads[position]
-                box = bounding_box([relation], prefix)
-                if box is None:
-                    continue
-                type = layouts[read.tensor].type
-                if bytes_of(padded_layout(type, box, self.room.padding, rotation)) > room:
-                    continue
-                if has_owner([relation], members):
-                    continue
-                order = tuple(range(len(box.extents)))
-                buffer = f"shared{len(self.scop.promotions)}_{read.tensor}"
-                access = (Access(name, position),)
-                found = promote_accesses(
-                    self.scop,
-                    access,
-                    prefix,
-                    box,
-                    buffer,
-                    order,
-                    stored=False,
-                    shared=True,
-                    padding=self.room.padding,
-                    rotation=rotation,
-                )
-                return found, box
+
+def _rotation(member: Member, domain: isl.UnionSet, stages: int) -> Rotation | None:
+    """How tiles of so many iterations of a loop, if it has more, lie beside each other; None for one at a time."""
+    if stages <= 1 or member.kind is not LoopKind.SEQUENTIAL:
         return None
+    values = isl.UnionMap.from_union_pw_aff(member.function.intersect_domain(domain)).range()
+    pieces: list[isl.Set] = []
+    values.foreach_set(pieces.append)
+    (reached,) = pieces
+    if reached.dim_min_val(0).eq(reached.dim_max_val(0)):
+        return None
+    step = max(1, int(reached.get_stride(0).to_python()))
+    tiles = int(reached.dim_max_val(0).sub(reached.dim_min_val(0)).to_python()) // step + 1
+    return Rotation(step, min(stages, tiles))
+
+
+def _operand(
+    scop: Scop, padding: int, domain: isl.UnionSet, members: tuple[Member, ...], room: int, rotation: Rotation | None
+) -> tuple[Promoted, Box] | None:
+    """The first operand below that several threads of a block read, and that fits the room, with its tile."""
+    layouts = layouts_of(scop)
+    prefix = tuple(member for member in members if member.kind is not LoopKind.THREAD)
+    names = program_names(domain, scop)
+    written = {relation.get_tuple_name(isl.dim_type.out) for n in names for relation in scop.statement(n).writes}
+    copies = {name for p in scop.promotions for name in (p.loads, p.stores)}
+    for name in names:
+        if name in copies:
+            continue
+        statement = scop.statement(name)
+        promoted = {access.element.get_tuple_name(isl.dim_type.out) for access in statement.promoted}
+        for position, read in enumerate(value_reads(statement.body)):
+            tensor = isl_name(read.tensor)
+            if tensor in written or tensor in promoted or read.tensor not in layouts:
+                continue
+            if not is_affine(read, statement) or read.tensor in {p.buffer.name for p in scop.promotions}:
+                continue
+            relation = statement.reads[position]
+            turned = is_turned(read, layouts[read.tensor], iterator_of(members[-1].function, statement.body))
+            # What is only read by neighbours at the same time, they get at once from the cache.
+            if not (turned or statement.accumulates) or (box := bounding_box([relation], prefix)) is None:
+                continue
+            type = layouts[read.tensor].type
+            if bytes_of(padded_layout(type, box, padding, rotation)) > room:
+                continue
+            if not turned and has_owner([relation], members):
+                continue
+            order = tuple(range(len(box.extents)))
+            buffer = f"shared{len(scop.promotions)}_{read.tensor}"
+            access = (Access(name, position),)
+            found = promote_accesses(
+                scop,
+                access,
+                prefix,
+                box,
+                buffer,
+                order,
+                stored=False,
+                shared=True,
+                padding=padding,
+                rotation=rotation,
+            )
+            return found, box
+    return None
 
 
 def _is_nest(node: Node) -> bool:

@@ -8,6 +8,7 @@ recursive clustering).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
 
@@ -95,13 +96,21 @@ class _Scheduler:
 
     def reduces_with(self, first: Group, second: Group, prefix: tuple[isl.UnionPwAff, ...]) -> bool:
         """Whether one loop nest can run two groups of reductions, and saves reads by doing so."""
-        members = [self.own_members(s, prefix) for s in (*first, *second)]
-        plain = all(s.accumulates for s in (*first, *second)) and all(
-            own and not any(m.coincident for m in own) for own in members
-        )
-        if not plain or self.waits(first, second, prefix):
+        pairs = [(a, b) for a in first if a.accumulates for b in second if b.accumulates]
+        if not pairs or not all(_same_loops(a, b) and _share_reads(a, b) for a, b in pairs):
             return False
-        return all(_same_loops(a, b) and _share_reads(a, b) for a in first for b in second)
+        if self.waits(first, second, prefix):
+            return False
+        group = first + second
+        if all(s.accumulates for s in group) and not any(
+            m.coincident for s in group for m in self.own_members(s, prefix)
+        ):
+            return all(self.own_members(s, prefix) for s in group)
+        # Where they have parallel loops, too, these must remain, and nothing else be read than before.
+        if not all(_reads_only(b, a) for a, b in pairs):
+            return False
+        parallel = (len(self.shared(first, prefix)), len(self.shared(second, prefix)))
+        return len(self.shared(group, prefix)) >= max(parallel) > 0
 
     def waits(self, first: Group, second: Group, prefix: tuple[isl.UnionPwAff, ...]) -> bool:
         """Whether an instance of the second must come after one of the first, where the prefix leaves them together."""
@@ -169,22 +178,11 @@ class _Scheduler:
             return tuple(m for m in self.own_members(group[0], prefix) if m.coincident)
         domain = _union(group)
         conflicts = _affine_hulls(_equal_at(self.dependences.conflicts, prefix, domain))
-        # Members that are not coincident are thrown away, so isl need not make them valid.  Of coincident ones, neither
-        # validity nor proximity says more: conflicts, and with them all that is in order, are at distance 0.
-        constraints = isl.ScheduleConstraints.on_domain(domain).set_coincidence(conflicts)
-        schedule = constraints.compute_schedule()
-        node = schedule.get_root().child(0)
-        if isl.schedule_node_type(node.get_type()) is not isl.schedule_node_type.band:
-            return ()
-        functions = node.band_get_partial_schedule()
-        members: list[Member] = []
-        for position in range(node.band_n_member()):
-            if not node.band_member_get_coincident(position):
-                break
-            function = functions.get_union_pw_aff(position)
-            if not all(_is_determined(function, s, prefix) for s in group):
-                members.append(Member(function, coincident=True))
-        return tuple(members)
+        found = _coincident_members(conflicts, domain)
+        if found is None:
+            # isl orders parts that have nothing to do with each other one by one, unless something ties them.
+            found = _coincident_members(conflicts.union(_same_reductions(group)), domain) or ()
+        return tuple(m for m in found if not all(_is_determined(m.function, s, prefix) for s in group))
 
     def own_members(self, statement: ScopStatement, prefix: tuple[isl.UnionPwAff, ...]) -> tuple[Member, ...]:
         """All remaining iterators of one statement, coincident ones first.
@@ -201,6 +199,33 @@ class _Scheduler:
                 coincident = conflicts.is_subset(_at(conflicts, (function,)))
                 found.append(Member(function, bool(coincident)))
         return (*(m for m in found if m.coincident), *(m for m in found if not m.coincident))
+
+
+def _coincident_members(conflicts: isl.UnionMap, domain: isl.UnionSet) -> tuple[Member, ...] | None:
+    """The leading members along which conflicts are at distance 0; None where isl finds no band for all of the domain.
+
+    Members that are not coincident are thrown away, so isl need not make them valid.  Of coincident ones, neither
+    validity nor proximity says more: conflicts, and with them all that is in order, are at distance 0.
+    """
+    schedule = isl.ScheduleConstraints.on_domain(domain).set_coincidence(conflicts).compute_schedule()
+    node = schedule.get_root().child(0)
+    if isl.schedule_node_type(node.get_type()) is not isl.schedule_node_type.band:
+        return None
+    functions = node.band_get_partial_schedule()
+    coincident = itertools.takewhile(node.band_member_get_coincident, range(node.band_n_member()))
+    return tuple(Member(functions.get_union_pw_aff(position), coincident=True) for position in coincident)
+
+
+def _same_reductions(group: Group) -> isl.UnionMap:
+    """The instances of reductions at the same values of their iterators, where these read the same."""
+    found = isl.UnionMap.empty(group[0].domain.get_space().params())
+    reductions = [statement for statement in group if statement.accumulates]
+    for first, second in itertools.combinations(reductions, 2):
+        if _same_loops(first, second) and _share_reads(first, second):
+            same = isl.Map.identity(first.domain.get_space().map_from_set()).intersect_domain(first.domain)
+            same = same.set_tuple_name(isl.dim_type.out, second.name)
+            found = found.union(isl.UnionMap.from_map(same))
+    return found
 
 
 def _shape(statement: ScopStatement) -> int:
@@ -223,6 +248,12 @@ def _share_reads(first: ScopStatement, second: ScopStatement) -> bool:
         for other in theirs
         if relation.get_tuple_name(isl.dim_type.out) == other.get_tuple_name(isl.dim_type.out)
     )
+
+
+def _reads_only(second: ScopStatement, first: ScopStatement) -> bool:
+    """Whether the second reads nothing but what the first does, beside what it reduces into."""
+    theirs, own = ({relation.get_tuple_name(isl.dim_type.out) for relation in s.reads} for s in (first, second))
+    return own - {relation.get_tuple_name(isl.dim_type.out) for relation in second.writes} <= theirs
 
 
 def _iterator(statement: ScopStatement, position: int) -> isl.UnionPwAff:

@@ -21,7 +21,7 @@ from tc.polyhedral.paths import paths_below
 from tc.polyhedral.tile import WHOLE, Cut
 from tc.polyhedral.tree import Band, Member, Node
 
-# Blocks have so many dimensions at most.  Grids have any number: beyond so many, they are numbered along x.
+# Those that somebody gives sizes for.  Beyond so many, blocks and threads are numbered along x.
 DIMENSIONS: Final = 3
 # Blocks of a grid along x, y and z: the limits of CUDA (Programming Guide, "Technical Specifications").
 MOST_BLOCKS: Final = ((1 << 31) - 1, 65535, 65535)
@@ -36,7 +36,7 @@ WARP: Final = 32
 class Grid:
     """The most blocks of a grid and the threads of a block, along each dimension, x first.
 
-    ``blocks`` None: as many as there are tiles.  ``threads`` None: as many as a tile has points, 256 at most.
+    ``blocks`` None: as many as there are tiles.  ``threads`` None: about 256, or as many as a tile has points.
     """
 
     blocks: tuple[int, ...] | None
@@ -82,16 +82,20 @@ def nest_of(band: Band, cuts: tuple[Cut, ...], domain: isl.UnionSet, grid: Grid)
     rows = inner_loops(band.child, domain)
     extents = {name: extent_of(member.function, statement_of(domain, name)) for name, member in rows.items()}
     along_rows = [max(extents.values())] if rows else []
-    sizes = [*along_rows, *(size for _, size in shared)][:DIMENSIONS]
+    sizes = [*along_rows, *(size for _, size in shared)]
+    if grid.threads is not None:
+        sizes = sizes[:DIMENSIONS]
     threads: list[int] = []
     for dimension, size in enumerate(sizes):
-        free = min(THREADS // math.prod(threads), _MOST_ALONG[dimension])
-        usual = min(size, free, WARP if dimension == 0 and len(sizes) > 1 and not rows else free)
+        along = _MOST_ALONG[min(dimension, DIMENSIONS - 1)]
+        free = max(1, min(THREADS // math.prod(threads), along))
+        most = min(size, free, WARP if dimension == 0 and len(sizes) > 1 and not rows else free)
+        usual = most if rows else even_threads(size, most, dimension > 0)
         threads.append(usual if grid.threads is None else size_at(grid.threads, dimension))
-        if threads[-1] > _MOST_ALONG[dimension]:
+        if threads[-1] > along:
             raise OptionsError(
                 f"a block has {threads[-1]} threads along dimension {dimension}, where GPUs have at most "
-                f"{_MOST_ALONG[dimension]}; make the block smaller"
+                f"{along}; make the block smaller"
             )
         if threads[-1] > size:
             raise OptionsError(
@@ -102,7 +106,17 @@ def nest_of(band: Band, cuts: tuple[Cut, ...], domain: isl.UnionSet, grid: Grid)
                     else f"a tile only {size} points; make the tile larger or the block smaller"
                 )
             )
+    while len(threads) > 1 and threads[-1] == 1 and grid.threads is None:
+        threads.pop()
     return Nest(shared, rows, extents, tuple(threads))
+
+
+def even_threads(points: int, threads: int, more: bool) -> int:
+    """So many threads at most that each has as many points; half as many again if that takes ``more``."""
+    found = -(-points // -(-points // threads))
+    if points % found == 0 or not more:
+        return found
+    return next((n for n in range(threads + threads // 2, found, -1) if points % n == 0), found)
 
 
 def group_size(distribution: Distribution, threads: int, extent: int) -> int:

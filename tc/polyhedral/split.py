@@ -2,11 +2,12 @@
 
 ``C(m) += X(m,k)`` becomes ``P(m,p) +=! X(m,parts*s+p)`` and ``C(m) += P(m,p)``, a program of the same language, so that
 every later pass and proof takes it as it takes any other (Suriana, Adams and Kamil, *Parallel Associative Reductions in
-Halide*, CGO 2017).
+Halide*, CGO 2017).  Loops that walk along memory one after the other are split as the one loop that they are together.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -27,9 +28,9 @@ from tc.language.program import (
     Role,
     Statement,
     Tensor,
+    in_terms_of,
     initial_conditions,
     iterators_in,
-    rebuild,
     walk,
     written_iterators,
 )
@@ -41,15 +42,35 @@ from tc.types import ScalarType, computation_type
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """What was done to a statement: ``iterator`` is ``value`` in the statement that makes the partial results.
+    """What was done to a statement: what its iterators are in the statement that makes the partial results.
 
-    ``total``: the name of the statement that combines them.
+    ``values``: of those that are no longer there.  ``total``: the name of the statement that combines them.
     """
 
     statement: str
-    iterator: str
-    value: Expression
+    values: Mapping[str, Expression]
     total: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """Loops of a reduction that go along memory, one after the other: outermost first, with their values."""
+
+    loops: tuple[tuple[IterationVariable, range], ...]
+
+    @property
+    def iterations(self) -> int:
+        return math.prod(len(values) for _, values in self.loops)
+
+    def values(self, number: Expression) -> dict[str, Expression]:
+        """The iterators of that iteration, the innermost one varying fastest."""
+        found: dict[str, Expression] = {}
+        for place, (iterator, values) in enumerate(reversed(self.loops), 1):
+            last = place == len(self.loops)
+            own = number if last else _binary(BinaryOperator.REMAINDER, number, len(values))
+            found[iterator.name] = _binary(BinaryOperator.ADD, own, values.start) if values.start else own
+            number = _binary(BinaryOperator.DIVIDE, number, len(values))
+        return found
 
 
 def split_reductions(
@@ -60,12 +81,17 @@ def split_reductions(
     ``among``: the statements that may be split, by name; None for all.
     """
     splitter = _Splitter(specialization, parts)
-    statements = tuple(
-        part
-        for statement in specialization.program.statements
-        for part in (splitter.split(statement) if among is None or statement.name in among else (statement,))
-    )
-    program = replace(specialization.program, tensors=tuple(splitter.tensors), statements=statements)
+    statements: list[Statement] = []
+    combining: list[Statement] = []
+    for statement in specialization.program.statements:
+        # Partial results of several reductions in a row come first, so that they may share loops.
+        while any(touches(statement, total.target) for total in combining):
+            statements.append(combining.pop(0))
+        first, *rest = splitter.split(statement) if among is None or statement.name in among else (statement,)
+        statements.append(first)
+        combining += rest
+    statements += combining
+    program = replace(specialization.program, tensors=tuple(splitter.tensors), statements=tuple(statements))
     return replace(specialization, program=program, layouts=splitter.layouts), tuple(splitter.splits)
 
 
@@ -104,8 +130,8 @@ def default_split(specialization: Specialization) -> Plan:
         if any(product_loops((read.subscripts for read in _reads(statement)), kept)):
             continue
         if statement.reduction is not None and along and along <= {iterator.name for iterator in reduced}:
-            extents = [_extent(iterator) for iterator in reduced if iterator.name in along]
-            found[statement.name] = max(len(extent or ()) for extent in extents)
+            walks = [_walk(statement, i, specialization.layouts) for i in reduced if i.name in along]
+            found[statement.name] = max(0 if walk is None else walk.iterations for walk in walks)
     longest = max(found.values(), default=0)
     for least, parts in _SPLIT_FROM:
         among = frozenset(name for name, extent in found.items() if extent >= least)
@@ -133,23 +159,26 @@ class _Splitter:
             return
         shape = (*(extent.stop for extent in extents if extent is not None), self.parts)
         partials = self.partials(statement, shape)
-        iterator, values = chosen
         taken = {i.name for i in statement.iterators}
-        part = fresh_name(f"{iterator.name}_part", taken)
-        step = fresh_name(f"{iterator.name}_step", taken | {part})
-        value = _add(_times(self.parts, IteratorReference(step)), IteratorReference(part), values.start)
+        name = chosen.loops[-1][0].name
+        part = fresh_name(f"{name}_part", taken)
+        step = fresh_name(f"{name}_step", taken | {part})
+        number = Binary(
+            BinaryOperator.ADD, _times(self.parts, IteratorReference(step)), IteratorReference(part), INDEX_TYPE
+        )
+        values = chosen.values(number)
         kept = tuple(IteratorReference(i.name) for i in written_iterators(statement))
         origin = DerivedOrigin("a reduction in two steps", statement.origin)
-        split = map_statement(statement, lambda expression: _put_in(expression, {iterator.name: value}))
+        split = map_statement(statement, lambda expression: in_terms_of(expression, values))
         conditions = split.conditions
-        if len(values) % self.parts:
-            end = Literal(values.stop, INDEX_TYPE)
-            conditions = (*conditions, Binary(BinaryOperator.LESS, value, end, ScalarType.BOOL))
-        rounds = -(-len(values) // self.parts)
+        if chosen.iterations % self.parts:
+            conditions = (*conditions, _binary(BinaryOperator.LESS, number, chosen.iterations, ScalarType.BOOL))
+        rounds = -(-chosen.iterations // self.parts)
         iterators = [
             new
             for old in split.iterators
-            for new in ((_counted(part, self.parts), _counted(step, rounds)) if old.name == iterator.name else (old,))
+            for new in ((_counted(part, self.parts), _counted(step, rounds)) if old.name == name else (old,))
+            if old.name == name or old.name not in values
         ]
         yield replace(
             split,
@@ -171,23 +200,21 @@ class _Splitter:
             required=(),
             origin=origin,
         )
-        self.splits.append(Split(statement.name, iterator.name, value, total))
+        self.splits.append(Split(statement.name, values, total))
 
-    def choose(self, statement: Statement) -> tuple[IterationVariable, range] | None:
-        """The iterator to split, and its values: one along which memory is read, else the last that is long enough."""
+    def choose(self, statement: Statement) -> _Walk | None:
+        """The loops to split: those along which memory is read, else the last that is long enough."""
         if statement.reduction is None or any(r.tensor == statement.target for r in _reads(statement)):
             return None
         written = written_iterators(statement)
-        # Ranges of other iterators must not depend on it.
-        used = iterators_in(bound for i in statement.iterators for bound in (i.begin, i.end))
         found = [
-            (iterator, values)
+            walk
             for iterator in statement.iterators
-            if iterator not in written and iterator.name not in used
-            for values in (_extent(iterator),)
-            if values is not None and len(values) > self.parts
+            if iterator not in written
+            for walk in (_walk(statement, iterator, self.layouts),)
+            if walk is not None and walk.iterations > self.parts
         ]
-        along = [pair for pair in found if self.reads_along(statement, pair[0].name)]
+        along = [walk for walk in found if self.reads_along(statement, walk.loops[-1][0].name)]
         return next(reversed(along or found), None)
 
     def reads_along(self, statement: Statement, iterator: str) -> bool:
@@ -205,6 +232,12 @@ class _Splitter:
         return tensor
 
 
+def touches(statement: Statement, tensor: str) -> bool:
+    """Whether the statement reads or writes the tensor."""
+    reads = (e for x in (statement.value, *statement.subscripts) for e in walk(x) if isinstance(e, Read))
+    return statement.target == tensor or any(read.tensor == tensor for read in reads)
+
+
 def _reads(statement: Statement) -> Iterator[Read]:
     return (e for e in walk(statement.value) if isinstance(e, Read))
 
@@ -218,21 +251,41 @@ def _extent(iterator: IterationVariable) -> range | None:
             return None
 
 
+def _walk(statement: Statement, last: IterationVariable, layouts: Mapping[str, Layout]) -> _Walk | None:
+    """The loop, which reduces, and those around it that go on in memory where it ends; None where its range varies."""
+    written = written_iterators(statement)
+    # Ranges of other iterators must not depend on one that is replaced.
+    used = iterators_in(bound for i in statement.iterators for bound in (i.begin, i.end))
+    ranges = {
+        i: values
+        for i in statement.iterators
+        if i not in written and i.name not in used and (values := _extent(i)) is not None
+    }
+    if last not in ranges:
+        return None
+    reads = list(_reads(statement))
+
+    def distances(iterator: IterationVariable) -> list[int | None]:
+        return [stride(read.subscripts, layouts[read.tensor], iterator.name) for read in reads]
+
+    loops = [last]
+    steps = distances(last)
+    while None not in steps:
+        behind = [step and step * math.prod(len(ranges[i]) for i in loops) for step in steps]
+        around = [i for i in ranges if i not in loops and distances(i) == behind and any(behind)]
+        if not around:
+            break
+        loops.insert(0, around[0])
+    return _Walk(tuple((i, ranges[i]) for i in loops))
+
+
 def _counted(name: str, count: int) -> IterationVariable:
     return IterationVariable(name, Literal(0, INDEX_TYPE), Literal(count, INDEX_TYPE))
 
 
-def _put_in(expression: Expression, values: Mapping[str, Expression]) -> Expression:
-    """The expression with iterators replaced."""
-    if isinstance(expression, IteratorReference):
-        return values.get(expression.name, expression)
-    return rebuild(expression, lambda child: _put_in(child, values))
+def _binary(operator: BinaryOperator, left: Expression, right: int, type: ScalarType = INDEX_TYPE) -> Expression:
+    return Binary(operator, left, Literal(right, INDEX_TYPE), type)
 
 
 def _times(factor: int, value: Expression) -> Expression:
     return Binary(BinaryOperator.MULTIPLY, Literal(factor, INDEX_TYPE), value, INDEX_TYPE)
-
-
-def _add(left: Expression, right: Expression, constant: int) -> Expression:
-    total = Binary(BinaryOperator.ADD, left, right, INDEX_TYPE)
-    return Binary(BinaryOperator.ADD, total, Literal(constant, INDEX_TYPE), INDEX_TYPE) if constant else total

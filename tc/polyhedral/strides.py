@@ -87,6 +87,17 @@ def stride(subscripts: tuple[Expression, ...], layout: Layout, iterator: str) ->
     return total
 
 
+def is_turned(read: Read, layout: Layout, iterator: str | None) -> bool:
+    """Whether the iterator walks across the rows of a tensor, which another iterator goes along."""
+    if iterator is None or stride(read.subscripts, layout, iterator) in (None, 0, 1):
+        return False
+    used = [iterators_in((subscript,)) for subscript in read.subscripts]
+    names = frozenset().union(*used)
+    # Every subscript has one of its own, so that nothing lies between the elements that are read.
+    plain = all(len(own) <= 1 for own in used) and sum(map(len, used)) == len(names)
+    return plain and any(stride(read.subscripts, layout, name) == 1 for name in names)
+
+
 def scattered_accesses(body: StatementBody, layouts: Mapping[str, Layout], iterator: str) -> int:
     """How many accesses of the statement are neither contiguous nor constant along the iterator."""
     found = (stride(subscripts, layouts[tensor], iterator) for tensor, subscripts in accesses(body))

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias, assert_never
 import islpy as isl
 
 from tc.errors import OptionsError
+from tc.polyhedral.extents import extent_of
 from tc.polyhedral.loops import LoopKind
 from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
 
@@ -139,4 +140,13 @@ class _Tiler:
             (sunk if member.coincident else carried).extend(in_groups(point, cut.within) if cut.within else (point,))
         counted = sum(map(is_counted, band.members))
         below = self.tile(band.child, domain, depth + counted, (*carried, *sunk))
-        return Band(tuple(tiles), band.permutable, below)
+        return Band(_without_single(tuple(tiles), domain), band.permutable, below)
+
+
+def _without_single(tiles: tuple[Member, ...], domain: isl.UnionSet) -> tuple[Member, ...]:
+    """The loops over tiles without those of reductions that fit one, where others go on reducing.
+
+    What is copied for a tile is copied below the innermost of them, and that should be one that runs.
+    """
+    going_on = tuple(member for member in tiles if member.coincident or extent_of(member.function, domain) > 1)
+    return tiles if all(member.coincident for member in going_on) else going_on

@@ -47,7 +47,7 @@ def prove(scop: Scop, execution: Execution, stage: str, conflicts: Conflicts | N
     if found is not None:
         raise VerificationError(f"the {stage} is not proven correct: {found}")
     accesses = sum(len(s.reads) + len(s.writes) + len(s.promoted) for s in scop.statements)
-    return Proof(len(scop.statements), sum(some.n_map() for some, _ in pairs), accesses, execution.leaves)
+    return Proof(len(scop.statements), sum(some.pairs.n_map() for some in pairs), accesses, execution.leaves)
 
 
 def find_counterexample(scop: Scop, execution: Execution) -> Counterexample | None:
@@ -61,7 +61,7 @@ def _find_counterexample(scop: Scop, execution: Execution, conflicts: Conflicts)
         or _check_bounds(scop)
         or _check_order(scop, execution, conflicts)
         or _check_awaits(scop, execution)
-        or check_threads(scop, execution, [(pairs, rule is _Rule.IN_ORDER) for pairs, rule in conflicts])
+        or check_threads(scop, execution, [some.pairs for some in conflicts if not some.in_buffers])
         or check_promotions(scop, execution)
     )
 
@@ -100,38 +100,57 @@ class _Rule(Enum):
 
 
 def _check_order(scop: Scop, execution: Execution, conflicts: Conflicts) -> Counterexample | None:
-    for pairs, rule in conflicts:
-        found = _check_pairs(pairs, execution, rule)
+    for some in conflicts:
+        found = _check_pairs(some.pairs, execution, some.rule)
         if found is not None:
             return found
     for statement in scop.statements:
         if not statement.accumulates:
-            twice = _self_conflicts(statement)
+            twice = _different(isl.UnionMap.from_map(_own_pairs(statement)))
             if not twice.is_empty():
-                return Counterexample(Violation.WRITTEN_TWICE, pair_text(isl.UnionMap.from_map(twice)))
+                return Counterexample(Violation.WRITTEN_TWICE, pair_text(twice))
     return None
 
 
-# Pairs of instances, and what must hold of their times.
-Conflicts: TypeAlias = tuple[tuple[isl.UnionMap, _Rule], ...]
+@dataclass(frozen=True)
+class Conflict:
+    """Pairs of instances, and what must hold of their times.
+
+    ``in_buffers``: they touch one place of a buffer.  If threads share it, ``verify_threads`` looks at all such pairs,
+    whatever the place stands for.
+    """
+
+    pairs: isl.UnionMap
+    rule: _Rule
+    in_buffers: bool = False
+
+
+Conflicts: TypeAlias = tuple[Conflict, ...]
 
 
 def conflicts_of(scop: Scop) -> Conflicts:
     """Pairs of different statements, earlier statement first; of one reducing statement; and of one buffer's copies."""
     empty = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
-    between, within, copies = empty, empty, empty
+    between, within, copies, buffers = empty, empty, empty, empty
     for position, first in enumerate(scop.statements):
         if first.accumulates:
-            within = within.union(isl.UnionMap.from_map(_self_conflicts(first)))
+            within = within.union(isl.UnionMap.from_map(_own_pairs(first)))
         for second in scop.statements[position + 1 :]:
-            for pairs in (*_pairs(first, second), *_buffer_pairs(first, second), *_copy_pairs(scop, first, second)):
+            for pairs in (*_pairs(first, second), *_copy_pairs(scop, first, second)):
                 between = between.union(isl.UnionMap.from_map(pairs))
+            for pairs in _buffer_pairs(scop, first, second):
+                buffers = buffers.union(isl.UnionMap.from_map(pairs))
     for promotion in scop.promotions:
         for pairs in _store_pairs(scop, promotion):
             copies = copies.union(isl.UnionMap.from_map(pairs))
         for pairs in slot_pairs(scop, promotion):
-            between = between.union(isl.UnionMap.from_map(pairs))
-    return (between, _Rule.IN_ORDER), (within, _Rule.APART_OR_LANES), (copies, _Rule.APART)
+            buffers = buffers.union(isl.UnionMap.from_map(pairs))
+    return (
+        Conflict(between, _Rule.IN_ORDER),
+        Conflict(buffers, _Rule.IN_ORDER, in_buffers=True),
+        Conflict(within, _Rule.APART_OR_LANES),
+        Conflict(copies, _Rule.APART),
+    )
 
 
 def _pairs(first: ScopStatement, second: ScopStatement) -> list[isl.Map]:
@@ -141,8 +160,13 @@ def _pairs(first: ScopStatement, second: ScopStatement) -> list[isl.Map]:
     return [a.apply_range(b.reverse()) for a, b in found if _touch_one_tensor(a, b)]
 
 
-def _buffer_pairs(first: ScopStatement, second: ScopStatement) -> list[isl.Map]:
-    """Pairs that touch one place of a buffer, at least one of them writing."""
+def _buffer_pairs(scop: Scop, first: ScopStatement, second: ScopStatement) -> list[isl.Map]:
+    """Pairs of a copy and another statement that touch one place of a buffer, at least one of them writing.
+
+    Others touch the element that the place stands for, too.
+    """
+    if _copied(scop, first) is None and _copied(scop, second) is None:
+        return []
     return [
         a.location.apply_range(b.location.reverse())
         for a in first.promoted
@@ -194,13 +218,17 @@ def _touch_one_tensor(first: isl.Map, second: isl.Map) -> bool:
     return bool(first.get_tuple_name(isl.dim_type.out) == second.get_tuple_name(isl.dim_type.out))
 
 
-def _self_conflicts(statement: ScopStatement) -> isl.Map:
-    """Pairs of different instances of the statement that touch one element, at least one of them writing."""
-    space = statement.domain.get_space().map_from_set()
-    pairs = isl.Map.empty(space)
+def _own_pairs(statement: ScopStatement) -> isl.Map:
+    """Pairs of instances of the statement that touch one element, at least one of them writing."""
+    pairs = isl.Map.empty(statement.domain.get_space().map_from_set())
     for relation in _pairs(statement, statement):
         pairs = pairs.union(relation)
-    return pairs.subtract(isl.Map.identity(space))
+    return pairs.coalesce()
+
+
+def _different(pairs: isl.UnionMap) -> isl.UnionMap:
+    """The pairs of two instances; no instance is in conflict with itself."""
+    return pairs.subtract(pairs.domain().identity())
 
 
 def _check_pairs(pairs: isl.UnionMap, execution: Execution, rule: _Rule) -> Counterexample | None:
@@ -216,7 +244,10 @@ def _check_pairs(pairs: isl.UnionMap, execution: Execution, rule: _Rule) -> Coun
             if wrong is not None:
                 violation, found = wrong
                 at, ends = execution.times.reverse(), isl.UnionMap.from_map(found)
-                return Counterexample(violation, pair_text(ends.apply_domain(at).apply_range(at).intersect(between)))
+                # Instances are taken out here, where few pairs are left: to leave them out of all is to take all apart.
+                witness = _different(ends.apply_domain(at).apply_range(at).intersect(between))
+                if not witness.is_empty():
+                    return Counterexample(violation, pair_text(witness))
     return None
 
 
@@ -227,16 +258,24 @@ def _maps(union: isl.UnionMap) -> list[isl.Map]:
 
 
 def _wrong_times(pairs: isl.Map, dimensions: Items[Concurrency], rule: _Rule) -> tuple[Violation, isl.Map] | None:
-    """Walk the time dimensions outside in; a pair is settled at the first one that tells its ends apart."""
+    """Walk the time dimensions outside in; a pair is settled at the first one that tells its ends apart.
+
+    What must be in order must be so on all threads.  That it does not happen at the same time on two of them, and what
+    need not be in order, is for ``verify_threads``.
+    """
     same_block, lanes = rule is _Rule.IN_ORDER_IN_BLOCK, rule is _Rule.APART_OR_LANES
     strict = same_block or rule is _Rule.IN_ORDER
+    threads: list[int] = []
     for position, concurrency in enumerate(dimensions):
         ends = [_fixed(pairs, side, position) for side in (isl.dim_type.in_, isl.dim_type.out)]
         if ends[0] is not None and ends[0] == ends[1]:
             continue  # most levels of most pairs: positions in a sequence, and the padding of short paths
         here = (isl.dim_type.in_, position, isl.dim_type.out, position)
+        if concurrency is Concurrency.THREADS and rule is _Rule.IN_ORDER:
+            threads.append(position)
+            continue
         if concurrency is Concurrency.THREADS or (concurrency is Concurrency.BLOCKS and same_block):
-            pairs = pairs.equate(*here)  # what different threads do is checked by ``verify_threads``
+            pairs = pairs.equate(*here)
             if pairs.is_empty():
                 return None
             continue
@@ -252,6 +291,8 @@ def _wrong_times(pairs: isl.Map, dimensions: Items[Concurrency], rule: _Rule) ->
         pairs = pairs.equate(*here)
         if pairs.is_empty():
             return None
+    for position in threads:
+        pairs = pairs.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
     return None if pairs.is_empty() else (Violation.CONCURRENT, pairs)
 
 

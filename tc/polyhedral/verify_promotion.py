@@ -14,11 +14,13 @@ at the beginning and the end of an iteration of the prefix keep that meaning if,
 
 from __future__ import annotations
 
+from collections.abc import Sequence as Items
+
 import islpy as isl
 
 from tc.language.affine import isl_name
 from tc.polyhedral.counterexample import Counterexample, Violation, pair_text, point_text
-from tc.polyhedral.execution import Execution
+from tc.polyhedral.execution import Execution, LocalSubscripts
 from tc.polyhedral.localize import local_subscripts
 from tc.polyhedral.scop import PromotedAccess, Promotion, Scop, ScopStatement
 
@@ -146,25 +148,28 @@ def _check_bypass(scop: Scop, promotion: Promotion, execution: Execution) -> Cou
     return None
 
 
-def _check_local_subscripts(scop: Scop, local: isl.UnionMap) -> Counterexample | None:
+def _check_local_subscripts(scop: Scop, places: Items[LocalSubscripts]) -> Counterexample | None:
     """Wherever an access happens, its guards included, the loops must use the subscripts of its place."""
-    found: dict[str, isl.Map] = {}
-    every: list[isl.Map] = []
-    local.foreach_map(every.append)
-    for relation in every:
-        found[relation.get_tuple_name(isl.dim_type.in_)] = relation
-    for statement in scop.statements:
-        if len(statement.body.iterators) == statement.domain.dim(isl.dim_type.set):
-            continue
-        for position, subscript in enumerate(local_subscripts(statement)):
-            used = found.get(statement.name)
-            if used is not None:
-                used = used.project_out(isl.dim_type.out, position + 1, used.dim(isl.dim_type.out) - position - 1)
-                used = used.project_out(isl.dim_type.out, 0, position)
-            wrong = subscript if used is None else subscript.subtract(used)
+    wanted = {
+        statement.name: list(local_subscripts(statement))
+        for statement in scop.statements
+        if len(statement.body.iterators) > statement.domain.dim(isl.dim_type.set)
+    }
+    for place in places:
+        for position, subscript in enumerate(wanted.get(place.instances.get_tuple_name(isl.dim_type.out), ())):
+            wrong = place.instances.apply_range(subscript)
+            if place.subscripts is not None:
+                wrong = wrong.subtract(_single(place.subscripts, position))
             if not wrong.is_empty():
-                return Counterexample(Violation.WRONG_ELEMENT, pair_text(isl.UnionMap.from_map(wrong)))
+                pairs = place.instances.reverse().apply_range(wrong)
+                return Counterexample(Violation.WRONG_ELEMENT, pair_text(isl.UnionMap.from_map(pairs)))
     return None
+
+
+def _single(values: isl.Map, position: int) -> isl.Map:
+    """One of the values."""
+    behind = values.dim(isl.dim_type.out) - position - 1
+    return values.project_out(isl.dim_type.out, position + 1, behind).project_out(isl.dim_type.out, 0, position)
 
 
 def _check_scopes(scop: Scop, promotion: Promotion, execution: Execution) -> Counterexample | None:

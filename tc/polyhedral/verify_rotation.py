@@ -52,10 +52,11 @@ def awaited_pairs(scop: Scop, promotion: Promotion) -> tuple[str | None, tuple[i
     if not load.location.domain().is_subset(done.domain()):
         return promotion.loads, ()
     for access in _accesses(scop, promotion):
-        pairs = _later(load, access, 0)
+        # What only reads, in a later iteration, does so behind what was written there in that iteration.
+        if access.writes:
+            needed.append(done.reverse().apply_range(_later(load, access, 0)))
         if access is not load:
-            pairs = pairs.union(load.location.apply_range(access.location.reverse()))
-        needed.append(done.reverse().apply_range(pairs))
+            needed.append(done.reverse().apply_range(load.location.apply_range(access.location.reverse())))
     return None, tuple(needed)
 
 

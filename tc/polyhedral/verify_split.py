@@ -7,7 +7,6 @@ is begun with the neutral element, and combined exactly once into the element th
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from collections.abc import Sequence as Items
 
 import islpy as isl
@@ -23,15 +22,14 @@ from tc.language.program import (
     Read,
     Role,
     Statement,
+    in_terms_of,
     initial_conditions,
     iterators_in,
-    rebuild,
-    walk,
     written_iterators,
 )
 from tc.language.written import initialization
 from tc.polyhedral.counterexample import Counterexample, Violation
-from tc.polyhedral.split import Split
+from tc.polyhedral.split import Split, touches
 from tc.types import computation_type
 
 
@@ -53,10 +51,15 @@ def find_wrong_split(
             left.pop(0)
             continue
         split = by_name.get(statement.name)
-        if split is None or len(left) < 2:
+        names = [own.name for own in left]
+        if split is None or split.total not in names[1:]:
             return Counterexample(Violation.CHANGED, statement.name)
-        partial, total = left.pop(0), left.pop(0)
-        alone = all(_touches(s, partial.target) == (s is partial or s is total) for s in changed.statements)
+        total = left.pop(names.index(split.total))
+        partial, *between = left[: names.index(split.total)]
+        if any(touches(own, statement.target) for own in between):
+            return Counterexample(Violation.CHANGED, f"{total.name} comes too late")
+        left.pop(0)
+        alone = all(touches(s, partial.target) == (s is partial or s is total) for s in changed.statements)
         kind = changed.tensor(partial.target)
         fresh = all(tensor.name != partial.target for tensor in program.tensors) and kind.role is Role.TEMPORARY
         wanted = computation_type(program.tensor(statement.target).type)
@@ -72,17 +75,12 @@ def find_wrong_split(
     return None
 
 
-def _touches(statement: Statement, tensor: str) -> bool:
-    reads = (e for x in (statement.value, *statement.subscripts) for e in walk(x) if isinstance(e, Read))
-    return statement.target == tensor or any(read.tensor == tensor for read in reads)
-
-
 def _is_partial(
     statement: Statement, partial: Statement, split: Split, sizes: tuple[str, ...], context: isl.Context
 ) -> bool:
     """Whether the instances of ``partial`` are those of the statement, one for one, and do the same."""
     values: dict[str, Expression] = {i.name: IteratorReference(i.name) for i in statement.iterators}
-    values[split.iterator] = split.value
+    values |= split.values
     frame = frame_of(partial, context, sizes)
     functions = [f for value in values.values() if (f := affine_function(value, frame)) is not None]
     inside = iteration_domain(partial, frame)
@@ -90,7 +88,7 @@ def _is_partial(
     if inside is None or wanted is None or len(functions) < len(values):
         return False
     stands_for = _vector(functions, inside, statement.name)
-    same = _in_terms_of(statement.value, values)
+    same = in_terms_of(statement.value, values)
     return bool(
         partial.reduction is statement.reduction
         and partial.initialize
@@ -153,10 +151,3 @@ def _vector(functions: Items[isl.PwAff], domain: isl.Set, name: str) -> isl.Map:
     for function in functions:
         values = values.flat_range_product(isl.Map.from_pw_aff(function))
     return values.set_tuple_name(isl.dim_type.out, name)
-
-
-def _in_terms_of(expression: Expression, values: Mapping[str, Expression]) -> Expression:
-    """The expression with its iterators replaced."""
-    if isinstance(expression, IteratorReference):
-        return values[expression.name]
-    return rebuild(expression, lambda child: _in_terms_of(child, values))

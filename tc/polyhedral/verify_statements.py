@@ -122,13 +122,16 @@ def _is_copy(copy: ScopStatement, scop: Scop) -> bool:
     shapes = {buffer.name: buffer.layout.shape for buffer in (*scop.buffers, *scop.temporaries)}
     count, width = copy.domain.dim(isl.dim_type.set), access.element.dim(isl.dim_type.out)
     own, slot = body.iterators[:count], body.iterators[count:]
-    local = (*slot, *own[count - width :])
-    if tensor not in shapes or inside != (promotion.buffer.name, _references(local)):
+    buffer, local = inside
+    if tensor not in shapes or buffer != promotion.buffer.name or local[: len(slot)] != _references(slot):
         return False
-    element = access_relation(tensor, outer, shapes[tensor], Frame(scop.context, copy.name, own))
-    place = isl.Map.identity(copy.domain.get_space().map_from_set())
-    place = place.set_tuple_name(isl.dim_type.out, promotion.buffer.name)
+    frame = Frame(scop.context, copy.name, own)
+    element = access_relation(tensor, outer, shapes[tensor], frame)
+    # In the array that the values of the prefix choose.
+    subscripts = (*_references(own[: access.depth]), *local[len(slot) :])
+    place = access_relation(buffer, subscripts, [None] * len(subscripts), frame)
     return bool(
-        access.element.is_equal(element.intersect_domain(copy.domain))
+        len(subscripts) == access.depth + width
+        and access.element.is_equal(element.intersect_domain(copy.domain))
         and access.location.is_equal(place.intersect_domain(copy.domain))
     )

@@ -21,24 +21,23 @@ from tc.polyhedral.execution import Concurrency, Execution, ThreadLeaf
 from tc.polyhedral.scop import Scop
 
 
-def check_threads(
-    scop: Scop, execution: Execution, conflicts: Items[tuple[isl.UnionMap, bool]]
-) -> Counterexample | None:
+def check_threads(scop: Scop, execution: Execution, conflicts: Items[isl.UnionMap]) -> Counterexample | None:
     """The first race, or None.
 
-    ``conflicts``: pairs of instances that touch one element, and whether the first of them must run first.
+    ``conflicts``: pairs of instances that touch one element past the buffers.  That those of them that must be in order
+    are so on all threads is proven elsewhere.
     """
     for barrier in execution.divergent:
         return Counterexample(Violation.DIVERGENT, barrier)
     if not execution.places:
         return None
-    for pairs, strict in (*conflicts, *((pairs, False) for pairs in _reuses(scop))):
+    for pairs in (*conflicts, *_reuses(scop)):
         for instances in _maps(pairs):
             ends = [instances.get_tuple_name(side) for side in (isl.dim_type.in_, isl.dim_type.out)]
             for first in execution.places:
                 for second in execution.places:
                     if [first.statement, second.statement] == ends:
-                        found = _race(instances, first, second, execution.dimensions, strict=strict)
+                        found = _race(instances, first, second, execution.dimensions)
                         if found is not None:
                             return found
     return None
@@ -67,24 +66,31 @@ def _reuses(scop: Scop) -> Iterator[isl.UnionMap]:
 
 
 def _race(
-    instances: isl.Map, first: ThreadLeaf, second: ThreadLeaf, dimensions: Items[Concurrency], *, strict: bool
+    instances: isl.Map, first: ThreadLeaf, second: ThreadLeaf, dimensions: Items[Concurrency]
 ) -> Counterexample | None:
-    doubtful, decided = _doubtful(first, second, dimensions, strict=strict)
+    doubtful, decided = _doubtful(first, second, dimensions)
     if decided and not doubtful:
         return None
-    apart = _on_different_threads(instances, first, second, dimensions)
-    for position in range(dimensions.index(Concurrency.THREADS), len(dimensions)):
-        if apart.is_empty():
+    left = _in_one_block(instances, first, second, dimensions)
+    # Where one dimension at most is in doubt, few pairs are left then, and threads are looked at last.
+    late = len(doubtful) <= 1
+    if not late:
+        left = _on_different_threads(left, dimensions)
+    for position in range(dimensions.index(Concurrency.THREADS), max(doubtful) + 1 if decided else len(dimensions)):
+        if left.is_empty():
             return None
         here = (isl.dim_type.in_, position, isl.dim_type.out, position)
         for side in doubtful.get(position, ()):
-            found = apart.order_lt(*here) if side is _Side.EARLIER else apart.order_gt(*here)
+            found = left.order_lt(*here) if side is _Side.EARLIER else left.order_gt(*here)
+            found = _on_different_threads(found, dimensions) if late else found
             if not found.is_empty():
-                reordered = strict and side is _Side.LATER
-                return _witness(Violation.REORDERED if reordered else Violation.RACE, found, first, second)
+                return _witness(found, first, second)
         if dimensions[position] not in (Concurrency.BLOCKS, Concurrency.THREADS):
-            apart = apart.equate(*here)
-    return None if apart.is_empty() else _witness(Violation.RACE, apart, first, second)
+            left = left.equate(*here)
+    if decided or left.is_empty():
+        return None
+    found = _on_different_threads(left, dimensions) if late else left
+    return None if found.is_empty() else _witness(found, first, second)
 
 
 class _Side(Enum):
@@ -95,7 +101,7 @@ class _Side(Enum):
 
 
 def _doubtful(
-    first: ThreadLeaf, second: ThreadLeaf, dimensions: Items[Concurrency], *, strict: bool
+    first: ThreadLeaf, second: ThreadLeaf, dimensions: Items[Concurrency]
 ) -> tuple[Mapping[int, list[_Side]], bool]:
     """Dimensions that tell instances apart which no barrier separates then, and whether one tells all of them apart.
 
@@ -111,25 +117,31 @@ def _doubtful(
             continue
         if order in (None, -1) and not _separated(first, second, position, (begin, end)):
             doubtful.setdefault(position, []).append(_Side.EARLIER)
-        if order in (None, 1) and (strict or not _separated(second, first, position, (end, begin))):
+        if order in (None, 1) and not _separated(second, first, position, (end, begin)):
             doubtful.setdefault(position, []).append(_Side.LATER)
         if order in (-1, 1):
             return doubtful, True
     return doubtful, False
 
 
-def _on_different_threads(
-    instances: isl.Map, first: ThreadLeaf, second: ThreadLeaf, dimensions: Items[Concurrency]
-) -> isl.Map:
-    """Pairs of times of these instances on different threads of one block, in one kernel."""
+def _in_one_block(instances: isl.Map, first: ThreadLeaf, second: ThreadLeaf, dimensions: Items[Concurrency]) -> isl.Map:
+    """Pairs of times of these instances in one kernel, and on one block, but for the threads that they run on.
+
+    Kernels run one after the other, and what blocks do is checked elsewhere.
+    """
     pairs = instances.apply_domain(first.times).apply_range(second.times)
-    threads = [position for position, sort in enumerate(dimensions) if sort is Concurrency.THREADS]
     for position, sort in enumerate(dimensions):
-        # Kernels run one after the other, and what blocks do is checked elsewhere.
-        if sort is Concurrency.BLOCKS or position < threads[0]:
+        if sort is Concurrency.BLOCKS or position < dimensions.index(Concurrency.THREADS):
             pairs = pairs.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
+    return pairs
+
+
+def _on_different_threads(pairs: isl.Map, dimensions: Items[Concurrency]) -> isl.Map:
+    """The pairs of times with different threads."""
     apart = isl.Map.empty(pairs.get_space())
-    for position in threads:
+    for position, sort in enumerate(dimensions):
+        if sort is not Concurrency.THREADS:
+            continue
         here = (isl.dim_type.in_, position, isl.dim_type.out, position)
         for different in (pairs.order_lt(*here), pairs.order_gt(*here)):
             if not different.is_empty():
@@ -154,6 +166,6 @@ def _fixed(times: isl.Map, position: int) -> int | None:
     return int(value.to_python()) if value.is_int() else None
 
 
-def _witness(violation: Violation, times: isl.Map, first: ThreadLeaf, second: ThreadLeaf) -> Counterexample:
+def _witness(times: isl.Map, first: ThreadLeaf, second: ThreadLeaf) -> Counterexample:
     pairs = times.apply_domain(first.times.reverse()).apply_range(second.times.reverse())
-    return Counterexample(violation, pair_text(isl.UnionMap.from_map(pairs)))
+    return Counterexample(Violation.RACE, pair_text(isl.UnionMap.from_map(pairs)))

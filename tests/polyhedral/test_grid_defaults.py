@@ -7,13 +7,22 @@ import re
 import pytest
 
 import tc
+from tc.polyhedral.share_loops import even_threads
 
+MM = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }"
+TURN = "def turn(float(M,N) A) -> (C) { C(m,n) = A(n,m) }"
 TMM = "def tmm(float(M,K) A, float(N,K) B) -> (C) { C(m,n) +=! A(m,k) * B(n,k) }"
 TBMM = "def tbmm(float(B,N,M) X, float(B,K,M) Y) -> (Z) { Z(b,n,k) +=! X(b,n,m) * Y(b,k,m) }"
 GCONV = """def gconv(float(N,G,C,H,W) I, float(G,F,C,KH,KW) W1) -> (O) {
     O(n,g,o,h,w) +=! I(n,g,c,h+kh,w+kw) * W1(g,o,c,kh,kw)
 }"""
 ADD = "def add(float(M,N) A, float(M,N) B) -> (C) { C(m,n) = A(m,n) + B(m,n) }"
+SCALE = "def scale(float(M,N) A, float(N) v) -> (C) { C(m,n) = A(m,n) * v(n) }"
+NORM = """def norm(float(N,C,H,W) I) -> (s, q, O) {
+    s(n) +=! I(n,c,h,w)
+    q(n) +=! I(n,c,h,w) * I(n,c,h,w)
+    O(n,c,h,w) = (I(n,c,h,w) - s(n)) * q(n)
+}"""
 ROWS = "def rows(float(M,N) A) -> (s) { s(m) +=! A(m,n) }"
 
 
@@ -25,6 +34,11 @@ def launches(text: str) -> list[list[tuple[int, ...]]]:
     """Blocks of the grid and threads of a block, of every kernel."""
     found = re.findall(r"grid\[3\] = \{(.*?)\}, block\[3\] = \{(.*?)\}", text)
     return [[tuple(map(int, sizes.split(", "))) for sizes in pair] for pair in found]
+
+
+def shared_loops(text: str) -> list[tuple[str, str]]:
+    """The loops over blocks and threads of a kernel without barriers, and how often each runs."""
+    return re.findall(r"for \(int32_t ((?:block|thread)_\w) = 0; \w+ < (\d+);", text)
 
 
 @pytest.mark.parametrize(
@@ -44,12 +58,28 @@ def test_products_have_the_largest_tiles_that_leave_enough_blocks(
     assert re.findall(r"shared\d_([AB])", text)
 
 
-def test_products_of_a_few_steps_have_a_thread_for_every_point() -> None:
-    assert launches(source(TMM, (128, 7), (256, 7))) == [[(8, 16, 1), (32, 8, 1)]]
+def test_products_of_a_few_steps_have_the_tiles_of_anything_else() -> None:
+    assert launches(source(MM, (128, 7), (7, 256))) == [[(8, 16, 1), (32, 8, 1)]]
+
+
+def test_what_is_turned_has_square_tiles() -> None:
+    assert launches(source(TURN, (300, 500))) == [[(10, 16, 1), (32, 8, 1)]]
+    assert launches(source(TMM, (128, 7), (256, 7))) == [[(8, 4, 1), (32, 8, 1)]]
+
+
+def test_short_loops_of_a_product_share_a_tile_with_others_along_the_same_operand() -> None:
+    text = source(GCONV, (32, 32, 8, 28, 28), (32, 8, 8, 3, 3))
+    assert launches(text) == [[(512, 1, 1), (26, 13, 1)]]
+    assert "_O[32]" in text
+
+
+def test_all_threads_have_as_many_points_if_that_can_be() -> None:
+    assert [even_threads(points, 9, more=True) for points in (8, 9, 26, 27, 50)] == [8, 9, 13, 9, 10]
+    assert [even_threads(points, 32, more=False) for points in (5, 54, 64, 100)] == [5, 27, 32, 25]
 
 
 def test_tiles_are_no_larger_than_what_there_is() -> None:
-    assert launches(source(TBMM, (500, 26, 72), (500, 26, 72))) == [[(1, 1, 500), (26, 9, 1)]]
+    assert launches(source(TBMM, (500, 26, 72), (500, 26, 72))) == [[(1, 1, 500), (26, 13, 1)]]
 
 
 def test_all_independent_loops_go_to_blocks() -> None:
@@ -65,9 +95,23 @@ def test_a_grid_that_is_named_has_these_dimensions() -> None:
 
 
 def test_what_is_read_once_has_a_thread_for_every_point() -> None:
-    text = source(ADD, (100, 70), (100, 70))
-    headers = re.findall(r"for \(int32_t (\w+) = 0; \w+ < (\d+);", text)
-    assert headers[-4:] == [("block_y", "13"), ("block_x", "3"), ("thread_y", "8"), ("thread_x", "32")]
+    shared = [("block_y", "13"), ("block_x", "3"), ("thread_y", "8"), ("thread_x", "32")]
+    assert shared_loops(source(SCALE, (100, 70), (70,))) == shared
+
+
+def test_rows_that_lie_end_to_end_are_shared_as_one() -> None:
+    assert shared_loops(source(ADD, (100, 70), (100, 70))) == [("block_x", "28"), ("thread_x", "256")]
+    two = [("block_y", "13"), ("block_x", "3"), ("thread_y", "8"), ("thread_x", "32")]
+    assert shared_loops(source(ADD, (100, 70), (100, 70), options=tc.GpuOptions(block=(32, 8)))) == two
+    assert launches(source(NORM, (5, 3, 20, 16))) == [[(5, 1, 1), (256, 1, 1)]]
+
+
+def test_what_several_reductions_read_is_read_once() -> None:
+    text = source(NORM, (5, 3, 20, 16))
+    (loop,) = (part for part in text.split("for (") if "// S0\n" in part)
+    assert "// S1\n" in loop
+    assert "accumulator_0 +=" in loop
+    assert "accumulator_1 +=" in loop
 
 
 def test_reductions_along_memory_are_split_but_products_are_not() -> None:

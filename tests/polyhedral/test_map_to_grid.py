@@ -46,7 +46,7 @@ def test_shared_memory_is_no_more_than_the_options_say(room: int) -> None:
 
 def test_rows_of_an_operand_are_padded() -> None:
     for padding in (0, 1, 4):
-        options = tc.GpuOptions(tc.ScheduleOptions(tile=(64, 64, 16)), padding=padding)
+        options = tc.GpuOptions(tc.ScheduleOptions(tile=(64, 64, 16)), padding=padding, stages=1)
         source = tc.define(MM).single().compile((64, 64), (64, 64), target="cuda:sm_90", options=options).source
         assert re.search(rf"t_shared\d_B\[{64 + padding} \* ", source)
 

@@ -45,12 +45,29 @@ def test_the_last_round_may_be_short() -> None:
 
 
 def test_loops_along_memory_are_split() -> None:
-    text = "def f(float(M,K,L) X) -> (O) { O(m) max=! X(m,k,l) }"
+    text = "def f(float(M,K,L) X) -> (O) { O(m) max=! X(m,k,l+1) where l in 0:20 }"
     changed, _ = split_reductions(specialized(text, (3, 20, 30)), 4)
-    assert "X(m, k, 4 * l_step + l_part)" in lines(changed.program)[0]
+    assert "X(m, k, 4 * l_step + l_part + 1)" in lines(changed.program)[0]
     turned = "def f(float(L,K,M) X) -> (O) { O(m) max=! X(l,k,m) }"
     changed, _ = split_reductions(specialized(turned, (30, 20, 3)), 4)
     assert "k_part" in lines(changed.program)[0] or "l_part" in lines(changed.program)[0]
+
+
+def test_loops_that_go_on_where_others_end_are_split_as_one() -> None:
+    text = "def f(float(M,J,K,L) X) -> (O) { O(m) max=! X(m,j,k,l) }"
+    changed, (split,) = split_reductions(specialized(text, (3, 2, 5, 7)), 4)
+    number = "4 * l_step + l_part"
+    assert lines(changed.program)[0] == (
+        f"O_parts(m, l_part) max=! X(m, ({number}) / 7 / 5, ({number}) / 7 % 5, ({number}) % 7) "
+        f"where m in 0:3, l_part in 0:4, l_step in 0:18, {number} < 70"
+    )
+    assert list(split.values) == ["l", "k", "j"]
+
+
+def test_what_is_combined_waits_until_it_is_needed() -> None:
+    text = "def f(float(M,N) X) -> (a, b, c) { a(m) +=! X(m,n)  b(m) +=! X(m,n) * X(m,n)  c(m) = b(m) }"
+    changed, _ = split_reductions(specialized(text, (3, 40)), 4)
+    assert [statement.name for statement in changed.program.statements] == ["S0", "S1", "S0_total", "S1_total", "S2"]
 
 
 @pytest.mark.parametrize(
@@ -65,6 +82,10 @@ def test_loops_along_memory_are_split() -> None:
         ("def f(float(N) x, int32(K) I) -> (O) { O() +=! x(I(k)) }", ((10,), (23,))),
         ("def f(float(N) x) -> (s) { s() += x(i) }", ((23,),)),
         ("def f(bool(M,N) X) -> (O) { O(m) max=! X(m,n) }", ((4, 25),)),
+        ("def f(float(M,J,K) X) -> (O) { O(m) +=! X(m,j,k) }", ((4, 7, 9),)),
+        ("def f(float(M,J,K) X) -> (O) { O(m) max=! X(m,j,k) where j in 2:7 }", ((4, 7, 9),)),
+        ("def f(float(M,J,K) X) -> (a, b) { a(m) +=! X(m,j,k)  b(m) +=! X(m,j,k) * a(m) }", ((4, 7, 9),)),
+        ("def f(float(M,J,K) X) -> (O) { O(m) +=! X(m,j,k) where j + k < 11 }", ((4, 7, 9),)),
     ],
 )
 @pytest.mark.parametrize("split", [(4,), (8, 2)], ids=str)
@@ -156,10 +177,34 @@ def test_the_original_is_accepted() -> None:
     assert wrong(lambda program: program) is None
 
 
+def test_what_is_combined_too_late_is_refused() -> None:
+    original = specialized("def f(float(M,N) X) -> (a, b) { a(m) +=! X(m,n)  b(m) = a(m) }", (5, 13))
+    changed, splits = split_reductions(original, 4)
+    parts, total, reader = changed.program.statements
+    late = replace(changed.program, statements=(parts, reader, total))
+    with isl_context() as context:
+        assert find_wrong_split(original.program, changed.program, splits, context) is None
+        found = find_wrong_split(original.program, late, splits, context)
+    assert str(found) == "a statement is not what the program says: S0_total comes too late"
+
+
+def test_joined_loops_that_leave_out_or_repeat_something_are_refused() -> None:
+    original = specialized("def f(float(M,J,K) X) -> (O) { O(m) +=! X(m,j,k) }", (3, 5, 7))
+    changed, (split,) = split_reductions(original, 4)
+    with isl_context() as context:
+        assert find_wrong_split(original.program, changed.program, (split,), context) is None
+        for mutate in (
+            changed_statement(0, lambda s: replace(s, conditions=())),
+            changed_statement(0, of_read(shifted)),
+            changed_statement(0, of_read(lambda r: replace(r, subscripts=(*r.subscripts[:1], *r.subscripts[:0:-1])))),
+        ):
+            assert find_wrong_split(original.program, mutate(changed.program), (split,), context) is not None
+
+
 def test_a_wrong_split_is_an_error() -> None:
     original = specialized(SUMS, (5, 13))
     changed, splits = split_reductions(original, 4)
-    lie = [replace(split, value=Literal(0, INDEX_TYPE)) for split in splits]
+    lie = [replace(split, values={"n": Literal(0, INDEX_TYPE)}) for split in splits]
     with (
         isl_context() as context,
         pytest.raises(tc.VerificationError, match=r"^the split of reductions"),

@@ -20,7 +20,7 @@ from tc.polyhedral.tree import ScheduleTree
 from tc.proof import Proof
 
 MM = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }").mm
-OPTIONS = tc.GpuOptions(tc.ScheduleOptions(tile=(8, 16, 4)), block=(8, 4))
+OPTIONS = tc.GpuOptions(tc.ScheduleOptions(tile=(8, 16, 4)), block=(8, 4), stages=1)
 A, B = np.ones((37, 19), np.float32), np.ones((19, 21), np.float32)
 
 

@@ -1,0 +1,113 @@
+"""What the lines before a loop promise the compiler, or ask of it: lanes, unrolling."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, assert_never
+
+from tc.codegen.accumulate import REACHED, Accumulation, accumulator_name
+from tc.codegen.expressions import FAULTED
+from tc.codegen.functions import function_name
+from tc.codegen.routines import mentions
+from tc.language.program import Reduction
+from tc.polyhedral.loops import Allocation, Block, Guard, Instance, Loop, LoopKind, LoopTree
+from tc.polyhedral.ranges import Ranges, iterator_range, most_iterations
+from tc.types import ScalarType, computation_type
+
+if TYPE_CHECKING:
+    from tc.codegen.kernel import KernelPrinter, Scope
+
+# A loop of unknown length is unrolled so often, and no loop more often than this.
+_UNROLL_UNKNOWN: Final = 4
+_UNROLL_MOST: Final = 64
+# Instances in the body of a loop around unrolled ones, when some of its iterations run one after the other: enough
+# that what neighbouring iterations read side by side is read at once, and few enough for the cache of instructions.
+_UNROLLED_INSTANCES: Final = 256
+
+
+def promises(kernel: KernelPrinter, loop: Loop, scope: Scope, body: list[str]) -> list[str]:
+    """The lines before a loop that tell the compiler what it may do with the iterations of its body."""
+    dialect = kernel.dialect
+    match loop.kind:
+        case LoopKind.VECTOR:
+            # Lanes must not share a variable; the compiler finds by itself that only faults do.
+            return [dialect.vector] if dialect.vector and not mentions(body, FAULTED) else []
+        case LoopKind.REDUCTION if dialect.grids is None:
+            return _reduction_promises(kernel, loop, scope.accumulation, body)
+        case LoopKind.UNROLLED | LoopKind.REDUCTION:
+            count = most_iterations(loop, scope.ranges)
+            return _unrolled(kernel, min(count, _UNROLL_MOST) if count is not None else _UNROLL_UNKNOWN)
+        case LoopKind.SEQUENTIAL if dialect.grids is not None:
+            return _unrolled(kernel, _repetitions(loop, scope.ranges))
+        case LoopKind.SEQUENTIAL | LoopKind.PARALLEL | LoopKind.REGISTER | LoopKind.BLOCK | LoopKind.THREAD:
+            return []
+        case _:
+            assert_never(loop.kind)
+
+
+def _unrolled(kernel: KernelPrinter, count: int) -> list[str]:
+    template = kernel.dialect.unroll
+    return [template.format(count=count)] if template and count > 1 else []
+
+
+def _repetitions(loop: Loop, ranges: Ranges) -> int:
+    """How many iterations of a loop around unrolled ones, which are those of a thread's own array, are one body."""
+    trips = most_iterations(loop, ranges)
+    inside = _unrolled_instances(loop.body, {**ranges, loop.iterator: iterator_range(loop, ranges)})
+    if trips is None or inside is None or inside == 1:
+        return 1
+    most = min(trips, max(1, _UNROLLED_INSTANCES // inside))
+    return next(count for count in range(most, 0, -1) if trips % count == 0)
+
+
+def _unrolled_instances(tree: LoopTree, ranges: Ranges) -> int | None:
+    """The instances of a tree that has unrolled loops only; None for others."""
+    match tree:
+        case Loop(kind=LoopKind.UNROLLED):
+            trips = most_iterations(tree, ranges)
+            inside = _unrolled_instances(tree.body, {**ranges, tree.iterator: iterator_range(tree, ranges)})
+            return None if trips is None or inside is None else trips * inside
+        case Loop() | Allocation():
+            return None
+        case Guard(_, then, otherwise):
+            return _unrolled_instances(then if otherwise is None else Block((then, otherwise)), ranges)
+        case Block(children):
+            counts = [_unrolled_instances(child, ranges) for child in children]
+            return None if None in counts else sum(count for count in counts if count is not None)
+        case Instance():
+            return 1
+        case _:
+            assert_never(tree)
+
+
+def _reduction_promises(kernel: KernelPrinter, loop: Loop, found: Accumulation | None, body: list[str]) -> list[str]:
+    vector, clause = kernel.dialect.vector, kernel.dialect.vector_reduction
+    if found is None or vector is None or clause is None or _holds_reduction_loop(loop.body):
+        return []
+    if found.lanes is not None:
+        return [] if mentions(body, FAULTED) or mentions(body, REACHED) else [vector]
+    (partial,) = found.partials
+    type = computation_type(kernel.layouts[partial.body.target].type)
+    if type is ScalarType.BOOL:
+        return []
+    operator: str = partial.reduction.value
+    if type.is_floating and partial.reduction in (Reduction.MINIMUM, Reduction.MAXIMUM):
+        operator = function_name(operator, type)
+    names = [(operator, accumulator_name(partial, found)), ("|", REACHED), ("max", FAULTED)]
+    clauses = [clause.format(operator=symbol, variable=name) for symbol, name in names if mentions(body, name)]
+    return [" ".join((vector, *clauses))]
+
+
+def _holds_reduction_loop(tree: LoopTree) -> bool:
+    match tree:
+        case Allocation(_, body):
+            return _holds_reduction_loop(body)
+        case Loop(kind=kind, body=body):
+            return kind is LoopKind.REDUCTION or _holds_reduction_loop(body)
+        case Guard(_, then, otherwise):
+            return _holds_reduction_loop(then) or (otherwise is not None and _holds_reduction_loop(otherwise))
+        case Block(children):
+            return any(_holds_reduction_loop(child) for child in children)
+        case Instance():
+            return False
+        case _:
+            assert_never(tree)

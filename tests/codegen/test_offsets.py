@@ -1,0 +1,60 @@
+"""Quotients and remainders of linear forms, against numbers."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tc.codegen.offsets import LinearForm, divided, evaluate, recombined
+from tc.polyhedral.loops import IndexExpression, IndexVariable
+from tc.polyhedral.ranges import Range
+
+EXTENTS = {"x": 8, "y": 3, "z": 26, "lane": 4}
+RANGES = {name: Range(0, extent - 1) for name, extent in EXTENTS.items()}
+
+
+def form(constant: int = 0, **factors: int) -> LinearForm:
+    terms: dict[IndexExpression, int] = {IndexVariable(name): factor for name, factor in factors.items()}
+    return LinearForm(constant, terms)
+
+
+@pytest.mark.parametrize(
+    ("dividend", "divisor", "quotient", "remainder"),
+    [
+        (form(x=24, z=0), 8, form(x=3), form()),
+        (form(x=1, y=24), 8, form(y=3), form(x=1)),
+        (form(x=1, y=8, z=24), 24, form(z=1), form(x=1, y=8)),
+        (form(5, x=7), 7, form(x=1), form(5)),
+        (form(12, x=7), 7, form(1, x=1), form(5)),
+    ],
+)
+def test_what_is_a_multiple_is_divided(
+    dividend: LinearForm, divisor: int, quotient: LinearForm, remainder: LinearForm
+) -> None:
+    dividend = LinearForm(dividend.constant, {t: f for t, f in dividend.factors.items() if f})
+    assert divided(dividend, divisor, RANGES) == (quotient, remainder)
+
+
+def test_lanes_stay_apart_from_what_is_divided() -> None:
+    quotient, remainder = divided(form(lane=1, z=4), 28, RANGES)
+    assert quotient.slope("lane") == 0
+    assert remainder.slope("lane") == 1
+    again = recombined(LinearForm().plus(quotient, 28).plus(remainder))
+    assert again == form(lane=1, z=4)
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_values_are_those_of_division(seed: int) -> None:
+    source = random.Random(seed)
+    names = source.sample(list(EXTENTS), source.randint(1, 4))
+    factors = {name: source.choice([1, 2, 3, 4, 6, 8, 12, 24, 32, 96, -1, -4]) for name in names}
+    dividend = form(source.randint(0, 200) + 26 * 4, **factors)
+    divisor = source.choice([2, 3, 4, 7, 8, 12, 24, 28, 96])
+    quotient, remainder = divided(dividend, divisor, RANGES)
+    for _ in range(20):
+        values = {name: source.randrange(extent) for name, extent in EXTENTS.items()}
+        value = evaluate(dividend.expression(), values)
+        assert value >= 0
+        got = tuple(evaluate(part.expression(), values) for part in (quotient, remainder))
+        assert got == divmod(value, divisor)
