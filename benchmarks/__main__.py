@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -76,6 +77,11 @@ def _parser() -> argparse.ArgumentParser:
     search.add_argument("--cache", type=Path, default=None, help="file that trials and winners go to")
     search.add_argument("--seed", type=int, default=0, help="of the random choices")
     search.add_argument("--record", type=Path, default=None, help="file of what the searches were told")
+    compiled = commands.add_parser("compile", help="compile the suite, and say what each stage of it takes")
+    compiled.add_argument("--suite", choices=_SUITES, default="all")
+    compiled.add_argument("--kernels", type=_names, default=(), help="cases or problems, separated by commas")
+    compiled.add_argument("--target", default="cuda:sm_90", help="such as cuda:sm_80, cpu or emulator")
+    compiled.add_argument("--with", dest="json_options", default=None, help="options of all of them, in JSON")
     replay = commands.add_parser("replay", help="searches of the suite once more, told what was recorded")
     replay.add_argument("--recording", type=Path, default=None, help="file of what they were told")
     return parser
@@ -121,6 +127,8 @@ def _run(given: argparse.Namespace) -> None:
             _offline(given)
         case "search":
             _search(given)
+        case "compile":
+            _compile(given)
         case "replay":
             _replay(given.recording)
         case _:
@@ -174,6 +182,21 @@ def _search(given: argparse.Namespace) -> None:
         save_winners(winners, file)
         save_recording(case.name, told, given.record or file.with_name(f"{file.stem}-trials.json"))
     print(summary(winners))
+
+
+def _compile(given: argparse.Namespace) -> None:
+    from benchmarks.cases import Suite, chosen
+    from benchmarks.compiled import HEADER, compile_cases, line
+    from tc.options import CpuOptions, GpuOptions, from_json
+
+    suites = tuple(Suite) if given.suite == "all" else (Suite(given.suite),)
+    kind = CpuOptions if given.target.startswith("cpu") else GpuOptions
+    with _as_usage():
+        cases = chosen(suites, given.kernels)
+        options = None if given.json_options is None else from_json(json.loads(given.json_options), kind)
+    print(HEADER, flush=True)
+    for compiled in compile_cases(cases, given.target, options):
+        print(line(compiled), flush=True)
 
 
 def _replay(path: Path | None) -> None:

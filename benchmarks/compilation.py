@@ -11,10 +11,18 @@ from benchmarks.results import Report
 
 _PASSES: Final = (
     *("register tile", "tile", "vectorize", "parallelize", "promote", "unroll"),
-    *("map", "mark reductions", "promote temporaries", "promote private", "promote shared", "place barriers"),
+    *(
+        "linearize rows",
+        "map",
+        "mark reductions",
+        "promote temporaries",
+        "promote private",
+        "promote shared",
+        "place barriers",
+    ),
 )
 # Of these, the first is common to all candidates for a kernel and its sizes.
-_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "schedule": ("scop", "schedule"),
         "passes": _PASSES,
@@ -29,13 +37,18 @@ _SHARED: Final = "schedule"
 
 def compilation(report: Report) -> str:
     """A line for each case with milliseconds of the stages, and of a candidate: of all but the schedule."""
-    head = "".join(f"{title:>10}" for title in (*_COLUMNS, "candidate"))
+    head = "".join(f"{title:>10}" for title in (*COLUMNS, "candidate"))
     lines = [f"{'compiling, ms':18}{head}"]
     for row in report.rows:
         stages = next((m.stages for m in row.measured if m.contender is Contender.OURS), None)
         if stages is None:
             continue
-        seconds = {title: sum(stages.get(name, 0.0) for name in names) for title, names in _COLUMNS.items()}
+        seconds = in_columns(stages)
         seconds["candidate"] = sum(value for title, value in seconds.items() if title != _SHARED)
         lines.append(f"{row.case:18}" + "".join(f"{1e3 * value:10.1f}" for value in seconds.values()))
     return "\n".join(lines)
+
+
+def in_columns(stages: Mapping[str, float]) -> dict[str, float]:
+    """The seconds of the stages, by name, that each column counts."""
+    return {title: sum(stages.get(name, 0.0) for name in names) for title, names in COLUMNS.items()}

@@ -16,7 +16,7 @@ from tc.errors import ArgumentError, OptionsError
 from tc.executable import Executable
 from tc.interface import Interface
 from tc.language.specialization import Specialization
-from tc.options import CpuOptions, Options
+from tc.options import CpuOptions, GpuOptions, Options
 from tc.polyhedral.loops import Buffer, LoopProgram
 from tc.polyhedral.microkernel import VectorUnit
 from tc.polyhedral.passes import Machine
@@ -194,7 +194,7 @@ class _Printed:
 def _printed(program: Specialization | Prepared, options: Options, target: Target) -> Iterator[_Printed]:
     prepared = program if isinstance(program, Prepared) else Prepared(program)
     machine = _machine(target)
-    with prepared.generated(options, machine) as generated:
+    with prepared.generated(_fitting(options, target), machine) as generated:
         source, seconds = _timed(lambda: _source(generated.loops, target))
 
         def proven() -> Compilation:
@@ -204,6 +204,13 @@ def _printed(program: Specialization | Prepared, options: Options, target: Targe
             return Compilation(prepared.specialization, options, target, mapped, source, stages)
 
         yield _Printed(source, proven)
+
+
+def _fitting(options: Options, target: Target) -> Options:
+    """The options with what the target chooses: OpenCL copies nothing ahead, so that several tiles only take room."""
+    if isinstance(options, GpuOptions) and isinstance(target, OpenClTarget) and options.stages is None:
+        return replace(options, stages=1)
+    return options
 
 
 def _source(loops: LoopProgram, target: Target) -> KernelSource:

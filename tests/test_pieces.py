@@ -14,7 +14,7 @@ from tc.faults import MISALIGNED
 from tc.reference.compare import compare
 
 MM = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }").mm
-TILED = tc.GpuOptions(tc.ScheduleOptions(tile=(32, 32, 16)), block=(16, 8))
+TILED = tc.GpuOptions(tc.ScheduleOptions(tile=(32, 32, 16)), block=(16, 8), stages=1)
 
 
 def pieces(source: str) -> list[int]:
@@ -43,9 +43,9 @@ def test_pieces_are_as_long_as_rows_allow(sizes: tuple[int, int, int], expected:
 
 def test_padding_and_tiles_that_end_between_pieces_are_copied_one_by_one() -> None:
     pytest.importorskip("cuda.bindings")
-    padded = tc.GpuOptions(TILED.schedule, block=TILED.block, padding=1)
+    padded = tc.GpuOptions(TILED.schedule, block=TILED.block, padding=1, stages=1)
     assert pieces(source(64, 64, 64, padded)) == []
-    uneven = tc.GpuOptions(tc.ScheduleOptions(tile=(32, 30, 10)), block=(15, 8))
+    uneven = tc.GpuOptions(tc.ScheduleOptions(tile=(32, 30, 10)), block=(15, 8), stages=1)
     assert pieces(source(64, 64, 64, uneven)) == [8, 8]
 
 

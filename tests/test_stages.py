@@ -99,7 +99,7 @@ def test_nobody_need_say_how_many_stages() -> None:
     """As many as there is room for, four at most, and no more than there are tiles."""
     for k, shared, stages in (
         (128, 48 << 10, 4),
-        (128, 20 << 10, 3),
+        (128, 16 << 10, 3),
         (128, 8 << 10, 1),
         (48, 48 << 10, 3),
         (16, 48 << 10, 1),

@@ -30,9 +30,6 @@ _MOST_REGISTERS: Final = 1024
 _WARP: Final = 32
 _MOST_THREADS: Final = 1024
 _MOST_THREADS_Z: Final = 64
-# The least points of a tile along x and y where the target chooses, and those of one along a single loop.
-_LEAST_TILE: Final = (16, 8)
-_USUAL_RUN: Final = 256
 
 
 def refusal(options: Options, nest: Nest) -> str | None:
@@ -99,8 +96,8 @@ def _repair_tile(settings: dict[Path, object], nest: Nest) -> None:
 def _repair_block(settings: dict[Path, object], nest: Nest) -> None:
     """Blocks get no more threads than their tiles have points, and no more dimensions than there are tiles."""
     tile = _sizes(settings, _TILE)
-    if tile is None:
-        points: tuple[int, ...] = _LEAST_TILE if nest.parallel > 1 else (_USUAL_RUN,)
+    if tile is None:  # the target chooses tiles that have points for all threads
+        points: tuple[int, ...] = (_MOST_THREADS,) * min(3, nest.parallel)
     else:
         points = tuple(size for size in tile[: nest.parallel] if size)[:-4:-1]
     for path in (_BLOCK, _GRID):

@@ -75,8 +75,8 @@ def accumulation(
     found: dict[str, Partial] = {}
     for instance, path in places:
         assert path is not None
-        body = bodies[instance.statement]
-        if body.reduction is None or _moves(instance, body, path):
+        body = bodies.get(instance.statement)  # barriers have none
+        if body is None or body.reduction is None or _moves(instance, body, path):
             return None
         known = found.get(body.name)
         if known is not None and _element(known.instance, body) != _element(instance, body):

@@ -139,6 +139,7 @@ class KernelPrinter:
         self.barriers = sorted(program.barriers)
         self.copied_ahead = program.copied_ahead
         self._pending = program.pending
+        self._copied_for = program.copied_for
 
     def tree(self, tree: LoopTree, scope: Scope) -> list[str]:
         """The lines that run a loop tree."""
@@ -342,6 +343,8 @@ class KernelPrinter:
         template, value = self.dialect.ahead, body.value
         if body.name not in self.copied_ahead or template is None or not isinstance(value, Read):
             return None
+        if body.name in self._copied_for:  # an index is read and checked first, and waited for
+            return None
         bytes = self.layouts[body.target].type.itemsize
         if bytes < _LEAST_AHEAD and not self.dialect.watches:
             return None
@@ -396,7 +399,8 @@ class KernelPrinter:
         """Where an instance is printed."""
         body = self.bodies[instance.statement]
         arguments = dict(zip(body.iterators, instance.arguments, strict=True))
-        return Site(body.name, arguments, scope.variables, scope.offsets, scope.ranges)
+        name = self._copied_for.get(body.name, body.name)
+        return Site(name, arguments, scope.variables, scope.offsets, scope.ranges)
 
     def _assign(self, target: Fragment, body: StatementBody, type: ScalarType, site: Site) -> list[str]:
         expressions = self.expressions

@@ -53,23 +53,21 @@ def _repetitions(loop: Loop, ranges: Ranges) -> int:
     """How many iterations of a loop around unrolled ones, which are those of a thread's own array, are one body."""
     trips = most_iterations(loop, ranges)
     inside = _unrolled_instances(loop.body, {**ranges, loop.iterator: iterator_range(loop, ranges)})
-    if trips is None or inside is None or inside == 1:
+    if not trips or not inside or inside == 1:
         return 1
     most = min(trips, max(1, _UNROLLED_INSTANCES // inside))
     return next(count for count in range(most, 0, -1) if trips % count == 0)
 
 
 def _unrolled_instances(tree: LoopTree, ranges: Ranges) -> int | None:
-    """The instances of a tree that has unrolled loops only; None for others."""
+    """The instances of a tree that has unrolled loops only; None for others, and where some are left out."""
     match tree:
         case Loop(kind=LoopKind.UNROLLED):
             trips = most_iterations(tree, ranges)
             inside = _unrolled_instances(tree.body, {**ranges, tree.iterator: iterator_range(tree, ranges)})
             return None if trips is None or inside is None else trips * inside
-        case Loop() | Allocation():
+        case Loop() | Allocation() | Guard():
             return None
-        case Guard(_, then, otherwise):
-            return _unrolled_instances(then if otherwise is None else Block((then, otherwise)), ranges)
         case Block(children):
             counts = [_unrolled_instances(child, ranges) for child in children]
             return None if None in counts else sum(count for count in counts if count is not None)

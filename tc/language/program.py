@@ -290,6 +290,12 @@ def written_iterators(statement: Statement) -> tuple[IterationVariable, ...]:
     return tuple(iterator for iterator in statement.iterators if iterator.name in names)
 
 
+def touches(statement: Statement, tensor: str) -> bool:
+    """Whether the statement reads or writes the tensor."""
+    reads = (e for x in (statement.value, *statement.subscripts) for e in walk(x) if isinstance(e, Read))
+    return statement.target == tensor or any(read.tensor == tensor for read in reads)
+
+
 def initial_conditions(statement: Statement) -> tuple[Expression, ...]:
     """The conditions on written iterators alone.
 

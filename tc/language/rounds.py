@@ -194,7 +194,12 @@ def _smallest(limits: Sequence[Polynomial], atoms: Atoms) -> list[Polynomial]:
 
 
 def written_extent(progress: Progress, dimension: int, atoms: Atoms) -> Polynomial | None:
-    """One past the greatest subscript that a statement writes; None while its iterators are unresolved."""
+    """One past the greatest subscript that a statement writes; None while its iterators are unresolved.
+
+    Also where it has no such subscript; that not all have as many is a complaint of its own.
+    """
+    if dimension >= len(progress.draft.subscripts):
+        return None
     subscript = atoms.polynomial(progress.draft.subscripts[dimension])
     if atoms.variables(subscript) & progress.unresolved:
         return None

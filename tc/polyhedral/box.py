@@ -66,12 +66,14 @@ def _footprint(access: isl.Map, prefix: Items[Member]) -> isl.Map:
 
 
 def _affine(function: isl.PwAff) -> tuple[int, tuple[int, ...]] | None:
-    """Constant and integer coefficients of a function of one piece without divisions; None for any other."""
+    """Constant and integer coefficients of a function of one piece without divisions or open sizes; None for others."""
     pieces: list[isl.Aff] = []
     function.foreach_piece(lambda _, piece: pieces.append(piece))
     if len(pieces) != 1 or pieces[0].dim(isl.dim_type.div) != 0:
         return None
     affine = pieces[0]
+    if affine.involves_dims(isl.dim_type.param, 0, affine.dim(isl.dim_type.param)):
+        return None
     count = affine.dim(isl.dim_type.in_)
     values = [affine.get_constant_val(), *(affine.get_coefficient_val(isl.dim_type.in_, p) for p in range(count))]
     if not all(value.is_int() for value in values):

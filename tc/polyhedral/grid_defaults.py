@@ -21,28 +21,37 @@ from tc.polyhedral.tile import WHOLE, ChooseCuts, Cut, is_counted
 from tc.polyhedral.tree import Band, Member, statement_names
 from tc.polyhedral.vectorize import layouts_of
 
-# One point for every thread, along x and y where there are two loops to share: a warp reads neighbours.
-TILE: Final = (32, 8)
+# Points of a block along x and y where there are two loops to share, one for every thread: a warp reads neighbours.
+TILES: Final = ((32, 8), (32, 4), (32, 2))
 # Where what is read lies along y: whole lines of the cache along both.
 TURNED_TILE: Final = (32, 32)
 # Tiles of products, x first: the larger, the more often what is in shared memory is read, and the fewer blocks there
 # are.  A thread has several points of the larger ones.
 PRODUCT_TILES: Final = ((128, 128), (128, 64), (64, 64), (64, 32), (32, 32), (32, 16), (16, 16))
+# Threads along both sides of a large tile, how many points make it one, and how many of them a thread has at least.
+SIDE: Final = 16
+MANY_POINTS: Final = 1024
+POINTS: Final = 8
 # Points of a tile that further loops are added to: what the threads of a block keep in registers easily.
 MOST_POINTS: Final = 64 * 128
 # Blocks that keep the multiprocessors of a large GPU busy.
 ENOUGH_BLOCKS: Final = 128
 # What the operands of a tile may take of the memory of a block, so that there is room for several tiles.
 OPERAND_BYTES: Final = 20 << 10
-# Steps of a product whose operands lie in shared memory at a time; products of fewer are none that is worth it.
-STEPS: Final = 16
+# Steps of a product whose operands lie in shared memory at a time: more than enough where they are small, so that
+# threads wait for each other less often.
+STEPS: Final = (64, 32, 16, 8, 4, 2, 1)
+ENOUGH_STEPS: Final = 16
+FEW_OPERAND_BYTES: Final = 8 << 10
+# Products of fewer steps are none that is worth it.
 LEAST_STEPS: Final = 8
 
 
-def default_tiles(scop: Scop) -> ChooseCuts:
-    """Tiles of one point per thread, but for products, of which a thread has several.
+def default_tiles(scop: Scop, block: tuple[int, ...] = ()) -> ChooseCuts:
+    """Tiles of one point per thread, but for products and what is turned, of which a thread has several.
 
-    A block takes a single iteration of the outermost loops where its threads share loops inside of them.
+    A block takes a single iteration of the outermost loops where its threads share loops inside of them.  ``block``:
+    threads along every dimension, x first, if somebody has said so; there are points for all of them.
     """
 
     def choose(band: Band, domain: isl.UnionSet, depth: int, points: tuple[Member, ...]) -> tuple[Cut, ...]:
@@ -51,6 +60,7 @@ def default_tiles(scop: Scop) -> ChooseCuts:
             return (WHOLE,) * len(band.members)
         product = _product(scop, domain)
         chosen: dict[Member, int] = {}
+        shares: dict[Member, int] = {}
         if depth == 0:
             shared = [member for member in counted if member.coincident]
             chosen = dict.fromkeys(shared, 1)
@@ -58,25 +68,43 @@ def default_tiles(scop: Scop) -> ChooseCuts:
                 tiled = None if product is None else product.tile(shared)
                 chosen |= _plain_tile(shared, scop, domain) if tiled is None else tiled
                 product = None if tiled is None else product
+                shares = _shares(tiled or {})
             else:
                 product = None
+            inside = 1 if inner_loops(band.child, domain) else 0  # x is of the loops inside
+            for member, threads in zip(reversed(shared), block[inside:], strict=False):
+                chosen[member] = max(chosen[member], threads)
         if product is not None:
             tile = {**{point: product.extent(point) for point in points}, **chosen}
             chosen |= product.steps([member for member in counted if not member.coincident], tile)
-        return tuple(Cut(chosen[member]) if member in chosen else WHOLE for member in band.members)
+        return tuple(
+            Cut(chosen[member], threads=shares.get(member, 0)) if member in chosen else WHOLE for member in band.members
+        )
 
     return choose
 
 
 def _plain_tile(shared: Items[Member], scop: Scop, domain: isl.UnionSet) -> dict[Member, int]:
-    sizes: tuple[int, ...] = (THREADS,)
-    if len(shared) > 1:
+    """A point for every thread of the largest block of which there are enough; squares where rows are turned."""
+    extents = [extent_of(member.function, domain) for member in shared]
+    if len(shared) < 2:
+        sizes = _enough(((THREADS,), (THREADS // 2,), (THREADS // 4,)), extents)
+    else:
         layouts = layouts_of(scop)
         bodies = [scop.statement(name).body for name in statement_names(domain)]
         reads = ((read, iterator_of(shared[-1].function, body)) for body in bodies for read in value_reads(body))
-        turned = (is_turned(read, layouts[read.tensor], iterator) for read, iterator in reads)
-        sizes = TURNED_TILE if any(turned) else TILE
+        turned = any(is_turned(read, layouts[read.tensor], iterator) for read, iterator in reads)
+        sizes = TURNED_TILE if turned else _enough(TILES, extents)
     return dict(zip(reversed(shared), sizes, strict=False))
+
+
+def _enough(tiles: Items[tuple[int, ...]], extents: Items[int]) -> tuple[int, ...]:
+    """The first of the tiles, x first, of which there are enough in loops of these extents, else the last one."""
+    for tile in tiles:
+        whole = (*(1 for _ in extents), *reversed(tile))[len(tile) :]
+        if math.prod(-(-extent // size) for extent, size in zip(extents, whole, strict=True)) >= ENOUGH_BLOCKS:
+            return tile
+    return tiles[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +129,7 @@ class _Product:
         # Members are in the order of the loops: the innermost is x.
         y, x = (name for name in members if name in pair)
         others = math.prod(extents[name] for name in extents if name not in pair)
-        for columns, rows in PRODUCT_TILES:
-            blocks = -(-extents[x] // columns) * -(-extents[y] // rows)
-            if blocks * others >= ENOUGH_BLOCKS:
-                break
+        columns, rows = _enough(PRODUCT_TILES, (others, extents[y], extents[x]))
         sizes = {x: min(columns, extents[x]), y: min(rows, extents[y])}
         return {members[name]: size for name, size in self.extended(sizes, extents).items()}
 
@@ -127,16 +152,16 @@ class _Product:
 
         ``tile``: how far the other loops of a tile go.
         """
-        most = STEPS
-        while True:
+        for most in STEPS:
             sizes: dict[Member, int] = {}
             done = 1
             for member in reversed(carried):
                 sizes[member] = _part(self.extent(member), max(1, round(most / done)))
                 done *= sizes[member]
-            if most == 1 or self.operand_bytes({**tile, **sizes}) <= OPERAND_BYTES:
-                return sizes
-            most //= 2
+            room = FEW_OPERAND_BYTES if most > ENOUGH_STEPS else OPERAND_BYTES
+            if self.operand_bytes({**tile, **sizes}) <= room:
+                break
+        return sizes
 
     def operand_bytes(self, tile: Mapping[Member, int]) -> int:
         """What the operands of a tile take, if none of their subscripts depends on data."""
@@ -153,6 +178,21 @@ class _Product:
 
     def extent(self, member: Member) -> int:
         return extent_of(member.function, isl.UnionSet.from_set(self.statement.domain))
+
+
+def _shares(tile: Mapping[Member, int]) -> dict[Member, int]:
+    """The threads that share each side, x first, of a large tile, so that each has several points along both.
+
+    A warp then reads less of either operand: for four steps of the reduction, 16 by 2 threads with 8 by 8 points each
+    read 24 times 128 bytes, 32 by 1 threads with 4 by 16 points 32 times.
+    """
+    sides = [(member, size) for member, size in tile.items() if size > 1]
+    if len(sides) != 2:
+        return {}
+    (x, columns), (y, rows) = sides
+    if columns % SIDE or rows % SIDE or columns * rows < MANY_POINTS:
+        return {}
+    return {x: SIDE, y: min(SIDE, columns * rows // POINTS // SIDE)}
 
 
 def _reach(subscript: Expression, sizes: Mapping[str | None, int]) -> int:

@@ -46,7 +46,7 @@ def localize_loops(root: LoopTree, scop: Scop) -> LoopTree:
 def local_subscripts(statement: ScopStatement) -> Iterator[isl.Map]:
     """``{ instance -> [subscript] }`` for every local subscript that is a further iterator of the statement, in order.
 
-    Those of a copy are subscripts of its instances already, but for the slot.
+    Those of a copy follow from the subscripts of its instances, but for the slot.
     """
     further = len(statement.body.iterators) - statement.domain.dim(isl.dim_type.set)
     for access in statement.promoted:

@@ -195,8 +195,8 @@ class LoopProgram:
     its next block is asked for; 0 asks for none.  ``streamed``: the buffers that are written past the caches where that
     can be.  ``barriers``: the statements at whose instances the threads of a block wait for each other.
     ``copied_ahead``: those that may end later than they run; ``pending``: by barrier, after how many more of them.
-    ``resident``: blocks that must find room on a multiprocessor at a time.  ``sizes``: the symbolic ones, parameters
-    behind the scalars.
+    ``copied_for``: by copy, the statement whose gathers it makes in advance.  ``resident``: blocks that must find room
+    on a multiprocessor at a time.  ``sizes``: the symbolic ones, parameters behind the scalars.
     """
 
     name: str
@@ -213,5 +213,6 @@ class LoopProgram:
     barriers: frozenset[str] = frozenset()
     copied_ahead: frozenset[str] = frozenset()
     pending: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    copied_for: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     resident: int = 1
     sizes: Sizes = ()

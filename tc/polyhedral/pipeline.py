@@ -265,6 +265,7 @@ class _Run:
             barriers=scop.barrier_names,
             copied_ahead=frozenset(scop.awaits),
             pending=_pending(scop),
+            copied_for=_copied_for(scop),
         )
         if isinstance(self.options, GpuOptions):
             return replace(loops, resident=self.options.resident)
@@ -274,6 +275,16 @@ class _Run:
             ahead=self.options.ahead,
             streamed=streamed_by(scop, self.options, self.machine),
         )
+
+
+def _copied_for(scop: Scop) -> dict[str, str]:
+    return {
+        promotion.loads: statement.name
+        for promotion in scop.promotions
+        if promotion.gathered is not None and promotion.loads is not None
+        for statement in scop.statements
+        if any(access.buffer == promotion.buffer.name and access.reads for access in statement.promoted)
+    }
 
 
 def _pending(scop: Scop) -> dict[str, int]:

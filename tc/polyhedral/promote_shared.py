@@ -15,17 +15,14 @@ from typing import Final, assert_never
 import islpy as isl
 
 from tc.language.affine import isl_name
-from tc.polyhedral.box import Box, bounding_box, own_space
+from tc.polyhedral.box import Box, own_space
 from tc.polyhedral.deal_copies import Dealt, deal_out, piece_of
 from tc.polyhedral.extents import extent_of
 from tc.polyhedral.loops import LoopKind
 from tc.polyhedral.number_copies import number_copies
-from tc.polyhedral.pack import value_reads
-from tc.polyhedral.promote import is_affine, program_names
-from tc.polyhedral.promote_temporaries import has_owner
-from tc.polyhedral.promotion import Access, Promoted, bytes_of, padded_layout, promote_accesses
+from tc.polyhedral.promotion import Promoted, bytes_of
 from tc.polyhedral.scop import Rotation, Scop
-from tc.polyhedral.strides import is_turned, iterator_of
+from tc.polyhedral.shared_operands import promote_operand
 from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
 from tc.polyhedral.vectorize import layouts_of
 
@@ -69,6 +66,9 @@ class _Promoter:
     def __init__(self, scop: Scop, room: SharedRoom) -> None:
         self.scop = scop
         self.room = room
+        # Of the kernel that is visited: what its blocks share so far, and how many nests are still to come.
+        self.taken = 0
+        self.nests = 0
 
     def visit(self, node: Node, domain: isl.UnionSet, above: tuple[Member, ...]) -> _Visited:
         match node:
@@ -82,6 +82,9 @@ class _Promoter:
                 )
                 return _Visited(Sequence(changed), tuple(dealt for branch in branches for dealt in branch.ahead))
             case Band(members, permutable, child):
+                if any(member.kind is LoopKind.BLOCK for member in members):
+                    held, self.nests = _inside(child)
+                    self.taken = sum(_bytes(self.scop, buffer) for buffer in held)
                 found = self.promote(node, domain, above)
                 if found is not None:
                     return found
@@ -129,14 +132,16 @@ class _Promoter:
         self, member: Member, domain: isl.UnionSet, members: tuple[Member, ...]
     ) -> tuple[Rotation | None, list[tuple[Promoted, Box]]]:
         """What is promoted below a loop over tiles, and how many of its tiles lie beside each other."""
-        taken = sum(_bytes(self.scop, p.buffer.name) for p in self.scop.promotions if p.buffer.shared)
+        room = self.room.bytes - self.taken
         rotation = _rotation(member, domain, self.room.stages or 1)
-        found = self.fitting(domain, members, self.room.bytes - taken, rotation)
+        found = self.fitting(domain, members, room, rotation)
         if self.room.stages is None and found:
-            bytes = sum(_bytes(promoted.scop, promoted.buffer) for promoted, _ in found)
-            rotation = _rotation(member, domain, min(MOST_STAGES, (self.room.bytes - taken) // bytes))
+            share = room // max(1, self.nests)
+            rotation = _rotation(member, domain, min(MOST_STAGES, share // _bytes_of(found)))
             if rotation is not None:
-                found = self.fitting(domain, members, self.room.bytes - taken, rotation)
+                found = self.fitting(domain, members, room, rotation)
+        self.nests -= 1
+        self.taken += _bytes_of(found)
         return rotation, found
 
     def fitting(
@@ -145,7 +150,7 @@ class _Promoter:
         """One operand after the other, as long as there is room; the last one has the scop with all of them."""
         found: list[tuple[Promoted, Box]] = []
         scop = self.scop
-        while (operand := _operand(scop, self.room.padding, domain, members, room, rotation)) is not None:
+        while (operand := promote_operand(scop, self.room.padding, domain, members, room, rotation)) is not None:
             promoted, _ = operand
             scop = promoted.scop
             room -= _bytes(scop, promoted.buffer)
@@ -156,13 +161,15 @@ class _Promoter:
         """Elements that a thread copies at a time."""
         assert promoted.loads is not None
         (access,) = promoted.loads.promoted
+        promotion = next(p for p in self.scop.promotions if p.buffer.name == promoted.buffer)
+        if promotion.gathered is not None:
+            return 1
         source = next(
             layout
             for name, layout in layouts_of(self.scop).items()
             if isl_name(name) == access.element.get_tuple_name(isl.dim_type.out)
         )
-        target = next(p.buffer.layout for p in self.scop.promotions if p.buffer.name == promoted.buffer)
-        return piece_of(promoted.loads, box, source, target)
+        return piece_of(promoted.loads, box, source, promotion.buffer.layout)
 
 
 def _rotation(member: Member, domain: isl.UnionSet, stages: int) -> Rotation | None:
@@ -180,58 +187,31 @@ def _rotation(member: Member, domain: isl.UnionSet, stages: int) -> Rotation | N
     return Rotation(step, min(stages, tiles))
 
 
-def _operand(
-    scop: Scop, padding: int, domain: isl.UnionSet, members: tuple[Member, ...], room: int, rotation: Rotation | None
-) -> tuple[Promoted, Box] | None:
-    """The first operand below that several threads of a block read, and that fits the room, with its tile."""
-    layouts = layouts_of(scop)
-    prefix = tuple(member for member in members if member.kind is not LoopKind.THREAD)
-    names = program_names(domain, scop)
-    written = {relation.get_tuple_name(isl.dim_type.out) for n in names for relation in scop.statement(n).writes}
-    copies = {name for p in scop.promotions for name in (p.loads, p.stores)}
-    for name in names:
-        if name in copies:
-            continue
-        statement = scop.statement(name)
-        promoted = {access.element.get_tuple_name(isl.dim_type.out) for access in statement.promoted}
-        for position, read in enumerate(value_reads(statement.body)):
-            tensor = isl_name(read.tensor)
-            if tensor in written or tensor in promoted or read.tensor not in layouts:
-                continue
-            if not is_affine(read, statement) or read.tensor in {p.buffer.name for p in scop.promotions}:
-                continue
-            relation = statement.reads[position]
-            turned = is_turned(read, layouts[read.tensor], iterator_of(members[-1].function, statement.body))
-            # What is only read by neighbours at the same time, they get at once from the cache.
-            if not (turned or statement.accumulates) or (box := bounding_box([relation], prefix)) is None:
-                continue
-            type = layouts[read.tensor].type
-            if bytes_of(padded_layout(type, box, padding, rotation)) > room:
-                continue
-            if not turned and has_owner([relation], members):
-                continue
-            order = tuple(range(len(box.extents)))
-            buffer = f"shared{len(scop.promotions)}_{read.tensor}"
-            access = (Access(name, position),)
-            found = promote_accesses(
-                scop,
-                access,
-                prefix,
-                box,
-                buffer,
-                order,
-                stored=False,
-                shared=True,
-                padding=padding,
-                rotation=rotation,
-            )
-            return found, box
-    return None
-
-
 def _is_nest(node: Node) -> bool:
     """Whether there are only the points of a tile below."""
     return isinstance(node, Band) and isinstance(node.child, Leaf)
+
+
+def _inside(node: Node) -> tuple[list[str], int]:
+    """The shared buffers that a kernel has, and its nests of points, which may get some."""
+    match node:
+        case Leaf():
+            return [], 0
+        case Sequence(filters):
+            below = [_inside(f.child) for f in filters]
+            return [buffer for buffers, _ in below for buffer in buffers], sum(nests for _, nests in below)
+        case Band(child=child):
+            buffers, nests = _inside(child)
+            return buffers, nests + _is_nest(child)
+        case Extension(buffer=buffer, child=child, shared=shared):
+            buffers, nests = _inside(child)
+            return [*([buffer] if shared else []), *buffers], nests
+        case _:
+            assert_never(node)
+
+
+def _bytes_of(found: Items[tuple[Promoted, Box]]) -> int:
+    return sum(_bytes(promoted.scop, promoted.buffer) for promoted, _ in found)
 
 
 def _bytes(scop: Scop, buffer: str) -> int:

@@ -25,9 +25,16 @@ from tc.language.program import (
 )
 from tc.language.specialization import Layout, contiguous_strides
 from tc.polyhedral.box import Box, box_elements, prefix_map
+from tc.polyhedral.gathered import Gathered
 from tc.polyhedral.loops import LINE_BYTES, Buffer, StatementBody
-from tc.polyhedral.pack import value_reads
-from tc.polyhedral.scop import PromotedAccess, Promotion, Rotation, Scop, ScopStatement
+from tc.polyhedral.scop import (
+    PromotedAccess,
+    Promotion,
+    Rotation,
+    Scop,
+    ScopStatement,
+    reads_by_position,
+)
 from tc.polyhedral.strides import coefficient
 from tc.polyhedral.tree import Member
 from tc.polyhedral.vectorize import layouts_of
@@ -69,15 +76,17 @@ def promote_accesses(
     shared: bool = False,
     padding: int | None = None,
     rotation: Rotation | None = None,
+    gathered: Gathered | None = None,
 ) -> Promoted:
     """The scop in which the accesses, all to one tensor, go to a buffer that is new for every value of the prefix.
 
     What is read before it is written is loaded first; with ``stored``, what is written is stored last.  ``shared``: by
     the threads of a block.  ``padding``: elements added to every row; None adds what suits the caches of processors to
     what is only read.  ``rotation``: of the buffer, which is then one for all iterations of the last member.
+    ``gathered``: what the one access reads through an index.
     """
     statements = {access.statement: scop.statement(access.statement) for access in accesses}
-    tensor = _tensor(statements[accesses[0].statement], accesses[0])
+    tensor = _tensor(scop, statements[accesses[0].statement], accesses[0])
     type = layouts_of(scop)[tensor].type
     writes = any(access.read is None for access in accesses)
     if padding is None:
@@ -85,22 +94,22 @@ def promote_accesses(
     else:
         layout = padded_layout(type, box, padding, rotation)
     buffer = Buffer(name, layout, writable=True, shared=shared)
-    elements = box_elements(box, name, relation_of(statements[accesses[0].statement], accesses[0]))
+    elements = box_elements(box, name, relation_of(statements[accesses[0].statement], accesses[0], gathered))
     changed: dict[str, ScopStatement] = {}
     for statement in statements.values():
         own = [access for access in accesses if access.statement == statement.name]
         where = prefix_map(statement.domain, prefix)
-        changed[statement.name] = _redirect(statement, own, where, elements, buffer, rotation)
+        changed[statement.name] = _redirect(scop, statement, own, where, elements, buffer, rotation, gathered)
     number = len(scop.promotions)
     first, last = next(iter(statements)), next(reversed(statements))
     missing, written = _uncovered([changed[s.name] for s in scop.statements if s.name in changed], name)
     loads = stores = None
     if not missing.is_empty():
         label = f"{first}_{'load' if writes else 'pack'}{number}"
-        loads = _copy(label, missing, elements, box, buffer, tensor, True, rotation)
+        loads = _copy(label, missing, elements, box, buffer, tensor, True, rotation, gathered)
     if stored and not written.is_empty():
         stores = _copy(f"{last}_store{number}", written, elements, box, buffer, tensor, False, rotation)
-    promotion = Promotion(buffer, elements, _name(loads), _name(stores), rotation)
+    promotion = Promotion(buffer, elements, _name(loads), _name(stores), rotation, gathered)
     copies = tuple(copy for copy in (loads, stores) if copy is not None)
     scop = replace(
         scop,
@@ -127,22 +136,27 @@ def reads_uncovered(scop: Scop, accesses: Items[Access], prefix: Items[Member]) 
     return False
 
 
-def _tensor(statement: ScopStatement, access: Access) -> str:
-    return statement.body.target if access.read is None else value_reads(statement.body)[access.read].tensor
+def _tensor(scop: Scop, statement: ScopStatement, access: Access) -> str:
+    reads = reads_by_position(statement, scop.promotions)
+    return next((own.read.tensor for position, own in reads if position == access.read), statement.body.target)
 
 
-def relation_of(statement: ScopStatement, access: Access) -> isl.Map:
-    """``{ instance -> element }`` of the access, in the sense of the program."""
+def relation_of(statement: ScopStatement, access: Access, gathered: Gathered | None = None) -> isl.Map:
+    """``{ instance -> element }`` of the access, in the sense of the program, or of what is gathered."""
+    if gathered is not None:
+        return gathered.relation(statement.domain)
     return statement.writes[0] if access.read is None else statement.reads[access.read]
 
 
 def _redirect(
+    scop: Scop,
     statement: ScopStatement,
     accesses: Items[Access],
     inside: isl.Map,
     elements: isl.Map,
     buffer: Buffer,
     rotation: Rotation | None,
+    gathered: Gathered | None,
 ) -> ScopStatement:
     """The statement with these accesses in the buffer; every one has local subscripts of its own."""
     body = statement.body
@@ -150,7 +164,7 @@ def _redirect(
     iterators = list(body.iterators)
     local: dict[int | None, tuple[Expression, ...]] = {}
     for access in sorted(accesses, key=lambda access: -1 if access.read is None else access.read):
-        relation = relation_of(statement, access)
+        relation = relation_of(statement, access, gathered)
         suffix = "" if access.read is None else f"r{access.read}"
         names = tuple(f"{buffer.name}{suffix}_{n}" for n in range(len(buffer.layout.shape)))
         iterators += names
@@ -158,12 +172,14 @@ def _redirect(
         reads = access.read is not None or body.reduction is not None
         location = _locate(relation, inside, elements)
         promoted.append(PromotedAccess(location, relation, reads, access.read is None, rotation))
-    counter = iter(range(len(value_reads(body))))
+    positions = (position for position, _ in reads_by_position(statement, scop.promotions))
 
     def redirect(expression: Expression) -> Expression:
         if isinstance(expression, Read):
-            position = next(counter)
+            position = next(positions)
             if position in local:
+                for _ in range(0 if gathered is None else gathered.inside):
+                    next(positions)
                 return Read(buffer.name, local[position], expression.type)
         return rebuild(expression, redirect)
 
@@ -278,6 +294,7 @@ def _copy(
     tensor: str,
     load: bool,
     rotation: Rotation | None,
+    gathered: Gathered | None = None,
 ) -> ScopStatement:
     """The statement that copies the touched part of the buffer in or out, an instance for every element.
 
@@ -296,7 +313,10 @@ def _copy(
         slot = f"{buffer.name}_slot"
         iterators, inner = (*iterators, slot), (IteratorReference(slot), *inner)
     if load:
-        body = StatementBody(name, iterators, buffer.name, inner, None, Read(tensor, outer, type))
+        value = Read(tensor, outer, type)
+        if gathered is not None:
+            value = replace(gathered.read, subscripts=gathered.at(outer))
+        body = StatementBody(name, iterators, buffer.name, inner, None, value)
     else:
         body = StatementBody(name, iterators, tensor, outer, None, Read(buffer.name, inner, type))
     location = isl.Map.identity(touched.get_space().map_from_set()).intersect_domain(touched)

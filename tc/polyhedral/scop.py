@@ -7,7 +7,7 @@ Reductions into sixteen-bit floats go through a float32 temporary, so that parti
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -30,6 +30,7 @@ from tc.language.program import (
     written_iterators,
 )
 from tc.language.specialization import Layout, Sizes, Specialization, contiguous_strides
+from tc.polyhedral.gathered import Gathered
 from tc.polyhedral.loops import Buffer, StatementBody
 from tc.types import ScalarType
 
@@ -92,9 +93,9 @@ class ScopStatement:
     """One statement: its instances, what each does, and what each touches.
 
     ``reads`` and ``writes`` map instances to elements of storages, in the sense of the program: promoted accesses are
-    among them.  ``accumulates``: instances only combine into their target with an associative and commutative operator,
-    so they may run in any order, but not at once.  ``promoted``: accesses that go to buffers; the last iterators of
-    ``body`` are their local subscripts, in order.
+    among them, and all that gathers may read.  ``accumulates``: instances only combine into their target with an
+    associative and commutative operator, so they may run in any order, but not at once.  ``promoted``: accesses that go
+    to buffers; the last iterators of ``body`` are their local subscripts, in order.
     """
 
     name: str
@@ -111,7 +112,7 @@ class Promotion:
     """A box of a tensor that is kept in a buffer while the loops below some members run.
 
     ``elements``: ``{ buffer[prefix, local] -> tensor[element] }``.  ``loads`` and ``stores``: the copy statements by
-    name, if there are any.
+    name, if there are any.  ``gathered``: in place of a tensor's, what a read finds by an index.
     """
 
     buffer: Buffer
@@ -119,6 +120,16 @@ class Promotion:
     loads: str | None
     stores: str | None
     rotation: Rotation | None = None
+    gathered: Gathered | None = None
+
+
+def reads_by_position(statement: ScopStatement, promotions: Iterable[Promotion]) -> Iterator[tuple[int, GuardedRead]]:
+    """The reads of a statement's value, with the positions that they had before any were promoted."""
+    inside = {p.buffer.name: p.gathered.inside for p in promotions if p.gathered is not None}
+    position = 0
+    for own in guarded_reads(statement.body.value):
+        yield position, own
+        position += 1 + inside.get(own.read.tensor, 0)
 
 
 @dataclass(frozen=True)

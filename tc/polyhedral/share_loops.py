@@ -18,7 +18,7 @@ from tc.errors import OptionsError
 from tc.options import Distribution
 from tc.polyhedral.extents import extent_of
 from tc.polyhedral.paths import paths_below
-from tc.polyhedral.tile import WHOLE, Cut
+from tc.polyhedral.tile import Cut
 from tc.polyhedral.tree import Band, Member, Node
 
 # Those that somebody gives sizes for.  Beyond so many, blocks and threads are numbered along x.
@@ -27,7 +27,8 @@ DIMENSIONS: Final = 3
 MOST_BLOCKS: Final = ((1 << 31) - 1, 65535, 65535)
 # Threads of a block along x, y and z, likewise.
 _MOST_ALONG: Final = (1024, 1024, 64)
-# Threads of a block that nobody has tuned, and of these along x where there are two loops to share.
+# Threads of a block that nobody has tuned, or half as many again where all have as many points then; and of these
+# along x where there are two loops to share.
 THREADS: Final = 256
 WARP: Final = 32
 
@@ -78,10 +79,12 @@ class Nest:
 
 def nest_of(band: Band, cuts: tuple[Cut, ...], domain: isl.UnionSet, grid: Grid) -> Nest:
     """How a nest is shared; OptionsError where there are more threads than iterations for them."""
-    shared = [(m, cut.size) for m, cut in zip(band.members, cuts, strict=True) if m.coincident and cut != WHOLE][::-1]
+    chosen = [(m, cut) for m, cut in zip(band.members, cuts, strict=True) if m.coincident and cut.size][::-1]
+    shared = [(member, cut.size) for member, cut in chosen]
     rows = inner_loops(band.child, domain)
     extents = {name: extent_of(member.function, statement_of(domain, name)) for name, member in rows.items()}
     along_rows = [max(extents.values())] if rows else []
+    wished = [*(0 for _ in along_rows), *(cut.threads for _, cut in chosen)]
     sizes = [*along_rows, *(size for _, size in shared)]
     if grid.threads is not None:
         sizes = sizes[:DIMENSIONS]
@@ -90,7 +93,8 @@ def nest_of(band: Band, cuts: tuple[Cut, ...], domain: isl.UnionSet, grid: Grid)
         along = _MOST_ALONG[min(dimension, DIMENSIONS - 1)]
         free = max(1, min(THREADS // math.prod(threads), along))
         most = min(size, free, WARP if dimension == 0 and len(sizes) > 1 and not rows else free)
-        usual = most if rows else even_threads(size, most, dimension > 0)
+        further = most if dimension == 0 else min(most + most // 2, along)
+        usual = wished[dimension] or (most if rows else even_threads(size, most, further))
         threads.append(usual if grid.threads is None else size_at(grid.threads, dimension))
         if threads[-1] > along:
             raise OptionsError(
@@ -111,12 +115,12 @@ def nest_of(band: Band, cuts: tuple[Cut, ...], domain: isl.UnionSet, grid: Grid)
     return Nest(shared, rows, extents, tuple(threads))
 
 
-def even_threads(points: int, threads: int, more: bool) -> int:
-    """So many threads at most that each has as many points; half as many again if that takes ``more``."""
+def even_threads(points: int, threads: int, most: int) -> int:
+    """So many threads, or fewer, that each has as many points; up to ``most`` if it takes that."""
     found = -(-points // -(-points // threads))
-    if points % found == 0 or not more:
+    if points % found == 0:
         return found
-    return next((n for n in range(threads + threads // 2, found, -1) if points % n == 0), found)
+    return next((n for n in range(most, found, -1) if points % n == 0), found)
 
 
 def group_size(distribution: Distribution, threads: int, extent: int) -> int:

@@ -31,6 +31,7 @@ from tc.language.program import (
     in_terms_of,
     initial_conditions,
     iterators_in,
+    touches,
     walk,
     written_iterators,
 )
@@ -230,12 +231,6 @@ class _Splitter:
         self.tensors.append(tensor)
         self.layouts[name] = Layout(type, shape, contiguous_strides(shape))
         return tensor
-
-
-def touches(statement: Statement, tensor: str) -> bool:
-    """Whether the statement reads or writes the tensor."""
-    reads = (e for x in (statement.value, *statement.subscripts) for e in walk(x) if isinstance(e, Read))
-    return statement.target == tensor or any(read.tensor == tensor for read in reads)
 
 
 def _reads(statement: Statement) -> Iterator[Read]:

@@ -23,11 +23,13 @@ class Cut:
     """How one member is tiled: the size, 0 for not at all, and the kind of the loop over a tile's points.
 
     ``within``: the points are walked in two loops, over groups of so many and inside a group; 0 for one loop.
+    ``threads``: how many of a block share the points if nobody has said so; 0 for what is usual.
     """
 
     size: int
     points: LoopKind = LoopKind.SEQUENTIAL
     within: int = 0
+    threads: int = 0
 
 
 WHOLE: Final = Cut(0)

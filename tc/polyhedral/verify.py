@@ -163,7 +163,8 @@ def _pairs(first: ScopStatement, second: ScopStatement) -> list[isl.Map]:
 def _buffer_pairs(scop: Scop, first: ScopStatement, second: ScopStatement) -> list[isl.Map]:
     """Pairs of a copy and another statement that touch one place of a buffer, at least one of them writing.
 
-    Others touch the element that the place stands for, too.
+    Two others at one place touch the element that it stands for, too, which is proven elsewhere
+    (``tc.polyhedral.verify_statements`` and ``tc.polyhedral.verify_promotion``).
     """
     if _copied(scop, first) is None and _copied(scop, second) is None:
         return []
@@ -271,7 +272,7 @@ def _wrong_times(pairs: isl.Map, dimensions: Items[Concurrency], rule: _Rule) ->
         if ends[0] is not None and ends[0] == ends[1]:
             continue  # most levels of most pairs: positions in a sequence, and the padding of short paths
         here = (isl.dim_type.in_, position, isl.dim_type.out, position)
-        if concurrency is Concurrency.THREADS and rule is _Rule.IN_ORDER:
+        if concurrency is Concurrency.THREADS and strict:
             threads.append(position)
             continue
         if concurrency is Concurrency.THREADS or (concurrency is Concurrency.BLOCKS and same_block):
@@ -325,21 +326,48 @@ def _check_awaits(scop: Scop, execution: Execution) -> Counterexample | None:
 def _check_bounds(scop: Scop) -> Counterexample | None:
     promoted = (promotion.buffer for promotion in scop.promotions)
     layouts = {isl_name(buffer.name): buffer.layout for buffer in (*scop.buffers, *scop.temporaries, *promoted)}
-    boxes = _Boxes(layouts, scop.sizes)
+    boxes, promotions = _Boxes(layouts, scop.sizes), {p.buffer.name: p for p in scop.promotions}
     for statement in scop.statements:
         for relation in (*statement.reads, *statement.writes):
             outside = relation.subtract_range(boxes.box(relation))
             if not outside.is_empty():
                 return Counterexample(Violation.OUT_OF_BOUNDS, pair_text(isl.UnionMap.from_map(outside)))
         for access in statement.promoted:
-            found = _check_promoted_bounds(access, boxes)
+            promotion = promotions.get(access.buffer)
+            if promotion is None:
+                return Counterexample(Violation.WRONG_SCOPE, f"{statement.name}: nothing allocates {access.buffer}")
+            found = _check_promoted_bounds(access, promotion, boxes)
             if found is not None:
                 return found
+    return next(filter(None, (_check_gathered(scop, p) for p in scop.promotions if p.gathered is not None)), None)
+
+
+def _check_gathered(scop: Scop, promotion: Promotion) -> Counterexample | None:
+    """Whether tables and indices stay as they are, and only such elements are copied as statements read.
+
+    Where they do, the subscripts are known to be inside.
+    """
+    assert promotion.gathered is not None
+    written = {relation.get_tuple_name(isl.dim_type.out) for s in scop.statements for relation in s.writes}
+    for tensor in promotion.gathered.tensors:
+        if isl_name(tensor) in written or all(buffer.name != tensor for buffer in scop.buffers):
+            return Counterexample(Violation.BYPASSED, f"{promotion.buffer.name}: {tensor} is not constant")
+    uses = [(s, a) for s in scop.statements for a in s.promoted if a.buffer == promotion.buffer.name]
+    read = isl.Set.empty(promotion.elements.range().get_space())
+    for statement, access in uses:
+        if statement.name != promotion.loads:
+            read = read.union(access.element.range())
+    for _, access in uses:
+        outside = access.element.subtract_range(read)
+        if not outside.is_empty():
+            return Counterexample(Violation.OUT_OF_BOUNDS, pair_text(isl.UnionMap.from_map(outside)))
     return None
 
 
-def _check_promoted_bounds(access: PromotedAccess, boxes: _Boxes) -> Counterexample | None:
-    for relation in (access.place.set_tuple_name(isl.dim_type.out, access.buffer), access.element):
+def _check_promoted_bounds(access: PromotedAccess, promotion: Promotion, boxes: _Boxes) -> Counterexample | None:
+    place = access.place.set_tuple_name(isl.dim_type.out, access.buffer)
+    # What is gathered is no tensor; ``_check_gathered`` looks at its elements.
+    for relation in (place, access.element) if promotion.gathered is None else (place,):
         outside = relation.subtract_range(boxes.box(relation))
         if not outside.is_empty():
             return Counterexample(Violation.OUT_OF_BOUNDS, pair_text(isl.UnionMap.from_map(outside)))

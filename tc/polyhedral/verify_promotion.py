@@ -55,7 +55,9 @@ def _check_layout(scop: Scop, promotion: Promotion) -> Counterexample | None:
     """The tensor's type; and every stride must step over all that the smaller ones reach."""
     types = {isl_name(tensor.name): tensor.layout.type for tensor in (*scop.buffers, *scop.temporaries)}
     layout, reach = promotion.buffer.layout, 0
-    if layout.type is not types[promotion.elements.get_tuple_name(isl.dim_type.out)]:
+    gathered = promotion.gathered
+    tensor = promotion.elements.get_tuple_name(isl.dim_type.out) if gathered is None else isl_name(gathered.read.tensor)
+    if layout.type is not types[tensor]:
         return Counterexample(Violation.WRONG_TYPE, promotion.buffer.name)
     for stride, extent in sorted(zip(layout.strides, layout.shape, strict=True)):
         if extent > 1 and stride <= reach:

@@ -25,11 +25,12 @@ from tc.language.program import (
     in_terms_of,
     initial_conditions,
     iterators_in,
+    touches,
     written_iterators,
 )
 from tc.language.written import initialization
 from tc.polyhedral.counterexample import Counterexample, Violation
-from tc.polyhedral.split import Split, touches
+from tc.polyhedral.split import Split
 from tc.types import computation_type
 
 
@@ -81,6 +82,8 @@ def _is_partial(
     """Whether the instances of ``partial`` are those of the statement, one for one, and do the same."""
     values: dict[str, Expression] = {i.name: IteratorReference(i.name) for i in statement.iterators}
     values |= split.values
+    if split.values.keys() & iterators_in(statement.subscripts):
+        return False
     frame = frame_of(partial, context, sizes)
     functions = [f for value in values.values() if (f := affine_function(value, frame)) is not None]
     inside = iteration_domain(partial, frame)

@@ -15,7 +15,7 @@ import islpy as isl
 
 from tc.errors import VerificationError
 from tc.language.affine import Frame, access_relation, affine_function
-from tc.language.program import Expression, IteratorReference, Read, rebuild
+from tc.language.program import Expression, IteratorReference, Read, guarded_reads, rebuild
 from tc.polyhedral.counterexample import Counterexample, Violation
 from tc.polyhedral.loops import StatementBody
 from tc.polyhedral.pack import value_reads
@@ -40,7 +40,7 @@ def find_changed_statement(program: Scop, scop: Scop) -> Counterexample | None:
     if (scop.buffers, scop.temporaries) != (program.buffers, program.temporaries):
         return Counterexample(Violation.CHANGED, "other tensors")
     for old, new in zip(program.statements, kept, strict=True):
-        if not (_same_relations(old, new) and _restored(old, new) == old.body):
+        if not (_same_relations(old, new) and _restored(old, new, scop) == old.body):
             return Counterexample(Violation.CHANGED, new.name)
     for statement in scop.statements:
         if statement.name in copies and not _is_copy(statement, scop):
@@ -58,13 +58,15 @@ def _same_relations(old: ScopStatement, new: ScopStatement) -> bool:
     )
 
 
-def _restored(old: ScopStatement, new: ScopStatement) -> StatementBody | None:
+def _restored(old: ScopStatement, new: ScopStatement, scop: Scop) -> StatementBody | None:
     """The body with its accesses to buffers taken back; None where one is not what the statement promoted."""
     count = old.domain.dim(isl.dim_type.set)
     original = value_reads(old.body)
     places, target = _places(new, count)
     frame = Frame(new.domain.get_ctx(), old.name, old.body.iterators)
+    conditions = [own.guards for own in guarded_reads(old.body.value)]
     positions = iter(range(len(original)))
+    gathers = {p.buffer.name: p.gathered for p in scop.promotions if p.gathered is not None}
     uses = 0
 
     def restore(expression: Expression) -> Expression:
@@ -75,7 +77,15 @@ def _restored(old: ScopStatement, new: ScopStatement) -> StatementBody | None:
         access = places.get((expression.tensor, expression.subscripts))
         if access is None:
             return rebuild(expression, restore)
-        read = original[position]
+        read, gathered = original[position], gathers.get(expression.tensor)
+        if gathered is not None:
+            for _ in range(gathered.inside):
+                next(positions, None)
+            same = (gathered.read, gathered.iterators) == (read, old.body.iterators) and expression.type is read.type
+            # What is read on a condition is not known to be there otherwise.
+            always = not conditions[position]
+            uses += access.reads and same and always and access.element.is_equal(gathered.relation(old.domain))
+            return read
         # Subscripts that are not affine are checked when they run, which a buffer's are not.
         affine = all(affine_function(subscript, frame) is not None for subscript in read.subscripts)
         same = expression.type is read.type and access.element.is_equal(new.reads[position])
@@ -109,7 +119,7 @@ def _references(names: Items[str]) -> tuple[Expression, ...]:
 
 
 def _is_copy(copy: ScopStatement, scop: Scop) -> bool:
-    """Whether each instance copies its place of a buffer, and touches nothing else."""
+    """Whether each instance copies its place of a buffer, and touches nothing else but the indices of a gather."""
     promotion = next(p for p in scop.promotions if copy.name in (p.loads, p.stores))
     body, loads = copy.body, copy.name == promotion.loads
     if copy.reads or copy.writes or copy.accumulates or len(copy.promoted) != 1 or body.reduction is not None:
@@ -119,9 +129,16 @@ def _is_copy(copy: ScopStatement, scop: Scop) -> bool:
         return False
     ends = (body.value.tensor, body.value.subscripts), (body.target, body.subscripts)
     (tensor, outer), inside = ends if loads else ends[::-1]
-    shapes = {buffer.name: buffer.layout.shape for buffer in (*scop.buffers, *scop.temporaries)}
+    if promotion.gathered is not None:
+        found = promotion.gathered.matched(body.value)
+        if not loads or found is None:
+            return False
+        tensor, outer = promotion.gathered.name, found
     count, width = copy.domain.dim(isl.dim_type.set), access.element.dim(isl.dim_type.out)
     own, slot = body.iterators[:count], body.iterators[count:]
+    shapes: dict[str, Items[int | None]] = {b.name: b.layout.shape for b in (*scop.buffers, *scop.temporaries)}
+    if promotion.gathered is not None:
+        shapes[promotion.gathered.name] = [None] * width
     buffer, local = inside
     if tensor not in shapes or buffer != promotion.buffer.name or local[: len(slot)] != _references(slot):
         return False

@@ -24,8 +24,8 @@ from tc.polyhedral.scop import Scop
 def check_threads(scop: Scop, execution: Execution, conflicts: Items[isl.UnionMap]) -> Counterexample | None:
     """The first race, or None.
 
-    ``conflicts``: pairs of instances that touch one element past the buffers.  That those of them that must be in order
-    are so on all threads is proven elsewhere.
+    ``conflicts``: pairs of instances that touch one element; those at one place of a buffer are found here.  That what
+    must be in order is so on all threads is proven elsewhere.
     """
     for barrier in execution.divergent:
         return Counterexample(Violation.DIVERGENT, barrier)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 import pytest
 
+from tc.codegen.accumulate import accumulation
 from tc.codegen.source import c_source
 from tc.language.program import IteratorReference, Reduction
 from tc.polyhedral.loops import (
@@ -161,3 +163,21 @@ def test_a_statement_that_reads_its_target_reduces_in_memory() -> None:
     assert run(program, {"x": x, "y": y}) == 0
     np.testing.assert_array_equal(y, 27.0)
     assert "accumulator" not in c_source(program, VECTOR_BYTES).text
+
+
+def test_several_reductions_have_a_variable_each_but_not_around_a_barrier() -> None:
+    value = read("A", ScalarType.FLOAT32, "i", "j")
+    bodies = {
+        name: StatementBody(name, ("i", "j"), name, (IteratorReference("i"),), Reduction.ADD, value)
+        for name in ("x", "y")
+    }
+    both = Block(
+        (instance("x", IndexLiteral(0), IndexVariable("j")), instance("y", IndexLiteral(0), IndexVariable("j")))
+    )
+    loop = Loop("j", IndexLiteral(0), IndexLiteral(7), 1, LoopKind.REDUCTION, both)
+    found = accumulation(loop, bodies, {}, several=True)
+    assert found is not None
+    assert [partial.body.name for partial in found.partials] == ["x", "y"]
+    assert accumulation(loop, bodies, {}, several=False) is None
+    waiting = replace(loop, body=Block((both, instance("barrier0", IndexVariable("j")))))
+    assert accumulation(waiting, bodies, {}, several=True) is None

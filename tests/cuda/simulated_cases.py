@@ -362,7 +362,7 @@ def test_what_the_driver_refuses_is_told(gpu: Simulator) -> None:
     gpu.fail("cuLaunchKernel", INVALID)
     with pytest.raises(
         tc.DeviceError,
-        match=r"^CUDA refused to run tc_kernel_0 \(grid 1x1x1, block \d+x\d+x1, \d+ bytes of shared memory per "
+        match=r"^CUDA refused to run tc_kernel_0 \(grid \d+x\d+x1, block \d+x\d+x1, \d+ bytes of shared memory per "
         r"block\): CUDA_ERROR_INVALID_VALUE: invalid argument$",
     ) as caught:
         definition(*given)

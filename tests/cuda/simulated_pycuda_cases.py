@@ -136,7 +136,7 @@ def test_what_pycuda_refuses_is_told(gpu: Simulator) -> None:
         definition(*given)
     gpu.fail("cuLaunchKernel", INVALID)
     with pytest.raises(
-        tc.DeviceError, match=r"^CUDA refused to run tc_kernel_0 \(grid 1x1x1, .*invalid argument"
+        tc.DeviceError, match=r"^CUDA refused to run tc_kernel_0 \(grid \d+x\d+x1, .*invalid argument"
     ) as caught:
         definition(*given)
     assert not isinstance(caught.value, tc.StickyDeviceError)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from dataclasses import replace
 
 import tc
 from tc.errors import DeviceError
@@ -38,8 +39,9 @@ def _runs(name: str) -> bool:
 
 def draw_options(source: Source, target: str) -> Options:
     """Every option at random, or now and then none."""
-    if target == "emulator":
-        return tc.GpuOptions() if source.chance(0.3) else _gpu_options(source)
+    if target in ("emulator", "opencl"):
+        drawn = tc.GpuOptions() if source.chance(0.3) else _gpu_options(source)
+        return drawn if target == "emulator" else replace(drawn, resident=1)  # which OpenCL knows nothing of
     return tc.CpuOptions() if source.chance(0.3) else _cpu_options(source)
 
 
@@ -60,7 +62,7 @@ def _gpu_options(source: Source) -> tc.GpuOptions:
         private=source.choice([64, 64, 4, 0]),
         shared=source.choice([48 << 10, 48 << 10, 256, 0]),
         padding=source.choice([4, 4, 0, 1]),
-        stages=source.choice([1, 1, 2, 3]),
+        stages=source.choice([None, 1, 1, 2, 3]),
         resident=source.choice([1, 1, 2]),
         check_indices=source.chance(0.8),
     )

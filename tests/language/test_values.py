@@ -133,6 +133,8 @@ IN_PLACE = (
             "T(i)",
         ),
         ("O(i) = A(i,0) O(i,j) += A(i,j)", "`O` is written with 2 subscripts here and with 1 before", "O"),
+        # What the first statement writes follows the second one, which has a subscript more.
+        ("O(i) = O(i) O(i,j) = 0.5", "`O` is written with 2 subscripts here and with 1 before", "O"),
         (
             "O(i,j) += A(i,j) T(i) = O(i,0) O(i) = T(i)",
             (

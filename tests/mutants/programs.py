@@ -15,7 +15,7 @@ from tests.mutants.judge import Verdict, judge, mistakes
 from tests.test_emulator import fitting
 
 OPTIONS = {
-    "tiles": tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4)), block=(4, 2), split=()),
+    "tiles": tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4)), block=(4, 2), split=(), stages=1),
     "copied ahead": tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4)), block=(4, 2), split=(), stages=2),
     "copied two tiles ahead": tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 2)), block=(4, 2), split=(), stages=3),
     "partial results": tc.GpuOptions(split=(4,), private=0),

@@ -20,23 +20,23 @@ def chain(float(M,K) A, float(K,N) B, float(N,P) D) -> (C, E) {
 """
 SUMS = "def sums(float(M,N) X, float(N) y) -> (O) { O(m) +=! X(m,n) * y(n) }"
 PROGRAMS: dict[str, tuple[str, tuple[tuple[int, ...], ...], tc.GpuOptions]] = {
-    "mm": (MM, ((37, 19), (19, 21)), tc.GpuOptions(tc.ScheduleOptions(tile=(8, 16, 4)), block=(8, 4))),
+    "mm": (MM, ((37, 19), (19, 21)), tc.GpuOptions(tc.ScheduleOptions(tile=(8, 16, 4)), block=(8, 4), stages=1)),
     "mm, one tile after another": (
         MM,
         ((37, 19), (19, 21)),
-        tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4)), block=(8, 4), grid=(1, 2)),
+        tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4)), block=(8, 4), grid=(1, 2), stages=1),
     ),
     "convolution": (
         CONVOLUTION,
         ((2, 3, 9, 11), (4, 3, 3, 3)),
-        tc.GpuOptions(tc.ScheduleOptions(tile=(1, 2, 4, 8)), block=(8, 4, 2)),
+        tc.GpuOptions(tc.ScheduleOptions(tile=(1, 2, 4, 8)), block=(8, 4, 2), stages=1),
     ),
     "chain": (
         CHAIN,
         ((17, 9), (9, 13), (13, 11)),
-        tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4), fusion=tc.Fusion.MAXIMAL), block=(4,)),
+        tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4), fusion=tc.Fusion.MAXIMAL), block=(4,), stages=1),
     ),
-    "sums": (SUMS, ((37, 50), (50,)), tc.GpuOptions(tc.ScheduleOptions(tile=(16, 8)), block=(8,))),
+    "sums": (SUMS, ((37, 50), (50,)), tc.GpuOptions(tc.ScheduleOptions(tile=(16, 8)), block=(8,), stages=1)),
 }
 
 

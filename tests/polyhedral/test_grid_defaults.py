@@ -45,9 +45,9 @@ def shared_loops(text: str) -> list[tuple[str, str]]:
     ("shapes", "grid", "block"),
     [
         (((128, 32), (256, 32)), (16, 8, 1), (16, 16, 1)),
-        (((128, 1024), (1024, 1024)), (32, 4, 1), (32, 8, 1)),
-        (((1024, 1024), (1024, 1024)), (8, 16, 1), (32, 8, 1)),
-        (((128, 4096), (16384, 4096)), (128, 1, 1), (32, 8, 1)),
+        (((128, 1024), (1024, 1024)), (32, 4, 1), (16, 8, 1)),
+        (((1024, 1024), (1024, 1024)), (8, 16, 1), (16, 16, 1)),
+        (((128, 4096), (16384, 4096)), (128, 1, 1), (16, 16, 1)),
     ],
 )
 def test_products_have_the_largest_tiles_that_leave_enough_blocks(
@@ -74,12 +74,28 @@ def test_short_loops_of_a_product_share_a_tile_with_others_along_the_same_operan
 
 
 def test_all_threads_have_as_many_points_if_that_can_be() -> None:
-    assert [even_threads(points, 9, more=True) for points in (8, 9, 26, 27, 50)] == [8, 9, 13, 9, 10]
-    assert [even_threads(points, 32, more=False) for points in (5, 54, 64, 100)] == [5, 27, 32, 25]
+    assert [even_threads(points, 9, 13) for points in (8, 9, 26, 27, 50)] == [8, 9, 13, 9, 10]
+    assert [even_threads(points, 32, 32) for points in (5, 54, 64, 100)] == [5, 27, 32, 25]
 
 
 def test_tiles_are_no_larger_than_what_there_is() -> None:
     assert launches(source(TBMM, (500, 26, 72), (500, 26, 72))) == [[(1, 1, 500), (26, 13, 1)]]
+
+
+def test_no_dimension_of_a_block_has_more_threads_than_gpus_have() -> None:
+    text = "def f(float(M,K,B,C) X, float(N,K,B,C) Y) -> (Z) { Z(m,n,b,c) +=! X(m,k,b,c) * Y(n,k,b,c) }"
+    ((_, (_, _, z)),) = launches(source(text, (128, 32, 12, 12), (81, 32, 12, 12)))
+    assert z <= 64
+
+
+def test_every_kernel_has_room_of_its_own() -> None:
+    definition = """def chain(float(M,K) A, float(K,N) B, float(N,P) D) -> (C, E) {
+        C(m,n) +=! A(m,k) * B(k,n)
+        E(m,p) +=! C(m,n) * D(n,p)
+    }"""
+    text = source(definition, (256, 256), (256, 256), (256, 256))
+    assert len(launches(text)) == 2
+    assert re.findall(r"\*t_shared\d+_(\w+) =", text) == ["A", "B", "C", "D"]
 
 
 def test_all_independent_loops_go_to_blocks() -> None:
@@ -95,12 +111,25 @@ def test_a_grid_that_is_named_has_these_dimensions() -> None:
 
 
 def test_what_is_read_once_has_a_thread_for_every_point() -> None:
-    shared = [("block_y", "13"), ("block_x", "3"), ("thread_y", "8"), ("thread_x", "32")]
+    shared = [("block_y", "125"), ("block_x", "3"), ("thread_y", "8"), ("thread_x", "32")]
+    assert shared_loops(source(SCALE, (1000, 70), (70,))) == shared
+
+
+def test_small_blocks_keep_many_multiprocessors_busy() -> None:
+    shared = [("block_y", "50"), ("block_x", "3"), ("thread_y", "2"), ("thread_x", "32")]
     assert shared_loops(source(SCALE, (100, 70), (70,))) == shared
+    assert shared_loops(source(ADD, (100, 70), (100, 70))) == [("block_x", "110"), ("thread_x", "64")]
+
+
+def test_there_are_points_for_all_threads_that_somebody_asks_for() -> None:
+    block = tc.GpuOptions(block=(64, 16))
+    asked = [("block_y", "7"), ("block_x", "2"), ("thread_y", "16"), ("thread_x", "64")]
+    assert shared_loops(source(SCALE, (100, 70), (70,), options=block)) == asked
+    assert launches(source(TMM, (128, 32), (256, 32), options=block)) == [[(4, 8, 1), (64, 16, 1)]]
 
 
 def test_rows_that_lie_end_to_end_are_shared_as_one() -> None:
-    assert shared_loops(source(ADD, (100, 70), (100, 70))) == [("block_x", "28"), ("thread_x", "256")]
+    assert shared_loops(source(ADD, (1000, 70), (1000, 70))) == [("block_x", "274"), ("thread_x", "256")]
     two = [("block_y", "13"), ("block_x", "3"), ("thread_y", "8"), ("thread_x", "32")]
     assert shared_loops(source(ADD, (100, 70), (100, 70), options=tc.GpuOptions(block=(32, 8)))) == two
     assert launches(source(NORM, (5, 3, 20, 16))) == [[(5, 1, 1), (256, 1, 1)]]

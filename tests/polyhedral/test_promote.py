@@ -27,7 +27,7 @@ from tc.polyhedral.register_tile import explicit_tile, register_tile_tree
 from tc.polyhedral.schedule import schedule_scop
 from tc.polyhedral.scop import PromotedAccess, Scop, build_scop
 from tc.polyhedral.tile import explicit_sizes, tile_tree
-from tc.polyhedral.tree import Extension, Filter, Node, ScheduleTree, Sequence
+from tc.polyhedral.tree import Extension, Filter, Member, Node, ScheduleTree, Sequence
 from tc.polyhedral.vectorize import layouts_of, vectorize_tree
 from tc.polyhedral.verify import find_counterexample
 from tests.polyhedral.interpreter import results
@@ -248,3 +248,12 @@ def test_no_buffer_lives_around_a_parallel_loop() -> None:
     a = np.arange(64, dtype=np.float32).reshape(8, 8)
     result = tc.define(text).f(a)
     np.testing.assert_array_equal(result, (a.min() * a.sum(1)[:, None, None] * a).astype(np.float32))
+
+
+def test_a_box_that_begins_at_an_open_size_is_none() -> None:
+    with isl_context() as context:
+        access = isl.Map.read_from_str(context, "[size_N] -> { S[n] -> A[n] : 0 <= n < size_N <= 4 }")
+        for where, offset in (("n", (0, (1,))), ("size_N - n", None)):
+            function = isl.UnionPwAff.read_from_str(context, f"[size_N] -> {{ S[n] -> [({where})] }}")
+            box = bounding_box([access], (Member(function, coincident=True),), strided=True)
+            assert (None if box is None else box.offsets[0]) == offset

@@ -12,7 +12,17 @@ import pytest
 import tc
 from tc.grammar.syntax import BinaryOperator
 from tc.language.print_program import program_text
-from tc.language.program import INDEX_TYPE, Binary, Literal, Program, Read, Reduction, Statement
+from tc.language.program import (
+    INDEX_TYPE,
+    Binary,
+    IteratorReference,
+    Literal,
+    Program,
+    Read,
+    Reduction,
+    Statement,
+    in_terms_of,
+)
 from tc.language.session import isl_context
 from tc.language.specialization import Specialization
 from tc.polyhedral.split import split_reductions
@@ -186,6 +196,19 @@ def test_what_is_combined_too_late_is_refused() -> None:
         assert find_wrong_split(original.program, changed.program, splits, context) is None
         found = find_wrong_split(original.program, late, splits, context)
     assert str(found) == "a statement is not what the program says: S0_total comes too late"
+
+
+def test_partial_results_of_another_element_are_refused() -> None:
+    """The instances are all there, one for one, but go elsewhere."""
+    original = specialized(SUMS, (5, 12))
+    changed, (split,) = split_reductions(original, 4)
+    turned = Binary(BinaryOperator.SUBTRACT, Literal(4, INDEX_TYPE), IteratorReference("m"), INDEX_TYPE)
+    parts = changed.program.statements[0]
+    value = in_terms_of(parts.value, {"m": turned})
+    wrong_program = replace(changed.program, statements=(replace(parts, value=value), *changed.program.statements[1:]))
+    lie = replace(split, values={**split.values, "m": turned})
+    with isl_context() as context:
+        assert find_wrong_split(original.program, wrong_program, (lie,), context) is not None
 
 
 def test_joined_loops_that_leave_out_or_repeat_something_are_refused() -> None:

@@ -47,7 +47,7 @@ def gpu(tile: object, block: object, grid: object = None) -> Settings:
     ("before", "after"),
     [
         (gpu(None, None), gpu(None, None)),
-        (gpu(None, (256, 256)), gpu(None, (16, 8))),
+        (gpu(None, (256, 256)), gpu(None, (32, 32))),
         (gpu((16, 64), (64, 16)), gpu((16, 64), (64, 16))),
         (gpu((16, 64), (128, 32, 2), (9, 9, 9)), gpu((16, 64), (64, 16), (9, 9))),
         (gpu((64, 64), (64, 64)), gpu((64, 64), (32, 32))),

@@ -1,0 +1,120 @@
+"""Which operands the threads of a block share: what several of them read, and what they do not read side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Sequence as Items
+from dataclasses import dataclass
+
+import islpy as isl
+
+from tc.language.affine import isl_name
+from tc.language.calls import fresh_name
+from tc.language.program import Read, walk
+from tc.polyhedral.box import Box, bounding_box
+from tc.polyhedral.gathered import Gathered
+from tc.polyhedral.loops import LoopKind
+from tc.polyhedral.promote import is_affine, program_names
+from tc.polyhedral.promote_temporaries import has_owner
+from tc.polyhedral.promotion import Access, Promoted, bytes_of, padded_layout, promote_accesses
+from tc.polyhedral.scop import Rotation, Scop, ScopStatement, reads_by_position
+from tc.polyhedral.strides import is_turned, iterator_of
+from tc.polyhedral.tree import Member
+from tc.polyhedral.vectorize import layouts_of
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A read of a statement, by position, and ``{ instance -> element }`` of what is copied for it.
+
+    ``gathered``: where an index is read, too, what is copied is not a box of the tensor, but an element for every value
+    of the iterators that the read mentions (paper, Section 5.5).
+    """
+
+    statement: ScopStatement
+    position: int
+    read: Read
+    relation: isl.Map
+    gathered: Gathered | None = None
+
+
+def promote_operand(
+    scop: Scop, padding: int, domain: isl.UnionSet, members: tuple[Member, ...], room: int, rotation: Rotation | None
+) -> tuple[Promoted, Box] | None:
+    """The first operand below that is worth a copy and fits the room, promoted, with its tile."""
+    layouts = layouts_of(scop)
+    prefix = tuple(member for member in members if member.kind is not LoopKind.THREAD)
+    for operand in _operands(scop, domain):
+        statement, layout = operand.statement, layouts[operand.read.tensor]
+        turned = operand.gathered is None and is_turned(
+            operand.read, layout, iterator_of(members[-1].function, statement.body)
+        )
+        # What is only read by neighbours at the same time, they get at once from the cache.
+        if not (turned or statement.accumulates):
+            continue
+        box = bounding_box([operand.relation], prefix)
+        if box is None or bytes_of(padded_layout(layout.type, box, padding, rotation)) > room:
+            continue
+        if not turned and has_owner([operand.relation], members):
+            continue
+        promoted = promote_accesses(
+            scop,
+            (Access(statement.name, operand.position),),
+            prefix,
+            box,
+            f"shared{len(scop.promotions)}_{operand.read.tensor}",
+            tuple(range(len(box.extents))),
+            stored=False,
+            shared=True,
+            padding=padding,
+            rotation=rotation,
+            gathered=operand.gathered,
+        )
+        return promoted, box
+    return None
+
+
+def _operands(scop: Scop, domain: isl.UnionSet) -> Iterator[Operand]:
+    """Reads that may be promoted; those inside of a gather after the gather itself, with which they would go."""
+    names = program_names(domain, scop)
+    copies = {name for p in scop.promotions for name in (p.loads, p.stores)}
+    for name in names:
+        if name not in copies:
+            yield from _operands_of(scop.statement(name), scop, names)
+
+
+def _operands_of(statement: ScopStatement, scop: Scop, names: Items[str]) -> Iterator[Operand]:
+    tensors = layouts_of(scop).keys() - {promotion.buffer.name for promotion in scop.promotions}
+    promoted = {access.element.get_tuple_name(isl.dim_type.out) for access in statement.promoted}
+    reads = list(reads_by_position(statement, scop.promotions))
+    inside = {id(part) for _, own in reads if not is_affine(own.read, statement) for part in _inner_reads(own.read)}
+    for position, own in sorted(reads, key=lambda pair: id(pair[1].read) in inside):
+        tensor = own.read.tensor
+        if tensor not in tensors or isl_name(tensor) in promoted:
+            continue
+        if is_affine(own.read, statement):
+            if isl_name(tensor) not in _written(scop, names):
+                yield Operand(statement, position, own.read, statement.reads[position])
+        elif not own.guards and _is_constant(own.read, scop):
+            count = statement.domain.dim(isl.dim_type.set)
+            name = fresh_name(f"gathered{len(scop.promotions)}", layouts_of(scop).keys())
+            gathered = Gathered(name, own.read, statement.body.iterators[:count])
+            yield Operand(statement, position, own.read, gathered.relation(statement.domain), gathered)
+
+
+def _inner_reads(read: Read) -> Iterator[Read]:
+    """The reads of indices."""
+    return (part for subscript in read.subscripts for part in walk(subscript) if isinstance(part, Read))
+
+
+def _is_constant(read: Read, scop: Scop) -> bool:
+    """Whether no statement writes what the read touches, and all of it is still where it was."""
+    tensors = {own.tensor for own in (read, *_inner_reads(read))}
+    buffers = {promotion.buffer.name for promotion in scop.promotions}
+    every = [statement.name for statement in scop.statements]
+    return not tensors & buffers and not {isl_name(tensor) for tensor in tensors} & _written(scop, every)
+
+
+def _written(scop: Scop, names: Items[str]) -> set[str]:
+    writes = (relation for name in names for relation in scop.statement(name).writes)
+    return {relation.get_tuple_name(isl.dim_type.out) for relation in writes}
