@@ -186,6 +186,10 @@ def test_an_architecture_that_nvrtc_does_not_know(monkeypatch: pytest.MonkeyPatc
         check_architecture("sm_90")
 
 
+without_gpu = pytest.mark.skipif(tc.targets()["cuda"].startswith("available"), reason="there is a GPU")
+
+
+@without_gpu
 def test_kernels_are_compiled_but_not_run() -> None:
     kernel = MM.compile((4, 4), (4, 4), target="cuda:sm_90")
     a = np.ones((4, 4), np.float32)
@@ -197,6 +201,7 @@ def test_kernels_are_compiled_but_not_run() -> None:
         MM(a, a, target="cuda")
 
 
+@without_gpu
 def test_nothing_is_tuned_for_a_gpu_that_is_not_here() -> None:
     with pytest.raises(tc.DeviceError, match="the CUDA driver cannot be loaded"):
         MM.tune((4, 4), (4, 4), target="cuda:sm_90", budget="1 trials", progress=False)
