@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ import tc
 from tests.comprehensions.case import Case
 from tests.comprehensions.corpus import CASES
 from tests.mutants.judge import Verdict, judge, mistakes
+from tests.mutants.mistakes import Mistake
 from tests.test_emulator import fitting
 
 OPTIONS = {
@@ -31,10 +32,27 @@ class Judged:
 
 
 def judged(case: Case, options: tc.GpuOptions) -> Iterator[Judged]:
-    """Every mistake in the kernel of a case; none where it is outside of what mistakes can show.
+    """Every mistake in the kernel of a case; none where it is outside of what mistakes can show."""
+    for made in _made(case, options):
+        verdict = judge(case.text, made.definition, made.inputs, made.options, made.mistake)
+        yield Judged(f"{case.name}: {made.mistake.name}", verdict)
 
-    Contents are random, so that what is lost changes a result.
-    """
+
+def mistake_names(case: Case, options: tc.GpuOptions) -> list[str]:
+    """What the mistakes are called that can be made in the kernel of a case."""
+    return [made.mistake.name for made in _made(case, options)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    definition: str
+    inputs: Mapping[str, object]
+    options: tc.GpuOptions
+    mistake: Mistake
+
+
+def _made(case: Case, options: tc.GpuOptions) -> Iterator[_Made]:
+    """Contents are random, so that what is lost changes a result."""
     definitions = tc.define(case.text)
     definition = case.definition or definitions.single().name
     sizes = case.large_ragged_sizes
@@ -50,7 +68,7 @@ def judged(case: Case, options: tc.GpuOptions) -> Iterator[Judged]:
 
     chosen = fitting(with_options, options)
     for mistake in mistakes(case.text, definition, inputs, chosen):
-        yield Judged(f"{case.name}: {mistake.name}", judge(case.text, definition, inputs, chosen, mistake))
+        yield _Made(definition, inputs, chosen, mistake)
 
 
 def case_named(name: str) -> Case:
