@@ -8,13 +8,15 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar, assert_never
 
+from tc.codegen.functions import ABSENT_IN_OPENCL
 from tc.codegen.grids import cuda_source, opencl_source
 from tc.codegen.source import KernelSource, c_source, emulator_source
 from tc.convention import Convention, Operand
 from tc.environment import Environment
-from tc.errors import ArgumentError, OptionsError
+from tc.errors import ArgumentError, CompileError, OptionsError
 from tc.executable import Executable
 from tc.interface import Interface
+from tc.language.program import Call, walk
 from tc.language.specialization import Specialization
 from tc.options import CpuOptions, GpuOptions, Options
 from tc.polyhedral.loops import Buffer, LoopProgram
@@ -224,16 +226,23 @@ def _source(loops: LoopProgram, target: Target) -> KernelSource:
             _require_shared(source, target)
             return source
         case OpenClTarget():
-            if loops.resident != 1:
-                raise OptionsError("resident cannot be asked for of OpenCL; leave it out")
-            if loops.sizes:
-                raise ArgumentError(
-                    "sizes cannot stay open on OpenCL: PoCL ignores conditions behind a barrier that depends on one; "
-                    "pass numbers"
-                )
+            _require_opencl(loops)
             return opencl_source(loops)
         case _:
             assert_never(target)
+
+
+def _require_opencl(loops: LoopProgram) -> None:
+    if loops.resident != 1:
+        raise OptionsError("resident cannot be asked for of OpenCL; leave it out")
+    if loops.sizes:
+        raise ArgumentError(
+            "sizes cannot stay open on OpenCL: PoCL ignores conditions behind a barrier that depends on one; "
+            "pass numbers"
+        )
+    called = {part.function for body in loops.bodies for part in walk(body.value) if isinstance(part, Call)}
+    if absent := sorted(called & ABSENT_IN_OPENCL):
+        raise CompileError(f"{loops.name}: OpenCL C has no {' and no '.join(absent)}; choose another target")
 
 
 def _require_shared(source: KernelSource, target: CudaTarget) -> None:

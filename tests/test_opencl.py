@@ -91,3 +91,9 @@ def test_functions_and_conversions_use_no_word_of_the_language() -> None:
     assert isinstance(results, tuple)
     for mine, theirs in zip(f.oracle(x, z).values(), results, strict=True):
         assert compare(mine, theirs).ok
+
+
+def test_functions_that_opencl_lacks_are_named() -> None:
+    definition = tc.define("def f(float(N) x) -> (y) { y(i) = j0(x(i)) + y1(x(i)) }").f
+    with pytest.raises(tc.CompileError, match=r"^f: OpenCL C has no j0 and no y1; choose another target$"):
+        definition.compile((7,), target="opencl")

@@ -12,6 +12,8 @@ _LIBRARY: Final = frozenset({
     "logb", "nextafter", "pow", "remainder", "round", "sin", "sinh", "sqrt", "tan", "tanh", "tgamma", "trunc", "y0",
     "y1",
 })  # fmt: skip
+# Of the library's, what OpenCL C lacks (specification 3.0, 6.15.2).
+ABSENT_IN_OPENCL: Final = frozenset({"j0", "j1", "y0", "y1"})
 # What the library has too, but for float32 not in lanes, or with other bits in lanes than in scalars.
 _OWN_IN_FLOAT32: Final = frozenset({"exp", "tan", "tanh"})
 
