@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+from contextlib import suppress
 
-from tc.errors import TCError
+from tc.errors import DeviceError
 from tc.target import processor
 
 
@@ -17,8 +18,6 @@ def measured_machine(*, gpu: bool) -> str:
     if gpu:
         from tc.runtime.chosen_driver import cuda_driver
 
-        try:
+        with suppress(DeviceError):
             return cuda_driver().devices()[0].name
-        except TCError:
-            pass
     return processor().model
