@@ -121,11 +121,13 @@ def default_split(specialization: Specialization) -> Plan:
     found: dict[str, int] = {}
     for statement in specialization.program.statements:
         reduced = [i for i in statement.iterators if i not in written_iterators(statement)]
+        # What is the same in all iterations of the reduction is read once, wherever it lies.
         along = {
             iterator.name
             for iterator in statement.iterators
             for read in _reads(statement)
-            if stride(read.subscripts, specialization.layouts[read.tensor], iterator.name) == 1
+            if iterators_in(read.subscripts) & {i.name for i in reduced}
+            and stride(read.subscripts, specialization.layouts[read.tensor], iterator.name) == 1
         }
         kept = [iterator.name for iterator in written_iterators(statement)]
         if any(product_loops((read.subscripts for read in _reads(statement)), kept)):
