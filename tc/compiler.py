@@ -209,9 +209,12 @@ def _printed(program: Specialization | Prepared, options: Options, target: Targe
 
 
 def _fitting(options: Options, target: Target) -> Options:
-    """The options with what the target chooses: OpenCL copies nothing ahead, so that several tiles only take room."""
-    if isinstance(options, GpuOptions) and isinstance(target, OpenClTarget) and options.stages is None:
-        return replace(options, stages=1)
+    """The options with what the target chooses: OpenCL knows no shuffles, and copies nothing ahead.
+
+    Several tiles would only take room there.
+    """
+    if isinstance(options, GpuOptions) and isinstance(target, OpenClTarget):
+        return replace(options, stages=options.stages or 1, shuffles=False)
     return options
 
 

@@ -128,6 +128,7 @@ class GpuOptions:
     ``split``: how many partial results, each in a thread of its own, the long reductions have for every element; a
     second number says in how many these are combined first, and so on.  None splits the reductions that run along
     memory, but no products; an empty tuple splits none.
+    ``shuffles``: the 32 threads of a warp combine their partial results from register to register; OpenCL cannot.
     ``shared``: the most bytes of memory that the threads of a block share; 0 uses none.
     ``padding``: elements added to every row of an operand in shared memory, so that rows begin in different banks.
     ``stages``: tiles of each operand that shared memory holds at a time.  With more than one, the next tiles are on
@@ -143,6 +144,7 @@ class GpuOptions:
     grid: tuple[int, ...] | None = None
     distribution: Distribution = Distribution.CYCLIC
     split: tuple[int, ...] | None = None
+    shuffles: bool = True
     private: int = 64
     shared: int = 48 << 10
     padding: int = 4
@@ -172,6 +174,7 @@ class GpuOptions:
         if self.stages is not None:
             _require_integer("stages", self.stages, 1, 8)
         _require_integer("resident", self.resident, 1, 32)
+        _require_boolean("shuffles", self.shuffles)
         _require_boolean("check_indices", self.check_indices)
 
 

@@ -54,6 +54,9 @@ class Dialect:
     waits until all of these are there but those since the last ``{pending}`` of its kind.
     ``pieces``: by bytes, the statement that copies so many to ``{to}`` from ``{source}``, both at multiples of them.
 
+    ``exchange``: the statement that declares ``{other}`` of ``{type}`` as the ``{value}`` of the lane of the warp whose
+    number differs in the bits of ``{distance}``, number ``{number}`` of the kernel.
+
     ``grids``: of machines that run the blocks and threads of a kernel.  ``wraps``: signed integers that overflow wrap
     around.  ``watches``: every access is looked at, and what is wrong with it reported.  ``narrow``: iterators and
     offsets have 32 bits.
@@ -76,6 +79,7 @@ class Dialect:
     ahead: str | None = None
     arrived: str | None = None
     pieces: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
+    exchange: str | None = None
     grids: GridWords | None = None
     wraps: bool = True
     watches: bool = False
@@ -150,6 +154,7 @@ EMULATOR: Final = replace(
     _PLAIN,
     ahead="tc_copy_later(team, {to}, {source}, {bytes});",
     arrived="tc_arrive(team, {pending});",
+    exchange="{type} {other} = {value}; tc_exchange(team, {number}, &{other}, sizeof {other}, {distance});",
     pieces={bytes: f"tc_require_aligned({{to}}, {{source}}, {bytes}, &faulted, {MISALIGNED});" for bytes in (8, 16)},
     watches=True,
 )
@@ -163,6 +168,7 @@ CUDA: Final = replace(
     shared="shared",
     ahead="tc_copy_ahead<{bytes}>({to}, {source});",
     arrived="tc_arrived<{pending}>();",
+    exchange="const {type} {other} = __shfl_xor_sync(0xffffffffu, {value}, {distance});",
     pieces={
         bytes: f"*({type} *){{to}} = *(const {type} *){{source}};" for bytes, type in ((8, "uint2"), (16, "uint4"))
     },
@@ -181,6 +187,7 @@ OPENCL: Final = replace(
     restrict="restrict",
     ahead=None,
     arrived=None,
+    exchange=None,
     barrier="barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
     pieces={
         bytes: f"*(__local {type} *){{to}} = *(__global const {type} *){{source}};"

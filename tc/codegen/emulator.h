@@ -4,14 +4,15 @@ static inline void tc_require_aligned(const void *to, const void *from, uintptr_
   if ((uintptr_t)to % bytes || (uintptr_t)from % bytes) *faulted = number;
 }
 
-//= tc_team tc_barrier tc_run_team tc_copy_later tc_arrive
+//= tc_team tc_barrier tc_run_team tc_copy_later tc_arrive tc_exchange
 // The blocks of a grid one after the other, the threads of a block as coroutines that take turns at barriers.  Memory
-// that they share begins as not-a-number.  The order of the threads changes from block to block.
+// that they share begins as not-a-number.  The order of the threads changes from block to block.  Threads of a warp also
+// take turns where they exchange values, for which other warps do not wait.
 #include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
 // A thread's stack has this much room beside its own arrays.
-enum { TC_THREAD_STACK = 1 << 16, TC_DIVERGED = -2, TC_TEAM_MEMORY = -1, TC_DONE = -1 };
+enum { TC_THREAD_STACK = 1 << 16, TC_DIVERGED = -2, TC_TEAM_MEMORY = -1, TC_DONE = -1, TC_WARP = 32 };
 // Copies of one thread that have begun; until they arrive, their places hold not-a-number.
 typedef struct tc_copies {
   struct {
@@ -22,6 +23,12 @@ typedef struct tc_copies {
   } *items;
   int64_t count, room, group;
 } tc_copies;
+// What a thread gives away: in turns, so that the last value stays until the whole warp has seen it.
+typedef struct tc_given {
+  uint64_t values[2];
+  int64_t count;
+  int ready;  // waits for its warp only
+} tc_given;
 typedef struct tc_team {
   const void *arguments;
   void (*routine)(struct tc_team *team);
@@ -30,13 +37,22 @@ typedef struct tc_team {
   ucontext_t caller;
   ucontext_t *contexts;
   tc_copies *copies;
-  int *waits;  // for every thread the barrier at which it waits, or TC_DONE
+  tc_given *given;
+  int *waits;  // for every thread the barrier or the exchange at which it waits, or TC_DONE
   int64_t current;
 } tc_team;
 static void tc_barrier(tc_team *team, int number) {
   int64_t own = team->current;
   team->waits[own] = number;
   swapcontext(&team->contexts[own], &team->caller);
+}
+static void tc_exchange(tc_team *team, int number, void *value, size_t bytes, int64_t distance) {
+  int64_t own = team->current, other = own ^ distance, count = team->given[own].count++;
+  memcpy(&team->given[own].values[count % 2], value, bytes);
+  team->given[own].ready = 1;
+  tc_barrier(team, number);
+  memset(value, 0xff, bytes);
+  if (other < team->size[0] * team->size[1] * team->size[2]) memcpy(value, &team->given[other].values[count % 2], bytes);
 }
 static void tc_copy_later(tc_team *team, void *to, const void *from, size_t bytes) {
   tc_copies *own = &team->copies[team->current];
@@ -80,6 +96,8 @@ static int tc_run_block(tc_team *team, char *stacks, int64_t stack_bytes, int64_
   memset(team->shared, 0xff, (size_t)shared_bytes);
   for (int64_t number = 0; number < count; number += 1) {
     team->copies[number].count = 0;
+    team->given[number].count = 0;
+    team->given[number].ready = 1;
     ucontext_t *context = &team->contexts[number];
     getcontext(context);
     context->uc_stack.ss_sp = stacks + number * stack_bytes;
@@ -90,14 +108,24 @@ static int tc_run_block(tc_team *team, char *stacks, int64_t stack_bytes, int64_
   for (int64_t turn = order;; turn += 1) {
     for (int64_t step = 0; step < count; step += 1) {
       int64_t number = tc_in_order(step, count, turn);
+      if (!team->given[number].ready) continue;
+      team->given[number].ready = 0;
       team->current = number;
       team->thread[0] = number % team->size[0];
       team->thread[1] = number / team->size[0] % team->size[1];
       team->thread[2] = number / team->size[0] / team->size[1];
       swapcontext(&team->caller, &team->contexts[number]);
     }
-    for (int64_t number = 1; number < count; number += 1)
+    int exchanged = 0;
+    for (int64_t number = 0; number < count; number += 1) {
+      if (team->waits[number] != team->waits[number / TC_WARP * TC_WARP]) return TC_DIVERGED;
+      exchanged |= team->given[number].ready;
+    }
+    if (exchanged) continue;
+    for (int64_t number = 0; number < count; number += 1) {
       if (team->waits[number] != team->waits[0]) return TC_DIVERGED;
+      team->given[number].ready = 1;
+    }
     if (team->waits[0] == TC_DONE) return 0;
   }
 }
@@ -110,8 +138,10 @@ static int tc_run_team(const void *arguments, void (*routine)(tc_team *team), co
   team.shared = aligned_alloc(64, (size_t)((shared_bytes + 64) / 64 * 64));
   team.contexts = malloc((size_t)count * sizeof(ucontext_t));
   team.waits = malloc((size_t)count * sizeof(int));
+  team.given = malloc((size_t)count * sizeof(tc_given));
   team.copies = calloc((size_t)count, sizeof(tc_copies));
-  int fault = stacks && team.shared && team.contexts && team.waits && team.copies ? 0 : TC_TEAM_MEMORY;
+  int complete = stacks && team.shared && team.contexts && team.waits && team.given && team.copies;
+  int fault = complete ? 0 : TC_TEAM_MEMORY;
   int64_t blocks = fault ? 0 : grid[0] * grid[1] * grid[2];
   for (int64_t number = 0; number < blocks && fault == 0; number += 1) {
     team.block[0] = number % grid[0];
@@ -123,6 +153,7 @@ static int tc_run_team(const void *arguments, void (*routine)(tc_team *team), co
   free(team.shared);
   free(team.contexts);
   free(team.waits);
+  free(team.given);
   for (int64_t number = 0; team.copies && number < count; number += 1) free(team.copies[number].items);
   free(team.copies);
   return fault;

@@ -21,6 +21,7 @@ from tc.codegen.dialect import Dialect
 from tc.codegen.expressions import ExpressionPrinter, Site
 from tc.codegen.fragment import Fragment, element, infix, prefix
 from tc.codegen.indices import after, index_fragment, require_fit, trip_count
+from tc.codegen.lane_totals import lane_total
 from tc.codegen.launches import Launch, launch, mapped_loop
 from tc.codegen.literals import literal_fragment
 from tc.codegen.names import Names, comment, loop_variable
@@ -153,6 +154,8 @@ class KernelPrinter:
                 return launch(self, tree, scope) if scope.launch is None else mapped_loop(self, tree, scope)
             case Loop(kind=LoopKind.PARALLEL) if not scope.parallel:
                 return self._parallel_loop(tree, scope)
+            case Loop(kind=LoopKind.LANES):
+                return lane_total(self, tree, scope)
             case Loop() if scope.accumulation is None and (call := copying_call(self, tree, scope)) is not None:
                 return call
             case Loop():
@@ -171,6 +174,10 @@ class KernelPrinter:
         if not self.copied_ahead or self.dialect.arrived is None:
             return [barrier]
         return [self.dialect.arrived.format(pending=self._pending.get(name, 0)), barrier]
+
+    def exchange_number(self, statement: str) -> int:
+        """The number of the exchange that a statement makes, behind those of the barriers."""
+        return len(self.barriers) + list(self.bodies).index(statement)
 
     def _allocation(self, buffer: Buffer, body: LoopTree, scope: Scope) -> list[str]:
         if buffer.shared:

@@ -38,8 +38,10 @@ def promises(kernel: KernelPrinter, loop: Loop, scope: Scope, body: list[str]) -
             return _unrolled(kernel, min(count, _UNROLL_MOST) if count is not None else _UNROLL_UNKNOWN)
         case LoopKind.SEQUENTIAL if dialect.grids is not None:
             return _unrolled(kernel, _repetitions(loop, scope.ranges))
-        case LoopKind.SEQUENTIAL | LoopKind.PARALLEL | LoopKind.REGISTER | LoopKind.BLOCK | LoopKind.THREAD:
+        case LoopKind.SEQUENTIAL | LoopKind.PARALLEL | LoopKind.REGISTER:
             return []
+        case LoopKind.BLOCK | LoopKind.THREAD | LoopKind.LANES:
+            raise AssertionError("they are no loops in the text")
         case _:
             assert_never(loop.kind)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
 from tc.polyhedral.loops import (
+    LANES,
     Allocation,
     Block,
     Guard,
@@ -52,6 +54,59 @@ def barriers_along(
 def divergent_barriers(root: LoopTree, barriers: frozenset[str]) -> tuple[str, ...]:
     """Barriers that some thread may miss: a loop or a guard around them depends on the thread."""
     return tuple(name for name, path in _around_barriers(root, barriers, ()) if _diverges(path))
+
+
+@dataclass(frozen=True, slots=True)
+class WarpPlace:
+    """A place in loops as the lanes of a warp see it.
+
+    ``x``, ``lane``: the positions of the loop over threads along x, and of the one over lanes right around the place,
+    among all loops; None where there is none.  ``aligned``: threads of a warp differ in x only.
+    """
+
+    x: int | None
+    lane: int | None
+    aligned: bool
+
+
+def warp_place(root: LoopTree, path: tuple[Step, ...]) -> WarpPlace:
+    """What the path from the root says to a warp."""
+    loops = [step for step in path if isinstance(step, Loop)]
+    threads = [position for position, loop in enumerate(loops) if loop.kind is LoopKind.THREAD]
+    lane = len(loops) - 1 if loops and loops[-1].kind is LoopKind.LANES and _counts(loops[-1], LANES) else None
+    nest = root.children[path[0]] if isinstance(root, Block) and isinstance(path[0], int) else root
+    every = list(_thread_loops(nest, 1))
+    # The hardware counts along x first, from one end of a block to the other.
+    lengths = [loop.upper for depth, loop in every if depth == len(threads)]
+    counted = [length.value + 1 for length in lengths if isinstance(length, IndexLiteral)]
+    innermost = all(depth <= len(threads) for depth, _ in every)
+    whole = len(counted) == len(lengths) and max(counted, default=0) % LANES == 0
+    return WarpPlace(threads[-1] if threads else None, lane, innermost and (len(threads) == 1 or whole))
+
+
+def _counts(loop: Loop, count: int) -> bool:
+    return (loop.lower, loop.upper, loop.step) == (IndexLiteral(0), IndexLiteral(count - 1), 1)
+
+
+def _thread_loops(tree: LoopTree, depth: int) -> Iterator[tuple[int, Loop]]:
+    """The loops over threads, and how many of them each is inside of, itself among them."""
+    match tree:
+        case Instance():
+            return
+        case Loop(kind=LoopKind.THREAD):
+            yield depth, tree
+            yield from _thread_loops(tree.body, depth + 1)
+        case Loop(body=body) | Allocation(body=body):
+            yield from _thread_loops(body, depth)
+        case Guard(_, then, otherwise):
+            yield from _thread_loops(then, depth)
+            if otherwise is not None:
+                yield from _thread_loops(otherwise, depth)
+        case Block(children):
+            for child in children:
+                yield from _thread_loops(child, depth)
+        case _:
+            assert_never(tree)
 
 
 def _diverges(path: tuple[Loop | Guard, ...]) -> bool:

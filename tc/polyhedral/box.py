@@ -44,6 +44,7 @@ def bounding_box(accesses: Items[isl.Map], prefix: Items[Member], *, strided: bo
     footprint = _footprint(accesses[0], prefix)
     for access in accesses[1:]:
         footprint = footprint.union(_footprint(access, prefix))
+    footprint = footprint.coalesce()
     offsets: list[tuple[int, tuple[int, ...]]] = []
     extents: list[int] = []
     distances = footprint.reverse().apply_range(footprint).deltas() if strided else None

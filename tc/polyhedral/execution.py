@@ -16,7 +16,7 @@ import islpy as isl
 
 from tc.language.affine import Frame
 from tc.language.specialization import Sizes
-from tc.polyhedral.barriers import Step, barriers_along, divergent_barriers
+from tc.polyhedral.barriers import Step, WarpPlace, barriers_along, divergent_barriers, warp_place
 from tc.polyhedral.index_functions import fit_for_c, index_condition, index_function
 from tc.polyhedral.loops import (
     Allocation,
@@ -29,6 +29,7 @@ from tc.polyhedral.loops import (
     Loop,
     LoopKind,
     LoopTree,
+    Sharing,
 )
 from tc.polyhedral.tree import Band, Extension, Leaf, Node, ScheduleTree, Sequence, statement_names
 
@@ -63,11 +64,12 @@ class ThreadLeaf:
 class LocalSubscripts:
     """What a place in loops says of buffers: ``{ loop iterators -> statement instance }``, and ``-> [subscripts] }``.
 
-    ``subscripts`` is None where the statement has none there.
+    ``subscripts`` is None where the statement has none there.  ``warp``: where the loops over threads and lanes are.
     """
 
     instances: isl.Map
     subscripts: isl.Map | None
+    warp: WarpPlace
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ _Levels: TypeAlias = tuple[tuple[Concurrency, ...], ...]
 
 def _concurrency(kind: LoopKind) -> Concurrency:
     match kind:
-        case LoopKind.SEQUENTIAL | LoopKind.REGISTER | LoopKind.UNROLLED:
+        case LoopKind.SEQUENTIAL | LoopKind.REGISTER | LoopKind.UNROLLED | LoopKind.LANES:
             return Concurrency.ORDERED
         case LoopKind.REDUCTION:
             return Concurrency.LANES
@@ -284,8 +286,8 @@ class _Position:
 
 
 _TreePath: TypeAlias = tuple[tuple[Concurrency, isl.UnionPwAff | _Position], ...]
-# Buffers around a node, how much of the path stands above each, and whether the threads of a block share it.
-_TreeScopes: TypeAlias = tuple[tuple[str, int, bool], ...]
+# Buffers around a node, how much of the path stands above each, and which threads share it.
+_TreeScopes: TypeAlias = tuple[tuple[str, int, Sharing], ...]
 
 
 def _tree_paths(
@@ -304,9 +306,9 @@ def _tree_paths(
                 inside = domain.intersect(branch.domain)
                 step = (Concurrency.ORDERED, _Position(position, waiting))
                 yield from _tree_paths(branch.child, inside, (*above, step), scopes, barriers)
-        case Extension(buffer, instances, child, shared, functions):
+        case Extension(buffer, instances, child, sharing, functions):
             extended = above if instances.is_empty() else _extended(above, instances, functions)
-            inner = (*scopes, (buffer, len(above), shared))
+            inner = (*scopes, (buffer, len(above), sharing))
             yield from _tree_paths(child, domain.union(instances.range()), extended, inner, barriers)
         case _:
             assert_never(node)
@@ -347,13 +349,23 @@ def _tree_branch(instances: isl.Set, path: _TreePath, scopes: _TreeScopes) -> _B
             positions.append(None)
     points, plain = _defined(instances, time)
     identity = isl.Map.identity(instances.get_space().map_from_set()).intersect_domain(points)
-    around = tuple((buffer, _scope(plain[:length], shared)) for buffer, length, shared in scopes)
+    around = tuple((buffer, _scope(plain[:length], sharing)) for buffer, length, sharing in scopes)
     return _Branch(identity, plain, scopes=around, barriers=tuple(positions), is_identity=True)
 
 
-def _scope(time: _Time, shared: bool) -> _Time:
-    """The time of an allocation: threads have one array each, or all of a block one together."""
-    return tuple(step for step in time if not shared or step[0] is not Concurrency.THREADS)
+def _scope(time: _Time, sharing: Sharing) -> _Time:
+    """The time of an allocation: threads have one array each, or those along x, or all of a block one together."""
+    threads = [position for position, (sort, _) in enumerate(time) if sort is Concurrency.THREADS]
+    match sharing:
+        case Sharing.THREAD:
+            together = []
+        case Sharing.LANES:
+            together = threads[-1:]
+        case Sharing.BLOCK:
+            together = threads
+        case _:
+            assert_never(sharing)
+    return tuple(step for position, step in enumerate(time) if position not in together)
 
 
 # --- of a loop tree ------------------------------------------------------------------------------------------
@@ -382,7 +394,10 @@ def loop_execution(
     allocated = tuple(step.buffer for _, path in paths for step in path if isinstance(step, Allocation))
     return replace(
         _assemble(branches, context),
-        locals=tuple(LocalSubscripts(branch.instances, branch.locals) for branch in branches),
+        locals=tuple(
+            LocalSubscripts(branch.instances, branch.locals, warp_place(root, path))
+            for branch, (_, path) in zip(branches, paths, strict=True)
+        ),
         allocated=allocated,
         divergent=divergent_barriers(root, barriers),
     )
@@ -431,7 +446,7 @@ def follow_path(path: tuple[Step, ...], frame: Frame) -> Reached:
             case int():
                 time.append((Concurrency.ORDERED, frame.constant(step)))
             case Allocation():
-                scopes.append((step.buffer.name, _scope(tuple(time), step.buffer.shared)))
+                scopes.append((step.buffer.name, _scope(tuple(time), step.buffer.sharing)))
             case Loop():
                 misuse += [points.subtract(fit_for_c(bound, frame)) for bound in (step.lower, step.upper)]
                 iterator = index_function(IndexVariable(step.iterator), frame)

@@ -98,6 +98,7 @@ class LoopKind(Enum):
     REDUCTION = "reduction"  # lanes may keep partial results of the one reducing statement inside
     REGISTER = "register"  # rows of a register tile: each iteration has registers of its own
     UNROLLED = "unrolled"
+    LANES = "lanes"  # an iteration for every lane of a warp, all of which combine what the others have
     BLOCK = "block"  # blocks of a grid
     THREAD = "thread"  # threads of a block
 
@@ -160,18 +161,36 @@ class Instance:
     arguments: tuple[IndexExpression, ...]
 
 
+class Sharing(Enum):
+    """Which threads have one array of a buffer together."""
+
+    THREAD = "thread"  # each one has its own
+    LANES = (
+        "lanes"  # those along x; subscript n of the last dimension is in a register of thread n, for its warp to see
+    )
+    BLOCK = "block"  # all threads of a block, in shared memory
+
+
+# Threads of a warp, which exchange what is in registers.
+LANES: Final = 32
+
+
 @dataclass(frozen=True, slots=True)
 class Buffer:
     """A tensor as a kernel sees it.
 
-    ``writable``: some statement stores into it.  ``shared``: the threads of a block have one array together; other
-    buffers that an allocation brings belong to a thread.
+    ``writable``: some statement stores into it.  ``sharing``: who sees one array, if an allocation brings it.
     """
 
     name: str
     layout: Layout
     writable: bool
-    shared: bool = False
+    sharing: Sharing = Sharing.THREAD
+
+    @property
+    def shared(self) -> bool:
+        """Whether it lies in memory that the threads of a block share."""
+        return self.sharing is Sharing.BLOCK
 
 
 @dataclass(frozen=True, slots=True)

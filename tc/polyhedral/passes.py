@@ -114,7 +114,7 @@ def _mark_reductions(tree: ScheduleTree, scop: Scop, _options: GpuOptions) -> St
 
 
 def _promote_temporaries(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
-    return promote_temporaries(tree, scop, Memory(options.private, options.shared))
+    return promote_temporaries(tree, scop, Memory(options.private, options.shared, options.shuffles))
 
 
 def _promote_private(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:

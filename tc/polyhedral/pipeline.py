@@ -130,8 +130,8 @@ class Prepared:
         """The statements, with reductions split; ``context`` must be the one that was entered."""
         if plan not in self._scops:
             specialization, among = self.specialization, plan.among
-            for parts in plan.parts:
-                changed, splits = split_reductions(specialization, parts, among)
+            for parts, by_lanes in plan.steps:
+                changed, splits = split_reductions(specialization, parts, among, by_lanes=by_lanes)
                 if plan.required and not splits:
                     raise OptionsError(
                         f"split asks for {parts} partial results, but no reduction of {specialization.program.name} "
@@ -153,7 +153,9 @@ class Prepared:
         """Which reductions are split."""
         if isinstance(options, CpuOptions):
             return _WHOLE
-        return default_split(self.specialization) if options.split is None else Plan(options.split, required=True)
+        if options.split is None:
+            return default_split(self.specialization, lanes=options.shuffles)
+        return Plan(options.split, required=True, lanes=options.shuffles)
 
     def _scheduled(self, scop: Scop, fusion: Fusion, context: isl.Context) -> ScheduleTree:
         context.reset_operations()

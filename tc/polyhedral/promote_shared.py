@@ -18,7 +18,7 @@ from tc.language.affine import isl_name
 from tc.polyhedral.box import Box, own_space
 from tc.polyhedral.deal_copies import Dealt, deal_out, piece_of
 from tc.polyhedral.extents import extent_of
-from tc.polyhedral.loops import LoopKind
+from tc.polyhedral.loops import LoopKind, Sharing
 from tc.polyhedral.number_copies import number_copies
 from tc.polyhedral.promotion import Promoted, bytes_of
 from tc.polyhedral.scop import Rotation, Scop
@@ -118,13 +118,13 @@ class _Promoter:
         buffers = [promoted.buffer for promoted, _ in found]
         if rotation is None:
             for buffer, own in zip(reversed(buffers), reversed(dealt), strict=True):
-                node = Extension(buffer, own.instances, node, shared=True, functions=own.functions)
+                node = Extension(buffer, own.instances, node, Sharing.BLOCK, own.functions)
             return _Visited(replace(band, child=node))
         *outer, last = _run_too(band.members, dealt, above)
         node = Band((last,), band.permutable, node)
         for buffer in reversed(buffers):
             node = Extension(
-                buffer, isl.UnionMap.empty(isl.Space.params_alloc(self.scop.context, 0)), node, shared=True
+                buffer, isl.UnionMap.empty(isl.Space.params_alloc(self.scop.context, 0)), node, Sharing.BLOCK
             )
         return _Visited(Band(tuple(outer), band.permutable, node) if outer else node, tuple(dealt))
 
@@ -203,9 +203,9 @@ def _inside(node: Node) -> tuple[list[str], int]:
         case Band(child=child):
             buffers, nests = _inside(child)
             return buffers, nests + _is_nest(child)
-        case Extension(buffer=buffer, child=child, shared=shared):
+        case Extension(buffer=buffer, child=child, sharing=sharing):
             buffers, nests = _inside(child)
-            return [*([buffer] if shared else []), *buffers], nests
+            return [*([buffer] if sharing is Sharing.BLOCK else []), *buffers], nests
         case _:
             assert_never(node)
 

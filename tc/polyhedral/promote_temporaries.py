@@ -14,8 +14,10 @@ from typing import assert_never
 import islpy as isl
 
 from tc.polyhedral.box import bounding_box, prefix_map
-from tc.polyhedral.loops import Buffer, LoopKind
+from tc.polyhedral.extents import extent_of
+from tc.polyhedral.loops import Buffer, LoopKind, Sharing
 from tc.polyhedral.promote import accesses_to, program_names, touches
+from tc.polyhedral.promote_to_lanes import has_warps_along_x, promote_to_lanes
 from tc.polyhedral.promotion import bytes_of, padded_layout, promote_accesses, reads_uncovered, relation_of
 from tc.polyhedral.scop import Scop
 from tc.polyhedral.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence
@@ -23,10 +25,14 @@ from tc.polyhedral.tree import Band, Extension, Leaf, Member, Node, ScheduleTree
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The most elements of one temporary that a thread keeps, and the most bytes that a block does."""
+    """The most elements of one temporary that a thread keeps, and the most bytes that a block does.
+
+    ``shuffles``: the lanes of a warp may exchange what they keep.
+    """
 
     private: int
     shared: int
+    shuffles: bool = False
 
 
 def promote_temporaries(tree: ScheduleTree, scop: Scop, memory: Memory) -> tuple[ScheduleTree, Scop]:
@@ -42,6 +48,7 @@ class _Promoter:
         self.scop = scop
         self.memory = memory
         self.shared_bytes = 0
+        self.threads: list[int] = []  # of a block of the kernel, x last
 
     def visit(self, node: Node, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node:
         match node:
@@ -50,6 +57,7 @@ class _Promoter:
             case Band(members, _, child):
                 if any(member.kind is LoopKind.BLOCK for member in members):
                     self.shared_bytes = 0  # another kernel
+                    self.threads = [extent_of(m.function, domain) for m in members if m.kind is LoopKind.THREAD]
                 return replace(node, child=self.visit(child, domain, (*above, *members)))
             case Sequence(filters):
                 # Further inside, buffers are smaller.
@@ -74,6 +82,11 @@ class _Promoter:
             return node
         relations = [relation_of(self.scop.statement(access.statement), access) for access in accesses]
         own = has_owner(relations, above)
+        if not own and self.memory.shuffles and has_warps_along_x(self.threads):
+            found = promote_to_lanes(self.scop, temporary, accesses, node, domain, above)
+            if found is not None:
+                self.scop, changed = found
+                return changed
         prefix = above if own else tuple(member for member in above if member.kind is not LoopKind.THREAD)
         box = bounding_box(relations, prefix, strided=own)
         if box is None or reads_uncovered(self.scop, accesses, prefix):
@@ -84,10 +97,10 @@ class _Promoter:
             return node
         self.shared_bytes += 0 if own else bytes
         buffer = f"{'private' if own else 'shared'}{len(self.scop.promotions)}_{temporary.name}"
-        order = tuple(range(len(box.extents)))
-        promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, stored=False, shared=not own)
+        order, sharing = tuple(range(len(box.extents))), Sharing.THREAD if own else Sharing.BLOCK
+        promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, stored=False, sharing=sharing)
         self.scop = promoted.scop
-        return Extension(buffer, promoted.instances, node, shared=not own)
+        return Extension(buffer, promoted.instances, node, sharing)
 
 
 def has_owner(relations: Items[isl.Map], members: tuple[Member, ...]) -> bool:

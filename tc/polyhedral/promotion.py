@@ -26,7 +26,7 @@ from tc.language.program import (
 from tc.language.specialization import Layout, contiguous_strides
 from tc.polyhedral.box import Box, box_elements, prefix_map
 from tc.polyhedral.gathered import Gathered
-from tc.polyhedral.loops import LINE_BYTES, Buffer, StatementBody
+from tc.polyhedral.loops import LINE_BYTES, Buffer, Sharing, StatementBody
 from tc.polyhedral.scop import (
     PromotedAccess,
     Promotion,
@@ -73,27 +73,30 @@ def promote_accesses(
     order: tuple[int, ...],
     *,
     stored: bool,
-    shared: bool = False,
+    sharing: Sharing = Sharing.THREAD,
     padding: int | None = None,
     rotation: Rotation | None = None,
     gathered: Gathered | None = None,
 ) -> Promoted:
     """The scop in which the accesses, all to one tensor, go to a buffer that is new for every value of the prefix.
 
-    What is read before it is written is loaded first; with ``stored``, what is written is stored last.  ``shared``: by
-    the threads of a block.  ``padding``: elements added to every row; None adds what suits the caches of processors to
-    what is only read.  ``rotation``: of the buffer, which is then one for all iterations of the last member.
-    ``gathered``: what the one access reads through an index.
+    What is read before it is written is loaded first; with ``stored``, what is written is stored last.  ``sharing``:
+    which threads have one array together.  ``padding``: elements added to every row; None adds what suits the caches of
+    processors to what is only read.  ``rotation``: of the buffer, which is then one for all iterations of the last
+    member.  ``gathered``: what the one access reads through an index.
     """
     statements = {access.statement: scop.statement(access.statement) for access in accesses}
     tensor = _tensor(scop, statements[accesses[0].statement], accesses[0])
     type = layouts_of(scop)[tensor].type
     writes = any(access.read is None for access in accesses)
-    if padding is None:
+    if sharing is Sharing.LANES:
+        # Each thread has its elements of the last dimension in an array of its own.
+        layout = Layout(type, box.extents, (*contiguous_strides(box.extents[:-1]), 0))
+    elif padding is None:
         layout = Layout(type, box.extents, _ordered_strides(box.extents, order, pad=not writes))
     else:
         layout = padded_layout(type, box, padding, rotation)
-    buffer = Buffer(name, layout, writable=True, shared=shared)
+    buffer = Buffer(name, layout, writable=True, sharing=sharing)
     elements = box_elements(box, name, relation_of(statements[accesses[0].statement], accesses[0], gathered))
     changed: dict[str, ScopStatement] = {}
     for statement in statements.values():

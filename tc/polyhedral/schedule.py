@@ -137,10 +137,16 @@ class _Scheduler:
         """Whether two neighbours share a band; the strategy that preserves parallel loops also wants a flow to save."""
         if self.fusion is Fusion.PRESERVE_PARALLEL and not self.flows(first, second):
             return False
-        together = len(self.shared(first + second, prefix))
-        if together == 0 or self.fusion is Fusion.MAXIMAL:
-            return together > 0
-        return together >= min(len(self.shared(first, prefix)), len(self.shared(second, prefix)))
+        together = self.shared(first + second, prefix)
+        if not together or self.fusion is Fusion.MAXIMAL:
+            return len(together) > 0
+        parallel = self.parallel(first + second, prefix)
+        return parallel >= min(self.parallel(first, prefix), self.parallel(second, prefix))
+
+    def parallel(self, group: Group, prefix: tuple[isl.UnionPwAff, ...]) -> int:
+        """How many loops all statements of the group can run in parallel together."""
+        members = self.shared(group, prefix)
+        return sum(not any(_is_determined(m.function, s, prefix) for s in group) for m in members)
 
     def flows(self, first: Group, second: Group) -> bool:
         flow = self.dependences.flow.intersect_domain(_union(first)).intersect_range(_union(second))

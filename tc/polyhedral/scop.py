@@ -122,6 +122,11 @@ class Promotion:
     rotation: Rotation | None = None
     gathered: Gathered | None = None
 
+    @property
+    def tensor(self) -> str:
+        """The name of what elements are of, in relations."""
+        return str(self.elements.get_tuple_name(isl.dim_type.out))
+
 
 def reads_by_position(statement: ScopStatement, promotions: Iterable[Promotion]) -> Iterator[tuple[int, GuardedRead]]:
     """The reads of a statement's value, with the positions that they had before any were promoted."""

@@ -13,7 +13,7 @@ from tc.language.calls import fresh_name
 from tc.language.program import Read, walk
 from tc.polyhedral.box import Box, bounding_box
 from tc.polyhedral.gathered import Gathered
-from tc.polyhedral.loops import LoopKind
+from tc.polyhedral.loops import LoopKind, Sharing
 from tc.polyhedral.promote import is_affine, program_names
 from tc.polyhedral.promote_temporaries import has_owner
 from tc.polyhedral.promotion import Access, Promoted, bytes_of, padded_layout, promote_accesses
@@ -65,7 +65,7 @@ def promote_operand(
             f"shared{len(scop.promotions)}_{operand.read.tensor}",
             tuple(range(len(box.extents))),
             stored=False,
-            shared=True,
+            sharing=Sharing.BLOCK,
             padding=padding,
             rotation=rotation,
             gathered=operand.gathered,

@@ -7,6 +7,7 @@ Halide*, CGO 2017).  Loops that walk along memory one after the other are split 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -36,6 +37,7 @@ from tc.language.program import (
     written_iterators,
 )
 from tc.language.specialization import Layout, Specialization, contiguous_strides
+from tc.polyhedral.loops import LANES
 from tc.polyhedral.reuse import product_loops
 from tc.polyhedral.strides import stride
 from tc.types import ScalarType, computation_type
@@ -75,20 +77,22 @@ class _Walk:
 
 
 def split_reductions(
-    specialization: Specialization, parts: int, among: Collection[str] | None = None
+    specialization: Specialization, parts: int, among: Collection[str] | None = None, *, by_lanes: bool = False
 ) -> tuple[Specialization, tuple[Split, ...]]:
     """The program with so many partial results for every element of a reduction with more iterations than that.
 
-    ``among``: the statements that may be split, by name; None for all.
+    ``among``: the statements that may be split, by name; None for all.  ``by_lanes``: they combine partial results, as
+    many at a time as a warp has lanes, and all of these get the same result (see ``_Splitter.combine_in_lanes``).
     """
     splitter = _Splitter(specialization, parts)
+    split = splitter.combine_in_lanes if by_lanes else splitter.split
     statements: list[Statement] = []
     combining: list[Statement] = []
     for statement in specialization.program.statements:
         # Partial results of several reductions in a row come first, so that they may share loops.
         while any(touches(statement, total.target) for total in combining):
             statements.append(combining.pop(0))
-        first, *rest = splitter.split(statement) if among is None or statement.name in among else (statement,)
+        first, *rest = split(statement) if among is None or statement.name in among else (statement,)
         statements.append(first)
         combining += rest
     statements += combining
@@ -100,20 +104,32 @@ def split_reductions(
 class Plan:
     """How many partial results there are, combined in how many, and so on; and of which statements.
 
-    ``required``: it is an error if there are none.
+    ``required``: it is an error if there are none.  ``lanes``: the lanes of a warp combine theirs without memory.
     """
 
     parts: tuple[int, ...]
     among: frozenset[str] | None = None
     required: bool = False
+    lanes: bool = False
+
+    @property
+    def steps(self) -> tuple[tuple[int, bool], ...]:
+        """How many partial results there are after every step, and whether lanes combine those of the step before."""
+        steps = [(parts, False) for parts in self.parts[:1]]
+        for before, parts in itertools.pairwise(self.parts):
+            steps.append((parts, self.lanes and before == parts * LANES))
+        if self.lanes and self.parts[-1:] == (LANES,):
+            steps.append((1, True))
+        return tuple(steps)
 
 
 # Reductions with at least so many iterations are split by default: into the lanes of a warp, or into the threads of a
 # block, whose results are combined in two steps.
 _SPLIT_FROM: Final = ((512, (256, 16)), (64, (32,)))
+_SPLIT_FOR_LANES: Final = ((512, (256, 8)), (64, (32,)))
 
 
-def default_split(specialization: Specialization) -> Plan:
+def default_split(specialization: Specialization, *, lanes: bool) -> Plan:
     """Splits the reductions along which memory is read where nothing is read along another loop, but no products.
 
     The threads of a block share the operands of these, and read them in runs of any direction.
@@ -136,10 +152,10 @@ def default_split(specialization: Specialization) -> Plan:
             walks = [_walk(statement, i, specialization.layouts) for i in reduced if i.name in along]
             found[statement.name] = max(0 if walk is None else walk.iterations for walk in walks)
     longest = max(found.values(), default=0)
-    for least, parts in _SPLIT_FROM:
+    for least, parts in _SPLIT_FOR_LANES if lanes else _SPLIT_FROM:
         among = frozenset(name for name, extent in found.items() if extent >= least)
         if longest >= least:
-            return Plan(parts, among)
+            return Plan(parts, among, lanes=lanes)
     return Plan(())
 
 
@@ -204,6 +220,40 @@ class _Splitter:
             origin=origin,
         )
         self.splits.append(Split(statement.name, values, total))
+
+    def combine_in_lanes(self, statement: Statement) -> Iterator[Statement]:
+        """``C(m) += P(m,p)`` in two: ``R(m,q) +=! P(m,lanes*(q/lanes)+l)`` in every lane, and ``C(m) += R(m,lanes*w)``.
+
+        That all lanes add up the same is what makes it an exchange among them (``tc.codegen.lane_totals``).
+        """
+        part, value = statement.iterators[-1], statement.value
+        assert isinstance(value, Read), "it combines partial results"
+        extent = self.layouts[value.tensor].shape[-1]
+        partials = self.partials(statement, self.layouts[value.tensor].shape)
+        lane, group = (fresh_name(f"{part.name}_{n}", {i.name for i in statement.iterators}) for n in ("lane", "group"))
+        first = _times(LANES, _binary(BinaryOperator.DIVIDE, IteratorReference(part.name), LANES))
+        number = Binary(BinaryOperator.ADD, first, IteratorReference(lane), INDEX_TYPE)
+        origin = DerivedOrigin("a reduction in lanes", statement.origin)
+        kept = value.subscripts[:-1]
+        yield replace(
+            statement,
+            iterators=(*statement.iterators, _counted(lane, LANES)),
+            target=partials.name,
+            subscripts=value.subscripts,
+            initialize=True,
+            value=Read(value.tensor, (*kept, number), value.type),
+            origin=origin,
+        )
+        total = f"{statement.name}_total"
+        yield replace(
+            statement,
+            name=total,
+            iterators=(*statement.iterators[:-1], _counted(group, extent // LANES)),
+            value=Read(partials.name, (*kept, _times(LANES, IteratorReference(group))), value.type),
+            required=(),
+            origin=origin,
+        )
+        self.splits.append(Split(statement.name, {part.name: number}, total))
 
     def choose(self, statement: Statement) -> _Walk | None:
         """The loops to split: those along which memory is read, else the last that is long enough."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
 import islpy as isl
 
-from tc.polyhedral.loops import LoopKind
+from tc.polyhedral.loops import LoopKind, Sharing
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +57,15 @@ class Sequence:
 class Extension:
     """Further instances below: copies into and out of ``buffer``, which lives for one iteration of the members above.
 
-    ``instances``: ``{ [values of the members above, outermost first] -> copy }``.  ``shared``: all threads of a block
-    have one such buffer.  ``functions``: these values, of the copies of one statement, where they are not read off the
+    ``instances``: ``{ [values of the members above, outermost first] -> copy }``.  ``sharing``: which threads have one
+    such buffer together.  ``functions``: these values, of the copies of one statement, where they are not read off the
     map: isl finds no functions in maps that say modulo what.
     """
 
     buffer: str
     instances: isl.UnionMap
     child: Node
-    shared: bool = False
+    sharing: Sharing = Sharing.THREAD
     functions: tuple[isl.PwAff, ...] = ()
 
 
@@ -102,6 +102,9 @@ def tree_text(tree: ScheduleTree) -> str:
     return "\n".join([f"domain {_sorted_pieces(pieces)}", *_node_lines(tree.root, 1)])
 
 
+_SHARED: Final = {Sharing.THREAD: "", Sharing.LANES: "lanes' ", Sharing.BLOCK: "shared "}
+
+
 def _sorted_pieces(pieces: Iterable[isl.Set | isl.PwAff]) -> str:
     """Pieces of a union in the order of their text: isl's own order is that of a hash table."""
     texts = sorted(str(piece).removeprefix("{").removesuffix("}").strip() for piece in pieces)
@@ -123,9 +126,9 @@ def _node_lines(node: Node, depth: int) -> Iterator[str]:
                 member.function.foreach_pw_aff(functions.append)
                 yield f"{indent}  {_sorted_pieces(functions)}{'  # ' if marks else ''}{', '.join(marks)}"
             yield from _node_lines(child, depth + 1)
-        case Extension(buffer, instances, child, shared):
+        case Extension(buffer, instances, child, sharing):
             names = ", ".join(statement_names(instances.range()))
-            yield f"{indent}{'shared ' if shared else ''}extension {buffer}: {names}"
+            yield f"{indent}{_SHARED[sharing]}extension {buffer}: {names}"
             yield from _node_lines(child, depth + 1)
         case Sequence(filters):
             yield f"{indent}sequence"

@@ -15,7 +15,7 @@ from tc.polyhedral.tree import Band, Extension, Leaf, Node, ScheduleTree, Sequen
 def unroll_tree(tree: ScheduleTree, limit: int) -> ScheduleTree:
     """Unroll loops from the leaves upwards while a body holds at most ``limit`` statement instances.
 
-    Loops marked for vector lanes stay loops; the compiler decides their shape.
+    Loops marked for lanes stay loops; the compiler decides their shape, or there is none.
     """
     if limit <= 1:
         return tree
@@ -41,7 +41,7 @@ def _visit(node: Node, domain: isl.UnionSet, limit: int) -> tuple[Node, int]:
             changed_members = list(members)
             for position in reversed(range(len(members))):
                 member = members[position]
-                if member.kind in (LoopKind.VECTOR, LoopKind.REDUCTION):
+                if member.kind in (LoopKind.VECTOR, LoopKind.REDUCTION, LoopKind.LANES):
                     continue
                 extent = extent_of(member.function, domain)
                 count *= extent

@@ -6,8 +6,9 @@ Shown with isl, for a schedule tree and again for the loop tree made of it:
 2. every conflicting pair of instances runs in program order, and never at the same time; instances of one reducing
    statement may run in any order, but not at the same time (unless lanes keep their partial results apart);
 3. every access stays inside its buffer;
-4. a promoted access finds in its buffer the element that it stands for (``tc.polyhedral.verify_promotion``), and what
-   is copied asynchronously has arrived (``tc.polyhedral.verify_rotation``).
+4. a promoted access finds in its buffer the element that it stands for (``tc.polyhedral.verify_promotion``), what is
+   copied asynchronously has arrived (``tc.polyhedral.verify_rotation``), and what is in a register of another thread is
+   in its warp, which takes part (``tc.polyhedral.verify_lanes``).
 
 That the statements themselves are still those of the program is ``tc.polyhedral.verify_statements``.
 
@@ -30,8 +31,10 @@ from tc.language.affine import Frame, isl_name, parameter_name
 from tc.language.specialization import Extent, Layout, Sizes
 from tc.polyhedral.counterexample import Counterexample, Violation, pair_text, point_text
 from tc.polyhedral.execution import Concurrency, Execution
+from tc.polyhedral.loops import Sharing
 from tc.polyhedral.scop import PromotedAccess, Promotion, Scop, ScopStatement
-from tc.polyhedral.verify_promotion import check_promotions
+from tc.polyhedral.verify_lanes import check_lanes
+from tc.polyhedral.verify_promotion import check_promotions, replaces_tensor
 from tc.polyhedral.verify_rotation import awaited_pairs, slot_pairs
 from tc.polyhedral.verify_threads import check_threads
 from tc.proof import Proof
@@ -61,8 +64,9 @@ def _find_counterexample(scop: Scop, execution: Execution, conflicts: Conflicts)
         or _check_bounds(scop)
         or _check_order(scop, execution, conflicts)
         or _check_awaits(scop, execution)
-        or check_threads(scop, execution, [some.pairs for some in conflicts if not some.in_buffers])
+        or check_threads(scop, execution, [c.pairs for c in conflicts if not (c.in_buffers or c.in_lanes)])
         or check_promotions(scop, execution)
+        or check_lanes(scop, execution)
     )
 
 
@@ -117,12 +121,14 @@ class Conflict:
     """Pairs of instances, and what must hold of their times.
 
     ``in_buffers``: they touch one place of a buffer.  If threads share it, ``verify_threads`` looks at all such pairs,
-    whatever the place stands for.
+    whatever the place stands for.  ``in_lanes``: they touch an element of a tensor that only lies in lanes, which it
+    looks at likewise.
     """
 
     pairs: isl.UnionMap
     rule: _Rule
     in_buffers: bool = False
+    in_lanes: bool = False
 
 
 Conflicts: TypeAlias = tuple[Conflict, ...]
@@ -131,12 +137,18 @@ Conflicts: TypeAlias = tuple[Conflict, ...]
 def conflicts_of(scop: Scop) -> Conflicts:
     """Pairs of different statements, earlier statement first; of one reducing statement; and of one buffer's copies."""
     empty = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
-    between, within, copies, buffers = empty, empty, empty, empty
+    between, within, copies, buffers, lanes = empty, empty, empty, empty, empty
+    in_lanes = {p.tensor for p in scop.promotions if p.buffer.sharing is Sharing.LANES and replaces_tensor(scop, p)}
     for position, first in enumerate(scop.statements):
         if first.accumulates:
             within = within.union(isl.UnionMap.from_map(_own_pairs(first)))
         for second in scop.statements[position + 1 :]:
-            for pairs in (*_pairs(first, second), *_copy_pairs(scop, first, second)):
+            for tensor, pairs in _pairs(first, second):
+                if tensor in in_lanes:
+                    lanes = lanes.union(isl.UnionMap.from_map(pairs))
+                else:
+                    between = between.union(isl.UnionMap.from_map(pairs))
+            for pairs in _copy_pairs(scop, first, second):
                 between = between.union(isl.UnionMap.from_map(pairs))
             for pairs in _buffer_pairs(scop, first, second):
                 buffers = buffers.union(isl.UnionMap.from_map(pairs))
@@ -147,17 +159,20 @@ def conflicts_of(scop: Scop) -> Conflicts:
             buffers = buffers.union(isl.UnionMap.from_map(pairs))
     return (
         Conflict(between, _Rule.IN_ORDER),
+        Conflict(lanes, _Rule.IN_ORDER, in_lanes=True),
         Conflict(buffers, _Rule.IN_ORDER, in_buffers=True),
         Conflict(within, _Rule.APART_OR_LANES),
         Conflict(copies, _Rule.APART),
     )
 
 
-def _pairs(first: ScopStatement, second: ScopStatement) -> list[isl.Map]:
-    """Pairs that touch one element, at least one of them writing."""
+def _pairs(first: ScopStatement, second: ScopStatement) -> list[tuple[str, isl.Map]]:
+    """Pairs that touch one element of a tensor, at least one of them writing."""
     found = [(w, other) for w in first.writes for other in (*second.reads, *second.writes)]
     found += [(read, w) for read in first.reads for w in second.writes]
-    return [a.apply_range(b.reverse()) for a, b in found if _touch_one_tensor(a, b)]
+    return [
+        (a.get_tuple_name(isl.dim_type.out), a.apply_range(b.reverse())) for a, b in found if _touch_one_tensor(a, b)
+    ]
 
 
 def _buffer_pairs(scop: Scop, first: ScopStatement, second: ScopStatement) -> list[isl.Map]:
@@ -222,7 +237,7 @@ def _touch_one_tensor(first: isl.Map, second: isl.Map) -> bool:
 def _own_pairs(statement: ScopStatement) -> isl.Map:
     """Pairs of instances of the statement that touch one element, at least one of them writing."""
     pairs = isl.Map.empty(statement.domain.get_space().map_from_set())
-    for relation in _pairs(statement, statement):
+    for _, relation in _pairs(statement, statement):
         pairs = pairs.union(relation)
     return pairs.coalesce()
 

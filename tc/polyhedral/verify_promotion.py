@@ -22,6 +22,7 @@ from tc.language.affine import isl_name
 from tc.polyhedral.counterexample import Counterexample, Violation, pair_text, point_text
 from tc.polyhedral.execution import Execution, LocalSubscripts
 from tc.polyhedral.localize import local_subscripts
+from tc.polyhedral.loops import Sharing
 from tc.polyhedral.scop import PromotedAccess, Promotion, Scop, ScopStatement
 
 
@@ -52,14 +53,20 @@ def _uses(scop: Scop, promotion: Promotion) -> list[tuple[ScopStatement, Promote
 
 
 def _check_layout(scop: Scop, promotion: Promotion) -> Counterexample | None:
-    """The tensor's type; and every stride must step over all that the smaller ones reach."""
+    """The tensor's type; and every stride must step over all that the smaller ones reach.
+
+    What is in lanes has as many arrays as there are threads: the last dimension moves nothing.
+    """
     types = {isl_name(tensor.name): tensor.layout.type for tensor in (*scop.buffers, *scop.temporaries)}
     layout, reach = promotion.buffer.layout, 0
     gathered = promotion.gathered
-    tensor = promotion.elements.get_tuple_name(isl.dim_type.out) if gathered is None else isl_name(gathered.read.tensor)
+    tensor = promotion.tensor if gathered is None else isl_name(gathered.read.tensor)
     if layout.type is not types[tensor]:
         return Counterexample(Violation.WRONG_TYPE, promotion.buffer.name)
-    for stride, extent in sorted(zip(layout.strides, layout.shape, strict=True)):
+    dimensions = list(zip(layout.strides, layout.shape, strict=True))
+    if promotion.buffer.sharing is Sharing.LANES and dimensions.pop()[0] != 0:
+        return Counterexample(Violation.OVERLAPPING, f"{promotion.buffer.name}{layout.shape}: {layout.strides}")
+    for stride, extent in sorted(dimensions):
         if extent > 1 and stride <= reach:
             return Counterexample(Violation.OVERLAPPING, f"{promotion.buffer.name}{layout.shape}: {layout.strides}")
         reach += stride * (extent - 1)
@@ -103,14 +110,14 @@ def _check_copies(scop: Scop, promotion: Promotion) -> Counterexample | None:
             available, stored = available.union(places), stored.subtract(places)
             written = written if statement.name == promotion.loads else written.union(places)
     unstored = written.subtract(stored)
-    if unstored.is_empty() or _replaces(scop, promotion):
+    if unstored.is_empty() or replaces_tensor(scop, promotion):
         return None
     return Counterexample(Violation.NOT_STORED, _place(unstored))
 
 
-def _replaces(scop: Scop, promotion: Promotion) -> bool:
+def replaces_tensor(scop: Scop, promotion: Promotion) -> bool:
     """Whether the tensor is a temporary of which every access goes to the buffer."""
-    tensor = promotion.elements.get_tuple_name(isl.dim_type.out)
+    tensor = promotion.tensor
     if all(isl_name(temporary.name) != tensor for temporary in scop.temporaries):
         return False
     for statement in scop.statements:
@@ -129,7 +136,7 @@ def _check_bypass(scop: Scop, promotion: Promotion, execution: Execution) -> Cou
     """Accesses below one allocation to one element, one through the buffer and one past it, at least one writing."""
     copies = (promotion.loads, promotion.stores)
     through = [(s, a) for s, a in _uses(scop, promotion) if s.name not in copies]
-    tensor = promotion.elements.get_tuple_name(isl.dim_type.out)
+    tensor = promotion.tensor
     nowhere = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
     scopes = execution.scopes.get(promotion.buffer.name, nowhere)
     for statement in scop.statements:

@@ -66,9 +66,10 @@ def find_wrong_split(
         wanted = computation_type(program.tensor(statement.target).type)
         if not (alone and fresh and kind.type is wanted):
             return Counterexample(Violation.CHANGED, f"{statement.name}: its partial results are not its own")
-        if not _is_combined(changed, statement, partial, total, context):
+        combined = _combined(changed, statement, partial, total, context)
+        if combined is None:
             return Counterexample(Violation.CHANGED, total.name)
-        if not _is_partial(statement, partial, split, program.sizes, context):
+        if not _is_partial(statement, partial, split, program.sizes, combined):
             return Counterexample(Violation.CHANGED, partial.name)
     kept = tuple(tensor for tensor in changed.tensors if any(tensor == own for own in program.tensors))
     if left or kept != program.tensors:
@@ -77,20 +78,23 @@ def find_wrong_split(
 
 
 def _is_partial(
-    statement: Statement, partial: Statement, split: Split, sizes: tuple[str, ...], context: isl.Context
+    statement: Statement, partial: Statement, split: Split, sizes: tuple[str, ...], combined: isl.Map
 ) -> bool:
-    """Whether the instances of ``partial`` are those of the statement, one for one, and do the same."""
+    """Whether the instances that make what is combined are those of the statement, one for one, and do the same."""
     values: dict[str, Expression] = {i.name: IteratorReference(i.name) for i in statement.iterators}
     values |= split.values
     if split.values.keys() & iterators_in(statement.subscripts):
         return False
+    context = combined.get_ctx()
     frame = frame_of(partial, context, sizes)
     functions = [f for value in values.values() if (f := affine_function(value, frame)) is not None]
     inside = iteration_domain(partial, frame)
     wanted = iteration_domain(statement, frame_of(statement, context, sizes))
     if inside is None or wanted is None or len(functions) < len(values):
         return False
-    stands_for = _vector(functions, inside, statement.name)
+    made = access_relation("parts", partial.subscripts, [None] * len(partial.subscripts), frame)
+    needed = made.intersect_range(combined.range()).domain()
+    stands_for = _vector(functions, inside.intersect(needed), statement.name)
     same = in_terms_of(statement.value, values)
     return bool(
         partial.reduction is statement.reduction
@@ -101,31 +105,34 @@ def _is_partial(
     )
 
 
-def _is_combined(
+def _combined(
     program: Program, statement: Statement, partial: Statement, total: Statement, context: isl.Context
-) -> bool:
-    """Whether every partial result goes once where the statement's own results go, and has been begun."""
-    names = tuple(e.name for e in partial.subscripts if isinstance(e, IteratorReference))
-    shape = _shape(program, partial.target)
-    elements = functools.partial(
-        _elements, subscripts=partial.subscripts, shape=shape, sizes=program.sizes, context=context
-    )
-    made, begun, combined = map(elements, (partial, initialization(partial), total))
-    if made is None or begun is None or combined is None or len(names) < len(partial.subscripts):
-        return False
-    return bool(
+) -> isl.Map | None:
+    """``{ instance of total -> partial result }``; None unless each goes once where the statement's own results go.
+
+    All of them have been begun.
+    """
+    *kept, _ = names = tuple(e.name for e in partial.subscripts if isinstance(e, IteratorReference))
+    value = total.value
+    if len(names) < len(partial.subscripts) or not isinstance(value, Read) or value.tensor != partial.target:
+        return None
+    elements = functools.partial(_elements, shape=_shape(program, partial.target), sizes=program.sizes, context=context)
+    begun = elements(initialization(partial), subscripts=partial.subscripts)
+    combined = elements(total, subscripts=value.subscripts)
+    if begun is None or combined is None:
+        return None
+    right = (
         total.reduction is statement.reduction
         and (total.target, total.subscripts) == (statement.target, statement.subscripts)
-        and iterators_in(statement.subscripts) <= set(names)
-        and isinstance(total.value, Read)
-        and (total.value.tensor, total.value.subscripts) == (partial.target, partial.subscripts)
+        and iterators_in(statement.subscripts) <= set(kept)
+        and value.subscripts[:-1] == partial.subscripts[:-1]
         and total.initialize == statement.initialize
         and written_iterators(total) == written_iterators(statement)
         and initial_conditions(total) == initial_conditions(statement)
         and combined.is_injective()
-        and made.range().is_subset(combined.range())
         and combined.range().is_subset(begun.range())
     )
+    return combined if right else None
 
 
 def _shape(program: Program, tensor: str) -> tuple[int, ...]:

@@ -5,6 +5,9 @@ block that touch one place, one of them writing, and the first dimension of thei
 tells them apart.  They are ordered if a barrier lies between their places in a sequence, or follows the earlier one in
 its iteration, or precedes the later one in its own: every thread runs the same barriers in the same order, because no
 loop or guard around a barrier depends on the thread.
+
+What lies in lanes needs no barrier: a thread that reads it does so while its owner takes part, and has come as far
+(``tc.polyhedral.verify_lanes``).  It is enough that nothing tells the two apart but the thread.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import islpy as isl
 
 from tc.polyhedral.counterexample import Counterexample, Violation, pair_text
 from tc.polyhedral.execution import Concurrency, Execution, ThreadLeaf
+from tc.polyhedral.loops import Sharing
 from tc.polyhedral.scop import Scop
 
 
@@ -31,13 +35,14 @@ def check_threads(scop: Scop, execution: Execution, conflicts: Items[isl.UnionMa
         return Counterexample(Violation.DIVERGENT, barrier)
     if not execution.places:
         return None
-    for pairs in (*conflicts, *_reuses(scop)):
+    met = [(pairs, False) for pairs in (*conflicts, *_reuses(scop, Sharing.BLOCK))]
+    for pairs, in_lanes in (*met, *((pairs, True) for pairs in _reuses(scop, Sharing.LANES))):
         for instances in _maps(pairs):
             ends = [instances.get_tuple_name(side) for side in (isl.dim_type.in_, isl.dim_type.out)]
             for first in execution.places:
                 for second in execution.places:
                     if [first.statement, second.statement] == ends:
-                        found = _race(instances, first, second, execution.dimensions)
+                        found = _race(instances, first, second, execution.dimensions, in_lanes=in_lanes)
                         if found is not None:
                             return found
     return None
@@ -49,13 +54,16 @@ def _maps(union: isl.UnionMap) -> list[isl.Map]:
     return maps
 
 
-def _reuses(scop: Scop) -> Iterator[isl.UnionMap]:
-    """Pairs of accesses to one place of shared memory, whatever it stands for at the time, at least one writing."""
+def _reuses(scop: Scop, sharing: Sharing) -> Iterator[isl.UnionMap]:
+    """Pairs of accesses to one place of such memory, at least one writing.
+
+    Whatever it stands for at the time; but lanes are in step with each other from one array to the next.
+    """
     for promotion in scop.promotions:
-        if not promotion.buffer.shared:
+        if promotion.buffer.sharing is not sharing:
             continue
         places = [
-            (access.place, access.writes)
+            (access.place if sharing is Sharing.BLOCK else access.location, access.writes)
             for statement in scop.statements
             for access in statement.promoted
             if access.buffer == promotion.buffer.name
@@ -66,9 +74,11 @@ def _reuses(scop: Scop) -> Iterator[isl.UnionMap]:
 
 
 def _race(
-    instances: isl.Map, first: ThreadLeaf, second: ThreadLeaf, dimensions: Items[Concurrency]
+    instances: isl.Map, first: ThreadLeaf, second: ThreadLeaf, dimensions: Items[Concurrency], *, in_lanes: bool
 ) -> Counterexample | None:
     doubtful, decided = _doubtful(first, second, dimensions)
+    if in_lanes:
+        doubtful = {}
     if decided and not doubtful:
         return None
     left = _in_one_block(instances, first, second, dimensions)

@@ -14,6 +14,7 @@ import islpy as isl
 from tc.grammar.syntax import BinaryOperator
 from tc.language.program import INDEX_TYPE, Binary, Literal, Read
 from tc.language.specialization import Specialization
+from tc.polyhedral.loops import LANES, Sharing
 from tc.polyhedral.place_barriers import place_barriers
 from tc.polyhedral.promote_private import promote_private
 from tc.polyhedral.promote_shared import promote_shared
@@ -44,12 +45,16 @@ def mistakes_in(scop: Scop, *, split: bool) -> Iterator[Mistake]:
             buffer = promotion.buffer.name
             yield Mistake(f"a slot less for {buffer}", partial(_patched, promoter, _with_a_slot_less(buffer)))
         for copy in filter(None, (promotion.loads, promotion.stores)):
+            if not promotion.buffer.layout.shape:
+                continue  # a single element, of which there is no next one and nothing to leave out
             yield Mistake(f"{copy} shifted", partial(_patched, promoter, _shifting(promoter, copy)))
             if scop.statement(copy).domain.dim_max_val(_last(scop, copy)).is_pos():
                 yield Mistake(f"{copy} one short", partial(_patched, promoter, _shortening(promoter, copy)))
     if split:
         combining = "only the first partial result counts"
         yield Mistake(combining, partial(_patched, "split_reductions", _without_combination))
+    if any(promotion.buffer.sharing is Sharing.LANES for promotion in scop.promotions):
+        yield Mistake("a lane too few", partial(_patched, "split_reductions", _with_a_lane_less))
 
 
 def _patched(name: str, by: object) -> AbstractContextManager[object]:
@@ -223,15 +228,32 @@ def _changed(scop: Scop, name: str, change: Callable[[ScopStatement], ScopStatem
 # --- partial results
 
 
+_Splits: TypeAlias = tuple[Specialization, tuple[Split, ...]]
+
+
 def _without_combination(
-    specialization: Specialization, parts: int, among: frozenset[str] | None = None
-) -> tuple[Specialization, tuple[Split, ...]]:
-    changed, splits = split_reductions(specialization, parts, among)
-    totals = {split.total for split in splits}
+    specialization: Specialization, parts: int, among: frozenset[str] | None = None, *, by_lanes: bool = False
+) -> _Splits:
+    changed, splits = split_reductions(specialization, parts, among, by_lanes=by_lanes)
+    # What lanes combine is one result if there is one warp.
+    names = {split.statement for split in splits} if by_lanes else {split.total for split in splits}
+    return _with_last_loops(changed, names, 1), splits
+
+
+def _with_a_lane_less(
+    specialization: Specialization, parts: int, among: frozenset[str] | None = None, *, by_lanes: bool = False
+) -> _Splits:
+    changed, splits = split_reductions(specialization, parts, among, by_lanes=by_lanes)
+    return (_with_last_loops(changed, {s.statement for s in splits}, LANES - 1) if by_lanes else changed), splits
+
+
+def _with_last_loops(specialization: Specialization, names: set[str], iterations: int) -> Specialization:
+    """The program in which the last loops of these statements have so many iterations."""
     statements = []
-    for statement in changed.program.statements:
-        if statement.name in totals:
-            *others, part = statement.iterators
-            statement = replace(statement, iterators=(*others, replace(part, end=Literal(1, INDEX_TYPE))))  # noqa: PLW2901
+    for statement in specialization.program.statements:
+        if statement.name in names:
+            *others, last = statement.iterators
+            last = replace(last, end=Literal(iterations, INDEX_TYPE))
+            statement = replace(statement, iterators=(*others, last))  # noqa: PLW2901
         statements.append(statement)
-    return replace(changed, program=replace(changed.program, statements=tuple(statements))), splits
+    return replace(specialization, program=replace(specialization.program, statements=tuple(statements)))

@@ -20,6 +20,7 @@ OPTIONS = {
     "copied ahead": tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4)), block=(4, 2), split=(), stages=2),
     "copied two tiles ahead": tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 2)), block=(4, 2), split=(), stages=3),
     "partial results": tc.GpuOptions(split=(4,), private=0),
+    "partial results in lanes": tc.GpuOptions(split=(32,), private=0),
 }
 
 

@@ -30,6 +30,7 @@ def test_there_are_mistakes_of_every_kind() -> None:
         "a slot less",
         "copies awaited after",
         "only the first partial",
+        "a lane too few",
     )
     for kind in kinds:
         assert any(kind in name for name in names), kind

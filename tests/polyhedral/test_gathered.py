@@ -18,6 +18,7 @@ from tc.polyhedral.box import bounding_box
 from tc.polyhedral.counterexample import Violation
 from tc.polyhedral.execution import tree_execution
 from tc.polyhedral.gathered import Gathered
+from tc.polyhedral.loops import Sharing
 from tc.polyhedral.number_copies import number_copies
 from tc.polyhedral.promotion import Access, promote_accesses
 from tc.polyhedral.schedule import untransformed_tree
@@ -125,7 +126,16 @@ def promoted(context: isl.Context, *, numbered: bool) -> tuple[Scop, Scop]:
     assert box is not None
     assert box.extents == (13, 10)
     found = promote_accesses(
-        program, (Access("S0", 0),), (), box, "rows", (0, 1), stored=False, shared=True, padding=0, gathered=gathered
+        program,
+        (Access("S0", 0),),
+        (),
+        box,
+        "rows",
+        (0, 1),
+        stored=False,
+        sharing=Sharing.BLOCK,
+        padding=0,
+        gathered=gathered,
     )
     assert found.loads is not None
     scop = number_copies(found.scop, found.loads, box.extents)[0] if numbered else found.scop
@@ -201,7 +211,16 @@ def copied(text: str, shapes: tuple[tuple[int, ...], ...], name: str, context: i
     assert box is not None
     order = tuple(range(len(box.extents)))
     found = promote_accesses(
-        program, (Access(name, 0),), (), box, "rows", order, stored=False, shared=True, padding=0, gathered=gathered
+        program,
+        (Access(name, 0),),
+        (),
+        box,
+        "rows",
+        order,
+        stored=False,
+        sharing=Sharing.BLOCK,
+        padding=0,
+        gathered=gathered,
     )
     return program, found.scop
 

@@ -252,7 +252,7 @@ def test_what_cannot_be_split_is_refused(split: tuple[int, ...], message: str) -
 
 
 def test_threads_hold_partial_results_and_combine_them() -> None:
-    kernel = tc.define(SUMS).sums.compile((5, 100), target="emulator", options=tc.GpuOptions(split=(32,)))
+    kernel = tc.define(SUMS).sums.compile((5, 100), target="emulator", options=tc.GpuOptions(split=(16,)))
     assert kernel.compilation is not None
     assert len(kernel.compilation.barriers) == 1
     assert re.search(r"shared\d+_O_parts", kernel.source)

@@ -1,0 +1,132 @@
+"""Partial results in the registers of a warp's lanes, which combine them without shared memory.
+
+The statement that combines them runs on all threads, and each adds up what the lanes of its warp have: one loop over
+these, which becomes a butterfly of shuffles (``tc.codegen.lane_totals``).  ``tc.polyhedral.verify_lanes`` proves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Items
+from dataclasses import replace
+from typing import assert_never
+
+import islpy as isl
+
+from tc.language.program import Read
+from tc.polyhedral.box import Box, bounding_box, prefix_map
+from tc.polyhedral.loops import LANES, Buffer, LoopKind, Sharing
+from tc.polyhedral.paths import paths_below
+from tc.polyhedral.promotion import Access, promote_accesses, reads_uncovered, relation_of
+from tc.polyhedral.scop import Scop, ScopStatement
+from tc.polyhedral.tree import Band, Extension, Leaf, Member, Node, Sequence, statement_names
+from tc.types import ScalarType
+
+
+def promote_to_lanes(
+    scop: Scop,
+    temporary: Buffer,
+    accesses: Items[Access],
+    node: Node,
+    domain: isl.UnionSet,
+    above: tuple[Member, ...],
+) -> tuple[Scop, Node] | None:
+    """The scop and the subtree with the temporary in lanes; None where it is nothing that the lanes of a warp combine.
+
+    ``above``: the members around the subtree, those of blocks and threads among them.
+    """
+    reads = [access for access in accesses if access.read is not None]
+    if len(reads) != 1 or not can_be_exchanged(temporary.layout.type):
+        return None
+    combining = scop.statement(reads[0].statement)
+    x = max(position for position, member in enumerate(above) if member.kind is LoopKind.THREAD)
+    prefix = tuple(member for position, member in enumerate(above) if position != x)
+    relations = [relation_of(scop.statement(access.statement), access) for access in accesses]
+    box = bounding_box(relations, prefix)
+    if box is None or not _has_warps(box) or reads_uncovered(scop, accesses, prefix):
+        return None
+    own = [relation for access, relation in zip(accesses, relations, strict=True) if access.read is None]
+    if not all(_is_in_own_lane(relation, above, x) for relation in own):
+        return None
+    inner = next(members for name, members in paths_below(node, domain) if name == combining.name)
+    relation = relation_of(combining, reads[0])
+    if not inner or not _combines_lanes(combining, relation, above, inner, x, box.extents[-1]):
+        return None
+    marked = _marked(node, domain, combining.name)
+    if marked is None:
+        return None
+    buffer, order = f"lanes{len(scop.promotions)}_{temporary.name}", tuple(range(len(box.extents)))
+    promoted = promote_accesses(scop, accesses, prefix, box, buffer, order, stored=False, sharing=Sharing.LANES)
+    return promoted.scop, Extension(buffer, promoted.instances, marked, Sharing.LANES)
+
+
+def has_warps_along_x(threads: Items[int]) -> bool:
+    """Whether neighbours along x are the lanes of warps; ``threads``: of a block along every dimension, x last."""
+    return len(threads) == 1 or threads[-1] % LANES == 0
+
+
+def can_be_exchanged(type: ScalarType) -> bool:
+    """Whether a shuffle moves such values: those of four and of eight bytes."""
+    return type is not ScalarType.BOOL and type.itemsize in (4, 8)
+
+
+def _has_warps(box: Box) -> bool:
+    """Whether the last subscript counts the threads of whole warps."""
+    constant, factors = box.offsets[-1]
+    return constant == 0 and not any(factors) and box.steps[-1] == 1 and box.extents[-1] % LANES == 0
+
+
+def _is_in_own_lane(relation: isl.Map, above: Items[Member], x: int) -> bool:
+    """Whether the last subscript is the number of the thread along x."""
+    touched = prefix_map(relation.domain(), above).reverse().apply_range(relation)
+    own = touched.equate(isl.dim_type.in_, x, isl.dim_type.out, touched.dim(isl.dim_type.out) - 1)
+    return bool(touched.is_subset(own))
+
+
+def _combines_lanes(
+    statement: ScopStatement, read: isl.Map, above: Items[Member], inner: Items[Member], x: int, threads: int
+) -> bool:
+    """Whether all of so many threads along x run a last loop in which each of them reads all lanes of its warp."""
+    if not (statement.accumulates and isinstance(statement.body.value, Read)):
+        return False
+    values = prefix_map(statement.domain, (*above, inner[-1]))
+    touched, lane = values.reverse().apply_range(read), values.dim(isl.dim_type.out) - 1
+    loops = ", ".join(f"v{n}" for n in range(lane + 1))
+    element = ", ".join(f"e{n}" for n in range(touched.dim(isl.dim_type.out)))
+    last = touched.dim(isl.dim_type.out) - 1
+    text = f"{{ [{loops}] -> [{element}] : e{last} = {LANES} * floor(v{x} / {LANES}) + v{lane} }}"
+    wanted = isl.Map.read_from_str(read.get_ctx(), text)
+    if not touched.reset_tuple_id(isl.dim_type.out).is_subset(wanted):
+        return False
+    points = values.range()
+    every = points
+    for position, count in ((x, threads), (lane, LANES)):
+        every = every.project_out(isl.dim_type.set, position, 1).insert_dims(isl.dim_type.set, position, 1)
+        every = every.lower_bound_val(isl.dim_type.set, position, isl.Val.zero(read.get_ctx()))
+        every = every.upper_bound_val(isl.dim_type.set, position, isl.Val.int_from_si(read.get_ctx(), count - 1))
+    return bool(every.is_subset(points))
+
+
+def _marked(node: Node, domain: isl.UnionSet, name: str) -> Node | None:
+    """The subtree in which the last loop around the statement, and around nothing else, is that over lanes."""
+    match node:
+        case Leaf():
+            return None
+        case Band(members, _, Leaf()):
+            if statement_names(domain) != (name,):
+                return None
+            return replace(node, members=(*members[:-1], replace(members[-1], kind=LoopKind.LANES)))
+        case Band(child=child) | Extension(child=child):
+            found = _marked(child, domain, name)
+            return None if found is None else replace(node, child=found)
+        case Sequence(filters):
+            for position, branch in enumerate(filters):
+                inside = domain.intersect(branch.domain)
+                if name in statement_names(inside):
+                    found = _marked(branch.child, inside, name)
+                    if found is None:
+                        return None
+                    changed = replace(branch, child=found)
+                    return Sequence((*filters[:position], changed, *filters[position + 1 :]))
+            return None
+        case _:
+            assert_never(node)
