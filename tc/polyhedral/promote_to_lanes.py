@@ -48,10 +48,10 @@ def promote_to_lanes(
     if not all(_is_in_own_lane(relation, above, x) for relation in own):
         return None
     inner = next(members for name, members in paths_below(node, domain) if name == combining.name)
-    relation = relation_of(combining, reads[0])
-    if not inner or not _combines_lanes(combining, relation, above, inner, x, box.extents[-1]):
+    lane = _last_loop(combining, above, inner)
+    if lane is None or not _combines_lanes(combining, relations[accesses.index(reads[0])], above, lane, x, box):
         return None
-    marked = _marked(node, domain, combining.name)
+    marked = _marked(node, domain, combining.name, lane)
     if marked is None:
         return None
     buffer, order = f"lanes{len(scop.promotions)}_{temporary.name}", tuple(range(len(box.extents)))
@@ -82,13 +82,29 @@ def _is_in_own_lane(relation: isl.Map, above: Items[Member], x: int) -> bool:
     return bool(touched.is_subset(own))
 
 
+def _last_loop(statement: ScopStatement, above: Items[Member], inner: Items[Member]) -> Member | None:
+    """The last member that the ones above it leave more than one value."""
+    for position in reversed(range(len(inner))):
+        values = prefix_map(statement.domain, (*above, *inner[: position + 1])).range()
+        if not _is_function(values):
+            return inner[position]
+    return None
+
+
+def _is_function(values: isl.Set) -> bool:
+    """Whether the last value follows from the others."""
+    last = values.dim(isl.dim_type.set) - 1
+    graph = isl.Map.from_range(values).move_dims(isl.dim_type.in_, 0, isl.dim_type.out, 0, last)
+    return bool(graph.is_single_valued())
+
+
 def _combines_lanes(
-    statement: ScopStatement, read: isl.Map, above: Items[Member], inner: Items[Member], x: int, threads: int
+    statement: ScopStatement, read: isl.Map, above: Items[Member], loop: Member, x: int, box: Box
 ) -> bool:
-    """Whether all of so many threads along x run a last loop in which each of them reads all lanes of its warp."""
+    """Whether all threads along x run the loop, in which each of them reads all lanes of its warp."""
     if not (statement.accumulates and isinstance(statement.body.value, Read)):
         return False
-    values = prefix_map(statement.domain, (*above, inner[-1]))
+    values = prefix_map(statement.domain, (*above, loop))
     touched, lane = values.reverse().apply_range(read), values.dim(isl.dim_type.out) - 1
     loops = ", ".join(f"v{n}" for n in range(lane + 1))
     element = ", ".join(f"e{n}" for n in range(touched.dim(isl.dim_type.out)))
@@ -99,34 +115,51 @@ def _combines_lanes(
         return False
     points = values.range()
     every = points
-    for position, count in ((x, threads), (lane, LANES)):
+    for position, count in ((x, box.extents[-1]), (lane, LANES)):
         every = every.project_out(isl.dim_type.set, position, 1).insert_dims(isl.dim_type.set, position, 1)
         every = every.lower_bound_val(isl.dim_type.set, position, isl.Val.zero(read.get_ctx()))
         every = every.upper_bound_val(isl.dim_type.set, position, isl.Val.int_from_si(read.get_ctx(), count - 1))
     return bool(every.is_subset(points))
 
 
-def _marked(node: Node, domain: isl.UnionSet, name: str) -> Node | None:
-    """The subtree in which the last loop around the statement, and around nothing else, is that over lanes."""
+def _marked(node: Node, domain: isl.UnionSet, name: str, lane: Member) -> Node | None:
+    """The subtree in which the loop is one over lanes, with nothing but the statement inside.
+
+    What other loops there were inside have one iteration.
+    """
     match node:
         case Leaf():
             return None
-        case Band(members, _, Leaf()):
-            if statement_names(domain) != (name,):
+        case Band(members, _, child) if any(member is lane for member in members):
+            position = next(number for number, member in enumerate(members) if member is lane)
+            if statement_names(domain) != (name,) or not _is_single(child):
                 return None
-            return replace(node, members=(*members[:-1], replace(members[-1], kind=LoopKind.LANES)))
+            return replace(node, members=(*members[:position], replace(lane, kind=LoopKind.LANES)), child=Leaf())
         case Band(child=child) | Extension(child=child):
-            found = _marked(child, domain, name)
+            found = _marked(child, domain, name, lane)
             return None if found is None else replace(node, child=found)
         case Sequence(filters):
             for position, branch in enumerate(filters):
                 inside = domain.intersect(branch.domain)
                 if name in statement_names(inside):
-                    found = _marked(branch.child, inside, name)
+                    found = _marked(branch.child, inside, name, lane)
                     if found is None:
                         return None
                     changed = replace(branch, child=found)
                     return Sequence((*filters[:position], changed, *filters[position + 1 :]))
             return None
+        case _:
+            assert_never(node)
+
+
+def _is_single(node: Node) -> bool:
+    """Whether there are only loops below."""
+    match node:
+        case Leaf():
+            return True
+        case Band(child=child):
+            return _is_single(child)
+        case Sequence() | Extension():
+            return False
         case _:
             assert_never(node)

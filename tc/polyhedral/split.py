@@ -114,12 +114,14 @@ class Plan:
 
     @property
     def steps(self) -> tuple[tuple[int, bool], ...]:
-        """How many partial results there are after every step, and whether lanes combine those of the step before."""
+        """How many partial results there are after every step, and whether lanes combine those of the step before.
+
+        They do where each has one of its own, which is not so after they have combined some.
+        """
         steps = [(parts, False) for parts in self.parts[:1]]
-        for before, parts in itertools.pairwise(self.parts):
-            steps.append((parts, self.lanes and before == parts * LANES))
-        if self.lanes and self.parts[-1:] == (LANES,):
-            steps.append((1, True))
+        for before, parts in itertools.pairwise((*self.parts, 1)):
+            by_lanes = self.lanes and before == parts * LANES and not steps[-1][1]
+            steps += [(parts, by_lanes)] if by_lanes or parts > 1 else []
         return tuple(steps)
 
 
