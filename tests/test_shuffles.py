@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 import tc
 from tc.kernel import Kernel
-from tc.polyhedral import promote_to_lanes
 from tc.reference.compare import compare
 
 SUMS = tc.define("def sums(float(M,N) X) -> (O) { O(m) +=! X(m,n) }").sums
@@ -97,14 +95,3 @@ def test_blocks_of_any_shape_are_right(block: tuple[int, ...]) -> None:
     kernel = SUMS.compile(values, target="emulator", options=options)
     assert exchanges(kernel) == (block[0] == 128)
     assert agrees(SUMS, kernel, values)
-
-
-def test_lanes_without_what_they_need_are_refused() -> None:
-    values = random((9, 300))
-    options = tc.GpuOptions(block=(64,), split=(128, 4))
-    with (
-        patch.object(promote_to_lanes, "_is_in_own_lane", lambda *_: True),
-        patch.object(promote_to_lanes, "_combines_lanes", lambda *_: True),
-        pytest.raises(tc.VerificationError),
-    ):
-        SUMS.compile(values, target="emulator", options=options)

@@ -66,8 +66,9 @@ def _stages(path: Path, _nest: Nest) -> Iterator[Gene]:
     yield ChoiceGene(path, (None, 1, 2, 3, 4))
 
 
-# Partial results of a reduction, combined in one step or in two.
-_SPLITS: Final = (*((1 << power,) for power in range(1, 10)), (64, 8), (128, 16), (256, 16), (512, 16), (1024, 32))
+# Partial results of a reduction, combined in one step or in two; a warp combines 32 at a time.
+_TWICE: Final = ((64, 2), (64, 8), (128, 4), (128, 16), (256, 8), (256, 16), (512, 16), (1024, 32))
+_SPLITS: Final = (*((1 << power,) for power in range(1, 10)), *_TWICE)
 
 
 def _splits(path: Path, nest: Nest) -> Iterator[Gene]:

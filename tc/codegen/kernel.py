@@ -141,6 +141,7 @@ class KernelPrinter:
         self.copied_ahead = program.copied_ahead
         self._pending = program.pending
         self._copied_for = program.copied_for
+        self._exchanges = 0
 
     def tree(self, tree: LoopTree, scope: Scope) -> list[str]:
         """The lines that run a loop tree."""
@@ -175,9 +176,10 @@ class KernelPrinter:
             return [barrier]
         return [self.dialect.arrived.format(pending=self._pending.get(name, 0)), barrier]
 
-    def exchange_number(self, statement: str) -> int:
-        """The number of the exchange that a statement makes, behind those of the barriers."""
-        return len(self.barriers) + list(self.bodies).index(statement)
+    def next_exchange(self) -> int:
+        """The number of one more place where lanes exchange values, behind those of the barriers."""
+        self._exchanges += 1
+        return len(self.barriers) + self._exchanges - 1
 
     def _allocation(self, buffer: Buffer, body: LoopTree, scope: Scope) -> list[str]:
         if buffer.shared:

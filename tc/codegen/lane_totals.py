@@ -34,7 +34,7 @@ def lane_total(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str]:
     total, other = Fragment(_TOTAL), Fragment(_OTHER)
     words = kernel.dialect.exchange
     assert words is not None, "only languages that exchange have lanes"
-    number = kernel.exchange_number(body.name)
+    number = kernel.next_exchange()
     exchanged = words.format(
         type=kernel.dialect.values[type], number=number, other=other, value=total, distance=_DISTANCE
     )

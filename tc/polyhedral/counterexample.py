@@ -31,6 +31,7 @@ class Violation(Enum):
     RACE = "no barrier orders two conflicting instances on different threads of a block"
     NOT_AWAITED = "what is copied may arrive after somebody needs it"
     DIVERGENT = "some thread of a block may miss a barrier"
+    ALONE = "some lane of a warp may miss an exchange"
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,11 +34,11 @@ def check_lanes(scop: Scop, execution: Execution) -> Counterexample | None:
 def _check_access(statement: str, access: PromotedAccess, place: LocalSubscripts) -> Counterexample | None:
     warp = place.warp
     if warp.x is None or not warp.aligned:
-        return Counterexample(Violation.DIVERGENT, statement)
+        return Counterexample(Violation.ALONE, statement)
     number = f"v{warp.x}"
     if not access.writes:
         if warp.lane is None or not _is_run_by_warps(place.instances.domain(), warp.x):
-            return Counterexample(Violation.DIVERGENT, statement)
+            return Counterexample(Violation.ALONE, statement)
         number = f"{LANES} * floor({number} / {LANES}) + v{warp.lane}"
     subscripts = place.instances.apply_range(access.place)
     last = subscripts.dim(isl.dim_type.out) - 1
