@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import assert_never
 
 import islpy as isl
@@ -63,6 +64,10 @@ class Frame:
 
     def space(self) -> isl.Space:
         """The space of the statement's tuple, its dimensions named after the iterators."""
+        return self._space
+
+    @cached_property
+    def _space(self) -> isl.Space:
         names = self.names
         space = isl.Space.set_alloc(self.context, len(names), len(self.iterators))
         for position, name in enumerate(names):
@@ -280,28 +285,17 @@ def access_relation(
     A subscript that is not affine (a gather) may touch the whole dimension: ``0 <= x < extent`` where the extent is
     known, anything otherwise.
     """
-    target = (
-        frame.space().params().add_unnamed_tuple_ui(len(subscripts)).set_tuple_name(isl.dim_type.set, isl_name(tensor))
-    )
-    relation = isl.Map.from_domain_and_range(frame.universe(), isl.Set.universe(target))
-    for position, (subscript, extent) in enumerate(zip(subscripts, extents, strict=True)):
+    relation = isl.Map.from_domain(frame.universe())
+    for subscript, extent in zip(subscripts, extents, strict=True):
         function = affine_function(subscript, frame)
         if function is None:
+            relation = relation.add_dims(isl.dim_type.out, 1)
             if extent is not None:
-                relation = relation.lower_bound_val(isl.dim_type.out, position, isl.Val.zero(frame.context))
+                last = relation.dim(isl.dim_type.out) - 1
+                relation = relation.lower_bound_val(isl.dim_type.out, last, isl.Val.zero(frame.context))
                 relation = relation.upper_bound_val(
-                    isl.dim_type.out, position, isl.Val.int_from_si(frame.context, extent - 1)
+                    isl.dim_type.out, last, isl.Val.int_from_si(frame.context, extent - 1)
                 )
-            continue
-        # { S[i] -> [f(i)] } becomes { S[i] -> T[.., f(i), ..] } by constraining one output dimension.
-        single = isl.Map.from_pw_aff(function)
-        relation = relation.intersect(_fix_dimension(single, target, position))
-    return relation
-
-
-def _fix_dimension(single: isl.Map, target: isl.Space, position: int) -> isl.Map:
-    """``{ S[i] -> T[x0, .., xn] : x_position = f(i) }`` from ``{ S[i] -> [f(i)] }``."""
-    everything = isl.Set.universe(target)
-    selector = isl.Map.from_domain_and_range(everything, isl.Set.universe(single.range().get_space()))
-    selector = selector.equate(isl.dim_type.in_, position, isl.dim_type.out, 0)
-    return single.apply_range(selector.reverse())
+        else:
+            relation = relation.flat_range_product(isl.Map.from_pw_aff(function))
+    return relation.set_tuple_name(isl.dim_type.out, isl_name(tensor))

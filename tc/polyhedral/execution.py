@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cached_property
 from typing import TypeAlias, assert_never
 
 import islpy as isl
@@ -96,6 +97,16 @@ class Execution:
     allocated: tuple[Buffer, ...] = ()
     places: tuple[ThreadLeaf, ...] = ()
     divergent: tuple[str, ...] = ()
+
+    def times_of(self, statement: str) -> isl.Map | None:
+        """``{ instance of the statement -> time }``; None where it never runs."""
+        return self._times.get(statement)
+
+    @cached_property
+    def _times(self) -> Mapping[str, isl.Map]:
+        found: list[isl.Map] = []
+        self.times.foreach_map(found.append)
+        return {times.get_tuple_name(isl.dim_type.in_): times for times in found}
 
 
 # The sorts of dimensions that each level of nesting takes: one for every sort that some branch has there, so that

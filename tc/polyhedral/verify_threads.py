@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Items
+from dataclasses import replace
 from enum import Enum
 from itertools import combinations_with_replacement
 
@@ -81,6 +82,11 @@ def _race(
         doubtful = {}
     if decided and not doubtful:
         return None
+    if decided:
+        # What comes after the last doubtful dimension is of no importance.
+        last_thread = max(position for position, sort in enumerate(dimensions) if sort is Concurrency.THREADS)
+        dimensions = dimensions[: max(last_thread, *doubtful) + 1]
+        first, second = (replace(leaf, times=_first(leaf.times, len(dimensions))) for leaf in (first, second))
     left = _in_one_block(instances, first, second, dimensions)
     # Where one dimension at most is in doubt, few pairs are left then, and threads are looked at last.
     late = len(doubtful) <= 1
@@ -158,6 +164,11 @@ def _on_different_threads(pairs: isl.Map, dimensions: Items[Concurrency]) -> isl
                 apart = apart.union(different)
         pairs = pairs.equate(*here)
     return apart
+
+
+def _first(times: isl.Map, count: int) -> isl.Map:
+    """So many dimensions of the times."""
+    return times.project_out(isl.dim_type.out, count, times.dim(isl.dim_type.out) - count)
 
 
 def _separated(earlier: ThreadLeaf, later: ThreadLeaf, position: int, ends: tuple[int | None, int | None]) -> bool:
