@@ -128,6 +128,8 @@ class GpuOptions:
     ``split``: how many partial results, each in a thread of its own, the long reductions have for every element; a
     second number says in how many these are combined first, and so on.  None splits the reductions that run along
     memory, but no products; an empty tuple splits none.
+    ``across``: how many blocks share each long reduction, whose results a second kernel combines.  None takes several
+    where there are few results; 1 takes none.
     ``shuffles``: the 32 threads of a warp combine their partial results from register to register; OpenCL cannot.
     ``shared``: the most bytes of memory that the threads of a block share; 0 uses none.
     ``padding``: elements added to every row of an operand in shared memory, so that rows begin in different banks.
@@ -144,6 +146,7 @@ class GpuOptions:
     grid: tuple[int, ...] | None = None
     distribution: Distribution = Distribution.CYCLIC
     split: tuple[int, ...] | None = None
+    across: int | None = None
     shuffles: bool = True
     private: int = 64
     shared: int = 48 << 10
@@ -174,6 +177,8 @@ class GpuOptions:
         if self.stages is not None:
             _require_integer("stages", self.stages, 1, 8)
         _require_integer("resident", self.resident, 1, 32)
+        if self.across is not None:
+            _require_integer("across", self.across, 1, 1 << 16)
         _require_boolean("shuffles", self.shuffles)
         _require_boolean("check_indices", self.check_indices)
 

@@ -99,6 +99,8 @@ def _shorter(options: tc.GpuOptions, complaint: str) -> tc.GpuOptions:
         return replace(options, schedule=replace(options.schedule, tile=(options.schedule.tile or ())[:-1]))
     if name == "split":
         return replace(options, split=(options.split or ())[:-1])
+    if name == "across":
+        return replace(options, across=None)
     if name == "grid":
         return replace(options, grid=(options.grid or ())[:-1])
     # "block has ..." or "a block has ..."

@@ -71,6 +71,11 @@ _TWICE: Final = ((64, 2), (64, 8), (128, 4), (128, 16), (256, 8), (256, 16), (51
 _SPLITS: Final = (*((1 << power,) for power in range(1, 10)), *_TWICE)
 
 
+def _across(path: Path, nest: Nest) -> Iterator[Gene]:
+    longest = nest.longest_reduced()
+    yield ChoiceGene(path, (None, *(blocks for blocks in (1, 4, 16, 64, 256) if blocks < longest)))
+
+
 def _splits(path: Path, nest: Nest) -> Iterator[Gene]:
     longest = nest.longest_reduced()
     yield ChoiceGene(path, (None, (), *(parts for parts in _SPLITS if parts[0] < longest)))
@@ -94,6 +99,7 @@ NUMBERS: Final[Mapping[str, MakeGenes]] = MappingProxyType(
         "block": _list(lambda nest: min(3, nest.depth), _extents, 1024, 1024, 64),
         "grid": _list(lambda nest: min(3, nest.parallel), _extents),
         "split": _splits,
+        "across": _across,
         "private": _numbers(0, 16, 64, 256, 1024),
         "shared": _numbers(0, 16 << 10, 32 << 10, 48 << 10, 96 << 10, 160 << 10),
         "padding": _numbers(0, 1, 2, 4, 8),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
+from typing import Final
 
 import islpy as isl
 
@@ -45,6 +46,8 @@ def bounding_box(accesses: Items[isl.Map], prefix: Items[Member], *, strided: bo
     for access in accesses[1:]:
         footprint = footprint.union(_footprint(access, prefix))
     footprint = footprint.coalesce()
+    if _moves_by_quotients(footprint):
+        return None
     offsets: list[tuple[int, tuple[int, ...]]] = []
     extents: list[int] = []
     distances = footprint.reverse().apply_range(footprint).deltas() if strided else None
@@ -64,6 +67,38 @@ def bounding_box(accesses: Items[isl.Map], prefix: Items[Member], *, strided: bo
 def _footprint(access: isl.Map, prefix: Items[Member]) -> isl.Map:
     """``{ [values of the members] -> element }``."""
     return prefix_map(access.domain(), prefix).reverse().apply_range(access)
+
+
+# Remainders that isl looks at one by one.
+_SMALL_DIVISOR: Final = 64
+
+
+def _moves_by_quotients(footprint: isl.Map) -> bool:
+    """Whether bounds are quotients, by large numbers, of what the prefix says.
+
+    No offset is affine then, and isl would search for minutes.
+    """
+    depth = footprint.dim(isl.dim_type.in_)
+    pieces: list[isl.BasicSet] = []
+    footprint.wrap().foreach_basic_set(pieces.append)
+    for piece in pieces:
+        divisions = range(piece.dim(isl.dim_type.div))
+        moving = [n for n in divisions if _moves(piece.get_div(n), depth)]
+        for constraint in piece.get_constraints() if moving else ():
+            if not constraint.is_equality() and any(_uses(constraint, division) for division in moving):
+                return True
+    return False
+
+
+def _moves(division: isl.Aff, dimensions: int) -> bool:
+    """Whether the division is by a large number, and of one of the first dimensions."""
+    if int(division.get_denominator_val().to_python()) <= _SMALL_DIVISOR:
+        return False
+    return any(not division.get_coefficient_val(isl.dim_type.in_, n).is_zero() for n in range(dimensions))
+
+
+def _uses(constraint: isl.Constraint, division: int) -> bool:
+    return not constraint.get_coefficient_val(isl.dim_type.div, division).is_zero()
 
 
 def _affine(function: isl.PwAff) -> tuple[int, tuple[int, ...]] | None:

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 
 from tc.options import CpuOptions, Fusion, GpuOptions
 from tc.polyhedral.defaults import default_sizes
+from tc.polyhedral.gather_nests import gather_nests
 from tc.polyhedral.grid_defaults import default_tiles
 from tc.polyhedral.linearize_rows import linearize_rows
 from tc.polyhedral.map_to_grid import grid_cuts, map_to_grid
@@ -145,8 +146,15 @@ def _linearize_rows(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> Stat
     return linearize_rows(tree, scop, max(len(own or ()) for own in sizes)), scop
 
 
+def _gather_nests(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
+    chosen = options.schedule.tile is not None or options.grid is not None or options.block is not None
+    apart = chosen or options.schedule.fusion is Fusion.MINIMAL
+    return (tree if apart else gather_nests(tree)), scop
+
+
 GRID_PASSES: Final[tuple[tuple[str, GridPass], ...]] = (
     ("linearize rows", _linearize_rows),
+    ("gather nests", _gather_nests),
     ("map", _map),
     ("tile", _tile_blocks),
     ("mark reductions", _mark_reductions),

@@ -26,7 +26,8 @@ from tc.polyhedral.schedule import schedule_scop, untransformed_tree
 from tc.polyhedral.scop import Scop, build_scop
 from tc.polyhedral.separate import separate_tiles
 from tc.polyhedral.separate_counts import separate_counts
-from tc.polyhedral.split import Plan, default_split, split_reductions
+from tc.polyhedral.split import Dealing, split_reductions
+from tc.polyhedral.split_plan import Plan, Whose, plan_split
 from tc.polyhedral.strides import accesses
 from tc.polyhedral.surplus import refuse_surplus_sizes
 from tc.polyhedral.tree import ScheduleTree, tree_text
@@ -94,7 +95,7 @@ def _timed(name: str, prove: Callable[[], Proof]) -> tuple[Proof, Stage]:
     return proof, Stage(name, time.perf_counter() - started, str(proof))
 
 
-_WHOLE: Final = Plan(())
+_WHOLE: Final = Plan()
 
 
 class Prepared:
@@ -129,18 +130,27 @@ class Prepared:
     def scop(self, context: isl.Context, plan: Plan = _WHOLE) -> Scop:
         """The statements, with reductions split; ``context`` must be the one that was entered."""
         if plan not in self._scops:
-            specialization, among = self.specialization, plan.among
-            for parts, by_lanes in plan.steps:
-                changed, splits = split_reductions(specialization, parts, among, by_lanes=by_lanes)
-                if plan.required and not splits:
-                    raise OptionsError(
-                        f"split asks for {parts} partial results, but no reduction of {specialization.program.name} "
-                        "has a loop of more iterations than that; make it smaller, or leave it out"
-                    )
-                prove_split(specialization.program, changed.program, splits, context)
-                specialization, among = changed, frozenset(done.total for done in splits)
-            self._scops[plan] = build_scop(specialization, context)
+            self._scops[plan] = build_scop(self._split(plan, context), context)
         return self._scops[plan]
+
+    def _split(self, plan: Plan, context: isl.Context) -> Specialization:
+        """The program with reductions split, step by step, each of them proven."""
+        found = self.specialization
+        among = frozenset(s.name for s in found.program.statements) if plan.among is None else plan.among
+        whose = {Whose.REDUCTIONS: among}
+        for step in plan.steps:
+            changed, splits = split_reductions(found, step.parts, whose[step.whose], step.dealing)
+            if step.required and not splits:
+                name = "across" if step.dealing is Dealing.RUNS else "split"
+                raise OptionsError(
+                    f"{name} asks for {step.parts} partial results, but no reduction of {found.program.name} has a "
+                    "loop of more iterations than that; make it smaller, or leave it out"
+                )
+            prove_split(found.program, changed.program, splits, context)
+            found = changed
+            totals = frozenset(done.total for done in splits)
+            whose[Whose.ACROSS_BLOCKS if step.dealing is Dealing.RUNS else Whose.TOTALS] = totals
+        return found
 
     def schedule(self, fusion: Fusion, context: isl.Context, plan: Plan = _WHOLE) -> ScheduleTree:
         """isl's schedule if half of the budget suffices for it, else the program's own order."""
@@ -151,11 +161,7 @@ class Prepared:
 
     def plan(self, options: Options) -> Plan:
         """Which reductions are split."""
-        if isinstance(options, CpuOptions):
-            return _WHOLE
-        if options.split is None:
-            return default_split(self.specialization, lanes=options.shuffles)
-        return Plan(options.split, required=True, lanes=options.shuffles)
+        return _WHOLE if isinstance(options, CpuOptions) else plan_split(self.specialization, options)
 
     def _scheduled(self, scop: Scop, fusion: Fusion, context: isl.Context) -> ScheduleTree:
         context.reset_operations()

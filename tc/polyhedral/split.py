@@ -7,11 +7,10 @@ Halide*, CGO 2017).  Loops that walk along memory one after the other are split 
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from enum import Enum
 
 from tc.grammar.syntax import BinaryOperator
 from tc.language.calls import fresh_name, map_statement
@@ -38,7 +37,6 @@ from tc.language.program import (
 )
 from tc.language.specialization import Layout, Specialization, contiguous_strides
 from tc.polyhedral.loops import LANES
-from tc.polyhedral.reuse import product_loops
 from tc.polyhedral.strides import stride
 from tc.types import ScalarType, computation_type
 
@@ -56,7 +54,7 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True)
-class _Walk:
+class Walk:
     """Loops of a reduction that go along memory, one after the other: outermost first, with their values."""
 
     loops: tuple[tuple[IterationVariable, range], ...]
@@ -76,16 +74,27 @@ class _Walk:
         return found
 
 
+class Dealing(Enum):
+    """Which iterations of a reduction go into one partial result."""
+
+    TURNS = "turns"  # they take turns, so that neighbours go into neighbouring results
+    RUNS = "runs"  # as many as there are, one after the other
+    LANES = "lanes"  # those of one warp, in each of its lanes (see ``_Splitter.combine_in_lanes``)
+
+
 def split_reductions(
-    specialization: Specialization, parts: int, among: Collection[str] | None = None, *, by_lanes: bool = False
+    specialization: Specialization,
+    parts: int,
+    among: Collection[str] | None = None,
+    dealing: Dealing = Dealing.TURNS,
 ) -> tuple[Specialization, tuple[Split, ...]]:
     """The program with so many partial results for every element of a reduction with more iterations than that.
 
-    ``among``: the statements that may be split, by name; None for all.  ``by_lanes``: they combine partial results, as
-    many at a time as a warp has lanes, and all of these get the same result (see ``_Splitter.combine_in_lanes``).
+    ``among``: the statements that may be split, by name; None for all.  With ``Dealing.LANES``, they combine partial
+    results, as many at a time as a warp has lanes.
     """
-    splitter = _Splitter(specialization, parts)
-    split = splitter.combine_in_lanes if by_lanes else splitter.split
+    splitter = _Splitter(specialization, parts, dealing)
+    split = splitter.combine_in_lanes if dealing is Dealing.LANES else splitter.split
     statements: list[Statement] = []
     combining: list[Statement] = []
     for statement in specialization.program.statements:
@@ -100,73 +109,13 @@ def split_reductions(
     return replace(specialization, program=program, layouts=splitter.layouts), tuple(splitter.splits)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How many partial results there are, combined in how many, and so on; and of which statements.
-
-    ``required``: it is an error if there are none.  ``lanes``: the lanes of a warp combine theirs without memory.
-    """
-
-    parts: tuple[int, ...]
-    among: frozenset[str] | None = None
-    required: bool = False
-    lanes: bool = False
-
-    @property
-    def steps(self) -> tuple[tuple[int, bool], ...]:
-        """How many partial results there are after every step, and whether lanes combine those of the step before.
-
-        They do where each has one of its own, which is not so after they have combined some.
-        """
-        steps = [(parts, False) for parts in self.parts[:1]]
-        for before, parts in itertools.pairwise((*self.parts, 1)):
-            by_lanes = self.lanes and before == parts * LANES and not steps[-1][1]
-            steps += [(parts, by_lanes)] if by_lanes or parts > 1 else []
-        return tuple(steps)
-
-
-# Reductions with at least so many iterations are split by default: into the lanes of a warp, or into the threads of a
-# block, whose results are combined in two steps.
-_SPLIT_FROM: Final = ((512, (256, 16)), (64, (32,)))
-_SPLIT_FOR_LANES: Final = ((512, (256, 8)), (64, (32,)))
-
-
-def default_split(specialization: Specialization, *, lanes: bool) -> Plan:
-    """Splits the reductions along which memory is read where nothing is read along another loop, but no products.
-
-    The threads of a block share the operands of these, and read them in runs of any direction.
-    """
-    found: dict[str, int] = {}
-    for statement in specialization.program.statements:
-        reduced = [i for i in statement.iterators if i not in written_iterators(statement)]
-        # What is the same in all iterations of the reduction is read once, wherever it lies.
-        along = {
-            iterator.name
-            for iterator in statement.iterators
-            for read in _reads(statement)
-            if iterators_in(read.subscripts) & {i.name for i in reduced}
-            and stride(read.subscripts, specialization.layouts[read.tensor], iterator.name) == 1
-        }
-        kept = [iterator.name for iterator in written_iterators(statement)]
-        if any(product_loops((read.subscripts for read in _reads(statement)), kept)):
-            continue
-        if statement.reduction is not None and along and along <= {iterator.name for iterator in reduced}:
-            walks = [_walk(statement, i, specialization.layouts) for i in reduced if i.name in along]
-            found[statement.name] = max(0 if walk is None else walk.iterations for walk in walks)
-    longest = max(found.values(), default=0)
-    for least, parts in _SPLIT_FOR_LANES if lanes else _SPLIT_FROM:
-        among = frozenset(name for name, extent in found.items() if extent >= least)
-        if longest >= least:
-            return Plan(parts, among, lanes=lanes)
-    return Plan(())
-
-
 class _Splitter:
     """Collects the tensors of partial results."""
 
-    def __init__(self, specialization: Specialization, parts: int) -> None:
+    def __init__(self, specialization: Specialization, parts: int, dealing: Dealing) -> None:
         self.program: Program = specialization.program
         self.parts = parts
+        self.dealing = dealing
         self.tensors = list(specialization.program.tensors)
         self.layouts = dict(specialization.layouts)
         self.splits: list[Split] = []
@@ -184,8 +133,11 @@ class _Splitter:
         name = chosen.loops[-1][0].name
         part = fresh_name(f"{name}_part", taken)
         step = fresh_name(f"{name}_step", taken | {part})
+        rounds = -(-chosen.iterations // self.parts)
+        slow, fast = (part, step) if self.dealing is Dealing.RUNS else (step, part)
+        length = rounds if self.dealing is Dealing.RUNS else self.parts
         number = Binary(
-            BinaryOperator.ADD, _times(self.parts, IteratorReference(step)), IteratorReference(part), INDEX_TYPE
+            BinaryOperator.ADD, _times(length, IteratorReference(slow)), IteratorReference(fast), INDEX_TYPE
         )
         values = chosen.values(number)
         kept = tuple(IteratorReference(i.name) for i in written_iterators(statement))
@@ -194,7 +146,6 @@ class _Splitter:
         conditions = split.conditions
         if chosen.iterations % self.parts:
             conditions = (*conditions, _binary(BinaryOperator.LESS, number, chosen.iterations, ScalarType.BOOL))
-        rounds = -(-chosen.iterations // self.parts)
         iterators = [
             new
             for old in split.iterators
@@ -211,7 +162,7 @@ class _Splitter:
             value=split.value if split.value.type is partials.type else Cast(split.value, partials.type),
             origin=origin,
         )
-        total = f"{statement.name}_total"
+        total = self.total_of(statement)
         yield replace(
             statement,
             name=total,
@@ -246,7 +197,7 @@ class _Splitter:
             value=Read(value.tensor, (*kept, number), value.type),
             origin=origin,
         )
-        total = f"{statement.name}_total"
+        total = self.total_of(statement)
         yield replace(
             statement,
             name=total,
@@ -257,16 +208,20 @@ class _Splitter:
         )
         self.splits.append(Split(statement.name, {part.name: number}, total))
 
-    def choose(self, statement: Statement) -> _Walk | None:
+    def total_of(self, statement: Statement) -> str:
+        """A new name for the statement that combines partial results."""
+        return fresh_name(f"{statement.name}_total", {own.name for own in self.program.statements})
+
+    def choose(self, statement: Statement) -> Walk | None:
         """The loops to split: those along which memory is read, else the last that is long enough."""
-        if statement.reduction is None or any(r.tensor == statement.target for r in _reads(statement)):
+        if statement.reduction is None or any(r.tensor == statement.target for r in reads_of(statement)):
             return None
         written = written_iterators(statement)
         found = [
             walk
             for iterator in statement.iterators
             if iterator not in written
-            for walk in (_walk(statement, iterator, self.layouts),)
+            for walk in (walk_of(statement, iterator, self.layouts),)
             if walk is not None and walk.iterations > self.parts
         ]
         along = [walk for walk in found if self.reads_along(statement, walk.loops[-1][0].name)]
@@ -274,7 +229,7 @@ class _Splitter:
 
     def reads_along(self, statement: Statement, iterator: str) -> bool:
         """Whether neighbouring iterations read neighbouring elements."""
-        return any(stride(r.subscripts, self.layouts[r.tensor], iterator) == 1 for r in _reads(statement))
+        return any(stride(r.subscripts, self.layouts[r.tensor], iterator) == 1 for r in reads_of(statement))
 
     def partials(self, statement: Statement, shape: tuple[int, ...]) -> Tensor:
         """A new temporary for partial results, of the type in which they are computed."""
@@ -287,7 +242,7 @@ class _Splitter:
         return tensor
 
 
-def _reads(statement: Statement) -> Iterator[Read]:
+def reads_of(statement: Statement) -> Iterator[Read]:
     return (e for e in walk(statement.value) if isinstance(e, Read))
 
 
@@ -300,7 +255,7 @@ def _extent(iterator: IterationVariable) -> range | None:
             return None
 
 
-def _walk(statement: Statement, last: IterationVariable, layouts: Mapping[str, Layout]) -> _Walk | None:
+def walk_of(statement: Statement, last: IterationVariable, layouts: Mapping[str, Layout]) -> Walk | None:
     """The loop, which reduces, and those around it that go on in memory where it ends; None where its range varies."""
     written = written_iterators(statement)
     # Ranges of other iterators must not depend on one that is replaced.
@@ -312,7 +267,7 @@ def _walk(statement: Statement, last: IterationVariable, layouts: Mapping[str, L
     }
     if last not in ranges:
         return None
-    reads = list(_reads(statement))
+    reads = list(reads_of(statement))
 
     def distances(iterator: IterationVariable) -> list[int | None]:
         return [stride(read.subscripts, layouts[read.tensor], iterator.name) for read in reads]
@@ -325,7 +280,7 @@ def _walk(statement: Statement, last: IterationVariable, layouts: Mapping[str, L
         if not around:
             break
         loops.insert(0, around[0])
-    return _Walk(tuple((i, ranges[i]) for i in loops))
+    return Walk(tuple((i, ranges[i]) for i in loops))
 
 
 def _counted(name: str, count: int) -> IterationVariable:

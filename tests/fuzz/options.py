@@ -59,6 +59,7 @@ def _gpu_options(source: Source) -> tc.GpuOptions:
         grid=tuple(source.choice([1, 2, 3, 7]) for _ in counted) if counted and source.chance(0.3) else None,
         distribution=source.choice(list(tc.Distribution)),
         split=source.choice([None, None, (), (3,), (4,), (8, 2), (32,), (32,), (64, 2)]),
+        across=source.choice([None, None, None, 1, 2, 3]),
         shuffles=source.chance(0.8),
         private=source.choice([64, 64, 4, 0]),
         shared=source.choice([48 << 10, 48 << 10, 256, 0]),

@@ -251,6 +251,35 @@ def test_what_cannot_be_split_is_refused(split: tuple[int, ...], message: str) -
         tc.define(SUMS).sums.compile((5, 13), target="emulator", options=tc.GpuOptions(split=split))
 
 
+def test_blocks_share_few_long_reductions() -> None:
+    total = tc.define("def total(float(N) x) -> (s) { s() +=! x(i) }").total
+    kernel = total.compile((1 << 22,), target="cuda:sm_90")
+    # Each block has a run of memory; what they have found, one warp adds up.
+    assert [(grid.grid[0], grid.block[0]) for grid in kernel.resources.grids] == [(256, 256), (1, 32)]
+    alone = total.compile((1 << 22,), target="cuda:sm_90", options=tc.GpuOptions(across=1))
+    assert len(alone.resources.grids) < 3
+    assert max(grid.grid[0] for grid in alone.resources.grids) < 8
+
+
+@pytest.mark.parametrize("across", [2, 3, 16])
+@pytest.mark.parametrize("split", [None, (), (32,), (8, 2)], ids=str)
+def test_values_across_blocks_are_those_of_the_definition(across: int, split: tuple[int, ...] | None) -> None:
+    text = "def f(float(M,N) X) -> (a, b) { a(m) +=! X(m,n)  b() max=! X(m,n) }"
+    comprehension = tc.define(text).single()
+    values = np.random.default_rng(across).standard_normal((3, 1021)).astype(np.float32)
+    options = tc.GpuOptions(split=split, across=across)
+    found = comprehension(values, target="emulator", options=options)
+    assert isinstance(found, tuple)
+    for (name, expected), result in zip(comprehension.oracle(values).items(), found, strict=True):
+        assert compare(expected, np.asarray(result)).ok, name
+
+
+def test_too_many_blocks_are_refused() -> None:
+    message = "across asks for 64 partial results, but no reduction of sums has a loop of more iterations than that"
+    with pytest.raises(tc.OptionsError, match=f"^{message}; make it smaller, or leave it out$"):
+        tc.define(SUMS).sums.compile((5, 13), target="emulator", options=tc.GpuOptions(across=64))
+
+
 def test_threads_hold_partial_results_and_combine_them() -> None:
     kernel = tc.define(SUMS).sums.compile((5, 100), target="emulator", options=tc.GpuOptions(split=(16,)))
     assert kernel.compilation is not None

@@ -1,0 +1,138 @@
+"""Which reductions are split, into how many partial results, and in how many steps these are combined."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final
+
+from tc.language.program import Statement, iterators_in, written_iterators
+from tc.language.specialization import Specialization
+from tc.options import GpuOptions
+from tc.polyhedral.grid_defaults import ENOUGH_BLOCKS
+from tc.polyhedral.loops import LANES
+from tc.polyhedral.reuse import product_loops
+from tc.polyhedral.split import Dealing, reads_of, walk_of
+from tc.polyhedral.strides import stride
+
+
+class Whose(Enum):
+    """Which statements a step splits."""
+
+    REDUCTIONS = "reductions"  # those of the program
+    TOTALS = "totals"  # those that combine the partial results of the step before
+    ACROSS_BLOCKS = "across blocks"  # those that combine what blocks have
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Some reductions get so many partial results; ``required``: it is an error if none does."""
+
+    parts: int
+    dealing: Dealing
+    whose: Whose
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How reductions are split; by default not at all.
+
+    ``parts``: of each in the threads of a block, combined in how many, and so on.  ``blocks``: that share each
+    reduction.  ``among``: the statements that are split, by name; None for all.  ``required_parts``,
+    ``required_blocks``: somebody has asked for them.  ``lanes``: the lanes of a warp combine theirs without memory.
+    """
+
+    parts: tuple[int, ...] = ()
+    blocks: int = 1
+    among: frozenset[str] | None = None
+    required_parts: bool = False
+    required_blocks: bool = False
+    lanes: bool = False
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """In order."""
+        return tuple(self._steps())
+
+    def _steps(self) -> Iterator[Step]:
+        if self.blocks > 1:
+            yield Step(self.blocks, Dealing.RUNS, Whose.REDUCTIONS, self.required_blocks)
+        yield from self._in_block(self.parts, Whose.REDUCTIONS)
+        if self.blocks > 1 and self.parts:
+            # A second kernel has few results to combine.
+            yield from self._in_block((LANES,), Whose.ACROSS_BLOCKS)
+
+    def _in_block(self, parts: tuple[int, ...], whose: Whose) -> Iterator[Step]:
+        """Lanes combine partial results where each has one of its own, not what they have combined before."""
+        if parts:
+            required = self.required_parts and whose is Whose.REDUCTIONS
+            yield Step(parts[0], Dealing.TURNS, whose, required)
+        own = True
+        for before, after in itertools.pairwise((*parts, 1)):
+            own, by_lanes = False, self.lanes and own and before == after * LANES
+            if by_lanes or after > 1:
+                yield Step(after, Dealing.LANES if by_lanes else Dealing.TURNS, Whose.TOTALS)
+
+
+# Reductions with at least so many iterations are split by default: into the lanes of a warp, or into the threads of a
+# block, whose results are combined in two steps.
+_SPLIT_FROM: Final = ((512, (256, 16)), (64, (32,)))
+_SPLIT_FOR_LANES: Final = ((512, (256, 8)), (64, (32,)))
+# Iterations that are worth a block of their own, where there are few results.
+_FOR_A_BLOCK: Final = 4096
+
+
+def plan_split(specialization: Specialization, options: GpuOptions) -> Plan:
+    """What the options say, or else ``default_split``."""
+    if options.split is None:
+        plan = default_split(specialization, lanes=options.shuffles)
+    else:
+        plan = Plan(options.split, required_parts=True, lanes=options.shuffles)
+    return plan if options.across is None else replace(plan, blocks=options.across, required_blocks=True)
+
+
+def default_split(specialization: Specialization, *, lanes: bool) -> Plan:
+    """Splits the reductions along which memory is read where nothing is read along another loop, but no products.
+
+    The threads of a block share the operands of these, and read them in runs of any direction.  Several blocks share
+    long ones if there are few.
+    """
+    found = {s.name: length for s in specialization.program.statements if (length := _length(s, specialization))}
+    for least, parts in _SPLIT_FOR_LANES if lanes else _SPLIT_FROM:
+        among = frozenset(name for name, length in found.items() if length >= least)
+        if among:
+            blocks = min(_blocks(specialization, name, found[name]) for name in among)
+            return Plan(parts, blocks, among, lanes=lanes)
+    return Plan()
+
+
+def _length(statement: Statement, specialization: Specialization) -> int:
+    """Iterations of a reduction that its partial results may share; 0 where it is left alone."""
+    layouts, written = specialization.layouts, written_iterators(statement)
+    reads = list(reads_of(statement))
+    reduced = [i for i in statement.iterators if i not in written]
+    # What is the same in all iterations of the reduction is read once, wherever it lies.
+    along = {
+        iterator.name
+        for iterator in statement.iterators
+        for read in reads
+        if iterators_in(read.subscripts) & {i.name for i in reduced}
+        and stride(read.subscripts, layouts[read.tensor], iterator.name) == 1
+    }
+    if statement.reduction is None or not along or not along <= {iterator.name for iterator in reduced}:
+        return 0
+    if any(product_loops((read.subscripts for read in reads), [iterator.name for iterator in written])):
+        return 0
+    walks = (walk_of(statement, iterator, layouts) for iterator in reduced if iterator.name in along)
+    return max(0 if walk is None else walk.iterations for walk in walks)
+
+
+def _blocks(specialization: Specialization, name: str, length: int) -> int:
+    """Blocks for each result of a reduction of such a length, so that there are enough of them."""
+    statement = next(s for s in specialization.program.statements if s.name == name)
+    results = math.prod(specialization.layouts[statement.target].shape)
+    return max(1, min(2 * ENOUGH_BLOCKS // results, length // _FOR_A_BLOCK))
