@@ -19,7 +19,7 @@ from tc.polyhedral.place_barriers import place_barriers
 from tc.polyhedral.promote_private import promote_private
 from tc.polyhedral.promote_shared import promote_shared
 from tc.polyhedral.scop import Rotation, Scop, ScopStatement
-from tc.polyhedral.split import Split, split_reductions
+from tc.polyhedral.split import Dealing, Split, split_reductions
 from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Node, ScheduleTree, Sequence, statement_names
 
 State: TypeAlias = tuple[ScheduleTree, Scop]
@@ -232,19 +232,19 @@ _Splits: TypeAlias = tuple[Specialization, tuple[Split, ...]]
 
 
 def _without_combination(
-    specialization: Specialization, parts: int, among: frozenset[str] | None = None, *, by_lanes: bool = False
+    specialization: Specialization, parts: int, among: frozenset[str], dealing: Dealing
 ) -> _Splits:
-    changed, splits = split_reductions(specialization, parts, among, by_lanes=by_lanes)
+    changed, splits = split_reductions(specialization, parts, among, dealing)
     # What lanes combine is one result if there is one warp.
-    names = {split.statement for split in splits} if by_lanes else {split.total for split in splits}
+    names = {split.statement for split in splits} if dealing is Dealing.LANES else {split.total for split in splits}
     return _with_last_loops(changed, names, 1), splits
 
 
-def _with_a_lane_less(
-    specialization: Specialization, parts: int, among: frozenset[str] | None = None, *, by_lanes: bool = False
-) -> _Splits:
-    changed, splits = split_reductions(specialization, parts, among, by_lanes=by_lanes)
-    return (_with_last_loops(changed, {s.statement for s in splits}, LANES - 1) if by_lanes else changed), splits
+def _with_a_lane_less(specialization: Specialization, parts: int, among: frozenset[str], dealing: Dealing) -> _Splits:
+    changed, splits = split_reductions(specialization, parts, among, dealing)
+    return (
+        _with_last_loops(changed, {s.statement for s in splits}, LANES - 1) if dealing is Dealing.LANES else changed
+    ), splits
 
 
 def _with_last_loops(specialization: Specialization, names: set[str], iterations: int) -> Specialization:
