@@ -128,8 +128,8 @@ class GpuOptions:
     ``split``: how many partial results, each in a thread of its own, the long reductions have for every element; a
     second number says in how many these are combined first, and so on.  None splits the reductions that run along
     memory, but no products; an empty tuple splits none.
-    ``across``: how many blocks share each long reduction, whose results a second kernel combines.  None takes several
-    where there are few results; 1 takes none.
+    ``across``: how many blocks share each long reduction, products among them; a second kernel combines what they have.
+    None takes several where there are few results, if ``split`` is None, too.
     ``shuffles``: the 32 threads of a warp combine their partial results from register to register; OpenCL cannot.
     ``shared``: the most bytes of memory that the threads of a block share; 0 uses none.
     ``padding``: elements added to every row of an operand in shared memory, so that rows begin in different banks.

@@ -130,11 +130,13 @@ class Prepared:
     def scop(self, context: isl.Context, plan: Plan = _WHOLE) -> Scop:
         """The statements, with reductions split; ``context`` must be the one that was entered."""
         if plan not in self._scops:
-            self._scops[plan] = build_scop(self._split(plan, context), context)
+            specialization, between_kernels = self._split(plan, context)
+            self._scops[plan] = replace(build_scop(specialization, context), between_kernels=between_kernels)
         return self._scops[plan]
 
-    def _split(self, plan: Plan, context: isl.Context) -> Specialization:
-        """The program with reductions split, step by step, each of them proven."""
+    def _split(self, plan: Plan, context: isl.Context) -> tuple[Specialization, frozenset[str]]:
+        """The program with reductions split, step by step, each of them proven; and what passes between kernels."""
+        between_kernels = frozenset[str]()
         found = self.specialization
         among = frozenset(s.name for s in found.program.statements) if plan.among is None else plan.among
         whose = {Whose.REDUCTIONS: among}
@@ -149,8 +151,13 @@ class Prepared:
             prove_split(found.program, changed.program, splits, context)
             found = changed
             totals = frozenset(done.total for done in splits)
-            whose[Whose.ACROSS_BLOCKS if step.dealing is Dealing.RUNS else Whose.TOTALS] = totals
-        return found
+            if step.dealing is Dealing.RUNS:
+                whose[Whose.ACROSS_BLOCKS] = totals
+                names = {done.statement for done in splits}
+                between_kernels = frozenset(s.target for s in found.program.statements if s.name in names)
+            else:
+                whose[Whose.TOTALS] = totals
+        return found, between_kernels
 
     def schedule(self, fusion: Fusion, context: isl.Context, plan: Plan = _WHOLE) -> ScheduleTree:
         """isl's schedule if half of the budget suffices for it, else the program's own order."""

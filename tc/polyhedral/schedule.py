@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import islpy as isl
 
+from tc.language.affine import isl_name
 from tc.options import Fusion
 from tc.polyhedral.dependences import Dependences, analyze_dependences
 from tc.polyhedral.scop import Scop, ScopStatement
@@ -26,7 +27,7 @@ def schedule_scop(scop: Scop, fusion: Fusion) -> ScheduleTree:
     """A legal tree for the statements that have instances."""
     _configure(scop.context)
     statements = tuple(s for s in scop.statements if not s.domain.is_empty())
-    scheduler = _Scheduler(analyze_dependences(scop), fusion)
+    scheduler = _Scheduler(analyze_dependences(scop), fusion, scop.between_kernels)
     return ScheduleTree(_domain_of(statements, scop), scheduler.order(statements, ()) if statements else Leaf())
 
 
@@ -68,6 +69,7 @@ def _union(statements: Group) -> isl.UnionSet:
 class _Scheduler:
     dependences: Dependences
     fusion: Fusion
+    between_kernels: frozenset[str]
 
     def order(self, statements: Group, prefix: tuple[isl.UnionPwAff, ...]) -> Node:
         """The subtree for the statements, below bands with the members ``prefix``."""
@@ -137,6 +139,8 @@ class _Scheduler:
         """Whether two neighbours share a band; the strategy that preserves parallel loops also wants a flow to save."""
         if self.fusion is Fusion.PRESERVE_PARALLEL and not self.flows(first, second):
             return False
+        if self.passes_between_kernels(first, second):
+            return False
         together = self.shared(first + second, prefix)
         if not together or self.fusion is Fusion.MAXIMAL:
             return len(together) > 0
@@ -147,6 +151,17 @@ class _Scheduler:
         """How many loops all statements of the group can run in parallel together."""
         members = self.shared(group, prefix)
         return sum(not any(_is_determined(m.function, s, prefix) for s in group) for m in members)
+
+    def passes_between_kernels(self, first: Group, second: Group) -> bool:
+        """Whether the second group reads what only another kernel may have written, and the first one writes it."""
+        written = {s.body.target for s in first} & self.between_kernels
+        return any(
+            relation.get_tuple_name(isl.dim_type.out) == isl_name(tensor)
+            for tensor in written
+            for s in second
+            for relation in s.reads
+            if s.body.target != tensor
+        )
 
     def flows(self, first: Group, second: Group) -> bool:
         flow = self.dependences.flow.intersect_domain(_union(first)).intersect_range(_union(second))

@@ -159,6 +159,7 @@ class Scop:
 
     ``barriers``: named sets; at each point of one, all threads of a block wait for each other.  ``awaits``: by name,
     the copies that do not end where they are begun.  ``sizes``: those that are parameters of all sets and relations.
+    ``between_kernels``: temporaries that no loop nest may both write and read.
     """
 
     context: isl.Context
@@ -169,6 +170,7 @@ class Scop:
     barriers: tuple[isl.Set, ...] = ()
     awaits: Mapping[str, Await] = field(default_factory=lambda: MappingProxyType({}))
     sizes: Sizes = ()
+    between_kernels: frozenset[str] = frozenset()
 
     @property
     def barrier_names(self) -> frozenset[str]:

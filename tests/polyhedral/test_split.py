@@ -256,9 +256,23 @@ def test_blocks_share_few_long_reductions() -> None:
     kernel = total.compile((1 << 22,), target="cuda:sm_90")
     # Each block has a run of memory; what they have found, one warp adds up.
     assert [(grid.grid[0], grid.block[0]) for grid in kernel.resources.grids] == [(256, 256), (1, 32)]
+    rows = tc.define(SUMS).sums.compile((3, 1 << 20), target="cuda:sm_90")
+    assert [(grid.grid[:2], grid.block[0]) for grid in rows.resources.grids] == [((85, 3), 256), ((3, 1), 32)]
     alone = total.compile((1 << 22,), target="cuda:sm_90", options=tc.GpuOptions(across=1))
     assert len(alone.resources.grids) < 3
     assert max(grid.grid[0] for grid in alone.resources.grids) < 8
+
+
+def test_blocks_share_the_steps_of_a_product() -> None:
+    product = tc.define("def tmm(float(M,K) A, float(N,K) B) -> (C) { C(m,n) +=! A(m,k) * B(n,k) }").tmm
+    kernel = product.compile((128, 2048), (128, 2048), target="cuda:sm_90", options=tc.GpuOptions(across=8))
+    first, second = kernel.resources.grids
+    assert first.grid[0] == 8
+    assert second.grid[2] == 1
+    rng = np.random.default_rng(2)
+    arrays = [rng.standard_normal((37, 300)).astype(np.float32), rng.standard_normal((29, 300)).astype(np.float32)]
+    found = product(*arrays, target="emulator", options=tc.GpuOptions(across=3))
+    assert compare(product.oracle(*arrays)["C"], np.asarray(found)).ok
 
 
 @pytest.mark.parametrize("across", [2, 3, 16])
