@@ -13,6 +13,7 @@ _PASSES: Final = (
     *("register tile", "tile", "vectorize", "parallelize", "promote", "unroll"),
     *(
         "linearize rows",
+        "gather nests",
         "map",
         "mark reductions",
         "promote temporaries",
