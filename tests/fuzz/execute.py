@@ -281,6 +281,8 @@ class _Call:
 def _shorter(options: Options) -> Options | None:
     """The options without one of their sizes; None where there are none."""
     if isinstance(options, tc.GpuOptions):
+        if (options.across or 1) > 1:
+            return replace(options, across=None)
         if options.split:
             return replace(options, split=options.split[:-1])
         if options.block is not None:
