@@ -7,8 +7,7 @@ carries the statement's name.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import assert_never
 
 import islpy as isl
@@ -56,6 +55,7 @@ class Frame:
     iterators: tuple[str, ...]
     parameters: tuple[str, ...] = ()
     sizes: Sizes = ()
+    _space: isl.Space = field(init=False, repr=False, compare=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -66,8 +66,10 @@ class Frame:
         """The space of the statement's tuple, its dimensions named after the iterators."""
         return self._space
 
-    @cached_property
-    def _space(self) -> isl.Space:
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_space", self._named_space())  # asked for again and again
+
+    def _named_space(self) -> isl.Space:
         names = self.names
         space = isl.Space.set_alloc(self.context, len(names), len(self.iterators))
         for position, name in enumerate(names):

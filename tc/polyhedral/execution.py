@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cached_property
 from typing import TypeAlias, assert_never
 
 import islpy as isl
@@ -100,13 +99,9 @@ class Execution:
 
     def times_of(self, statement: str) -> isl.Map | None:
         """``{ instance of the statement -> time }``; None where it never runs."""
-        return self._times.get(statement)
-
-    @cached_property
-    def _times(self) -> Mapping[str, isl.Map]:
         found: list[isl.Map] = []
         self.times.foreach_map(found.append)
-        return {times.get_tuple_name(isl.dim_type.in_): times for times in found}
+        return next((times for times in found if times.get_tuple_name(isl.dim_type.in_) == statement), None)
 
 
 # The sorts of dimensions that each level of nesting takes: one for every sort that some branch has there, so that

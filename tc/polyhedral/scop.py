@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from types import MappingProxyType
 
 import islpy as isl
@@ -70,13 +69,13 @@ class PromotedAccess:
         """Of the prefix."""
         return int(self.location.dim(isl.dim_type.out) - self.element.dim(isl.dim_type.out))
 
-    @cached_property
+    @property
     def prefix(self) -> isl.Map:
         """``{ instance -> [prefix] }``."""
         width = self.element.dim(isl.dim_type.out)
         return self.location.project_out(isl.dim_type.out, self.depth, width).reset_tuple_id(isl.dim_type.out)
 
-    @cached_property
+    @property
     def place(self) -> isl.Map:
         """``{ instance -> [subscripts] }``: where in the array that is allocated."""
         location = self.location.reset_tuple_id(isl.dim_type.out)
