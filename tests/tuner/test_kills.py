@@ -27,17 +27,21 @@ _FEW, _MANY = 3, 50
 
 
 def _kill_tuners(path: Path, moments: int) -> None:
-    """Starts a search again and again, and kills it with all that it started at a random moment."""
+    """Starts a search again and again, and kills it with all that it started at a random moment.
+
+    So often after it has begun to keep what it finds, which takes long on a busy machine.
+    """
     command = (sys.executable, "-m", "tests.tuner.endless", str(path))
     chance = random.Random(3)
     known = 0
-    for _ in range(moments):
+    while moments:
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(chance.uniform(0.5, 6.0))
         process.send_signal(signal.SIGKILL)
         process.wait()
         if not path.exists():
             continue
+        moments -= 1
         now = len(ledger(path).known())
         assert now >= known
         known = now
