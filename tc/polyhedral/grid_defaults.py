@@ -15,7 +15,7 @@ from tc.polyhedral.extents import extent_of, volume
 from tc.polyhedral.pack import value_reads
 from tc.polyhedral.reuse import product_loops
 from tc.polyhedral.scop import Scop, ScopStatement
-from tc.polyhedral.share_loops import THREADS, inner_loops
+from tc.polyhedral.share_loops import THREADS, WARP, inner_loops, statement_of
 from tc.polyhedral.strides import coefficient, is_turned, iterator_of, stride
 from tc.polyhedral.tile import WHOLE, ChooseCuts, Cut, is_counted
 from tc.polyhedral.tree import Band, Member, statement_names
@@ -50,7 +50,7 @@ LEAST_STEPS: Final = 8
 def default_tiles(scop: Scop, block: tuple[int, ...] = ()) -> ChooseCuts:
     """Tiles of one point per thread, but for products and what is turned, of which a thread has several.
 
-    A block takes a single iteration of the outermost loops where its threads share loops inside of them.  ``block``:
+    A block takes few iterations of the outermost loops where its threads share loops inside of them.  ``block``:
     threads along every dimension, x first, if somebody has said so; there are points for all of them.
     """
 
@@ -71,6 +71,7 @@ def default_tiles(scop: Scop, block: tuple[int, ...] = ()) -> ChooseCuts:
                 shares = _shares(tiled or {})
             else:
                 product = None
+                chosen |= {} if block else _several_rows(band, shared, domain)
             inside = 1 if inner_loops(band.child, domain) else 0  # x is of the loops inside
             for member, threads in zip(reversed(shared), block[inside:], strict=False):
                 chosen[member] = max(chosen[member], threads)
@@ -96,6 +97,18 @@ def _plain_tile(shared: Items[Member], scop: Scop, domain: isl.UnionSet) -> dict
         turned = any(is_turned(read, layouts[read.tensor], iterator) for read, iterator in reads)
         sizes = TURNED_TILE if turned else _enough(TILES, extents)
     return dict(zip(reversed(shared), sizes, strict=False))
+
+
+def _several_rows(band: Band, shared: Items[Member], domain: isl.UnionSet) -> dict[Member, int]:
+    """As many iterations of the innermost loop around rows as fill a block where rows are short."""
+    if not shared:
+        return {}
+    rows = inner_loops(band.child, domain)
+    longest = max(extent_of(member.function, statement_of(domain, name)) for name, member in rows.items())
+    threads = -(-longest // WARP) * WARP
+    *others, last = (extent_of(member.function, domain) for member in shared)
+    blocks = math.prod(others) * last
+    return {shared[-1]: max(1, min(THREADS // threads, blocks // ENOUGH_BLOCKS, last))}
 
 
 def _enough(tiles: Items[tuple[int, ...]], extents: Items[int]) -> tuple[int, ...]:
