@@ -9,6 +9,7 @@ from typing import Final
 from urllib.parse import quote
 
 from tc.cache.faults import told
+from tc.cache.forks import inside_sqlite
 from tc.errors import CacheError
 
 BUSY_SECONDS: Final = 60.0
@@ -26,7 +27,7 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
 
     ``mode``: parameters of SQLite's URI.  CacheError for a file that runs code when it is read.
     """
-    with told(str(path)):
+    with told(str(path)), inside_sqlite():
         uri = f"file:{quote(os.fsencode(path))}?{mode}"
         connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:

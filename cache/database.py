@@ -14,6 +14,7 @@ from weakref import WeakSet
 
 from tc.cache.connection import connect
 from tc.cache.faults import told
+from tc.cache.forks import inside_sqlite
 from tc.cache.rows import Row
 from tc.errors import CacheError
 from tc.once import Once
@@ -47,16 +48,22 @@ class FileSession:
 
     def close(self) -> None:
         """Ends what is still being read: a cursor that has met damage would keep the file open, and locked."""
-        for cursor in tuple(self.cursors):
-            cursor.close()
+        with inside_sqlite():
+            for cursor in tuple(self.cursors):
+                cursor.close()
 
     def rows(self, sql: str, **parameters: str | int) -> Iterator[Row]:
         """As the protocol says."""
         with told(self.place):
-            found = self.connection.execute(sql, parameters)
+            with inside_sqlite():
+                found = self.connection.execute(sql, parameters)
             self.cursors.add(found)
             names = [column[0] for column in found.description]
-            for values in found:
+            while True:
+                with inside_sqlite():
+                    values = next(found, None)
+                if values is None:
+                    return
                 yield dict(zip(names, values, strict=True))
 
 
@@ -74,12 +81,16 @@ class LiveFile:
     @contextmanager
     def session(self) -> Iterator[Session]:
         """As the protocol says."""
-        with closing(connect(self.path, "mode=rw")) as connection:
-            with told(self.place):
+        connection = connect(self.path, "mode=rw")
+        try:
+            with told(self.place), inside_sqlite():
                 connection.execute("PRAGMA query_only = ON")
                 connection.execute("BEGIN")
             with closing(FileSession(self.place, connection)) as session:
                 yield session
+        finally:
+            with inside_sqlite():
+                connection.close()
 
 
 @dataclass(frozen=True, slots=True)
