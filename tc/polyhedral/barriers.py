@@ -60,12 +60,14 @@ def divergent_barriers(root: LoopTree, barriers: frozenset[str]) -> tuple[str, .
 class WarpPlace:
     """A place in loops as the lanes of a warp see it.
 
-    ``x``, ``lane``: the positions of the loop over threads along x, and of the one over lanes right around the place,
-    among all loops; None where there is none.  ``aligned``: threads of a warp differ in x only.
+    ``x``, ``lane``: the positions of the loop over threads along x, and of the one over lanes, among all loops; None
+    where there is none.  ``alone``: nothing but the place is in that loop, which is over all lanes.  ``aligned``:
+    threads of a warp differ in x only.
     """
 
     x: int | None
     lane: int | None
+    alone: bool
     aligned: bool
 
 
@@ -73,7 +75,8 @@ def warp_place(root: LoopTree, path: tuple[Step, ...]) -> WarpPlace:
     """What the path from the root says to a warp."""
     loops = [step for step in path if isinstance(step, Loop)]
     threads = [position for position, loop in enumerate(loops) if loop.kind is LoopKind.THREAD]
-    lane = len(loops) - 1 if loops and loops[-1].kind is LoopKind.LANES and _counts(loops[-1], LANES) else None
+    lane = next((position for position, loop in enumerate(loops) if loop.kind is LoopKind.LANES), None)
+    alone = lane is not None and isinstance(loops[lane].body, Instance) and _counts(loops[lane], LANES)
     nest = root.children[path[0]] if isinstance(root, Block) and isinstance(path[0], int) else root
     every = list(_thread_loops(nest, 1))
     # The hardware counts along x first, from one end of a block to the other.
@@ -81,7 +84,7 @@ def warp_place(root: LoopTree, path: tuple[Step, ...]) -> WarpPlace:
     counted = [length.value + 1 for length in lengths if isinstance(length, IndexLiteral)]
     innermost = all(depth <= len(threads) for depth, _ in every)
     whole = len(counted) == len(lengths) and max(counted, default=0) % LANES == 0
-    return WarpPlace(threads[-1] if threads else None, lane, innermost and (len(threads) == 1 or whole))
+    return WarpPlace(threads[-1] if threads else None, lane, alone, innermost and (len(threads) == 1 or whole))
 
 
 def _counts(loop: Loop, count: int) -> bool:

@@ -83,7 +83,7 @@ class _Promoter:
         relations = [relation_of(self.scop.statement(access.statement), access) for access in accesses]
         own = has_owner(relations, above)
         if not own and self.memory.shuffles and has_warps_along_x(self.threads):
-            found = promote_to_lanes(self.scop, temporary, accesses, node, domain, above)
+            found = promote_to_lanes(self.scop, temporary, accesses, node, domain, above, self.memory.private)
             if found is not None:
                 self.scop, changed = found
                 return changed

@@ -6,6 +6,7 @@ these, which becomes a butterfly of shuffles (``tc.codegen.lane_totals``).  ``tc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence as Items
 from dataclasses import replace
 from typing import assert_never
@@ -29,10 +30,12 @@ def promote_to_lanes(
     node: Node,
     domain: isl.UnionSet,
     above: tuple[Member, ...],
+    most: int,
 ) -> tuple[Scop, Node] | None:
     """The scop and the subtree with the temporary in lanes; None where it is nothing that the lanes of a warp combine.
 
-    ``above``: the members around the subtree, those of blocks and threads among them.
+    ``above``: the members around the subtree, those of blocks and threads among them.  ``most``: elements that a thread
+    may keep, but for a single one.
     """
     reads = [access for access in accesses if access.read is not None]
     if len(reads) != 1 or not can_be_exchanged(temporary.layout.type):
@@ -44,12 +47,18 @@ def promote_to_lanes(
     box = bounding_box(relations, prefix)
     if box is None or not _has_warps(box) or reads_uncovered(scop, accesses, prefix):
         return None
+    if math.prod(box.extents[:-1]) > max(1, most):
+        return None
     own = [relation for access, relation in zip(accesses, relations, strict=True) if access.read is None]
     if not all(_is_in_own_lane(relation, above, x) for relation in own):
         return None
     inner = next(members for name, members in paths_below(node, domain) if name == combining.name)
-    lane = _last_loop(combining, above, inner)
-    if lane is None or not _combines_lanes(combining, relations[accesses.index(reads[0])], above, lane, x, box):
+    found = _last_loop(combining, above, inner)
+    if found is None:
+        return None
+    lane, around = found
+    read = relations[accesses.index(reads[0])]
+    if not _combines_lanes(combining, read, (*above, *around, lane), x, box.extents[-1]):
         return None
     marked = _marked(node, domain, combining.name, lane)
     if marked is None:
@@ -82,13 +91,15 @@ def _is_in_own_lane(relation: isl.Map, above: Items[Member], x: int) -> bool:
     return bool(touched.is_subset(own))
 
 
-def _last_loop(statement: ScopStatement, above: Items[Member], inner: Items[Member]) -> Member | None:
-    """The last member that the ones above it leave more than one value."""
-    for position in reversed(range(len(inner))):
-        values = prefix_map(statement.domain, (*above, *inner[: position + 1])).range()
-        if not _is_function(values):
-            return inner[position]
-    return None
+def _last_loop(
+    statement: ScopStatement, above: Items[Member], inner: Items[Member]
+) -> tuple[Member, tuple[Member, ...]] | None:
+    """The last loop inside, and the other ones: members that those above them leave more than one value."""
+    loops: list[Member] = []
+    for member in inner:
+        if not _is_function(prefix_map(statement.domain, (*above, *loops, member)).range()):
+            loops.append(member)
+    return (loops[-1], tuple(loops[:-1])) if loops else None
 
 
 def _is_function(values: isl.Set) -> bool:
@@ -98,28 +109,32 @@ def _is_function(values: isl.Set) -> bool:
     return bool(graph.is_single_valued())
 
 
-def _combines_lanes(
-    statement: ScopStatement, read: isl.Map, above: Items[Member], loop: Member, x: int, box: Box
-) -> bool:
-    """Whether all threads along x run the loop, in which each of them reads all lanes of its warp."""
+def _combines_lanes(statement: ScopStatement, read: isl.Map, loops: Items[Member], x: int, threads: int) -> bool:
+    """Whether so many threads along x run the last of the loops, in which each of them reads all lanes of its warp.
+
+    All of them read the same but for the lane.
+    """
     if not (statement.accumulates and isinstance(statement.body.value, Read)):
         return False
-    values = prefix_map(statement.domain, (*above, loop))
+    values = prefix_map(statement.domain, loops)
     touched, lane = values.reverse().apply_range(read), values.dim(isl.dim_type.out) - 1
-    loops = ", ".join(f"v{n}" for n in range(lane + 1))
-    element = ", ".join(f"e{n}" for n in range(touched.dim(isl.dim_type.out)))
+    touched = touched.reset_tuple_id(isl.dim_type.out)
     last = touched.dim(isl.dim_type.out) - 1
-    text = f"{{ [{loops}] -> [{element}] : e{last} = {LANES} * floor(v{x} / {LANES}) + v{lane} }}"
-    wanted = isl.Map.read_from_str(read.get_ctx(), text)
-    if not touched.reset_tuple_id(isl.dim_type.out).is_subset(wanted):
+    names = ", ".join(f"v{n}" for n in range(lane + 1))
+    element = ", ".join(f"e{n}" for n in range(last + 1))
+    text = f"{{ [{names}] -> [{element}] : e{last} = {LANES} * floor(v{x} / {LANES}) + v{lane} }}"
+    if not touched.is_subset(isl.Map.read_from_str(read.get_ctx(), text)):
         return False
     points = values.range()
     every = points
-    for position, count in ((x, box.extents[-1]), (lane, LANES)):
+    for position, count in ((x, threads), (lane, LANES)):
         every = every.project_out(isl.dim_type.set, position, 1).insert_dims(isl.dim_type.set, position, 1)
         every = every.lower_bound_val(isl.dim_type.set, position, isl.Val.zero(read.get_ctx()))
         every = every.upper_bound_val(isl.dim_type.set, position, isl.Val.int_from_si(read.get_ctx(), count - 1))
-    return bool(every.is_subset(points))
+    others = touched.project_out(isl.dim_type.out, last, 1)
+    for position in (x, lane):
+        others = others.project_out(isl.dim_type.in_, position, 1).insert_dims(isl.dim_type.in_, position, 1)
+    return bool(every.is_subset(points) and others.is_single_valued())
 
 
 def _marked(node: Node, domain: isl.UnionSet, name: str, lane: Member) -> Node | None:

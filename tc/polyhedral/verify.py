@@ -17,7 +17,7 @@ Conflicts are derived here from the accesses themselves; no dependence code is s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
 from enum import Enum
@@ -31,10 +31,9 @@ from tc.language.affine import Frame, isl_name, parameter_name
 from tc.language.specialization import Extent, Layout, Sizes
 from tc.polyhedral.counterexample import Counterexample, Violation, pair_text, point_text
 from tc.polyhedral.execution import Concurrency, Execution
-from tc.polyhedral.loops import Sharing
 from tc.polyhedral.scop import PromotedAccess, Promotion, Scop, ScopStatement
 from tc.polyhedral.verify_lanes import check_lanes
-from tc.polyhedral.verify_promotion import check_promotions, replaces_tensor
+from tc.polyhedral.verify_promotion import check_promotions
 from tc.polyhedral.verify_rotation import awaited_pairs, slot_pairs
 from tc.polyhedral.verify_threads import check_threads
 from tc.proof import Proof
@@ -64,7 +63,7 @@ def _find_counterexample(scop: Scop, execution: Execution, conflicts: Conflicts)
         or _check_bounds(scop)
         or _check_order(scop, execution, conflicts)
         or _check_awaits(scop, execution)
-        or check_threads(scop, execution, [c.pairs for c in conflicts if not (c.in_buffers or c.in_lanes)])
+        or check_threads(scop, execution, [conflict.pairs for conflict in conflicts if conflict.in_tensors])
         or check_promotions(scop, execution)
         or check_lanes(scop, execution)
     )
@@ -120,15 +119,13 @@ def _check_order(scop: Scop, execution: Execution, conflicts: Conflicts) -> Coun
 class Conflict:
     """Pairs of instances, and what must hold of their times.
 
-    ``in_buffers``: they touch one place of a buffer.  If threads share it, ``verify_threads`` looks at all such pairs,
-    whatever the place stands for.  ``in_lanes``: they touch an element of a tensor that only lies in lanes, which it
-    looks at likewise.
+    ``in_tensors``: both ends touch the element in its tensor, and not in a buffer that stands for it.  Then threads
+    must not race there; at places of buffers ``verify_threads`` looks itself, whatever they stand for.
     """
 
     pairs: isl.UnionMap
     rule: _Rule
-    in_buffers: bool = False
-    in_lanes: bool = False
+    in_tensors: bool = False
 
 
 Conflicts: TypeAlias = tuple[Conflict, ...]
@@ -137,19 +134,16 @@ Conflicts: TypeAlias = tuple[Conflict, ...]
 def conflicts_of(scop: Scop) -> Conflicts:
     """Pairs of different statements, earlier statement first; of one reducing statement; and of one buffer's copies."""
     empty = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
-    between, within, copies, buffers, lanes = empty, empty, empty, empty, empty
-    in_lanes = {p.tensor for p in scop.promotions if p.buffer.sharing is Sharing.LANES and replaces_tensor(scop, p)}
+    between, within = {True: empty, False: empty}, {True: empty, False: empty}  # in tensors, or not
+    copies, buffers = empty, empty
     for position, first in enumerate(scop.statements):
         if first.accumulates:
-            within = within.union(isl.UnionMap.from_map(_own_pairs(first)))
+            for in_tensors, pairs in _pairs(first, first):
+                within[in_tensors] = within[in_tensors].union(isl.UnionMap.from_map(pairs))
         for second in scop.statements[position + 1 :]:
-            for tensor, pairs in _pairs(first, second):
-                if tensor in in_lanes:
-                    lanes = lanes.union(isl.UnionMap.from_map(pairs))
-                else:
-                    between = between.union(isl.UnionMap.from_map(pairs))
-            for pairs in _copy_pairs(scop, first, second):
-                between = between.union(isl.UnionMap.from_map(pairs))
+            copied = ((True, pairs) for pairs in _copy_pairs(scop, first, second))
+            for in_tensors, pairs in (*_pairs(first, second), *copied):
+                between[in_tensors] = between[in_tensors].union(isl.UnionMap.from_map(pairs))
             for pairs in _buffer_pairs(scop, first, second):
                 buffers = buffers.union(isl.UnionMap.from_map(pairs))
     for promotion in scop.promotions:
@@ -158,21 +152,27 @@ def conflicts_of(scop: Scop) -> Conflicts:
         for pairs in slot_pairs(scop, promotion):
             buffers = buffers.union(isl.UnionMap.from_map(pairs))
     return (
-        Conflict(between, _Rule.IN_ORDER),
-        Conflict(lanes, _Rule.IN_ORDER, in_lanes=True),
-        Conflict(buffers, _Rule.IN_ORDER, in_buffers=True),
-        Conflict(within, _Rule.APART_OR_LANES),
-        Conflict(copies, _Rule.APART),
+        *(Conflict(pairs, _Rule.IN_ORDER, in_tensors) for in_tensors, pairs in between.items()),
+        Conflict(buffers, _Rule.IN_ORDER),
+        *(Conflict(pairs.coalesce(), _Rule.APART_OR_LANES, in_tensors) for in_tensors, pairs in within.items()),
+        Conflict(copies, _Rule.APART, in_tensors=True),
     )
 
 
-def _pairs(first: ScopStatement, second: ScopStatement) -> list[tuple[str, isl.Map]]:
-    """Pairs that touch one element of a tensor, at least one of them writing."""
-    found = [(w, other) for w in first.writes for other in (*second.reads, *second.writes)]
-    found += [(read, w) for read in first.reads for w in second.writes]
-    return [
-        (a.get_tuple_name(isl.dim_type.out), a.apply_range(b.reverse())) for a, b in found if _touch_one_tensor(a, b)
-    ]
+def _pairs(first: ScopStatement, second: ScopStatement) -> Iterator[tuple[bool, isl.Map]]:
+    """Pairs that touch one element, at least one of them writing; and whether both do so in the tensor."""
+    for (a, first_writes, outside), (b, second_writes, also_outside) in product(_accesses(first), _accesses(second)):
+        if (first_writes or second_writes) and _touch_one_tensor(a, b):
+            yield outside and also_outside, a.apply_range(b.reverse())
+
+
+def _accesses(statement: ScopStatement) -> list[tuple[isl.Map, bool, bool]]:
+    """All of them in the sense of the program; whether each writes, and whether it does so past all buffers."""
+    found: list[tuple[isl.Map, bool, bool]] = []
+    for relations, writes in ((statement.reads, False), (statement.writes, True)):
+        promoted = [access.element for access in statement.promoted if (access.writes if writes else access.reads)]
+        found += [(r, writes, not any(r.is_equal(element) for element in promoted)) for r in relations]
+    return found
 
 
 def _buffer_pairs(scop: Scop, first: ScopStatement, second: ScopStatement) -> list[isl.Map]:

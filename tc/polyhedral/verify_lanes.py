@@ -1,64 +1,96 @@
 """The proof that lanes find in each other's registers what they look for.
 
 An array in lanes has its last dimension spread over the threads along x.  Whoever writes must do so to its own part.
-Whoever only reads does it in a loop over the lanes of a warp, which becomes an exchange between them: in iteration
-``l`` it must read what lane ``l`` of its own warp has, and all threads of the warp must run that iteration.  They are
-neighbours along x, from a multiple of their number on, if there is nothing but x, or a multiple of them along it.
+Whoever only reads does it in a loop over the lanes of a warp, with nothing else inside, which becomes an exchange: all
+lanes get the total of what all of them have.  So in iteration ``l`` a thread must read what lane ``l`` of its own warp
+has, at the same other subscripts as all others, all threads of the warp must run that iteration, and the total must go
+to one element of each.  Threads of a warp are neighbours along x, from a multiple of their number on, if there is
+nothing but x, or a multiple of them along it.
 """
 
 from __future__ import annotations
 
 import islpy as isl
 
+from tc.language.program import Read
 from tc.polyhedral.counterexample import Counterexample, Violation, pair_text
 from tc.polyhedral.execution import Execution, LocalSubscripts
 from tc.polyhedral.loops import LANES, Sharing
-from tc.polyhedral.scop import PromotedAccess, Scop
+from tc.polyhedral.scop import PromotedAccess, Scop, ScopStatement
 
 
 def check_lanes(scop: Scop, execution: Execution) -> Counterexample | None:
     """The first access to an array in lanes that finds something else, or a thread alone; None for schedule trees."""
-    in_lanes = {p.buffer.name for p in scop.promotions if p.buffer.sharing is Sharing.LANES}
-    if not in_lanes or execution.locals is None:
+    if execution.locals is None:
         return None
-    accesses = {s.name: [a for a in s.promoted if a.buffer in in_lanes] for s in scop.statements}
+    in_lanes = {p.buffer.name for p in scop.promotions if p.buffer.sharing is Sharing.LANES}
+    statements = {statement.name: statement for statement in scop.statements}
     for place in execution.locals:
-        name = place.instances.get_tuple_name(isl.dim_type.out)
-        for access in accesses.get(name, ()):
-            found = _check_access(name, access, place)
-            if found is not None:
-                return found
+        statement = statements.get(place.instances.get_tuple_name(isl.dim_type.out))
+        found = None if statement is None else _check_place(statement, in_lanes, place)
+        if found is not None:
+            return found
     return None
 
 
-def _check_access(statement: str, access: PromotedAccess, place: LocalSubscripts) -> Counterexample | None:
+def _check_place(statement: ScopStatement, in_lanes: set[str], place: LocalSubscripts) -> Counterexample | None:
     warp = place.warp
-    if warp.x is None or not warp.aligned:
-        return Counterexample(Violation.ALONE, statement)
-    number = f"v{warp.x}"
-    if not access.writes:
-        if warp.lane is None or not _is_run_by_warps(place.instances.domain(), warp.x):
-            return Counterexample(Violation.ALONE, statement)
-        number = f"{LANES} * floor({number} / {LANES}) + v{warp.lane}"
-    subscripts = place.instances.apply_range(access.place)
+    accesses = [access for access in statement.promoted if access.buffer in in_lanes]
+    reads = [access for access in accesses if not access.writes]
+    if not accesses and warp.lane is None:
+        return None
+    together = warp.x is not None and warp.aligned
+    if not together or ((reads or warp.lane is not None) and not _is_total(statement, reads, place)):
+        return Counterexample(Violation.ALONE, statement.name)
+    for access in accesses:
+        number = f"v{warp.x}" if access.writes else f"{LANES} * floor(v{warp.x} / {LANES}) + v{warp.lane}"
+        subscripts = place.instances.apply_range(access.place)
+        wrong = subscripts.subtract(_with_last(subscripts, number))
+        if not wrong.is_empty():
+            pairs = place.instances.reverse().apply_range(wrong)
+            return Counterexample(Violation.WRONG_ELEMENT, pair_text(isl.UnionMap.from_map(pairs)))
+    return None
+
+
+def _is_total(statement: ScopStatement, reads: list[PromotedAccess], place: LocalSubscripts) -> bool:
+    """Whether all lanes of a warp together do nothing here but combine what each of them has."""
+    warp, body, points = place.warp, statement.body, place.instances.domain()
+    if warp.x is None or warp.lane is None or not warp.alone or body.reduction is None or len(reads) != 1:
+        return False
+    if not isinstance(body.value, Read) or body.value.tensor != reads[0].buffer:
+        return False
+    of_warp = _changes(points, warp.x, f"floor(other / {LANES}) = floor(v{warp.x} / {LANES})")
+    everywhere = bool(points.apply(of_warp).is_subset(points))
+    element = place.instances.apply_range(statement.writes[0])
+    others = place.instances.apply_range(reads[0].place)
+    others = others.project_out(isl.dim_type.out, others.dim(isl.dim_type.out) - 1, 1)
+    of_lanes = _changes(points, warp.lane, "true")
+    return (
+        everywhere and _is_same(element, of_lanes, points) and _is_same(others, of_warp.apply_range(of_lanes), points)
+    )
+
+
+def _changes(points: isl.Set, position: int, condition: str) -> isl.Map:
+    """``{ iteration -> iteration' }`` that differ in one loop, if at all; the condition is on its ``other`` value."""
+    loops = [f"v{n}" for n in range(points.dim(isl.dim_type.set))]
+    others = [*loops[:position], "other", *loops[position + 1 :]]
+    text = f"{{ [{', '.join(loops)}] -> [{', '.join(others)}] : {condition} }}"
+    relation = isl.Map.read_from_str(points.get_ctx(), text)
+    for side in (isl.dim_type.in_, isl.dim_type.out):
+        relation = relation.set_tuple_name(side, points.get_tuple_name())
+    return relation
+
+
+def _is_same(values: isl.Map, changes: isl.Map, points: isl.Set) -> bool:
+    """Whether the changes, among the points, lead to the same values."""
+    among = changes.intersect_domain(points).intersect_range(points)
+    return bool(among.apply_range(values).is_subset(values))
+
+
+def _with_last(subscripts: isl.Map, number: str) -> isl.Map:
+    """``{ iteration -> [subscripts] }`` of which the last one is this function of the loops."""
     last = subscripts.dim(isl.dim_type.out) - 1
     loops = ", ".join(f"v{n}" for n in range(subscripts.dim(isl.dim_type.in_)))
     places = ", ".join(f"a{n}" for n in range(last + 1))
-    text = f"{{ [{loops}] -> [{places}] : a{last} = {number} }}"
-    wanted = isl.Map.read_from_str(subscripts.get_ctx(), text).set_tuple_name(
-        isl.dim_type.in_, subscripts.get_tuple_name(isl.dim_type.in_)
-    )
-    wrong = subscripts.subtract(wanted)
-    if wrong.is_empty():
-        return None
-    pairs = place.instances.reverse().apply_range(wrong)
-    return Counterexample(Violation.WRONG_ELEMENT, pair_text(isl.UnionMap.from_map(pairs)))
-
-
-def _is_run_by_warps(points: isl.Set, x: int) -> bool:
-    """Whether all lanes of a warp run every iteration that one of them runs."""
-    loops = [f"v{n}" for n in range(points.dim(isl.dim_type.set))]
-    others = [*loops[:x], "other", *loops[x + 1 :]]
-    text = f"{{ [{', '.join(loops)}] -> [{', '.join(others)}] : floor(other / {LANES}) = floor({loops[x]} / {LANES}) }}"
-    bare = points.reset_tuple_id()
-    return bool(bare.apply(isl.Map.read_from_str(points.get_ctx(), text)).is_subset(bare))
+    wanted = isl.Map.read_from_str(subscripts.get_ctx(), f"{{ [{loops}] -> [{places}] : a{last} = {number} }}")
+    return wanted.set_tuple_name(isl.dim_type.in_, subscripts.get_tuple_name(isl.dim_type.in_))
