@@ -95,3 +95,63 @@ def test_blocks_of_any_shape_are_right(block: tuple[int, ...]) -> None:
     kernel = SUMS.compile(values, target="emulator", options=options)
     assert exchanges(kernel) == (block[0] == 128)
     assert agrees(SUMS, kernel, values)
+
+
+# Sums over as many elements as a warp has lanes, which look like what lanes could exchange; few of them are.
+LOOKALIKES = {
+    "another row in every lane": ("P(m, q%2, l)", "q in 0:32, l in 0:32", 0),
+    "another row in every half": ("P(m, q/16, l)", "q in 0:32, l in 0:32", 0),
+    "another row in every iteration": ("P(m, l%2, l)", "q in 0:32, l in 0:32", 0),
+    "one row": ("P(m, 1, l)", "q in 0:32, l in 0:32", 1),
+    "some lanes in some iterations": ("P(m, 1-j, l)", "q in 0:32, l in 0:32, j in 0:2, 32*j+l < 40", 0),
+    "fewer lanes in every iteration": ("P(m, 1-j, l)", "q in 0:32, l in 0:32, j in 0:2, l >= j", 0),
+    "fewer readers in some iterations": ("P(m, 1-j, l)", "q in 0:32, l in 0:32, j in 0:2, q <= 16*j+20", 0),
+    "each row in its own iteration": ("P(m, 1-j, l)", "q in 0:32, l in 0:32, j in 0:2", 1),
+}
+
+
+@pytest.mark.parametrize("name", LOOKALIKES)
+def test_only_what_is_the_same_for_all_lanes_is_exchanged(name: str) -> None:
+    read, ranges, exchanged = LOOKALIKES[name]
+    text = f"""
+    def f(float(M,J,N) X) -> (O, Z) {{
+      P(m,j,p) = X(m,j,p) where p in 0:32
+      O(m,q) +=! {read} where {ranges}
+      Z(m) = O(m,0)
+    }}
+    """
+    comprehension = tc.define(text).single()
+    values = random((3, 2, 40))
+    kernel = comprehension.compile(values, target="emulator")
+    assert exchanges(kernel) == exchanged
+    assert agrees(comprehension, kernel, values)
+
+
+def test_threads_keep_no_more_in_lanes_than_elsewhere() -> None:
+    text = """
+    def f(float(M,J,N) X) -> (O, Z) {
+      P(m,j,p) = X(m,j,p) where p in 0:32
+      O(m,q) +=! P(m,7,l) where q in 0:32, l in 0:32
+      Z(m) = O(m,0)
+    }
+    """
+    comprehension = tc.define(text).single()
+    for rows, exchanged in ((20, 1), (2000, 0)):
+        kernel = comprehension.compile((3, rows, 40), target="cuda:sm_90")
+        assert ("__shfl_xor_sync" in kernel.source) == exchanged
+
+
+@pytest.mark.parametrize("grid", [(2,), (5,)])
+def test_blocks_that_work_on_several_tiles_meet_at_their_barriers(grid: tuple[int, ...]) -> None:
+    values = random((9, 600))
+    options = tc.GpuOptions(tc.ScheduleOptions(fusion=tc.Fusion.MINIMAL), grid=grid)
+    assert agrees(SUMS, SUMS.compile(values, target="emulator", options=options), values)
+
+
+def test_staged_totals_are_ordered_by_their_copies() -> None:
+    text = "def f(float(M,N) X) -> (S, Q) { S(m) +=! X(m,n)  Q(m) +=! (X(m,n) - S(m)) * (X(m,n) - S(m)) }"
+    comprehension = tc.define(text).single()
+    values = random((3, 129))
+    for tile in ((1, 2), (1, 3)):
+        options = tc.GpuOptions(tc.ScheduleOptions(tile=tile), distribution=tc.Distribution.BLOCKED)
+        assert agrees(comprehension, comprehension.compile(values, target="emulator", options=options), values)

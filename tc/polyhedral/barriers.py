@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
+import islpy as isl
+
 from tc.polyhedral.loops import (
     LANES,
     Allocation,
@@ -17,7 +19,6 @@ from tc.polyhedral.loops import (
     Loop,
     LoopKind,
     LoopTree,
-    variables,
 )
 
 # What stands above a statement: a position in a block, a loop, or a guard and which of its branches was taken.
@@ -51,9 +52,38 @@ def barriers_along(
     return tuple(found)
 
 
-def divergent_barriers(root: LoopTree, barriers: frozenset[str]) -> tuple[str, ...]:
-    """Barriers that some thread may miss: a loop or a guard around them depends on the thread."""
-    return tuple(name for name, path in _around_barriers(root, barriers, ()) if _diverges(path))
+def is_met_by_all(root: LoopTree, path: tuple[Step, ...], points: isl.Set) -> bool:
+    """Whether all threads of a block run every iteration of a place that one of them runs.
+
+    ``points``: the iterations of the loops on the path.
+    """
+    loops = [step for step in path if isinstance(step, Loop)]
+    lengths = _lengths(_nest(root, path))
+    every = points
+    for depth, position in enumerate(p for p, loop in enumerate(loops) if loop.kind is LoopKind.THREAD):
+        length = lengths[depth]
+        if length is None:
+            return False
+        every = every.project_out(isl.dim_type.set, position, 1).insert_dims(isl.dim_type.set, position, 1)
+        every = every.lower_bound_val(isl.dim_type.set, position, isl.Val.zero(points.get_ctx()))
+        last = isl.Val.int_from_si(points.get_ctx(), length - 1)
+        every = every.upper_bound_val(isl.dim_type.set, position, last)
+    return bool(every.reset_tuple_id().is_subset(points.reset_tuple_id()))
+
+
+def _nest(root: LoopTree, path: tuple[Step, ...]) -> LoopTree:
+    """What one launch runs."""
+    return root.children[path[0]] if isinstance(root, Block) and isinstance(path[0], int) else root
+
+
+def _lengths(nest: LoopTree) -> list[int | None]:
+    """The threads of a block along the loops over them, outermost first; None where that is no number."""
+    found: list[int | None] = []
+    for depth, loop in _thread_loops(nest, 0):
+        found += [0] if depth == len(found) else []
+        known, length = found[depth], loop.upper.value + 1 if isinstance(loop.upper, IndexLiteral) else None
+        found[depth] = None if known is None or length is None else max(known, length)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +107,11 @@ def warp_place(root: LoopTree, path: tuple[Step, ...]) -> WarpPlace:
     threads = [position for position, loop in enumerate(loops) if loop.kind is LoopKind.THREAD]
     lane = next((position for position, loop in enumerate(loops) if loop.kind is LoopKind.LANES), None)
     alone = lane is not None and isinstance(loops[lane].body, Instance) and _counts(loops[lane], LANES)
-    nest = root.children[path[0]] if isinstance(root, Block) and isinstance(path[0], int) else root
-    every = list(_thread_loops(nest, 1))
     # The hardware counts along x first, from one end of a block to the other.
-    lengths = [loop.upper for depth, loop in every if depth == len(threads)]
-    counted = [length.value + 1 for length in lengths if isinstance(length, IndexLiteral)]
-    innermost = all(depth <= len(threads) for depth, _ in every)
-    whole = len(counted) == len(lengths) and max(counted, default=0) % LANES == 0
-    return WarpPlace(threads[-1] if threads else None, lane, alone, innermost and (len(threads) == 1 or whole))
+    lengths = _lengths(_nest(root, path))
+    along = lengths[-1] if lengths else None
+    whole = len(threads) == 1 or (along is not None and along % LANES == 0)
+    return WarpPlace(threads[-1] if threads else None, lane, alone, len(threads) == len(lengths) and whole)
 
 
 def _counts(loop: Loop, count: int) -> bool:
@@ -110,43 +137,3 @@ def _thread_loops(tree: LoopTree, depth: int) -> Iterator[tuple[int, Loop]]:
                 yield from _thread_loops(child, depth)
         case _:
             assert_never(tree)
-
-
-def _diverges(path: tuple[Loop | Guard, ...]) -> bool:
-    threads: set[str] = set()
-    for step in path:
-        if isinstance(step, Guard):
-            if variables(step.condition) & threads:
-                return True
-            continue
-        if (variables(step.lower) | variables(step.upper)) & threads:
-            return True
-        if step.kind is LoopKind.THREAD:
-            threads.add(step.iterator)
-            if not _is_whole(step):
-                return True
-    return False
-
-
-def _is_whole(loop: Loop) -> bool:
-    return loop.lower == IndexLiteral(0) and isinstance(loop.upper, IndexLiteral) and loop.step == 1
-
-
-def _around_barriers(
-    tree: LoopTree, barriers: frozenset[str], path: tuple[Loop | Guard, ...]
-) -> Iterator[tuple[str, tuple[Loop | Guard, ...]]]:
-    match tree:
-        case Instance(statement, _):
-            if statement in barriers:
-                yield statement, path
-        case Loop():
-            yield from _around_barriers(tree.body, barriers, (*path, tree))
-        case Guard():
-            yield from _around_barriers(tree.then, barriers, (*path, tree))
-            if tree.otherwise is not None:
-                yield from _around_barriers(tree.otherwise, barriers, (*path, tree))
-        case Block(children):
-            for child in children:
-                yield from _around_barriers(child, barriers, path)
-        case Allocation(_, body):
-            yield from _around_barriers(body, barriers, path)

@@ -16,7 +16,7 @@ import islpy as isl
 
 from tc.language.affine import Frame
 from tc.language.specialization import Sizes
-from tc.polyhedral.barriers import Step, WarpPlace, barriers_along, divergent_barriers, warp_place
+from tc.polyhedral.barriers import Step, WarpPlace, barriers_along, is_met_by_all, warp_place
 from tc.polyhedral.index_functions import fit_for_c, index_condition, index_function
 from tc.polyhedral.loops import (
     Allocation,
@@ -405,7 +405,11 @@ def loop_execution(
             for branch, (_, path) in zip(branches, paths, strict=True)
         ),
         allocated=allocated,
-        divergent=divergent_barriers(root, barriers),
+        divergent=tuple(
+            instance.statement
+            for (instance, path), branch in zip(paths, branches, strict=True)
+            if instance.statement in barriers and not is_met_by_all(root, path, branch.instances.domain())
+        ),
     )
 
 

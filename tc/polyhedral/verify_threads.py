@@ -3,8 +3,8 @@
 Threads run at the same time, except that all of them wait at a barrier.  Take two instances on different threads of a
 block that touch one place, one of them writing, and the first dimension of their time, inside of the threads, that
 tells them apart.  They are ordered if a barrier lies between their places in a sequence, or follows the earlier one in
-its iteration, or precedes the later one in its own: every thread runs the same barriers in the same order, because no
-loop or guard around a barrier depends on the thread.
+its iteration, or precedes the later one in its own: every thread runs the same barriers in the same order, because at
+every place of a barrier, all threads run the same iterations.
 
 What lies in lanes needs no barrier: a thread that reads it does so while its owner takes part, and has come as far
 (``tc.polyhedral.verify_lanes``).  It is enough that nothing tells the two apart but the thread.

@@ -20,6 +20,7 @@ from tc.polyhedral.loops import (
     IndexOperation,
     IndexOperator,
     IndexVariable,
+    Instance,
     Loop,
     LoopKind,
     LoopTree,
@@ -116,3 +117,29 @@ def test_whoever_writes_does_so_in_its_own_lane() -> None:
             careless.enter_context(patch.object(promote_to_lanes, name, lambda *_: True))
         said = judged(SUMS, (9, 300), options, careless.pop_all())
     assert "finds another element" in said
+
+
+def test_other_loops_are_no_exchanges() -> None:
+    text = "def f(float(M,N) X) -> (S, O) { S(m) +=! X(m,n)  O(m,q) +=! X(m,q) where q in 0:32, l in 0:32 }"
+
+    def mislabelled(root: LoopTree, barriers: frozenset[str]) -> LoopTree:
+        return relabelled(separate_counts(root, barriers))
+
+    mistake = patch("tc.polyhedral.pipeline.separate_counts", mislabelled)
+    said = judged(text, (5, 70), tc.GpuOptions(shared=0), mistake)
+    assert "may miss an exchange" in said
+
+
+def relabelled(tree: LoopTree) -> LoopTree:
+    """The loop right around ``S1`` is one over lanes."""
+    match tree:
+        case Loop(body=Instance("S1"), kind=LoopKind.SEQUENTIAL | LoopKind.REDUCTION):
+            return replace(tree, kind=LoopKind.LANES)
+        case Loop() | Allocation():
+            return replace(tree, body=relabelled(tree.body))
+        case Block(children):
+            return Block(tuple(map(relabelled, children)))
+        case Guard(condition, then, otherwise):
+            return Guard(condition, relabelled(then), otherwise and relabelled(otherwise))
+        case _:
+            return tree
