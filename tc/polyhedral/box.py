@@ -60,7 +60,8 @@ def bounding_box(accesses: Items[isl.Map], prefix: Items[Member], *, strided: bo
         offsets.append(offset)
         step = 1 if distances is None else max(1, int(distances.get_stride(dimension).to_python()))
         steps.append(step)
-        extents.append(int(most.sub(least).max_val().to_python()) // step + 1)
+        # isl may write an integer as a quotient, and then refuses to look for its maximum.
+        extents.append(int(most.sub(least).floor().max_val().to_python()) // step + 1)
     return Box(len(prefix), tuple(offsets), tuple(extents), tuple(steps))
 
 

@@ -257,3 +257,13 @@ def test_a_box_that_begins_at_an_open_size_is_none() -> None:
             function = isl.UnionPwAff.read_from_str(context, f"[size_N] -> {{ S[n] -> [({where})] }}")
             box = bounding_box([access], (Member(function, coincident=True),), strided=True)
             assert (None if box is None else box.offsets[0]) == offset
+
+
+def test_ends_that_isl_writes_as_quotients_are_integers() -> None:
+    text = "def f(int64(M,N) X) -> (O) { O(m) +=! X(m,n) where n in 0:N, n >= m, n + 2*m < N }"
+    triangle = tc.define(text).f
+    values = np.arange(5 * 1030).reshape(5, 1030)
+    options = tc.GpuOptions(tc.ScheduleOptions(tile=(8,), fusion=tc.Fusion.MAXIMAL), block=(32,))
+    np.testing.assert_array_equal(
+        triangle(values, target="emulator", options=options), triangle.oracle(values)["O"].values
+    )
