@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final, assert_never
 
-from tc.polyhedral.execution import loop_paths
+from tc.polyhedral.loop_execution import loop_paths
 from tc.polyhedral.loops import (
     Allocation,
     Block,

@@ -13,8 +13,8 @@ from typing import assert_never
 import islpy as isl
 
 from tc.polyhedral.barriers import Step
-from tc.polyhedral.execution import follow_path, frame_of_path, instance_map
 from tc.polyhedral.generate import index_expression
+from tc.polyhedral.loop_execution import follow_path, frame_of_path, instance_map
 from tc.polyhedral.loops import (
     Allocation,
     Block,

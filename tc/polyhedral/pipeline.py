@@ -15,10 +15,10 @@ from tc.errors import CompileError, OptionsError
 from tc.language.session import MAX_OPERATIONS, is_out_of_operations, isl_context
 from tc.language.specialization import Specialization
 from tc.options import CpuOptions, Fusion, GpuOptions, Options
-from tc.polyhedral.execution import loop_execution, tree_execution
 from tc.polyhedral.fix_counts import fix_counts
 from tc.polyhedral.generate import generate_loops
 from tc.polyhedral.localize import NotAffineError, localize_loops
+from tc.polyhedral.loop_execution import loop_execution
 from tc.polyhedral.loops import LoopProgram, LoopTree, StatementBody
 from tc.polyhedral.map_to_grid import refuse_surplus_dimensions
 from tc.polyhedral.passes import GRID_PASSES, PASSES, Machine, grid_of, streamed_by, tiles_of
@@ -31,6 +31,7 @@ from tc.polyhedral.split_plan import Plan, Whose, plan_split
 from tc.polyhedral.strides import accesses
 from tc.polyhedral.surplus import refuse_surplus_sizes
 from tc.polyhedral.tree import ScheduleTree, tree_text
+from tc.polyhedral.tree_execution import tree_execution
 from tc.polyhedral.verify import conflicts_of, prove
 from tc.polyhedral.verify_split import prove_split
 from tc.polyhedral.verify_statements import prove_statements

@@ -14,8 +14,8 @@ import islpy as isl
 
 from tc.language.specialization import Sizes
 from tc.polyhedral.barriers import Step
-from tc.polyhedral.execution import follow_path, frame_of_path, loop_paths
 from tc.polyhedral.index_functions import index_function
+from tc.polyhedral.loop_execution import follow_path, frame_of_path, loop_paths
 from tc.polyhedral.loops import (
     Allocation,
     Block,

@@ -15,12 +15,12 @@ from tc.language.session import isl_context
 from tc.language.specialization import Specialization
 from tc.options import CpuOptions, ScheduleOptions
 from tc.polyhedral.counterexample import Violation
-from tc.polyhedral.execution import tree_execution
 from tc.polyhedral.loops import Block, Instance, Loop, LoopKind, LoopTree
 from tc.polyhedral.microkernel import VectorUnit
 from tc.polyhedral.passes import Machine
 from tc.polyhedral.pipeline import map_program
 from tc.polyhedral.scop import Scop
+from tc.polyhedral.tree_execution import tree_execution
 from tc.polyhedral.verify import find_counterexample, prove
 from tests.polyhedral.enumeration import run
 from tests.polyhedral.lies import State, beyond_last, local_dimensions, without_copy, without_last

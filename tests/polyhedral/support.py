@@ -13,9 +13,10 @@ from tc.language.program import Program
 from tc.language.specialization import ArraySpec, Signature, Specialization
 from tc.language.specialize import specialize
 from tc.options import CpuOptions
-from tc.polyhedral.execution import Execution, loop_execution
+from tc.polyhedral.execution import Execution
 from tc.polyhedral.generate import generate_loops
 from tc.polyhedral.localize import localize_loops
+from tc.polyhedral.loop_execution import loop_execution
 from tc.polyhedral.loops import LoopTree
 from tc.polyhedral.microkernel import VectorUnit
 from tc.polyhedral.passes import PASSES, Machine

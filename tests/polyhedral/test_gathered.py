@@ -16,13 +16,13 @@ from tc.language.program import INDEX_TYPE, Binary, Expression, Literal, Read, r
 from tc.language.session import isl_context
 from tc.polyhedral.box import bounding_box
 from tc.polyhedral.counterexample import Violation
-from tc.polyhedral.execution import tree_execution
 from tc.polyhedral.gathered import Gathered
 from tc.polyhedral.loops import Sharing
 from tc.polyhedral.number_copies import number_copies
 from tc.polyhedral.promotion import Access, promote_accesses
 from tc.polyhedral.schedule import untransformed_tree
 from tc.polyhedral.scop import Scop, build_scop, reads_by_position
+from tc.polyhedral.tree_execution import tree_execution
 from tc.polyhedral.verify import find_counterexample
 from tc.polyhedral.verify_statements import find_changed_statement
 from tc.reference.compare import compare

@@ -17,11 +17,11 @@ from tc.language.specialization import Layout
 from tc.options import CpuOptions, ScheduleOptions
 from tc.polyhedral.box import bounding_box, own_space
 from tc.polyhedral.counterexample import Violation
-from tc.polyhedral.execution import tree_execution
 from tc.polyhedral.loops import Allocation, Loop, LoopKind, LoopTree
 from tc.polyhedral.promotion import Access, Promoted, promote_accesses
 from tc.polyhedral.scop import PromotedAccess, Scop, ScopStatement, build_scop
 from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
+from tc.polyhedral.tree_execution import tree_execution
 from tc.polyhedral.verify import find_counterexample
 from tc.polyhedral.verify_statements import prove_statements
 from tc.types import ScalarType

@@ -15,9 +15,9 @@ from tc.language.specialization import Layout
 from tc.options import Fusion
 from tc.polyhedral.box import bounding_box, own_space
 from tc.polyhedral.counterexample import Violation
-from tc.polyhedral.execution import loop_execution, tree_execution
 from tc.polyhedral.generate import generate_loops
 from tc.polyhedral.localize import localize_loops
+from tc.polyhedral.loop_execution import loop_execution
 from tc.polyhedral.loops import LoopTree
 from tc.polyhedral.pack import value_reads
 from tc.polyhedral.parallelize import parallelize_tree
@@ -28,6 +28,7 @@ from tc.polyhedral.schedule import schedule_scop
 from tc.polyhedral.scop import PromotedAccess, Scop, build_scop
 from tc.polyhedral.tile import explicit_sizes, tile_tree
 from tc.polyhedral.tree import Extension, Filter, Member, Node, ScheduleTree, Sequence
+from tc.polyhedral.tree_execution import tree_execution
 from tc.polyhedral.vectorize import layouts_of, vectorize_tree
 from tc.polyhedral.verify import find_counterexample
 from tests.polyhedral.interpreter import results

@@ -10,11 +10,11 @@ import pytest
 
 from tc.language.session import isl_context
 from tc.options import CpuOptions, ScheduleOptions
-from tc.polyhedral.execution import tree_execution
 from tc.polyhedral.loops import Buffer
 from tc.polyhedral.pipeline import map_program
 from tc.polyhedral.scop import build_scop
 from tc.polyhedral.stream import PIECE_BYTES, streamed_results
+from tc.polyhedral.tree_execution import tree_execution
 from tc.polyhedral.verify import find_counterexample
 from tests.polyhedral.interpreter import results
 from tests.polyhedral.mutants import mutants

@@ -12,14 +12,15 @@ from tc.language.session import isl_context
 from tc.language.specialization import Layout
 from tc.options import Fusion
 from tc.polyhedral.counterexample import Violation
-from tc.polyhedral.execution import loop_execution, tree_execution
 from tc.polyhedral.generate import generate_loops
+from tc.polyhedral.loop_execution import loop_execution
 from tc.polyhedral.loops import LoopKind
 from tc.polyhedral.parallelize import parallelize_tree
 from tc.polyhedral.schedule import schedule_scop
 from tc.polyhedral.scop import Scop
 from tc.polyhedral.tile import explicit_sizes, tile_tree
 from tc.polyhedral.tree import Band, Filter, Leaf, Member, ScheduleTree, Sequence
+from tc.polyhedral.tree_execution import tree_execution
 from tc.polyhedral.vectorize import vectorize_tree
 from tc.polyhedral.verify import find_counterexample, prove
 from tests.polyhedral.enumeration import is_correct

@@ -1,0 +1,197 @@
+"""Ways through a tree to its statements, and the execution that they make up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from collections.abc import Sequence as Items
+from dataclasses import dataclass
+from typing import TypeAlias, assert_never
+
+import islpy as isl
+
+from tc.polyhedral.execution import Concurrency, Execution, ThreadLeaf
+from tc.polyhedral.loops import (
+    LoopKind,
+    Sharing,
+)
+
+# The sorts of dimensions that each level of nesting takes: one for every sort that some branch has there, so that
+# branches need not agree.
+_Levels: TypeAlias = tuple[tuple[Concurrency, ...], ...]
+
+
+def concurrency_of(kind: LoopKind) -> Concurrency:
+    """What two different iterations of a loop of this kind are to each other."""
+    match kind:
+        case LoopKind.SEQUENTIAL | LoopKind.REGISTER | LoopKind.UNROLLED | LoopKind.LANES:
+            return Concurrency.ORDERED
+        case LoopKind.REDUCTION:
+            return Concurrency.LANES
+        case LoopKind.PARALLEL | LoopKind.VECTOR:
+            return Concurrency.UNORDERED
+        case LoopKind.BLOCK:
+            return Concurrency.BLOCKS
+        case LoopKind.THREAD:
+            return Concurrency.THREADS
+        case _:
+            assert_never(kind)
+
+
+Time: TypeAlias = tuple[tuple[Concurrency, isl.PwAff], ...]
+
+
+@dataclass(frozen=True)
+class Branch:
+    """The way to one leaf: ``points`` of some space, the statement instance of each, and its time.
+
+    ``is_identity``: the points are the instances.  ``barriers``: for every level of time that numbers a sequence, the
+    own position and those of barriers.
+    """
+
+    instances: isl.Map
+    time: Time
+    misuse: tuple[isl.Set, ...] = ()
+    locals: isl.Map | None = None
+    scopes: tuple[tuple[str, Time], ...] = ()
+    barriers: tuple[tuple[int, frozenset[int]] | None, ...] = ()
+    is_identity: bool = False
+
+    @property
+    def runs(self) -> isl.Set:
+        """The instances, which all have a time.
+
+        They are not read off the times: to say what has a time, isl would solve an integer problem for every
+        division in it.
+        """
+        return self.instances.domain() if self.is_identity else self.instances.range()
+
+
+def defined(points: isl.Set, time: Iterable[tuple[Concurrency, isl.PwAff]]) -> tuple[isl.Set, Time]:
+    """Those of the points at which the whole time is defined, and the time as plain functions where it is one."""
+    plain: list[tuple[Concurrency, isl.PwAff]] = []
+    for sort, value in time:
+        total = points.is_subset(value.domain())
+        if not total:
+            points = points.intersect(value.domain())
+        # Whatever domains of pieces say again is said again in every proof.
+        plain.append((sort, _whole(value) if total and value.n_piece() == 1 else value))
+    return points, tuple(plain)
+
+
+def _whole(value: isl.PwAff) -> isl.PwAff:
+    """The function of the one piece, wherever it is asked."""
+    pieces: list[isl.Aff] = []
+    value.foreach_piece(lambda _, piece: pieces.append(piece))
+    (piece,) = pieces
+    return isl.PwAff.from_aff(piece)
+
+
+def assemble(branches: Items[Branch], context: isl.Context) -> Execution:
+    """One union map from the time vectors of all branches."""
+    levels = _levels([branch.time for branch in branches])
+    union = isl.UnionMap.empty(isl.Space.params_alloc(context, 0))
+    times = [_times(branch, branch.time, levels) for branch in branches]
+    for own in times:
+        union = union.union(isl.UnionMap.from_map(own))
+    misuse = tuple(points for branch in branches for points in branch.misuse)
+    dimensions = tuple(sort for level in levels for sort in level)
+    places: tuple[ThreadLeaf, ...] = ()
+    if Concurrency.THREADS in dimensions:
+        places = tuple(_thread_leaf(branch, own, levels) for branch, own in zip(branches, times, strict=True))
+    names = [branch.instances.get_tuple_name(isl.dim_type.out) for branch in branches]
+    return Execution(
+        union,
+        dimensions,
+        len(branches),
+        running=_union((branch.runs for branch in branches), context),
+        # Every instance stands for itself at the one place of its statement.
+        once=all(branch.is_identity for branch in branches) and len(set(names)) == len(names),
+        scopes=_scopes(branches),
+        scoped=_scoped(branches, context),
+        misuse=misuse,
+        places=places,
+    )
+
+
+def _union(sets: Iterable[isl.Set], context: isl.Context) -> isl.UnionSet:
+    union = isl.UnionSet.empty(isl.Space.params_alloc(context, 0))
+    for own in sets:
+        union = union.union(isl.UnionSet.from_set(own))
+    # Unrolled tiles leave one set for every remainder; subtracting them one by one takes exponential time.
+    return union.coalesce()
+
+
+def _thread_leaf(branch: Branch, times: isl.Map, levels: _Levels) -> ThreadLeaf:
+    own = (*branch.barriers, *(None for _ in range(len(levels) - len(branch.barriers))))
+    barriers: list[frozenset[int]] = []
+    after: list[bool] = []
+    before: list[bool] = []
+    for level, sorts in enumerate(levels):
+        here, deeper = own[level], [step for step in own[level + 1 :] if step is not None]
+        for _ in sorts:
+            barriers.append(frozenset() if here is None else here[1])
+            after.append(any(number > position for position, numbers in deeper for number in numbers))
+            before.append(any(number < position for position, numbers in deeper for number in numbers))
+    name = branch.instances.get_tuple_name(isl.dim_type.out)
+    return ThreadLeaf(name, times, tuple(barriers), tuple(after), tuple(before))
+
+
+def _scopes(branches: Items[Branch]) -> Mapping[str, isl.UnionMap]:
+    """For every buffer, the times of the allocations around the instances."""
+    levels = _levels([time for branch in branches for _, time in branch.scopes])
+    scopes: dict[str, isl.UnionMap] = {}
+    for branch in branches:
+        for buffer, time in branch.scopes:
+            times = isl.UnionMap.from_map(_times(branch, time, levels))
+            scopes[buffer] = times if buffer not in scopes else scopes[buffer].union(times)
+    return {buffer: times.coalesce() for buffer, times in scopes.items()}
+
+
+def _scoped(branches: Items[Branch], context: isl.Context) -> Mapping[str, isl.UnionSet]:
+    """For every buffer, the instances inside of its allocations."""
+    inside: dict[str, list[isl.Set]] = {}
+    for branch in branches:
+        for buffer, _ in branch.scopes:
+            inside.setdefault(buffer, []).append(branch.runs)
+    return {buffer: _union(sets, context) for buffer, sets in inside.items()}
+
+
+def _levels(times: Items[Time]) -> _Levels:
+    depth = max((len(time) for time in times), default=0)
+    present = [{time[level][0] for time in times if level < len(time)} for level in range(depth)]
+    return tuple(tuple(sort for sort in Concurrency if sort in sorts) for sorts in present)
+
+
+def _times(branch: Branch, time: Time, levels: _Levels) -> isl.Map:
+    """``{ statement instance -> time }`` of a branch, padded with zeros to all levels."""
+    points = branch.instances.domain()
+    zero = isl.PwAff.from_aff(isl.Aff.zero_on_domain(isl.LocalSpace.from_space(points.get_space())))
+    values: list[isl.PwAff] = []
+    for level, sorts in enumerate(levels):
+        own, value = time[level] if level < len(time) else (None, zero)
+        values += [value if sort is own else zero for sort in sorts]
+    return branch.instances.reverse().apply_range(vector_map(values, points))
+
+
+def vector_map(values: Items[isl.PwAff], points: isl.Set) -> isl.Map:
+    """``{ point -> [values] }``."""
+    every = isl.PwAffList.alloc(points.get_ctx(), len(values))
+    for value in values:
+        every = every.add(value)
+    space = points.get_space().from_domain().add_dims(isl.dim_type.out, len(values))
+    return isl.Map.from_multi_pw_aff(isl.MultiPwAff.from_pw_aff_list(space, every)).intersect_domain(points)
+
+
+def allocation_time(time: Time, sharing: Sharing) -> Time:
+    """The time of an allocation: threads have one array each, or those along x, or all of a block one together."""
+    threads = [position for position, (sort, _) in enumerate(time) if sort is Concurrency.THREADS]
+    match sharing:
+        case Sharing.THREAD:
+            together = []
+        case Sharing.LANES:
+            together = threads[-1:]
+        case Sharing.BLOCK:
+            together = threads
+        case _:
+            assert_never(sharing)
+    return tuple(step for position, step in enumerate(time) if position not in together)

@@ -1,0 +1,146 @@
+"""The execution of loops as they will be printed, and where a path through them leads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from collections.abc import Sequence as Items
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+import islpy as isl
+
+from tc.language.affine import Frame
+from tc.language.specialization import Sizes
+from tc.polyhedral.barriers import Step, barriers_along, is_met_by_all, warp_place
+from tc.polyhedral.branches import Branch, Time, allocation_time, assemble, concurrency_of, defined, vector_map
+from tc.polyhedral.execution import Concurrency, Execution, LocalSubscripts
+from tc.polyhedral.index_functions import fit_for_c, index_condition, index_function
+from tc.polyhedral.loops import (
+    Allocation,
+    Block,
+    Guard,
+    IndexExpression,
+    IndexVariable,
+    Instance,
+    Loop,
+    LoopTree,
+)
+
+
+def loop_execution(
+    root: LoopTree,
+    dimensions: Mapping[str, int],
+    context: isl.Context,
+    barriers: frozenset[str] = frozenset(),
+    sizes: Sizes = (),
+) -> Execution:
+    """The execution of the loops as they will be printed, read off the loop tree alone.
+
+    ``dimensions``: of the domain of every statement; further arguments of an instance are local subscripts.
+    ``barriers``: the statements that are.  ``sizes``: those that the loops are run for.
+    """
+    paths = list(loop_paths(root, ()))
+    branches = [
+        replace(
+            _loop_branch(instance, path, dimensions[instance.statement], frame_of_path(path, context, sizes)),
+            barriers=barriers_along(root, path, barriers),
+        )
+        for instance, path in paths
+    ]
+    allocated = tuple(step.buffer for _, path in paths for step in path if isinstance(step, Allocation))
+    return replace(
+        assemble(branches, context),
+        locals=tuple(
+            LocalSubscripts(branch.instances, branch.locals, warp_place(root, path))
+            for branch, (_, path) in zip(branches, paths, strict=True)
+        ),
+        allocated=allocated,
+        divergent=tuple(
+            instance.statement
+            for (instance, path), branch in zip(paths, branches, strict=True)
+            if instance.statement in barriers and not is_met_by_all(root, path, branch.instances.domain())
+        ),
+    )
+
+
+def loop_paths(tree: LoopTree, path: tuple[Step, ...]) -> Iterator[tuple[Instance, tuple[Step, ...]]]:
+    match tree:
+        case Instance():
+            yield tree, path
+        case Block(children):
+            for position, child in enumerate(children):
+                yield from loop_paths(child, (*path, position))
+        case Guard(condition, then, otherwise):
+            yield from loop_paths(then, (*path, (condition, True)))
+            if otherwise is not None:
+                yield from loop_paths(otherwise, (*path, (condition, False)))
+        case Loop() | Allocation():
+            yield from loop_paths(tree.body, (*path, tree))
+        case _:
+            assert_never(tree)
+
+
+def frame_of_path(path: tuple[Step, ...], context: isl.Context, sizes: Sizes) -> Frame:
+    """The frame whose iterators are those of the loops on the path."""
+    return Frame(context, "loops", tuple(step.iterator for step in path if isinstance(step, Loop)), sizes=sizes)
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What is known at the end of a path: the points of its loops, their time, and what went on before."""
+
+    points: isl.Set
+    time: Time
+    misuse: tuple[isl.Set, ...]
+    scopes: tuple[tuple[str, Time], ...]
+
+
+def follow_path(path: tuple[Step, ...], frame: Frame) -> Reached:
+    """Walk from the root to a statement."""
+    points = frame.possible()
+    time: list[tuple[Concurrency, isl.PwAff]] = []
+    misuse: list[isl.Set] = []
+    scopes: list[tuple[str, Time]] = []
+    for step in path:
+        match step:
+            case int():
+                time.append((Concurrency.ORDERED, frame.constant(step)))
+            case Allocation():
+                scopes.append((step.buffer.name, allocation_time(tuple(time), step.buffer.sharing)))
+            case Loop():
+                misuse += [points.subtract(fit_for_c(bound, frame)) for bound in (step.lower, step.upper)]
+                iterator = index_function(IndexVariable(step.iterator), frame)
+                lower, upper = index_function(step.lower, frame), index_function(step.upper, frame)
+                points = points.intersect(lower.le_set(iterator)).intersect(iterator.le_set(upper))
+                if step.step != 1:
+                    stride = isl.Val.int_from_si(frame.context, step.step)
+                    points = points.intersect(iterator.sub(lower).mod_val(stride).eq_set(frame.constant(0)))
+                time.append((concurrency_of(step.kind), iterator))
+            case (condition, taken):
+                misuse.append(points.subtract(fit_for_c(condition, frame)))
+                holds = index_condition(condition, frame)
+                points = points.intersect(holds if taken else holds.complement())
+            case _:
+                assert_never(step)
+    return Reached(points, tuple(time), tuple(misuse), tuple(scopes))
+
+
+def _loop_branch(instance: Instance, path: tuple[Step, ...], dimensions: int, frame: Frame) -> Branch:
+    reached = follow_path(path, frame)
+    misuse = [*reached.misuse, *(reached.points.subtract(fit_for_c(a, frame)) for a in instance.arguments)]
+    points, time = defined(reached.points, reached.time)
+    instances = instance_map(replace(instance, arguments=instance.arguments[:dimensions]), points, frame)
+    further = instance.arguments[dimensions:]
+    local = _functions(further, points, frame) if further else None
+    broken = tuple(where for where in misuse if not where.is_empty())
+    return Branch(instances, time, broken, local, reached.scopes)
+
+
+def instance_map(instance: Instance, points: isl.Set, frame: Frame) -> isl.Map:
+    """``{ loop iterators -> statement instance }`` on the points."""
+    return _functions(instance.arguments, points, frame).set_tuple_name(isl.dim_type.out, instance.statement)
+
+
+def _functions(expressions: Items[IndexExpression], points: isl.Set, frame: Frame) -> isl.Map:
+    """``{ loop iterators -> [values of the expressions] }`` on the points."""
+    return vector_map([index_function(expression, frame) for expression in expressions], points)
