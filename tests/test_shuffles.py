@@ -52,6 +52,14 @@ def test_every_reduction_of_what_shuffles_move(operator: str, type: str) -> None
     assert agrees(reduce, kernel, values)
 
 
+@pytest.mark.parametrize("type", ["float64", "int32", "int64", "uint32", "uint64"])
+def test_cuda_knows_shuffles_of_all_of_them(type: str) -> None:
+    reduce = tc.define(f"def f({type}(M,N) X) -> (O) {{ O(m) +=! X(m,n) }}").f
+    for architecture in ("sm_80", "sm_100"):
+        kernel = reduce.compile((3, 70), target=f"cuda:{architecture}", options=tc.GpuOptions(split=(32,)))
+        assert exchanges(kernel) == 1
+
+
 @pytest.mark.parametrize("type", ["int8", "uint8", "int16", "bool"])
 def test_what_shuffles_do_not_move_goes_through_shared_memory(type: str) -> None:
     reduce = tc.define(f"def f({type}(M,N) X) -> (O) {{ O(m) max=! X(m,n) }}").f
