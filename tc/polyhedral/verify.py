@@ -167,11 +167,17 @@ def _pairs(first: ScopStatement, second: ScopStatement) -> Iterator[tuple[bool, 
 
 
 def _accesses(statement: ScopStatement) -> list[tuple[isl.Map, bool, bool]]:
-    """All of them in the sense of the program; whether each writes, and whether it does so past all buffers."""
+    """All of them in the sense of the program; whether each writes, and whether it does so past all buffers.
+
+    What is read where the same is written, and in the same memory, conflicts with nothing else.
+    """
     found: list[tuple[isl.Map, bool, bool]] = []
-    for relations, writes in ((statement.reads, False), (statement.writes, True)):
+    for relations, writes in ((statement.writes, True), (statement.reads, False)):
         promoted = [access.element for access in statement.promoted if (access.writes if writes else access.reads)]
-        found += [(r, writes, not any(r.is_equal(element) for element in promoted)) for r in relations]
+        for relation in relations:
+            past = not any(relation.is_equal(element) for element in promoted)
+            if not any(past == own and relation.is_equal(written) for written, _, own in found):
+                found.append((relation, writes, past))
     return found
 
 
