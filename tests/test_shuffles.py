@@ -78,6 +78,13 @@ def test_a_warp_alone_needs_neither_barriers_nor_shared_memory() -> None:
     assert wide.source.count("__syncthreads") == 1  # eight warps
 
 
+def test_a_single_element_lies_in_no_lane() -> None:
+    text = "def f(int64(N) A, double(M) B) -> (C) { S +=! A(i)  C(i) = S where i in 0:N  C(i) += int64(B(k)) }"
+    comprehension = tc.define(text).single()
+    arrays = (random((7,), "int64"), random((9,), "float64"))
+    assert agrees(comprehension, comprehension.compile(*arrays, target="emulator"), *arrays)
+
+
 def test_shuffles_can_be_declined() -> None:
     values = random((5, 70))
     kernel = SUMS.compile(values, target="emulator", options=tc.GpuOptions(split=(32,), shuffles=False))

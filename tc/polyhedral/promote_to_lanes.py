@@ -79,7 +79,9 @@ def can_be_exchanged(type: ScalarType) -> bool:
 
 
 def _has_warps(box: Box) -> bool:
-    """Whether the last subscript counts the threads of whole warps."""
+    """Whether there are subscripts, the last of which counts the threads of whole warps."""
+    if not box.extents:
+        return False
     constant, factors = box.offsets[-1]
     return constant == 0 and not any(factors) and box.steps[-1] == 1 and box.extents[-1] % LANES == 0
 

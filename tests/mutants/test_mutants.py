@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-import tc
 from tests.mutants.judge import Verdict
 from tests.mutants.programs import OPTIONS, case_named, judged, mistake_names
 
-# A product, rows that are reduced and used again; the corpus has more.
-NAMES = ("mm", "softmax", "sum_of_rows")
+# A product, rows that are reduced and used again; ``python -m tests.mutants`` has the whole corpus and all options.
+SOME = (
+    ("mm", "tiles"),
+    ("mm", "copied two tiles ahead"),
+    ("softmax", "copied ahead"),
+    ("softmax", "partial results in lanes"),
+    ("sum_of_rows", "tiles"),
+    ("sum_of_rows", "partial results"),
+    ("mm", "partial results in lanes"),
+)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-def test_proof_and_emulator_notice_every_mistake(name: str, options: tc.GpuOptions) -> None:
-    found = list(judged(case_named(name), options))
+@pytest.mark.parametrize(("name", "options"), SOME)
+def test_proof_and_emulator_notice_every_mistake(name: str, options: str) -> None:
+    found = list(judged(case_named(name), OPTIONS[options]))
+    assert found
     missed = [mistake.name for mistake in found if mistake.verdict != Verdict(refused=True, wrong=True)]
     assert not missed
 

@@ -275,8 +275,9 @@ def test_blocks_share_the_steps_of_a_product() -> None:
     assert compare(product.oracle(*arrays)["C"], np.asarray(found)).ok
 
 
-@pytest.mark.parametrize("across", [2, 3, 16])
-@pytest.mark.parametrize("split", [None, (), (32,), (8, 2)], ids=str)
+@pytest.mark.parametrize(
+    ("across", "split"), [(2, None), (16, None), (3, ()), (2, (32,)), (16, (32,)), (3, (8, 2))], ids=str
+)
 def test_values_across_blocks_are_those_of_the_definition(across: int, split: tuple[int, ...] | None) -> None:
     text = "def f(float(M,N) X) -> (a, b) { a(m) +=! X(m,n)  b() max=! X(m,n) }"
     comprehension = tc.define(text).single()
