@@ -8,6 +8,7 @@ from typing import TypeAlias, assert_never
 
 import islpy as isl
 
+from tc.polyhedral.extents import with_all_values
 from tc.polyhedral.loops import (
     LANES,
     Allocation,
@@ -64,10 +65,7 @@ def is_met_by_all(root: LoopTree, path: tuple[Step, ...], points: isl.Set) -> bo
         length = lengths[depth]
         if length is None:
             return False
-        every = every.project_out(isl.dim_type.set, position, 1).insert_dims(isl.dim_type.set, position, 1)
-        every = every.lower_bound_val(isl.dim_type.set, position, isl.Val.zero(points.get_ctx()))
-        last = isl.Val.int_from_si(points.get_ctx(), length - 1)
-        every = every.upper_bound_val(isl.dim_type.set, position, last)
+        every = with_all_values(every, position, isl.Val.int_from_si(points.get_ctx(), length - 1))
     return bool(every.reset_tuple_id().is_subset(points.reset_tuple_id()))
 
 

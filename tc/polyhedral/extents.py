@@ -25,3 +25,10 @@ def volume(domain: isl.UnionSet) -> int:
         )
         total += math.prod(extents)
     return total
+
+
+def with_all_values(points: isl.Set, position: int, last: isl.Val) -> isl.Set:
+    """The points, and all that differ from one of them in this dimension, whose values then go from 0 to ``last``."""
+    found = points.project_out(isl.dim_type.set, position, 1).insert_dims(isl.dim_type.set, position, 1)
+    found = found.lower_bound_val(isl.dim_type.set, position, isl.Val.zero(points.get_ctx()))
+    return found.upper_bound_val(isl.dim_type.set, position, last)

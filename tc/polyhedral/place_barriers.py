@@ -18,6 +18,7 @@ from typing import Final, TypeAlias, assert_never
 import islpy as isl
 
 from tc.polyhedral.box import own_space
+from tc.polyhedral.extents import with_all_values
 from tc.polyhedral.loops import LoopKind
 from tc.polyhedral.scop import Await, Rotation, Scop, ScopStatement
 from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
@@ -238,9 +239,7 @@ class _Placer:
         assert reached is not None
         for position, kind in enumerate(above):
             if kind is LoopKind.THREAD:
-                reached = reached.project_out(isl.dim_type.set, position, 1).insert_dims(isl.dim_type.set, position, 1)
-                reached = reached.lower_bound_val(isl.dim_type.set, position, isl.Val.zero(reached.get_ctx()))
-                reached = reached.upper_bound_val(isl.dim_type.set, position, self.most[position])
+                reached = with_all_values(reached, position, self.most[position])
         return reached.coalesce().set_tuple_name(f"{_BARRIER}{self.count - 1}")
 
 

@@ -15,6 +15,7 @@ import islpy as isl
 
 from tc.language.program import Read
 from tc.polyhedral.box import Box, bounding_box, prefix_map
+from tc.polyhedral.extents import with_all_values
 from tc.polyhedral.loops import LANES, Buffer, LoopKind, Sharing
 from tc.polyhedral.paths import paths_below
 from tc.polyhedral.promotion import Access, promote_accesses, reads_uncovered, relation_of
@@ -130,9 +131,7 @@ def _combines_lanes(statement: ScopStatement, read: isl.Map, loops: Items[Member
     points = values.range()
     every = points
     for position, count in ((x, threads), (lane, LANES)):
-        every = every.project_out(isl.dim_type.set, position, 1).insert_dims(isl.dim_type.set, position, 1)
-        every = every.lower_bound_val(isl.dim_type.set, position, isl.Val.zero(read.get_ctx()))
-        every = every.upper_bound_val(isl.dim_type.set, position, isl.Val.int_from_si(read.get_ctx(), count - 1))
+        every = with_all_values(every, position, isl.Val.int_from_si(read.get_ctx(), count - 1))
     others = touched.project_out(isl.dim_type.out, last, 1)
     for position in (x, lane):
         others = others.project_out(isl.dim_type.in_, position, 1).insert_dims(isl.dim_type.in_, position, 1)
