@@ -6,8 +6,8 @@ static inline void tc_require_aligned(const void *to, const void *from, uintptr_
 
 //= tc_team tc_barrier tc_run_team tc_copy_later tc_arrive tc_exchange
 // The blocks of a grid one after the other, the threads of a block as coroutines that take turns at barriers.  Memory
-// that they share begins as not-a-number.  The order of the threads changes from block to block.  Threads of a warp also
-// take turns where they exchange values, for which other warps do not wait.
+// that they share begins as not-a-number.  The order of the threads changes from block to block and from launch to launch.
+// Threads of a warp also take turns where they exchange values, for which other warps do not wait.
 #include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
@@ -142,12 +142,14 @@ static int tc_run_team(const void *arguments, void (*routine)(tc_team *team), co
   team.copies = calloc((size_t)count, sizeof(tc_copies));
   int complete = stacks && team.shared && team.contexts && team.waits && team.given && team.copies;
   int fault = complete ? 0 : TC_TEAM_MEMORY;
+  static int64_t launches;
+  int64_t first = __atomic_fetch_add(&launches, 1, __ATOMIC_RELAXED);
   int64_t blocks = fault ? 0 : grid[0] * grid[1] * grid[2];
   for (int64_t number = 0; number < blocks && fault == 0; number += 1) {
     team.block[0] = number % grid[0];
     team.block[1] = number / grid[0] % grid[1];
     team.block[2] = number / grid[0] / grid[1];
-    fault = tc_run_block(&team, stacks, stack_bytes, shared_bytes, number);
+    fault = tc_run_block(&team, stacks, stack_bytes, shared_bytes, first + number);
   }
   free(stacks);
   free(team.shared);

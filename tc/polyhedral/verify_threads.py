@@ -100,13 +100,13 @@ def _race(
             found = left.order_lt(*here) if side is _Side.EARLIER else left.order_gt(*here)
             found = _on_different_threads(found, dimensions) if late else found
             if not found.is_empty():
-                return _witness(found, first, second)
+                return _witness(found, first, second, instances)
         if dimensions[position] not in (Concurrency.BLOCKS, Concurrency.THREADS):
             left = left.equate(*here)
     if decided or left.is_empty():
         return None
     found = _on_different_threads(left, dimensions) if late else left
-    return None if found.is_empty() else _witness(found, first, second)
+    return None if found.is_empty() else _witness(found, first, second, instances)
 
 
 class _Side(Enum):
@@ -187,6 +187,7 @@ def _fixed(times: isl.Map, position: int) -> int | None:
     return int(value.to_python()) if value.is_int() else None
 
 
-def _witness(times: isl.Map, first: ThreadLeaf, second: ThreadLeaf) -> Counterexample:
-    pairs = times.apply_domain(first.times.reverse()).apply_range(second.times.reverse())
+def _witness(times: isl.Map, first: ThreadLeaf, second: ThreadLeaf, instances: isl.Map) -> Counterexample:
+    """One of the instances that have such times, which may not be all of them."""
+    pairs = times.apply_domain(first.times.reverse()).apply_range(second.times.reverse()).intersect(instances)
     return Counterexample(Violation.RACE, pair_text(isl.UnionMap.from_map(pairs)))
