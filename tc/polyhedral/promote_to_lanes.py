@@ -39,7 +39,7 @@ def promote_to_lanes(
     may keep, but for a single one.
     """
     reads = [access for access in accesses if access.read is not None]
-    if len(reads) != 1 or not can_be_exchanged(temporary.layout.type):
+    if len(reads) != 1 or not _can_be_exchanged(temporary.layout.type):
         return None
     combining = scop.statement(reads[0].statement)
     x = max(position for position, member in enumerate(above) if member.kind is LoopKind.THREAD)
@@ -74,7 +74,7 @@ def has_warps_along_x(threads: Items[int]) -> bool:
     return len(threads) == 1 or threads[-1] % LANES == 0
 
 
-def can_be_exchanged(type: ScalarType) -> bool:
+def _can_be_exchanged(type: ScalarType) -> bool:
     """Whether a shuffle moves such values: those of four and of eight bytes."""
     return type is not ScalarType.BOOL and type.itemsize in (4, 8)
 

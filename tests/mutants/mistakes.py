@@ -12,7 +12,7 @@ from unittest.mock import patch
 import islpy as isl
 
 from tc.grammar.syntax import BinaryOperator
-from tc.language.program import INDEX_TYPE, Binary, Literal, Read
+from tc.language.program import INDEX_TYPE, Binary, Literal, Read, Statement
 from tc.language.specialization import Specialization
 from tc.polyhedral.loops import LANES, Sharing
 from tc.polyhedral.place_barriers import place_barriers
@@ -249,11 +249,10 @@ def _with_a_lane_less(specialization: Specialization, parts: int, among: frozens
 
 def _with_last_loops(specialization: Specialization, names: set[str], iterations: int) -> Specialization:
     """The program in which the last loops of these statements have so many iterations."""
-    statements = []
-    for statement in specialization.program.statements:
-        if statement.name in names:
-            *others, last = statement.iterators
-            last = replace(last, end=Literal(iterations, INDEX_TYPE))
-            statement = replace(statement, iterators=(*others, last))  # noqa: PLW2901
-        statements.append(statement)
-    return replace(specialization, program=replace(specialization.program, statements=tuple(statements)))
+
+    def changed(statement: Statement) -> Statement:
+        *others, last = statement.iterators
+        return replace(statement, iterators=(*others, replace(last, end=Literal(iterations, INDEX_TYPE))))
+
+    statements = tuple(changed(s) if s.name in names else s for s in specialization.program.statements)
+    return replace(specialization, program=replace(specialization.program, statements=statements))
