@@ -21,6 +21,7 @@ from tc.polyhedral.loops import (
     LoopKind,
     LoopTree,
 )
+from tc.polyhedral.ranges import Range, Ranges, always_runs, iterator_range
 
 # What stands above a statement: a position in a block, a loop, or a guard and which of its branches was taken.
 Step: TypeAlias = int | Loop | Allocation | tuple[IndexExpression, bool]
@@ -29,13 +30,14 @@ Step: TypeAlias = int | Loop | Allocation | tuple[IndexExpression, bool]
 def barriers_along(
     tree: LoopTree, path: tuple[Step, ...], barriers: frozenset[str]
 ) -> tuple[tuple[int, frozenset[int]] | None, ...]:
-    """For every step that takes time: None for a loop, else the position in a block and those of barriers in it."""
+    """For every step that takes time: None for a loop, else the position in a block and those that run barriers."""
     found: list[tuple[int, frozenset[int]] | None] = []
+    iterators: dict[str, Range] = {}
     for step in path:
         match tree:
             case Block(children):
                 assert isinstance(step, int)
-                waiting = (n for n, c in enumerate(children) if isinstance(c, Instance) and c.statement in barriers)
+                waiting = (n for n, child in enumerate(children) if _runs_barrier(child, barriers, iterators))
                 found.append((step, frozenset(waiting)))
                 tree = children[step]
             case Guard(_, then, otherwise):
@@ -43,6 +45,7 @@ def barriers_along(
                 tree = then if step[1] or otherwise is None else otherwise
             case Loop():
                 found.append(None)
+                iterators[tree.iterator] = iterator_range(tree, iterators)
                 tree = tree.body
             case Allocation():
                 tree = tree.body
@@ -51,6 +54,28 @@ def barriers_along(
             case _:
                 assert_never(tree)
     return tuple(found)
+
+
+def _runs_barrier(tree: LoopTree, barriers: frozenset[str], iterators: Ranges) -> bool:
+    """Whether every run of the loops has a barrier in it: then they separate what runs before them from what follows.
+
+    ``iterators``: of the loops around them.
+    """
+    match tree:
+        case Instance(statement):
+            return statement in barriers
+        case Block(children):
+            return any(_runs_barrier(child, barriers, iterators) for child in children)
+        case Guard(_, then, otherwise):
+            branches = (then, otherwise)
+            return all(branch is not None and _runs_barrier(branch, barriers, iterators) for branch in branches)
+        case Allocation(body=body):
+            return _runs_barrier(body, barriers, iterators)
+        case Loop():
+            inside = {**iterators, tree.iterator: iterator_range(tree, iterators)}
+            return _runs_barrier(tree.body, barriers, inside) and always_runs(tree, iterators)
+        case _:
+            assert_never(tree)
 
 
 def is_met_by_all(root: LoopTree, path: tuple[Step, ...], points: isl.Set) -> bool:

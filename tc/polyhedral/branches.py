@@ -175,11 +175,15 @@ def _times(branch: Branch, time: Time, levels: _Levels) -> isl.Map:
 
 def vector_map(values: Items[isl.PwAff], points: isl.Set) -> isl.Map:
     """``{ point -> [values] }``."""
-    every = isl.PwAffList.alloc(points.get_ctx(), len(values))
+    return isl.Map.from_multi_pw_aff(multi_function(values, points.get_space())).intersect_domain(points)
+
+
+def multi_function(values: Items[isl.PwAff], space: isl.Space) -> isl.MultiPwAff:
+    """The functions of the points of a space as one."""
+    every = isl.PwAffList.alloc(space.get_ctx(), len(values))
     for value in values:
         every = every.add(value)
-    space = points.get_space().from_domain().add_dims(isl.dim_type.out, len(values))
-    return isl.Map.from_multi_pw_aff(isl.MultiPwAff.from_pw_aff_list(space, every)).intersect_domain(points)
+    return isl.MultiPwAff.from_pw_aff_list(space.from_domain().add_dims(isl.dim_type.out, len(values)), every)
 
 
 def allocation_time(time: Time, sharing: Sharing) -> Time:

@@ -5,7 +5,8 @@ Where they stand in different branches of a sequence, or in different iterations
 around it, one barrier serves all such pairs at once: it stands before the first branch that has to wait for something
 since the last barrier, and at the end of a loop's body if some iteration has to wait for an earlier one.  A barrier is
 an instance of every thread at every value of the members above it that any instance below has, so all threads of a
-block come to the same barriers.
+block come to the same barriers.  A branch that runs barriers of its own whenever the sequence runs anything separates
+the branches before it from those after it.
 """
 
 from __future__ import annotations
@@ -163,18 +164,20 @@ class _Placer:
         everything = {name: values for found in visited for name, values in found.where.items()}
         filters: list[Filter] = []
         barriers: list[isl.Set] = []
-        waiting: list[int] = []  # the branches before which a barrier stands
+        # A barrier stands before each of the branches from ``prepared`` on, and after each one up to ``finished``.
+        prepared, finished = len(visited), 0
         for position, (branch, found) in enumerate(zip(sequence.filters, visited, strict=True)):
-            since = range(waiting[-1] if waiting else 0, position)
-            if any(self.branches_wait(visited[earlier], found, above) for earlier in since):
+            if any(self.branches_wait(visited[earlier], found, above) for earlier in range(finished, position)):
                 barrier = self.barrier(everything, above)
                 barriers.append(barrier)
                 filters.append(Filter(own_space(barrier), Leaf()))
-                waiting.append(position)
+                prepared, finished = min(prepared, position), position
+            if self.runs_barrier(found, everything, above):
+                prepared, finished = min(prepared, position + 1), position
             barriers += found.barriers
             filters.append(Filter(_with_barriers(branch.domain, found.barriers), found.node))
-        before = {name for n, v in enumerate(visited) if waiting and n >= waiting[0] for name in v.where}
-        after = {name for n, v in enumerate(visited) if waiting and n < waiting[-1] for name in v.where}
+        before = {name for own in visited[prepared:] for name in own.where}
+        after = {name for own in visited[:finished] for name in own.where}
         return _Visited(
             Sequence(tuple(filters)),
             everything,
@@ -192,6 +195,17 @@ class _Placer:
             for first in earlier.unfinished
             for second in later.unprepared
         )
+
+    def runs_barrier(self, branch: _Visited, everything: _Where, above: tuple[LoopKind, ...]) -> bool:
+        """Whether the branch has a barrier at all values of the members above that anything in the sequence has."""
+        if LoopKind.THREAD not in above or not branch.barriers:
+            return False
+        reached, depth = self.reached(everything, above), len(above)
+        for barrier in branch.barriers:
+            own = barrier.project_out(isl.dim_type.set, depth, barrier.dim(isl.dim_type.set) - depth)
+            if reached.is_subset(own.reset_tuple_id()):
+                return True
+        return False
 
     # --- pairs
 
@@ -229,8 +243,12 @@ class _Placer:
         return found
 
     def barrier(self, where: _Where, above: tuple[LoopKind, ...]) -> isl.Set:
-        """All threads of a block, at every value of the other members that some instance has."""
+        """One more barrier, wherever something runs."""
         self.count += 1
+        return self.reached(where, above).set_tuple_name(f"{_BARRIER}{self.count - 1}")
+
+    def reached(self, where: _Where, above: tuple[LoopKind, ...]) -> isl.Set:
+        """All threads of a block, at every value of the other members that some instance has."""
         reached: isl.Set | None = None
         for values in where.values():
             own = values.range()
@@ -240,7 +258,7 @@ class _Placer:
         for position, kind in enumerate(above):
             if kind is LoopKind.THREAD:
                 reached = with_all_values(reached, position, self.most[position])
-        return reached.coalesce().set_tuple_name(f"{_BARRIER}{self.count - 1}")
+        return reached.coalesce()
 
 
 # Members that say where instances run, and not when.

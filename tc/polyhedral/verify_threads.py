@@ -17,6 +17,7 @@ from collections.abc import Sequence as Items
 from dataclasses import replace
 from enum import Enum
 from itertools import combinations_with_replacement
+from typing import Final
 
 import islpy as isl
 
@@ -92,7 +93,7 @@ def _race(
     late = len(doubtful) <= 1
     if not late:
         left = _on_different_threads(left, dimensions)
-    for position in range(dimensions.index(Concurrency.THREADS), max(doubtful) + 1 if decided else len(dimensions)):
+    for position in range(_inside_kernels(dimensions), max(doubtful) + 1 if decided else len(dimensions)):
         if left.is_empty():
             return None
         here = (isl.dim_type.in_, position, isl.dim_type.out, position)
@@ -101,12 +102,21 @@ def _race(
             found = _on_different_threads(found, dimensions) if late else found
             if not found.is_empty():
                 return _witness(found, first, second, instances)
-        if dimensions[position] not in (Concurrency.BLOCKS, Concurrency.THREADS):
+        if dimensions[position] not in _PLACES:
             left = left.equate(*here)
     if decided or left.is_empty():
         return None
     found = _on_different_threads(left, dimensions) if late else left
     return None if found.is_empty() else _witness(found, first, second, instances)
+
+
+# Dimensions that say where instances run, and not when.
+_PLACES: Final = (Concurrency.BLOCKS, Concurrency.THREADS)
+
+
+def _inside_kernels(dimensions: Items[Concurrency]) -> int:
+    """The first dimension that does not say which kernel it is."""
+    return next(position for position, sort in enumerate(dimensions) if sort in _PLACES)
 
 
 class _Side(Enum):
@@ -127,7 +137,7 @@ def _doubtful(
     for position, sort in enumerate(dimensions):
         begin, end = (_fixed(leaf.times, position) for leaf in (first, second))
         order = None if begin is None or end is None else (begin > end) - (begin < end)
-        if sort in (Concurrency.BLOCKS, Concurrency.THREADS) or position < dimensions.index(Concurrency.THREADS):
+        if sort in _PLACES or position < _inside_kernels(dimensions):
             if order in (-1, 1) and sort is not Concurrency.THREADS:
                 return doubtful, True  # in other blocks, or in other kernels
             continue
@@ -147,7 +157,7 @@ def _in_one_block(instances: isl.Map, first: ThreadLeaf, second: ThreadLeaf, dim
     """
     pairs = instances.apply_domain(first.times).apply_range(second.times)
     for position, sort in enumerate(dimensions):
-        if sort is Concurrency.BLOCKS or position < dimensions.index(Concurrency.THREADS):
+        if sort is Concurrency.BLOCKS or position < _inside_kernels(dimensions):
             pairs = pairs.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
     return pairs
 

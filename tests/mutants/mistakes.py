@@ -36,7 +36,7 @@ class Mistake:
 def mistakes_in(scop: Scop, *, split: bool) -> Iterator[Mistake]:
     """All that can be made in a kernel with these promotions and barriers; ``split``: it has partial results."""
     for barrier in sorted(scop.barrier_names):
-        yield Mistake(f"without {barrier}", partial(_patched, "place_barriers", _dropping(barrier)))
+        yield Mistake(f"without {barrier}", partial(_patched, "place_barriers", dropping(barrier)))
     for barrier in sorted({awaited.barrier for awaited in scop.awaits.values()}):
         yield Mistake(f"copies awaited after {barrier}", partial(_patched, "place_barriers", _awaited_later(barrier)))
     for promotion in scop.promotions:
@@ -65,7 +65,7 @@ def _patched(name: str, by: object) -> AbstractContextManager[object]:
 # --- barriers
 
 
-def _dropping(barrier: str) -> Callable[[ScheduleTree, Scop], State]:
+def dropping(barrier: str) -> Callable[[ScheduleTree, Scop], State]:
     def place(tree: ScheduleTree, scop: Scop) -> State:
         tree, scop = place_barriers(tree, scop)
         assert barrier in scop.barrier_names

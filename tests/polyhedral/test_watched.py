@@ -45,7 +45,7 @@ def one_short(*arguments: object, **keywords: object) -> Box | None:
     [
         (
             lambda: patch("tc.polyhedral.passes.place_barriers", missed_by_one_thread),
-            Violation.DIVERGENT,
+            Violation.RACE,
             "mm: threads of a block wait at different barriers; the compiler made a mistake, please report it",
         ),
         (

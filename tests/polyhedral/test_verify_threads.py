@@ -1,0 +1,131 @@
+"""What orders the threads of a block: barriers that all of them meet, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+import tc
+from tc.polyhedral.barriers import barriers_along
+from tc.polyhedral.execution import Execution
+from tc.polyhedral.loop_execution import loop_paths
+from tc.polyhedral.loops import (
+    Allocation,
+    Block,
+    Guard,
+    IndexLiteral,
+    IndexOperation,
+    IndexOperator,
+    IndexVariable,
+    Instance,
+    Loop,
+    LoopKind,
+    LoopTree,
+)
+from tc.polyhedral.scop import Scop
+from tc.polyhedral.separate_counts import separate_counts
+from tc.polyhedral.verify import Conflicts, prove
+from tc.proof import Proof
+from tests.comprehensions.corpus import CASES
+from tests.mutants.mistakes import dropping
+from tests.mutants.programs import OPTIONS, Judged, judged
+
+SUMS = "def sums(float(M,N) X) -> (O) { O(m) +=! X(m,n) }"
+FIRST, BARRIER, LAST = (Instance(name, ()) for name in ("first", "barrier", "last"))
+TWICE = Loop("i", IndexLiteral(0), IndexLiteral(1), 1, LoopKind.SEQUENTIAL, BARRIER)
+ONE_ITERATION_AT_LEAST = replace(TWICE, upper=IndexVariable("outer"))
+MAYBE_NONE = replace(TWICE, upper=IndexOperation(IndexOperator.SUBTRACT, (IndexVariable("outer"), IndexLiteral(1))))
+SOMETIMES = IndexOperation(IndexOperator.LESS, (IndexVariable("outer"), IndexLiteral(2)))
+
+
+@pytest.mark.parametrize(
+    ("between", "separates"),
+    [
+        (BARRIER, True),
+        (TWICE, True),
+        (ONE_ITERATION_AT_LEAST, True),
+        (MAYBE_NONE, False),
+        (Block((LAST, TWICE)), True),
+        (Guard(SOMETIMES, BARRIER, None), False),
+        (Guard(SOMETIMES, BARRIER, LAST), False),
+        (Guard(SOMETIMES, BARRIER, TWICE), True),
+    ],
+)
+def test_only_what_surely_runs_a_barrier_separates(between: LoopTree, separates: bool) -> None:
+    outer = Loop("outer", IndexLiteral(0), IndexLiteral(3), 1, LoopKind.SEQUENTIAL, Block((FIRST, between, LAST)))
+    for instance, path in loop_paths(outer, ()):
+        if instance in (FIRST, LAST) and len(path) == 2:
+            assert barriers_along(outer, path, frozenset({"barrier"})) == (
+                None,
+                (path[-1], frozenset({1} if separates else ())),
+            )
+
+
+def only_loops(scop: Scop, execution: Execution, stage: str, conflicts: Conflicts) -> Proof:
+    """A proof that takes the schedule on trust."""
+    return Proof(0, 0, 0, 0) if stage == "schedule" else prove(scop, execution, stage, conflicts)
+
+
+def refusal(options: tc.GpuOptions) -> str:
+    values = np.zeros((5, 70), np.float32)
+    with patch("tc.polyhedral.pipeline.prove", only_loops), pytest.raises(tc.VerificationError) as raised:
+        tc.define(SUMS).single().compile(values, target="emulator", options=options)
+    return str(raised.value)
+
+
+def test_threads_that_meet_different_barriers_are_apart() -> None:
+    def at_two_places(tree: LoopTree, thread: str = "") -> LoopTree:
+        match tree:
+            case Instance("barrier0"):
+                ends = (IndexVariable(thread), IndexLiteral(0))
+                operators = (IndexOperator.EQUAL, IndexOperator.GREATER)
+                return Block(tuple(Guard(IndexOperation(operator, ends), tree, None) for operator in operators))
+            case Loop() | Allocation():
+                if isinstance(tree, Loop) and tree.kind is LoopKind.THREAD:
+                    thread = tree.iterator
+                return replace(tree, body=at_two_places(tree.body, thread))
+            case Block(children):
+                return Block(tuple(at_two_places(child, thread) for child in children))
+            case _:
+                return tree
+
+    def separate(root: LoopTree, barriers: frozenset[str]) -> LoopTree:
+        return at_two_places(separate_counts(root, barriers))
+
+    with patch("tc.polyhedral.pipeline.separate_counts", separate):
+        assert "some thread of a block may miss a barrier: barrier0" in refusal(OPTIONS["partial results"])
+
+
+def test_loops_over_threads_that_follow_each_other_need_a_barrier_between_them() -> None:
+    def in_turns(tree: LoopTree) -> LoopTree:
+        """Each child of the block inside of the threads in a loop of its own."""
+        match tree:
+            case Loop(kind=LoopKind.THREAD, body=Allocation(buffer, Block(children))):
+                return Allocation(buffer, Block(tuple(replace(tree, body=child) for child in children)))
+            case Block(children):
+                return Block(tuple(map(in_turns, children)))
+            case Loop() | Allocation():
+                return replace(tree, body=in_turns(tree.body))
+            case _:
+                return tree
+
+    def separate(root: LoopTree, barriers: frozenset[str]) -> LoopTree:
+        return in_turns(separate_counts(root, barriers))
+
+    with (
+        patch("tc.polyhedral.pipeline.separate_counts", separate),
+        patch("tc.polyhedral.passes.place_barriers", dropping("barrier0")),
+    ):
+        assert "no barrier orders two conflicting instances" in refusal(OPTIONS["partial results"])
+
+
+def test_barriers_in_a_loop_spare_one_after_it() -> None:
+    """The partial sums begin before a product is made tile by tile and are used after it."""
+    (case,) = (case for case in CASES if case.name == "two_matmuls")
+    found: list[Judged] = list(judged(case, OPTIONS["partial results"]))
+    barriers = [mistake for mistake in found if "without barrier" in mistake.name]
+    assert len(barriers) == 2
+    assert all(mistake.verdict.refused and mistake.verdict.wrong for mistake in barriers)
