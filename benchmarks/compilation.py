@@ -15,6 +15,7 @@ _PASSES: Final = (
         "linearize rows",
         "gather nests",
         "map",
+        "drop settled loops",
         "mark reductions",
         "promote temporaries",
         "promote private",

@@ -40,19 +40,28 @@ def concurrency_of(kind: LoopKind) -> Concurrency:
 Time: TypeAlias = tuple[tuple[Concurrency, isl.PwAff], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """An allocation of a buffer on the way to a leaf, below so many levels of time."""
+
+    buffer: str
+    depth: int
+    sharing: Sharing
+
+
 @dataclass(frozen=True)
 class Branch:
     """The way to one leaf: ``points`` of some space, the statement instance of each, and its time.
 
     ``is_identity``: the points are the instances.  ``barriers``: for every level of time that numbers a sequence, the
-    own position and those of barriers.
+    own position and those of barriers.  ``scopes``: the allocations around it.
     """
 
     instances: isl.Map
     time: Time
     misuse: tuple[isl.Set, ...] = ()
     locals: isl.Map | None = None
-    scopes: tuple[tuple[str, Time], ...] = ()
+    scopes: tuple[Scope, ...] = ()
     barriers: tuple[tuple[int, frozenset[int]] | None, ...] = ()
     is_identity: bool = False
 
@@ -70,12 +79,19 @@ def defined(points: isl.Set, time: Iterable[tuple[Concurrency, isl.PwAff]]) -> t
     """Those of the points at which the whole time is defined, and the time as plain functions where it is one."""
     plain: list[tuple[Concurrency, isl.PwAff]] = []
     for sort, value in time:
-        total = points.is_subset(value.domain())
-        if not total:
-            points = points.intersect(value.domain())
-        # Whatever domains of pieces say again is said again in every proof.
-        plain.append((sort, _whole(value) if total and value.n_piece() == 1 else value))
+        points, own = simplified(points, value)
+        plain.append((sort, own))
     return points, tuple(plain)
+
+
+def simplified(points: isl.Set, value: isl.PwAff) -> tuple[isl.Set, isl.PwAff]:
+    """Those of the points at which the function is defined, and it without a domain of its own where that is possible.
+
+    Whatever domains of pieces say again is said again in every proof.
+    """
+    if not points.is_subset(value.domain()):
+        return points.intersect(value.domain()), value
+    return points, _whole(value) if value.n_piece() == 1 else value
 
 
 def _whole(value: isl.PwAff) -> isl.PwAff:
@@ -138,12 +154,17 @@ def _thread_leaf(branch: Branch, times: isl.Map, levels: _Levels) -> ThreadLeaf:
 
 def _scopes(branches: Items[Branch]) -> Mapping[str, isl.UnionMap]:
     """For every buffer, the times of the allocations around the instances."""
-    levels = _levels([time for branch in branches for _, time in branch.scopes])
+    levels = _levels([_allocation_time(branch.time, scope) for branch in branches for scope in branch.scopes])
     scopes: dict[str, isl.UnionMap] = {}
     for branch in branches:
-        for buffer, time in branch.scopes:
-            times = isl.UnionMap.from_map(_times(branch, time, levels))
-            scopes[buffer] = times if buffer not in scopes else scopes[buffer].union(times)
+        known: dict[tuple[int, Sharing], isl.UnionMap] = {}
+        for scope in branch.scopes:
+            place = (scope.depth, scope.sharing)
+            if place not in known:
+                times = _times(branch, _allocation_time(branch.time, scope), levels)
+                known[place] = isl.UnionMap.from_map(times)
+            others = scopes.get(scope.buffer)
+            scopes[scope.buffer] = known[place] if others is None else others.union(known[place])
     return {buffer: times.coalesce() for buffer, times in scopes.items()}
 
 
@@ -151,8 +172,8 @@ def _scoped(branches: Items[Branch], context: isl.Context) -> Mapping[str, isl.U
     """For every buffer, the instances inside of its allocations."""
     inside: dict[str, list[isl.Set]] = {}
     for branch in branches:
-        for buffer, _ in branch.scopes:
-            inside.setdefault(buffer, []).append(branch.runs)
+        for scope in branch.scopes:
+            inside.setdefault(scope.buffer, []).append(branch.runs)
     return {buffer: _union(sets, context) for buffer, sets in inside.items()}
 
 
@@ -186,10 +207,11 @@ def multi_function(values: Items[isl.PwAff], space: isl.Space) -> isl.MultiPwAff
     return isl.MultiPwAff.from_pw_aff_list(space.from_domain().add_dims(isl.dim_type.out, len(values)), every)
 
 
-def allocation_time(time: Time, sharing: Sharing) -> Time:
+def _allocation_time(time: Time, scope: Scope) -> Time:
     """The time of an allocation: threads have one array each, or those along x, or all of a block one together."""
-    threads = [position for position, (sort, _) in enumerate(time) if sort is Concurrency.THREADS]
-    match sharing:
+    above = time[: scope.depth]
+    threads = [position for position, (sort, _) in enumerate(above) if sort is Concurrency.THREADS]
+    match scope.sharing:
         case Sharing.THREAD:
             together = []
         case Sharing.LANES:
@@ -197,5 +219,5 @@ def allocation_time(time: Time, sharing: Sharing) -> Time:
         case Sharing.BLOCK:
             together = threads
         case _:
-            assert_never(sharing)
-    return tuple(step for position, step in enumerate(time) if position not in together)
+            assert_never(scope.sharing)
+    return tuple(step for position, step in enumerate(above) if position not in together)

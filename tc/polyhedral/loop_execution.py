@@ -12,7 +12,7 @@ import islpy as isl
 from tc.language.affine import Frame
 from tc.language.specialization import Sizes
 from tc.polyhedral.barriers import Step, barriers_along, is_met_by_all, warp_place
-from tc.polyhedral.branches import Branch, Time, allocation_time, assemble, concurrency_of, defined, vector_map
+from tc.polyhedral.branches import Branch, Scope, Time, assemble, concurrency_of, defined, vector_map
 from tc.polyhedral.execution import Concurrency, Execution, LocalSubscripts
 from tc.polyhedral.index_functions import fit_for_c, index_condition, index_function
 from tc.polyhedral.loops import (
@@ -92,7 +92,7 @@ class Reached:
     points: isl.Set
     time: Time
     misuse: tuple[isl.Set, ...]
-    scopes: tuple[tuple[str, Time], ...]
+    scopes: tuple[Scope, ...]
 
 
 def follow_path(path: tuple[Step, ...], frame: Frame) -> Reached:
@@ -100,13 +100,13 @@ def follow_path(path: tuple[Step, ...], frame: Frame) -> Reached:
     points = frame.possible()
     time: list[tuple[Concurrency, isl.PwAff]] = []
     misuse: list[isl.Set] = []
-    scopes: list[tuple[str, Time]] = []
+    scopes: list[Scope] = []
     for step in path:
         match step:
             case int():
                 time.append((Concurrency.ORDERED, frame.constant(step)))
             case Allocation():
-                scopes.append((step.buffer.name, allocation_time(tuple(time), step.buffer.sharing)))
+                scopes.append(Scope(step.buffer.name, len(time), step.buffer.sharing))
             case Loop():
                 misuse += [points.subtract(fit_for_c(bound, frame)) for bound in (step.lower, step.upper)]
                 iterator = index_function(IndexVariable(step.iterator), frame)

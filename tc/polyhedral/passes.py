@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 
 from tc.options import CpuOptions, Fusion, GpuOptions
 from tc.polyhedral.defaults import default_sizes
+from tc.polyhedral.drop_settled_loops import drop_settled_loops
 from tc.polyhedral.gather_nests import gather_nests
 from tc.polyhedral.grid_defaults import default_tiles
 from tc.polyhedral.linearize_rows import linearize_rows
@@ -110,6 +111,10 @@ def _tile_blocks(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
     return tile_tree(tree, grid_cuts(tiles_of(options, scop), grid_of(options))), scop
 
 
+def _drop_settled_loops(tree: ScheduleTree, scop: Scop, _options: GpuOptions) -> State:
+    return drop_settled_loops(tree), scop
+
+
 def _mark_reductions(tree: ScheduleTree, scop: Scop, _options: GpuOptions) -> State:
     return mark_reductions(tree, scop), scop
 
@@ -157,6 +162,7 @@ GRID_PASSES: Final[tuple[tuple[str, GridPass], ...]] = (
     ("gather nests", _gather_nests),
     ("map", _map),
     ("tile", _tile_blocks),
+    ("drop settled loops", _drop_settled_loops),
     ("mark reductions", _mark_reductions),
     ("promote temporaries", _promote_temporaries),
     ("promote private", _promote_private),

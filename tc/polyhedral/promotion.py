@@ -25,6 +25,7 @@ from tc.language.program import (
 )
 from tc.language.specialization import Layout, contiguous_strides
 from tc.polyhedral.box import Box, box_elements, prefix_map
+from tc.polyhedral.fill import fill
 from tc.polyhedral.gathered import Gathered
 from tc.polyhedral.loops import LINE_BYTES, Buffer, Sharing, StatementBody
 from tc.polyhedral.scop import (
@@ -106,6 +107,8 @@ def promote_accesses(
     number = len(scop.promotions)
     first, last = next(iter(statements)), next(reversed(statements))
     missing, written = _uncovered([changed[s.name] for s in scop.statements if s.name in changed], name)
+    if gathered is None and _is_constant(scop, missing.apply(elements)):
+        missing = fill(missing, elements, box)
     loads = stores = None
     if not missing.is_empty():
         label = f"{first}_{'load' if writes else 'pack'}{number}"
@@ -210,6 +213,12 @@ def _uncovered(statements: Items[ScopStatement], buffer: str) -> tuple[isl.Set, 
     assert missing is not None
     assert written is not None
     return missing.coalesce(), written.coalesce()
+
+
+def _is_constant(scop: Scop, touched: isl.Set) -> bool:
+    """Whether no statement writes the tensor."""
+    written = {relation.get_tuple_name(isl.dim_type.out) for s in scop.statements for relation in s.writes}
+    return touched.get_tuple_name() not in written
 
 
 def _name(statement: ScopStatement | None) -> str | None:

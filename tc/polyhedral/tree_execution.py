@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Items
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never
 
 import islpy as isl
 
-from tc.polyhedral.branches import Branch, allocation_time, assemble, concurrency_of, defined, multi_function
+from tc.polyhedral.branches import Branch, Scope, assemble, concurrency_of, multi_function, simplified
 from tc.polyhedral.execution import Concurrency, Execution
-from tc.polyhedral.loops import (
-    Sharing,
-)
-from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Node, ScheduleTree, Sequence, statement_names
+from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence, statement_names
 
 
 def tree_execution(tree: ScheduleTree, context: isl.Context, barriers: frozenset[str] = frozenset()) -> Execution:
     """The execution that the tree asks for; ``barriers``: the statements that are."""
-    branches: list[Branch] = []
-    for reached, path, scopes in _tree_paths(tree.root, tree.domain, (), (), barriers):
-        branches += [_tree_branch(instances, path, scopes) for instances in _pieces(reached)]
-    return assemble(branches, context)
-
-
-def _pieces(union: isl.UnionSet) -> list[isl.Set]:
-    pieces: list[isl.Set] = []
-    union.foreach_set(pieces.append)
-    return pieces
+    reached = {piece.get_tuple_name(): _Way(piece, ()) for piece in _pieces(tree.domain)}
+    return assemble(list(_branches(tree.root, reached, (), (), barriers)), context)
 
 
 @dataclass(frozen=True)
@@ -39,106 +28,133 @@ class _Position:
     barriers: frozenset[int]
 
 
-_TreePath: TypeAlias = tuple[tuple[Concurrency, isl.UnionPwAff | _Position], ...]
-# Buffers around a node, how much of the path stands above each, and which threads share it.
-_TreeScopes: TypeAlias = tuple[tuple[str, int, Sharing], ...]
+# What stands above a node: loops and places in sequences.
+_Above: TypeAlias = tuple[Concurrency | _Position, ...]
 
 
-def _tree_paths(
-    node: Node, domain: isl.UnionSet, above: _TreePath, scopes: _TreeScopes, barriers: frozenset[str]
-) -> Iterator[tuple[isl.UnionSet, _TreePath, _TreeScopes]]:
-    """For every leaf: the instances that reach it, and the time dimensions and buffers on the way."""
+@dataclass(frozen=True)
+class _Way:
+    """The instances of one statement that get to a node, and the values that the loops above have for them."""
+
+    instances: isl.Set
+    values: tuple[isl.PwAff, ...]
+
+    def inside(self, function: isl.PwAff) -> _Way:
+        """The way through one more loop."""
+        instances, value = simplified(self.instances, function)
+        return _Way(instances, (*self.values, value))
+
+    @property
+    def function(self) -> isl.MultiPwAff:
+        """``{ instance -> [values] }``."""
+        return multi_function(self.values, self.instances.get_space())
+
+
+# The statements that get to a node.
+_Reached: TypeAlias = Mapping[str, _Way]
+
+
+def _branches(
+    node: Node, reached: _Reached, above: _Above, scopes: tuple[Scope, ...], barriers: frozenset[str]
+) -> Iterator[Branch]:
+    """One for every statement at every leaf; ``scopes``: the buffers around the node."""
     match node:
         case Leaf():
-            yield domain, above, scopes
+            yield from (_branch(way, above, scopes) for way in reached.values())
         case Band(members, _, child):
-            own = tuple((concurrency_of(m.kind), m.function) for m in members)
-            yield from _tree_paths(child, domain, (*above, *own), scopes, barriers)
+            inside = {name: _through(members, way) for name, way in reached.items()}
+            sorts = (concurrency_of(member.kind) for member in members)
+            yield from _branches(child, inside, (*above, *sorts), scopes, barriers)
         case Sequence(filters):
-            waiting = _positions_of_barriers(filters, domain, above, barriers)
+            threads = Concurrency.THREADS in above
+            waiting = _positions_of_barriers(filters, reached, barriers) if threads else frozenset[int]()
             for position, branch in enumerate(filters):
-                inside = domain.intersect(branch.domain)
-                step = (Concurrency.ORDERED, _Position(position, waiting))
-                yield from _tree_paths(branch.child, inside, (*above, step), scopes, barriers)
+                place = _Position(position, waiting)
+                yield from _branches(branch.child, _within(branch.domain, reached), (*above, place), scopes, barriers)
         case Extension(buffer, instances, child, sharing, functions):
-            extended = above if instances.is_empty() else _extended(above, instances, functions)
-            inner = (*scopes, (buffer, len(above), sharing))
-            yield from _tree_paths(child, domain.union(instances.range()), extended, inner, barriers)
+            inside = {**reached, **_added(instances, functions)}
+            yield from _branches(child, inside, above, (*scopes, Scope(buffer, len(above), sharing)), barriers)
         case _:
             assert_never(node)
 
 
-def _positions_of_barriers(
-    filters: Items[Filter], reached: isl.UnionSet, above: _TreePath, barriers: frozenset[str]
-) -> frozenset[int]:
-    """The branches in which all that reaches the sequence finds a barrier, at equal values of the members above."""
-    if not any(sort is Concurrency.THREADS for sort, _ in above):
-        return frozenset()
-    pieces = {piece.get_tuple_name(): piece for piece in _pieces(reached)}
+def _through(members: Items[Member], way: _Way) -> _Way:
+    """The way through the loops of a band."""
+    own = isl.UnionSet.from_set(isl.Set.universe(way.instances.get_space()))
+    for member in members:
+        found: list[isl.PwAff] = []
+        member.function.intersect_domain(own).foreach_pw_aff(found.append)
+        way = way.inside(found[0])
+    return way
+
+
+def _within(domain: isl.UnionSet, reached: _Reached) -> _Reached:
+    """What of it a filter keeps."""
+    kept = {piece.get_tuple_name(): piece for piece in _pieces(domain)}
+    return {
+        name: replace(way, instances=way.instances.intersect(kept[name]))
+        for name, way in reached.items()
+        if name in kept
+    }
+
+
+def _added(instances: isl.UnionMap, functions: Items[isl.PwAff]) -> _Reached:
+    """The ways of instances that a node adds: the values of the members above that they belong to."""
+    added: dict[str, _Way] = {}
+    for piece in _pieces(instances.range()):
+        way = _Way(piece, ())
+        for value in functions or _values_of(instances, piece):
+            way = way.inside(value)
+        added[piece.get_tuple_name()] = way
+    return added
+
+
+def _values_of(instances: isl.UnionMap, piece: isl.Set) -> list[isl.PwAff]:
+    belongs = isl.MultiUnionPwAff.from_union_map(instances.intersect_range(isl.UnionSet.from_set(piece)).reverse())
+    values: list[isl.PwAff] = []
+    for number in range(belongs.dim(isl.dim_type.out)):
+        belongs.get_union_pw_aff(number).foreach_pw_aff(values.append)
+    return values
+
+
+def _pieces(union: isl.UnionSet) -> list[isl.Set]:
+    pieces: list[isl.Set] = []
+    union.foreach_set(pieces.append)
+    return pieces
+
+
+def _positions_of_barriers(filters: Items[Filter], reached: _Reached, barriers: frozenset[str]) -> frozenset[int]:
+    """The branches in which all that gets to the sequence finds a barrier, at equal values of the members above."""
     found: list[int] = []
     others: list[tuple[isl.Set, isl.MultiPwAff]] = []
     for position, branch in enumerate(filters):
-        waiting = [pieces[name] for name in statement_names(branch.domain) if name in barriers and name in pieces]
+        waiting = [reached[name] for name in statement_names(branch.domain) if name in barriers and name in reached]
         if not waiting:
             continue
-        met = waiting[0].apply(isl.Map.from_multi_pw_aff(_values(waiting[0], above)))
+        met = _met(waiting[0])
         for other in waiting[1:]:
-            met = met.union(other.apply(isl.Map.from_multi_pw_aff(_values(other, above))))
-        others = others or [(p, _values(p, above)) for name, p in pieces.items() if name not in barriers]
-        if all(piece.is_subset(met.preimage_multi_pw_aff(values)) for piece, values in others):
+            met = met.union(_met(other))
+        others = others or [(way.instances, way.function) for name, way in reached.items() if name not in barriers]
+        if all(instances.is_subset(met.preimage_multi_pw_aff(times)) for instances, times in others):
             found.append(position)
     return frozenset(found)
 
 
-def _values(instances: isl.Set, above: _TreePath) -> isl.MultiPwAff:
-    """The values of the members above, by instance."""
-    _, time = defined(instances, [(sort, own) for sort, f in above if (own := _on(instances, f)) is not None])
-    return multi_function([function for _, function in time], instances.get_space())
+def _met(barrier: _Way) -> isl.Set:
+    """The values of the members above at which there is the barrier."""
+    return barrier.instances.apply(isl.Map.from_multi_pw_aff(barrier.function))
 
 
-def _on(instances: isl.Set, function: isl.UnionPwAff | _Position) -> isl.PwAff | None:
-    """The function of a member on the instances of one statement; None for a place in a sequence."""
-    if isinstance(function, _Position):
-        return None
-    found: list[isl.PwAff] = []
-    own = isl.UnionSet.from_set(isl.Set.universe(instances.get_space()))
-    function.intersect_domain(own).foreach_pw_aff(found.append)
-    return found[0]
-
-
-def _extended(above: _TreePath, instances: isl.UnionMap, functions: Items[isl.PwAff]) -> _TreePath:
-    """The path with the times of the added instances: the values of the members above that they belong to."""
-    values = _values_of(instances, functions)
-    assert len(values) == sum(not isinstance(function, _Position) for _, function in above)
-    path: list[tuple[Concurrency, isl.UnionPwAff | _Position]] = []
-    for sort, function in above:
-        own = function if isinstance(function, _Position) else function.union_add(values.pop(0))
-        path.append((sort, own))
-    return tuple(path)
-
-
-def _values_of(instances: isl.UnionMap, functions: Items[isl.PwAff]) -> list[isl.UnionPwAff]:
-    if functions:
-        return list(map(isl.UnionPwAff.from_pw_aff, functions))
-    belongs = isl.MultiUnionPwAff.from_union_map(instances.reverse())
-    return [belongs.get_union_pw_aff(n) for n in range(belongs.dim(isl.dim_type.out))]
-
-
-def _tree_branch(instances: isl.Set, path: _TreePath, scopes: _TreeScopes) -> Branch:
-    local = isl.LocalSpace.from_space(instances.get_space())
+def _branch(way: _Way, above: _Above, scopes: tuple[Scope, ...]) -> Branch:
+    local = isl.LocalSpace.from_space(way.instances.get_space())
+    values = iter(way.values)
     time: list[tuple[Concurrency, isl.PwAff]] = []
-    positions: list[tuple[int, frozenset[int]] | None] = []
-    for sort, function in path:
-        own = _on(instances, function)
-        if isinstance(function, _Position):
-            value = isl.Val.int_from_si(instances.get_ctx(), function.number)
-            time.append((sort, isl.PwAff.from_aff(isl.Aff.val_on_domain(local, value))))
-            positions.append((function.number, function.barriers))
+    for step in above:
+        if isinstance(step, _Position):
+            number = isl.Val.int_from_si(way.instances.get_ctx(), step.number)
+            time.append((Concurrency.ORDERED, isl.PwAff.from_aff(isl.Aff.val_on_domain(local, number))))
         else:
-            assert own is not None
-            time.append((sort, own))
-            positions.append(None)
-    points, plain = defined(instances, time)
-    identity = isl.Map.identity(instances.get_space().map_from_set()).intersect_domain(points)
-    around = tuple((buffer, allocation_time(plain[:length], sharing)) for buffer, length, sharing in scopes)
-    return Branch(identity, plain, scopes=around, barriers=tuple(positions), is_identity=True)
+            time.append((step, next(values)))
+    identity = isl.Map.identity(way.instances.get_space().map_from_set()).intersect_domain(way.instances)
+    barriers = tuple((step.number, step.barriers) if isinstance(step, _Position) else None for step in above)
+    return Branch(identity, tuple(time), scopes=scopes, barriers=barriers, is_identity=True)
