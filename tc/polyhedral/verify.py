@@ -30,6 +30,7 @@ from tc.errors import VerificationError
 from tc.language.affine import Frame, isl_name, parameter_name
 from tc.language.specialization import Extent, Layout, Sizes
 from tc.polyhedral.counterexample import Counterexample, Violation, pair_text, point_text
+from tc.polyhedral.distances import distances_of, equal, first_earlier, first_later, is_plainly_zero, times_at
 from tc.polyhedral.execution import Concurrency, Execution
 from tc.polyhedral.scop import PromotedAccess, Promotion, Scop, ScopStatement
 from tc.polyhedral.verify_lanes import check_lanes
@@ -267,11 +268,13 @@ def _check_pairs(pairs: isl.UnionMap, execution: Execution, rule: _Rule) -> Coun
             continue  # one of them never runs, which is said elsewhere
         count = _settled(first, second, execution.dimensions)
         begun, ended = (_first_dimensions(times, count) for times in (first, second))
-        wrong = _wrong_times(instances.apply_domain(begun).apply_range(ended), execution.dimensions[:count], rule)
+        times = instances.apply_domain(begun).apply_range(ended)
+        wrong = _wrong_distances(distances_of(times), execution.dimensions[:count], rule)
         if wrong is not None:
             violation, found = wrong
             # Instances are taken out here, where few pairs are left: to leave them out of all is to take all apart.
-            ends = found.apply_domain(begun.reverse()).apply_range(ended.reverse()).intersect(instances)
+            apart = times.intersect(times_at(found))
+            ends = apart.apply_domain(begun.reverse()).apply_range(ended.reverse()).intersect(instances)
             witness = _different(isl.UnionMap.from_map(ends))
             if not witness.is_empty():
                 return Counterexample(violation, pair_text(witness))
@@ -282,7 +285,7 @@ def _settled(first: isl.Map, second: isl.Map, dimensions: Items[Concurrency]) ->
     """How many dimensions there are up to one that tells all instances of two statements apart, whatever they are."""
     for position, concurrency in enumerate(dimensions):
         if concurrency is Concurrency.ORDERED:
-            ends = [_fixed(times, isl.dim_type.out, position) for times in (first, second)]
+            ends = [_fixed(times, position) for times in (first, second)]
             if None not in ends and ends[0] != ends[1]:
                 return position + 1
     return len(dimensions)
@@ -298,7 +301,9 @@ def _maps(union: isl.UnionMap) -> list[isl.Map]:
     return maps
 
 
-def _wrong_times(pairs: isl.Map, dimensions: Items[Concurrency], rule: _Rule) -> tuple[Violation, isl.Map] | None:
+def _wrong_distances(
+    distances: isl.Set, dimensions: Items[Concurrency], rule: _Rule
+) -> tuple[Violation, isl.Set] | None:
     """Walk the time dimensions outside in; a pair is settled at the first one that tells its ends apart.
 
     What must be in order must be so on all threads.  That it does not happen at the same time on two of them, and what
@@ -308,38 +313,36 @@ def _wrong_times(pairs: isl.Map, dimensions: Items[Concurrency], rule: _Rule) ->
     strict = same_block or rule is _Rule.IN_ORDER
     threads: list[int] = []
     for position, concurrency in enumerate(dimensions):
-        ends = [_fixed(pairs, side, position) for side in (isl.dim_type.in_, isl.dim_type.out)]
-        if ends[0] is not None and ends[0] == ends[1]:
+        if is_plainly_zero(distances, position):
             continue  # most levels of most pairs: positions in a sequence, and the padding of short paths
-        here = (isl.dim_type.in_, position, isl.dim_type.out, position)
         if concurrency is Concurrency.THREADS and strict:
             threads.append(position)
             continue
         if concurrency is Concurrency.THREADS or (concurrency is Concurrency.BLOCKS and same_block):
-            pairs = pairs.equate(*here)
-            if pairs.is_empty():
+            distances = equal(distances, position)
+            if distances.is_empty():
                 return None
             continue
         separates = concurrency is Concurrency.ORDERED or (concurrency is Concurrency.LANES and lanes)
         if strict or not separates:
-            later = pairs.order_gt(*here)
+            later = first_later(distances, position)
             if not later.is_empty():
                 return Violation.REORDERED if separates else Violation.CONCURRENT, later
         if not separates:
-            earlier = pairs.order_lt(*here)
+            earlier = first_earlier(distances, position)
             if not earlier.is_empty():
                 return Violation.CONCURRENT, earlier
-        pairs = pairs.equate(*here)
-        if pairs.is_empty():
+        distances = equal(distances, position)
+        if distances.is_empty():
             return None
     for position in threads:
-        pairs = pairs.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
-    return None if pairs.is_empty() else (Violation.CONCURRENT, pairs)
+        distances = equal(distances, position)
+    return None if distances.is_empty() else (Violation.CONCURRENT, distances)
 
 
-def _fixed(pairs: isl.Map, side: isl.dim_type, position: int) -> int | None:
-    """The value of a dimension where it plainly has one only."""
-    value = pairs.plain_get_val_if_fixed(side, position)
+def _fixed(times: isl.Map, position: int) -> int | None:
+    """The value of a dimension of time where it plainly has one only."""
+    value = times.plain_get_val_if_fixed(isl.dim_type.out, position)
     return int(value.to_python()) if value.is_int() else None
 
 

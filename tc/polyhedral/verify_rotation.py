@@ -9,11 +9,12 @@ after its own group was closed, for all threads of the block, and whoever needs 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import islpy as isl
 
 from tc.polyhedral.counterexample import point_text
-from tc.polyhedral.scop import PromotedAccess, Promotion, Scop
+from tc.polyhedral.scop import Promotion, Scop
 
 
 def slot_pairs(scop: Scop, promotion: Promotion) -> Iterator[isl.Map]:
@@ -22,9 +23,10 @@ def slot_pairs(scop: Scop, promotion: Promotion) -> Iterator[isl.Map]:
         return
     accesses = _accesses(scop, promotion)
     for first in accesses:
+        order = _order(first, first.depth - 1)
         for second in accesses:
             if first.writes or second.writes:
-                yield _later(first, second, first.depth - 1)
+                yield _pairs(first, order, second)
 
 
 def awaited_pairs(scop: Scop, promotion: Promotion) -> tuple[str | None, tuple[isl.Map, ...]]:
@@ -48,34 +50,54 @@ def awaited_pairs(scop: Scop, promotion: Promotion) -> tuple[str | None, tuple[i
         absent = done.range().subtract(barriers)
         if not absent.is_empty():
             return point_text(isl.UnionSet.from_set(absent)), ()
-    (load,) = (access for access in _accesses(scop, promotion, promotion.loads))
-    if not load.location.domain().is_subset(done.domain()):
+    (load,) = _accesses(scop, promotion, promotion.loads)
+    if not load.instances.is_subset(done.domain()):
         return promotion.loads, ()
+    order = _order(load, 0)
     for access in _accesses(scop, promotion):
         # What only reads, in a later iteration, does so behind what was written there in that iteration.
         if access.writes:
-            needed.append(done.reverse().apply_range(_later(load, access, 0)))
-        if access is not load:
+            needed.append(done.reverse().apply_range(_pairs(load, order, access)))
+        if access.location is not load.location:
             needed.append(done.reverse().apply_range(load.location.apply_range(access.location.reverse())))
     return None, tuple(needed)
 
 
-def _accesses(scop: Scop, promotion: Promotion, statement: str | None = None) -> tuple[PromotedAccess, ...]:
+@dataclass(frozen=True)
+class _Access:
+    """One to the buffer: ``place``: ``{ instance -> [prefix, subscripts] }``, of which ``depth`` are the prefix."""
+
+    location: isl.Map
+    place: isl.Map
+    depth: int
+    writes: bool
+
+    @property
+    def instances(self) -> isl.Set:
+        return self.location.domain()
+
+
+def _accesses(scop: Scop, promotion: Promotion, statement: str | None = None) -> tuple[_Access, ...]:
     """Those to the buffer, of one statement or of all."""
     return tuple(
-        access
+        _Access(access.location, access.prefix.flat_range_product(access.place), access.depth, access.writes)
         for own in scop.statements
         for access in own.promoted
         if access.buffer == promotion.buffer.name and statement in (None, own.name)
     )
 
 
-def _later(first: PromotedAccess, second: PromotedAccess, since: int) -> isl.Map:
-    """Pairs at one place of the array, the second end later in the loops of the prefix, of which the outer ones, so
-    many, are in the same iteration.
+def _order(access: _Access, since: int) -> isl.Map:
+    """``{ [prefix, subscripts] -> [prefix, subscripts] }``: one place of the array, later in the loops of the prefix.
+
+    The outer ones of them, so many, are in the same iteration.
     """
-    ends = [access.prefix.flat_range_product(access.place) for access in (first, second)]
-    order = isl.Map.lex_lt_first(ends[0].get_space().range().map_from_set(), first.depth)
-    for position in (*range(since), *range(first.depth, ends[0].dim(isl.dim_type.out))):
+    order = isl.Map.lex_lt_first(access.place.get_space().range().map_from_set(), access.depth)
+    for position in (*range(since), *range(access.depth, access.place.dim(isl.dim_type.out))):
         order = order.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
-    return ends[0].apply_range(order).apply_range(ends[1].reverse())
+    return order
+
+
+def _pairs(first: _Access, order: isl.Map, second: _Access) -> isl.Map:
+    """Pairs of instances whose places are in this order."""
+    return first.place.apply_range(order).apply_range(second.place.reverse())

@@ -22,6 +22,7 @@ from typing import Final
 import islpy as isl
 
 from tc.polyhedral.counterexample import Counterexample, Violation, pair_text
+from tc.polyhedral.distances import distances_of, equal, first_earlier, first_later, times_at
 from tc.polyhedral.execution import Concurrency, Execution, ThreadLeaf
 from tc.polyhedral.loops import Sharing
 from tc.polyhedral.scop import Scop
@@ -88,7 +89,8 @@ def _race(
         last_thread = max(position for position, sort in enumerate(dimensions) if sort is Concurrency.THREADS)
         dimensions = dimensions[: max(last_thread, *doubtful) + 1]
         first, second = (replace(leaf, times=_first(leaf.times, len(dimensions))) for leaf in (first, second))
-    left = _in_one_block(instances, first, second, dimensions)
+    times = instances.apply_domain(first.times).apply_range(second.times)
+    left = _in_one_block(distances_of(times), dimensions)
     # Where one dimension at most is in doubt, few pairs are left then, and threads are looked at last.
     late = len(doubtful) <= 1
     if not late:
@@ -96,18 +98,17 @@ def _race(
     for position in range(_inside_kernels(dimensions), max(doubtful) + 1 if decided else len(dimensions)):
         if left.is_empty():
             return None
-        here = (isl.dim_type.in_, position, isl.dim_type.out, position)
         for side in doubtful.get(position, ()):
-            found = left.order_lt(*here) if side is _Side.EARLIER else left.order_gt(*here)
+            found = first_earlier(left, position) if side is _Side.EARLIER else first_later(left, position)
             found = _on_different_threads(found, dimensions) if late else found
             if not found.is_empty():
-                return _witness(found, first, second, instances)
+                return _witness(times.intersect(times_at(found)), first, second, instances)
         if dimensions[position] not in _PLACES:
-            left = left.equate(*here)
+            left = equal(left, position)
     if decided or left.is_empty():
         return None
     found = _on_different_threads(left, dimensions) if late else left
-    return None if found.is_empty() else _witness(found, first, second, instances)
+    return None if found.is_empty() else _witness(times.intersect(times_at(found)), first, second, instances)
 
 
 # Dimensions that say where instances run, and not when.
@@ -150,29 +151,27 @@ def _doubtful(
     return doubtful, False
 
 
-def _in_one_block(instances: isl.Map, first: ThreadLeaf, second: ThreadLeaf, dimensions: Items[Concurrency]) -> isl.Map:
-    """Pairs of times of these instances in one kernel, and on one block, but for the threads that they run on.
+def _in_one_block(distances: isl.Set, dimensions: Items[Concurrency]) -> isl.Set:
+    """Distances in one kernel, and on one block, but for the threads that the ends run on.
 
     Kernels run one after the other, and what blocks do is checked elsewhere.
     """
-    pairs = instances.apply_domain(first.times).apply_range(second.times)
     for position, sort in enumerate(dimensions):
         if sort is Concurrency.BLOCKS or position < _inside_kernels(dimensions):
-            pairs = pairs.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
-    return pairs
+            distances = equal(distances, position)
+    return distances
 
 
-def _on_different_threads(pairs: isl.Map, dimensions: Items[Concurrency]) -> isl.Map:
-    """The pairs of times with different threads."""
-    apart = isl.Map.empty(pairs.get_space())
+def _on_different_threads(distances: isl.Set, dimensions: Items[Concurrency]) -> isl.Set:
+    """Those between different threads."""
+    apart = isl.Set.empty(distances.get_space())
     for position, sort in enumerate(dimensions):
         if sort is not Concurrency.THREADS:
             continue
-        here = (isl.dim_type.in_, position, isl.dim_type.out, position)
-        for different in (pairs.order_lt(*here), pairs.order_gt(*here)):
+        for different in (first_earlier(distances, position), first_later(distances, position)):
             if not different.is_empty():
                 apart = apart.union(different)
-        pairs = pairs.equate(*here)
+        distances = equal(distances, position)
     return apart
 
 
