@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from itertools import product
 
 from tests.comprehensions.corpus import CASES
 from tests.mutants.judge import Verdict
-from tests.mutants.programs import OPTIONS, judged
+from tests.mutants.programs import OPTIONS, Judged, case_named, judged
 
 
 def main() -> int:
     """0 if the proof and the emulator agree on every mutant."""
     verdicts: Counter[Verdict] = Counter()
-    for case in CASES:
-        for name, options in OPTIONS.items():
-            for mistake in judged(case, options):
+    with ProcessPoolExecutor(os.cpu_count()) as processes:
+        for name, found in processes.map(_all_in, product([case.name for case in CASES], OPTIONS)):
+            for mistake in found:
                 verdicts[mistake.verdict] += 1
                 if mistake.verdict != Verdict(refused=True, wrong=True):
                     print(f"{mistake.name}, {name}: {mistake.verdict}", flush=True)
@@ -26,6 +29,12 @@ def main() -> int:
         f"alone, {neither} by neither"
     )
     return int(proof + emulator + neither > 0)
+
+
+def _all_in(kernel: tuple[str, str]) -> tuple[str, list[Judged]]:
+    """The mistakes in the kernel of a case with some options, both by name; and the name of the options."""
+    case, options = kernel
+    return options, list(judged(case_named(case), OPTIONS[options]))
 
 
 if __name__ == "__main__":
