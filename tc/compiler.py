@@ -133,6 +133,8 @@ def build_once(
 
 def _built(printed: _Printed, interface: Interface, options: Options, target: Target, settings: Environment) -> Built:
     toolchain = _toolchain(target, settings)
+    if isinstance(target, OpenClTarget):
+        _require_opencl_room(printed.source)
     with toolchain.compiling(printed.source.text) as finished:
         compilation = printed.proven()
         binary, seconds = _timed(finished)
@@ -255,6 +257,22 @@ def _require_shared(source: KernelSource, target: CudaTarget) -> None:
             raise OptionsError(
                 f"a block of {grid.name} needs {grid.shared_bytes} bytes of shared memory, {target} has {most}; use "
                 "smaller tiles, or say how much there is with GpuOptions(shared=...)"
+            )
+
+
+def _require_opencl_room(source: KernelSource) -> None:
+    """Devices differ in what a work-group may have, and say so only when it is launched."""
+    device = opencl_device()
+    for grid in source.grids:
+        if grid.threads > device.threads:
+            raise OptionsError(
+                f"a block of {grid.name} has {grid.threads} threads, {device.name!r} allows {device.threads}; say how "
+                "many with GpuOptions(block=..., split=...)"
+            )
+        if grid.shared_bytes > device.shared:
+            raise OptionsError(
+                f"a block of {grid.name} needs {grid.shared_bytes} bytes of shared memory, {device.name!r} has "
+                f"{device.shared}; use smaller tiles, or say how much there is with GpuOptions(shared=...)"
             )
 
 

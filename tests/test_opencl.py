@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -76,6 +77,18 @@ def test_what_the_compiler_refuses_is_shown() -> None:
     assert kept.endswith("kernel.cl")
     assert options.startswith("options: -cl-std=CL1.2")
     assert log
+
+
+def test_what_the_device_has_no_room_for_is_said_before_it_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    device, tiles = opencl_device(), tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 8)), block=(8, 8))
+    mm = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }").mm
+    for small, complaint in (
+        (replace(device, threads=32), "a block of tc_kernel_0 has 64 threads, '.+' allows 32; say how many with "),
+        (replace(device, shared=256), r"a block of tc_kernel_0 needs \d+ bytes of shared memory, '.+' has 256; use "),
+    ):
+        monkeypatch.setattr("tc.compiler.opencl_device", lambda small=small: small)
+        with pytest.raises(tc.OptionsError, match=complaint):
+            mm.compile((32, 32), (32, 32), target="opencl", options=tiles)
 
 
 def test_the_device_is_named() -> None:

@@ -31,13 +31,19 @@ EXACT_DIVISION: Final = "-cl-fp32-correctly-rounded-divide-sqrt"
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A device with a context and a queue of its own.  ``version``: of the device and its driver."""
+    """A device with a context and a queue of its own.
+
+    ``version``: of the device and its driver.  ``threads``, ``shared``: the most work-items of a work-group, and bytes
+    of local memory.
+    """
 
     name: str
     version: str
     context: Any
     queue: Any
     flags: tuple[str, ...]
+    threads: int
+    shared: int
 
 
 @functools.cache
@@ -58,7 +64,8 @@ def opencl_device() -> Device:
     flags = (STANDARD, *((EXACT_DIVISION,) if exact else ()))
     name = device.name.strip()
     version = f"{name}, {device.version.strip()}, driver {device.driver_version.strip()}"
-    return Device(name, version, context, cl.CommandQueue(context), flags)
+    room = (device.max_work_group_size, device.local_mem_size)
+    return Device(name, version, context, cl.CommandQueue(context), flags, *room)
 
 
 @contextmanager
