@@ -40,9 +40,8 @@ def _visit(node: Node, domain: isl.UnionSet, above: tuple[_Values, ...]) -> Node
                     kept.append(member)
                     above = (*above, values)
             if not kept and (isinstance(child, Leaf) or _is_nest(child)):
-                kept.append(
-                    members[-1]
-                )  # a nest of points, and a loop over tiles: what is copied for each lies between
+                # The points of a tile stay a nest below a loop over tiles: what is copied for one lies between them.
+                kept.append(members[-1])
             below = _visit(child, domain, above)
             return replace(node, members=tuple(kept), child=below) if kept else below
         case Extension():
