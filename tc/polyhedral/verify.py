@@ -232,9 +232,7 @@ def _past_buffers(scop: Scop, statement: ScopStatement) -> list[tuple[isl.Map, b
     """Accesses to tensors themselves, and whether each writes: a copy's, and what is not promoted."""
     if _copied(scop, statement) is not None:
         return [(access.element, not access.writes) for access in statement.promoted]
-    elements = [access.element for access in statement.promoted]
-    accesses = [*((read, False) for read in statement.reads), *((write, True) for write in statement.writes)]
-    return [(relation, writes) for relation, writes in accesses if not any(relation.is_equal(e) for e in elements)]
+    return [(relation, writes) for relation, writes, past in _accesses(statement) if past]
 
 
 def _touch_one_tensor(first: isl.Map, second: isl.Map) -> bool:
