@@ -20,6 +20,7 @@ _PASSES: Final = (
         "promote temporaries",
         "promote private",
         "promote shared",
+        "promote operands",
         "place barriers",
     ),
 )

@@ -125,6 +125,8 @@ class GpuOptions:
     along dimensions that are not named.  None takes as many as there are tiles.
     ``distribution``: how the points of a tile are dealt to threads.
     ``private``: the most elements of a result that a thread keeps to itself while it reduces; 0 keeps none.
+    ``fragments``: the most elements of operands that a thread reads into registers before it goes through the points of
+    its tile; 0 leaves it to the compiler of the target, which sees that they are read again.
     ``split``: how many partial results, each in a thread of its own, the long reductions have for every element; a
     second number says in how many these are combined first, and so on.  None splits the reductions that run along
     memory, but no products; an empty tuple splits none.
@@ -149,6 +151,7 @@ class GpuOptions:
     across: int | None = None
     shuffles: bool = True
     private: int = 64
+    fragments: int = 0
     shared: int = 48 << 10
     padding: int = 4
     stages: int | None = None
@@ -172,6 +175,7 @@ class GpuOptions:
         if any(then >= parts for parts, then in itertools.pairwise(self.split or ())):
             raise OptionsError(f"split must go from many partial results to few, got {self.split!r}")
         _require_integer("private", self.private, 0, 1 << 10)
+        _require_integer("fragments", self.fragments, 0, 1 << 10)
         _require_integer("shared", self.shared, 0, 1 << 18)
         _require_integer("padding", self.padding, 0, 64)
         if self.stages is not None:

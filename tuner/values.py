@@ -101,6 +101,7 @@ NUMBERS: Final[Mapping[str, MakeGenes]] = MappingProxyType(
         "split": _splits,
         "across": _across,
         "private": _numbers(0, 16, 64, 256, 1024),
+        "fragments": _numbers(0, 16, 64),
         "shared": _numbers(0, 16 << 10, 32 << 10, 48 << 10, 96 << 10, 160 << 10),
         "padding": _numbers(0, 1, 2, 4, 8),
         "stages": _stages,

@@ -53,6 +53,7 @@ def local_subscripts(statement: ScopStatement) -> Iterator[isl.Map]:
         place = access.place
         width = place.dim(isl.dim_type.out)
         for position in range(min(width, further)):
+            further -= 1
             single = place.project_out(isl.dim_type.out, position + 1, width - position - 1)
             yield single.project_out(isl.dim_type.out, 0, position)
 

@@ -18,6 +18,7 @@ from tc.polyhedral.microkernel import VectorUnit
 from tc.polyhedral.parallelize import parallelize_tree
 from tc.polyhedral.place_barriers import place_barriers
 from tc.polyhedral.promote import Room, promote_tree
+from tc.polyhedral.promote_operands import promote_operands
 from tc.polyhedral.promote_private import promote_private
 from tc.polyhedral.promote_shared import SharedRoom, promote_shared
 from tc.polyhedral.promote_temporaries import Memory, promote_temporaries
@@ -133,6 +134,10 @@ def _promote_shared(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> Stat
     return promote_shared(tree, scop, SharedRoom(options.shared, options.padding, options.stages))
 
 
+def _promote_operands(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
+    return promote_operands(tree, scop, options.fragments) if options.fragments else (tree, scop)
+
+
 def _place_barriers(tree: ScheduleTree, scop: Scop, _options: GpuOptions) -> State:
     return place_barriers(tree, scop)
 
@@ -167,6 +172,7 @@ GRID_PASSES: Final[tuple[tuple[str, GridPass], ...]] = (
     ("promote temporaries", _promote_temporaries),
     ("promote private", _promote_private),
     ("promote shared", _promote_shared),
+    ("promote operands", _promote_operands),
     ("unroll", _unroll_in_threads),
     ("place barriers", _place_barriers),
 )

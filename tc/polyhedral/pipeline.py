@@ -317,7 +317,7 @@ def _without_buffers(options: Options) -> Options:
         case CpuOptions():
             return replace(options, accumulators=0, packed=0, local=0, streamed=0)
         case GpuOptions():
-            return replace(options, private=0, shared=0, shuffles=False)
+            return replace(options, private=0, shared=0, fragments=0, shuffles=False)
         case _:
             assert_never(options)
 

@@ -285,7 +285,7 @@ def _accesses(scop: Scop, statement: ScopStatement) -> tuple[_MemoryAccess, ...]
     copies = {name for promotion in scop.promotions for name in (promotion.loads, promotion.stores)}
     shared = {promotion.buffer.name for promotion in scop.promotions if promotion.buffer.shared}
     for access in statement.promoted:
-        if statement.name in copies:
+        if statement.name in copies and len(statement.promoted) == 1:  # others copy from one buffer to another
             tensor = access.element.get_tuple_name(isl.dim_type.out)
             found.append(_MemoryAccess(tensor, access.element, writes=access.reads))
         if access.buffer in shared:

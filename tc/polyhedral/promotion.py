@@ -112,9 +112,9 @@ def promote_accesses(
     loads = stores = None
     if not missing.is_empty():
         label = f"{first}_{'load' if writes else 'pack'}{number}"
-        loads = _copy(label, missing, elements, box, buffer, tensor, True, rotation, gathered)
+        loads = copy_statement(label, missing, elements, box, buffer, tensor, True, rotation, gathered)
     if stored and not written.is_empty():
-        stores = _copy(f"{last}_store{number}", written, elements, box, buffer, tensor, False, rotation)
+        stores = copy_statement(f"{last}_store{number}", written, elements, box, buffer, tensor, False, rotation)
     promotion = Promotion(buffer, elements, _name(loads), _name(stores), rotation, gathered)
     copies = tuple(copy for copy in (loads, stores) if copy is not None)
     scop = replace(
@@ -122,7 +122,7 @@ def promote_accesses(
         statements=_with_copies(scop, changed, loads, stores),
         promotions=(*scop.promotions, promotion),
     )
-    return Promoted(scop, name, _instances(scop, copies, len(prefix)), loads, stores, order)
+    return Promoted(scop, name, instances_of(scop, copies, len(prefix)), loads, stores, order)
 
 
 def reads_uncovered(scop: Scop, accesses: Items[Access], prefix: Items[Member]) -> bool:
@@ -176,7 +176,7 @@ def _redirect(
         iterators += names
         local[access.read] = tuple(IteratorReference(name) for name in names)
         reads = access.read is not None or body.reduction is not None
-        location = _locate(relation, inside, elements)
+        location = locate(relation, inside, elements)
         promoted.append(PromotedAccess(location, relation, reads, access.read is None, rotation))
     positions = (position for position, _ in reads_by_position(statement, scop.promotions))
 
@@ -281,14 +281,14 @@ def padded_layout(type: ScalarType, box: Box, padding: int, rotation: Rotation |
     return Layout(type, (rotation.slots, *layout.shape), (slot, *layout.strides))
 
 
-def _instances(scop: Scop, copies: Items[ScopStatement], depth: int) -> isl.UnionMap:
+def instances_of(scop: Scop, copies: Items[ScopStatement], depth: int) -> isl.UnionMap:
     instances = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
     for copy in copies:
         instances = instances.union(isl.UnionMap.from_map(_by_prefix(copy.domain, depth)))
     return instances
 
 
-def _locate(access: isl.Map, inside: isl.Map, elements: isl.Map) -> isl.Map:
+def locate(access: isl.Map, inside: isl.Map, elements: isl.Map) -> isl.Map:
     """``{ instance -> buffer[prefix, local] }`` for an access, from where the instance runs and what it touches."""
     depth = inside.dim(isl.dim_type.out)
     anywhere = elements.domain()
@@ -297,7 +297,7 @@ def _locate(access: isl.Map, inside: isl.Map, elements: isl.Map) -> isl.Map:
     return access.apply_range(elements.reverse()).intersect(same_prefix)
 
 
-def _copy(
+def copy_statement(
     name: str,
     touched: isl.Set,
     elements: isl.Map,

@@ -231,6 +231,8 @@ def _copied(scop: Scop, statement: ScopStatement) -> str | None:
 def _past_buffers(scop: Scop, statement: ScopStatement) -> list[tuple[isl.Map, bool]]:
     """Accesses to tensors themselves, and whether each writes: a copy's, and what is not promoted."""
     if _copied(scop, statement) is not None:
+        if len(statement.promoted) > 1:
+            return []  # from one buffer to another
         return [(access.element, not access.writes) for access in statement.promoted]
     return [(relation, writes) for relation, writes, past in _accesses(statement) if past]
 

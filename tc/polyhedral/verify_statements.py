@@ -19,7 +19,7 @@ from tc.language.program import Expression, IteratorReference, Read, guarded_rea
 from tc.polyhedral.counterexample import Counterexample, Violation
 from tc.polyhedral.loops import StatementBody
 from tc.polyhedral.pack import value_reads
-from tc.polyhedral.scop import PromotedAccess, Scop, ScopStatement
+from tc.polyhedral.scop import PromotedAccess, Promotion, Scop, ScopStatement
 
 
 def prove_statements(program: Scop, scop: Scop) -> None:
@@ -122,7 +122,11 @@ def _is_copy(copy: ScopStatement, scop: Scop) -> bool:
     """Whether each instance copies its place of a buffer, and touches nothing else but the indices of a gather."""
     promotion = next(p for p in scop.promotions if copy.name in (p.loads, p.stores))
     body, loads = copy.body, copy.name == promotion.loads
-    if copy.reads or copy.writes or copy.accumulates or len(copy.promoted) != 1 or body.reduction is not None:
+    if copy.reads or copy.writes or copy.accumulates or body.reduction is not None:
+        return False
+    if len(copy.promoted) == 2:
+        return loads and _is_copy_of_copy(copy, promotion, scop)
+    if len(copy.promoted) != 1:
         return False
     (access,) = copy.promoted
     if not isinstance(body.value, Read) or (access.reads, access.writes) != (not loads, loads):
@@ -151,4 +155,29 @@ def _is_copy(copy: ScopStatement, scop: Scop) -> bool:
         len(subscripts) == access.depth + width
         and access.element.is_equal(element.intersect_domain(copy.domain))
         and access.location.is_equal(place.intersect_domain(copy.domain))
+    )
+
+
+def _is_copy_of_copy(copy: ScopStatement, promotion: Promotion, scop: Scop) -> bool:
+    """Whether each instance copies what stands for an element from one buffer to its place of another.
+
+    That both stand for it is shown with all other accesses to buffers.
+    """
+    source, own = copy.promoted
+    body, count = copy.body, copy.domain.dim(isl.dim_type.set)
+    first = next((p for p in scop.promotions if p.buffer.name == source.buffer), None)
+    if first is None or first is promotion or first.gathered is not None or first.tensor != promotion.tensor:
+        return False
+    subscripts = _references(body.iterators[:count])
+    place = access_relation(
+        promotion.buffer.name, subscripts, [None] * count, Frame(scop.context, copy.name, body.iterators[:count])
+    )
+    return bool(
+        (source.reads, source.writes, own.reads, own.writes) == (True, False, False, True)
+        and promotion.rotation is None
+        and promotion.gathered is None
+        and body.value == Read(source.buffer, _references(body.iterators[count:]), first.buffer.layout.type)
+        and (body.target, body.subscripts) == (promotion.buffer.name, subscripts[own.depth :])
+        and source.element.is_equal(own.element)
+        and own.location.is_equal(place.intersect_domain(copy.domain))
     )

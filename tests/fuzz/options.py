@@ -62,6 +62,7 @@ def _gpu_options(source: Source) -> tc.GpuOptions:
         across=source.choice([None, None, None, 1, 2, 3]),
         shuffles=source.chance(0.8),
         private=source.choice([64, 64, 4, 0]),
+        fragments=source.choice([0, 0, 4, 64]),
         shared=source.choice([48 << 10, 48 << 10, 256, 0]),
         padding=source.choice([4, 4, 0, 1]),
         stages=source.choice([None, 1, 1, 2, 3]),

@@ -16,9 +16,10 @@ from tc.language.program import INDEX_TYPE, Binary, Literal, Read, Statement
 from tc.language.specialization import Specialization
 from tc.polyhedral.loops import LANES, Sharing
 from tc.polyhedral.place_barriers import place_barriers
+from tc.polyhedral.promote_operands import promote_operands
 from tc.polyhedral.promote_private import promote_private
 from tc.polyhedral.promote_shared import promote_shared
-from tc.polyhedral.scop import Rotation, Scop, ScopStatement
+from tc.polyhedral.scop import Promotion, Rotation, Scop, ScopStatement
 from tc.polyhedral.split import Dealing, Split, split_reductions
 from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Node, ScheduleTree, Sequence, statement_names
 
@@ -40,7 +41,7 @@ def mistakes_in(scop: Scop, *, split: bool) -> Iterator[Mistake]:
     for barrier in sorted({awaited.barrier for awaited in scop.awaits.values()}):
         yield Mistake(f"copies awaited after {barrier}", partial(_patched, "place_barriers", _awaited_later(barrier)))
     for promotion in scop.promotions:
-        promoter = "promote_shared" if promotion.buffer.shared else "promote_private"
+        promoter = _promoter(promotion)
         if promotion.rotation is not None:
             buffer = promotion.buffer.name
             yield Mistake(f"a slot less for {buffer}", partial(_patched, promoter, _with_a_slot_less(buffer)))
@@ -152,7 +153,18 @@ def _with_a_slot_less(buffer: str) -> Callable[..., State]:
 
 # --- copies
 
-_PROMOTERS: dict[str, Callable[..., State]] = {"promote_shared": promote_shared, "promote_private": promote_private}
+_PROMOTERS: dict[str, Callable[..., State]] = {
+    "promote_shared": promote_shared,
+    "promote_private": promote_private,
+    "promote_operands": promote_operands,
+}
+
+
+def _promoter(promotion: Promotion) -> str:
+    """The pass that made it."""
+    if promotion.buffer.shared:
+        return "promote_shared"
+    return "promote_operands" if promotion.buffer.name.startswith("fragment") else "promote_private"
 
 
 def _shifting(promoter: str, copy: str) -> Callable[..., State]:

@@ -19,6 +19,9 @@ OPTIONS = {
     "tiles": tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4)), block=(4, 2), split=(), stages=1),
     "copied ahead": tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4)), block=(4, 2), split=(), stages=2),
     "copied two tiles ahead": tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 2)), block=(4, 2), split=(), stages=3),
+    "operands in registers": tc.GpuOptions(
+        tc.ScheduleOptions(tile=(8, 8, 4)), block=(4, 2), fragments=64, split=(), stages=1
+    ),
     "partial results": tc.GpuOptions(split=(4,), private=0),
     "partial results in lanes": tc.GpuOptions(split=(32,), private=0),
 }

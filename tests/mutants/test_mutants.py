@@ -11,6 +11,7 @@ from tests.mutants.programs import OPTIONS, case_named, judged, mistake_names
 SOME = (
     ("mm", "tiles"),
     ("mm", "copied two tiles ahead"),
+    ("mm", "operands in registers"),
     ("softmax", "copied ahead"),
     ("softmax", "partial results in lanes"),
     ("sum_of_rows", "tiles"),
