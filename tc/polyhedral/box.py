@@ -81,7 +81,8 @@ def _moves_by_quotients(footprint: isl.Map) -> bool:
     """
     depth = footprint.dim(isl.dim_type.in_)
     pieces: list[isl.BasicSet] = []
-    footprint.wrap().foreach_basic_set(pieces.append)
+    # Divisions that isl knows to exist, but has not spelled out, cannot be looked at.
+    footprint.wrap().compute_divs().foreach_basic_set(pieces.append)
     for piece in pieces:
         divisions = range(piece.dim(isl.dim_type.div))
         moving = [n for n in divisions if _moves(piece.get_div(n), depth)]

@@ -111,3 +111,11 @@ def test_results_are_right_at_ragged_sizes(shared: int, stages: int) -> None:
     a, b = rng.standard_normal((37, 19), np.float32), rng.standard_normal((21, 19), np.float32)
     options = replace(TILES, shared=shared, stages=stages)
     assert is_right(tmm, tmm.compile(a, b, target="emulator", options=options), {"A": a, "B": b})
+
+
+def test_triangles_have_ends_that_are_no_plain_quotients() -> None:
+    trmm = tc.define("def trmm(float(N,N) L, float(N,M) B) -> (C) { C(i,j) +=! L(i,k) * B(k,j) where k in 0:i+1 }").trmm
+    rng = np.random.default_rng(3)
+    inputs = {"L": rng.standard_normal((13, 13), np.float32), "B": rng.standard_normal((13, 7), np.float32)}
+    options = tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4)), block=(2, 4), fragments=64, stages=2)
+    assert is_right(trmm, trmm.compile(*inputs.values(), target="emulator", options=options), inputs)
