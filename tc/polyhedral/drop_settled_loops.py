@@ -34,14 +34,13 @@ def _visit(node: Node, domain: isl.UnionSet, above: tuple[_Values, ...]) -> Node
             return Sequence(tuple(_branch(branch, domain.intersect(branch.domain), above) for branch in filters))
         case Band(members, _, child):
             kept: list[Member] = []
-            for member in members:
+            for position, member in enumerate(members, 1):
                 values = _values(member, domain)
-                if member.kind.is_mapped or not _is_settled(member, values, domain, above):
+                # What is copied for a tile lies between the innermost loop over tiles and a nest of its points.
+                stays = position == len(members) and (_is_nest(child) or (isinstance(child, Leaf) and not kept))
+                if stays or member.kind.is_mapped or not _is_settled(member, values, domain, above):
                     kept.append(member)
                     above = (*above, values)
-            if not kept and (isinstance(child, Leaf) or _is_nest(child)):
-                # The points of a tile stay a nest below a loop over tiles: what is copied for one lies between them.
-                kept.append(members[-1])
             below = _visit(child, domain, above)
             return replace(node, members=tuple(kept), child=below) if kept else below
         case Extension():

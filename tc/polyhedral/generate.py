@@ -60,11 +60,15 @@ _OPERATORS: Final[Mapping[str, IndexOperator]] = {
 
 
 def generate_loops(
-    tree: ScheduleTree, context: isl.Context, buffers: Items[Buffer] = (), sizes: Sizes = ()
+    tree: ScheduleTree,
+    context: isl.Context,
+    buffers: Items[Buffer] = (),
+    sizes: Sizes = (),
+    barriers: frozenset[str] = frozenset(),
 ) -> LoopTree:
     """The loops that run the tree's instances in the tree's order; ``buffers``: those that its extensions name.
 
-    ``sizes``: those that the loops are run for.
+    ``sizes``: those that the loops are run for.  ``barriers``: the statements that are.
     """
     if tree.domain.is_empty():
         return Block(())
@@ -75,7 +79,7 @@ def generate_loops(
     context.set_ast_build_group_coscheduled(1)
     build = isl.AstBuild.from_context(Frame(context, "", (), sizes=sizes).possible().params())
     return _Converter({allocation_mark(b.name): b for b in buffers}).convert(
-        build.node_from_schedule(to_isl(tree, context)), None, {}
+        build.node_from_schedule(to_isl(tree, context, barriers)), None, {}
     )
 
 

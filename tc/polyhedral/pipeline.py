@@ -228,7 +228,7 @@ class _Run:
             if self.verify_every_pass:
                 prove(scop, tree_execution(tree, self.context, scop.barrier_names), f"schedule after {name}")
         buffers = [promotion.buffer for promotion in scop.promotions]
-        root = generate_loops(tree, self.context, buffers, scop.sizes)
+        root = generate_loops(tree, self.context, buffers, scop.sizes, scop.barrier_names)
         try:
             root = separate_tiles(localize_loops(root, scop), self.context, scop.sizes)
         except NotAffineError:

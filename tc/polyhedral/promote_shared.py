@@ -15,7 +15,7 @@ from typing import Final, assert_never
 import islpy as isl
 
 from tc.language.affine import isl_name
-from tc.polyhedral.box import Box, own_space
+from tc.polyhedral.box import Box, own_space, prefix_map
 from tc.polyhedral.deal_copies import Dealt, deal_out, piece_of
 from tc.polyhedral.extents import extent_of
 from tc.polyhedral.loops import LoopKind, Sharing
@@ -101,7 +101,7 @@ class _Promoter:
         if not _is_nest(band.child):
             return None
         members = (*above, *band.members)
-        rotation, found = self.operands(band.members[-1], domain, members)
+        rotation, found = self.operands(domain, members)
         if not found:
             return None
         self.scop = found[-1][0].scop
@@ -129,15 +129,15 @@ class _Promoter:
         return _Visited(Band(tuple(outer), band.permutable, node) if outer else node, tuple(dealt))
 
     def operands(
-        self, member: Member, domain: isl.UnionSet, members: tuple[Member, ...]
+        self, domain: isl.UnionSet, members: tuple[Member, ...]
     ) -> tuple[Rotation | None, list[tuple[Promoted, Box]]]:
-        """What is promoted below a loop over tiles, and how many of its tiles lie beside each other."""
+        """What is promoted below a loop over tiles, the last of the members, and how many tiles there are at a time."""
         room = self.room.bytes - self.taken
-        rotation = _rotation(member, domain, self.room.stages or 1)
+        rotation = _rotation(members, domain, self.room.stages or 1)
         found = self.fitting(domain, members, room, rotation)
         if self.room.stages is None and found:
             share = room // max(1, self.nests)
-            rotation = _rotation(member, domain, min(MOST_STAGES, share // _bytes_of(found)))
+            rotation = _rotation(members, domain, min(MOST_STAGES, share // _bytes_of(found)))
             if rotation is not None:
                 found = self.fitting(domain, members, room, rotation)
         self.nests -= 1
@@ -172,19 +172,32 @@ class _Promoter:
         return piece_of(promoted.loads, box, source, promotion.buffer.layout)
 
 
-def _rotation(member: Member, domain: isl.UnionSet, stages: int) -> Rotation | None:
-    """How tiles of so many iterations of a loop, if it has more, lie beside each other; None for one at a time."""
+def _rotation(members: Items[Member], domain: isl.UnionSet, stages: int) -> Rotation | None:
+    """How so many tiles, of iterations of the last loop, lie beside each other; None for one at a time."""
+    member = members[-1]
     if stages <= 1 or member.kind is not LoopKind.SEQUENTIAL:
         return None
-    values = isl.UnionMap.from_union_pw_aff(member.function.intersect_domain(domain)).range()
-    pieces: list[isl.Set] = []
-    values.foreach_set(pieces.append)
-    (reached,) = pieces
-    if reached.dim_min_val(0).eq(reached.dim_max_val(0)):
+    tiles = extent_of(member.function, domain)
+    if tiles == 1:
         return None
-    step = max(1, int(reached.get_stride(0).to_python()))
-    tiles = int(reached.dim_max_val(0).sub(reached.dim_min_val(0)).to_python()) // step + 1
-    return Rotation(step, min(stages, tiles))
+    step = _distance(members, domain)
+    return Rotation(step, min(stages, (tiles - 1) // step + 1))
+
+
+def _distance(members: Items[Member], domain: isl.UnionSet) -> int:
+    """How far apart the iterations of the last loop are that one block has: several blocks may take turns."""
+    together = [member for member in members if member.kind is not LoopKind.THREAD]
+    pieces: list[isl.Set] = []
+    domain.foreach_set(pieces.append)
+    values = prefix_map(pieces[0], together).range()
+    for piece in pieces[1:]:
+        values = values.union(prefix_map(piece, together).range())
+    pairs = isl.Map.from_domain_and_range(values, values)
+    outer = len(together) - 1
+    for position in range(outer):
+        pairs = pairs.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
+    distances = pairs.deltas().project_out(isl.dim_type.set, 0, outer)
+    return max(1, int(distances.get_stride(0).to_python()))
 
 
 def _is_nest(node: Node) -> bool:

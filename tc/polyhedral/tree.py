@@ -158,13 +158,14 @@ def allocation_mark(buffer: str) -> str:
     return f"allocate:{buffer}"
 
 
-def to_isl(tree: ScheduleTree, context: isl.Context) -> isl.Schedule:
+def to_isl(tree: ScheduleTree, context: isl.Context, barriers: frozenset[str] = frozenset()) -> isl.Schedule:
     """The tree as an isl schedule, through isl's YAML form.
 
     Every member becomes a band of its own.  A mark above it carries its kind to the AST, and unrolled members get
-    isl's ``unroll`` option, so that every unrolled copy is an instance that the proofs see.
+    isl's ``unroll`` option, so that every unrolled copy is an instance that the proofs see.  ``barriers``: the
+    statements that are; a loop around one is not split, since all threads are to meet in it.
     """
-    text = f'{{ domain: "{_numbered_set(tree.domain)}"{_yaml_child(tree.root, 0)} }}'
+    text = f'{{ domain: "{_numbered_set(tree.domain)}"{_yaml_child(tree.root, 0, barriers)} }}'
     return isl.Schedule.read_from_str(context, text)
 
 
@@ -198,37 +199,40 @@ def _numbered_function(union: isl.UnionPwAff) -> isl.UnionPwAff:
     return numbered
 
 
-def _yaml_child(node: Node, depth: int) -> str:
+def _yaml_child(node: Node, depth: int, barriers: frozenset[str]) -> str:
     """The node below so many members."""
     match node:
         case Leaf():
             return ""
         case Band(members, _, child):
-            below = _yaml_child(child, depth + len(members))
+            below = _yaml_child(child, depth + len(members), barriers)
             for position, member in reversed(list(enumerate(members, depth))):
-                below = f", child: {{ {_yaml_member(member)}{below} }}"
+                below = f", child: {{ {_yaml_member(member, barriers)}{below} }}"
                 if member.kind is not LoopKind.SEQUENTIAL:
                     below = f', child: {{ mark: "{mark_name(member.kind, position)}"{below} }}'
             return below
         case Extension(buffer, instances, child, _):
-            below = _yaml_child(child, depth)
+            below = _yaml_child(child, depth, barriers)
             if not instances.is_empty():
                 below = f', child: {{ extension: "{instances}"{below} }}'
             return f', child: {{ mark: "{allocation_mark(buffer)}"{below} }}'
         case Sequence(filters):
-            parts = (f'{{ filter: "{_numbered_set(f.domain)}"{_yaml_child(f.child, depth)} }}' for f in filters)
+            parts = (
+                f'{{ filter: "{_numbered_set(f.domain)}"{_yaml_child(f.child, depth, barriers)} }}' for f in filters
+            )
             return f", child: {{ sequence: [ {', '.join(parts)} ] }}"
         case _:
             assert_never(node)
 
 
-def _yaml_member(member: Member) -> str:
+def _yaml_member(member: Member, barriers: frozenset[str]) -> str:
     schedule = isl.MultiUnionPwAff.from_union_pw_aff(_numbered_function(member.function))
-    return f'schedule: "{schedule}"{_options(member.kind)}'
+    return f'schedule: "{schedule}"{_options(member, barriers)}'
 
 
-def _options(kind: LoopKind) -> str:
+def _options(member: Member, barriers: frozenset[str]) -> str:
     """How isl is to generate the loop: every iteration for itself, or all of them by one loop."""
-    if kind is LoopKind.UNROLLED:
+    if member.kind is LoopKind.UNROLLED:
         return ', options: "{ unroll[x] }"'
-    return ', options: "{ atomic[x] }"' if kind.is_mapped else ""
+    whole = member.kind.is_mapped or not barriers.isdisjoint(statement_names(member.function.domain()))
+    return ', options: "{ atomic[x] }"' if whole else ""

@@ -52,3 +52,15 @@ def test_every_barrier_is_needed_and_both_the_proof_and_the_emulator_miss_it(nam
     assert found
     for mistake in found:
         assert judge(text, comprehension.name, inputs, options, mistake) == Verdict(refused=True, wrong=True)
+
+
+@pytest.mark.parametrize("tile", [(3,), (3, 16)], ids=["tiles of columns", "tiles of columns and of all rows"])
+@pytest.mark.parametrize("stages", [None, 1, 3])
+def test_blocks_that_take_turns_copy_ahead_for_their_own_tiles(tile: tuple[int, ...], stages: int | None) -> None:
+    """Blocks are at every third tile, and some threads are beyond the last column: all of them meet in every loop."""
+    columns = tc.define("def columns(float(N) C, float(N,M) A) -> (B) { B(j) +=! C(i) * A(i,j) }").columns
+    generator = np.random.default_rng(1)
+    inputs = {"C": generator.standard_normal(2, np.float32), "A": generator.standard_normal((2, 40), np.float32)}
+    schedule = tc.ScheduleOptions(tile=tile, fusion=tc.Fusion.MINIMAL)
+    options = tc.GpuOptions(schedule, grid=(3,), stages=stages)
+    assert is_right(columns, columns.compile(*inputs.values(), target="emulator", options=options), inputs)
