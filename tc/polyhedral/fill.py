@@ -18,8 +18,8 @@ def fill(places: isl.Set, elements: isl.Map, box: Box) -> isl.Set:
 
     ``elements``: ``{ place -> element }``.
     """
-    if _is_plain(places):
-        return places
+    if _is_plain(places) or places.involves_dims(isl.dim_type.param, 0, places.dim(isl.dim_type.param)):
+        return places  # for an open size, the greatest element is one of the largest tensor
     used = places.apply(elements)
     # The tensor is a box, too, so it has whatever lies between two of its elements.
     inside = isl.Set.universe(used.get_space())

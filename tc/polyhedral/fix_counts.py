@@ -85,6 +85,8 @@ def _own_subscripts(instance: Instance, scop: Scop) -> Iterator[IndexExpression]
     """Subscripts of arrays that belong to a thread: among the arguments behind the statement's own iterators."""
     statement = scop.statement(instance.statement)
     shared: Mapping[str, bool] = {p.buffer.name: p.buffer.shared for p in scop.promotions}
+    if all(shared[access.buffer] for access in statement.promoted):
+        return  # copies into shared memory may have a number in place of subscripts
     local = iter(instance.arguments[len(instance.arguments) - _count(instance, scop) :])
     for access in statement.promoted:
         for _ in range(_rank(scop, access.buffer)):
