@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Sequence as Items
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
@@ -21,61 +22,49 @@ from tc.polyhedral.loops import (
     LoopKind,
     LoopTree,
 )
-from tc.polyhedral.ranges import Range, Ranges, always_runs, iterator_range
 
 # What stands above a statement: a position in a block, a loop, or a guard and which of its branches was taken.
 Step: TypeAlias = int | Loop | Allocation | tuple[IndexExpression, bool]
 
 
-def barriers_along(
-    tree: LoopTree, path: tuple[Step, ...], barriers: frozenset[str]
-) -> tuple[tuple[int, frozenset[int]] | None, ...]:
-    """For every step that takes time: None for a loop, else the position in a block and those that run barriers."""
+@dataclass(frozen=True)
+class Place:
+    """A place in loops: the path from the root, and the iterations of the loops on it."""
+
+    path: tuple[Step, ...]
+    points: isl.Set
+
+
+def barriers_along(place: Place, barriers: Items[Place]) -> tuple[tuple[int, frozenset[int]] | None, ...]:
+    """For every step of the path that takes time: None for a loop, else the position in a block and those of barriers.
+
+    A child of a block counts as a barrier if it runs one, at whatever place in it, in every iteration of the loops
+    around the block in which the path goes on.  ``barriers``: the places of all.
+    """
     found: list[tuple[int, frozenset[int]] | None] = []
-    iterators: dict[str, Range] = {}
-    for step in path:
-        match tree:
-            case Block(children):
-                assert isinstance(step, int)
-                waiting = (n for n, child in enumerate(children) if _runs_barrier(child, barriers, iterators))
-                found.append((step, frozenset(waiting)))
-                tree = children[step]
-            case Guard(_, then, otherwise):
-                assert isinstance(step, tuple)
-                tree = then if step[1] or otherwise is None else otherwise
-            case Loop():
-                found.append(None)
-                iterators[tree.iterator] = iterator_range(tree, iterators)
-                tree = tree.body
-            case Allocation():
-                tree = tree.body
-            case Instance():
-                raise AssertionError("the path ends at the statement")
-            case _:
-                assert_never(tree)
+    loops = 0
+    for depth, step in enumerate(place.path):
+        if isinstance(step, Loop):
+            found.append(None)
+            loops += 1
+        elif isinstance(step, int):
+            inside = [b for b in barriers if len(b.path) > depth and b.path[:depth] == place.path[:depth]]
+            children = {b.path[depth]: [c for c in inside if c.path[depth] == b.path[depth]] for b in inside}
+            waiting = (n for n, own in children.items() if isinstance(n, int) and _always_met(own, place, loops))
+            found.append((step, frozenset(waiting)))
     return tuple(found)
 
 
-def _runs_barrier(tree: LoopTree, barriers: frozenset[str], iterators: Ranges) -> bool:
-    """Whether every run of the loops has a barrier in it: then they separate what runs before them from what follows.
+def _always_met(barriers: Items[Place], place: Place, loops: int) -> bool:
+    """Whether one of the barriers is in every iteration of the outermost loops, so many, that gets to the place."""
+    met = _outermost(barriers[0].points, loops)
+    for other in barriers[1:]:
+        met = met.union(_outermost(other.points, loops))
+    return bool(_outermost(place.points, loops).is_subset(met))
 
-    ``iterators``: of the loops around them.
-    """
-    match tree:
-        case Instance(statement):
-            return statement in barriers
-        case Block(children):
-            return any(_runs_barrier(child, barriers, iterators) for child in children)
-        case Guard(_, then, otherwise):
-            branches = (then, otherwise)
-            return all(branch is not None and _runs_barrier(branch, barriers, iterators) for branch in branches)
-        case Allocation(body=body):
-            return _runs_barrier(body, barriers, iterators)
-        case Loop():
-            inside = {**iterators, tree.iterator: iterator_range(tree, iterators)}
-            return _runs_barrier(tree.body, barriers, inside) and always_runs(tree, iterators)
-        case _:
-            assert_never(tree)
+
+def _outermost(points: isl.Set, loops: int) -> isl.Set:
+    return points.project_out(isl.dim_type.set, loops, points.dim(isl.dim_type.set) - loops).reset_tuple_id()
 
 
 def is_met_by_all(root: LoopTree, path: tuple[Step, ...], points: isl.Set) -> bool:

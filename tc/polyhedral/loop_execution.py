@@ -11,7 +11,7 @@ import islpy as isl
 
 from tc.language.affine import Frame
 from tc.language.specialization import Sizes
-from tc.polyhedral.barriers import Step, barriers_along, is_met_by_all, warp_place
+from tc.polyhedral.barriers import Place, Step, barriers_along, is_met_by_all, warp_place
 from tc.polyhedral.branches import Branch, Scope, Time, assemble, concurrency_of, defined, vector_map
 from tc.polyhedral.execution import Concurrency, Execution, LocalSubscripts
 from tc.polyhedral.index_functions import fit_for_c, index_condition, index_function
@@ -41,11 +41,13 @@ def loop_execution(
     """
     paths = list(loop_paths(root, ()))
     branches = [
-        replace(
-            _loop_branch(instance, path, dimensions[instance.statement], frame_of_path(path, context, sizes)),
-            barriers=barriers_along(root, path, barriers),
-        )
+        _loop_branch(instance, path, dimensions[instance.statement], frame_of_path(path, context, sizes))
         for instance, path in paths
+    ]
+    places = [Place(path, branch.instances.domain()) for branch, (_, path) in zip(branches, paths, strict=True)]
+    met = [place for place, (instance, _) in zip(places, paths, strict=True) if instance.statement in barriers]
+    branches = [
+        replace(branch, barriers=barriers_along(place, met)) for branch, place in zip(branches, places, strict=True)
     ]
     allocated = tuple(step.buffer for _, path in paths for step in path if isinstance(step, Allocation))
     return replace(

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from unittest.mock import patch
 
+import islpy as isl
 import numpy as np
 import pytest
 
 import tc
-from tc.polyhedral.barriers import barriers_along
+from tc.polyhedral.barriers import Place, barriers_along
 from tc.polyhedral.execution import Execution
-from tc.polyhedral.loop_execution import loop_paths
+from tc.polyhedral.loop_execution import follow_path, frame_of_path, loop_paths
 from tc.polyhedral.loops import (
     Allocation,
     Block,
@@ -38,6 +39,7 @@ FIRST, BARRIER, LAST = (Instance(name, ()) for name in ("first", "barrier", "las
 TWICE = Loop("i", IndexLiteral(0), IndexLiteral(1), 1, LoopKind.SEQUENTIAL, BARRIER)
 ONE_ITERATION_AT_LEAST = replace(TWICE, upper=IndexVariable("outer"))
 MAYBE_NONE = replace(TWICE, upper=IndexOperation(IndexOperator.SUBTRACT, (IndexVariable("outer"), IndexLiteral(1))))
+ALWAYS = IndexOperation(IndexOperator.LESS, (IndexVariable("outer"), IndexLiteral(4)))
 SOMETIMES = IndexOperation(IndexOperator.LESS, (IndexVariable("outer"), IndexLiteral(2)))
 
 
@@ -51,17 +53,20 @@ SOMETIMES = IndexOperation(IndexOperator.LESS, (IndexVariable("outer"), IndexLit
         (Block((LAST, TWICE)), True),
         (Guard(SOMETIMES, BARRIER, None), False),
         (Guard(SOMETIMES, BARRIER, LAST), False),
+        (Guard(ALWAYS, BARRIER, None), True),
         (Guard(SOMETIMES, BARRIER, TWICE), True),
     ],
 )
 def test_only_what_surely_runs_a_barrier_separates(between: LoopTree, separates: bool) -> None:
-    outer = Loop("outer", IndexLiteral(0), IndexLiteral(3), 1, LoopKind.SEQUENTIAL, Block((FIRST, between, LAST)))
+    body = Block((FIRST, between, LAST))
+    outer = Loop("outer", IndexLiteral(0), IndexLiteral(3), 1, LoopKind.SEQUENTIAL, body)
+    context, barriers, ends = isl.Context(), list[Place](), list[Place]()
     for instance, path in loop_paths(outer, ()):
-        if instance in (FIRST, LAST) and len(path) == 2:
-            assert barriers_along(outer, path, frozenset({"barrier"})) == (
-                None,
-                (path[-1], frozenset({1} if separates else ())),
-            )
+        place = Place(path, follow_path(path, frame_of_path(path, context, ())).points)
+        (barriers if instance == BARRIER else ends).append(place)
+    for place in ends:
+        if len(place.path) == 2:
+            assert barriers_along(place, barriers) == (None, (place.path[-1], frozenset({1} if separates else ())))
 
 
 def only_loops(scop: Scop, execution: Execution, stage: str, conflicts: Conflicts) -> Proof:
