@@ -230,7 +230,7 @@ class _Run:
         buffers = [promotion.buffer for promotion in scop.promotions]
         root = generate_loops(tree, self.context, buffers, scop.sizes, scop.barrier_names)
         try:
-            root = separate_tiles(localize_loops(root, scop), self.context, scop.sizes)
+            root = separate_tiles(localize_loops(root, scop), self.context, scop.sizes, scop.barrier_names)
         except NotAffineError:
             plain = _without_buffers(self.options)
             return _Run(self.context, self.prepared, plain, self.machine, self.verify_every_pass).generate()

@@ -41,29 +41,38 @@ class _Minimum:
     other: IndexExpression
 
 
-def separate_tiles(root: LoopTree, context: isl.Context, sizes: Sizes = ()) -> LoopTree:
-    """The loops with a guard around every register tile that is partial somewhere."""
-    return _Separator(context, sizes).visit(root, ())
+def separate_tiles(
+    root: LoopTree, context: isl.Context, sizes: Sizes = (), barriers: frozenset[str] = frozenset()
+) -> LoopTree:
+    """The loops with a guard around every register tile that is partial somewhere.
+
+    ``barriers``: the statements that are; all threads get to them, so the guards are around what is between them.
+    """
+    return _Separator(context, sizes, barriers).visit(root, (), in_tile=False)
 
 
 @dataclass(frozen=True)
 class _Separator:
     context: isl.Context
     sizes: Sizes
+    barriers: frozenset[str]
 
-    def visit(self, tree: LoopTree, path: tuple[Step, ...]) -> LoopTree:
+    def visit(self, tree: LoopTree, path: tuple[Step, ...], *, in_tile: bool) -> LoopTree:
+        in_tile = in_tile or (isinstance(tree, Allocation) and not _allocates(tree.body))
+        if in_tile and all(instance.statement not in self.barriers for instance, _ in loop_paths(tree, ())):
+            return self.separate(tree, path)
         match tree:
             case Instance():
                 return tree
             case Block(children):
-                return Block(tuple(self.visit(child, (*path, n)) for n, child in enumerate(children)))
+                below = (self.visit(child, (*path, n), in_tile=in_tile) for n, child in enumerate(children))
+                return Block(tuple(below))
             case Guard(condition, then, otherwise):
-                other = None if otherwise is None else self.visit(otherwise, (*path, (condition, False)))
-                return Guard(condition, self.visit(then, (*path, (condition, True))), other)
-            case Allocation() if not _allocates(tree.body):
-                return self.separate(tree, path)
+                if otherwise is not None:
+                    otherwise = self.visit(otherwise, (*path, (condition, False)), in_tile=in_tile)
+                return Guard(condition, self.visit(then, (*path, (condition, True)), in_tile=in_tile), otherwise)
             case Loop() | Allocation():
-                return replace(tree, body=self.visit(tree.body, (*path, tree)))
+                return replace(tree, body=self.visit(tree.body, (*path, tree), in_tile=in_tile))
             case _:
                 assert_never(tree)
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from functools import reduce
+from typing import Final, assert_never
 
 import islpy as isl
 
 from tc.errors import OptionsError
 from tc.options import Distribution
 from tc.polyhedral.extents import extent_of
-from tc.polyhedral.paths import paths_below
 from tc.polyhedral.tile import Cut
-from tc.polyhedral.tree import Band, Member, Node
+from tc.polyhedral.tree import Band, Extension, Leaf, Member, Node, Sequence, statement_names
 
 # Those that somebody gives sizes for.  Beyond so many, blocks and threads are numbered along x.
 DIMENSIONS: Final = 3
@@ -46,13 +46,28 @@ class Grid:
 
 
 def inner_loops(node: Node, domain: isl.UnionSet) -> dict[str, Member]:
-    """For every statement below, the innermost loop whose iterations may run at the same time, if there is one."""
-    found: dict[str, Member] = {}
-    for name, members in paths_below(node, domain):
-        coincident = [m for m in members if m.coincident and extent_of(m.function, statement_of(domain, name)) > 1]
-        if coincident:
-            found[name] = coincident[-1]
-    return found
+    """For the statements below, the innermost loop whose iterations may run at the same time, if there is one.
+
+    Statements that are in a loop together share it, or another one inside of it: if each of them chose for itself, all
+    threads would go through the iterations of a loop that only one of them has something to do in.
+    """
+    match node:
+        case Leaf():
+            return {}
+        case Sequence(filters):
+            return {
+                name: member
+                for branch in filters
+                for name, member in inner_loops(branch.child, domain.intersect(branch.domain)).items()
+            }
+        case Band(members, _, child):
+            inside = inner_loops(child, domain)
+            shared = [] if inside else [m for m in members if m.coincident and extent_of(m.function, domain) > 1]
+            return dict.fromkeys(statement_names(domain), shared[-1]) if shared else inside
+        case Extension():
+            raise AssertionError("buffers are placed in mapped trees, so mapping comes first")
+        case _:
+            assert_never(node)
 
 
 def statement_of(domain: isl.UnionSet, name: str) -> isl.UnionSet:
@@ -82,7 +97,7 @@ def nest_of(band: Band, cuts: tuple[Cut, ...], domain: isl.UnionSet, grid: Grid)
     chosen = [(m, cut) for m, cut in zip(band.members, cuts, strict=True) if m.coincident and cut.size][::-1]
     shared = [(member, cut.size) for member, cut in chosen]
     rows = inner_loops(band.child, domain)
-    extents = {name: extent_of(member.function, statement_of(domain, name)) for name, member in rows.items()}
+    extents = {name: extent_of(member.function, _all_in(member, rows, domain)) for name, member in rows.items()}
     along_rows = [max(extents.values())] if rows else []
     wished = [*(0 for _ in along_rows), *(cut.threads for _, cut in chosen)]
     sizes = [*along_rows, *(size for _, size in shared)]
@@ -113,6 +128,12 @@ def nest_of(band: Band, cuts: tuple[Cut, ...], domain: isl.UnionSet, grid: Grid)
     while len(threads) > 1 and threads[-1] == 1 and grid.threads is None:
         threads.pop()
     return Nest(shared, rows, extents, tuple(threads))
+
+
+def _all_in(member: Member, rows: Mapping[str, Member], domain: isl.UnionSet) -> isl.UnionSet:
+    """The instances of all statements that share a loop."""
+    names = [name for name, own in rows.items() if own is member]
+    return reduce(isl.UnionSet.union, (statement_of(domain, name) for name in names))
 
 
 def even_threads(points: int, threads: int, most: int) -> int:
