@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence as Items
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import islpy as isl
@@ -33,17 +33,17 @@ def number_copies(scop: Scop, copy: ScopStatement, extents: Items[int]) -> tuple
         subscripts=tuple(in_terms_of(subscript, values) for subscript in copy.body.subscripts),
         value=in_terms_of(copy.body.value, values),
     )
-    numbers = _numbers(copy.domain, depth, extents)
+    numbering = _numbering(copy.domain, depth, extents)
     (access,) = copy.promoted
     renamed = replace(
         copy,
-        domain=copy.domain.apply(numbers),
+        domain=numbering.of_copies(copy.domain),
         body=body,
         promoted=(
             replace(
                 access,
-                location=access.location.apply_domain(numbers),
-                element=access.element.apply_domain(numbers),
+                location=numbering.of_relation(access.location),
+                element=numbering.of_relation(access.element),
             ),
         ),
     )
@@ -63,12 +63,43 @@ def _subscripts(extents: Items[int]) -> list[Expression]:
     return found
 
 
-def _numbers(copies: isl.Set, depth: int, extents: Items[int]) -> isl.Map:
-    """``{ copy[prefix, subscripts] -> copy[prefix, number] }``."""
-    prefix, local = [f"p{n}" for n in range(depth)], [f"a{n}" for n in range(len(extents))]
-    number = " + ".join(f"{math.prod(extents[n + 1 :])}*{a}" for n, a in enumerate(local))
-    inside = " and ".join(f"0 <= {a} < {extent}" for a, extent in zip(local, extents, strict=True))
-    text = f"{{ [{', '.join(prefix + local)}] -> [{', '.join([*prefix, number])}] : {inside} }}"
-    name = copies.get_tuple_name()
-    numbers = isl.Map.read_from_str(copies.get_ctx(), text)
-    return numbers.set_tuple_name(isl.dim_type.in_, name).set_tuple_name(isl.dim_type.out, name)
+@dataclass(frozen=True)
+class _Numbering:
+    """Copies in a box, and the copy that has a number.
+
+    ``subscripts``: ``{ copy[prefix, number] -> copy[prefix, subscripts] }``, whose subscripts are quotients.  An image
+    under the inverse would say that there are subscripts with a number, and not which ones.
+    """
+
+    box: isl.Set
+    numbers: isl.Set
+    subscripts: isl.MultiAff
+
+    def of_copies(self, copies: isl.Set) -> isl.Set:
+        """The copies, by their numbers."""
+        return copies.gist(self.box).preimage_multi_aff(self.subscripts).intersect(self.numbers)
+
+    def of_relation(self, relation: isl.Map) -> isl.Map:
+        """What belongs to the copies, by their numbers."""
+        renamed = relation.gist_domain(self.box).preimage_domain_multi_aff(self.subscripts)
+        return renamed.intersect_domain(self.numbers)
+
+
+def _numbering(copies: isl.Set, depth: int, extents: Items[int]) -> _Numbering:
+    context, name = copies.get_ctx(), copies.get_tuple_name()
+    box = isl.Set.universe(copies.get_space())
+    subscripts: list[str] = []
+    for dimension, extent in enumerate(extents):
+        box = _bounded(box, depth + dimension, extent)
+        own = f"floor({NUMBER} / {math.prod(extents[dimension + 1 :])})"
+        subscripts.append(f"({own}) mod {extent}" if dimension else own)
+    prefix = [f"p{n}" for n in range(depth)]
+    text = f"{{ {name}[{', '.join([*prefix, NUMBER])}] -> {name}[{', '.join(prefix + subscripts)}] }}"
+    function = isl.MultiAff.read_from_str(context, text)
+    return _Numbering(box, _bounded(isl.Set.universe(function.get_domain_space()), depth, math.prod(extents)), function)
+
+
+def _bounded(points: isl.Set, dimension: int, extent: int) -> isl.Set:
+    """The points from 0 on, so many, in one dimension."""
+    points = points.lower_bound_val(isl.dim_type.set, dimension, isl.Val.zero(points.get_ctx()))
+    return points.upper_bound_val(isl.dim_type.set, dimension, isl.Val.int_from_si(points.get_ctx(), extent - 1))

@@ -186,16 +186,27 @@ def _check_scopes(scop: Scop, promotion: Promotion, execution: Execution) -> Cou
     for buffer in execution.allocated:
         if buffer.name == promotion.buffer.name and buffer != promotion.buffer:
             return Counterexample(Violation.WRONG_SCOPE, f"{buffer} instead of {promotion.buffer}")
-    nowhere = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
-    scopes = execution.scopes.get(promotion.buffer.name, nowhere)
-    inside = execution.scoped.get(promotion.buffer.name, nowhere.domain())
-    arrays = nowhere
-    for _, access in _uses(scop, promotion):
+    prefixes: list[isl.Map] = []
+    more: list[isl.Map] = []
+    for statement, access in _uses(scop, promotion):
         if access.rotation != promotion.rotation:
             return Counterexample(Violation.WRONG_SCOPE, f"{access.rotation} instead of {promotion.rotation}")
         prefix = access.prefix
         if access.rotation is not None:  # all iterations of the last member share one array
             prefix = prefix.project_out(isl.dim_type.out, access.depth - 1, 1)
+        prefixes.append(prefix)
+        more.append(prefix.remove_unknown_divs().intersect_domain(statement.domain))
+    # What holds of more prefixes than have an access holds of those; isl may take minutes to say which ones have one.
+    return _check_arrays(promotion, execution, more) and _check_arrays(promotion, execution, prefixes)
+
+
+def _check_arrays(promotion: Promotion, execution: Execution, prefixes: Items[isl.Map]) -> Counterexample | None:
+    """One array for one value of the prefix; ``prefixes``: ``{ instance -> [prefix] }`` of every access."""
+    nowhere = isl.UnionMap.empty(promotion.elements.get_space().params())
+    scopes = execution.scopes.get(promotion.buffer.name, nowhere)
+    inside = execution.scoped.get(promotion.buffer.name, nowhere.domain())
+    arrays = nowhere
+    for prefix in prefixes:
         own = isl.UnionMap.from_map(prefix)
         outside = own.subtract_domain(inside)
         if not outside.is_empty():
