@@ -52,6 +52,9 @@ class Program:
 
 
 PROGRAMS = {
+    "behind each other": Program(
+        "def f(int32(N) A) -> (d) { b(i) = A(i)  b(j+N) = A(j)  d() +=! b(k) }", (("N",),), 18, (np.int32,)
+    ),
     "mm": Program(MM, (("N", 48), (48, 33)), 100),
     "transposed mm": Program(
         "def f(float(N,K) A, float(M,K) B) -> (C) { C(n,m) +=! A(n,k) * B(m,k) }", (("N", 65), (130, 65)), 131
@@ -163,7 +166,7 @@ def test_with_other_options(options: str) -> None:
         agree(mm, kernel, program.arrays(size))
 
 
-@pytest.mark.parametrize("name", ["mm", "sum of everything", "softmax", "triangle", "convolution"])
+@pytest.mark.parametrize("name", ["mm", "sum of everything", "softmax", "triangle", "convolution", "behind each other"])
 def test_grids_serve_every_size(name: str) -> None:
     program = replace(PROGRAMS[name], most=21)
     (comprehension,) = tc.define(program.text).values()

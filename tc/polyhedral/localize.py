@@ -112,7 +112,10 @@ def _with_divisions(values: isl.Map, iterators: tuple[str, ...]) -> IndexExpress
 
 
 def _linear(values: isl.Map, iterators: tuple[str, ...]) -> IndexExpression | None:
-    """The single affine function without divisions that agrees with the values; None if there is none."""
+    """The single affine function without divisions that agrees with the values; None if there is none.
+
+    Of iterators, and of open sizes.
+    """
     hull = isl.Map.from_basic_map(values.affine_hull())
     if not hull.is_single_valued():
         return None
@@ -121,8 +124,11 @@ def _linear(values: isl.Map, iterators: tuple[str, ...]) -> IndexExpression | No
     if len(pieces) != 1 or pieces[0].dim(isl.dim_type.div) != 0:
         return None
     total: IndexExpression = IndexLiteral(int(pieces[0].get_constant_val().to_python()))
-    for position, name in enumerate(iterators):
-        value = pieces[0].get_coefficient_val(isl.dim_type.in_, position)
+    sizes = (str(pieces[0].get_dim_name(isl.dim_type.param, n)) for n in range(pieces[0].dim(isl.dim_type.param)))
+    of_iterators = [(isl.dim_type.in_, position, name) for position, name in enumerate(iterators)]
+    of_sizes = [(isl.dim_type.param, position, name) for position, name in enumerate(sizes)]
+    for sort, position, name in of_iterators + of_sizes:
+        value = pieces[0].get_coefficient_val(sort, position)
         if not value.is_int():
             return None
         factor = int(value.to_python())
