@@ -98,10 +98,10 @@ def split_reductions(
     statements: list[Statement] = []
     combining: list[Statement] = []
     for statement in specialization.program.statements:
-        # Partial results of several reductions in a row come first, so that they may share loops.
-        while any(touches(statement, total.target) for total in combining):
-            statements.append(combining.pop(0))
         first, *rest = split(statement) if among is None or statement.name in among else (statement,)
+        # Partial results of several reductions in a row come first, so that they may share loops.
+        while combining and (not rest or any(touches(statement, total.target) for total in combining)):
+            statements.append(combining.pop(0))
         statements.append(first)
         combining += rest
     statements += combining
@@ -256,7 +256,11 @@ def _extent(iterator: IterationVariable) -> range | None:
 
 
 def walk_of(statement: Statement, last: IterationVariable, layouts: Mapping[str, Layout]) -> Walk | None:
-    """The loop, which reduces, and those around it that go on in memory where it ends; None where its range varies."""
+    """The loop, which reduces, and those around it that go on in memory where it ends; None where its range varies.
+
+    A loop that a condition is on stays alone: of a number of iterations, it would be a condition on quotients, of which
+    isl generates wrong loops where they are several.
+    """
     written = written_iterators(statement)
     # Ranges of other iterators must not depend on one that is replaced.
     used = iterators_in(bound for i in statement.iterators for bound in (i.begin, i.end))
@@ -273,10 +277,12 @@ def walk_of(statement: Statement, last: IterationVariable, layouts: Mapping[str,
         return [stride(read.subscripts, layouts[read.tensor], iterator.name) for read in reads]
 
     loops = [last]
-    steps = distances(last)
+    conditional = iterators_in(statement.conditions)
+    steps = [None] if last.name in conditional else distances(last)
     while None not in steps:
         behind = [step and step * math.prod(len(ranges[i]) for i in loops) for step in steps]
-        around = [i for i in ranges if i not in loops and distances(i) == behind and any(behind)]
+        others = (i for i in ranges if i not in loops and i.name not in conditional)
+        around = [i for i in others if distances(i) == behind and any(behind)]
         if not around:
             break
         loops.insert(0, around[0])

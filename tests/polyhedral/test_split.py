@@ -74,10 +74,28 @@ def test_loops_that_go_on_where_others_end_are_split_as_one() -> None:
     assert list(split.values) == ["l", "k", "j"]
 
 
+def test_a_loop_with_a_condition_is_split_alone() -> None:
+    """Of a number of iterations, the condition would be on quotients of it: isl left out half of the iterations."""
+    text = "def f(double(P,N,Q,P) C, double(Q) A) -> (B) { B() +=! C(j,l,r,k) * A(r) where k - l in 0:Q }"
+    changed, (split,) = split_reductions(specialized(text, (16, 8, 4, 16), (4,)), 2)
+    assert list(split.values) == ["k"]
+    assert "2 * k_step + k_part - l >= 0" in lines(changed.program)[0]
+    comprehension = tc.define(text).single()
+    c, a = np.random.default_rng(0).standard_normal((16, 8, 4, 16)), np.ones(4)
+    found = comprehension(c, a, target="emulator")
+    assert compare(comprehension.oracle(c, a)["B"], np.asarray(found)).ok
+
+
 def test_what_is_combined_waits_until_it_is_needed() -> None:
     text = "def f(float(M,N) X) -> (a, b, c) { a(m) +=! X(m,n)  b(m) +=! X(m,n) * X(m,n)  c(m) = b(m) }"
     changed, _ = split_reductions(specialized(text, (3, 40)), 4)
     assert [statement.name for statement in changed.program.statements] == ["S0", "S1", "S0_total", "S1_total", "S2"]
+
+
+def test_what_is_combined_comes_before_what_is_not_split() -> None:
+    text = "def f(float(M,N) X, float(M) y) -> (a, b, c) { a(m) +=! X(m,n)  b(m) = y(m)  c(m) +=! X(m,n) * X(m,n) }"
+    changed, _ = split_reductions(specialized(text, (3, 40), (3,)), 4)
+    assert [statement.name for statement in changed.program.statements] == ["S0", "S0_total", "S1", "S2", "S2_total"]
 
 
 @pytest.mark.parametrize(
