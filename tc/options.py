@@ -120,7 +120,8 @@ class GpuOptions:
     ``schedule.tile`` cuts the outermost independent loops into tiles, which go to blocks, the points of a tile to
     threads; None lets the target choose.
     ``block``: threads of a block along every dimension, x (the innermost of the loops that are shared) first; None
-    takes about 256, or as many as a tile has points.
+    takes about 256, or as many as a tile has points.  Of loops inside that threads share, a tile has a multiple of so
+    many points as there are threads, or as each of them takes in a row.
     ``grid``: the most blocks along every dimension, x first; a block then works on several tiles, and on all of those
     along dimensions that are not named.  None takes as many as there are tiles.
     ``distribution``: how the points of a tile are dealt to threads.

@@ -144,7 +144,7 @@ def _place_barriers(tree: ScheduleTree, scop: Scop, _options: GpuOptions) -> Sta
 
 def tiles_of(options: GpuOptions, scop: Scop) -> ChooseCuts:
     sizes = options.schedule.tile
-    return default_tiles(scop, options.block or ()) if sizes is None else explicit_sizes(sizes)
+    return default_tiles(scop, options.block or ()) if sizes is None else explicit_sizes(sizes, rounded=True)
 
 
 def _unroll_in_threads(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:

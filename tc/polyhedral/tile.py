@@ -39,15 +39,19 @@ WHOLE: Final = Cut(0)
 ChooseCuts: TypeAlias = Callable[[Band, isl.UnionSet, int, tuple[Member, ...]], tuple[Cut, ...]]
 
 
-def explicit_sizes(sizes: tuple[int, ...]) -> ChooseCuts:
+def explicit_sizes(sizes: tuple[int, ...], *, rounded: bool = False) -> ChooseCuts:
     """Sizes for the members along every path, outermost first; 0 and members beyond the end are not tiled.
 
-    Loops of register tiles are not counted.  OptionsError where a size is no multiple of the register tile's.
+    Loops of register tiles, and those inside groups, are not counted.  ``rounded``: tiles hold whole groups; otherwise
+    OptionsError where a size is no multiple of the register tile's.
     """
 
+    def cut(size: int, member: Member) -> Cut:
+        step = step_of(member)
+        return Cut(_in_steps(-(-size // step) * step if rounded else size, step))
+
     def choose(band: Band, _domain: isl.UnionSet, depth: int, _points: tuple[Member, ...]) -> tuple[Cut, ...]:
-        chosen = sizes_at(sizes, band, depth)
-        return tuple(Cut(_in_steps(size, step_of(member))) for size, member in zip(chosen, band.members, strict=True))
+        return tuple(cut(*chosen) for chosen in zip(sizes_at(sizes, band, depth), band.members, strict=True))
 
     return choose
 
@@ -86,14 +90,14 @@ def is_register(member: Member) -> bool:
 
 def is_counted(member: Member) -> bool:
     """Whether the member is one of those that sizes of tiles are given for: a loop of the schedule."""
-    return not is_register(member) and not member.kind.is_mapped
+    return not is_register(member) and not member.kind.is_mapped and not member.in_group
 
 
 def in_groups(member: Member, size: int) -> tuple[Member, Member]:
     """A loop over groups of so many iterations, and one over the iterations of a group."""
     value = isl.Val.int_from_si(member.function.get_ctx(), size)
     group = replace(member, function=member.function.scale_down_val(value).floor())
-    return group, replace(member, function=member.function.mod_val(value))
+    return group, replace(member, function=member.function.mod_val(value), in_group=True)
 
 
 def tile_tree(tree: ScheduleTree, choose: ChooseCuts) -> ScheduleTree:

@@ -21,12 +21,14 @@ class Member:
     """One schedule dimension of a band.
 
     ``function`` gives its value for every instance below the band.  ``coincident``: no conflicting pair that the
-    outer bands leave together is separated by it, so its iterations may run at the same time.
+    outer bands leave together is separated by it, so its iterations may run at the same time.  ``in_group``: it counts
+    what is inside of one iteration of another member, which sizes of tiles are given for.
     """
 
     function: isl.UnionPwAff
     coincident: bool
     kind: LoopKind = LoopKind.SEQUENTIAL
+    in_group: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tc
+from tc.reference.compare import compare
 
 MM = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }"
 NORMALIZE = """
@@ -102,3 +103,46 @@ def test_more_threads_than_columns_are_refused() -> None:
         r"make the block smaller$",
     ):
         sizes(NORMALIZE, ((37, 100),), tc.GpuOptions(block=(128,), split=()))
+
+
+def agrees(comprehension: tc.Comprehension, options: tc.GpuOptions, *arrays: np.ndarray) -> bool:
+    """Whether all results on the emulator are those of the oracle."""
+    found = comprehension(*arrays, target="emulator", options=options)
+    expected = comprehension.oracle(*arrays)
+    results = found if isinstance(found, tuple) else (found,)
+    named = zip(comprehension.program.results, results, strict=True)
+    return all(compare(expected[name], np.asarray(values)).ok for name, values in named)
+
+
+@pytest.mark.parametrize("size", [2, 33])
+def test_statements_in_one_loop_share_the_same_one(size: int) -> None:
+    """The totals of all lanes, which have no loop over lanes, went to threads along ``i``: no warp was whole."""
+    text = "def f(float(N,K) A, float(N) X) -> (B, D) { B(i) +=! A(i,l)  D(i) = X(i) }"
+    rng = np.random.default_rng(0)
+    a, x = rng.standard_normal((size, 64), np.float32), rng.standard_normal(size, np.float32)
+    f = tc.define(text).single()
+    assert agrees(f, tc.GpuOptions(), a, x)
+    source = f.compile(a, x, target="cuda:sm_90").source
+    assert "shfl" in source
+    # None of the loops around an exchange or a barrier asks which thread it is for.
+    assert not re.search(r"c\d+ == c\d+", source)
+
+
+@pytest.mark.parametrize("distribution", list(tc.Distribution))
+def test_sizes_of_tiles_are_those_of_the_loops_of_the_program(distribution: tc.Distribution) -> None:
+    """A loop that threads share is two, of which one counts; and a tile of it has a point for each of them."""
+    text = """
+    def f(float(C,H) I) -> (O) {
+      T(c,h) = I(c,h) * 2
+      O(c,h) +=! T(c,2*h+3*kh) where h in 0:12, kh in 0:4
+    }
+    """
+    f = tc.define(text).single()
+    x = np.random.default_rng(0).standard_normal((9, 40), np.float32)
+    for tile in ((4, 4, 2), (4, 64, 3), (2, 0, 3)):
+        options = tc.GpuOptions(tc.ScheduleOptions(tc.Fusion.MAXIMAL, tile), distribution=distribution)
+        assert agrees(f, options, x)
+        kernel = f.compile((9, 40), target="emulator", options=options)
+        assert kernel.compilation is not None
+        tiled = next(stage.text for stage in kernel.compilation.stages if stage.name == "tile")
+        assert f"floor((kh)/{tile[2]})" in tiled
