@@ -96,10 +96,15 @@ def simplified(points: isl.Set, value: isl.PwAff) -> tuple[isl.Set, isl.PwAff]:
 
 def _whole(value: isl.PwAff) -> isl.PwAff:
     """The function of the one piece, wherever it is asked."""
+    return isl.PwAff.from_aff(_piece(value))
+
+
+def _piece(value: isl.PwAff) -> isl.Aff:
+    """The only one."""
     pieces: list[isl.Aff] = []
     value.foreach_piece(lambda _, piece: pieces.append(piece))
     (piece,) = pieces
-    return isl.PwAff.from_aff(piece)
+    return piece
 
 
 def assemble(branches: Items[Branch], context: isl.Context) -> Execution:
@@ -196,7 +201,20 @@ def _times(branch: Branch, time: Time, levels: _Levels) -> isl.Map:
 
 def vector_map(values: Items[isl.PwAff], points: isl.Set) -> isl.Map:
     """``{ point -> [values] }``."""
-    return isl.Map.from_multi_pw_aff(multi_function(values, points.get_space())).intersect_domain(points)
+    if all(_is_plain(value) for value in values):  # isl takes a third of the time where it need not look for pieces
+        every = isl.AffList.alloc(points.get_ctx(), len(values))
+        for value in values:
+            every = every.add(_piece(value))
+        space = points.get_space().from_domain().add_dims(isl.dim_type.out, len(values))
+        found = isl.Map.from_multi_aff(isl.MultiAff.from_aff_list(space, every))
+    else:
+        found = isl.Map.from_multi_pw_aff(multi_function(values, points.get_space()))
+    return found.intersect_domain(points)
+
+
+def _is_plain(value: isl.PwAff) -> bool:
+    """Whether it is one piece without a domain of its own."""
+    return value.n_piece() == 1 and bool(value.domain().plain_is_universe())
 
 
 def multi_function(values: Items[isl.PwAff], space: isl.Space) -> isl.MultiPwAff:

@@ -81,11 +81,11 @@ class PromotedAccess:
         location = self.location.reset_tuple_id(isl.dim_type.out)
         if self.rotation is None:
             return location.project_out(isl.dim_type.out, 0, self.depth)
-        prefix = [f"p{n}" for n in range(self.depth)]
-        local = [f"a{n}" for n in range(self.element.dim(isl.dim_type.out))]
-        slot = f"(floor({prefix[-1]} / {self.rotation.step})) mod {self.rotation.slots}"
-        text = f"{{ [{', '.join(prefix + local)}] -> [{', '.join([slot, *local])}] }}"
-        return location.apply_range(isl.Map.read_from_str(location.get_ctx(), text))
+        subscripts = isl.MultiAff.identity_on_domain_space(location.get_space().range())
+        step, slots = (isl.Val.int_from_si(location.get_ctx(), n) for n in (self.rotation.step, self.rotation.slots))
+        slot = subscripts.get_at(self.depth - 1).scale_down_val(step).floor().mod_val(slots)
+        subscripts = subscripts.drop_dims(isl.dim_type.out, 0, self.depth - 1).set_aff(0, slot)
+        return location.apply_range(isl.Map.from_multi_aff(subscripts))
 
 
 @dataclass(frozen=True)
