@@ -4,10 +4,19 @@ static inline void tc_require_aligned(const void *to, const void *from, uintptr_
   if ((uintptr_t)to % bytes || (uintptr_t)from % bytes) *faulted = number;
 }
 
+//= tc_in_order
+// Which of so many has this turn: backwards, forwards, or every other one first, as the remainder of the order says.
+static int64_t tc_in_order(int64_t turn, int64_t count, int64_t order) {
+  if (order % 3 == 0) return count - 1 - turn;
+  if (order % 3 == 1) return turn;
+  int64_t odd = 2 * turn + 1;
+  return odd < count ? odd : 2 * (turn - count / 2);
+}
+
 //= tc_team tc_barrier tc_run_team tc_copy_later tc_arrive tc_exchange
 // The blocks of a grid one after the other, the threads of a block as coroutines that take turns at barriers.  Memory
-// that they share begins as not-a-number.  The order of the threads changes from block to block and from launch to launch.
-// Threads of a warp also take turns where they exchange values, for which other warps do not wait.
+// that they share begins as not-a-number and -1, or as very large numbers.  That and the order of the threads change from
+// block to block.  Threads of a warp also take turns where they exchange values, for which other warps do not wait.
 #include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
@@ -84,16 +93,10 @@ static void tc_enter_thread(unsigned low, unsigned high) {
   team->routine(team);
   team->waits[team->current] = TC_DONE;
 }
-static int64_t tc_in_order(int64_t step, int64_t count, int64_t order) {
-  if (order % 3 == 0) return count - 1 - step;
-  if (order % 3 == 1) return step;
-  int64_t odd = 2 * step + 1;
-  return odd < count ? odd : 2 * (step - count / 2);
-}
 static int tc_run_block(tc_team *team, char *stacks, int64_t stack_bytes, int64_t shared_bytes, int64_t order) {
   int64_t count = team->size[0] * team->size[1] * team->size[2];
   uintptr_t address = (uintptr_t)team;
-  memset(team->shared, 0xff, (size_t)shared_bytes);
+  memset(team->shared, order / 3 % 2 ? 0x7f : 0xff, (size_t)shared_bytes);
   for (int64_t number = 0; number < count; number += 1) {
     team->copies[number].count = 0;
     team->given[number].count = 0;
@@ -131,7 +134,7 @@ static int tc_run_block(tc_team *team, char *stacks, int64_t stack_bytes, int64_
 }
 // 0, or the fault: no memory for the stacks, or threads of a block that wait at different barriers.
 static int tc_run_team(const void *arguments, void (*routine)(tc_team *team), const int64_t *grid, const int64_t *size,
-                       int64_t shared_bytes, int64_t private_bytes) {
+                       int64_t shared_bytes, int64_t private_bytes, int64_t order) {
   int64_t count = size[0] * size[1] * size[2], stack_bytes = TC_THREAD_STACK + (private_bytes + 63) / 64 * 64;
   tc_team team = {.arguments = arguments, .routine = routine, .size = {size[0], size[1], size[2]}};
   char *stacks = malloc((size_t)(count * stack_bytes));
@@ -142,14 +145,13 @@ static int tc_run_team(const void *arguments, void (*routine)(tc_team *team), co
   team.copies = calloc((size_t)count, sizeof(tc_copies));
   int complete = stacks && team.shared && team.contexts && team.waits && team.given && team.copies;
   int fault = complete ? 0 : TC_TEAM_MEMORY;
-  static int64_t launches;
-  int64_t first = __atomic_fetch_add(&launches, 1, __ATOMIC_RELAXED);
   int64_t blocks = fault ? 0 : grid[0] * grid[1] * grid[2];
-  for (int64_t number = 0; number < blocks && fault == 0; number += 1) {
+  for (int64_t turn = 0; turn < blocks && fault == 0; turn += 1) {
+    int64_t number = tc_in_order(turn, blocks, order);
     team.block[0] = number % grid[0];
     team.block[1] = number / grid[0] % grid[1];
     team.block[2] = number / grid[0] / grid[1];
-    fault = tc_run_block(&team, stacks, stack_bytes, shared_bytes, first + number);
+    fault = tc_run_block(&team, stacks, stack_bytes, shared_bytes, order + turn);
   }
   free(stacks);
   free(team.shared);

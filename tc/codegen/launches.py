@@ -35,6 +35,11 @@ if TYPE_CHECKING:
 TEAM: Final = Parameter("tc_team *", "", "team", "team")
 # Dimensions of grids and blocks, as everybody calls them: neighbouring threads differ in x.
 _AXES: Final = "xyz"
+# In the emulator, blocks and threads run in another order at every launch.
+_ORDER: Final = (
+    "static int64_t launches;",
+    "const int64_t order = __atomic_fetch_add(&launches, 1, __ATOMIC_RELAXED);",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +141,13 @@ def launch(kernel: KernelPrinter, tree: LoopTree, scope: Scope) -> list[str]:
     arguments = ", ".join(p.name for p in (*captured, *mentioned(numbers, body)))
     lines = [f"{label}({arguments});"]
     for c in reversed(found.coordinates):
-        lines = braced(
-            f"for ({kernel.index_type} {c.variable} = 0; {c.variable} < {c.extent}; {c.variable} += 1)", lines
-        )
-    return lines
+        number = f"const {kernel.index_type} {c.variable} = tc_in_order({c.variable}_turn, {c.extent}, order);"
+        lines = braced(_counting(f"{c.variable}_turn", c.extent), [number, *lines])
+    return braced("", [*_ORDER, *lines]) if found.coordinates else lines
+
+
+def _counting(variable: str, extent: int) -> str:
+    return f"for (int64_t {variable} = 0; {variable} < {extent}; {variable} += 1)"
 
 
 def _grid_kernel(
@@ -195,13 +203,14 @@ def _launch_team(
         ]
     )
     grid, block = (", ".join(map(str, launched.sizes(kind))) for kind in (LoopKind.BLOCK, LoopKind.THREAD))
+    sizes = f"{kernel.shared_bytes}, {kernel.private_bytes}"
     return braced(
         "",
         [
             f"const struct {label}_arguments arguments = {{{', '.join(p.name for p in captured)}}};",
             f"const int64_t grid[3] = {{{grid}}}, block[3] = {{{block}}};",
-            f"const int64_t shared_bytes = {kernel.shared_bytes}, private_bytes = {kernel.private_bytes};",
-            f"const int diverged = tc_run_team(&arguments, {label}_thread, grid, block, shared_bytes, private_bytes);",
+            *_ORDER,
+            f"const int diverged = tc_run_team(&arguments, {label}_thread, grid, block, {sizes}, order);",
             "if (diverged) __atomic_store_n(fault, diverged, __ATOMIC_RELAXED);",
         ],
     )

@@ -177,15 +177,17 @@ def _rotation(members: Items[Member], domain: isl.UnionSet, stages: int) -> Rota
     member = members[-1]
     if stages <= 1 or member.kind is not LoopKind.SEQUENTIAL:
         return None
-    tiles = extent_of(member.function, domain)
-    if tiles == 1:
+    if extent_of(member.function, domain) == 1:
         return None
-    step = _distance(members, domain)
-    return Rotation(step, min(stages, (tiles - 1) // step + 1))
+    step, farthest = _distances(members, domain)
+    return Rotation(step, min(stages, farthest // step + 1)) if farthest else None
 
 
-def _distance(members: Items[Member], domain: isl.UnionSet) -> int:
-    """How far apart the iterations of the last loop are that one block has: several blocks may take turns."""
+def _distances(members: Items[Member], domain: isl.UnionSet) -> tuple[int, int]:
+    """How far apart the iterations of the last loop are that one block has, neighbours and at most.
+
+    Several blocks may take turns.
+    """
     together = [member for member in members if member.kind is not LoopKind.THREAD]
     pieces: list[isl.Set] = []
     domain.foreach_set(pieces.append)
@@ -197,7 +199,7 @@ def _distance(members: Items[Member], domain: isl.UnionSet) -> int:
     for position in range(outer):
         pairs = pairs.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
     distances = pairs.deltas().project_out(isl.dim_type.set, 0, outer)
-    return max(1, int(distances.get_stride(0).to_python()))
+    return max(1, int(distances.get_stride(0).to_python())), int(distances.dim_max_val(0).to_python())
 
 
 def _is_nest(node: Node) -> bool:

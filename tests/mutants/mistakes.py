@@ -42,7 +42,7 @@ def mistakes_in(scop: Scop, *, split: bool) -> Iterator[Mistake]:
         yield Mistake(f"copies awaited after {barrier}", partial(_patched, "place_barriers", _awaited_later(barrier)))
     for promotion in scop.promotions:
         promoter = _promoter(promotion)
-        if promotion.rotation is not None and not _is_the_same_in_all_tiles(promotion):
+        if promotion.rotation is not None and _is_copied_over(scop, promotion):
             buffer = promotion.buffer.name
             yield Mistake(f"a slot less for {buffer}", partial(_patched, promoter, _with_a_slot_less(buffer)))
         for copy in filter(None, (promotion.loads, promotion.stores)):
@@ -124,11 +124,17 @@ def _awaited_later(barrier: str) -> Callable[[ScheduleTree, Scop], State]:
     return place
 
 
-def _is_the_same_in_all_tiles(promotion: Promotion) -> bool:
-    """Whether the elements do not depend on the tile: a copy of the next one then changes nothing that is read."""
-    elements = promotion.elements
+def _is_copied_over(scop: Scop, promotion: Promotion) -> bool:
+    """Whether a tile would have a slot of another one with other elements if there were a slot less."""
+    elements, rotation = promotion.elements, promotion.rotation
+    assert rotation is not None
     tile = elements.dim(isl.dim_type.in_) - elements.dim(isl.dim_type.out) - 1
-    return bool(elements.project_out(isl.dim_type.in_, tile, 1).is_single_valued())
+    if elements.project_out(isl.dim_type.in_, tile, 1).is_single_valued():
+        return False
+    (copy,) = scop.statement(promotion.loads or "").promoted
+    tiles = copy.location.range()
+    first, last = tiles.dim_min_val(tile).to_python(), tiles.dim_max_val(tile).to_python()
+    return bool((last - first) // rotation.step >= rotation.slots - 1)
 
 
 def _with_a_slot_less(buffer: str) -> Callable[..., State]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import tc
+from tc.kernel import Kernel
 from tests.comprehensions.case import Case
 from tests.comprehensions.corpus import CASES
 from tests.mutants.judge import Verdict, judge, mistakes
@@ -25,6 +26,8 @@ OPTIONS = {
     "partial results": tc.GpuOptions(split=(4,), private=0),
     "partial results in lanes": tc.GpuOptions(split=(32,), private=0),
 }
+# Of inputs, until a result is wrong.
+_DRAWS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,8 @@ class Judged:
 def judged(case: Case, options: tc.GpuOptions) -> Iterator[Judged]:
     """Every mistake in the kernel of a case; none where it is outside of what mistakes can show."""
     for made in _made(case, options):
-        verdict = judge(case.text, made.definition, made.inputs, made.options, made.mistake)
+        others = (_inputs(case, draw) for draw in range(1, _DRAWS))
+        verdict = judge(case.text, made.definition, made.inputs, made.options, made.mistake, made.without, others)
         yield Judged(f"{case.name}: {made.mistake.name}", verdict)
 
 
@@ -53,26 +57,29 @@ class _Made:
     inputs: Mapping[str, object]
     options: tc.GpuOptions
     mistake: Mistake
+    without: Kernel
 
 
 def _made(case: Case, options: tc.GpuOptions) -> Iterator[_Made]:
     """Contents are random, so that what is lost changes a result."""
     definitions = tc.define(case.text)
     definition = case.definition or definitions.single().name
-    sizes = case.large_ragged_sizes
-    rng = np.random.default_rng(zlib.crc32(case.name.encode()))
-    inputs = case.make_inputs(rng, sizes)
-    if case.make_outputs(rng, sizes):
+    inputs = _inputs(case, 0)
+    if case.make_outputs(np.random.default_rng(0), case.large_ragged_sizes):
         return
     comprehension = definitions[definition]
 
-    def with_options(fit: tc.GpuOptions) -> tc.GpuOptions:
-        comprehension.compile(*inputs.values(), target="emulator", options=fit)
-        return fit
+    def with_options(fit: tc.GpuOptions) -> tuple[tc.GpuOptions, Kernel]:
+        return fit, comprehension.compile(*inputs.values(), target="emulator", options=fit)
 
-    chosen = fitting(with_options, options)
+    chosen, kernel = fitting(with_options, options)
     for mistake in mistakes(case.text, definition, inputs, chosen):
-        yield _Made(definition, inputs, chosen, mistake)
+        yield _Made(definition, inputs, chosen, mistake, kernel)
+
+
+def _inputs(case: Case, draw: int) -> Mapping[str, object]:
+    rng = np.random.default_rng([zlib.crc32(case.name.encode()), draw])
+    return case.make_inputs(rng, case.large_ragged_sizes)
 
 
 def case_named(name: str) -> Case:
