@@ -119,7 +119,7 @@ PLAIN = tc.GpuOptions(private=0, shared=0)
 def loops(options: tc.GpuOptions = PLAIN) -> list[str]:
     """The headers of the loops in the source, outermost first: those of the threads, then of the launch."""
     source = MM.compile(A, B, target="emulator", options=replace(options, private=0, shared=0)).source
-    return re.findall(r"for \(int32_t (.*?;.*?);", source)
+    return re.findall(r"for \(int\d\d_t (.*?;.*?);", source.replace("_turn", ""))
 
 
 def test_a_block_is_as_large_as_the_options_say() -> None:

@@ -5,27 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import TYPE_CHECKING, Final
 
 from tc.codegen.dialect import GridWords
 from tc.codegen.names import loop_variable
 from tc.codegen.routines import SCRATCH, Parameter, braced, finished, mentioned, mentions, routine
 from tc.grid import GridKernel
+from tc.polyhedral.launch_sizes import launch_sizes
 from tc.polyhedral.loops import (
-    Allocation,
-    Block,
-    Guard,
     IndexExpression,
     IndexLiteral,
     IndexOperation,
     IndexOperator,
     IndexVariable,
-    Instance,
     Loop,
     LoopKind,
     LoopTree,
 )
-from tc.polyhedral.ranges import Ranges, iterator_range, range_of
+from tc.polyhedral.ranges import Ranges, range_of
 from tc.polyhedral.share_loops import MOST_BLOCKS
 
 if TYPE_CHECKING:
@@ -123,7 +120,8 @@ def launch(kernel: KernelPrinter, tree: LoopTree, scope: Scope) -> list[str]:
 
     What has no loops over blocks and threads runs on a single one.
     """
-    found = _launch(tree, scope.ranges)
+    sizes = launch_sizes(tree, scope.ranges)
+    found = Launch(sizes.grid, sizes.block)
     kernel.shared_bytes = kernel.private_bytes = 0
     kernel.shared_places.clear()
     body = finished(kernel.tree(tree, replace(scope, launch=found)), kernel.dialect)
@@ -243,39 +241,3 @@ def _conditions(loop: Loop, extent: int, ranges: Ranges) -> Iterator[IndexExpres
         distance = IndexOperation(IndexOperator.SUBTRACT, (iterator, loop.lower))
         rest = IndexOperation(IndexOperator.ZERO_REMAINDER, (distance, IndexLiteral(loop.step)))
         yield IndexOperation(IndexOperator.EQUAL, (rest, IndexLiteral(0)))
-
-
-def _launch(tree: LoopTree, ranges: Ranges) -> Launch:
-    """As many blocks and threads as the loops have iterations at most."""
-    grid: dict[int, int] = {}
-    block: dict[int, int] = {}
-    for kind, depth, extent in _extents(tree, ranges, 0, 0):
-        sizes = grid if kind is LoopKind.BLOCK else block
-        sizes[depth] = max(sizes.get(depth, 1), extent)
-    return Launch(tuple(grid[d] for d in sorted(grid)), tuple(block[d] for d in sorted(block)))
-
-
-def _extents(tree: LoopTree, ranges: Ranges, blocks: int, threads: int) -> Iterator[tuple[LoopKind, int, int]]:
-    """The loops over blocks and threads: how many of their kind are around each, and how far it goes."""
-    match tree:
-        case Loop(kind=LoopKind.BLOCK | LoopKind.THREAD as kind):
-            values = iterator_range(tree, ranges)
-            assert not math.isinf(values.most), "blocks and threads are counted"
-            yield kind, blocks if kind is LoopKind.BLOCK else threads, int(values.most) + 1
-            around = (blocks + 1, threads) if kind is LoopKind.BLOCK else (blocks, threads + 1)
-            yield from _extents(tree.body, {**ranges, tree.iterator: values}, *around)
-        case Loop():
-            yield from _extents(tree.body, {**ranges, tree.iterator: iterator_range(tree, ranges)}, blocks, threads)
-        case Allocation(_, body):
-            yield from _extents(body, ranges, blocks, threads)
-        case Block(children):
-            for child in children:
-                yield from _extents(child, ranges, blocks, threads)
-        case Guard(_, then, otherwise):
-            yield from _extents(then, ranges, blocks, threads)
-            if otherwise is not None:
-                yield from _extents(otherwise, ranges, blocks, threads)
-        case Instance():
-            return
-        case _:
-            assert_never(tree)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
-from typing import TypeAlias, assert_never
+from typing import Final, TypeAlias
 
 import islpy as isl
 
 from tc.polyhedral.extents import with_all_values
+from tc.polyhedral.launch_sizes import launch_sizes
 from tc.polyhedral.loops import (
     LANES,
     Allocation,
     Block,
-    Guard,
     IndexExpression,
     IndexLiteral,
     Instance,
@@ -22,6 +21,7 @@ from tc.polyhedral.loops import (
     LoopKind,
     LoopTree,
 )
+from tc.polyhedral.ranges import Ranges
 
 # What stands above a statement: a position in a block, a loop, or a guard and which of its branches was taken.
 Step: TypeAlias = int | Loop | Allocation | tuple[IndexExpression, bool]
@@ -67,35 +67,29 @@ def _outermost(points: isl.Set, loops: int) -> isl.Set:
     return points.project_out(isl.dim_type.set, loops, points.dim(isl.dim_type.set) - loops).reset_tuple_id()
 
 
-def is_met_by_all(root: LoopTree, path: tuple[Step, ...], points: isl.Set) -> bool:
-    """Whether all threads of a block run every iteration of a place that one of them runs.
+class Launches:
+    """The threads of a block, along every dimension, x last, of each launch of the loops; ``sizes``: the open ones."""
 
-    ``points``: the iterations of the loops on the path.
-    """
-    loops = [step for step in path if isinstance(step, Loop)]
-    lengths = _lengths(_nest(root, path))
+    def __init__(self, root: LoopTree, sizes: Ranges) -> None:
+        self._are_several: Final = isinstance(root, Block)
+        nests = root.children if isinstance(root, Block) else (root,)
+        self._threads: Final[Items[tuple[int, ...]]] = [launch_sizes(nest, sizes).block for nest in nests]
+
+    def threads(self, path: tuple[Step, ...]) -> tuple[int, ...]:
+        """In the launch that runs what the path leads to."""
+        first = path[0] if self._are_several else 0
+        assert isinstance(first, int)
+        return self._threads[first]
+
+
+def is_met_by_all(place: Place, threads: Items[int]) -> bool:
+    """Whether all threads of a block run every iteration of a place that one of them runs."""
+    points, loops = place.points, [step for step in place.path if isinstance(step, Loop)]
     every = points
-    for depth, position in enumerate(p for p, loop in enumerate(loops) if loop.kind is LoopKind.THREAD):
-        length = lengths[depth]
-        if length is None:
-            return False
+    along = (position for position, loop in enumerate(loops) if loop.kind is LoopKind.THREAD)
+    for length, position in zip(threads, along, strict=False):
         every = with_all_values(every, position, isl.Val.int_from_si(points.get_ctx(), length - 1))
     return bool(every.reset_tuple_id().is_subset(points.reset_tuple_id()))
-
-
-def _nest(root: LoopTree, path: tuple[Step, ...]) -> LoopTree:
-    """What one launch runs."""
-    return root.children[path[0]] if isinstance(root, Block) and isinstance(path[0], int) else root
-
-
-def _lengths(nest: LoopTree) -> list[int | None]:
-    """The threads of a block along the loops over them, outermost first; None where that is no number."""
-    found: list[int | None] = []
-    for depth, loop in _thread_loops(nest, 0):
-        found += [0] if depth == len(found) else []
-        known, length = found[depth], loop.upper.value + 1 if isinstance(loop.upper, IndexLiteral) else None
-        found[depth] = None if known is None or length is None else max(known, length)
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,39 +107,16 @@ class WarpPlace:
     aligned: bool
 
 
-def warp_place(root: LoopTree, path: tuple[Step, ...]) -> WarpPlace:
-    """What the path from the root says to a warp."""
+def warp_place(path: tuple[Step, ...], lengths: Items[int]) -> WarpPlace:
+    """What the path from the root says to a warp; ``lengths``: of its block, in threads."""
     loops = [step for step in path if isinstance(step, Loop)]
     threads = [position for position, loop in enumerate(loops) if loop.kind is LoopKind.THREAD]
     lane = next((position for position, loop in enumerate(loops) if loop.kind is LoopKind.LANES), None)
     alone = lane is not None and isinstance(loops[lane].body, Instance) and _counts(loops[lane], LANES)
     # The hardware counts along x first, from one end of a block to the other.
-    lengths = _lengths(_nest(root, path))
-    along = lengths[-1] if lengths else None
-    whole = len(threads) == 1 or (along is not None and along % LANES == 0)
+    whole = len(threads) == 1 or (bool(lengths) and lengths[-1] % LANES == 0)
     return WarpPlace(threads[-1] if threads else None, lane, alone, len(threads) == len(lengths) and whole)
 
 
 def _counts(loop: Loop, count: int) -> bool:
     return (loop.lower, loop.upper, loop.step) == (IndexLiteral(0), IndexLiteral(count - 1), 1)
-
-
-def _thread_loops(tree: LoopTree, depth: int) -> Iterator[tuple[int, Loop]]:
-    """The loops over threads, and how many of them each is inside of, itself among them."""
-    match tree:
-        case Instance():
-            return
-        case Loop(kind=LoopKind.THREAD):
-            yield depth, tree
-            yield from _thread_loops(tree.body, depth + 1)
-        case Loop(body=body) | Allocation(body=body):
-            yield from _thread_loops(body, depth)
-        case Guard(_, then, otherwise):
-            yield from _thread_loops(then, depth)
-            if otherwise is not None:
-                yield from _thread_loops(otherwise, depth)
-        case Block(children):
-            for child in children:
-                yield from _thread_loops(child, depth)
-        case _:
-            assert_never(tree)

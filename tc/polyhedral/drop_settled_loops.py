@@ -37,7 +37,7 @@ def _visit(node: Node, domain: isl.UnionSet, above: tuple[_Values, ...]) -> Node
             for position, member in enumerate(members, 1):
                 values = _values(member, domain)
                 # What is copied for a tile lies between the innermost loop over tiles and a nest of its points.
-                stays = position == len(members) and (_is_nest(child) or (isinstance(child, Leaf) and not kept))
+                stays = position == len(members) and not kept and (_is_nest(child) or isinstance(child, Leaf))
                 if stays or member.kind.is_mapped or not _is_settled(member, values, domain, above):
                     kept.append(member)
                     above = (*above, values)

@@ -35,7 +35,7 @@ def _is_small(branch: Filter, domain: isl.UnionSet) -> bool:
     rows = inner_loops(branch.child, inside)
     for name in statement_names(inside):
         own = statement_of(inside, name)
-        threads = min(THREADS, extent_of(rows[name].function, own)) if name in rows else 1
+        threads = min(THREADS, extent_of(rows[name].member.function, own)) if name in rows else 1
         if volume(own) > _ITERATIONS * threads:
             return False
     return True

@@ -15,7 +15,7 @@ from tc.polyhedral.extents import extent_of, volume
 from tc.polyhedral.pack import value_reads
 from tc.polyhedral.reuse import product_loops
 from tc.polyhedral.scop import Scop, ScopStatement
-from tc.polyhedral.share_loops import THREADS, WARP, inner_loops, statement_of
+from tc.polyhedral.share_loops import THREADS, WARP, inner_loops
 from tc.polyhedral.strides import coefficient, is_turned, iterator_of, stride
 from tc.polyhedral.tile import WHOLE, ChooseCuts, Cut, is_counted
 from tc.polyhedral.tree import Band, Member, statement_names
@@ -104,7 +104,7 @@ def _several_rows(band: Band, shared: Items[Member], domain: isl.UnionSet) -> di
     if not shared:
         return {}
     rows = inner_loops(band.child, domain)
-    longest = max(extent_of(member.function, statement_of(domain, name)) for name, member in rows.items())
+    longest = max(row.extent for row in rows.values())
     threads = -(-longest // WARP) * WARP
     *others, last = (extent_of(member.function, domain) for member in shared)
     blocks = math.prod(others) * last

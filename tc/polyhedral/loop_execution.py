@@ -9,9 +9,9 @@ from typing import assert_never
 
 import islpy as isl
 
-from tc.language.affine import Frame
+from tc.language.affine import Frame, parameter_name
 from tc.language.specialization import Sizes
-from tc.polyhedral.barriers import Place, Step, barriers_along, is_met_by_all, warp_place
+from tc.polyhedral.barriers import Launches, Place, Step, barriers_along, is_met_by_all, warp_place
 from tc.polyhedral.branches import Branch, Scope, Time, assemble, concurrency_of, defined, vector_map
 from tc.polyhedral.execution import Concurrency, Execution, LocalSubscripts
 from tc.polyhedral.index_functions import fit_for_c, index_condition, index_function
@@ -25,6 +25,7 @@ from tc.polyhedral.loops import (
     Loop,
     LoopTree,
 )
+from tc.polyhedral.ranges import Range
 
 
 def loop_execution(
@@ -40,6 +41,7 @@ def loop_execution(
     ``barriers``: the statements that are.  ``sizes``: those that the loops are run for.
     """
     paths = list(loop_paths(root, ()))
+    launches = Launches(root, {parameter_name(name): Range(1, most) for name, most in sizes})
     branches = [
         _loop_branch(instance, path, dimensions[instance.statement], frame_of_path(path, context, sizes))
         for instance, path in paths
@@ -53,14 +55,14 @@ def loop_execution(
     return replace(
         assemble(branches, context),
         locals=tuple(
-            LocalSubscripts(branch.instances, branch.locals, warp_place(root, path))
+            LocalSubscripts(branch.instances, branch.locals, warp_place(path, launches.threads(path)))
             for branch, (_, path) in zip(branches, paths, strict=True)
         ),
         allocated=allocated,
         divergent=tuple(
             instance.statement
-            for (instance, path), branch in zip(paths, branches, strict=True)
-            if instance.statement in barriers and not is_met_by_all(root, path, branch.instances.domain())
+            for (instance, _), place in zip(paths, places, strict=True)
+            if instance.statement in barriers and not is_met_by_all(place, launches.threads(place.path))
         ),
     )
 

@@ -97,7 +97,7 @@ class _Mapper:
         for piece in pieces:
             own, name = isl.UnionSet.from_set(piece), piece.get_tuple_name()
             if name in nest.rows:
-                number = self.dealt(nest.rows[name].function, nest.threads[0], nest.extents[name])
+                number = self.dealt(nest.rows[name].member.function, nest.threads[0], nest.rows[name].extent)
             else:
                 number = isl.UnionPwAff.val_on_domain(own, isl.Val.zero(domain.get_ctx()))
             function = function.union_add(number.intersect_domain(own))
@@ -169,12 +169,9 @@ def _in_groups(node: Node, nest: Nest, distribution: Distribution) -> Node:
         case Band(members, _, child):
             changed: list[Member] = []
             for member in members:
-                sizes = {
-                    group_size(distribution, nest.threads[0], nest.extents[name])
-                    for name, row in nest.rows.items()
-                    if row is member
-                }
-                changed += in_groups(member, size) if len(sizes) == 1 and (size := min(sizes)) > 1 else (member,)
+                extent = next((row.extent for row in nest.rows.values() if row.member is member), 1)
+                size = group_size(distribution, nest.threads[0], extent)
+                changed += in_groups(member, size) if extent > 1 and size > 1 else (member,)
             return replace(node, members=tuple(changed), child=_in_groups(child, nest, distribution))
         case Extension():
             raise AssertionError("buffers are placed in mapped trees, so mapping comes first")

@@ -85,6 +85,9 @@ class _Promoter:
                 if any(member.kind is LoopKind.BLOCK for member in members):
                     held, self.nests = _inside(child)
                     self.taken = sum(_bytes(self.scop, buffer) for buffer in held)
+                outside = self.promote_outside(node, domain, above)
+                if outside is not None:
+                    return self.visit(outside, domain, above)
                 found = self.promote(node, domain, above)
                 if found is not None:
                     return found
@@ -105,28 +108,55 @@ class _Promoter:
         if not found:
             return None
         self.scop = found[-1][0].scop
+        dealt = self.deal_out(found, members, domain, 0 if rotation is None else rotation.step * (rotation.slots - 1))
+        if rotation is None:
+            return _Visited(replace(band, child=self.with_copies(found, dealt, band.child, domain)))
+        *outer, last = _run_too(band.members, dealt, above)
+        node: Node = Band((last,), band.permutable, _after(dealt, band.child, domain))
+        for promoted, _ in reversed(found):
+            nothing = isl.UnionMap.empty(isl.Space.params_alloc(self.scop.context, 0))
+            node = Extension(promoted.buffer, nothing, node, Sharing.BLOCK)
+        return _Visited(_around(outer, band.permutable, node), tuple(dealt))
+
+    def promote_outside(self, band: Band, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node | None:
+        """The band with one copy, around its last loops, of what all tiles have alike; None if that is nothing."""
+        if not _is_nest(band.child):
+            return None
+        for position in range(len(band.members)):
+            outer, inner = band.members[:position], band.members[position:]
+            if any(m.kind is not LoopKind.SEQUENTIAL for m in inner) or extent_of(inner[0].function, domain) == 1:
+                continue
+            room, members = self.room.bytes - self.taken, (*above, *band.members)
+            found = self.fitting(domain, members, room, None, alike=len(inner))
+            if found:
+                self.scop = found[-1][0].scop
+                self.taken += _bytes_of(found)
+                dealt = self.deal_out(found, (*above, *outer), domain, 0)
+                below = self.with_copies(found, dealt, replace(band, members=inner), domain)
+                return _around(outer, band.permutable, below)
+        return None
+
+    def deal_out(
+        self, found: Items[tuple[Promoted, Box]], members: tuple[Member, ...], domain: isl.UnionSet, ahead: int
+    ) -> list[Dealt]:
+        """The copies of what was promoted, by number, in the threads of a block."""
         threads = _thread_counts(members, domain)
-        ahead = 0 if rotation is None else rotation.step * (rotation.slots - 1)
         dealt: list[Dealt] = []
         for promoted, box in found:
             assert promoted.loads is not None, "operands are only read"
             piece = self.piece(promoted, box)
             self.scop, copy = number_copies(self.scop, promoted.loads, box.extents)
             dealt.append(deal_out(copy.domain, math.prod(box.extents), piece, members, threads, ahead))
-        copies = (Filter(own_space(own.copies), own.loops) for own in dealt)
-        node: Node = Sequence((*copies, Filter(domain.universe(), band.child)))
-        buffers = [promoted.buffer for promoted, _ in found]
-        if rotation is None:
-            for buffer, own in zip(reversed(buffers), reversed(dealt), strict=True):
-                node = Extension(buffer, own.instances, node, Sharing.BLOCK, own.functions)
-            return _Visited(replace(band, child=node))
-        *outer, last = _run_too(band.members, dealt, above)
-        node = Band((last,), band.permutable, node)
-        for buffer in reversed(buffers):
-            node = Extension(
-                buffer, isl.UnionMap.empty(isl.Space.params_alloc(self.scop.context, 0)), node, Sharing.BLOCK
-            )
-        return _Visited(Band(tuple(outer), band.permutable, node) if outer else node, tuple(dealt))
+        return dealt
+
+    def with_copies(
+        self, found: Items[tuple[Promoted, Box]], dealt: Items[Dealt], node: Node, domain: isl.UnionSet
+    ) -> Node:
+        """The node after the copies, in the buffers for them."""
+        node = _after(dealt, node, domain)
+        for (promoted, _), own in zip(reversed(found), reversed(dealt), strict=True):
+            node = Extension(promoted.buffer, own.instances, node, Sharing.BLOCK, own.functions)
+        return node
 
     def operands(
         self, domain: isl.UnionSet, members: tuple[Member, ...]
@@ -145,12 +175,21 @@ class _Promoter:
         return rotation, found
 
     def fitting(
-        self, domain: isl.UnionSet, members: tuple[Member, ...], room: int, rotation: Rotation | None
+        self,
+        domain: isl.UnionSet,
+        members: tuple[Member, ...],
+        room: int,
+        rotation: Rotation | None,
+        *,
+        alike: int = 0,
     ) -> list[tuple[Promoted, Box]]:
-        """One operand after the other, as long as there is room; the last one has the scop with all of them."""
+        """One operand after the other, as long as there is room; the last one has the scop with all of them.
+
+        ``alike``: those that all tiles of so many last members have alike, for all of these.
+        """
         found: list[tuple[Promoted, Box]] = []
-        scop = self.scop
-        while (operand := promote_operand(scop, self.room.padding, domain, members, room, rotation)) is not None:
+        scop, padding = self.scop, self.room.padding
+        while (operand := promote_operand(scop, padding, domain, members, room, rotation, alike=alike)) is not None:
             promoted, _ = operand
             scop = promoted.scop
             room -= _bytes(scop, promoted.buffer)
@@ -170,6 +209,16 @@ class _Promoter:
             if isl_name(name) == access.element.get_tuple_name(isl.dim_type.out)
         )
         return piece_of(promoted.loads, box, source, promotion.buffer.layout)
+
+
+def _after(dealt: Items[Dealt], node: Node, domain: isl.UnionSet) -> Sequence:
+    """The copies, and then the node."""
+    copies = (Filter(own_space(own.copies), own.loops) for own in dealt)
+    return Sequence((*copies, Filter(domain.universe(), node)))
+
+
+def _around(members: Items[Member], permutable: bool, node: Node) -> Node:
+    return Band(tuple(members), permutable, node) if members else node
 
 
 def _rotation(members: Items[Member], domain: isl.UnionSet, stages: int) -> Rotation | None:

@@ -1,8 +1,8 @@
 """Which loops of a nest blocks and threads share, and how many of them there are.
 
 Tiles of the outermost coincident loops go to blocks, the points of a tile to the threads of a block.  Where there are
-coincident loops inside of these, neighbouring threads share the innermost one of every branch instead: the rows of a
-matrix go to blocks, and its columns to threads, in one statement after the other.
+coincident loops inside of these, neighbouring threads share the innermost one instead: the rows of a matrix go to
+blocks, and its columns to threads, in one statement after the other.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import reduce
 from typing import Final, assert_never
 
 import islpy as isl
@@ -45,25 +44,39 @@ class Grid:
     distribution: Distribution
 
 
-def inner_loops(node: Node, domain: isl.UnionSet) -> dict[str, Member]:
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A loop that threads share, and how many iterations it has, in groups or not."""
+
+    member: Member
+    extent: int
+
+
+def inner_loops(node: Node, domain: isl.UnionSet) -> dict[str, Row]:
     """For the statements below, the innermost loop whose iterations may run at the same time, if there is one.
 
-    Statements that are in a loop together share it, or another one inside of it: if each of them chose for itself, all
-    threads would go through the iterations of a loop that only one of them has something to do in.
+    Statements that are in a loop together share it, or else those that have another one inside of it share that, and
+    there is none for the others: if each of them chose for itself, all threads would go through the iterations of a
+    loop that only one of them has something to do in.
     """
     match node:
         case Leaf():
             return {}
         case Sequence(filters):
             return {
-                name: member
+                name: row
                 for branch in filters
-                for name, member in inner_loops(branch.child, domain.intersect(branch.domain)).items()
+                for name, row in inner_loops(branch.child, domain.intersect(branch.domain)).items()
             }
         case Band(members, _, child):
             inside = inner_loops(child, domain)
-            shared = [] if inside else [m for m in members if m.coincident and extent_of(m.function, domain) > 1]
-            return dict.fromkeys(statement_names(domain), shared[-1]) if shared else inside
+            extents = [extent_of(member.function, domain) for member in members]
+            shared = [n for n, member in enumerate(members) if member.coincident and extents[n] > 1]
+            if inside or not shared:
+                return inside
+            last = shared[-1]
+            groups = extents[last - 1] if members[last].in_group else 1
+            return dict.fromkeys(statement_names(domain), Row(members[last], groups * extents[last]))
         case Extension():
             raise AssertionError("buffers are placed in mapped trees, so mapping comes first")
         case _:
@@ -82,13 +95,11 @@ class Nest:
     """What blocks and threads share of a nest.
 
     ``shared``: the loops whose tiles go to blocks, with the sizes of these, x first.  ``rows``: by statement, the loops
-    inside that threads share, and ``extents``, their iterations.  ``threads``: along every dimension, x first; where
-    there are rows, x is theirs.
+    inside that threads share.  ``threads``: along every dimension, x first; where there are rows, x is theirs.
     """
 
     shared: list[tuple[Member, int]]
-    rows: Mapping[str, Member]
-    extents: Mapping[str, int]
+    rows: Mapping[str, Row]
     threads: tuple[int, ...]
 
 
@@ -97,8 +108,7 @@ def nest_of(band: Band, cuts: tuple[Cut, ...], domain: isl.UnionSet, grid: Grid)
     chosen = [(m, cut) for m, cut in zip(band.members, cuts, strict=True) if m.coincident and cut.size][::-1]
     shared = [(member, cut.size) for member, cut in chosen]
     rows = inner_loops(band.child, domain)
-    extents = {name: extent_of(member.function, _all_in(member, rows, domain)) for name, member in rows.items()}
-    along_rows = [max(extents.values())] if rows else []
+    along_rows = [max(row.extent for row in rows.values())] if rows else []
     wished = [*(0 for _ in along_rows), *(cut.threads for _, cut in chosen)]
     sizes = [*along_rows, *(size for _, size in shared)]
     if grid.threads is not None:
@@ -127,13 +137,7 @@ def nest_of(band: Band, cuts: tuple[Cut, ...], domain: isl.UnionSet, grid: Grid)
             )
     while len(threads) > 1 and threads[-1] == 1 and grid.threads is None:
         threads.pop()
-    return Nest(shared, rows, extents, tuple(threads))
-
-
-def _all_in(member: Member, rows: Mapping[str, Member], domain: isl.UnionSet) -> isl.UnionSet:
-    """The instances of all statements that share a loop."""
-    names = [name for name, own in rows.items() if own is member]
-    return reduce(isl.UnionSet.union, (statement_of(domain, name) for name in names))
+    return Nest(shared, rows, tuple(threads))
 
 
 def even_threads(points: int, threads: int, most: int) -> int:

@@ -39,12 +39,22 @@ class Operand:
 
 
 def promote_operand(
-    scop: Scop, padding: int, domain: isl.UnionSet, members: tuple[Member, ...], room: int, rotation: Rotation | None
+    scop: Scop,
+    padding: int,
+    domain: isl.UnionSet,
+    members: tuple[Member, ...],
+    room: int,
+    rotation: Rotation | None,
+    *,
+    alike: int,
 ) -> tuple[Promoted, Box] | None:
-    """The first operand below that is worth a copy and fits the room, promoted, with its tile."""
+    """The first operand below that is worth a copy and fits the room, promoted, with its tile.
+
+    ``alike``: one of which all iterations of so many last members have the same tile; it is promoted around them.
+    """
     layouts = layouts_of(scop)
     prefix = tuple(member for member in members if member.kind is not LoopKind.THREAD)
-    for operand in _operands(scop, domain):
+    for operand in _operands(scop, domain, indices=not alike):
         statement, layout = operand.statement, layouts[operand.read.tensor]
         turned = operand.gathered is None and is_turned(
             operand.read, layout, iterator_of(members[-1].function, statement.body)
@@ -52,7 +62,7 @@ def promote_operand(
         # What is only read by neighbours at the same time, they get at once from the cache.
         if not (turned or statement.accumulates):
             continue
-        box = bounding_box([operand.relation], prefix)
+        box = _tile(operand.relation, prefix, alike)
         if box is None or bytes_of(padded_layout(layout.type, box, padding, rotation)) > room:
             continue
         if not turned and has_owner([operand.relation], members):
@@ -60,7 +70,7 @@ def promote_operand(
         promoted = promote_accesses(
             scop,
             (Access(statement.name, operand.position),),
-            prefix,
+            prefix[: box.depth],
             box,
             f"shared{len(scop.promotions)}_{operand.read.tensor}",
             tuple(range(len(box.extents))),
@@ -74,20 +84,37 @@ def promote_operand(
     return None
 
 
-def _operands(scop: Scop, domain: isl.UnionSet) -> Iterator[Operand]:
-    """Reads that may be promoted; those inside of a gather after the gather itself, with which they would go."""
+def _tile(relation: isl.Map, prefix: tuple[Member, ...], alike: int) -> Box | None:
+    """The tile below all but so many of the members, the last ones, if that has nothing to do with these."""
+    one = bounding_box([relation], prefix)
+    if one is None or not alike:
+        return one
+    outer = len(prefix) - alike
+    if any(any(factors[outer:]) for _, factors in one.offsets):
+        return None
+    every = bounding_box([relation], prefix[:outer])
+    return every if every is not None and every.extents == one.extents else None
+
+
+def _operands(scop: Scop, domain: isl.UnionSet, *, indices: bool) -> Iterator[Operand]:
+    """Reads that may be promoted; those inside of a gather after the gather itself, with which they would go.
+
+    ``indices``: tensors that indices are read from as well; a gather could not be promoted after these.
+    """
     names = program_names(domain, scop)
     copies = {name for p in scop.promotions for name in (p.loads, p.stores)}
     for name in names:
         if name not in copies:
-            yield from _operands_of(scop.statement(name), scop, names)
+            yield from _operands_of(scop.statement(name), scop, names, indices=indices)
 
 
-def _operands_of(statement: ScopStatement, scop: Scop, names: Items[str]) -> Iterator[Operand]:
+def _operands_of(statement: ScopStatement, scop: Scop, names: Items[str], *, indices: bool) -> Iterator[Operand]:
     tensors = layouts_of(scop).keys() - {promotion.buffer.name for promotion in scop.promotions}
     promoted = {access.element.get_tuple_name(isl.dim_type.out) for access in statement.promoted}
     reads = list(reads_by_position(statement, scop.promotions))
-    inside = {id(part) for _, own in reads if not is_affine(own.read, statement) for part in _inner_reads(own.read)}
+    choosing = [part for _, own in reads if not is_affine(own.read, statement) for part in _inner_reads(own.read)]
+    inside = {id(part) for part in choosing}
+    tensors -= set() if indices else {part.tensor for part in choosing}
     for position, own in sorted(reads, key=lambda pair: id(pair[1].read) in inside):
         tensor = own.read.tensor
         if tensor not in tensors or isl_name(tensor) in promoted:

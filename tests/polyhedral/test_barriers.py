@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tc
+from tc.runtime.numpy_arrays import numpy_dtype
 from tests.mutants.judge import Verdict, is_right, judge, mistakes
 
 MM = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }"
@@ -64,3 +65,45 @@ def test_blocks_that_take_turns_copy_ahead_for_their_own_tiles(tile: tuple[int, 
     schedule = tc.ScheduleOptions(tile=tile, fusion=tc.Fusion.MINIMAL)
     options = tc.GpuOptions(schedule, grid=(3,), stages=stages)
     assert is_right(columns, columns.compile(*inputs.values(), target="emulator", options=options), inputs)
+
+
+# The last tile has fewer rows, so that loops over threads end at a minimum: outside of all barriers, or around all.
+RAGGED = {
+    "a minimum": (
+        "def f(float(M,N) A, float(K,N) B) -> (O) { O(m,n) min=! B(r,n) + A(m,n) where r in 0:K, m - r in 0:K }",
+        ((9, 4), (4, 4)),
+        tc.GpuOptions(),
+    ),
+    "a product": (
+        "def f(float(M,N) B) -> (O) { O(m,n) +=! B(M-1-m,r) * B(q,r) where q in 0:M, n in 0:N, r in 0:N, r+m in 1:6 }",
+        ((9, 4),),
+        tc.GpuOptions(),
+    ),
+    "a sum of sums": (
+        "def f(float(K,N) A) -> (O) { T(k,n) +=! A(r,n) where k in 0:K, r in 0:K, r - n in 0:2  O() +=! T(i,j) }",
+        ((21, 33),),
+        tc.GpuOptions(),
+    ),
+    "a scan": (  # copies in vectors, the last of which is cut
+        "def f(int32(K) S) -> (O) { O(k) +=! (r < k) ? S(r) : 0 where k in 0:K+1 }",
+        ((4,),),
+        tc.GpuOptions(
+            tc.ScheduleOptions(tile=(3, 5), unroll=4, fusion=tc.Fusion.MAXIMAL),
+            block=(3,),
+            grid=(2,),
+            distribution=tc.Distribution.BLOCKED,
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RAGGED)
+def test_no_guard_that_threads_differ_in_stands_around_a_barrier(name: str) -> None:
+    text, shapes, options = RAGGED[name]
+    comprehension = tc.define(text).single()
+    generator = np.random.default_rng(0)
+    types = [comprehension.program.tensor(argument).type for argument in comprehension.program.arguments]
+    arrays = [generator.integers(-3, 4, s).astype(numpy_dtype(t)) for s, t in zip(shapes, types, strict=True)]
+    kernel = comprehension.compile(*arrays, target="emulator", options=options)
+    assert is_right(comprehension, kernel, dict(zip(comprehension.program.arguments, arrays, strict=True)))
+    assert "__syncthreads" in comprehension.compile(*arrays, target="cuda:sm_90", options=options).source

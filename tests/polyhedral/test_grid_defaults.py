@@ -38,7 +38,7 @@ def launches(text: str) -> list[list[tuple[int, ...]]]:
 
 def shared_loops(text: str) -> list[tuple[str, str]]:
     """The loops over blocks and threads of a kernel without barriers, and how often each runs."""
-    return re.findall(r"for \(int32_t ((?:block|thread)_\w) = 0; \w+ < (\d+);", text)
+    return re.findall(r"for \(int64_t ((?:block|thread)_\w)_turn = 0; \w+ < (\d+);", text)
 
 
 @pytest.mark.parametrize(

@@ -146,3 +146,15 @@ def test_sizes_of_tiles_are_those_of_the_loops_of_the_program(distribution: tc.D
         assert kernel.compilation is not None
         tiled = next(stage.text for stage in kernel.compilation.stages if stage.name == "tile")
         assert f"floor((kh)/{tile[2]})" in tiled
+
+
+@pytest.mark.parametrize("threads", [6, 13, 20, 32])
+@pytest.mark.parametrize("distribution", list(tc.Distribution))
+def test_rows_have_as_many_threads_as_somebody_asks_for(threads: int, distribution: tc.Distribution) -> None:
+    text = "def f(float(M,N) X) -> (s, O) { s(m) max=! X(m,n)  O(m,n) = X(m,n) - s(m) }"
+    options = tc.GpuOptions(block=(threads,), distribution=distribution, split=())
+    x = np.random.default_rng(0).standard_normal((7, 40), np.float32)
+    assert agrees(tc.define(text).single(), options, x)
+    run = -(-40 // threads)
+    busy = -(-40 // run) if distribution is tc.Distribution.BLOCKED else threads
+    assert sizes(text, ((7, 40),), options) == [((7, 1, 1), (busy, 1, 1))]
