@@ -1,4 +1,4 @@
-"""How many iterations loops and statements have, as far as bounding boxes tell."""
+"""How many iterations loops and statements have, as far as bounding boxes tell, and which ones come later."""
 
 from __future__ import annotations
 
@@ -32,3 +32,12 @@ def with_all_values(points: isl.Set, position: int, last: isl.Val) -> isl.Set:
     found = points.project_out(isl.dim_type.set, position, 1).insert_dims(isl.dim_type.set, position, 1)
     found = found.lower_bound_val(isl.dim_type.set, position, isl.Val.zero(points.get_ctx()))
     return found.upper_bound_val(isl.dim_type.set, position, last)
+
+
+def next_values(space: isl.Space) -> isl.Map:
+    """``{ values -> values }``: all that differ in the last dimension only, and are greater there."""
+    last = space.dim(isl.dim_type.set) - 1
+    further = isl.Map.universe(space.map_from_set())
+    for position in range(last):
+        further = further.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
+    return further.order_lt(isl.dim_type.in_, last, isl.dim_type.out, last)

@@ -6,7 +6,8 @@ around it, one barrier serves all such pairs at once: it stands before the first
 since the last barrier, and at the end of a loop's body if some iteration has to wait for an earlier one.  A barrier is
 an instance of every thread at every value of the members above it that any instance below has, so all threads of a
 block come to the same barriers.  A branch that runs barriers of its own whenever the sequence runs anything separates
-the branches before it from those after it.
+the branches before it from those after it; so does a loop with a barrier in each of its iterations for what it runs in
+none but later ones, as it is where the first iteration only copies for the next one.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Final, TypeAlias, assert_never
 import islpy as isl
 
 from tc.polyhedral.box import own_space
-from tc.polyhedral.extents import with_all_values
+from tc.polyhedral.extents import next_values, with_all_values
 from tc.polyhedral.loops import LoopKind
 from tc.polyhedral.scop import Await, Rotation, Scop, ScopStatement
 from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
@@ -112,6 +113,7 @@ class _Placer:
                 members = ()
                 for name, rotation in rotating.items():
                     self.awaits[name] = _await(visited.barriers[-1], visited.where[name], kinds[:depth], rotation)
+            visited = _over_iterations(visited, kinds[:depth])
             members = (band.members[position], *members)
         return self.around(members, band, visited, len(above))
 
@@ -164,7 +166,7 @@ class _Placer:
         everything = {name: values for found in visited for name, values in found.where.items()}
         filters: list[Filter] = []
         barriers: list[isl.Set] = []
-        # A barrier stands before each of the branches from ``prepared`` on, and after each one up to ``finished``.
+        # A barrier stands before each of the branches from ``prepared`` on, and after each one before ``finished``.
         prepared, finished = len(visited), 0
         for position, (branch, found) in enumerate(zip(sequence.filters, visited, strict=True)):
             if any(self.branches_wait(visited[earlier], found, above) for earlier in range(finished, position)):
@@ -201,11 +203,7 @@ class _Placer:
         if LoopKind.THREAD not in above or not branch.barriers:
             return False
         reached, depth = self.reached(everything, above), len(above)
-        for barrier in branch.barriers:
-            own = barrier.project_out(isl.dim_type.set, depth, barrier.dim(isl.dim_type.set) - depth)
-            if reached.is_subset(own.reset_tuple_id()):
-                return True
-        return False
+        return any(reached.is_subset(_outermost(barrier, depth)) for barrier in branch.barriers)
 
     # --- pairs
 
@@ -251,8 +249,7 @@ class _Placer:
         """All threads of a block, at every value of the other members that some instance has."""
         reached: isl.Set | None = None
         for values in where.values():
-            own = values.range()
-            own = own.project_out(isl.dim_type.set, len(above), own.dim(isl.dim_type.set) - len(above))
+            own = _outermost(values.range(), len(above))
             reached = own if reached is None else reached.union(own)
         assert reached is not None
         for position, kind in enumerate(above):
@@ -315,6 +312,26 @@ def _extended(values: isl.Map, members: Items[Member]) -> isl.Map:
         member.function.intersect_domain(own).foreach_pw_aff(found.append)
         values = values.flat_range_product(isl.Map.from_pw_aff(found[0]))
     return values
+
+
+def _over_iterations(visited: _Visited, above: tuple[LoopKind, ...]) -> _Visited:
+    """The subtree with what barriers in other iterations of the innermost member separate, too."""
+    if above[-1] in _PLACES or not visited.barriers:
+        return visited
+    depth = len(above)
+    met = _outermost(visited.barriers[0], depth)
+    for barrier in visited.barriers[1:]:
+        met = met.union(_outermost(barrier, depth))
+    own = {name: _outermost(values.range(), depth) for name, values in visited.where.items()}
+    further = next_values(met.get_space())
+    prepared = [name for name in visited.unprepared if own[name].is_subset(met.apply(further))]
+    finished = [name for name in visited.unfinished if own[name].is_subset(met.apply(further.reverse()))]
+    return replace(visited, before=visited.before.union(prepared), after=visited.after.union(finished))
+
+
+def _outermost(values: isl.Set, members: int) -> isl.Set:
+    """The values of so many members."""
+    return values.project_out(isl.dim_type.set, members, values.dim(isl.dim_type.set) - members).reset_tuple_id()
 
 
 def _most(where: _Where, position: int) -> isl.Val:

@@ -3,8 +3,9 @@
 Threads run at the same time, except that all of them wait at a barrier.  Take two instances on different threads of a
 block that touch one place, one of them writing, and the first dimension of their time, inside of the threads, that
 tells them apart.  They are ordered if a barrier lies between their places in a sequence, or follows the earlier one in
-its iteration, or precedes the later one in its own: every thread runs the same barriers in the same order, because at
-every place of a barrier, all threads run the same iterations.
+its iteration, or precedes the later one in its own, or stands in an iteration of a loop further inside that comes after
+the earlier one's, or before the later one's: every thread runs the same barriers in the same order, because at every
+place of a barrier, all threads run the same iterations.
 
 What lies in lanes needs no barrier: a thread that reads it does so while its owner takes part, and has come as far
 (``tc.polyhedral.verify_lanes``).  It is enough that nothing tells the two apart but the thread.
@@ -16,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Items
 from dataclasses import replace
 from enum import Enum
+from functools import reduce
 from itertools import combinations_with_replacement
 from typing import Final
 
@@ -24,6 +26,7 @@ import islpy as isl
 from tc.polyhedral.counterexample import Counterexample, Violation, pair_text
 from tc.polyhedral.distances import distances_of, equal, first_earlier, first_later, times_at
 from tc.polyhedral.execution import Concurrency, Execution, ThreadLeaf
+from tc.polyhedral.extents import next_values
 from tc.polyhedral.loops import Sharing
 from tc.polyhedral.scop import Scop
 
@@ -38,6 +41,7 @@ def check_threads(scop: Scop, execution: Execution, conflicts: Items[isl.UnionMa
         return Counterexample(Violation.DIVERGENT, barrier)
     if not execution.places:
         return None
+    barriers = _Barriers(scop, execution)
     met = [(pairs, False) for pairs in (*conflicts, *_reuses(scop, Sharing.BLOCK))]
     for pairs, in_lanes in (*met, *((pairs, True) for pairs in _reuses(scop, Sharing.LANES))):
         for instances in _maps(pairs):
@@ -45,7 +49,7 @@ def check_threads(scop: Scop, execution: Execution, conflicts: Items[isl.UnionMa
             for first in execution.places:
                 for second in execution.places:
                     if [first.statement, second.statement] == ends:
-                        found = _race(instances, first, second, execution.dimensions, in_lanes=in_lanes)
+                        found = _race(instances, first, second, barriers, in_lanes=in_lanes)
                         if found is not None:
                             return found
     return None
@@ -77,8 +81,9 @@ def _reuses(scop: Scop, sharing: Sharing) -> Iterator[isl.UnionMap]:
 
 
 def _race(
-    instances: isl.Map, first: ThreadLeaf, second: ThreadLeaf, dimensions: Items[Concurrency], *, in_lanes: bool
+    instances: isl.Map, first: ThreadLeaf, second: ThreadLeaf, barriers: _Barriers, *, in_lanes: bool
 ) -> Counterexample | None:
+    dimensions, leaves = barriers.dimensions, (first, second)
     doubtful, decided = _doubtful(first, second, dimensions)
     if in_lanes:
         doubtful = {}
@@ -101,7 +106,8 @@ def _race(
         for side in doubtful.get(position, ()):
             found = first_earlier(left, position) if side is _Side.EARLIER else first_later(left, position)
             found = _on_different_threads(found, dimensions) if late else found
-            if not found.is_empty():
+            earlier, later = leaves if side is _Side.EARLIER else reversed(leaves)
+            if not found.is_empty() and not barriers.are_around(earlier, later, position):
                 return _witness(times.intersect(times_at(found)), first, second, instances)
         if dimensions[position] not in _PLACES:
             left = equal(left, position)
@@ -109,6 +115,28 @@ def _race(
         return None
     found = _on_different_threads(left, dimensions) if late else left
     return None if found.is_empty() else _witness(times.intersect(times_at(found)), first, second, instances)
+
+
+class _Barriers:
+    """The barriers of an execution, for instances that only other iterations have barriers between."""
+
+    def __init__(self, scop: Scop, execution: Execution) -> None:
+        self.dimensions: Final = execution.dimensions
+        self._times: Final = [leaf.times for leaf in execution.places if leaf.statement in scop.barrier_names]
+
+    def are_around(self, earlier: ThreadLeaf, later: ThreadLeaf, position: int) -> bool:
+        """Whether a loop inside of a dimension has barriers after all of the first, or before all of the second.
+
+        isl is asked for every dimension, so this is for what is a race otherwise.
+        """
+        for inside in range(position + 1, len(self.dimensions)):
+            if self._times and self.dimensions[inside] is Concurrency.ORDERED:
+                met = [_first(times, inside + 1).range() for times in self._times]
+                reached, further = reduce(isl.Set.union, met), next_values(met[0].get_space())
+                runs = [_first(leaf.times, inside + 1).range() for leaf in (earlier, later)]
+                if runs[1].is_subset(reached.apply(further)) or runs[0].is_subset(reached.apply(further.reverse())):
+                    return True
+        return False
 
 
 # Dimensions that say where instances run, and not when.

@@ -11,12 +11,14 @@ import pytest
 
 import tc
 from tc.polyhedral.barriers import Place, barriers_along
+from tc.polyhedral.counterexample import Violation
 from tc.polyhedral.execution import Execution
-from tc.polyhedral.loop_execution import follow_path, frame_of_path, loop_paths
+from tc.polyhedral.loop_execution import follow_path, frame_of_path, loop_execution, loop_paths
 from tc.polyhedral.loops import (
     Allocation,
     Block,
     Guard,
+    IndexExpression,
     IndexLiteral,
     IndexOperation,
     IndexOperator,
@@ -29,6 +31,7 @@ from tc.polyhedral.loops import (
 from tc.polyhedral.scop import Scop
 from tc.polyhedral.separate_counts import separate_counts
 from tc.polyhedral.verify import Conflicts, prove
+from tc.polyhedral.verify_threads import check_threads
 from tc.proof import Proof
 from tests.comprehensions.corpus import CASES
 from tests.mutants.mistakes import dropping
@@ -67,6 +70,52 @@ def test_only_what_surely_runs_a_barrier_separates(between: LoopTree, separates:
     for place in ends:
         if len(place.path) == 2:
             assert barriers_along(place, barriers) == (None, (place.path[-1], frozenset({1} if separates else ())))
+
+
+def with_barriers(condition: IndexExpression, *, first: bool) -> LoopTree:
+    """A loop whose iterations have a barrier, first or after what is done under the condition."""
+    used = Guard(condition, Instance("used", (IndexVariable("thread"), IndexVariable("turn"))), None)
+    barrier = Instance("barrier", (IndexVariable("thread"), IndexVariable("turn")))
+    return Loop(
+        "turn",
+        IndexLiteral(0),
+        IndexLiteral(3),
+        1,
+        LoopKind.SEQUENTIAL,
+        Block((barrier, used) if first else (used, barrier)),
+    )
+
+
+def turns(operator: IndexOperator, number: int) -> IndexExpression:
+    return IndexOperation(operator, (IndexVariable("turn"), IndexLiteral(number)))
+
+
+FILLED = Instance("filled", (IndexVariable("thread"),))
+
+
+@pytest.mark.parametrize(
+    ("children", "is_proven"),
+    [
+        ((FILLED, with_barriers(turns(IndexOperator.GREATER_EQUAL, 1), first=False)), True),
+        ((FILLED, with_barriers(turns(IndexOperator.GREATER_EQUAL, 0), first=False)), False),
+        ((FILLED, with_barriers(turns(IndexOperator.GREATER_EQUAL, 0), first=True)), True),
+        ((with_barriers(turns(IndexOperator.LESS_EQUAL, 2), first=True), FILLED), True),
+        ((with_barriers(turns(IndexOperator.LESS_EQUAL, 3), first=True), FILLED), False),
+        ((with_barriers(turns(IndexOperator.LESS_EQUAL, 3), first=False), FILLED), True),
+    ],
+)
+def test_a_barrier_in_another_iteration_separates_what_the_loop_runs_from_what_is_outside(
+    children: tuple[LoopTree, ...], is_proven: bool
+) -> None:
+    root = Loop("thread", IndexLiteral(0), IndexLiteral(7), 1, LoopKind.THREAD, Block(children))
+    context = isl.Context()
+    barrier = isl.Set.read_from_str(context, "{ barrier[thread, turn] : 0 <= thread <= 7 and 0 <= turn <= 3 }")
+    scop = Scop(context, (), (), (), barriers=(barrier,))
+    execution = loop_execution(root, {"filled": 1, "used": 2, "barrier": 2}, context, scop.barrier_names)
+    meeting = isl.UnionMap.read_from_str(context, "{ filled[thread] -> used[other, turn]; used[t, s] -> filled[o] }")
+    found = check_threads(scop, execution, [meeting])
+    assert (found is None) == is_proven
+    assert is_proven or (found is not None and found.violation is Violation.RACE)
 
 
 def only_loops(scop: Scop, execution: Execution, stage: str, conflicts: Conflicts) -> Proof:
@@ -133,4 +182,12 @@ def test_barriers_in_a_loop_spare_one_after_it() -> None:
     found: list[Judged] = list(judged(case, OPTIONS["partial results"]))
     barriers = [mistake for mistake in found if "without barrier" in mistake.name]
     assert len(barriers) == 2
+    assert all(mistake.verdict.refused and mistake.verdict.wrong for mistake in barriers)
+
+
+def test_what_only_later_iterations_read_needs_no_barrier_before_a_loop_that_has_one() -> None:
+    """The greatest scores and their sums are used from the second iteration on: the first one copies for it."""
+    (case,) = (case for case in CASES if case.name == "causal_attention")
+    barriers = [mistake for mistake in judged(case, OPTIONS["copied ahead"]) if "without barrier" in mistake.name]
+    assert len(barriers) == 3
     assert all(mistake.verdict.refused and mistake.verdict.wrong for mistake in barriers)
