@@ -255,7 +255,7 @@ class _Placer:
         for position, kind in enumerate(above):
             if kind is LoopKind.THREAD:
                 reached = with_all_values(reached, position, self.most[position])
-        return reached.coalesce()
+        return _as_one(reached)
 
 
 # Members that say where instances run, and not when.
@@ -312,6 +312,15 @@ def _extended(values: isl.Map, members: Items[Member]) -> isl.Map:
         member.function.intersect_domain(own).foreach_pw_aff(found.append)
         values = values.flat_range_product(isl.Map.from_pw_aff(found[0]))
     return values
+
+
+def _as_one(points: isl.Set) -> isl.Set:
+    """The points by as few conditions as possible: all proofs of what waits for a barrier go through them.
+
+    Tiles of copies, say, are there for some values of their points, which isl keeps as conditions on these.
+    """
+    hull = isl.Set.from_basic_set(points.remove_divs().simple_hull())
+    return hull if hull.is_subset(points) else points.coalesce()
 
 
 def _over_iterations(visited: _Visited, above: tuple[LoopKind, ...]) -> _Visited:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
+import islpy as isl
 import numpy as np
 import pytest
 
 import tc
+from tc.polyhedral.place_barriers import place_barriers
+from tc.polyhedral.scop import Scop
+from tc.polyhedral.tree import ScheduleTree
 from tc.runtime.numpy_arrays import numpy_dtype
 from tests.mutants.judge import Verdict, is_right, judge, mistakes
+from tests.mutants.programs import case_named
 
 MM = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }"
 CONVOLUTION = """
@@ -65,6 +72,26 @@ def test_blocks_that_take_turns_copy_ahead_for_their_own_tiles(tile: tuple[int, 
     schedule = tc.ScheduleOptions(tile=tile, fusion=tc.Fusion.MINIMAL)
     options = tc.GpuOptions(schedule, grid=(3,), stages=stages)
     assert is_right(columns, columns.compile(*inputs.values(), target="emulator", options=options), inputs)
+
+
+def test_the_instances_of_barriers_are_said_in_as_few_conditions_as_possible() -> None:
+    """Vectors of copies are in tiles that isl describes by their points: each proof multiplied the pieces by seven."""
+    case = case_named("wavenet_two_layers")
+    inputs = case.make_inputs(np.random.default_rng(0), case.large_ragged_sizes)
+    found: list[isl.Set] = []
+
+    class PlacedError(Exception):
+        """The proof is not to go on for hours."""
+
+    def looked_at(tree: ScheduleTree, scop: Scop) -> tuple[ScheduleTree, Scop]:
+        found.extend(place_barriers(tree, scop)[1].barriers)
+        raise PlacedError
+
+    options = tc.GpuOptions(tc.ScheduleOptions(tile=(4, 4, 3)), block=(2, 4), stages=3, private=0)
+    with patch("tc.polyhedral.passes.place_barriers", looked_at), pytest.raises(PlacedError):
+        tc.define(case.text).single().compile(*inputs.values(), target="emulator", options=options)
+    assert found
+    assert all(barrier.n_basic_set() == 1 for barrier in found)
 
 
 # The last tile has fewer rows, so that loops over threads end at a minimum: outside of all barriers, or around all.
