@@ -10,7 +10,7 @@ import islpy as isl
 
 from tc.language.affine import isl_name
 from tc.language.calls import fresh_name
-from tc.language.program import Read, walk
+from tc.language.program import GuardedRead, Read, walk
 from tc.polyhedral.box import Box, bounding_box
 from tc.polyhedral.gathered import Gathered
 from tc.polyhedral.loops import LoopKind, Sharing
@@ -112,7 +112,8 @@ def _operands_of(statement: ScopStatement, scop: Scop, names: Items[str], *, ind
     tensors = layouts_of(scop).keys() - {promotion.buffer.name for promotion in scop.promotions}
     promoted = {access.element.get_tuple_name(isl.dim_type.out) for access in statement.promoted}
     reads = list(reads_by_position(statement, scop.promotions))
-    choosing = [part for _, own in reads if not is_affine(own.read, statement) for part in _inner_reads(own.read)]
+    gathers = [own for _, own in reads if not is_affine(own.read, statement) and _may_gather(own, scop)]
+    choosing = [part for own in gathers for part in _inner_reads(own.read)]
     inside = {id(part) for part in choosing}
     tensors -= set() if indices else {part.tensor for part in choosing}
     for position, own in sorted(reads, key=lambda pair: id(pair[1].read) in inside):
@@ -122,11 +123,16 @@ def _operands_of(statement: ScopStatement, scop: Scop, names: Items[str], *, ind
         if is_affine(own.read, statement):
             if isl_name(tensor) not in _written(scop, names):
                 yield Operand(statement, position, own.read, statement.reads[position])
-        elif not own.guards and _is_constant(own.read, scop):
+        elif own in gathers:
             count = statement.domain.dim(isl.dim_type.set)
             name = fresh_name(f"gathered{len(scop.promotions)}", layouts_of(scop).keys())
             gathered = Gathered(name, own.read, statement.body.iterators[:count])
             yield Operand(statement, position, own.read, gathered.relation(statement.domain), gathered)
+
+
+def _may_gather(own: GuardedRead, scop: Scop) -> bool:
+    """Whether what is read through an index may be read before, whether it is needed or not."""
+    return not own.guards and _is_constant(own.read, scop)
 
 
 def _inner_reads(read: Read) -> Iterator[Read]:
