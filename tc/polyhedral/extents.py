@@ -34,10 +34,9 @@ def with_all_values(points: isl.Set, position: int, last: isl.Val) -> isl.Set:
     return found.upper_bound_val(isl.dim_type.set, position, last)
 
 
-def next_values(space: isl.Space) -> isl.Map:
-    """``{ values -> values }``: all that differ in the last dimension only, and are greater there."""
-    last = space.dim(isl.dim_type.set) - 1
-    further = isl.Map.universe(space.map_from_set())
-    for position in range(last):
-        further = further.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
-    return further.order_lt(isl.dim_type.in_, last, isl.dim_type.out, last)
+def later_in(space: isl.Space, position: int) -> isl.Map:
+    """``{ values -> values }``: the first dimension in which they differ is this one, where the second are greater."""
+    later = isl.Map.universe(space.map_from_set())
+    for outer in range(position):
+        later = later.equate(isl.dim_type.in_, outer, isl.dim_type.out, outer)
+    return later.order_lt(isl.dim_type.in_, position, isl.dim_type.out, position)

@@ -20,7 +20,7 @@ from typing import Final, TypeAlias, assert_never
 import islpy as isl
 
 from tc.polyhedral.box import own_space
-from tc.polyhedral.extents import next_values, with_all_values
+from tc.polyhedral.extents import later_in, with_all_values
 from tc.polyhedral.loops import LoopKind
 from tc.polyhedral.scop import Await, Rotation, Scop, ScopStatement
 from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
@@ -45,26 +45,17 @@ def place_barriers(tree: ScheduleTree, scop: Scop) -> tuple[ScheduleTree, Scop]:
 
 @dataclass(frozen=True)
 class _Visited:
-    """A subtree with its barriers, and the statements that have one before or after them whenever it runs.
+    """A subtree with its barriers.
 
-    ``where``: of all statements in it, those of its extensions included.
+    ``where``: of all statements in it, those of its extensions included.  ``unprepared``: of the instances that have no
+    barrier before them when it runs, ``unfinished``: of those that have none after them.
     """
 
     node: Node
     where: _Where
+    unprepared: _Where
+    unfinished: _Where
     barriers: tuple[isl.Set, ...] = ()
-    before: frozenset[str] = frozenset()
-    after: frozenset[str] = frozenset()
-
-    @property
-    def unfinished(self) -> list[str]:
-        """Statements with no barrier after them."""
-        return [name for name in self.where if name not in self.after]
-
-    @property
-    def unprepared(self) -> list[str]:
-        """Statements with no barrier before them."""
-        return [name for name in self.where if name not in self.before]
 
 
 class _Placer:
@@ -83,7 +74,7 @@ class _Placer:
         """The subtree with barriers; ``above``: the kinds of the members around it."""
         match node:
             case Leaf():
-                return _Visited(node, where)
+                return _Visited(node, where, where, where)
             case Extension(instances=instances, child=child):
                 visited = self.visit(child, {**where, **_by_name(instances.reverse())}, above)
                 return replace(visited, node=replace(node, child=visited.node))
@@ -136,7 +127,7 @@ class _Placer:
             barrier = _without_gaps(barrier, step)
         inside = _with_barriers(_universe(visited.where), visited.barriers)
         node = Sequence((Filter(inside, visited.node), Filter(own_space(barrier), Leaf())))
-        return replace(visited, node=node, barriers=(*visited.barriers, barrier), after=frozenset(visited.where))
+        return replace(visited, node=node, barriers=(*visited.barriers, barrier), unfinished={})
 
     def rotating(self, visited: _Visited, above: tuple[LoopKind, ...]) -> dict[str, Rotation]:
         """Copies below into slots for the iterations of the innermost member."""
@@ -151,13 +142,9 @@ class _Placer:
 
     def carries(self, visited: _Visited, above: tuple[LoopKind, ...]) -> bool:
         """Whether an iteration of the innermost member must wait for what another thread did in an earlier one."""
-        if above[-1] in _PLACES or LoopKind.THREAD not in above:
+        if above[-1] in _PLACES:
             return False
-        return any(
-            self.waits(first, second, visited.where, above, later=True)
-            for first in visited.unfinished
-            for second in visited.unprepared
-        )
+        return self.waits(visited.unfinished, visited.unprepared, above, later=True)
 
     # --- branches
 
@@ -169,7 +156,8 @@ class _Placer:
         # A barrier stands before each of the branches from ``prepared`` on, and after each one before ``finished``.
         prepared, finished = len(visited), 0
         for position, (branch, found) in enumerate(zip(sequence.filters, visited, strict=True)):
-            if any(self.branches_wait(visited[earlier], found, above) for earlier in range(finished, position)):
+            waiting = (visited[earlier].unfinished for earlier in range(finished, position))
+            if any(self.waits(earlier, found.unprepared, above, later=False) for earlier in waiting):
                 barrier = self.barrier(everything, above)
                 barriers.append(barrier)
                 filters.append(Filter(own_space(barrier), Leaf()))
@@ -178,24 +166,12 @@ class _Placer:
                 prepared, finished = min(prepared, position + 1), position
             barriers += found.barriers
             filters.append(Filter(_with_barriers(branch.domain, found.barriers), found.node))
-        before = {name for own in visited[prepared:] for name in own.where}
-        after = {name for own in visited[:finished] for name in own.where}
         return _Visited(
             Sequence(tuple(filters)),
             everything,
+            {name: values for found in visited[:prepared] for name, values in found.unprepared.items()},
+            {name: values for found in visited[finished:] for name, values in found.unfinished.items()},
             tuple(barriers),
-            frozenset(before).union(*(v.before for v in visited)),
-            frozenset(after).union(*(v.after for v in visited)),
-        )
-
-    def branches_wait(self, earlier: _Visited, later: _Visited, above: tuple[LoopKind, ...]) -> bool:
-        if LoopKind.THREAD not in above:
-            return False
-        where = {**earlier.where, **later.where}
-        return any(
-            self.waits(first, second, where, above, later=False)
-            for first in earlier.unfinished
-            for second in later.unprepared
         )
 
     def runs_barrier(self, branch: _Visited, everything: _Where, above: tuple[LoopKind, ...]) -> bool:
@@ -207,14 +183,27 @@ class _Placer:
 
     # --- pairs
 
-    def waits(self, first: str, second: str, where: _Where, above: tuple[LoopKind, ...], *, later: bool) -> bool:
-        """Whether two threads touch one place, at equal values of the other members.
+    def waits(self, first: _Where, second: _Where, above: tuple[LoopKind, ...], *, later: bool) -> bool:
+        """Whether some of the first and of the second are on two threads, at equal values of the other members, and
+        touch one place.
 
-        ``above``: the kinds of the members that count, of all that ``where`` has.  ``later``: the second in a later
-        iteration of the last of them.
+        ``above``: the kinds of the members that count, of all.  ``later``: the second in a later iteration of the last
+        of them.
         """
-        for pairs in self.conflicts(first, second):
-            values = pairs.apply_domain(where[first]).apply_range(where[second])
+        if LoopKind.THREAD not in above:
+            return False
+        return any(
+            self.pair_waits(self.conflicts(one, other), first[one], second[other], above, later=later)
+            for one in first
+            for other in second
+        )
+
+    def pair_waits(
+        self, conflicts: Items[isl.Map], first: isl.Map, second: isl.Map, above: tuple[LoopKind, ...], *, later: bool
+    ) -> bool:
+        """Whether this is so for two statements, with so many pairs of instances that touch one place."""
+        for pairs in conflicts:
+            values = pairs.apply_domain(first).apply_range(second)
             for position, kind in enumerate(above[:-1] if later else above):
                 if kind is not LoopKind.THREAD:
                     values = values.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
@@ -324,18 +313,31 @@ def _as_one(points: isl.Set) -> isl.Set:
 
 
 def _over_iterations(visited: _Visited, above: tuple[LoopKind, ...]) -> _Visited:
-    """The subtree with what barriers in other iterations of the innermost member separate, too."""
-    if above[-1] in _PLACES or not visited.barriers:
+    """The subtree, knowing what barriers in other iterations of the innermost member separate."""
+    if above[-1] in _PLACES or not visited.barriers or not (visited.unprepared or visited.unfinished):
         return visited
     depth = len(above)
     met = _outermost(visited.barriers[0], depth)
     for barrier in visited.barriers[1:]:
         met = met.union(_outermost(barrier, depth))
-    own = {name: _outermost(values.range(), depth) for name, values in visited.where.items()}
-    further = next_values(met.get_space())
-    prepared = [name for name in visited.unprepared if own[name].is_subset(met.apply(further))]
-    finished = [name for name in visited.unfinished if own[name].is_subset(met.apply(further.reverse()))]
-    return replace(visited, before=visited.before.union(prepared), after=visited.after.union(finished))
+    further = later_in(met.get_space(), depth - 1)
+    return replace(
+        visited,
+        unprepared=_without(visited.unprepared, met.apply(further)),
+        unfinished=_without(visited.unfinished, met.apply(further.reverse())),
+    )
+
+
+def _without(where: _Where, outermost: isl.Set) -> _Where:
+    """What has other values of the outermost members."""
+    left: dict[str, isl.Map] = {}
+    for name, values in where.items():
+        depth = outermost.dim(isl.dim_type.set)
+        there = outermost.add_dims(isl.dim_type.set, values.dim(isl.dim_type.out) - depth)
+        rest = values.subtract_range(there)
+        if not rest.is_empty():
+            left[name] = values if rest.is_equal(values) else rest.coalesce()
+    return left
 
 
 def _outermost(values: isl.Set, members: int) -> isl.Set:

@@ -26,7 +26,7 @@ import islpy as isl
 from tc.polyhedral.counterexample import Counterexample, Violation, pair_text
 from tc.polyhedral.distances import distances_of, equal, first_earlier, first_later, times_at
 from tc.polyhedral.execution import Concurrency, Execution, ThreadLeaf
-from tc.polyhedral.extents import next_values
+from tc.polyhedral.extents import later_in
 from tc.polyhedral.loops import Sharing
 from tc.polyhedral.scop import Scop
 
@@ -106,9 +106,10 @@ def _race(
         for side in doubtful.get(position, ()):
             found = first_earlier(left, position) if side is _Side.EARLIER else first_later(left, position)
             found = _on_different_threads(found, dimensions) if late else found
-            earlier, later = leaves if side is _Side.EARLIER else reversed(leaves)
-            if not found.is_empty() and not barriers.are_around(earlier, later, position):
-                return _witness(times.intersect(times_at(found)), first, second, instances)
+            if not found.is_empty():
+                racing = barriers.left(times.intersect(times_at(found)), leaves, position, side)
+                if not racing.is_empty():
+                    return _witness(racing, first, second, instances)
         if dimensions[position] not in _PLACES:
             left = equal(left, position)
     if decided or left.is_empty():
@@ -124,19 +125,25 @@ class _Barriers:
         self.dimensions: Final = execution.dimensions
         self._times: Final = [leaf.times for leaf in execution.places if leaf.statement in scop.barrier_names]
 
-    def are_around(self, earlier: ThreadLeaf, later: ThreadLeaf, position: int) -> bool:
-        """Whether a loop inside of a dimension has barriers after all of the first, or before all of the second.
+    def left(self, pairs: isl.Map, leaves: tuple[ThreadLeaf, ThreadLeaf], position: int, side: _Side) -> isl.Map:
+        """The pairs of times but those with a barrier after the earlier end, or before the later one.
 
-        isl is asked for every dimension, so this is for what is a race otherwise.
+        ``leaves``: where the ends are; ``side``: which is the earlier one in this dimension.  The barriers are in loops
+        further inside, in other iterations.  isl is asked for all of these, so this is for what is a race otherwise.
         """
+        if not self._times:
+            return pairs
+        reached = reduce(isl.Set.union, (times.range() for times in self._times))
+        further = isl.Map.empty(reached.get_space().map_from_set())
         for inside in range(position + 1, len(self.dimensions)):
-            if self._times and self.dimensions[inside] is Concurrency.ORDERED:
-                met = [_first(times, inside + 1).range() for times in self._times]
-                reached, further = reduce(isl.Set.union, met), next_values(met[0].get_space())
-                runs = [_first(leaf.times, inside + 1).range() for leaf in (earlier, later)]
-                if runs[1].is_subset(reached.apply(further)) or runs[0].is_subset(reached.apply(further.reverse())):
-                    return True
-        return False
+            if self.dimensions[inside] is Concurrency.ORDERED:
+                further = further.union(later_in(reached.get_space(), inside))
+        if side is _Side.LATER:
+            further = further.reverse()
+        count = pairs.dim(isl.dim_type.in_)
+        first, second = (leaf.times.range() for leaf in leaves)
+        pairs = pairs.intersect_domain(_outermost(first.subtract(reached.apply(further.reverse())), count))
+        return pairs.intersect_range(_outermost(second.subtract(reached.apply(further)), count))
 
 
 # Dimensions that say where instances run, and not when.
@@ -206,6 +213,10 @@ def _on_different_threads(distances: isl.Set, dimensions: Items[Concurrency]) ->
 def _first(times: isl.Map, count: int) -> isl.Map:
     """So many dimensions of the times."""
     return times.project_out(isl.dim_type.out, count, times.dim(isl.dim_type.out) - count)
+
+
+def _outermost(times: isl.Set, count: int) -> isl.Set:
+    return times.project_out(isl.dim_type.set, count, times.dim(isl.dim_type.set) - count)
 
 
 def _separated(earlier: ThreadLeaf, later: ThreadLeaf, position: int, ends: tuple[int | None, int | None]) -> bool:

@@ -18,7 +18,6 @@ from tc.polyhedral.loops import (
     Allocation,
     Block,
     Guard,
-    IndexExpression,
     IndexLiteral,
     IndexOperation,
     IndexOperator,
@@ -33,9 +32,8 @@ from tc.polyhedral.separate_counts import separate_counts
 from tc.polyhedral.verify import Conflicts, prove
 from tc.polyhedral.verify_threads import check_threads
 from tc.proof import Proof
-from tests.comprehensions.corpus import CASES
 from tests.mutants.mistakes import dropping
-from tests.mutants.programs import OPTIONS, Judged, judged
+from tests.mutants.programs import OPTIONS, Judged, case_named, judged
 
 SUMS = "def sums(float(M,N) X) -> (O) { O(m) +=! X(m,n) }"
 FIRST, BARRIER, LAST = (Instance(name, ()) for name in ("first", "barrier", "last"))
@@ -72,22 +70,15 @@ def test_only_what_surely_runs_a_barrier_separates(between: LoopTree, separates:
             assert barriers_along(place, barriers) == (None, (place.path[-1], frozenset({1} if separates else ())))
 
 
-def with_barriers(condition: IndexExpression, *, first: bool) -> LoopTree:
-    """A loop whose iterations have a barrier, first or after what is done under the condition."""
-    used = Guard(condition, Instance("used", (IndexVariable("thread"), IndexVariable("turn"))), None)
-    barrier = Instance("barrier", (IndexVariable("thread"), IndexVariable("turn")))
-    return Loop(
-        "turn",
-        IndexLiteral(0),
-        IndexLiteral(3),
-        1,
-        LoopKind.SEQUENTIAL,
-        Block((barrier, used) if first else (used, barrier)),
-    )
-
-
-def turns(operator: IndexOperator, number: int) -> IndexExpression:
-    return IndexOperation(operator, (IndexVariable("turn"), IndexLiteral(number)))
+def with_barriers(condition: IndexOperator, number: int, *, first: bool) -> LoopTree:
+    """Two rounds of four turns that have a barrier, first or after what is done in those that this holds for."""
+    quarters = IndexOperation(IndexOperator.MULTIPLY, (IndexVariable("round"), IndexLiteral(4)))
+    turn = IndexOperation(IndexOperator.ADD, (quarters, IndexVariable("turn")))
+    barrier, used = (Instance(name, (IndexVariable("thread"), turn)) for name in ("barrier", "used"))
+    chosen = Guard(IndexOperation(condition, (turn, IndexLiteral(number))), used, None)
+    body = Block((barrier, chosen) if first else (chosen, barrier))
+    turns = Loop("turn", IndexLiteral(0), IndexLiteral(3), 1, LoopKind.SEQUENTIAL, body)
+    return Loop("round", IndexLiteral(0), IndexLiteral(1), 1, LoopKind.SEQUENTIAL, turns)
 
 
 FILLED = Instance("filled", (IndexVariable("thread"),))
@@ -96,12 +87,12 @@ FILLED = Instance("filled", (IndexVariable("thread"),))
 @pytest.mark.parametrize(
     ("children", "is_proven"),
     [
-        ((FILLED, with_barriers(turns(IndexOperator.GREATER_EQUAL, 1), first=False)), True),
-        ((FILLED, with_barriers(turns(IndexOperator.GREATER_EQUAL, 0), first=False)), False),
-        ((FILLED, with_barriers(turns(IndexOperator.GREATER_EQUAL, 0), first=True)), True),
-        ((with_barriers(turns(IndexOperator.LESS_EQUAL, 2), first=True), FILLED), True),
-        ((with_barriers(turns(IndexOperator.LESS_EQUAL, 3), first=True), FILLED), False),
-        ((with_barriers(turns(IndexOperator.LESS_EQUAL, 3), first=False), FILLED), True),
+        ((FILLED, with_barriers(IndexOperator.GREATER_EQUAL, 1, first=False)), True),
+        ((FILLED, with_barriers(IndexOperator.GREATER_EQUAL, 0, first=False)), False),
+        ((FILLED, with_barriers(IndexOperator.GREATER_EQUAL, 0, first=True)), True),
+        ((with_barriers(IndexOperator.LESS_EQUAL, 6, first=True), FILLED), True),
+        ((with_barriers(IndexOperator.LESS_EQUAL, 7, first=True), FILLED), False),
+        ((with_barriers(IndexOperator.LESS_EQUAL, 7, first=False), FILLED), True),
     ],
 )
 def test_a_barrier_in_another_iteration_separates_what_the_loop_runs_from_what_is_outside(
@@ -109,7 +100,7 @@ def test_a_barrier_in_another_iteration_separates_what_the_loop_runs_from_what_i
 ) -> None:
     root = Loop("thread", IndexLiteral(0), IndexLiteral(7), 1, LoopKind.THREAD, Block(children))
     context = isl.Context()
-    barrier = isl.Set.read_from_str(context, "{ barrier[thread, turn] : 0 <= thread <= 7 and 0 <= turn <= 3 }")
+    barrier = isl.Set.read_from_str(context, "{ barrier[thread, turn] : 0 <= thread <= 7 and 0 <= turn <= 7 }")
     scop = Scop(context, (), (), (), barriers=(barrier,))
     execution = loop_execution(root, {"filled": 1, "used": 2, "barrier": 2}, context, scop.barrier_names)
     meeting = isl.UnionMap.read_from_str(context, "{ filled[thread] -> used[other, turn]; used[t, s] -> filled[o] }")
@@ -178,16 +169,22 @@ def test_loops_over_threads_that_follow_each_other_need_a_barrier_between_them()
 
 def test_barriers_in_a_loop_spare_one_after_it() -> None:
     """The partial sums begin before a product is made tile by tile and are used after it."""
-    (case,) = (case for case in CASES if case.name == "two_matmuls")
-    found: list[Judged] = list(judged(case, OPTIONS["partial results"]))
+    found: list[Judged] = list(judged(case_named("two_matmuls"), OPTIONS["partial results"]))
     barriers = [mistake for mistake in found if "without barrier" in mistake.name]
     assert len(barriers) == 2
     assert all(mistake.verdict.refused and mistake.verdict.wrong for mistake in barriers)
 
 
-def test_what_only_later_iterations_read_needs_no_barrier_before_a_loop_that_has_one() -> None:
-    """The greatest scores and their sums are used from the second iteration on: the first one copies for it."""
-    (case,) = (case for case in CASES if case.name == "causal_attention")
-    barriers = [mistake for mistake in judged(case, OPTIONS["copied ahead"]) if "without barrier" in mistake.name]
-    assert len(barriers) == 3
+@pytest.mark.parametrize(
+    ("name", "options", "count"),
+    [
+        # The greatest scores and their sums are used from the second iteration on: the first one copies for it.
+        ("causal_attention", "copied ahead", 3),
+        # All distances but the last are there before a barrier, and those who wrote the last one read it.
+        ("nearest_codes", "tiles", 2),
+    ],
+)
+def test_what_other_iterations_have_a_barrier_for_needs_no_further_one(name: str, options: str, count: int) -> None:
+    barriers = [mistake for mistake in judged(case_named(name), OPTIONS[options]) if "without barrier" in mistake.name]
+    assert len(barriers) == count
     assert all(mistake.verdict.refused and mistake.verdict.wrong for mistake in barriers)
