@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.comprehensions.case import Case, Integers, Maker, at, integers, normal
+from tests.comprehensions.case import Case, Integers, Maker, at, indices, integers, normal, scalar
 from tests.comprehensions.formulas import Floats
 
 _NEAREST_CODE = """
@@ -128,7 +128,8 @@ CASES = (
         "argument_of_minimum",
         f"{_NEAREST_SOURCE}, argmin_2d",
         _NEAREST_CODE,
-        {"S": _small("N"), "v": lambda rng, sizes: 3.0},
+        # The one sought is at none, one or a few places, all over.
+        {"S": indices("N", "N", dtype="float32"), "v": scalar(3.0)},
         lambda s, v: (_first_where_equal(s, v, len(s)),),
         at("N", 1000),
         (at("N", 1), at("N", 129)),
@@ -158,7 +159,7 @@ CASES = (
         "argument_of_minimum_of_blocks",
         f"{_NEAREST_SOURCE}, the staged argmin_2d",
         _NEAREST_CODE_STAGED,
-        {"S": _small("D", "NBYD"), "v": lambda rng, sizes: 0.0},
+        {"S": _small("D", "NBYD"), "v": scalar(0.0)},
         lambda s, v: (_staged_argmin(s, np.full(len(s), v), s.shape[1]),),
         at("D NBYD", 1000, 100),
         (at("D NBYD", 13, 7), at("D NBYD", 1, 1)),

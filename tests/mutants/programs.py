@@ -27,7 +27,7 @@ OPTIONS = {
     "partial results in lanes": tc.GpuOptions(split=(32,), private=0),
 }
 # Of inputs, until a result is wrong.
-_DRAWS = 50
+_DRAWS = 300
 
 
 @dataclass(frozen=True, slots=True)
