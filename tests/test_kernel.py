@@ -14,9 +14,10 @@ import torch
 
 import tc
 from tc.executable import load
+from tc.polyhedral.demands import Demands
 from tc.polyhedral.execution import Execution
 from tc.polyhedral.scop import Scop
-from tc.polyhedral.verify import Conflicts, prove
+from tc.polyhedral.verify import prove
 from tc.proof import Proof
 from tc.runtime.compiler import compiling
 from tc.runtime.opencl import opencl_device
@@ -145,10 +146,10 @@ def test_a_kernel_that_is_not_proven_is_not_made(unproven: str, monkeypatch: pyt
             finally:
                 stopped.append(True)
 
-    def refuse(scop: Scop, execution: Execution, what: str, conflicts: Conflicts) -> Proof:
+    def refuse(scop: Scop, execution: Execution, what: str, demands: Demands) -> Proof:
         if what == unproven:
             raise tc.VerificationError("chunks overlap")
-        return prove(scop, execution, what, conflicts)
+        return prove(scop, execution, what, demands)
 
     monkeypatch.setattr("tc.compiler.compiling", watched)
     monkeypatch.setattr("tc.polyhedral.pipeline.prove", refuse)

@@ -47,7 +47,7 @@ class Frame:
     """The space in which expressions become isl objects: parameters, and the iterators of one statement.
 
     ``sizes``: parameters that are known to be positive, each with its greatest value; they follow the ``parameters`` of
-    which nothing is known.
+    which nothing is known.  ``within``: where functions are asked for; outside, they may be anything.
     """
 
     context: isl.Context
@@ -55,6 +55,7 @@ class Frame:
     iterators: tuple[str, ...]
     parameters: tuple[str, ...] = ()
     sizes: Sizes = ()
+    within: isl.Set | None = None
     _space: isl.Space = field(init=False, repr=False, compare=False)
 
     @property
@@ -166,26 +167,32 @@ def _affine_binary(operator: BinaryOperator, left: Expression, right: Expression
         case BinaryOperator.MULTIPLY:
             return first.mul(second) if _is_constant(first) or _is_constant(second) else None
         case BinaryOperator.DIVIDE | BinaryOperator.REMAINDER:
-            return _divide(operator, first, right)
+            return _divide(operator, first, right, frame)
         case _:
             return None
 
 
-def _divide(operator: BinaryOperator, dividend: isl.PwAff, divisor: Expression) -> isl.PwAff | None:
+def _divide(operator: BinaryOperator, dividend: isl.PwAff, divisor: Expression, frame: Frame) -> isl.PwAff | None:
     """Truncated division by a literal; isl's ``tdiv_q`` wants a positive divisor."""
     if not isinstance(divisor, Literal) or divisor.value == 0:
         return None
     value = int(divisor.value)
-    magnitude = isl.PwAff.from_aff(
-        isl.Aff.val_on_domain(
-            isl.LocalSpace.from_space(dividend.get_domain_space()),
-            isl.Val.int_from_si(dividend.get_ctx(), abs(value)),
-        )
-    )
-    if operator is BinaryOperator.REMAINDER:
-        return dividend.tdiv_r(magnitude)
-    quotient = dividend.tdiv_q(magnitude)
+    magnitude = isl.Val.int_from_si(frame.context, abs(value))
+    if _is_nonnegative(dividend, frame):  # one piece, where the truncated one has two
+        if operator is BinaryOperator.REMAINDER:
+            return dividend.mod_val(magnitude)
+        quotient = dividend.scale_down_val(magnitude).floor()
+    else:
+        divided = isl.PwAff.from_aff(isl.Aff.val_on_domain(isl.LocalSpace.from_space(frame.space()), magnitude))
+        if operator is BinaryOperator.REMAINDER:
+            return dividend.tdiv_r(divided)
+        quotient = dividend.tdiv_q(divided)
     return quotient if value > 0 else quotient.neg()
+
+
+def _is_nonnegative(function: isl.PwAff, frame: Frame) -> bool:
+    """Whether it is plain to be so wherever it is asked for."""
+    return frame.within is not None and bool(frame.within.is_subset(function.nonneg_set()))
 
 
 def affine_condition(expression: Expression, frame: Frame) -> isl.Set | None:

@@ -15,6 +15,7 @@ from tc.errors import CompileError, OptionsError
 from tc.language.session import MAX_OPERATIONS, is_out_of_operations, isl_context
 from tc.language.specialization import Specialization
 from tc.options import CpuOptions, Fusion, GpuOptions, Options
+from tc.polyhedral.demands import demands_of
 from tc.polyhedral.fix_counts import fix_counts
 from tc.polyhedral.generate import generate_loops
 from tc.polyhedral.localize import NotAffineError, localize_loops
@@ -32,7 +33,7 @@ from tc.polyhedral.strides import accesses
 from tc.polyhedral.surplus import refuse_surplus_sizes
 from tc.polyhedral.tree import ScheduleTree, tree_text
 from tc.polyhedral.tree_execution import tree_execution
-from tc.polyhedral.verify import conflicts_of, prove
+from tc.polyhedral.verify import prove
 from tc.polyhedral.verify_split import prove_split
 from tc.polyhedral.verify_statements import prove_statements
 from tc.proof import Proof
@@ -238,17 +239,17 @@ class _Run:
             root = separate_counts(fix_counts(root, scop), scop.barrier_names)
         self.done("generate", "")
 
-        conflicts = cache(lambda: conflicts_of(scop))
+        demands = cache(lambda: demands_of(scop))
 
         def prove_schedule() -> Proof:
             prove_statements(program, scop)
-            return prove(scop, tree_execution(tree, self.context, scop.barrier_names), "schedule", conflicts())
+            return prove(scop, tree_execution(tree, self.context, scop.barrier_names), "schedule", demands())
 
         def prove_loops() -> Proof:
             dimensions = {s.name: s.domain.dim(isl.dim_type.set) for s in scop.statements}
             dimensions |= {barrier.get_tuple_name(): barrier.dim(isl.dim_type.set) for barrier in scop.barriers}
             execution = loop_execution(root, dimensions, self.context, scop.barrier_names, scop.sizes)
-            return prove(scop, execution, "generated code", conflicts())
+            return prove(scop, execution, "generated code", demands())
 
         return Generated(self.loop_program(scop, root), tuple(self.stages), prove_schedule, prove_loops)
 

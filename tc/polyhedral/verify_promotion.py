@@ -26,16 +26,19 @@ from tc.polyhedral.loops import Sharing
 from tc.polyhedral.scop import PromotedAccess, Promotion, Scop, ScopStatement
 
 
-def check_promotions(scop: Scop, execution: Execution) -> Counterexample | None:
-    """The first failure among all promotions; None if there is none."""
+def check_places(scop: Scop) -> Counterexample | None:
+    """The first failure among all promotions that is one in every execution; None if there is none."""
     for promotion in scop.promotions:
-        found = (
-            _check_layout(scop, promotion)
-            or _check_elements(scop, promotion)
-            or _check_scopes(scop, promotion, execution)
-            or _check_copies(scop, promotion)
-            or _check_bypass(scop, promotion, execution)
-        )
+        found = _check_layout(scop, promotion) or _check_elements(scop, promotion) or _check_copies(scop, promotion)
+        if found is not None:
+            return found
+    return None
+
+
+def check_scopes(scop: Scop, execution: Execution) -> Counterexample | None:
+    """The first failure among all promotions that is one in this execution; None if there is none."""
+    for promotion in scop.promotions:
+        found = _check_scopes(scop, promotion, execution) or _check_bypass(scop, promotion, execution)
         if found is not None:
             return found
     return None if execution.locals is None else _check_local_subscripts(scop, execution.locals)

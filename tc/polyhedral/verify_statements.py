@@ -146,7 +146,7 @@ def _is_copy(copy: ScopStatement, scop: Scop) -> bool:
     buffer, local = inside
     if tensor not in shapes or buffer != promotion.buffer.name or local[: len(slot)] != _references(slot):
         return False
-    frame = Frame(scop.context, copy.name, own)
+    frame = Frame(scop.context, copy.name, own, within=copy.domain)
     element = access_relation(tensor, outer, shapes[tensor], frame)
     # In the array that the values of the prefix choose.
     subscripts = (*_references(own[: access.depth]), *local[len(slot) :])

@@ -12,6 +12,7 @@ import pytest
 import tc
 from tc.polyhedral.barriers import Place, barriers_along
 from tc.polyhedral.counterexample import Violation
+from tc.polyhedral.demands import Demands
 from tc.polyhedral.execution import Execution
 from tc.polyhedral.loop_execution import follow_path, frame_of_path, loop_execution, loop_paths
 from tc.polyhedral.loops import (
@@ -29,7 +30,7 @@ from tc.polyhedral.loops import (
 )
 from tc.polyhedral.scop import Scop
 from tc.polyhedral.separate_counts import separate_counts
-from tc.polyhedral.verify import Conflicts, prove
+from tc.polyhedral.verify import prove
 from tc.polyhedral.verify_threads import check_threads
 from tc.proof import Proof
 from tests.mutants.mistakes import dropping
@@ -109,9 +110,9 @@ def test_a_barrier_in_another_iteration_separates_what_the_loop_runs_from_what_i
     assert is_proven or (found is not None and found.violation is Violation.RACE)
 
 
-def only_loops(scop: Scop, execution: Execution, stage: str, conflicts: Conflicts) -> Proof:
+def only_loops(scop: Scop, execution: Execution, stage: str, demands: Demands) -> Proof:
     """A proof that takes the schedule on trust."""
-    return Proof(0, 0, 0, 0) if stage == "schedule" else prove(scop, execution, stage, conflicts)
+    return Proof(0, 0, 0, 0) if stage == "schedule" else prove(scop, execution, stage, demands)
 
 
 def refusal(options: tc.GpuOptions) -> str:
