@@ -80,9 +80,3 @@ class Execution:
     allocated: tuple[Buffer, ...] = ()
     places: tuple[ThreadLeaf, ...] = ()
     divergent: tuple[str, ...] = ()
-
-    def times_of(self, statement: str) -> isl.Map | None:
-        """``{ instance of the statement -> time }``; None where it never runs."""
-        found: list[isl.Map] = []
-        self.times.foreach_map(found.append)
-        return next((times for times in found if times.get_tuple_name(isl.dim_type.in_) == statement), None)

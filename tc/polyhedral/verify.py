@@ -17,11 +17,12 @@ them for every execution is ``tc.polyhedral.demands``.
 from __future__ import annotations
 
 from collections.abc import Sequence as Items
+from typing import Final
 
 import islpy as isl
 
 from tc.errors import VerificationError
-from tc.polyhedral.conflicts import Rule, different
+from tc.polyhedral.conflicts import Conflict, Rule, different
 from tc.polyhedral.counterexample import Counterexample, Violation, pair_text, point_text
 from tc.polyhedral.demands import Demands, demands_of
 from tc.polyhedral.distances import distances_of, equal, first_earlier, first_later, is_plainly_zero, times_at
@@ -88,33 +89,62 @@ def _check_instances(scop: Scop, execution: Execution) -> Counterexample | None:
 
 
 def _check_order(execution: Execution, demands: Demands) -> Counterexample | None:
+    times = _Times(execution)
     for conflict in demands.conflicts:
-        found = _check_pairs(conflict.pairs, execution, conflict.rule)
+        found = _check_pairs(conflict, times)
         if found is not None:
             return found
     for needed in demands.awaited:
-        found = _check_pairs(needed.pairs, execution, needed.rule)
+        found = _check_pairs(needed, times)
         if found is not None:
             return Counterexample(Violation.NOT_AWAITED, found.witness)
     return None
 
 
-def _check_pairs(pairs: isl.UnionMap, execution: Execution, rule: Rule) -> Counterexample | None:
+class _Times:
+    """``{ instance -> time }`` of every statement that runs, and the first dimensions of that, each made once."""
+
+    def __init__(self, execution: Execution) -> None:
+        self.dimensions: Final = execution.dimensions
+        self._whole: Final = {own.get_tuple_name(isl.dim_type.in_): own for own in _maps(execution.times)}
+        self._first: Final[dict[tuple[str, int], isl.Map]] = {}
+
+    def run(self, statement: str) -> bool:
+        return statement in self._whole
+
+    def settled(self, first: str, second: str) -> int:
+        """How many dimensions there are up to one that tells all instances of two apart, whatever they are."""
+        for position, concurrency in enumerate(self.dimensions):
+            if concurrency is Concurrency.ORDERED:
+                ends = [_fixed(self._whole[name], position) for name in (first, second)]
+                if None not in ends and ends[0] != ends[1]:
+                    return position + 1
+        return len(self.dimensions)
+
+    def first(self, statement: str, count: int) -> isl.Map:
+        """The first dimensions, so many."""
+        found = self._first.get((statement, count))
+        if found is None:
+            whole = self._whole[statement]
+            found = whole.project_out(isl.dim_type.out, count, whole.dim(isl.dim_type.out) - count)
+            self._first[statement, count] = found
+        return found
+
+
+def _check_pairs(conflict: Conflict, every: _Times) -> Counterexample | None:
     """Whether the times of all pairs are as the rule has it.
 
     Every instance has one time, so pairs of times stand for pairs of instances; they stay few where unrolled loops have
     many leaves.
     """
-    for instances in _maps(pairs):
-        first, second = (
-            execution.times_of(instances.get_tuple_name(side)) for side in (isl.dim_type.in_, isl.dim_type.out)
-        )
-        if first is None or second is None:
-            continue  # one of them never runs, which is said elsewhere
-        count = _settled(first, second, execution.dimensions)
-        begun, ended = (_first_dimensions(times, count) for times in (first, second))
+    for instances in _maps(conflict.pairs):
+        first, second = (instances.get_tuple_name(side) for side in (isl.dim_type.in_, isl.dim_type.out))
+        if not (every.run(first) and every.run(second)):
+            continue  # which is said elsewhere
+        count = every.settled(first, second)
+        begun, ended = every.first(first, count), every.first(second, count)
         times = instances.apply_domain(begun).apply_range(ended)
-        wrong = _wrong_distances(distances_of(times), execution.dimensions[:count], rule)
+        wrong = _wrong_distances(distances_of(times), every.dimensions[:count], conflict.rule)
         if wrong is not None:
             violation, found = wrong
             # Instances are taken out here, where few pairs are left: to leave them out of all is to take all apart.
@@ -124,20 +154,6 @@ def _check_pairs(pairs: isl.UnionMap, execution: Execution, rule: Rule) -> Count
             if not witness.is_empty():
                 return Counterexample(violation, pair_text(witness))
     return None
-
-
-def _settled(first: isl.Map, second: isl.Map, dimensions: Items[Concurrency]) -> int:
-    """How many dimensions there are up to one that tells all instances of two statements apart, whatever they are."""
-    for position, concurrency in enumerate(dimensions):
-        if concurrency is Concurrency.ORDERED:
-            ends = [_fixed(times, position) for times in (first, second)]
-            if None not in ends and ends[0] != ends[1]:
-                return position + 1
-    return len(dimensions)
-
-
-def _first_dimensions(times: isl.Map, count: int) -> isl.Map:
-    return times.project_out(isl.dim_type.out, count, times.dim(isl.dim_type.out) - count)
 
 
 def _maps(union: isl.UnionMap) -> list[isl.Map]:

@@ -18,7 +18,7 @@ from collections.abc import Sequence as Items
 from dataclasses import replace
 from enum import Enum
 from functools import reduce
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, product
 from typing import Final
 
 import islpy as isl
@@ -42,16 +42,17 @@ def check_threads(scop: Scop, execution: Execution, conflicts: Items[isl.UnionMa
     if not execution.places:
         return None
     barriers = _Barriers(scop, execution)
+    places: dict[str, list[ThreadLeaf]] = {}
+    for leaf in execution.places:
+        places.setdefault(leaf.statement, []).append(leaf)
     met = [(pairs, False) for pairs in (*conflicts, *_reuses(scop, Sharing.BLOCK))]
     for pairs, in_lanes in (*met, *((pairs, True) for pairs in _reuses(scop, Sharing.LANES))):
         for instances in _maps(pairs):
-            ends = [instances.get_tuple_name(side) for side in (isl.dim_type.in_, isl.dim_type.out)]
-            for first in execution.places:
-                for second in execution.places:
-                    if [first.statement, second.statement] == ends:
-                        found = _race(instances, first, second, barriers, in_lanes=in_lanes)
-                        if found is not None:
-                            return found
+            ends = (places.get(instances.get_tuple_name(side), ()) for side in (isl.dim_type.in_, isl.dim_type.out))
+            for first, second in product(*ends):
+                found = _race(instances, first, second, barriers, in_lanes=in_lanes)
+                if found is not None:
+                    return found
     return None
 
 
