@@ -201,28 +201,37 @@ def _times(branch: Branch, time: Time, levels: _Levels) -> isl.Map:
 
 def vector_map(values: Items[isl.PwAff], points: isl.Set) -> isl.Map:
     """``{ point -> [values] }``."""
-    if all(_is_plain(value) for value in values):  # isl takes a third of the time where it need not look for pieces
-        every = isl.AffList.alloc(points.get_ctx(), len(values))
+    function = _multi_function(values, points.get_space())
+    if isinstance(function, isl.MultiAff):
+        return isl.Map.from_multi_aff(function).intersect_domain(points)
+    return isl.Map.from_multi_pw_aff(function).intersect_domain(points)
+
+
+def points_with(values: Items[isl.PwAff], found: isl.Set, space: isl.Space) -> isl.Set:
+    """The points of the space at which the values are found in a set."""
+    function = _multi_function(values, space)
+    if isinstance(function, isl.MultiAff):
+        return found.preimage_multi_aff(function)
+    return found.preimage_multi_pw_aff(function)
+
+
+def _multi_function(values: Items[isl.PwAff], space: isl.Space) -> isl.MultiAff | isl.MultiPwAff:
+    """The functions as one; isl takes a third of the time where it need not look for pieces."""
+    space = space.from_domain().add_dims(isl.dim_type.out, len(values))
+    if all(_is_plain(value) for value in values):
+        plain = isl.AffList.alloc(space.get_ctx(), len(values))
         for value in values:
-            every = every.add(_piece(value))
-        space = points.get_space().from_domain().add_dims(isl.dim_type.out, len(values))
-        found = isl.Map.from_multi_aff(isl.MultiAff.from_aff_list(space, every))
-    else:
-        found = isl.Map.from_multi_pw_aff(multi_function(values, points.get_space()))
-    return found.intersect_domain(points)
+            plain = plain.add(_piece(value))
+        return isl.MultiAff.from_aff_list(space, plain)
+    every = isl.PwAffList.alloc(space.get_ctx(), len(values))
+    for value in values:
+        every = every.add(value)
+    return isl.MultiPwAff.from_pw_aff_list(space, every)
 
 
 def _is_plain(value: isl.PwAff) -> bool:
     """Whether it is one piece without a domain of its own."""
     return value.n_piece() == 1 and bool(value.domain().plain_is_universe())
-
-
-def multi_function(values: Items[isl.PwAff], space: isl.Space) -> isl.MultiPwAff:
-    """The functions of the points of a space as one."""
-    every = isl.PwAffList.alloc(space.get_ctx(), len(values))
-    for value in values:
-        every = every.add(value)
-    return isl.MultiPwAff.from_pw_aff_list(space.from_domain().add_dims(isl.dim_type.out, len(values)), every)
 
 
 def _allocation_time(time: Time, scope: Scope) -> Time:

@@ -9,7 +9,7 @@ from typing import TypeAlias, assert_never
 
 import islpy as isl
 
-from tc.polyhedral.branches import Branch, Scope, assemble, concurrency_of, multi_function, simplified
+from tc.polyhedral.branches import Branch, Scope, assemble, concurrency_of, points_with, simplified, vector_map
 from tc.polyhedral.execution import Concurrency, Execution
 from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence, statement_names
 
@@ -43,11 +43,6 @@ class _Way:
         """The way through one more loop."""
         instances, value = simplified(self.instances, function)
         return _Way(instances, (*self.values, value))
-
-    @property
-    def function(self) -> isl.MultiPwAff:
-        """``{ instance -> [values] }``."""
-        return multi_function(self.values, self.instances.get_space())
 
 
 # The statements that get to a node.
@@ -126,7 +121,7 @@ def _pieces(union: isl.UnionSet) -> list[isl.Set]:
 def _positions_of_barriers(filters: Items[Filter], reached: _Reached, barriers: frozenset[str]) -> frozenset[int]:
     """The branches in which all that gets to the sequence finds a barrier, at equal values of the members above."""
     found: list[int] = []
-    others: list[tuple[isl.Set, isl.MultiPwAff]] = []
+    others = [way for name, way in reached.items() if name not in barriers]
     for position, branch in enumerate(filters):
         waiting = [reached[name] for name in statement_names(branch.domain) if name in barriers and name in reached]
         if not waiting:
@@ -134,15 +129,14 @@ def _positions_of_barriers(filters: Items[Filter], reached: _Reached, barriers: 
         met = _met(waiting[0])
         for other in waiting[1:]:
             met = met.union(_met(other))
-        others = others or [(way.instances, way.function) for name, way in reached.items() if name not in barriers]
-        if all(instances.is_subset(met.preimage_multi_pw_aff(times)) for instances, times in others):
+        if all(way.instances.is_subset(points_with(way.values, met, way.instances.get_space())) for way in others):
             found.append(position)
     return frozenset(found)
 
 
 def _met(barrier: _Way) -> isl.Set:
     """The values of the members above at which there is the barrier."""
-    return barrier.instances.apply(isl.Map.from_multi_pw_aff(barrier.function))
+    return vector_map(barrier.values, barrier.instances).range()
 
 
 def _branch(way: _Way, above: _Above, scopes: tuple[Scope, ...]) -> Branch:
