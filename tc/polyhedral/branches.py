@@ -60,7 +60,7 @@ class Branch:
     instances: isl.Map
     time: Time
     misuse: tuple[isl.Set, ...] = ()
-    locals: isl.Map | None = None
+    locals: tuple[isl.Map, ...] = ()
     scopes: tuple[Scope, ...] = ()
     barriers: tuple[tuple[int, frozenset[int]] | None, ...] = ()
     is_identity: bool = False

@@ -46,13 +46,14 @@ class ThreadLeaf:
 
 @dataclass(frozen=True)
 class LocalSubscripts:
-    """What a place in loops says of buffers: ``{ loop iterators -> statement instance }``, and ``-> [subscripts] }``.
+    """What a place in loops says of buffers: ``{ loop iterators -> statement instance }``, and ``-> [subscript] }`` for
+    each local subscript that the statement has there.
 
-    ``subscripts`` is None where the statement has none there.  ``warp``: where the loops over threads and lanes are.
+    ``warp``: where the loops over threads and lanes are.
     """
 
     instances: isl.Map
-    subscripts: isl.Map | None
+    subscripts: tuple[isl.Map, ...]
     warp: WarpPlace
 
 

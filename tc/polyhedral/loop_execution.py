@@ -135,7 +135,7 @@ def _loop_branch(instance: Instance, path: tuple[Step, ...], dimensions: int, fr
     points, time = defined(reached.points, reached.time)
     instances = instance_map(replace(instance, arguments=instance.arguments[:dimensions]), points, frame)
     further = instance.arguments[dimensions:]
-    local = _functions(further, points, frame) if further else None
+    local = tuple(_functions((subscript,), points, frame) for subscript in further)
     broken = tuple(where for where in misuse if not where.is_empty())
     return Branch(instances, time, broken, local, reached.scopes)
 

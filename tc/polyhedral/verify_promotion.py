@@ -15,6 +15,7 @@ at the beginning and the end of an iteration of the prefix keep that meaning if,
 from __future__ import annotations
 
 from collections.abc import Sequence as Items
+from itertools import zip_longest
 
 import islpy as isl
 
@@ -168,20 +169,15 @@ def _check_local_subscripts(scop: Scop, places: Items[LocalSubscripts]) -> Count
         if len(statement.body.iterators) > statement.domain.dim(isl.dim_type.set)
     }
     for place in places:
-        for position, subscript in enumerate(wanted.get(place.instances.get_tuple_name(isl.dim_type.out), ())):
+        subscripts = wanted.get(place.instances.get_tuple_name(isl.dim_type.out), ())
+        for subscript, found in zip_longest(subscripts, place.subscripts[: len(subscripts)]):
             wrong = place.instances.apply_range(subscript)
-            if place.subscripts is not None:
-                wrong = wrong.subtract(_single(place.subscripts, position))
+            if found is not None:
+                wrong = wrong.subtract(found)
             if not wrong.is_empty():
                 pairs = place.instances.reverse().apply_range(wrong)
                 return Counterexample(Violation.WRONG_ELEMENT, pair_text(isl.UnionMap.from_map(pairs)))
     return None
-
-
-def _single(values: isl.Map, position: int) -> isl.Map:
-    """One of the values."""
-    behind = values.dim(isl.dim_type.out) - position - 1
-    return values.project_out(isl.dim_type.out, position + 1, behind).project_out(isl.dim_type.out, 0, position)
 
 
 def _check_scopes(scop: Scop, promotion: Promotion, execution: Execution) -> Counterexample | None:
