@@ -102,32 +102,42 @@ def _check_order(execution: Execution, demands: Demands) -> Counterexample | Non
 
 
 class _Times:
-    """``{ instance -> time }`` of every statement that runs, and the first dimensions of that, each made once."""
+    """``{ instance -> time }`` of every statement that runs, and some dimensions of that, each made once."""
 
     def __init__(self, execution: Execution) -> None:
         self.dimensions: Final = execution.dimensions
         self._whole: Final = {own.get_tuple_name(isl.dim_type.in_): own for own in _maps(execution.times)}
-        self._first: Final[dict[tuple[str, int], isl.Map]] = {}
+        self._some: Final[dict[tuple[str, tuple[int, ...]], isl.Map]] = {}
 
     def run(self, statement: str) -> bool:
         return statement in self._whole
 
-    def settled(self, first: str, second: str) -> int:
-        """How many dimensions there are up to one that tells all instances of two apart, whatever they are."""
+    def apart(self, first: str, second: str) -> tuple[int, ...]:
+        """The dimensions that may tell instances of two apart, up to one that tells all of them, whatever they are."""
+        found: list[int] = []
         for position, concurrency in enumerate(self.dimensions):
-            if concurrency is Concurrency.ORDERED:
-                ends = [_fixed(self._whole[name], position) for name in (first, second)]
-                if None not in ends and ends[0] != ends[1]:
-                    return position + 1
-        return len(self.dimensions)
+            begin, end = (self._fixed(name, position) for name in (first, second))
+            if begin is None or begin != end:
+                found.append(position)
+                if None not in (begin, end) and concurrency is Concurrency.ORDERED:
+                    break
+        return tuple(found)
 
-    def first(self, statement: str, count: int) -> isl.Map:
-        """The first dimensions, so many."""
-        found = self._first.get((statement, count))
+    def _fixed(self, statement: str, position: int) -> int | None:
+        """The value of a dimension where it plainly has one only."""
+        value = self._whole[statement].plain_get_val_if_fixed(isl.dim_type.out, position)
+        return int(value.to_python()) if value.is_int() else None
+
+    def along(self, statement: str, dimensions: tuple[int, ...]) -> isl.Map:
+        """Of these dimensions only."""
+        found = self._some.get((statement, dimensions))
         if found is None:
-            whole = self._whole[statement]
-            found = whole.project_out(isl.dim_type.out, count, whole.dim(isl.dim_type.out) - count)
-            self._first[statement, count] = found
+            found = self._whole[statement]
+            end = len(self.dimensions)
+            for position in (*reversed(dimensions), -1):
+                found = found.project_out(isl.dim_type.out, position + 1, end - position - 1)
+                end = position
+            self._some[statement, dimensions] = found
         return found
 
 
@@ -141,10 +151,10 @@ def _check_pairs(conflict: Conflict, every: _Times) -> Counterexample | None:
         first, second = (instances.get_tuple_name(side) for side in (isl.dim_type.in_, isl.dim_type.out))
         if not (every.run(first) and every.run(second)):
             continue  # which is said elsewhere
-        count = every.settled(first, second)
-        begun, ended = every.first(first, count), every.first(second, count)
+        dimensions = every.apart(first, second)
+        begun, ended = every.along(first, dimensions), every.along(second, dimensions)
         times = instances.apply_domain(begun).apply_range(ended)
-        wrong = _wrong_distances(distances_of(times), every.dimensions[:count], conflict.rule)
+        wrong = _wrong_distances(distances_of(times), [every.dimensions[n] for n in dimensions], conflict.rule)
         if wrong is not None:
             violation, found = wrong
             # Instances are taken out here, where few pairs are left: to leave them out of all is to take all apart.
@@ -199,9 +209,3 @@ def _wrong_distances(
     for position in threads:
         distances = equal(distances, position)
     return None if distances.is_empty() else (Violation.CONCURRENT, distances)
-
-
-def _fixed(times: isl.Map, position: int) -> int | None:
-    """The value of a dimension of time where it plainly has one only."""
-    value = times.plain_get_val_if_fixed(isl.dim_type.out, position)
-    return int(value.to_python()) if value.is_int() else None
