@@ -77,10 +77,10 @@ def step_of(member: Member) -> int:
     pieces: list[isl.PwAff] = []
     member.function.foreach_pw_aff(pieces.append)
     parts: list[isl.Aff] = []
-    pieces[0].foreach_piece(lambda _, part: parts.append(part))
-    if parts[0].dim(isl.dim_type.div) != 1:
-        return 1
-    return int(parts[0].get_div(0).get_denominator_val().to_python())
+    for piece in pieces:  # of a statement each, of which some may be outside of the loop
+        piece.foreach_piece(lambda _, part: parts.append(part))
+    single = [part.get_div(0) for part in parts if part.dim(isl.dim_type.div) == 1]
+    return max((int(division.get_denominator_val().to_python()) for division in single), default=1)
 
 
 def is_register(member: Member) -> bool:
