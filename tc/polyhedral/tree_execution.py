@@ -96,7 +96,9 @@ def _within(domain: isl.UnionSet, reached: _Reached) -> _Reached:
 def _added(instances: isl.UnionMap, functions: Items[isl.PwAff]) -> _Reached:
     """The ways of instances that a node adds: the values of the members above that they belong to."""
     added: dict[str, _Way] = {}
-    for piece in _pieces(instances.range()):
+    pieces = _pieces(instances.range())
+    assert len(pieces) == 1 or not functions, "functions are those of one statement"
+    for piece in pieces:
         way = _Way(piece, ())
         for value in functions or _values_of(instances, piece):
             way = way.inside(value)

@@ -5,7 +5,7 @@ block that touch one place, one of them writing, and the first dimension of thei
 tells them apart.  They are ordered if a barrier lies between their places in a sequence, or follows the earlier one in
 its iteration, or precedes the later one in its own, or stands in an iteration of a loop further inside that comes after
 the earlier one's, or before the later one's: every thread runs the same barriers in the same order, because at every
-place of a barrier, all threads run the same iterations.
+place of a barrier, all threads run the same iterations, which is checked of the loops.
 
 What lies in lanes needs no barrier: a thread that reads it does so while its owner takes part, and has come as far
 (``tc.polyhedral.verify_lanes``).  It is enough that nothing tells the two apart but the thread.
