@@ -108,7 +108,8 @@ def _race(
             found = first_earlier(left, position) if side is _Side.EARLIER else first_later(left, position)
             found = _on_different_threads(found, dimensions) if late else found
             if not found.is_empty():
-                racing = barriers.left(times.intersect(times_at(found)), leaves, position, side)
+                left_over = barriers.left(instances, leaves, position, side)
+                racing = left_over.apply_domain(first.times).apply_range(second.times).intersect(times_at(found))
                 if not racing.is_empty():
                     return _witness(racing, first, second, instances)
         if dimensions[position] not in _PLACES:
@@ -127,7 +128,7 @@ class _Barriers:
         self._times: Final = [leaf.times for leaf in execution.places if leaf.statement in scop.barrier_names]
 
     def left(self, pairs: isl.Map, leaves: tuple[ThreadLeaf, ThreadLeaf], position: int, side: _Side) -> isl.Map:
-        """The pairs of times but those with a barrier after the earlier end, or before the later one.
+        """The pairs of instances but those with a barrier after the earlier end, or before the later one.
 
         ``leaves``: where the ends are; ``side``: which is the earlier one in this dimension.  The barriers are in loops
         further inside, in other iterations.  isl is asked for all of these, so this is for what is a race otherwise.
@@ -141,10 +142,9 @@ class _Barriers:
                 further = further.union(later_in(reached.get_space(), inside))
         if side is _Side.LATER:
             further = further.reverse()
-        count = pairs.dim(isl.dim_type.in_)
-        first, second = (leaf.times.range() for leaf in leaves)
-        pairs = pairs.intersect_domain(_outermost(first.subtract(reached.apply(further.reverse())), count))
-        return pairs.intersect_range(_outermost(second.subtract(reached.apply(further)), count))
+        first, second = (leaf.times for leaf in leaves)
+        pairs = pairs.intersect_domain(first.subtract_range(reached.apply(further.reverse())).domain())
+        return pairs.intersect_range(second.subtract_range(reached.apply(further)).domain())
 
 
 # Dimensions that say where instances run, and not when.
@@ -214,10 +214,6 @@ def _on_different_threads(distances: isl.Set, dimensions: Items[Concurrency]) ->
 def _first(times: isl.Map, count: int) -> isl.Map:
     """So many dimensions of the times."""
     return times.project_out(isl.dim_type.out, count, times.dim(isl.dim_type.out) - count)
-
-
-def _outermost(times: isl.Set, count: int) -> isl.Set:
-    return times.project_out(isl.dim_type.set, count, times.dim(isl.dim_type.set) - count)
 
 
 def _separated(earlier: ThreadLeaf, later: ThreadLeaf, position: int, ends: tuple[int | None, int | None]) -> bool:

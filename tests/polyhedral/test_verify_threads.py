@@ -35,6 +35,8 @@ from tc.polyhedral.verify_threads import check_threads
 from tc.proof import Proof
 from tests.mutants.mistakes import dropping
 from tests.mutants.programs import OPTIONS, Judged, case_named, judged
+from tests.test_emulator import OPTIONS as EMULATED
+from tests.test_emulator import check
 
 SUMS = "def sums(float(M,N) X) -> (O) { O(m) +=! X(m,n) }"
 FIRST, BARRIER, LAST = (Instance(name, ()) for name in ("first", "barrier", "last"))
@@ -189,3 +191,9 @@ def test_what_other_iterations_have_a_barrier_for_needs_no_further_one(name: str
     barriers = [mistake for mistake in judged(case_named(name), OPTIONS[options]) if "without barrier" in mistake.name]
     assert len(barriers) == count
     assert all(mistake.verdict.refused and mistake.verdict.wrong for mistake in barriers)
+
+
+def test_of_what_is_left_to_the_last_iteration_only_that_is_compared_with_what_follows() -> None:
+    """Counts of all segments but the last are there before a barrier; those of the last are used by who made them."""
+    case = case_named("segment_counts")
+    check(case, case.large_ragged_sizes, EMULATED["partial results of partial results, in memory"])
