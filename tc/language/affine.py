@@ -191,7 +191,7 @@ def _divide(operator: BinaryOperator, dividend: isl.PwAff, divisor: Expression, 
 
 
 def _is_nonnegative(function: isl.PwAff, frame: Frame) -> bool:
-    """Whether it is plain to be so wherever it is asked for."""
+    """Whether it is known to be so wherever it is asked for."""
     return frame.within is not None and bool(frame.within.is_subset(function.nonneg_set()))
 
 
