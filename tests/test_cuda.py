@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tc
+from tc.language.functions import FUNCTIONS
 from tc.multiprocessor import MULTIPROCESSORS
 from tc.runtime.binary import KernelUse
 from tc.runtime.nvrtc import check_architecture, compile_cuda, compiling_cuda, kernel_uses
@@ -51,6 +52,18 @@ def compile_case(case: Case, options: tc.GpuOptions, architecture: str) -> None:
     for grid in kernel.resources.grids:
         assert 0 < grid.registers <= 255
         assert 0 < grid.occupancy <= 1
+
+
+@pytest.mark.parametrize("architecture", ["sm_75", "sm_90"])
+@pytest.mark.parametrize("type", ["float", "double", "float16", "bfloat16"])
+def test_all_functions_compile(type: str, architecture: str) -> None:
+    """In all rows, so that what is called is in the library of the machine."""
+    calls = {name: ", ".join(f"X{n}(i)" for n in range(function.arity)) for name, function in FUNCTIONS.items()}
+    results = ", ".join(f"Y_{name}" for name in calls)
+    statements = "  ".join(f"Y_{name}(i) = {name}({operands})" for name, operands in calls.items())
+    arguments = ", ".join(f"{type}(N) X{n}" for n in range(4))
+    functions = tc.define(f"def all({arguments}) -> ({results}) {{ {statements} }}").all
+    functions.compile((64,), (64,), (64,), (64,), target=f"cuda:{architecture}")
 
 
 def test_resources_are_those_of_the_assembler() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tc
-from tc.codegen.functions import function_name
+from tc.codegen.functions import C_LIBRARY, function_name
 from tc.codegen.numerics import changes_in_lanes
 from tc.kernel import Kernel
 from tc.language.functions import FUNCTIONS
@@ -42,7 +42,11 @@ def _restored_threads() -> Iterator[None]:
 def functions(type: ScalarType) -> tc.Comprehension:
     """Every function of one operand that the C library has for lanes, and one that calls some of them."""
     names = [name for name, function in FUNCTIONS.items() if function.arity == 1]
-    wanted = [name for name in names if changes_in_lanes(c := function_name(name, type)) and not c.startswith("tc_")]
+    wanted = [
+        name
+        for name in names
+        if changes_in_lanes(c := function_name(name, type, C_LIBRARY)) and not c.startswith("tc_")
+    ]
     statements = [f"y_{name}(i) = {name}(X(i))" for name in (*wanted, "normcdf")]
     outputs = ", ".join(f"y_{name}" for name in (*wanted, "normcdf"))
     return tc.define(f"def functions({type}(N) X) -> ({outputs}) {{ {'; '.join(statements)} }}").functions

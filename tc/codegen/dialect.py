@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
+from tc.codegen.functions import C_LIBRARY, CUDA_LIBRARY, Library
 from tc.faults import MISALIGNED
 from tc.types import ScalarType
 
@@ -57,9 +58,9 @@ class Dialect:
     ``exchange``: the statement that declares ``{other}`` of ``{type}`` as the ``{value}`` of the lane of the warp whose
     number differs in the bits of ``{distance}``, number ``{number}`` of the kernel.
 
-    ``grids``: of machines that run the blocks and threads of a kernel.  ``wraps``: signed integers that overflow wrap
-    around.  ``watches``: every access is looked at, and what is wrong with it reported.  ``narrow``: iterators and
-    offsets have 32 bits.
+    ``library``: the functions that it brings.  ``grids``: of machines that run the blocks and threads of a kernel.
+    ``wraps``: signed integers that overflow wrap around.  ``watches``: every access is looked at, and what is wrong
+    with it reported.  ``narrow``: iterators and offsets have 32 bits.
     """
 
     values: Mapping[ScalarType, str]
@@ -80,6 +81,7 @@ class Dialect:
     arrived: str | None = None
     pieces: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     exchange: str | None = None
+    library: Library = C_LIBRARY
     grids: GridWords | None = None
     wraps: bool = True
     watches: bool = False
@@ -172,6 +174,7 @@ CUDA: Final = replace(
     pieces={
         bytes: f"*({type} *){{to}} = *(const {type} *){{source}};" for bytes, type in ((8, "uint2"), (16, "uint4"))
     },
+    library=CUDA_LIBRARY,
     grids=GridWords(
         kernel='extern "C" __global__ __launch_bounds__({threads}, {resident})',
         block="blockIdx.{axis}",
@@ -185,6 +188,7 @@ CUDA: Final = replace(
 OPENCL: Final = replace(
     CUDA,
     restrict="restrict",
+    library=C_LIBRARY,
     ahead=None,
     arrived=None,
     exchange=None,

@@ -100,7 +100,7 @@ class ExpressionPrinter:
             case Cast(operand, type):
                 return self._convert(self.value(operand, site), operand.type, type)
             case Call(function, arguments, type):
-                name = function_name(function, type)
+                name = function_name(function, type, self._dialect.library)
                 return call(name, *(self.value(argument, site) for argument in arguments))
             case _:
                 assert_never(expression)
@@ -143,7 +143,7 @@ class ExpressionPrinter:
             case Reduction.ADD | Reduction.MULTIPLY:
                 return self._arithmetic(_COMBINE[reduction], left, right, computation_type(type))
             case Reduction.MINIMUM | Reduction.MAXIMUM:
-                return call(function_name(reduction.value, type), left, right)
+                return call(function_name(reduction.value, type, self._dialect.library), left, right)
             case _:
                 assert_never(reduction)
 
@@ -317,7 +317,11 @@ class ExpressionPrinter:
         type = computation_type(divisor.type)
         if type.is_floating:
             divides = operator is BinaryOperator.DIVIDE
-            return infix("/", left, right) if divides else call(function_name("fmod", type), left, right)
+            return (
+                infix("/", left, right)
+                if divides
+                else call(function_name("fmod", type, self._dialect.library), left, right)
+            )
         if _is_integer_literal(divisor) and divisor.value not in (0, -1):
             result = infix(operator.value, left, right)
             return result if _has_own_arithmetic(type) else cast(self._dialect.values[type], result)

@@ -44,7 +44,18 @@ TC_EXTREMES(uint64, uint64_t)
     const type greater = b > a ? b : a;                                                     \
     return b != b ? b : greater;                                                            \
   }
+#if __CUDA_ARCH__ >= 800
+#define TC_ONE_STEP(name)                                                                   \
+  static inline float tc_##name##_float32(float a, float b) {                               \
+    float found;                                                                            \
+    asm(#name ".NaN.f32 %0, %1, %2;" : "=f"(found) : "f"(a), "f"(b));                       \
+    return found;                                                                           \
+  }
+TC_ONE_STEP(min)
+TC_ONE_STEP(max)
+#else
 TC_FLOATING_EXTREMES(float32, float)
+#endif
 TC_FLOATING_EXTREMES(float64, double)
 #pragma omp declare reduction(tc_min_float32:float:omp_out = tc_min_float32(omp_out, omp_in)) \
     initializer(omp_priv = INFINITY)
@@ -146,6 +157,18 @@ static inline float tc_round_to_odd(double x) {
 //= tc_float16 tc_float32_from_float16 tc_float16_from_*
 // Written in integers, without branches: compilers that know a half type still convert it one element at a time.
 typedef uint16_t tc_float16;
+#ifdef __CUDA_ARCH__
+static inline float tc_float32_from_float16(tc_float16 x) {
+  float wide;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(x));
+  return wide;
+}
+static inline tc_float16 tc_float16_from_float32(float x) {
+  tc_float16 narrow;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(narrow) : "f"(x));
+  return narrow;
+}
+#else
 static inline float tc_float32_from_float16(tc_float16 x) {
   union { uint32_t u; float f; } r = {.u = (uint32_t)(x & 0x7fff) << 13};
   r.f *= 0x1p112f;  // moves the exponent's bias, and normalizes subnormals
@@ -161,6 +184,7 @@ static inline tc_float16 tc_float16_from_float32(float x) {
   narrow = magnitude.u > 0x7f800000 ? 0x7e00 : narrow;
   return narrow | (bits.u >> 16 & 0x8000);
 }
+#endif
 static inline tc_float16 tc_float16_from_float64(double x) { return tc_float16_from_float32(tc_round_to_odd(x)); }
 
 //= tc_bfloat16 tc_float32_from_bfloat16 tc_bfloat16_from_*
@@ -170,8 +194,14 @@ static inline float tc_float32_from_bfloat16(tc_bfloat16 x) {
   return r.f;
 }
 static inline tc_bfloat16 tc_bfloat16_from_float32(float x) {
+#if __CUDA_ARCH__ >= 800
+  tc_bfloat16 narrow;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(narrow) : "f"(x));
+  return narrow;
+#else
   union { float f; uint32_t u; } r = {.f = x};
   return x != x ? r.u >> 16 | 0x40 : (r.u + 0x7fff + (r.u >> 16 & 1)) >> 16;
+#endif
 }
 static inline tc_bfloat16 tc_bfloat16_from_float64(double x) { return tc_bfloat16_from_float32(tc_round_to_odd(x)); }
 

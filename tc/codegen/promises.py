@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from tc.codegen.accumulate import REACHED, Accumulation, accumulator_name
 from tc.codegen.expressions import FAULTED
-from tc.codegen.functions import function_name
+from tc.codegen.functions import C_LIBRARY, function_name
 from tc.codegen.routines import mentions
 from tc.language.program import Reduction
 from tc.polyhedral.loops import Allocation, Block, Guard, Instance, Loop, LoopKind, LoopTree
@@ -91,7 +91,7 @@ def _reduction_promises(kernel: KernelPrinter, loop: Loop, found: Accumulation |
         return []
     operator: str = partial.reduction.value
     if type.is_floating and partial.reduction in (Reduction.MINIMUM, Reduction.MAXIMUM):
-        operator = function_name(operator, type)
+        operator = function_name(operator, type, C_LIBRARY)
     names = [(operator, accumulator_name(partial, found)), ("|", REACHED), ("max", FAULTED)]
     clauses = [clause.format(operator=symbol, variable=name) for symbol, name in names if mentions(body, name)]
     return [" ".join((vector, *clauses))]
