@@ -54,10 +54,13 @@ def promote_operand(
     """
     layouts = layouts_of(scop)
     prefix = tuple(member for member in members if member.kind is not LoopKind.THREAD)
+    neighbours = next((member for member in reversed(members) if member.kind is LoopKind.THREAD), None)
     for operand in _operands(scop, domain, indices=not alike):
         statement, layout = operand.statement, layouts[operand.read.tensor]
-        turned = operand.gathered is None and is_turned(
-            operand.read, layout, iterator_of(members[-1].function, statement.body)
+        turned = (
+            operand.gathered is None
+            and neighbours is not None
+            and is_turned(operand.read, layout, iterator_of(neighbours.function, statement.body))
         )
         # What is only read by neighbours at the same time, they get at once from the cache.
         if not (turned or statement.accumulates):

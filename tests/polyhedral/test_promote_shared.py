@@ -51,3 +51,23 @@ def test_a_loop_of_which_a_block_has_one_tile_is_not_copied_ahead_for() -> None:
     source = concat.single().compile((7, 129), (7, 129), target="cuda:sm_90", options=options).source
     assert "_pack" in source
     assert set(loops_around_copies(source)) == {0}
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes", "is_shared"),
+    [
+        ("def columns(float(M,N) X) -> (y) { y(n) +=! X(m,n) }", ((8192, 512),), False),
+        (
+            "def weighted_columns(float(M,N) X, float(M) w) -> (y) { y(n) +=! X(m,n) * w(m) }",
+            ((999, 200), (999,)),
+            False,
+        ),
+        ("def turned(float(M,N) X) -> (Y) { Y(n,m) = X(m,n) }", ((333, 200),), True),
+    ],
+)
+def test_neighbours_are_threads_and_not_the_iterations_of_a_loop(
+    text: str, shapes: tuple[tuple[int, ...], ...], is_shared: bool
+) -> None:
+    """Sums of columns were copied row by row, with a barrier each: neighbours read side by side in every iteration."""
+    source = tc.define(text).single().compile(*shapes, target="cuda:sm_90").source
+    assert ("shared0_X" in source) == is_shared
