@@ -18,7 +18,8 @@ _TOOLS: Final = ("pytest>=8.0", "pytest-xdist>=3.6", "ml_dtypes>=0.5", "mpmath>=
 _PLATFORMS: Final = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
 _SCRIPT: Final = """#!/bin/sh
 # Installs what lies beside this file into a folder of its own, checks the kernels on the GPU, and measures them beside
-# the libraries that are there; what was measured is then in results.json.  With arguments, it runs these instead.
+# the libraries that are there; what was measured is then in results.json.  With arguments, it runs these instead: all
+# combinations of kernels and options take an hour, ./run python3 -m pytest -n 8 -m gpu tests/cuda/test_gpu.py
 set -e
 here=$(cd "$(dirname "$0")" && pwd)
 site="$here/site"
@@ -28,10 +29,14 @@ if [ ! -d "$site" ]; then
   mv "$site.new" "$site"
 fi
 export PYTHONPATH="$site:$here${PYTHONPATH:+:$PYTHONPATH}"
+# NVRTC is looked for where packages are installed, and this folder is no such place.
+for libraries in "$site"/nvidia/*/lib; do
+  if [ -d "$libraries" ]; then export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$libraries"; fi
+done
 cd "$here"
 if [ $# -gt 0 ]; then exec "$@"; fi
 failed=0
-python3 -m pytest -q -p no:cacheprovider -m gpu tests/cuda/test_gpu.py || failed=1
+python3 -m pytest -q -p no:cacheprovider -m "gpu and not slow" tests/cuda/test_gpu.py || failed=1
 python3 -m benchmarks --target cuda --json results.json || failed=1
 exit $failed
 """

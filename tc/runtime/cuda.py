@@ -126,8 +126,8 @@ class CudaKernel:
         """Starts the kernels on buffers at ``addresses`` and temporaries at ``workspace``, and does not wait.
 
         They run after what the streams in ``after`` were given so far, and before what these are given next.
-        ``leases`` are kept until they have run.  Raises what earlier calls found in their arguments; with ``TC_SYNC``,
-        it waits and raises what this one finds.
+        ``leases`` are kept until they have run.  Neither holds for a graph: its owner says when and how often it runs.
+        Raises what earlier calls found in their arguments; with ``TC_SYNC``, it waits and raises what this one finds.
         """
         if memory.device not in self._devices:
             check_cuda_device(self._architecture, memory.device)
@@ -137,6 +137,8 @@ class CudaKernel:
             if fault is not None:
                 self.raise_fault()
             word = 0 if fault is None else fault.address
+            if (after or leases) and self._driver.captures(memory.stream):
+                after, leases = (), ()
             values = (*addresses, *(workspace + offset for offset in self._offsets), *scalars, word)
             for other in after:
                 self._driver.wait(memory.stream, self._driver.record(other))

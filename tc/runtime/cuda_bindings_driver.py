@@ -38,6 +38,12 @@ _STICKY: Final = frozenset(
         "LAUNCH_FAILED",
     )
 )
+# Binaries of a later major version of CUDA than the driver's.
+_UNREADABLE: Final = frozenset(
+    getattr(_STATUS, f"CUDA_ERROR_{name}") for name in ("INVALID_IMAGE", "NO_BINARY_FOR_GPU", "INVALID_SOURCE")
+)
+_NOT_CAPTURED: Final = cuda.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
+_RELAXED: Final = cuda.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
 _NO_TIMING: Final = int(cuda.CUevent_flags.CU_EVENT_DISABLE_TIMING)
 _PORTABLE: Final = cuda.CU_MEMHOSTALLOC_PORTABLE | cuda.CU_MEMHOSTALLOC_DEVICEMAP
 _ORDINAL: Final = cuda.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
@@ -121,8 +127,14 @@ class BindingsDriver:
         return int(_checked(cuda.cuPointerGetAttribute(_ORDINAL, address)))
 
     def load(self, code: bytes, kernels: Sequence[GridKernel]) -> LoadedModule:
-        library = _checked(cuda.cuLibraryLoadData(code, [], [], 0, [], [], 0))
-        return _Module(library, kernels)
+        status, library = cuda.cuLibraryLoadData(code, [], [], 0, [], [], 0)
+        if status in _UNREADABLE:
+            raise DeviceError(
+                f"the CUDA driver, which is for CUDA {self.version()}, cannot read what the compiler made "
+                f"({_reason(status)}); update the driver, or compile by NVRTC of its major version, for example: "
+                "pip install 'cuda-bindings==12.9.*' nvidia-cuda-nvrtc-cu12"
+            )
+        return _Module(_checked((status, library)), kernels)
 
     def allocate(self, size: int, stream: Stream) -> int:
         status, address = cuda.cuMemAllocAsync(max(size, 1), stream.handle)
@@ -156,6 +168,10 @@ class BindingsDriver:
     def wait(self, stream: Stream, event: Event) -> None:
         assert isinstance(event, _Event)
         _checked(cuda.cuStreamWaitEvent(stream.handle, event.handle, 0))
+
+    def captures(self, stream: Stream) -> bool:
+        status, state = cuda.cuStreamIsCapturing(stream.handle)
+        return not status and state != _NOT_CAPTURED
 
     def synchronize(self, stream: Stream | None = None) -> None:
         _checked(cuda.cuCtxSynchronize() if stream is None else cuda.cuStreamSynchronize(stream.handle))
@@ -240,7 +256,10 @@ class _Event:
             cuda.cuEventDestroy(self.handle)
 
     def done(self) -> bool:
+        # Anybody's capture would end with an error otherwise, in other threads, too.
+        mode = _checked(cuda.cuThreadExchangeStreamCaptureMode(_RELAXED))
         (status,) = cuda.cuEventQuery(self.handle)
+        _checked(cuda.cuThreadExchangeStreamCaptureMode(mode))
         if status == _NOT_READY:
             return False
         _checked((status,))

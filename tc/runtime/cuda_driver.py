@@ -109,6 +109,9 @@ class CudaDriver(Protocol):
     def wait(self, stream: Stream, event: Event) -> None:
         """Further work of the stream begins after the event."""
 
+    def captures(self, stream: Stream) -> bool:
+        """Whether what a stream is given becomes part of a graph, and runs when that does."""
+
     def synchronize(self, stream: Stream | None = None) -> None:
         """Waits for a stream of the current context, or for all of its work."""
 

@@ -152,12 +152,15 @@ class PycudaDriver:
 
     def wait(self, stream: Stream, event: Event) -> None:
         assert isinstance(event, _Event)
-        own = _own(stream)
         with _translated():
-            if own is None:  # PyCUDA has no call by which the default stream waits
+            if isinstance(stream.owner, cuda.Stream):
+                stream.owner.wait_for_event(event.handle)
+            else:  # PyCUDA has no call by which the default stream waits, or one of others
                 event.handle.synchronize()
-            else:
-                own.wait_for_event(event.handle)
+
+    def captures(self, _stream: Stream) -> bool:
+        # PyCUDA makes no graphs, and launches on streams of its own only.
+        return False
 
     def synchronize(self, stream: Stream | None = None) -> None:
         own = None if stream is None else _own(stream)

@@ -49,11 +49,16 @@ def test_a_folder_has_wheels_sources_and_a_script(
     assert said.startswith(f"{folder}: ")
     assert "MiB; copy it to the machine, and start gpu/run there" in said
     assert os.access(folder / "run", os.X_OK)
-    (folder / "site").mkdir()  # as if everything was installed
+    libraries = folder / "site" / "nvidia" / "cu13" / "lib"
+    libraries.mkdir(parents=True)  # as if everything was installed
     found = subprocess.run(
-        [folder / "run", "sh", "-c", "echo $PYTHONPATH; pwd"], capture_output=True, text=True, check=True
+        [folder / "run", "sh", "-c", "echo $PYTHONPATH; pwd; echo $LD_LIBRARY_PATH"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "LD_LIBRARY_PATH": "/elsewhere"},
     )
-    assert found.stdout.split() == [f"{folder}/site:{folder}" + _inherited(), str(folder)]
+    assert found.stdout.split() == [f"{folder}/site:{folder}" + _inherited(), str(folder), f"/elsewhere:{libraries}"]
 
 
 def _inherited() -> str:

@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUCCESS = 0, INVALID_VALUE = 1, NO_CONTEXT = 201, NOT_FOUND = 500, NOT_READY = 600 };
+enum { SUCCESS = 0, INVALID_VALUE = 1, NO_CONTEXT = 201, NOT_FOUND = 500, NOT_READY = 600, CAPTURE_UNSUPPORTED = 900 };
+enum { RELAXED = 2 };  // a thread that may do what could disturb captures
 enum { DEVICES = 2, CONTEXTS = 16, BLOCKS = 4096, LOG_BYTES = 1 << 20 };
 
 typedef int status;
@@ -28,7 +29,8 @@ typedef status launcher(const void *code, const char *name, const uint32_t *size
 static launcher *launch_kernel;
 static context primary[DEVICES] = {{0}, {1}};
 static _Thread_local context *stack[CONTEXTS];
-static _Thread_local int depth;
+static _Thread_local int depth, capture_mode;
+static uintptr_t captured;
 static block blocks[BLOCKS];
 static int block_count, held, live_events;
 static event *pending[BLOCKS];
@@ -317,7 +319,25 @@ status cuEventRecord(event *recorded, uintptr_t stream) {
   return SUCCESS;
 }
 
-status cuEventQuery(const event *asked_for) { return asked_for->pending ? NOT_READY : SUCCESS; }
+status cuEventQuery(const event *asked_for) {
+  if (captured && capture_mode != RELAXED) return CAPTURE_UNSUPPORTED;
+  return asked_for->pending ? NOT_READY : SUCCESS;
+}
+
+// What the stream is given becomes part of a graph; 0 ends that.
+void simulator_capture(uintptr_t stream) { captured = stream; }
+
+status cuStreamIsCapturing(uintptr_t stream, int *state) {
+  *state = captured && stream == captured;
+  return SUCCESS;
+}
+
+status cuThreadExchangeStreamCaptureMode(int *mode) {
+  const int before = capture_mode;
+  capture_mode = *mode;
+  *mode = before;
+  return SUCCESS;
+}
 
 status cuEventElapsedTime(float *milliseconds, event *first, event *last) {
   (void)first; (void)last;
@@ -436,7 +456,7 @@ static const struct { const char *name; void *function; } entries[] = {
     ENTRY(cuKernelSetAttribute), ENTRY(cuLaunchKernel), ENTRY(cuMemAllocAsync), ENTRY(cuMemFreeAsync),
     ENTRY(cuMemHostAlloc), ENTRY(cuMemFreeHost), ENTRY(cuMemcpyDtoH), ENTRY(cuMemcpyHtoD), ENTRY(cuMemsetD8Async),
     ENTRY(cuEventCreate), ENTRY(cuEventDestroy), ENTRY(cuEventRecord), ENTRY(cuEventQuery), ENTRY(cuEventElapsedTime),
-    ENTRY(cuStreamWaitEvent),
+    ENTRY(cuStreamWaitEvent), ENTRY(cuStreamIsCapturing), ENTRY(cuThreadExchangeStreamCaptureMode),
 };
 
 status cuGetProcAddress_v2(const char *name, void **function, int version, uint64_t flags, int *found) {

@@ -34,7 +34,7 @@ STEPS = """def steps(float(N,K) A, float(K) s) -> (B, C) {
     total(k) +=! B(n,k)
     C(n,k) = total(k) - B(n,k)
 }"""
-INVALID, OUT_OF_MEMORY, ILLEGAL_ADDRESS = 1, 2, 700
+INVALID, OUT_OF_MEMORY, INVALID_IMAGE, ILLEGAL_ADDRESS = 1, 2, 200, 700
 random = np.random.default_rng(20261122)
 
 
@@ -356,6 +356,14 @@ def test_what_the_driver_refuses_is_told(gpu: Simulator) -> None:
     a, b = floats(4, 5), floats(5, 6)
     gpu.compile(definition, a, b)
     given = on(0, a, b)
+    gpu.fail("cuLibraryLoadData", INVALID_IMAGE)
+    with pytest.raises(
+        tc.DeviceError,
+        match=r"^the CUDA driver, which is for CUDA 13\.0, cannot read what the compiler made "
+        r"\(CUDA_ERROR_INVALID_IMAGE: .*\); update the driver, or compile by NVRTC of its major version, for example: "
+        r"pip install ",
+    ):
+        definition(*given)
     gpu.fail("cuLibraryLoadData", INVALID)
     with pytest.raises(tc.DeviceError, match=r"^the CUDA driver failed: CUDA_ERROR_INVALID_VALUE: invalid argument$"):
         definition(*given)
@@ -422,6 +430,33 @@ def test_memory_is_held_until_kernels_have_run(gpu: Simulator) -> None:
     IN_FLIGHT.purge()
     gc.collect()
     assert exporter.capsules[0]() is None
+
+
+def test_what_a_graph_waits_for_is_left_to_its_owner(gpu: Simulator) -> None:
+    definition = define("def f(double(N) A) -> (B) { B(n) = A(n) }")
+    gpu.compile(definition, np.ones(9))
+    given, out = (DeviceArray((9,), tc.ScalarType.FLOAT64, CudaMemory(0, Stream(handle))) for handle in (0x777, 0x888))
+    definition(given, out=out)
+    launched = next(line for line in gpu.log() if line.startswith("cuLaunchKernel"))
+    asked = []
+    for stream in (0x777 if ":777," in launched else 0x888, 0):
+        gpu.capture(stream)
+        definition(given, out=out)
+        asked.append([line for line in gpu.log() if "Event" in line])
+    assert asked[0] == []
+    assert any(line.startswith("cuStreamWaitEvent") for line in asked[1])
+
+
+def test_looking_for_what_has_run_disturbs_no_capture(gpu: Simulator) -> None:
+    definition = define("def f(float(N) A) -> (B) { B(n) = 4.0 where n in 0:N }")
+    gpu.compile(definition, floats(9))
+    exporter = Exporter(on(0, floats(9))[0])
+    gpu.hold(hold=True)
+    definition(exporter)
+    gpu.capture(0x999)  # somebody else's stream
+    IN_FLIGHT.purge()
+    assert exporter.capsules[0]() is not None
+    gpu.capture(0)
 
 
 def test_device_arrays_go_anywhere(gpu: Simulator) -> None:

@@ -146,6 +146,10 @@ class Simulator:
         """Keeps events from happening, until they are let go, or somebody waits."""
         self._library.simulator_hold(int(hold))
 
+    def capture(self, stream: int) -> None:
+        """What the stream is given from now on becomes part of a graph; 0 ends that."""
+        self._library.simulator_capture(ctypes.c_size_t(stream))
+
     def log(self) -> list[str]:
         """The calls since the last time."""
         found: bytes = self._library.simulator_log()

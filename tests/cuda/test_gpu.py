@@ -48,10 +48,18 @@ def check(case: Case, sizes: Sizes, options: tc.GpuOptions, framework: Framework
     found = fitting(lambda chosen: comprehension(*given, out=out, target="cuda", options=chosen), options)
     results = found if isinstance(found, tuple) else (found,)
     for name, array in zip(comprehension.program.results, results, strict=True):
-        comparison = compare(expected[name], framework.to_host(array))
+        comparison = compare(expected[name], framework.copied(array))
         assert comparison.ok, f"{name}: {comparison}"
 
 
+@pytest.mark.parametrize("number", range(len(CASES)), ids=[case.name for case in CASES])
+def test_the_corpus_agrees_with_the_oracle_by_turns(number: int) -> None:
+    """With one set of options each; all are in ``test_the_corpus_agrees_with_the_oracle``."""
+    options = tuple(OPTIONS.values())
+    check(CASES[number], CASES[number].large_ragged_sizes, options[number % len(options)], FRAMEWORKS["own"])
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_corpus_agrees_with_the_oracle(case: Case, options: tc.GpuOptions) -> None:
@@ -81,6 +89,7 @@ def torch_or_skip() -> Any:
     FRAMEWORKS["torch"].require()
     import torch
 
+    torch.set_float32_matmul_precision("highest")
     return torch
 
 
@@ -94,15 +103,17 @@ def test_strides_of_tensors_are_followed() -> None:
 def test_calls_run_on_the_current_stream_and_wait_for_nothing() -> None:
     torch = torch_or_skip()
     a, b = torch.randn(128, 128, device="cuda"), torch.randn(128, 128, device="cuda")
-    MM(a, b)
-    torch.cuda.synchronize()
     stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        torch.cuda._sleep(1 << 30)
-        slow = a * 2
-        found = MM(slow, b)
-        after = torch.cuda.Event()
-        after.record()
+    # The first round loads kernels and gets memory, for which the driver may wait.
+    for cycles in (1, 1 << 30):
+        with torch.cuda.stream(stream):
+            torch.cuda._sleep(cycles)
+            slow = a * 2
+            found: Any = MM(slow, b)
+            after = torch.cuda.Event()
+            after.record()
+        if cycles == 1:
+            torch.cuda.synchronize()
     assert not after.query(), "the call waited for its stream"
     stream.synchronize()
     torch.testing.assert_close(found, 2 * a @ b, rtol=1e-3, atol=1e-3)
@@ -222,7 +233,8 @@ def test_a_broken_device_is_recognized() -> None:
 @pytest.mark.skipif("TC_CUDA_RUNTIME" in os.environ, reason="this is the other driver already")
 def test_the_other_driver_does_the_same() -> None:
     FRAMEWORKS["pycuda"].require()
-    chosen = "frameworks or kind or strides or synchronization or stream_may"
+    # PyCUDA launches on streams of its own only.
+    chosen = "frameworks or kind or strides or synchronization"
     found = run("-m", "pytest", "-q", "-m", "gpu", "-k", chosen, "tests/cuda/test_gpu.py", TC_CUDA_RUNTIME="pycuda")
     assert found.returncode == 0, found.stdout + found.stderr
 
