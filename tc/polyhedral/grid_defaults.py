@@ -43,6 +43,8 @@ OPERAND_BYTES: Final = 20 << 10
 STEPS: Final = (64, 32, 16, 8, 4, 2, 1)
 ENOUGH_STEPS: Final = 16
 FEW_OPERAND_BYTES: Final = 8 << 10
+# Elements of float32 that are copied at once.
+VECTOR: Final = 4
 # Products of fewer steps are none that is worth it.
 LEAST_STEPS: Final = 8
 
@@ -215,11 +217,12 @@ def _reach(subscript: Expression, sizes: Mapping[str | None, int]) -> int:
 
 
 def _part(extent: int, most: int) -> int:
-    """So many iterations of a loop, or a few less where the loop then has whole parts only."""
+    """So many iterations of a loop, or a few less where the loop then has whole parts only; best, in whole vectors."""
     if extent <= 2 * most:
         return extent
-    fitting = (part for part in range(most, most // 2, -1) if extent % part == 0)
-    return next(fitting, most)
+    fitting = [part for part in range(most, most // 2, -1) if extent % part == 0]
+    vectors = [part for part in fitting if part % VECTOR == 0]
+    return next(iter(vectors or fitting), most)
 
 
 def _product(scop: Scop, domain: isl.UnionSet) -> _Product | None:

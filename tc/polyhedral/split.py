@@ -127,8 +127,10 @@ class _Splitter:
         if chosen is None or None in extents:
             yield statement
             return
-        shape = (*(extent.stop for extent in extents if extent is not None), self.parts)
-        partials = self.partials(statement, shape)
+        shape = tuple(extent.stop for extent in extents if extent is not None)
+        # What blocks have lies side by side where there is much of it, and else what is combined does.
+        outermost = self.dealing is Dealing.RUNS and math.prod(shape) >= self.parts
+        partials = self.partials(statement, (self.parts, *shape) if outermost else (*shape, self.parts))
         taken = {i.name for i in statement.iterators}
         name = chosen.loops[-1][0].name
         part = fresh_name(f"{name}_part", taken)
@@ -141,23 +143,28 @@ class _Splitter:
         )
         values = chosen.values(number)
         kept = tuple(IteratorReference(i.name) for i in written_iterators(statement))
+        own = IteratorReference(part)
+        subscripts = (own, *kept) if outermost else (*kept, own)
         origin = DerivedOrigin("a reduction in two steps", statement.origin)
         split = map_statement(statement, lambda expression: in_terms_of(expression, values))
         conditions = split.conditions
         if chosen.iterations % self.parts:
             conditions = (*conditions, _binary(BinaryOperator.LESS, number, chosen.iterations, ScalarType.BOOL))
+        steps = (_counted(step, rounds),) if outermost else (_counted(part, self.parts), _counted(step, rounds))
         iterators = [
             new
             for old in split.iterators
-            for new in ((_counted(part, self.parts), _counted(step, rounds)) if old.name == name else (old,))
+            for new in (steps if old.name == name else (old,))
             if old.name == name or old.name not in values
         ]
+        if outermost:
+            iterators.insert(0, _counted(part, self.parts))
         yield replace(
             split,
             iterators=tuple(iterators),
             conditions=conditions,
             target=partials.name,
-            subscripts=(*kept, IteratorReference(part)),
+            subscripts=subscripts,
             initialize=True,
             value=split.value if split.value.type is partials.type else Cast(split.value, partials.type),
             origin=origin,
@@ -168,7 +175,7 @@ class _Splitter:
             name=total,
             iterators=(*written_iterators(statement), _counted(part, self.parts)),
             conditions=initial_conditions(statement),
-            value=Read(partials.name, (*kept, IteratorReference(part)), partials.type),
+            value=Read(partials.name, subscripts, partials.type),
             required=(),
             origin=origin,
         )

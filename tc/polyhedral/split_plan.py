@@ -15,6 +15,7 @@ from tc.options import GpuOptions
 from tc.polyhedral.grid_defaults import ENOUGH_BLOCKS
 from tc.polyhedral.loops import LANES
 from tc.polyhedral.reuse import product_loops
+from tc.polyhedral.share_loops import THREADS
 from tc.polyhedral.split import Dealing, reads_of, walk_of
 from tc.polyhedral.strides import stride
 
@@ -84,6 +85,8 @@ _SPLIT_FROM: Final = ((512, (256, 16)), (64, (32,)))
 _SPLIT_FOR_LANES: Final = ((512, (256, 8)), (64, (32,)))
 # Iterations that are worth a block of their own, where there are few results.
 _FOR_A_BLOCK: Final = 4096
+# Reductions across memory with at least so many iterations are shared by blocks.
+_SPLIT_ACROSS_FROM: Final = 256
 
 
 def plan_split(specialization: Specialization, options: GpuOptions) -> Plan:
@@ -99,7 +102,7 @@ def default_split(specialization: Specialization, *, lanes: bool) -> Plan:
     """Splits the reductions along which memory is read where nothing is read along another loop, but no products.
 
     The threads of a block share the operands of these, and read them in runs of any direction.  Several blocks share
-    long ones if there are few.
+    long ones if there are few.  Where there are none of these, blocks share reductions across memory: sums of columns.
     """
     found = {s.name: length for s in specialization.program.statements if (length := _length(s, specialization))}
     for least, parts in _SPLIT_FOR_LANES if lanes else _SPLIT_FROM:
@@ -107,28 +110,61 @@ def default_split(specialization: Specialization, *, lanes: bool) -> Plan:
         if among:
             blocks = min(_blocks(specialization, name, found[name]) for name in among)
             return Plan(parts, blocks, among, lanes=lanes)
-    return Plan()
+    shared = {s.name: blocks for s in specialization.program.statements if (blocks := _across(s, specialization)) > 1}
+    return Plan(blocks=min(shared.values()), among=frozenset(shared)) if shared else Plan()
 
 
 def _length(statement: Statement, specialization: Specialization) -> int:
     """Iterations of a reduction that its partial results may share; 0 where it is left alone."""
+    reduced = {i.name for i in statement.iterators if i not in written_iterators(statement)}
+    along = _along(statement, specialization)
+    if not along or not along <= reduced or _is_product(statement):
+        return 0
+    return max(_iterations(statement, specialization, name) for name in along)
+
+
+def _across(statement: Statement, specialization: Specialization) -> int:
+    """Partial results of a reduction across memory that give many threads something to do; 1 where it is left alone.
+
+    Both kernels add up in a row, so there are no more of them than each has terms.
+    """
+    reduced = [i.name for i in statement.iterators if i not in written_iterators(statement)]
+    along = _along(statement, specialization)
+    if along <= set(reduced) or _is_product(statement):
+        return 1
+    length = max(_iterations(statement, specialization, name) for name in reduced)
+    if length < _SPLIT_ACROSS_FROM:
+        return 1
+    results = math.prod(specialization.layouts[statement.target].shape)
+    return max(1, min(2 * ENOUGH_BLOCKS * THREADS // max(1, results), math.isqrt(length)))
+
+
+def _along(statement: Statement, specialization: Specialization) -> set[str]:
+    """The loops of a reduction along which memory is read in each of its iterations."""
+    if statement.reduction is None:
+        return set()
     layouts, written = specialization.layouts, written_iterators(statement)
-    reads = list(reads_of(statement))
-    reduced = [i for i in statement.iterators if i not in written]
+    reduced = {i.name for i in statement.iterators if i not in written}
     # What is the same in all iterations of the reduction is read once, wherever it lies.
-    along = {
+    reads = [read for read in reads_of(statement) if iterators_in(read.subscripts) & reduced]
+    return {
         iterator.name
         for iterator in statement.iterators
         for read in reads
-        if iterators_in(read.subscripts) & {i.name for i in reduced}
-        and stride(read.subscripts, layouts[read.tensor], iterator.name) == 1
+        if stride(read.subscripts, layouts[read.tensor], iterator.name) == 1
     }
-    if statement.reduction is None or not along or not along <= {iterator.name for iterator in reduced}:
-        return 0
-    if any(product_loops((read.subscripts for read in reads), [iterator.name for iterator in written])):
-        return 0
-    walks = (walk_of(statement, iterator, layouts) for iterator in reduced if iterator.name in along)
-    return max(0 if walk is None else walk.iterations for walk in walks)
+
+
+def _is_product(statement: Statement) -> bool:
+    written = [iterator.name for iterator in written_iterators(statement)]
+    return any(product_loops((read.subscripts for read in reads_of(statement)), written))
+
+
+def _iterations(statement: Statement, specialization: Specialization, name: str) -> int:
+    """Of the loop, and those around it that go on in memory where it ends; 0 where that is no number."""
+    iterator = next(i for i in statement.iterators if i.name == name)
+    walk = walk_of(statement, iterator, specialization.layouts)
+    return 0 if walk is None else walk.iterations
 
 
 def _blocks(specialization: Specialization, name: str, length: int) -> int:

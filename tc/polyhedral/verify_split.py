@@ -112,10 +112,16 @@ def _combined(
 
     All of them have been begun.
     """
-    *kept, _ = names = tuple(e.name for e in partial.subscripts if isinstance(e, IteratorReference))
+    names = tuple(e.name for e in partial.subscripts if isinstance(e, IteratorReference))
+    own = iterators_in(statement.subscripts)
+    # Which of the subscripts is the number of the partial result.
+    numbers = [position for position, name in enumerate(names) if name not in own]
     value = total.value
     if len(names) < len(partial.subscripts) or not isinstance(value, Read) or value.tensor != partial.target:
         return None
+    if len(numbers) != 1 or len(value.subscripts) != len(names):
+        return None
+    kept = [position for position in range(len(names)) if position not in numbers]
     elements = functools.partial(_elements, shape=_shape(program, partial.target), sizes=program.sizes, context=context)
     begun = elements(initialization(partial), subscripts=partial.subscripts)
     combined = elements(total, subscripts=value.subscripts)
@@ -124,8 +130,8 @@ def _combined(
     right = (
         total.reduction is statement.reduction
         and (total.target, total.subscripts) == (statement.target, statement.subscripts)
-        and iterators_in(statement.subscripts) <= set(kept)
-        and value.subscripts[:-1] == partial.subscripts[:-1]
+        and own <= {names[position] for position in kept}
+        and all(value.subscripts[position] == partial.subscripts[position] for position in kept)
         and total.initialize == statement.initialize
         and written_iterators(total) == written_iterators(statement)
         and initial_conditions(total) == initial_conditions(statement)

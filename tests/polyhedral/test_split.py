@@ -285,12 +285,26 @@ def test_blocks_share_the_steps_of_a_product() -> None:
     product = tc.define("def tmm(float(M,K) A, float(N,K) B) -> (C) { C(m,n) +=! A(m,k) * B(n,k) }").tmm
     kernel = product.compile((128, 2048), (128, 2048), target="cuda:sm_90", options=tc.GpuOptions(across=8))
     first, second = kernel.resources.grids
-    assert first.grid[0] == 8
+    assert first.grid[2] == 8
     assert second.grid[2] == 1
     rng = np.random.default_rng(2)
     arrays = [rng.standard_normal((37, 300)).astype(np.float32), rng.standard_normal((29, 300)).astype(np.float32)]
     found = product(*arrays, target="emulator", options=tc.GpuOptions(across=3))
     assert compare(product.oracle(*arrays)["C"], np.asarray(found)).ok
+
+
+@pytest.mark.parametrize(("rows", "kernels"), [(300, 2), (255, 1)])
+def test_sums_of_columns_are_shared_by_blocks(rows: int, kernels: int) -> None:
+    """Both kernels read rows side by side: the number of a partial result is the outermost of its subscripts."""
+    columns = tc.define("def columns(float(M,N) X, float(M) w) -> (y) { y(n) +=! X(m,n) * w(m) }").columns
+    kernel = columns.compile((rows, 40), (rows,), target="cuda:sm_90")
+    assert len(kernel.resources.grids) == kernels
+    if kernels == 2:
+        assert re.search(r"t_y_parts\[40 \* c0 \+", kernel.source)
+    rng = np.random.default_rng(2)
+    arrays = [rng.standard_normal((rows, 40)).astype(np.float32), rng.standard_normal(rows).astype(np.float32)]
+    found = columns(*arrays, target="emulator")
+    assert compare(columns.oracle(*arrays)["y"], np.asarray(found)).ok
 
 
 @pytest.mark.parametrize(
