@@ -67,7 +67,9 @@ class PycudaDriver:
         self._lock = threading.RLock()
         # PyCUDA's contexts belong to the threads that made them.
         self._own = threading.local()
-        self._memory: dict[int, Any] = {}
+        self._memory: dict[int, tuple[Any, int]] = {}
+        # What other threads gave back of a thread's memory: PyCUDA frees it nowhere else.
+        self._returned: dict[int, list[Any]] = {}
 
     def version(self) -> str:
         number = cuda.get_driver_version()
@@ -108,15 +110,23 @@ class PycudaDriver:
         return _Module(code, kernels)
 
     def allocate(self, size: int, _stream: Stream) -> int:
+        here = threading.get_ident()
+        with self._lock:
+            returned = self._returned.pop(here, [])
         with _translated():
+            for memory in returned:
+                memory.free()
             memory = cuda.mem_alloc(max(size, 1))
         with self._lock:
-            self._memory[int(memory)] = memory
+            self._memory[int(memory)] = memory, here
         return int(memory)
 
     def free(self, address: int, _stream: Stream) -> None:
         with self._lock:
-            memory = self._memory.pop(address)
+            memory, owner = self._memory.pop(address)
+            if owner != threading.get_ident():
+                self._returned.setdefault(owner, []).append(memory)
+                return
         # This waits for all work of the device.
         with _translated():
             memory.free()

@@ -182,6 +182,18 @@ def test_other_threads_find_the_device(gpu: Simulator) -> None:
         list(executor.map(work, range(8)))
 
 
+def test_memory_that_another_thread_gives_back_is_freed_by_its_own(gpu: Simulator) -> None:
+    kept = on(0, floats(100))
+    blocks = gpu.blocks
+    with ThreadPoolExecutor(1) as executor:
+        executor.submit(kept.clear).result()
+    assert gpu.blocks == blocks
+    (other,) = on(0, floats(7))
+    assert gpu.blocks == blocks
+    del other
+    assert gpu.blocks == blocks - 1
+
+
 def test_events_are_timed(gpu: Simulator) -> None:
     import pycuda.driver as cuda
 
