@@ -44,6 +44,9 @@ _UNREADABLE: Final = frozenset(
 )
 _NOT_CAPTURED: Final = cuda.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
 _RELAXED: Final = cuda.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+_THRESHOLD: Final = cuda.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+# Bytes of a device that stay with this process when arrays of ours go.
+_KEPT: Final = 256 << 20
 _NO_TIMING: Final = int(cuda.CUevent_flags.CU_EVENT_DISABLE_TIMING)
 _PORTABLE: Final = cuda.CU_MEMHOSTALLOC_PORTABLE | cuda.CU_MEMHOSTALLOC_DEVICEMAP
 _ORDINAL: Final = cuda.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
@@ -92,6 +95,7 @@ class BindingsDriver:
         # Finalizers come here too, at any time.
         self._lock = threading.RLock()
         self._primary: dict[int, Any] = {}
+        self._pools: dict[int, Any] = {}
         self._devices = tuple(map(_device, range(_checked(cuda.cuDeviceGetCount()))))
 
     def version(self) -> str:
@@ -137,10 +141,24 @@ class BindingsDriver:
         return _Module(_checked((status, library)), kernels)
 
     def allocate(self, size: int, stream: Stream) -> int:
-        status, address = cuda.cuMemAllocAsync(max(size, 1), stream.handle)
+        pool = self._pool(self.current_device())
+        status, address = cuda.cuMemAllocFromPoolAsync(max(size, 1), pool, stream.handle)
         if status == _OUT_OF_MEMORY:
             raise MemoryError(f"the CUDA device has no {size} bytes left")
         return int(_checked((status, address)))
+
+    def _pool(self, device: int) -> Any:
+        """A pool that keeps some memory: the driver's own gives all of it back whenever somebody waits."""
+        with self._lock:
+            if device not in self._pools:
+                wanted = cuda.CUmemPoolProps()
+                wanted.allocType = cuda.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+                wanted.location.type = cuda.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+                wanted.location.id = device
+                pool = _checked(cuda.cuMemPoolCreate(wanted))
+                _checked(cuda.cuMemPoolSetAttribute(pool, _THRESHOLD, cuda.cuuint64_t(_KEPT)))
+                self._pools[device] = pool
+            return self._pools[device]
 
     def free(self, address: int, stream: Stream) -> None:
         _checked(cuda.cuMemFreeAsync(address, stream.handle))

@@ -253,9 +253,22 @@ status cuLaunchKernel(kernel *launched, unsigned gx, unsigned gy, unsigned gz, u
   return launch_kernel(launched->library->code, launched->name, sizes, stream, extra[1], *(size_t *)extra[3]);
 }
 
-status cuMemAllocAsync(uintptr_t *address, size_t size, uintptr_t stream) {
+// Pools are numbered by their devices, from 1 on.
+status cuMemPoolCreate(uintptr_t *made, const int *properties) {
+  *made = properties[3] + 1;
+  CALL("cuMemPoolCreate on %d", properties[3]);
+  return properties[0] == 1 && properties[2] == 1 ? SUCCESS : INVALID_VALUE;
+}
+
+status cuMemPoolSetAttribute(uintptr_t pool, int attribute, const uint64_t *value) {
+  (void)pool;
+  return attribute == 4 && *value ? SUCCESS : INVALID_VALUE;
+}
+
+status cuMemAllocFromPoolAsync(uintptr_t *address, size_t size, uintptr_t pool, uintptr_t stream) {
   if (!current()) return NO_CONTEXT;
-  CALL("cuMemAllocAsync %zu on %zx", size, stream);
+  if (pool != (uintptr_t)current()->device + 1) return INVALID_VALUE;
+  CALL("cuMemAllocFromPoolAsync %zu on %zx", size, stream);
   *address = (uintptr_t)reserve(size, current()->device, 0);
   return SUCCESS;
 }
@@ -453,7 +466,8 @@ static const struct { const char *name; void *function; } entries[] = {
     ENTRY(cuCtxPushCurrent),
     ENTRY(cuCtxPopCurrent), ENTRY(cuCtxGetDevice), ENTRY(cuCtxSynchronize), ENTRY(cuStreamSynchronize),
     ENTRY(cuPointerGetAttribute), ENTRY(cuLibraryLoadData), ENTRY(cuLibraryUnload), ENTRY(cuLibraryGetKernel),
-    ENTRY(cuKernelSetAttribute), ENTRY(cuLaunchKernel), ENTRY(cuMemAllocAsync), ENTRY(cuMemFreeAsync),
+    ENTRY(cuKernelSetAttribute), ENTRY(cuLaunchKernel), ENTRY(cuMemPoolCreate), ENTRY(cuMemPoolSetAttribute),
+    ENTRY(cuMemAllocFromPoolAsync), ENTRY(cuMemFreeAsync),
     ENTRY(cuMemHostAlloc), ENTRY(cuMemFreeHost), ENTRY(cuMemcpyDtoH), ENTRY(cuMemcpyHtoD), ENTRY(cuMemsetD8Async),
     ENTRY(cuEventCreate), ENTRY(cuEventDestroy), ENTRY(cuEventRecord), ENTRY(cuEventQuery), ENTRY(cuEventElapsedTime),
     ENTRY(cuStreamWaitEvent), ENTRY(cuStreamIsCapturing), ENTRY(cuThreadExchangeStreamCaptureMode),

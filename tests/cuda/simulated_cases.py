@@ -296,7 +296,7 @@ def test_the_caller_may_choose_the_stream(gpu: Simulator) -> None:
             found = definition(*given)
         lines = gpu.log()
         assert any(line.startswith(f"cuLaunchKernel tc_kernel_0 on 0:{handle},") for line in lines)
-        assert any(line.endswith(f" on {handle}") for line in lines if "cuMemAllocAsync" in line)
+        assert any(line.endswith(f" on {handle}") for line in lines if "cuMemAllocFromPoolAsync" in line)
         assert not any("cuStreamWaitEvent" in line for line in lines)
         assert isinstance(found, DeviceArray)
         assert found.memory.stream == Stream(int(handle, 16))
@@ -380,7 +380,7 @@ def test_what_the_driver_refuses_is_told(gpu: Simulator) -> None:
         tc.StickyDeviceError, match=r"an illegal memory access was encountered; the device takes no more"
     ):
         definition(*given)
-    gpu.fail("cuMemAllocAsync", OUT_OF_MEMORY)
+    gpu.fail("cuMemAllocFromPoolAsync", OUT_OF_MEMORY)
     with pytest.raises(MemoryError, match="the CUDA device has no 96 bytes left"):
         definition(*given)
     gpu.fail("cuCtxSynchronize", 999)
