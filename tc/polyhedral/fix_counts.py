@@ -1,7 +1,8 @@
 """Loops over what a thread keeps to itself run a number of times that the compiler can see.
 
-An array whose subscripts are known when the loops are unrolled lies in registers.  A loop over it that stops earlier in
-some threads or blocks goes on to the longest run, and a guard says where it does nothing.
+An array whose subscripts are known when the loops are unrolled lies in registers.  A loop over it that begins later or
+stops earlier in some threads or blocks goes from the first to the last iteration of any, and guards say where it does
+nothing.
 """
 
 from __future__ import annotations
@@ -59,16 +60,18 @@ def _fixed(tree: LoopTree, scop: Scop, ranges: Ranges) -> LoopTree:
 
 
 def _counted(loop: Loop, scop: Scop, ranges: Ranges) -> Loop:
-    if loop.kind not in _CHANGED or loop.step != 1 or not isinstance(loop.lower, IndexLiteral):
+    if loop.kind not in _CHANGED or loop.step != 1:
         return loop
-    most = range_of(loop.upper, ranges).most
-    if math.isinf(most) or most - loop.lower.value >= _MOST or not _chooses(loop, scop):
+    least, most = range_of(loop.lower, ranges).least, range_of(loop.upper, ranges).most
+    if math.isinf(least) or math.isinf(most) or most - least >= _MOST or not _chooses(loop, scop):
         return loop
-    changed = replace(loop, kind=_CHANGED[loop.kind], upper=IndexLiteral(int(most)))
-    if changed.upper == loop.upper:
-        return changed
-    runs = IndexOperation(IndexOperator.LESS_EQUAL, (IndexVariable(loop.iterator), loop.upper))
-    return replace(changed, body=Guard(runs, loop.body, None))
+    first, last, body = IndexLiteral(int(least)), IndexLiteral(int(most)), loop.body
+    iterator = IndexVariable(loop.iterator)
+    if first != loop.lower:
+        body = Guard(IndexOperation(IndexOperator.GREATER_EQUAL, (iterator, loop.lower)), body, None)
+    if last != loop.upper:
+        body = Guard(IndexOperation(IndexOperator.LESS_EQUAL, (iterator, loop.upper)), body, None)
+    return replace(loop, kind=_CHANGED[loop.kind], lower=first, upper=last, body=body)
 
 
 def _chooses(loop: Loop, scop: Scop) -> bool:
