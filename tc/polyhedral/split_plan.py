@@ -12,7 +12,7 @@ from typing import Final
 from tc.language.program import Statement, iterators_in, written_iterators
 from tc.language.specialization import Specialization
 from tc.options import GpuOptions
-from tc.polyhedral.grid_defaults import ENOUGH_BLOCKS
+from tc.polyhedral.grid_defaults import ENOUGH_BLOCKS, ENOUGH_STEPS, PRODUCT_TILES
 from tc.polyhedral.loops import LANES
 from tc.polyhedral.reuse import product_loops
 from tc.polyhedral.share_loops import THREADS
@@ -87,6 +87,10 @@ _SPLIT_FOR_LANES: Final = ((512, (256, 8)), (64, (32,)))
 _FOR_A_BLOCK: Final = 4096
 # Reductions across memory with at least so many iterations are shared by blocks.
 _SPLIT_ACROSS_FROM: Final = 256
+# Products with at least so many steps are; how many results a tile then has, and how many steps each block at least.
+_SPLIT_PRODUCT_FROM: Final = 512
+_SPLIT_TILE: Final = 64 * 32
+_LEAST_SPLIT_STEPS: Final = 64
 
 
 def plan_split(specialization: Specialization, options: GpuOptions) -> Plan:
@@ -102,7 +106,8 @@ def default_split(specialization: Specialization, *, lanes: bool) -> Plan:
     """Splits the reductions along which memory is read where nothing is read along another loop, but no products.
 
     The threads of a block share the operands of these, and read them in runs of any direction.  Several blocks share
-    long ones if there are few.  Where there are none of these, blocks share reductions across memory: sums of columns.
+    long ones if there are few.  Where there are none of these, blocks share reductions across memory, sums of columns,
+    and long products of few results.
     """
     found = {s.name: length for s in specialization.program.statements if (length := _length(s, specialization))}
     for least, parts in _SPLIT_FOR_LANES if lanes else _SPLIT_FROM:
@@ -110,8 +115,12 @@ def default_split(specialization: Specialization, *, lanes: bool) -> Plan:
         if among:
             blocks = min(_blocks(specialization, name, found[name]) for name in among)
             return Plan(parts, blocks, among, lanes=lanes)
-    shared = {s.name: blocks for s in specialization.program.statements if (blocks := _across(s, specialization)) > 1}
-    return Plan(blocks=min(shared.values()), among=frozenset(shared)) if shared else Plan()
+    for blocks_of in (_across, _of_product):
+        wanted = {s.name: blocks_of(s, specialization) for s in specialization.program.statements}
+        shared = {name: blocks for name, blocks in wanted.items() if blocks > 1}
+        if shared:
+            return Plan(blocks=min(shared.values()), among=frozenset(shared))
+    return Plan()
 
 
 def _length(statement: Statement, specialization: Specialization) -> int:
@@ -137,6 +146,24 @@ def _across(statement: Statement, specialization: Specialization) -> int:
         return 1
     results = math.prod(specialization.layouts[statement.target].shape)
     return max(1, min(2 * ENOUGH_BLOCKS * THREADS // max(1, results), math.isqrt(length)))
+
+
+def _of_product(statement: Statement, specialization: Specialization) -> int:
+    """Blocks for each tile of a product whose smallest tiles are too few, so that larger ones are enough; 1 for others.
+
+    If possible, each has a whole number of the steps for which operands are in shared memory at a time.
+    """
+    if statement.reduction is None or not _is_product(statement):
+        return 1
+    reduced = [i.name for i in statement.iterators if i not in written_iterators(statement)]
+    length = max(_iterations(statement, specialization, name) for name in reduced)
+    results = math.prod(specialization.layouts[statement.target].shape)
+    if length < _SPLIT_PRODUCT_FROM or not 0 < results < ENOUGH_BLOCKS * math.prod(PRODUCT_TILES[-1]):
+        return 1
+    tiles = -(-results // _SPLIT_TILE)
+    wanted = min(-(-ENOUGH_BLOCKS // tiles), length // _LEAST_SPLIT_STEPS)
+    whole = [n for n in range(wanted // 2 + 1, 2 * wanted) if length % (n * ENOUGH_STEPS) == 0]
+    return min(whole, key=lambda n: abs(n - wanted), default=wanted)
 
 
 def _along(statement: Statement, specialization: Specialization) -> set[str]:

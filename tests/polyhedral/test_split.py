@@ -308,6 +308,29 @@ def test_sums_of_columns_are_shared_by_blocks(rows: int, kernels: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("shapes", "blocks"),
+    [
+        (((128, 2000), (2000, 128)), 25),  # 80 steps each, and 8 tiles of 64 by 32
+        (((16, 600), (600, 24)), 9),
+        (((16, 500), (500, 24)), 1),
+        (((256, 2000), (2000, 128)), 1),
+    ],
+)
+def test_long_products_of_few_results_are_shared_by_blocks(shapes: tuple[tuple[int, int], ...], blocks: int) -> None:
+    product = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }").mm
+    grids = product.compile(*shapes, target="cuda:sm_90").resources.grids
+    assert len(grids) == (2 if blocks > 1 else 1)
+    assert grids[0].grid[2] == blocks
+
+
+def test_long_products_of_few_results_are_right() -> None:
+    product = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }").mm
+    rng = np.random.default_rng(3)
+    arrays = [rng.standard_normal((19, 613)).astype(np.float32), rng.standard_normal((613, 21)).astype(np.float32)]
+    assert compare(product.oracle(*arrays)["C"], np.asarray(product(*arrays, target="emulator"))).ok
+
+
+@pytest.mark.parametrize(
     ("across", "split"), [(2, None), (16, None), (3, ()), (2, (32,)), (16, (32,)), (3, (8, 2))], ids=str
 )
 def test_values_across_blocks_are_those_of_the_definition(across: int, split: tuple[int, ...] | None) -> None:
