@@ -141,7 +141,7 @@ def _across(statement: Statement, specialization: Specialization) -> int:
     along = _along(statement, specialization)
     if along <= set(reduced) or _is_product(statement):
         return 1
-    length = max(_iterations(statement, specialization, name) for name in reduced)
+    length = max((_iterations(statement, specialization, name) for name in reduced), default=0)
     if length < _SPLIT_ACROSS_FROM:
         return 1
     results = math.prod(specialization.layouts[statement.target].shape)
@@ -156,7 +156,7 @@ def _of_product(statement: Statement, specialization: Specialization) -> int:
     if statement.reduction is None or not _is_product(statement):
         return 1
     reduced = [i.name for i in statement.iterators if i not in written_iterators(statement)]
-    length = max(_iterations(statement, specialization, name) for name in reduced)
+    length = max((_iterations(statement, specialization, name) for name in reduced), default=0)
     results = math.prod(specialization.layouts[statement.target].shape)
     if length < _SPLIT_PRODUCT_FROM or not 0 < results < ENOUGH_BLOCKS * math.prod(PRODUCT_TILES[-1]):
         return 1

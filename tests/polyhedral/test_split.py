@@ -323,6 +323,16 @@ def test_long_products_of_few_results_are_shared_by_blocks(shapes: tuple[tuple[i
     assert grids[0].grid[2] == blocks
 
 
+def test_what_adds_up_without_a_loop_is_left_alone() -> None:
+    outer = tc.define(
+        "def outer(float(M,K) A) -> (C) { C(m,n,k) = 0.0 where n in 0:M  C(m,n,k) += A(m,k) * A(n,k) }"
+    ).outer
+    kernel = outer.compile((9, 5), target="cuda:sm_90")
+    assert len(kernel.resources.grids) == 1
+    a = np.random.default_rng(4).standard_normal((9, 5)).astype(np.float32)
+    assert compare(outer.oracle(a)["C"], np.asarray(outer(a, target="emulator"))).ok
+
+
 def test_long_products_of_few_results_are_right() -> None:
     product = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }").mm
     rng = np.random.default_rng(3)
