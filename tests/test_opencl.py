@@ -37,11 +37,40 @@ def test_some_of_the_corpus_agrees_with_the_oracle(case: Case) -> None:
     check(case, case.large_ragged_sizes, options[CASES.index(case) % len(options)], "opencl")
 
 
+UNEVEN = "threads of a block go through a loop around a barrier unequally often"
+# What PoCL 3.0 computes wrongly and the emulator right: blocks that take turns, around barriers.
+WRONG_ON_POCL = {
+    ("softmax_reusing_a_name", "runs of points, few blocks"),
+    ("softmax_reusing_a_name_that_comes_in", "runs of points, few blocks"),
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("case", [case for case in CASES if case.name not in LACKING], ids=lambda case: case.name)
-def test_all_combinations_agree(case: Case, options: tc.GpuOptions) -> None:
-    check(case, case.large_ragged_sizes, options, "opencl")
+def test_all_combinations_agree(case: Case, options: str, request: pytest.FixtureRequest) -> None:
+    if (case.name, options) in WRONG_ON_POCL:
+        request.applymarker(pytest.mark.xfail(reason="PoCL 3.0 is wrong, and the emulator right", strict=True))
+    try:
+        check(case, case.large_ragged_sizes, OPTIONS[options], "opencl")
+    except tc.CompileError as error:
+        if UNEVEN not in str(error):
+            raise
+        pytest.skip(str(error))
+
+
+def test_loops_around_barriers_that_threads_go_through_unequally_are_refused() -> None:
+    """Some threads have points in one more tile, in which there is nothing to wait for."""
+    (case,) = (case for case in CASES if case.name == "sgemm")
+    with pytest.raises(tc.CompileError, match=rf"^sgemm: {UNEVEN}, which OpenCL C does not allow; choose other tiles"):
+        check(case, case.large_ragged_sizes, OPTIONS["runs of points, few blocks"], "opencl")
+    check(case, case.large_ragged_sizes, OPTIONS["runs of points, few blocks"])
+
+
+@pytest.mark.parametrize(("name", "options"), sorted(WRONG_ON_POCL))
+def test_the_emulator_is_right_where_pocl_is_not(name: str, options: str) -> None:
+    (case,) = (case for case in CASES if case.name == name)
+    check(case, case.large_ragged_sizes, OPTIONS[options])
 
 
 def test_arrays_are_used_where_they_are() -> None:
