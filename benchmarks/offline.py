@@ -19,7 +19,7 @@ _PLATFORMS: Final = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinu
 _SCRIPT: Final = """#!/bin/sh
 # Installs what lies beside this file into a folder of its own, checks the kernels on the GPU, and measures them beside
 # the libraries that are there; what was measured is then in results.json.  With arguments, it runs these instead: all
-# combinations of kernels and options take an hour, ./run python3 -m pytest -n 8 -m gpu tests/cuda/test_gpu.py
+# combinations of kernels and options are ./run python3 -m pytest -n 8 -m gpu tests/cuda/test_gpu.py
 set -e
 here=$(cd "$(dirname "$0")" && pwd)
 site="$here/site"

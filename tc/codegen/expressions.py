@@ -317,11 +317,9 @@ class ExpressionPrinter:
         type = computation_type(divisor.type)
         if type.is_floating:
             divides = operator is BinaryOperator.DIVIDE
-            return (
-                infix("/", left, right)
-                if divides
-                else call(function_name("fmod", type, self._dialect.library), left, right)
-            )
+            if divides:
+                return infix("/", left, right)
+            return call(function_name("fmod", type, self._dialect.library), left, right)
         if _is_integer_literal(divisor) and divisor.value not in (0, -1):
             result = infix(operator.value, left, right)
             return result if _has_own_arithmetic(type) else cast(self._dialect.values[type], result)

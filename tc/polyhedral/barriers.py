@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 import islpy as isl
 
-from tc.polyhedral.extents import with_all_values
+from tc.polyhedral.extents import outermost, with_all_values
 from tc.polyhedral.launch_sizes import launch_sizes
 from tc.polyhedral.loops import (
     LANES,
@@ -57,14 +57,10 @@ def barriers_along(place: Place, barriers: Items[Place]) -> tuple[tuple[int, fro
 
 def _always_met(barriers: Items[Place], place: Place, loops: int) -> bool:
     """Whether one of the barriers is in every iteration of the outermost loops, so many, that gets to the place."""
-    met = _outermost(barriers[0].points, loops)
+    met = outermost(barriers[0].points, loops)
     for other in barriers[1:]:
-        met = met.union(_outermost(other.points, loops))
-    return bool(_outermost(place.points, loops).is_subset(met))
-
-
-def _outermost(points: isl.Set, loops: int) -> isl.Set:
-    return points.project_out(isl.dim_type.set, loops, points.dim(isl.dim_type.set) - loops).reset_tuple_id()
+        met = met.union(outermost(other.points, loops))
+    return bool(outermost(place.points, loops).is_subset(met))
 
 
 class Launches:

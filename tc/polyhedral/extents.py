@@ -34,6 +34,11 @@ def with_all_values(points: isl.Set, position: int, last: isl.Val) -> isl.Set:
     return found.upper_bound_val(isl.dim_type.set, position, last)
 
 
+def outermost(points: isl.Set, count: int) -> isl.Set:
+    """The points of a space without a name, of so many of the first dimensions."""
+    return points.project_out(isl.dim_type.set, count, points.dim(isl.dim_type.set) - count).reset_tuple_id()
+
+
 def later_in(space: isl.Space, position: int) -> isl.Map:
     """``{ values -> values }``: the first dimension in which they differ is this one, where the second are greater."""
     later = isl.Map.universe(space.map_from_set())

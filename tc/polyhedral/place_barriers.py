@@ -20,7 +20,7 @@ from typing import Final, TypeAlias, assert_never
 import islpy as isl
 
 from tc.polyhedral.box import own_space
-from tc.polyhedral.extents import later_in, with_all_values
+from tc.polyhedral.extents import later_in, outermost, with_all_values
 from tc.polyhedral.loops import LoopKind
 from tc.polyhedral.scop import Await, Rotation, Scop, ScopStatement
 from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
@@ -179,7 +179,7 @@ class _Placer:
         if LoopKind.THREAD not in above or not branch.barriers:
             return False
         reached, depth = self.reached(everything, above), len(above)
-        return any(reached.is_subset(_outermost(barrier, depth)) for barrier in branch.barriers)
+        return any(reached.is_subset(outermost(barrier, depth)) for barrier in branch.barriers)
 
     # --- pairs
 
@@ -238,7 +238,7 @@ class _Placer:
         """All threads of a block, at every value of the other members that some instance has."""
         reached: isl.Set | None = None
         for values in where.values():
-            own = _outermost(values.range(), len(above))
+            own = outermost(values.range(), len(above))
             reached = own if reached is None else reached.union(own)
         assert reached is not None
         for position, kind in enumerate(above):
@@ -317,9 +317,9 @@ def _over_iterations(visited: _Visited, above: tuple[LoopKind, ...]) -> _Visited
     if above[-1] in _PLACES or not visited.barriers or not (visited.unprepared or visited.unfinished):
         return visited
     depth = len(above)
-    met = _outermost(visited.barriers[0], depth)
+    met = outermost(visited.barriers[0], depth)
     for barrier in visited.barriers[1:]:
-        met = met.union(_outermost(barrier, depth))
+        met = met.union(outermost(barrier, depth))
     further = later_in(met.get_space(), depth - 1)
     return replace(
         visited,
@@ -338,11 +338,6 @@ def _without(where: _Where, outermost: isl.Set) -> _Where:
         if not rest.is_empty():
             left[name] = values if rest.is_equal(values) else rest.coalesce()
     return left
-
-
-def _outermost(values: isl.Set, members: int) -> isl.Set:
-    """The values of so many members."""
-    return values.project_out(isl.dim_type.set, members, values.dim(isl.dim_type.set) - members).reset_tuple_id()
 
 
 def _most(where: _Where, position: int) -> isl.Val:
