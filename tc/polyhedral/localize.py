@@ -50,12 +50,8 @@ def local_subscripts(statement: ScopStatement) -> Iterator[isl.Map]:
     """
     further = len(statement.body.iterators) - statement.domain.dim(isl.dim_type.set)
     for access in statement.promoted:
-        place = access.place
-        width = place.dim(isl.dim_type.out)
-        for position in range(min(width, further)):
-            further -= 1
-            single = place.project_out(isl.dim_type.out, position + 1, width - position - 1)
-            yield single.project_out(isl.dim_type.out, 0, position)
+        yield from access.subscripts[:further]
+        further -= min(len(access.subscripts), further)
 
 
 @dataclass(frozen=True)

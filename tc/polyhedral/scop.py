@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 
 import islpy as isl
@@ -69,13 +70,13 @@ class PromotedAccess:
         """Of the prefix."""
         return int(self.location.dim(isl.dim_type.out) - self.element.dim(isl.dim_type.out))
 
-    @property
+    @cached_property
     def prefix(self) -> isl.Map:
         """``{ instance -> [prefix] }``."""
         width = self.element.dim(isl.dim_type.out)
         return self.location.project_out(isl.dim_type.out, self.depth, width).reset_tuple_id(isl.dim_type.out)
 
-    @property
+    @cached_property
     def place(self) -> isl.Map:
         """``{ instance -> [subscripts] }``: where in the array that is allocated."""
         location = self.location.reset_tuple_id(isl.dim_type.out)
@@ -86,6 +87,15 @@ class PromotedAccess:
         slot = subscripts.get_at(self.depth - 1).scale_down_val(step).floor().mod_val(slots)
         subscripts = subscripts.drop_dims(isl.dim_type.out, 0, self.depth - 1).set_aff(0, slot)
         return location.apply_range(isl.Map.from_multi_aff(subscripts))
+
+    @cached_property
+    def subscripts(self) -> tuple[isl.Map, ...]:
+        """``{ instance -> [subscript] }`` of the place, dimension by dimension."""
+        width = self.place.dim(isl.dim_type.out)
+        return tuple(
+            self.place.project_out(isl.dim_type.out, n + 1, width - n - 1).project_out(isl.dim_type.out, 0, n)
+            for n in range(width)
+        )
 
 
 @dataclass(frozen=True)
