@@ -11,7 +11,9 @@ from tc.codegen.dialect import GridWords
 from tc.codegen.names import loop_variable
 from tc.codegen.routines import SCRATCH, Parameter, braced, finished, mentioned, mentions, routine
 from tc.grid import GridKernel
+from tc.language.program import guarded_reads
 from tc.polyhedral.launch_sizes import launch_sizes
+from tc.polyhedral.loop_execution import loop_paths
 from tc.polyhedral.loops import (
     IndexExpression,
     IndexLiteral,
@@ -126,7 +128,12 @@ def launch(kernel: KernelPrinter, tree: LoopTree, scope: Scope) -> list[str]:
     kernel.shared_places.clear()
     body = finished(kernel.tree(tree, replace(scope, launch=found)), kernel.dialect)
     around = tuple(Parameter(kernel.index_type, "", loop_variable(depth), "") for depth in range(scope.depth))
-    captured = tuple(p for p in mentioned((*kernel.parameters, *around), body) if p != SCRATCH)
+    exchanged = _exchanged(kernel, tree)
+    captured = tuple(
+        replace(p, qualifier="") if p.name in exchanged else p
+        for p in mentioned((*kernel.parameters, *around), body)
+        if p != SCRATCH
+    )
     if kernel.dialect.grids is not None:
         return _grid_kernel(kernel, kernel.dialect.grids, found, captured, body)
     if mentions(body, TEAM.name):
@@ -142,6 +149,23 @@ def launch(kernel: KernelPrinter, tree: LoopTree, scope: Scope) -> list[str]:
         number = f"const {kernel.index_type} {c.variable} = tc_in_order({c.variable}_turn, {c.extent}, order);"
         lines = braced(_counting(f"{c.variable}_turn", c.extent), [number, *lines])
     return braced("", [*_ORDER, *lines]) if found.coordinates else lines
+
+
+def _exchanged(kernel: KernelPrinter, tree: LoopTree) -> frozenset[str]:
+    """The pointers to tensors through which the threads of a block may hand each other something.
+
+    They are not restricted: that promises that nobody else writes there, so that compilers may keep behind a barrier
+    what they read before it.
+    """
+    names = {instance.statement for instance, _ in loop_paths(tree, ())}
+    if names.isdisjoint(kernel.barriers):
+        return frozenset()
+    bodies = [body for name, body in kernel.bodies.items() if name in names]
+    read = {body.target for body in bodies if body.reduction is not None}
+    for body in bodies:
+        read |= {own.read.tensor for value in (body.value, *body.subscripts) for own in guarded_reads(value)}
+    written = {body.target for body in bodies}
+    return frozenset(kernel.pointer(tensor) for tensor in read & written if not kernel.is_promoted(tensor))
 
 
 def _counting(variable: str, extent: int) -> str:
