@@ -85,12 +85,18 @@ def _chooses(loop: Loop, scop: Scop) -> bool:
 
 
 def _own_subscripts(instance: Instance, scop: Scop) -> Iterator[IndexExpression]:
-    """Subscripts of arrays that belong to a thread: among the arguments behind the statement's own iterators."""
+    """Subscripts of arrays that belong to a thread: among the arguments behind the statement's own iterators.
+
+    Those of what a copy into one reads are among them: the loop around it that chooses there is short, and unrolled.
+    """
     statement = scop.statement(instance.statement)
     shared: Mapping[str, bool] = {p.buffer.name: p.buffer.shared for p in scop.promotions}
     if all(shared[access.buffer] for access in statement.promoted):
         return  # copies into shared memory may have a number in place of subscripts
     local = iter(instance.arguments[len(instance.arguments) - _count(instance, scop) :])
+    if any(statement.name == promotion.loads for promotion in scop.promotions):
+        yield from local
+        return
     for access in statement.promoted:
         for _ in range(_rank(scop, access.buffer)):
             subscript = next(local)

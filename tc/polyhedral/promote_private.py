@@ -46,7 +46,14 @@ class _Promoter:
                     tuple(replace(f, child=self.visit(f.child, domain.intersect(f.domain), above)) for f in filters)
                 )
             case Band(members, _, child):
-                return replace(node, child=self.visit(child, domain, (*above, *members)))
+                # What is kept during a reduction begins inside of the loops over results, be they of one band with it.
+                count = next((n for n, member in enumerate(members) if not member.coincident), len(members))
+                if count in (0, len(members)):
+                    return replace(node, child=self.visit(child, domain, (*above, *members)))
+                inner = self.visit(replace(node, members=members[count:]), domain, (*above, *members[:count]))
+                if isinstance(inner, Band):
+                    return replace(inner, members=(*members[:count], *inner.members))
+                return replace(node, members=members[:count], child=inner)
             case Extension(instances=instances, child=child):
                 return replace(node, child=self.visit(child, domain.union(instances.range()), above))
             case _:
@@ -56,7 +63,7 @@ class _Promoter:
         """The subtree with what a reduction below writes in a buffer; None where nothing fits, or nothing is gained."""
         for name in program_names(domain, self.scop):
             statement = self.scop.statement(name)
-            if not statement.accumulates or not _is_carried(node, domain, name):
+            if not statement.accumulates or not _begins_with(node, domain, name):
                 continue
             tensor = statement.body.target
             accesses = accesses_to(self.scop, tensor, domain)
@@ -82,7 +89,11 @@ class _Promoter:
         return None
 
 
-def _is_carried(node: Node, domain: isl.UnionSet, name: str) -> bool:
-    """Whether a loop below carries the statement's reduction."""
+def _begins_with(node: Node, domain: isl.UnionSet, name: str) -> bool:
+    """Whether the outermost loop below is one of the statement's reduction.
+
+    Of the iterations of a loop over results around it, only the elements of one need be kept at a time.  Where threads
+    wait for each other inside of that loop, it is not unrolled either, and no array that it moves in is in registers.
+    """
     members: Items[Member] = next((members for own, members in paths_below(node, domain) if own == name), ())
-    return not all(member.coincident for member in members)
+    return bool(members) and not members[0].coincident
