@@ -225,7 +225,8 @@ class KernelPrinter:
         inside = replace(scope, stack=scope.stack + size)
         self.private_bytes = max(self.private_bytes, inside.stack)
         # The last vector of a row is loaded whole where that is in one line of the cache.
-        array = f"{name}[{size // buffer.layout.type.itemsize}] __attribute__((aligned({ALIGNMENT})))"
+        aligning = f"__attribute__((aligned({ALIGNMENT}))){self.dialect.begins}"
+        array = f"{name}[{size // buffer.layout.type.itemsize}] {aligning}"
         if any(body.target == buffer.name and body.reduction is not None for body in self.bodies.values()):
             return [f"{type} {array};", *self._poison(name)], inside
         declared = [f"{type} storage_{array};", *self._poison(f"storage_{name}")]
