@@ -100,6 +100,18 @@ int simulator_blocks(void) {
   return count;
 }
 
+// Where the memory that is in use begins and ends.
+int simulator_ranges(uint64_t *found, int most) {
+  int count = 0;
+  for (int n = 0; n < block_count && count < most; n += 1) {
+    if (!blocks[n].begin) continue;
+    found[2 * count] = blocks[n].begin;
+    found[2 * count + 1] = blocks[n].end;
+    count += 1;
+  }
+  return count;
+}
+
 int simulator_events(void) { return live_events; }
 
 static void *reserve(size_t size, int device, int host) {

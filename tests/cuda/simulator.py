@@ -23,8 +23,10 @@ from tc.runtime.compiler import SHARED, compile_shared, find_compiler
 from tc.runtime.disk import temporary_folder
 from tc.runtime.kernel import LoadedKernel
 from tc.types import ScalarType
+from tests.cuda.ptx import translated
 
 _NAME: Final = "libcuda.so.1"
+_ILLEGAL_ADDRESS: Final = 700
 _LAUNCHER: Final = ctypes.CFUNCTYPE(
     ctypes.c_int,
     ctypes.c_size_t,
@@ -86,6 +88,32 @@ class _Program:
         return "".join(_FORMATS[self._scalars[a.number]] if a.place is Place.SCALAR else "P" for a in grid.arguments)
 
 
+class Translated:
+    """What a binary does: the PTX that it was made of, as C."""
+
+    def __init__(self, ptx: str) -> None:
+        found = translated(ptx)
+        self._kernels = found.kernels
+        flags = (*SHARED, "-O1", "-w", "-ffp-contract=off", "-frounding-math", "-fno-strict-aliasing")
+        library = compile_shared(found.text, flags, find_compiler(environment()))
+        with temporary_folder() as folder:
+            file = folder / "kernels.so"
+            file.write_bytes(library)
+            self._run = ctypes.CDLL(str(file)).ptx_run
+        self._run.restype = ctypes.c_char_p
+
+    def launch(self, name: str, sizes: list[int], packed: bytes, ranges: list[int]) -> str:
+        """Runs one kernel; what went wrong, or nothing.  ``ranges``: where memory begins and ends, by turns."""
+        found: bytes = self._run(
+            self._kernels.index(name),
+            (ctypes.c_uint32 * len(sizes))(*sizes),
+            packed,
+            (ctypes.c_uint64 * len(ranges))(*ranges),
+            len(ranges) // 2,
+        )
+        return found.decode()
+
+
 def _elf_size(address: int) -> int:
     """Bytes of a binary up to its tables of sections and segments, whichever ends later (ELF-64, the file header)."""
     segments, sections = struct.unpack_from("<QQ", ctypes.string_at(address, 64), 32)
@@ -114,6 +142,8 @@ class Simulator:
             self._library = ctypes.CDLL(str(file), ctypes.RTLD_GLOBAL)
         self._library.simulator_log.restype = ctypes.c_char_p
         self._programs: dict[bytes, _Program] = {}
+        self._translated: dict[bytes, Translated] = {}
+        self.failures: list[str] = []
         self._idle: frozenset[str] = frozenset()
         self._launcher = _LAUNCHER(self._launch)
         self._library.simulator_launches(self._launcher)
@@ -131,8 +161,24 @@ class Simulator:
     def _launch(self, code: int, name: bytes, sizes: Any, _stream: int, arguments: int, size: int) -> int:
         if name.decode() in self._idle:
             return 0
-        program = self._programs[_digest(ctypes.string_at(code, _elf_size(code)))]
+        digest = _digest(ctypes.string_at(code, _elf_size(code)))
+        if digest in self._translated:
+            packed = ctypes.string_at(arguments, size)
+            failure = self._translated[digest].launch(name.decode(), sizes[:7], packed, self._ranges())
+            self.failures += [f"{name.decode()}: {failure}"] if failure else []
+            return _ILLEGAL_ADDRESS if failure else 0
+        program = self._programs[digest]
         return program.launch(name.decode(), sizes[:7], ctypes.string_at(arguments, size))
+
+    def translate(self, code: bytes, ptx: str) -> None:
+        """From now on a binary does what the PTX does that it was made of."""
+        self._translated[_digest(code)] = Translated(ptx)
+
+    def _ranges(self) -> list[int]:
+        most = 4096
+        found = (ctypes.c_uint64 * (2 * most))()
+        count = self._library.simulator_ranges(found, most)
+        return list(found[: 2 * count])
 
     def idle(self, *names: str) -> None:
         """From now on kernels with these names do nothing: they are not of a comprehension."""

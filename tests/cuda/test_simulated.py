@@ -32,6 +32,12 @@ def test_calls_on_a_simulated_driver() -> None:
     assert " skipped" not in found.stdout
 
 
+def test_the_assembly_of_nvidias_compiler_computes_what_it_should() -> None:
+    found = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", "-m", "", "tests/cuda/simulated_ptx.py")
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert " skipped" not in found.stdout
+
+
 @pytest.mark.parametrize("cases", ["simulated_benchmarks", "simulated_searches"])
 def test_measuring_on_a_simulated_driver(cases: str) -> None:
     file = f"tests/cuda/{cases}.py"

@@ -1,0 +1,295 @@
+// What PTX that was translated to C (ptx.py) runs on: the threads of a block take turns, and give way where they wait.
+
+#define _GNU_SOURCE
+#include <fenv.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+enum { WARP = 32, MOST_THREADS = 1024, STACK_BYTES = 1 << 16, MOST_COPIES = 512, MOST_GROUPS = 64 };
+enum { RUNNING, AT_BARRIER, AT_EXCHANGE, DONE };
+
+// A copy that has begun: what it reads is read, and written, when somebody waits for it.
+typedef struct { uint64_t to, from; int bytes; } copy;
+typedef struct {
+  ucontext_t context;
+  uint32_t index[3];
+  int state;
+  uint32_t members, source, value;  // of an exchange
+  copy copies[MOST_COPIES];
+  int count, groups, ends[MOST_GROUPS];  // the first copies behind those of every group that is not awaited yet
+} thread;
+typedef void body(const unsigned char *arguments);
+
+static thread threads[MOST_THREADS], *self;
+static ucontext_t scheduler;
+static char *stacks;
+static unsigned char *shared_memory;
+static uint32_t block_size[3], grid_size[3], block_index[3], shared_bytes;
+static body *running;
+static const unsigned char *given;
+static char failure[256];
+
+// Memory that kernels may touch, whole allocations.
+static struct { uint64_t begin, end; } allowed[8192];
+static int allowed_count;
+
+static void allow(uint64_t begin, uint64_t end) {
+  allowed[allowed_count].begin = begin;
+  allowed[allowed_count++].end = end;
+}
+static void allow_constants(void);
+
+static void fail(const char *what, uint64_t where) {
+  if (!*failure) snprintf(failure, sizeof failure, "%s at %#llx by thread %u %u %u of block %u %u %u", what,
+                          (unsigned long long)where, self->index[0], self->index[1], self->index[2], block_index[0],
+                          block_index[1], block_index[2]);
+}
+
+static void give_way(int state) {
+  self->state = state;
+  swapcontext(&self->context, &scheduler);
+}
+
+// --- memory: addresses in shared memory are counted from its beginning, others are those of this machine
+
+static unsigned char nowhere[64];
+
+static unsigned char *in_shared(uint64_t address, int bytes) {
+  address = (uint32_t)address;
+  if (address % bytes) fail("misaligned in shared memory", address);
+  else if (address + bytes > shared_bytes) fail("outside of shared memory", address);
+  else return shared_memory + address;
+  return nowhere;
+}
+
+static unsigned char *in_global(uint64_t address, int bytes) {
+  if (address % bytes) {
+    fail("misaligned", address);
+    return nowhere;
+  }
+  for (int n = 0; n < allowed_count; n += 1)
+    if (allowed[n].begin <= address && address + bytes <= allowed[n].end) return (unsigned char *)(uintptr_t)address;
+  fail("outside of all arrays", address);
+  return nowhere;
+}
+
+static unsigned char *in_local(uint64_t address, int bytes) {
+  (void)bytes;
+  return (unsigned char *)(uintptr_t)address;
+}
+
+static void begin_copy(uint64_t to, uint64_t from, int bytes) {
+  if (self->count == MOST_COPIES) fail("too many copies under way", to);
+  else self->copies[self->count++] = (copy){to, from, bytes};
+}
+
+static void close_group(void) {
+  if (self->groups == MOST_GROUPS) fail("too many groups of copies under way", 0);
+  else self->ends[self->groups++] = self->count;
+}
+
+static void wait_for_groups(int pending) {
+  if (self->groups <= pending) return;
+  const int finished = self->groups - pending, end = self->ends[finished - 1];
+  for (int n = 0; n < end; n += 1) {
+    const copy *own = &self->copies[n];
+    memcpy(in_shared(own->to, own->bytes), in_global(own->from, own->bytes), own->bytes);
+  }
+  memmove(self->copies, self->copies + end, (self->count - end) * sizeof(copy));
+  self->count -= end;
+  for (int n = finished; n < self->groups; n += 1) self->ends[n - finished] = self->ends[n] - end;
+  self->groups = pending;
+}
+
+// --- threads
+
+static uint32_t exchange(uint32_t value, uint32_t distance, uint32_t clamp, uint32_t members) {
+  const uint32_t lane = (self - threads) % WARP;
+  if (clamp != WARP - 1) fail("exchange in a part of a warp", clamp);
+  self->value = value;
+  self->members = members;
+  self->source = lane ^ distance;
+  give_way(AT_EXCHANGE);
+  thread *warp = self - lane;
+  // Lanes that are no members, or have ended, have no value.
+  if (!(members >> self->source & 1) || warp + self->source >= threads + MOST_THREADS) fail("exchange with nobody", lane);
+  return warp[self->source].value;
+}
+
+static void thread_main(void) {
+  running(given);
+  give_way(DONE);
+}
+
+// Lanes that wait at an exchange go on when all of its members do, and barriers are passed by all threads that are left.
+static int advance(int count) {
+  int moved = 0;
+  for (int begin = 0; begin < count; begin += WARP) {
+    uint32_t waiting = 0;
+    const int lanes = count - begin < WARP ? count - begin : WARP;
+    for (int lane = 0; lane < lanes; lane += 1)
+      if (threads[begin + lane].state == AT_EXCHANGE) waiting |= 1u << lane;
+    for (int lane = 0; lane < lanes; lane += 1)
+      if (waiting >> lane & 1 && !(threads[begin + lane].members & ~waiting & (lanes == WARP ? ~0u : (1u << lanes) - 1)))
+        threads[begin + lane].state = RUNNING, moved = 1;
+  }
+  if (moved) return 1;
+  int waiting = 0, left = 0;
+  for (int n = 0; n < count; n += 1) {
+    waiting += threads[n].state == AT_BARRIER;
+    left += threads[n].state != DONE;
+  }
+  if (!left) return 0;
+  if (waiting < left) {
+    self = threads;
+    fail("threads wait for each other at different places", 0);
+    return 0;
+  }
+  for (int n = 0; n < count; n += 1)
+    if (threads[n].state == AT_BARRIER) threads[n].state = RUNNING;
+  return 1;
+}
+
+static void run_block(int count, int backwards) {
+  for (int n = 0; n < count; n += 1) {
+    thread *own = &threads[n];
+    own->index[0] = n % block_size[0];
+    own->index[1] = n / block_size[0] % block_size[1];
+    own->index[2] = n / block_size[0] / block_size[1];
+    own->state = RUNNING;
+    own->count = own->groups = 0;
+    getcontext(&own->context);
+    own->context.uc_stack.ss_sp = stacks + (size_t)n * STACK_BYTES;
+    own->context.uc_stack.ss_size = STACK_BYTES;
+    own->context.uc_link = &scheduler;
+    makecontext(&own->context, thread_main, 0);
+  }
+  memset(shared_memory, 0xff, shared_bytes);
+  do {
+    for (int turn = 0; turn < count; turn += 1) {
+      self = &threads[backwards ? count - 1 - turn : turn];
+      if (self->state == RUNNING) swapcontext(&scheduler, &self->context);
+    }
+  } while (advance(count));
+}
+
+// Runs a kernel; says what went wrong, or nothing.
+static const char *run_kernel(body *kernel, const uint32_t *sizes, uint32_t statically, const unsigned char *arguments,
+                              const uint64_t *ranges, int range_count) {
+  static uint32_t launches;
+  if (!stacks) stacks = malloc((size_t)MOST_THREADS * STACK_BYTES);
+  *failure = 0;
+  memcpy(grid_size, sizes, sizeof grid_size);
+  memcpy(block_size, sizes + 3, sizeof block_size);
+  shared_bytes = statically + sizes[6];
+  shared_memory = aligned_alloc(64, (shared_bytes + 64) / 64 * 64);
+  allowed_count = 0;
+  allow_constants();
+  for (int n = 0; n < range_count; n += 1) allow(ranges[2 * n], ranges[2 * n + 1]);
+  running = kernel;
+  given = arguments;
+  const int backwards = launches++ % 2;
+  const uint64_t blocks = (uint64_t)grid_size[0] * grid_size[1] * grid_size[2];
+  for (uint64_t turn = 0; turn < blocks && !*failure; turn += 1) {
+    const uint64_t block = backwards ? blocks - 1 - turn : turn;
+    block_index[0] = block % grid_size[0];
+    block_index[1] = block / grid_size[0] % grid_size[1];
+    block_index[2] = block / grid_size[0] / grid_size[1];
+    run_block(block_size[0] * block_size[1] * block_size[2], backwards);
+  }
+  free(shared_memory);
+  return failure;
+}
+
+// --- instructions that C has no operator for
+
+#define BITS(type, name, from)                              \
+  static inline type name(from value) {                     \
+    type bits;                                              \
+    memcpy(&bits, &value, sizeof bits);                     \
+    return bits;                                            \
+  }
+BITS(float, as_f32, uint32_t)
+BITS(double, as_f64, uint64_t)
+BITS(uint32_t, bits_f32, float)
+BITS(uint64_t, bits_f64, double)
+
+#define ROUNDED(name, mode, type, expression)                                       \
+  __attribute__((noinline)) static type name(type a, type b, type c) {              \
+    volatile type x = a, y = b, z = c;                                              \
+    fesetround(mode);                                                               \
+    volatile type found = expression;                                               \
+    fesetround(FE_TONEAREST);                                                       \
+    (void)x, (void)y, (void)z;                                                      \
+    return found;                                                                   \
+  }
+#define ROUNDED_ALL(suffix, mode)                                                    \
+  ROUNDED(add_##suffix##_f32, mode, float, x + y)                                    \
+  ROUNDED(add_##suffix##_f64, mode, double, x + y)                                   \
+  ROUNDED(mul_##suffix##_f32, mode, float, x * y)                                    \
+  ROUNDED(mul_##suffix##_f64, mode, double, x * y)                                   \
+  ROUNDED(fma_##suffix##_f32, mode, float, fmaf(x, y, z))                            \
+  ROUNDED(fma_##suffix##_f64, mode, double, fma(x, y, z))
+ROUNDED_ALL(rz, FE_TOWARDZERO)
+ROUNDED_ALL(rm, FE_DOWNWARD)
+ROUNDED_ALL(rp, FE_UPWARD)
+
+// The other one where one is no number, unless the instruction asks for NaN.
+#define EXTREMES(type, suffix)                                                                        \
+  static inline type min_##suffix(type a, type b) { return a != a ? b : b != b ? a : a < b || (a == b && signbit(a)) ? a : b; } \
+  static inline type max_##suffix(type a, type b) { return a != a ? b : b != b ? a : a > b || (a == b && !signbit(a)) ? a : b; } \
+  static inline type min_NaN_##suffix(type a, type b) { return a != a || b != b ? NAN : min_##suffix(a, b); }  \
+  static inline type max_NaN_##suffix(type a, type b) { return a != a || b != b ? NAN : max_##suffix(a, b); }
+EXTREMES(float, f32)
+EXTREMES(double, f64)
+
+static inline float flushed(float x) { return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x; }
+static inline float saturated(float x) { return x > 0 ? x < 1 ? x : 1 : 0; }
+// An approximation that drops the lower half of a double, as the instruction does.
+static inline double upper_half(double x) { return as_f64(bits_f64(x) >> 32 << 32); }
+
+// To integers: what is out of range becomes the nearest that is not, what is no number 0.
+#define TO_INTEGER(name, type, low, high) \
+  static inline type name(double x) { return x != x ? 0 : x <= low ? (type)low : x >= high ? (type)high : (type)x; }
+TO_INTEGER(to_s32, int32_t, -0x1p31, 2147483647.0)
+TO_INTEGER(to_u32, uint32_t, 0.0, 4294967295.0)
+static inline int64_t to_s64(double x) { return x != x ? INT64_MIN : x <= -0x1p63 ? INT64_MIN : x >= 0x1p63 ? INT64_MAX : (int64_t)x; }
+static inline uint64_t to_u64(double x) { return x != x || x <= 0 ? 0 : x >= 0x1p64 ? UINT64_MAX : (uint64_t)x; }
+
+static inline float half_to_f32(uint16_t bits) {
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  const float value = exponent == 31 ? fraction ? NAN : INFINITY
+                                     : exponent ? ldexpf(1024 + fraction, exponent - 25) : ldexpf(fraction, -24);
+  return bits >> 15 ? -value : value;
+}
+static inline uint16_t f32_to_half(float value) {
+  const uint16_t sign = signbit(value) ? 0x8000 : 0;
+  const float size = fabsf(value);
+  if (value != value) return 0x7fff;
+  if (size >= 65520) return sign | 0x7c00;
+  if (size < 0x1p-14f) return sign | (uint16_t)rintf(size * 0x1p24f);
+  int exponent;
+  const float fraction = frexpf(size, &exponent);
+  return sign | (uint16_t)(((exponent + 14) << 10) + (int)rintf(fraction * 2048) - 1024);
+}
+static inline uint16_t f32_to_bfloat(float value) {
+  const uint32_t bits = bits_f32(value);
+  return value != value ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+static inline uint64_t inserted(uint64_t from, uint64_t into, uint32_t position, uint32_t length) {
+  const uint64_t mask = (length >= 64 ? ~0ull : (1ull << length) - 1) << position;
+  return (into & ~mask) | (from << position & mask);
+}
+static inline uint32_t permuted(uint64_t a, uint64_t b, uint32_t selector) {
+  const uint64_t bytes = (a & 0xffffffff) | b << 32;
+  uint32_t found = 0;
+  for (int n = 0; n < 4; n += 1) {
+    const uint32_t choice = selector >> 4 * n & 15, byte = bytes >> 8 * (choice & 7) & 255;
+    found |= (choice & 8 ? byte & 128 ? 255 : 0 : byte) << 8 * n;
+  }
+  return found;
+}

@@ -1,0 +1,116 @@
+"""What NVRTC makes of our CUDA, run on this machine (``ptx.py``); ``test_simulated.py`` names this file to pytest."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tc
+from tc.language.functions import FUNCTIONS
+from tc.reference.compare import compare
+from tc.runtime import nvrtc
+from tests.comprehensions.corpus import CASES
+from tests.cuda.frameworks import FRAMEWORKS
+from tests.cuda.simulator import simulator
+from tests.cuda.test_gpu import MM, check
+from tests.test_emulator import OPTIONS
+
+GPU = simulator()
+COMPILE = nvrtc.compile_cuda
+# Every so many of the corpus.
+STEP = int(os.environ.get("TC_TEST_PTX_STEP", "9"))
+
+
+def compile_and_translate(source: str, architecture: str) -> Any:
+    """The binary; from now on it does what its PTX does."""
+    binary = COMPILE(source, architecture)
+    GPU.translate(binary.code, ptx_of(source, architecture))
+    return binary
+
+
+def ptx_of(source: str, architecture: str) -> str:
+    library = nvrtc._load()
+    (program,) = nvrtc._checked(library, *library.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], []))
+    flags = [flag.encode() for flag in nvrtc.nvrtc_flags(architecture)]
+    nvrtc._checked(library, *library.nvrtcCompileProgram(program, len(flags), flags))
+    text = nvrtc._text(library, program, library.nvrtcGetPTXSize, library.nvrtcGetPTX)
+    library.nvrtcDestroyProgram(program)
+    return text.rstrip(b"\0").decode()
+
+
+@pytest.fixture(autouse=True)
+def translating(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvrtc, "compile_cuda", compile_and_translate)
+    GPU.failures.clear()
+
+
+@pytest.mark.parametrize("number", range(0, len(CASES), STEP), ids=[case.name for case in CASES[::STEP]])
+def test_the_corpus_agrees_with_the_oracle_by_turns(number: int) -> None:
+    options = tuple(OPTIONS.values())
+    case = CASES[number]
+    try:
+        check(case, case.large_ragged_sizes, options[number // STEP % len(options)], FRAMEWORKS["own"])
+    finally:
+        assert not GPU.failures
+
+
+@pytest.mark.parametrize("type", ["float", "double", "float16", "bfloat16"])
+def test_functions_agree_with_the_oracle(type: str) -> None:
+    random = np.random.default_rng(0)
+    dtype = np.dtype({"float": "f4", "double": "f8", "float16": "f2"}.get(type, "f4"))
+    if type == "bfloat16":
+        dtype = np.dtype(__import__("ml_dtypes").bfloat16)
+    usual = np.concatenate([random.standard_normal(60) * scale for scale in (1, 8, 60)])
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 0.5, 1, -1, 2, 1e-30, 88, -88, 104, -104, 700, -745])
+    x = np.concatenate([usual, special]).astype(dtype)
+    arrays = [x, *(random.permutation(x) for _ in range(3))]
+    statements = "  ".join(
+        f"Y_{name}(i) = {name}({', '.join(f'X{n}(i)' for n in range(function.arity))})"
+        for name, function in FUNCTIONS.items()
+    )
+    parameters = ", ".join(f"{type}(N) X{n}" for n in range(len(arrays)))
+    text = f"def all({parameters}) -> ({', '.join(f'Y_{name}' for name in FUNCTIONS)}) {{ {statements} }}"
+    functions = tc.define(text).all
+    found: Any = functions(*(tc.to_device(array) for array in arrays), target="cuda")
+    expected = functions.oracle(*arrays)
+    compared = {name: compare(expected[name], own.numpy()) for name, own in zip(expected, found, strict=True)}
+    assert not {name: str(own) for name, own in compared.items() if not own.ok}
+    assert not GPU.failures
+
+
+MISTAKES = {
+    "no barrier": (r"bar\.sync \t0;", ""),
+    "copies are not awaited": (r"cp\.async\.wait_group \d", "cp.async.wait_group 9"),
+}
+
+
+@pytest.mark.parametrize("mistake", ["", *MISTAKES])
+def test_mistakes_are_noticed(mistake: str) -> None:
+    random = np.random.default_rng(0)
+    a, b = (random.standard_normal(shape, np.float32) for shape in ((37, 50), (50, 41)))
+    options = tc.GpuOptions(tc.ScheduleOptions(tile=(16, 16, 8)), block=(8, 8), stages=2)
+    kernel = MM.compile(a, b, target="cuda", options=options)
+    if mistake:
+        pattern, instead = MISTAKES[mistake]
+        changed, count = re.subn(pattern, instead, ptx_of(kernel.source, "sm_90"))
+        assert count
+        GPU.translate(kernel.executable.binary.code, changed)
+    found: Any = MM(tc.to_device(a), tc.to_device(b), target="cuda", options=options)
+    assert np.allclose(found.numpy(), a @ b, atol=1e-4) == (not mistake)
+
+
+def test_accesses_outside_of_arrays_are_noticed() -> None:
+    x = np.ones(100, np.float32)
+    double = tc.define("def double(float(N) x) -> (y) { y(i) = 2.0 * x(i) }").double
+    kernel = double.compile(x, target="cuda")
+    changed, count = re.subn(r"(ld\.global[^;]*\[%rd\d+)(\+\d+)?\]", r"\1+4096]", ptx_of(kernel.source, "sm_90"))
+    assert count
+    GPU.translate(kernel.executable.binary.code, changed)
+    with pytest.raises(tc.DeviceError, match="CUDA_ERROR_ILLEGAL_ADDRESS"):
+        double(tc.to_device(x), target="cuda")
+    (failure,) = GPU.failures
+    assert re.fullmatch(r"tc_kernel_0: outside of all arrays at 0x\w+ by thread \d+ 0 0 of block \d+ 0 0", failure)
