@@ -9,7 +9,7 @@ from tc.codegen.expressions import FAULTED
 from tc.codegen.functions import C_LIBRARY, function_name
 from tc.codegen.routines import mentions
 from tc.language.program import Reduction
-from tc.polyhedral.loops import Allocation, Block, Guard, Instance, Loop, LoopKind, LoopTree
+from tc.polyhedral.loops import Allocation, Block, Guard, IndexLiteral, Instance, Loop, LoopKind, LoopTree
 from tc.polyhedral.ranges import Ranges, iterator_range, most_iterations
 from tc.types import ScalarType, computation_type
 
@@ -35,9 +35,9 @@ def promises(kernel: KernelPrinter, loop: Loop, scope: Scope, body: list[str]) -
             return _reduction_promises(kernel, loop, scope.accumulation, body)
         case LoopKind.UNROLLED | LoopKind.REDUCTION:
             count = most_iterations(loop, scope.ranges)
-            return _unrolled(kernel, min(count, _UNROLL_MOST) if count is not None else _UNROLL_UNKNOWN)
+            return _unrolled(kernel, loop, min(count, _UNROLL_MOST) if count is not None else _UNROLL_UNKNOWN)
         case LoopKind.SEQUENTIAL if dialect.grids is not None:
-            return _unrolled(kernel, _repetitions(loop, scope.ranges))
+            return _unrolled(kernel, loop, _repetitions(loop, scope.ranges))
         case LoopKind.SEQUENTIAL | LoopKind.PARALLEL | LoopKind.REGISTER:
             return []
         case LoopKind.BLOCK | LoopKind.THREAD | LoopKind.LANES:
@@ -46,9 +46,17 @@ def promises(kernel: KernelPrinter, loop: Loop, scope: Scope, body: list[str]) -
             assert_never(loop.kind)
 
 
-def _unrolled(kernel: KernelPrinter, count: int) -> list[str]:
+def _unrolled(kernel: KernelPrinter, loop: Loop, count: int) -> list[str]:
     template = kernel.dialect.unroll
+    if kernel.dialect.grids is not None and count > 1 and not _has_constant_bounds(loop):
+        # By a power of two: NVRTC 13.5 unrolled some such loops by three and by five, and then ran whole bodies only,
+        # five iterations in place of two.
+        count = 1 << (count.bit_length() - 1)
     return [template.format(count=count)] if template and count > 1 else []
+
+
+def _has_constant_bounds(loop: Loop) -> bool:
+    return isinstance(loop.lower, IndexLiteral) and isinstance(loop.upper, IndexLiteral)
 
 
 def _repetitions(loop: Loop, ranges: Ranges) -> int:

@@ -41,3 +41,13 @@ def test_what_a_thread_writes_for_itself_is() -> None:
     # All threads wait for each other, and read nothing of what they have written.
     twice = "def twice(float(N) x) -> (y, z) { y(i) = x(i)  z(i) +=! x(j) where i in 0:N }"
     assert pointers(twice, (100,), target="cuda:sm_90")["y"]
+
+
+def test_loops_of_unknown_length_are_unrolled_by_powers_of_two() -> None:
+    """NVRTC 13.5 forgets what is left over otherwise."""
+    sums = tc.define("def sums(float(M,N) X) -> (O) { O(m) +=! X(m,n) where n in 0:m+1 }").sums
+    for tile, expected in ((3, 2), (5, 4), (8, 8), (12, 8)):
+        options = tc.GpuOptions(tc.ScheduleOptions(tile=(4, tile)), block=(4,), shared=0, split=())
+        source = sums.compile((40, 40), target="cuda:sm_90", options=options).source
+        counts = re.findall(r"#pragma unroll (\d+)\n *for \(int32_t c\d = 0; c\d < tc_min_int32", source)
+        assert counts == [str(expected)], source
