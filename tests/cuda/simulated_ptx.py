@@ -1,8 +1,10 @@
-"""What NVRTC makes of our CUDA, run on this machine (``ptx.py``); ``test_simulated.py`` names this file to pytest."""
+"""What NVRTC makes of our CUDA, run on this machine (``ptx.py``); ``test_simulated.py`` names this file to pytest.
+
+All combinations: ``pytest -n 0 -m slow tests/cuda/simulated_ptx.py``.
+"""
 
 from __future__ import annotations
 
-import os
 import re
 from typing import Any
 
@@ -13,6 +15,7 @@ import tc
 from tc.language.functions import FUNCTIONS
 from tc.reference.compare import compare
 from tc.runtime import nvrtc
+from tests.comprehensions.case import Case
 from tests.comprehensions.corpus import CASES
 from tests.cuda.frameworks import FRAMEWORKS
 from tests.cuda.simulator import simulator
@@ -22,7 +25,7 @@ from tests.test_emulator import OPTIONS
 GPU = simulator()
 COMPILE = nvrtc.compile_cuda
 # Every so many of the corpus.
-STEP = int(os.environ.get("TC_TEST_PTX_STEP", "9"))
+STEP = 9
 
 
 def compile_and_translate(source: str, architecture: str) -> Any:
@@ -48,21 +51,31 @@ def translating(monkeypatch: pytest.MonkeyPatch) -> None:
     GPU.failures.clear()
 
 
-@pytest.mark.parametrize("number", range(0, len(CASES), STEP), ids=[case.name for case in CASES[::STEP]])
-def test_the_corpus_agrees_with_the_oracle_by_turns(number: int) -> None:
-    options = tuple(OPTIONS.values())
-    case = CASES[number]
+def agrees(case: Case, options: tc.GpuOptions) -> None:
+    """Also where a mistake has no consequence."""
     try:
-        check(case, case.large_ragged_sizes, options[number // STEP % len(options)], FRAMEWORKS["own"])
+        check(case, case.large_ragged_sizes, options, FRAMEWORKS["own"])
     finally:
         assert not GPU.failures
+
+
+@pytest.mark.parametrize("number", range(0, len(CASES), STEP), ids=[case.name for case in CASES[::STEP]])
+def test_some_of_the_corpus_agrees_with_the_oracle(number: int) -> None:
+    options = tuple(OPTIONS.values())
+    agrees(CASES[number], options[number // STEP % len(options)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_all_combinations_agree(case: Case, options: tc.GpuOptions) -> None:
+    agrees(case, options)
 
 
 def test_loops_of_unknown_length_run_as_often_as_they_should() -> None:
     """NVRTC 13.5 forgets what is left over where it unrolls some of them by another number than a power of two."""
     (case,) = (case for case in CASES if case.name == "sum_of_vector")
-    check(case, case.large_ragged_sizes, OPTIONS["runs of points, few blocks"], FRAMEWORKS["own"])
-    assert not GPU.failures
+    agrees(case, OPTIONS["runs of points, few blocks"])
 
 
 @pytest.mark.parametrize("type", ["float", "double", "float16", "bfloat16"])

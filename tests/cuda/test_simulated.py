@@ -33,7 +33,7 @@ def test_calls_on_a_simulated_driver() -> None:
 
 
 def test_the_assembly_of_nvidias_compiler_computes_what_it_should() -> None:
-    found = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", "-m", "", "tests/cuda/simulated_ptx.py")
+    found = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", "tests/cuda/simulated_ptx.py")
     assert found.returncode == 0, found.stdout + found.stderr
     assert " skipped" not in found.stdout
 
