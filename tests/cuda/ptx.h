@@ -9,7 +9,7 @@
 #include <string.h>
 #include <ucontext.h>
 
-enum { WARP = 32, MOST_THREADS = 1024, STACK_BYTES = 1 << 16, MOST_COPIES = 512, MOST_GROUPS = 64 };
+enum { WARP = 32, STACK_BYTES = 1 << 16, MOST_COPIES = 512, MOST_GROUPS = 64 };
 enum { RUNNING, AT_BARRIER, AT_EXCHANGE, DONE };
 
 // A copy that has begun: what it reads is read, and written, when somebody waits for it.
@@ -18,13 +18,13 @@ typedef struct {
   ucontext_t context;
   uint32_t index[3];
   int state;
-  uint32_t members, source, value;  // of an exchange
+  uint32_t members, source, value, received;  // of an exchange
   copy copies[MOST_COPIES];
   int count, groups, ends[MOST_GROUPS];  // the first copies behind those of every group that is not awaited yet
 } thread;
 typedef void body(const unsigned char *arguments);
 
-static thread threads[MOST_THREADS], *self;
+static thread *threads, *self;  // of one block
 static ucontext_t scheduler;
 static char *stacks;
 static unsigned char *shared_memory;
@@ -108,16 +108,12 @@ static void wait_for_groups(int pending) {
 // --- threads
 
 static uint32_t exchange(uint32_t value, uint32_t distance, uint32_t clamp, uint32_t members) {
-  const uint32_t lane = (self - threads) % WARP;
   if (clamp != WARP - 1) fail("exchange in a part of a warp", clamp);
   self->value = value;
   self->members = members;
-  self->source = lane ^ distance;
+  self->source = (self - threads) % WARP ^ distance;
   give_way(AT_EXCHANGE);
-  thread *warp = self - lane;
-  // Lanes that are no members, or have ended, have no value.
-  if (!(members >> self->source & 1) || warp + self->source >= threads + MOST_THREADS) fail("exchange with nobody", lane);
-  return warp[self->source].value;
+  return self->received;
 }
 
 static void thread_main(void) {
@@ -125,25 +121,33 @@ static void thread_main(void) {
   give_way(DONE);
 }
 
-// Lanes that wait at an exchange go on when all of its members do, and barriers are passed by all threads that are left.
-static int advance(int count) {
-  int moved = 0;
-  for (int begin = 0; begin < count; begin += WARP) {
-    uint32_t waiting = 0;
-    const int lanes = count - begin < WARP ? count - begin : WARP;
-    for (int lane = 0; lane < lanes; lane += 1)
-      if (threads[begin + lane].state == AT_EXCHANGE) waiting |= 1u << lane;
-    for (int lane = 0; lane < lanes; lane += 1)
-      if (waiting >> lane & 1 && !(threads[begin + lane].members & ~waiting & (lanes == WARP ? ~0u : (1u << lanes) - 1)))
-        threads[begin + lane].state = RUNNING, moved = 1;
+// Whether lanes of a warp go on: those that wait at an exchange at which all of its members have come.
+static int exchanged(thread *warp, int lanes) {
+  uint32_t there = 0, done = 0;
+  for (int lane = 0; lane < lanes; lane += 1) there |= (uint32_t)(warp[lane].state == AT_EXCHANGE) << lane;
+  for (int lane = 0; lane < lanes; lane += 1)
+    if (there >> lane & 1 && !(warp[lane].members & ~there & (~0u >> (WARP - lanes)))) done |= 1u << lane;
+  for (int lane = 0; lane < lanes; lane += 1) {
+    if (!(done >> lane & 1)) continue;
+    self = &warp[lane];
+    if (done >> self->source & 1) self->received = warp[self->source].value;
+    else fail("exchange with nobody", lane);
   }
+  for (int lane = 0; lane < lanes; lane += 1)
+    if (done >> lane & 1) warp[lane].state = RUNNING;
+  return done != 0;
+}
+
+// Whether threads go on: barriers are passed by all threads that have not ended.
+static int advance(int count) {
+  int moved = 0, waiting = 0, left = 0;
+  for (int begin = 0; begin < count; begin += WARP)
+    moved |= exchanged(threads + begin, count - begin < WARP ? count - begin : WARP);
   if (moved) return 1;
-  int waiting = 0, left = 0;
   for (int n = 0; n < count; n += 1) {
     waiting += threads[n].state == AT_BARRIER;
     left += threads[n].state != DONE;
   }
-  if (!left) return 0;
   if (waiting < left) {
     self = threads;
     fail("threads wait for each other at different places", 0);
@@ -151,7 +155,7 @@ static int advance(int count) {
   }
   for (int n = 0; n < count; n += 1)
     if (threads[n].state == AT_BARRIER) threads[n].state = RUNNING;
-  return 1;
+  return left != 0;
 }
 
 static void run_block(int count, int backwards) {
@@ -181,11 +185,13 @@ static void run_block(int count, int backwards) {
 static const char *run_kernel(body *kernel, const uint32_t *sizes, uint32_t statically, const unsigned char *arguments,
                               const uint64_t *ranges, int range_count) {
   static uint32_t launches;
-  if (!stacks) stacks = malloc((size_t)MOST_THREADS * STACK_BYTES);
   *failure = 0;
   memcpy(grid_size, sizes, sizeof grid_size);
   memcpy(block_size, sizes + 3, sizeof block_size);
   shared_bytes = statically + sizes[6];
+  const int count = block_size[0] * block_size[1] * block_size[2];
+  stacks = malloc((size_t)count * STACK_BYTES);
+  threads = malloc(count * sizeof(thread));
   shared_memory = aligned_alloc(64, (shared_bytes + 64) / 64 * 64);
   allowed_count = 0;
   allow_constants();
@@ -199,8 +205,10 @@ static const char *run_kernel(body *kernel, const uint32_t *sizes, uint32_t stat
     block_index[0] = block % grid_size[0];
     block_index[1] = block / grid_size[0] % grid_size[1];
     block_index[2] = block / grid_size[0] / grid_size[1];
-    run_block(block_size[0] * block_size[1] * block_size[2], backwards);
+    run_block(count, backwards);
   }
+  free(stacks);
+  free(threads);
   free(shared_memory);
   return failure;
 }
