@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from types import MappingProxyType
 
 import islpy as isl
@@ -31,6 +30,7 @@ from tc.language.program import (
     written_iterators,
 )
 from tc.language.specialization import Layout, Sizes, Specialization, contiguous_strides
+from tc.polyhedral.found_once import FoundOnce
 from tc.polyhedral.gathered import Gathered
 from tc.polyhedral.loops import Buffer, StatementBody
 from tc.types import ScalarType
@@ -70,13 +70,13 @@ class PromotedAccess:
         """Of the prefix."""
         return int(self.location.dim(isl.dim_type.out) - self.element.dim(isl.dim_type.out))
 
-    @cached_property
+    @FoundOnce
     def prefix(self) -> isl.Map:
         """``{ instance -> [prefix] }``."""
         width = self.element.dim(isl.dim_type.out)
         return self.location.project_out(isl.dim_type.out, self.depth, width).reset_tuple_id(isl.dim_type.out)
 
-    @cached_property
+    @FoundOnce
     def place(self) -> isl.Map:
         """``{ instance -> [subscripts] }``: where in the array that is allocated."""
         location = self.location.reset_tuple_id(isl.dim_type.out)
@@ -88,7 +88,7 @@ class PromotedAccess:
         subscripts = subscripts.drop_dims(isl.dim_type.out, 0, self.depth - 1).set_aff(0, slot)
         return location.apply_range(isl.Map.from_multi_aff(subscripts))
 
-    @cached_property
+    @FoundOnce
     def subscripts(self) -> tuple[isl.Map, ...]:
         """``{ instance -> [subscript] }`` of the place, dimension by dimension."""
         width = self.place.dim(isl.dim_type.out)
