@@ -265,7 +265,7 @@ static inline double upper_half(double x) { return as_f64(bits_f64(x) >> 32 << 3
   static inline type name(double x) { return x != x ? 0 : x <= low ? (type)low : x >= high ? (type)high : (type)x; }
 TO_INTEGER(to_s32, int32_t, -0x1p31, 2147483647.0)
 TO_INTEGER(to_u32, uint32_t, 0.0, 4294967295.0)
-static inline int64_t to_s64(double x) { return x != x ? INT64_MIN : x <= -0x1p63 ? INT64_MIN : x >= 0x1p63 ? INT64_MAX : (int64_t)x; }
+static inline int64_t to_s64(double x) { return x != x ? 0 : x <= -0x1p63 ? INT64_MIN : x >= 0x1p63 ? INT64_MAX : (int64_t)x; }
 static inline uint64_t to_u64(double x) { return x != x || x <= 0 ? 0 : x >= 0x1p64 ? UINT64_MAX : (uint64_t)x; }
 
 static inline float half_to_f32(uint16_t bits) {
