@@ -90,6 +90,17 @@ def test_registers_leave_room_for_as_many_blocks_as_the_options_say() -> None:
         MM.compile((8, 8), (8, 8), target="opencl", options=tc.GpuOptions(resident=2))
 
 
+def test_blocks_that_need_too_much_shared_memory_are_refused() -> None:
+    options = tc.GpuOptions(tc.ScheduleOptions(tile=(128, 128, 64)), block=(16, 16), shared=200 << 10, stages=2)
+    MM.compile((1024, 1024), (1024, 1024), target="cuda:sm_90", options=options)
+    with pytest.raises(
+        tc.OptionsError,
+        match=r"^a block of tc_kernel_0 needs \d{6} bytes of shared memory, cuda:sm_75 has 65536; use smaller tiles, "
+        r"or say how much there is with GpuOptions\(shared=\.\.\.\)$",
+    ):
+        MM.compile((1024, 1024), (1024, 1024), target="cuda:sm_75", options=options)
+
+
 def test_every_nest_is_a_kernel() -> None:
     two = tc.define("def two(float(N) x) -> (y, s) { y(n) = 2.0 * x(n)  s() +=! x(n) }").two
     options = tc.GpuOptions(tc.ScheduleOptions(tc.Fusion.MINIMAL), split=())
