@@ -7,6 +7,7 @@ from typing import Final
 
 import cupy
 
+from tc.errors import ArgumentError
 from tc.runtime.cuda_interface import describe_cuda_interface
 from tc.runtime.numpy_arrays import numpy_dtype
 from tc.runtime.view import DEFAULT_STREAM, ArrayView, CudaMemory, Framework, Stream
@@ -25,11 +26,20 @@ def describe_cupy(array: cupy.ndarray, place: str) -> ArrayView:
 
 
 def cupy_allocator(shape: tuple[int, ...], type: ScalarType, memory: CudaMemory) -> Callable[[], cupy.ndarray]:
-    """A function that allocates an uninitialized array from CuPy's pool, for work on the stream of ``memory``."""
+    """A function that allocates an uninitialized array from CuPy's pool, for work on the stream of ``memory``.
+
+    ArgumentError from the function when this CuPy has no such elements.
+    """
     dtype = numpy_dtype(type)
 
     def allocate() -> cupy.ndarray:
         with cupy.cuda.Device(memory.device), cupy.cuda.ExternalStream(memory.stream.handle):
-            return cupy.empty(shape, dtype)
+            try:
+                return cupy.empty(shape, dtype)
+            except (TypeError, ValueError) as error:
+                raise ArgumentError(
+                    f"CuPy {cupy.__version__} holds no {type} results ({error}); pass out= with an array of another "
+                    "framework, or update CuPy"
+                ) from error
 
     return allocate
