@@ -23,10 +23,11 @@ _OUT_OF_MEMORY: Final = _STATUS.CUDA_ERROR_OUT_OF_MEMORY
 _NOT_READY: Final = _STATUS.CUDA_ERROR_NOT_READY
 # After these the context takes no more work (CUDA Driver API, the descriptions of ``CUresult``).
 _STICKY: Final = frozenset(
-    getattr(_STATUS, f"CUDA_ERROR_{name}")
+    getattr(_STATUS, f"CUDA_ERROR_{name}", None)  # older packages do not know the latest ones
     for name in (
         "ECC_UNCORRECTABLE",
         "NVLINK_UNCORRECTABLE",
+        "CONTAINED",
         "ILLEGAL_ADDRESS",
         "LAUNCH_TIMEOUT",
         "ASSERT",
@@ -36,6 +37,9 @@ _STICKY: Final = frozenset(
         "INVALID_ADDRESS_SPACE",
         "INVALID_PC",
         "LAUNCH_FAILED",
+        "TENSOR_MEMORY_LEAK",
+        "MPS_CLIENT_TERMINATED",
+        "EXTERNAL_DEVICE",
     )
 )
 # Binaries of a later major version of CUDA than the driver's.

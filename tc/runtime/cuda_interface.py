@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from tc.errors import ArgumentError
+from tc.errors import ArgumentError, DeviceError, StickyDeviceError
 from tc.runtime.chosen_driver import cuda_driver
 from tc.runtime.numpy_arrays import scalar_type_of
 from tc.runtime.view import (
@@ -51,14 +51,29 @@ def describe_cuda_interface(
     type = scalar_type_of(dtype, place)
     elements = row_major(shape) if strides is None else element_strides(shape, strides, type.itemsize, place)
     if device is None:
-        driver = cuda_driver()
-        device = driver.device_of(address) if address else driver.current_device()
+        device = _device(address, place)
     memory = CudaMemory(device, _stream(interface, array) if stream is None else stream)
     # Frameworks that we know give memory back in the order of the streams on which they work.
     lease = array if framework is Framework.OTHER else None
     view = ArrayView(int(address or 0), shape, elements, type, not read_only, framework, array, lease, memory)
     check_address(view.address, view.size, type.itemsize, place)
     return view
+
+
+def _device(address: int, place: str) -> int:
+    """The device that holds the elements; the current one where there are none."""
+    driver = cuda_driver()
+    if not address:
+        return driver.current_device()
+    try:
+        return driver.device_of(address)
+    except StickyDeviceError:
+        raise
+    except DeviceError as error:
+        raise ArgumentError(
+            f"{place}: its __cuda_array_interface__ names address {address:#x}, which the CUDA driver does not know as "
+            f"memory of a device ({error}); copy the array to one, for example by tc.to_device"
+        ) from error
 
 
 def _stream(interface: Mapping[str, object], owner: object) -> Stream:

@@ -7,7 +7,7 @@ import itertools
 import re
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -25,7 +25,7 @@ from tc.runtime.cuda_interface import describe_cuda_interface
 from tc.runtime.device_array import DeviceArray
 from tc.runtime.dlpack import describe_dlpack
 from tc.runtime.view import DEFAULT_STREAM, CudaMemory, Stream
-from tests.cuda.simulator import Simulator, simulator
+from tests.cuda.simulator import Simulator
 
 MM = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,r_k) * B(r_k,n) }"
 GATHER = "def pick(float(E,D) T, int32(B) I) -> (O) { O(b,d) = T(I(b),d) }"
@@ -36,23 +36,6 @@ STEPS = """def steps(float(N,K) A, float(K) s) -> (B, C) {
 }"""
 INVALID, OUT_OF_MEMORY, INVALID_IMAGE, ILLEGAL_ADDRESS = 1, 2, 200, 700
 random = np.random.default_rng(20261122)
-
-
-@pytest.fixture
-def gpu() -> Iterator[Simulator]:
-    """The simulator, with nothing in its log; what a test allocates must go with it."""
-    found = simulator()
-    gc.collect()
-    blocks, events = found.blocks, found.events
-    found.log()
-    yield found
-    found.hold(hold=False)
-    found.fail("", 0)
-    IN_FLIGHT.purge()
-    gc.collect()
-    # Words for faults stay as long as their kernels, which definitions keep.
-    assert found.blocks - blocks <= 1
-    assert found.events <= events
 
 
 def on(device: int, *arrays: np.ndarray) -> list[DeviceArray]:

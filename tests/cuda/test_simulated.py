@@ -26,8 +26,9 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
     )
 
 
-def test_calls_on_a_simulated_driver() -> None:
-    found = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", "tests/cuda/simulated_cases.py")
+@pytest.mark.parametrize("cases", ["simulated_cases", "simulated_memory"])
+def test_calls_on_a_simulated_driver(cases: str) -> None:
+    found = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", f"tests/cuda/{cases}.py")
     assert found.returncode == 0, found.stdout + found.stderr
     assert " skipped" not in found.stdout
 
