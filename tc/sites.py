@@ -68,10 +68,11 @@ class CudaSite:
     def allocator(self, shape: tuple[int, ...], type: ScalarType) -> Callable[[], object]:
         from tc.runtime.cuda_arrays import cuda_allocator
 
-        framework = self.bound.framework
-        # Its allocator is the caller's.
-        own = (view.owner for view in self.bound.views if view.framework is framework)
-        return cuda_allocator(framework, shape, type, self.place.memory, next(own, None))
+        return cuda_allocator(self.bound.framework, shape, type, self.place.memory, self._like())
+
+    def _like(self) -> object:
+        """An array of the caller's framework, whose allocator is the caller's."""
+        return next((view.owner for view in self.bound.views if view.framework is self.bound.framework), None)
 
     def launch(self, addresses: Sequence[int], scalars: Sequence[int | float]) -> None:
         # Exporters may use the memory anew once they get it back, and others once their own stream has got there.
@@ -80,11 +81,16 @@ class CudaSite:
             leases += [view.owner for view in self.bound.views]
         begin = 0
         if self.kernel.workspace:
-            workspace = self.allocator((self.kernel.workspace,), ScalarType.UINT8)()
+            workspace = self._workspace()
             begin = address_of(workspace)
             if self.bound.framework is Framework.PYCUDA:  # whose memory, freed, waits for all kernels
                 leases.append(workspace)
         self.kernel.launch(addresses, begin, scalars, self.place.memory, self.place.others, leases)
+
+    def _workspace(self) -> object:
+        from tc.runtime.cuda_arrays import cuda_workspace
+
+        return cuda_workspace(self.bound.framework, self.kernel.workspace, self.place.memory, self._like())
 
     def deliver(self, memory: object, _type: ScalarType) -> object:
         from tc.runtime.cuda_arrays import deliver_cuda

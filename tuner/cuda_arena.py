@@ -13,8 +13,9 @@ import numpy.typing as npt
 from tc.arguments import bind
 from tc.kernel import Kernel
 from tc.runtime.chosen_driver import cuda_driver
-from tc.runtime.cuda import release, synchronize_cuda
+from tc.runtime.cuda import synchronize_cuda
 from tc.runtime.cuda_driver import CudaDriver
+from tc.runtime.given_back import GIVEN_BACK
 from tc.runtime.numpy_arrays import numpy_dtype
 from tc.runtime.view import DEFAULT_STREAM, CudaMemory
 from tc.tuner.cuda_clock import event_times
@@ -100,7 +101,7 @@ class DeviceGuarded:
     def __del__(self) -> None:
         # An array whose memory could not be had has no address.
         if hasattr(self, "_address"):
-            release(self._driver, self._memory, self._address, wait=True)
+            GIVEN_BACK.add(self._driver, self._memory, self._address, frozenset())
 
     @property
     def __cuda_array_interface__(self) -> dict[str, object]:

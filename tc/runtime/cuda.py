@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, assert_never
 
@@ -17,6 +17,7 @@ from tc.multiprocessor import MULTIPROCESSORS
 from tc.runtime.binary import Binary
 from tc.runtime.chosen_driver import cuda_driver
 from tc.runtime.cuda_driver import CudaDriver, Event, LoadedModule, SharedWord
+from tc.runtime.given_back import GIVEN_BACK
 from tc.runtime.view import CudaMemory, Stream
 from tc.types import Kind, ScalarType
 
@@ -262,17 +263,21 @@ _STARTED: Final = _Started()
 
 def synchronize_cuda(device: int | None) -> None:
     """Waits for the work of a device, None for the current one; raises what kernels found in their arguments."""
-    driver = cuda_driver()
-    with driver.on(device_number(device)):
-        driver.synchronize()
-        IN_FLIGHT.purge()
+    wait_for_device(device_number(device))
     for kernel in _STARTED.all():
         kernel.raise_fault()
 
 
-def release(driver: CudaDriver, memory: CudaMemory, address: int, *, wait: bool) -> None:
-    """Frees memory of a device where nobody can be told of errors; ``wait``: once all work of the device has ended."""
-    with suppress(DeviceError), driver.on(memory.device):
-        if wait:
-            driver.synchronize()
-        driver.free(address, memory.stream)
+def wait_for_device(device: int) -> None:
+    """Waits for the work of a device, and lets go of what was kept for it."""
+    with waiting(device) as driver:
+        driver.synchronize()
+
+
+@contextmanager
+def waiting(device: int) -> Iterator[CudaDriver]:
+    """The block, in a context of a device, waits for all of its work; what was kept for that is let go of then."""
+    driver = cuda_driver()
+    with driver.on(device), GIVEN_BACK.settled(device):
+        yield driver
+        IN_FLIGHT.purge()

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, assert_never
 
+from tc.errors import ArgumentError
 from tc.runtime.arrays import describe
+from tc.runtime.chosen_driver import cuda_driver
 from tc.runtime.view import CudaMemory, Framework
 from tc.types import ScalarType
 
@@ -38,17 +40,47 @@ def cuda_allocator(
             from tc.runtime.jax_arrays import check_for_jax
 
             check_for_jax(type)
-            return lambda: _own(shape, type, memory)
+            return lambda: _for_jax(shape, type, memory, like)
         case Framework.NUMPY | Framework.OTHER:
             return lambda: _own(shape, type, memory)
         case _:
             assert_never(framework)
 
 
+def cuda_workspace(framework: Framework, size: int, memory: CudaMemory, like: object) -> object:
+    """So many bytes for a single call, from the same allocator; in a graph they are memory of the graph."""
+    if framework in (Framework.TORCH, Framework.CUPY, Framework.PYCUDA):
+        return cuda_allocator(framework, (size,), ScalarType.UINT8, memory, like)()
+    from tc.runtime.device_array import DeviceArray
+
+    return DeviceArray((size,), ScalarType.UINT8, memory)
+
+
 def _own(shape: tuple[int, ...], type: ScalarType, memory: CudaMemory) -> DeviceArray:
     from tc.runtime.device_array import DeviceArray
 
+    _require_no_graph(memory, "pass out= with an array that lives as long as the graph")
     return DeviceArray(shape, type, memory)
+
+
+def _for_jax(shape: tuple[int, ...], type: ScalarType, memory: CudaMemory, like: object) -> DeviceArray:
+    from tc.runtime.device_array import DeviceArray
+    from tc.runtime.given_back import GIVEN_BACK
+    from tc.runtime.jax_arrays import JaxEnd
+
+    _require_no_graph(memory, "JAX's arrays never change, so make graphs with those of another framework")
+    GIVEN_BACK.follow_jax(memory.device, lambda: JaxEnd(like))
+    return DeviceArray(shape, type, memory)
+
+
+def _require_no_graph(memory: CudaMemory, remedy: str) -> None:
+    """ArgumentError if a result would become memory of a graph, which may then run only once."""
+    driver = cuda_driver()
+    with driver.on(memory.device):
+        if driver.captures(memory.stream):
+            raise ArgumentError(
+                "the stream of this call captures a graph, in which tc has no memory for results that stay; " + remedy
+            )
 
 
 def cuda_address(memory: object) -> int:

@@ -21,6 +21,7 @@ except ImportError as error:
 _STATUS: Final = cuda.CUresult
 _OUT_OF_MEMORY: Final = _STATUS.CUDA_ERROR_OUT_OF_MEMORY
 _NOT_READY: Final = _STATUS.CUDA_ERROR_NOT_READY
+_IMPLICIT: Final = _STATUS.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
 # After these the context takes no more work (CUDA Driver API, the descriptions of ``CUresult``).
 _STICKY: Final = frozenset(
     getattr(_STATUS, f"CUDA_ERROR_{name}", None)  # older packages do not know the latest ones
@@ -81,6 +82,16 @@ def _checked(answer: tuple[Any, ...]) -> Any:
     if status:
         raise _failure(status, f"the CUDA driver failed: {_reason(status)}")
     return values[0] if len(values) == 1 else tuple(values)
+
+
+@contextmanager
+def _relaxed() -> Iterator[None]:
+    """In the block, calls that captures do not allow leave them alone: anybody's would end with an error otherwise."""
+    mode = _checked(cuda.cuThreadExchangeStreamCaptureMode(_RELAXED))
+    try:
+        yield
+    finally:
+        cuda.cuThreadExchangeStreamCaptureMode(mode)
 
 
 class BindingsDriver:
@@ -165,7 +176,8 @@ class BindingsDriver:
             return self._pools[device]
 
     def free(self, address: int, stream: Stream) -> None:
-        _checked(cuda.cuMemFreeAsync(address, stream.handle))
+        with _relaxed():
+            _checked(cuda.cuMemFreeAsync(address, stream.handle))
 
     def copy_to_host(self, host: int, address: int, size: int) -> None:
         self.synchronize()
@@ -193,7 +205,8 @@ class BindingsDriver:
 
     def captures(self, stream: Stream) -> bool:
         status, state = cuda.cuStreamIsCapturing(stream.handle)
-        return not status and state != _NOT_CAPTURED
+        # The default stream is asked for while one captures that it would wait for.
+        return status == _IMPLICIT or (not status and state != _NOT_CAPTURED)
 
     def synchronize(self, stream: Stream | None = None) -> None:
         _checked(cuda.cuCtxSynchronize() if stream is None else cuda.cuStreamSynchronize(stream.handle))
@@ -278,10 +291,8 @@ class _Event:
             cuda.cuEventDestroy(self.handle)
 
     def done(self) -> bool:
-        # Anybody's capture would end with an error otherwise, in other threads, too.
-        mode = _checked(cuda.cuThreadExchangeStreamCaptureMode(_RELAXED))
-        (status,) = cuda.cuEventQuery(self.handle)
-        _checked(cuda.cuThreadExchangeStreamCaptureMode(mode))
+        with _relaxed():
+            (status,) = cuda.cuEventQuery(self.handle)
         if status == _NOT_READY:
             return False
         _checked((status,))

@@ -110,7 +110,10 @@ class CudaDriver(Protocol):
         """Further work of the stream begins after the event."""
 
     def captures(self, stream: Stream) -> bool:
-        """Whether what a stream is given becomes part of a graph, and runs when that does."""
+        """Whether what a stream is given becomes part of a graph, and runs when that does.
+
+        Also for the default stream while it can be given nothing, because such a stream would wait for it.
+        """
 
     def synchronize(self, stream: Stream | None = None) -> None:
         """Waits for a stream of the current context, or for all of its work."""

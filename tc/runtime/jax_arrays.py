@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Final
 
 import jax
@@ -11,6 +13,7 @@ import numpy as np
 from tc.errors import ArgumentError
 from tc.runtime.device_array import DeviceArray
 from tc.runtime.dlpack import describe_dlpack
+from tc.runtime.given_back import Borrower
 from tc.runtime.numpy_arrays import empty_bytes, numpy_dtype
 from tc.runtime.view import ArrayView, Framework
 from tc.types import ScalarType
@@ -44,9 +47,48 @@ def allocate_for_jax(shape: tuple[int, ...], type: ScalarType) -> np.ndarray:
     return empty_bytes(math.prod(shape) * dtype.itemsize, _ALIGNMENT).view(dtype).reshape(shape)
 
 
+class _Lent:
+    """A ``DeviceArray`` as JAX takes it over: it names a stream to wait on, and computes on another one."""
+
+    def __init__(self, memory: DeviceArray) -> None:
+        self._memory = memory
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._memory.__dlpack_device__()
+
+    def __dlpack__(self, *, stream: int | None = None) -> object:
+        return self._memory.lend(stream, Borrower.JAX)
+
+
+class JaxEnd:
+    """The end of all that JAX was given so far for the device of an array: it computes there in this order.
+
+    JAX gives memory of others back as soon as no more work is coming, on a stream that it tells nobody.
+    """
+
+    def __init__(self, array: jax.Array) -> None:
+        (device,) = array.devices()
+        self._last = _following()(_first(device))
+
+    def done(self) -> bool:
+        """Whether it has come."""
+        return bool(self._last.is_ready())
+
+
+@functools.cache
+def _first(device: jax.Device) -> jax.Array:
+    return jax.device_put(np.int32(0), device)
+
+
+@functools.cache
+def _following() -> Callable[[jax.Array], jax.Array]:
+    following: Callable[[jax.Array], jax.Array] = jax.jit(lambda number: number + 1)
+    return following
+
+
 def deliver_device_array(memory: DeviceArray) -> jax.Array:
     """The JAX array over memory of a GPU, which nobody may write any more."""
-    return jax.dlpack.from_dlpack(memory)
+    return jax.dlpack.from_dlpack(_Lent(memory))
 
 
 def deliver_to_jax(memory: np.ndarray, type: ScalarType) -> jax.Array:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tc.runtime.cuda import IN_FLIGHT
+from tc.runtime.cuda import wait_for_device
 from tests.cuda.simulator import Simulator, simulator
 
 
@@ -21,7 +21,10 @@ def gpu() -> Iterator[Simulator]:
     yield found
     found.hold(hold=False)
     found.fail("", 0)
-    IN_FLIGHT.purge()
+    found.capture(0)
+    gc.collect()
+    for device in range(2):
+        wait_for_device(device)
     gc.collect()
     # Words for faults stay as long as their kernels, which definitions keep.
     assert found.blocks - blocks <= 1

@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUCCESS = 0, INVALID_VALUE = 1, NO_CONTEXT = 201, NOT_FOUND = 500, NOT_READY = 600, CAPTURE_UNSUPPORTED = 900 };
+enum { SUCCESS = 0, INVALID_VALUE = 1, NO_CONTEXT = 201, NOT_FOUND = 500, NOT_READY = 600 };
+enum { CAPTURE_UNSUPPORTED = 900, CAPTURE_IMPLICIT = 906 };
 enum { RELAXED = 2 };  // a thread that may do what could disturb captures
 enum { DEVICES = 2, CONTEXTS = 16, BLOCKS = 4096, LOG_BYTES = 1 << 20 };
 
@@ -20,7 +21,7 @@ typedef struct { int device; } context;
 typedef struct { const void *code; } library;
 typedef struct { const library *library; char name[64]; } kernel;
 typedef struct { int pending; } event;
-typedef struct { uintptr_t begin, end; int device, host; } block;
+typedef struct { uintptr_t begin, end; int device, host, of_graph; } block;
 
 // Runs one kernel, and says what the driver would.
 typedef status launcher(const void *code, const char *name, const uint32_t *sizes, uintptr_t stream, const void *arguments,
@@ -31,6 +32,7 @@ static context primary[DEVICES] = {{0}, {1}};
 static _Thread_local context *stack[CONTEXTS];
 static _Thread_local int depth, capture_mode;
 static uintptr_t captured;
+static int capture_blocks, capture_broken;
 static block blocks[BLOCKS];
 static int block_count, held, live_events;
 static event *pending[BLOCKS];
@@ -119,7 +121,7 @@ static void *reserve(size_t size, int device, int host) {
   memset(memory, 0xCB, size);
   pthread_mutex_lock(&lock);
   if (block_count == BLOCKS) abort();
-  blocks[block_count++] = (block){(uintptr_t)memory, (uintptr_t)memory + size, device, host};
+  blocks[block_count++] = (block){(uintptr_t)memory, (uintptr_t)memory + size, device, host, 0};
   pthread_mutex_unlock(&lock);
   return memory;
 }
@@ -136,6 +138,50 @@ static status give_back(uintptr_t address) {
   if (found == SUCCESS) free((void *)address);
   return found;
 }
+
+static block *block_at(uintptr_t address) {
+  for (int n = 0; n < block_count; n += 1) {
+    if (blocks[n].begin == address) return &blocks[n];
+  }
+  return NULL;
+}
+
+// What the stream is given becomes part of a graph; 0 ends that.  ``blocks``: the default stream would wait for it.
+// Says what is wrong with the graph that ends (CUDA Programming Guide, "Prohibited and Unhandled Operations" of captures
+// and "Graph Memory Nodes").
+const char *simulator_capture(uintptr_t stream, int blocks_default) {
+  static char found[64];
+  int open = 0;
+  for (int n = 0; n < block_count; n += 1) {
+    open += blocks[n].begin && blocks[n].of_graph;
+    blocks[n].of_graph = 0;
+  }
+  snprintf(found, sizeof found, "%s", capture_broken ? "invalidated" : "");
+  if (!capture_broken && open) snprintf(found, sizeof found, "%d allocations that are not freed", open);
+  captured = stream;
+  capture_blocks = blocks_default;
+  capture_broken = 0;
+  return found;
+}
+
+// An operation that is not allowed during a capture, which ends with an error then.
+static status forbidden(status why) {
+  capture_broken = 1;
+  return why;
+}
+
+static int is_default(uintptr_t stream) { return stream <= 1; }
+
+// The default stream must not be given anything while one captures that it would wait for.
+static status usable(uintptr_t stream) {
+  return captured && capture_blocks && is_default(stream) ? forbidden(CAPTURE_IMPLICIT) : SUCCESS;
+}
+
+#define USE(stream)                          \
+  do {                                       \
+    status allowed = usable(stream);         \
+    if (allowed) return allowed;             \
+  } while (0)
 
 static context *current(void) { return depth ? stack[depth - 1] : NULL; }
 
@@ -208,6 +254,7 @@ status cuCtxGetDevice(int *device) {
 status cuCtxSynchronize(void) {
   if (!current()) return NO_CONTEXT;
   CALL("cuCtxSynchronize");
+  if (captured) return forbidden(CAPTURE_UNSUPPORTED);
   simulator_hold(0);
   return SUCCESS;
 }
@@ -215,6 +262,8 @@ status cuCtxSynchronize(void) {
 status cuStreamSynchronize(uintptr_t stream) {
   if (!current()) return NO_CONTEXT;
   CALL("cuStreamSynchronize %zx", stream);
+  if (captured && stream == captured) return forbidden(CAPTURE_UNSUPPORTED);
+  USE(stream);
   simulator_hold(0);
   return SUCCESS;
 }
@@ -240,6 +289,7 @@ status cuLibraryLoadData(library **loaded, const void *code, void *a, void *b, u
 
 status cuLibraryUnload(library *loaded) {
   say("cuLibraryUnload");
+  if (captured && capture_mode != RELAXED) return forbidden(CAPTURE_UNSUPPORTED);
   free(loaded);
   return SUCCESS;
 }
@@ -261,6 +311,7 @@ status cuLaunchKernel(kernel *launched, unsigned gx, unsigned gy, unsigned gz, u
   if (!current() || parameters || extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4]) return INVALID_VALUE;
   CALL("cuLaunchKernel %s on %d:%zx, grid %u %u %u, block %u %u %u, shared %u", launched->name, current()->device, stream,
        gx, gy, gz, bx, by, bz, shared);
+  USE(stream);
   const uint32_t sizes[7] = {gx, gy, gz, bx, by, bz, shared};
   return launch_kernel(launched->library->code, launched->name, sizes, stream, extra[1], *(size_t *)extra[3]);
 }
@@ -281,13 +332,19 @@ status cuMemAllocFromPoolAsync(uintptr_t *address, size_t size, uintptr_t pool, 
   if (!current()) return NO_CONTEXT;
   if (pool != (uintptr_t)current()->device + 1) return INVALID_VALUE;
   CALL("cuMemAllocFromPoolAsync %zu on %zx", size, stream);
+  USE(stream);
   *address = (uintptr_t)reserve(size, current()->device, 0);
+  block_at(*address)->of_graph = captured && stream == captured;
   return SUCCESS;
 }
 
 status cuMemFreeAsync(uintptr_t address, uintptr_t stream) {
   if (!current()) return NO_CONTEXT;
   CALL("cuMemFreeAsync on %zx", stream);
+  USE(stream);
+  // A graph frees what it has allocated, and nobody else does.
+  const block *freed = block_at(address);
+  if (freed && freed->of_graph != (captured && stream == captured)) return forbidden(INVALID_VALUE);
   return give_back(address);
 }
 
@@ -317,6 +374,7 @@ status cuMemcpyHtoD(uintptr_t address, const void *host, size_t size) {
 status cuMemsetD8Async(uintptr_t address, unsigned char value, size_t size, uintptr_t stream) {
   if (!current()) return NO_CONTEXT;
   CALL("cuMemsetD8Async %zu on %zx", size, stream);
+  USE(stream);
   memset((void *)address, value, size);
   return SUCCESS;
 }
@@ -331,12 +389,18 @@ status cuEventCreate(event **created, unsigned flags) {
 
 status cuEventDestroy(event *destroyed) {
   live_events -= 1;
+  pthread_mutex_lock(&lock);
+  for (int n = 0; n < pending_count; n += 1) {
+    if (pending[n] == destroyed) pending[n--] = pending[--pending_count];
+  }
+  pthread_mutex_unlock(&lock);
   free(destroyed);
   return SUCCESS;
 }
 
 status cuEventRecord(event *recorded, uintptr_t stream) {
   CALL("cuEventRecord on %zx", stream);
+  USE(stream);
   pthread_mutex_lock(&lock);
   recorded->pending = held;
   if (held) pending[pending_count++] = recorded;
@@ -345,16 +409,13 @@ status cuEventRecord(event *recorded, uintptr_t stream) {
 }
 
 status cuEventQuery(const event *asked_for) {
-  if (captured && capture_mode != RELAXED) return CAPTURE_UNSUPPORTED;
+  if (captured && capture_mode != RELAXED) return forbidden(CAPTURE_UNSUPPORTED);
   return asked_for->pending ? NOT_READY : SUCCESS;
 }
 
-// What the stream is given becomes part of a graph; 0 ends that.
-void simulator_capture(uintptr_t stream) { captured = stream; }
-
 status cuStreamIsCapturing(uintptr_t stream, int *state) {
   *state = captured && stream == captured;
-  return SUCCESS;
+  return captured && capture_blocks && is_default(stream) ? CAPTURE_IMPLICIT : SUCCESS;
 }
 
 status cuThreadExchangeStreamCaptureMode(int *mode) {
@@ -373,6 +434,7 @@ status cuEventElapsedTime(float *milliseconds, event *first, event *last) {
 status cuStreamWaitEvent(uintptr_t stream, event *awaited, unsigned flags) {
   (void)awaited; (void)flags;
   CALL("cuStreamWaitEvent on %zx", stream);
+  USE(stream);
   return SUCCESS;
 }
 

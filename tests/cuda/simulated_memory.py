@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 from cuda.bindings.driver import CUresult
@@ -9,7 +11,10 @@ from cuda.bindings.driver import CUresult
 import tc
 from tc.errors import StickyDeviceError
 from tc.runtime.arrays import describe
-from tests.cuda.simulated_cases import floats, streamed
+from tc.runtime.device_array import DeviceArray
+from tc.runtime.given_back import GIVEN_BACK, Borrower
+from tc.runtime.view import DEFAULT_STREAM, CudaMemory, Stream
+from tests.cuda.simulated_cases import OUT_OF_MEMORY, STEPS, check, define, floats, on, streamed
 from tests.cuda.simulator import Simulator
 
 
@@ -33,3 +38,156 @@ def test_addresses_of_this_machine_are_refused(gpu: Simulator) -> None:
         r"to one, for example by tc\.to_device$",
     ):
         describe(array, "argument A of mm")
+
+
+def waits(gpu: Simulator) -> list[str]:
+    return [line for line in gpu.log() if "Synchronize" in line]
+
+
+class Lender:
+    """A framework that takes arrays over for work on a stream, and computes on one that it does not name."""
+
+    def __init__(self, gpu: Simulator) -> None:
+        self.gpu = gpu
+
+    def take(self, array: DeviceArray, stream: int | None, borrower: Borrower | None = None) -> None:
+        """Takes an array, works on it, and gives it back while the work is not done."""
+        capsule = array.lend(stream, borrower)
+        self.gpu.hold(hold=True)
+        del array, capsule
+        gc.collect()
+
+
+def test_memory_that_others_work_on_is_freed_after_that_without_a_wait(gpu: Simulator) -> None:
+    lender, stream = Lender(gpu), Stream(0x123)
+    for memory, taken, frees in (
+        (CudaMemory(0, DEFAULT_STREAM), 1, 1),  # in the order of their common stream
+        (CudaMemory(0, stream), stream.handle, 1),
+        (CudaMemory(0, stream), 1, 0),  # after an event of the default stream
+        (CudaMemory(0, stream), None, 0),
+    ):
+        blocks = gpu.blocks
+        lender.take(DeviceArray((9,), tc.ScalarType.INT8, memory), taken)
+        assert gpu.blocks == blocks + 1 - frees
+        gpu.hold(hold=False)
+        GIVEN_BACK.purge()
+        assert gpu.blocks == blocks
+    assert waits(gpu) == []
+
+
+def test_memory_whose_users_are_unknown_is_kept_until_somebody_waits(gpu: Simulator) -> None:
+    lender, blocks = Lender(gpu), gpu.blocks
+    for stream in (0x777, 2, -1):
+        lender.take(DeviceArray((9,), tc.ScalarType.INT8, CudaMemory(0, DEFAULT_STREAM)), stream)
+    gpu.hold(hold=False)
+    GIVEN_BACK.purge()
+    assert gpu.blocks == blocks + 3
+    tc.synchronize(1)
+    assert gpu.blocks == blocks + 3
+    assert waits(gpu) == ["cuCtxSynchronize"]
+    tc.synchronize(0)
+    assert gpu.blocks == blocks
+
+
+def test_memory_that_was_kept_is_had_back_when_there_is_no_other(gpu: Simulator) -> None:
+    lender, blocks, memory = Lender(gpu), gpu.blocks, CudaMemory(0, DEFAULT_STREAM)
+    gpu.fail("cuMemAllocFromPoolAsync", OUT_OF_MEMORY)
+    with pytest.raises(MemoryError, match="the CUDA device has no 9 bytes left"):
+        DeviceArray((9,), tc.ScalarType.INT8, memory)
+    assert waits(gpu) == []
+    lender.take(DeviceArray((9,), tc.ScalarType.INT8, memory), 0x777)
+    gpu.fail("cuMemAllocFromPoolAsync", OUT_OF_MEMORY)
+    array = DeviceArray((9,), tc.ScalarType.INT8, memory)
+    assert waits(gpu) == ["cuCtxSynchronize"]
+    assert gpu.blocks == blocks + 1
+    del array
+
+
+class End:
+    """The end of some work, when the test says so."""
+
+    def __init__(self) -> None:
+        self.come = False
+
+    def done(self) -> bool:
+        return self.come
+
+
+def test_memory_that_jax_was_lent_is_freed_when_jax_has_done_its_work(gpu: Simulator) -> None:
+    lender, blocks, memory = Lender(gpu), gpu.blocks, CudaMemory(0, DEFAULT_STREAM)
+    ends: list[End] = []
+
+    def end() -> End:
+        ends.append(End())
+        return ends[-1]
+
+    for _ in range(3):
+        lender.take(DeviceArray((9,), tc.ScalarType.INT8, memory), 0x777, Borrower.JAX)
+        GIVEN_BACK.follow_jax(0, end)
+    lender.take(DeviceArray((9,), tc.ScalarType.INT8, memory), 0x777)
+    assert (len(ends), gpu.blocks) == (1, blocks + 4)
+    ends[0].come = True
+    GIVEN_BACK.purge()
+    assert gpu.blocks == blocks + 3
+    GIVEN_BACK.follow_jax(1, end)
+    GIVEN_BACK.follow_jax(0, end)
+    assert len(ends) == 2
+    ends[1].come = True
+    GIVEN_BACK.purge()
+    assert gpu.blocks == blocks + 1  # nobody knows who has the last one
+    GIVEN_BACK.follow_jax(0, end)
+    assert len(ends) == 2
+    assert waits(gpu) == []
+
+
+def test_looking_at_the_interface_changes_nothing(gpu: Simulator) -> None:
+    array = on(0, floats(9))[0]
+    assert hasattr(array, "__cuda_array_interface__")
+    blocks = gpu.blocks
+    gpu.log()
+    del array
+    assert gpu.blocks == blocks - 1
+    assert gpu.log() == ["cuMemFreeAsync on 0"]
+
+
+@pytest.mark.parametrize("blocking", [False, True])
+def test_arrays_that_go_during_a_capture_are_freed_after_it(gpu: Simulator, blocking: bool) -> None:
+    stream = Stream(0x123)
+    before = [DeviceArray((9,), tc.ScalarType.INT8, CudaMemory(0, s)) for s in (stream, DEFAULT_STREAM)]
+    lent = DeviceArray((9,), tc.ScalarType.INT8, CudaMemory(0, Stream(0x456)))
+    capsule = lent.__dlpack__(stream=1)
+    blocks = gpu.blocks
+    gpu.capture(stream.handle, blocking=blocking)
+    before.clear()
+    del lent, capsule
+    gc.collect()
+    # The default stream can be used, unless it would wait for the one that captures.
+    assert gpu.blocks == blocks - (0 if blocking else 2)
+    assert gpu.capture(0) == ""
+    GIVEN_BACK.purge()
+    assert gpu.blocks == blocks - 3
+
+
+def test_graphs_have_their_own_temporaries_and_the_results_of_others(gpu: Simulator) -> None:
+    definition, in_memory = define(STEPS), tc.GpuOptions(private=0, shared=0)
+    host = [floats(21, 34), floats(34)]
+    kernel = gpu.compile(definition, *host, options=in_memory)
+    assert kernel.executable.convention.temporaries
+    given = on(0, *host)
+    out = definition(*given, options=in_memory)
+    blocks = gpu.blocks
+    with tc.on_stream(0x123):
+        gpu.capture(0x123)
+        with pytest.raises(
+            tc.ArgumentError,
+            match=r"^the stream of this call captures a graph, in which tc has no memory for results that stay; pass "
+            r"out= with an array that lives as long as the graph$",
+        ):
+            definition(*given, options=in_memory)
+        gpu.log()
+        definition(*given, options=in_memory, out=out)
+        lines = [line.split(" ")[0] for line in gpu.log() if "Mem" in line]
+    assert lines == ["cuMemAllocFromPoolAsync", "cuMemFreeAsync"]
+    assert gpu.capture(0) == ""
+    assert gpu.blocks == blocks
+    check(definition, given, definition(*given, options=in_memory))

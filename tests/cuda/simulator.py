@@ -141,6 +141,7 @@ class Simulator:
             # Who asks for the driver by its name gets what has that name already.
             self._library = ctypes.CDLL(str(file), ctypes.RTLD_GLOBAL)
         self._library.simulator_log.restype = ctypes.c_char_p
+        self._library.simulator_capture.restype = ctypes.c_char_p
         self._programs: dict[bytes, _Program] = {}
         self._translated: dict[bytes, Translated] = {}
         self.failures: list[str] = []
@@ -192,9 +193,13 @@ class Simulator:
         """Keeps events from happening, until they are let go, or somebody waits."""
         self._library.simulator_hold(int(hold))
 
-    def capture(self, stream: int) -> None:
-        """What the stream is given from now on becomes part of a graph; 0 ends that."""
-        self._library.simulator_capture(ctypes.c_size_t(stream))
+    def capture(self, stream: int, *, blocking: bool = False) -> str:
+        """What the stream is given from now on becomes part of a graph; 0 ends that, and says what is wrong with it.
+
+        ``blocking``: the default stream would wait for it, as for most streams that programs make.
+        """
+        found: bytes = self._library.simulator_capture(ctypes.c_size_t(stream), int(blocking))
+        return found.decode()
 
     def log(self) -> list[str]:
         """The calls since the last time."""

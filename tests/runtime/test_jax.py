@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from typing import Any
+
 import numpy as np
 import pytest
 
 from tc.errors import ArgumentError
 from tc.runtime.arrays import allocator, deliver, describe, describe_output
+from tc.runtime.given_back import Borrower
 from tc.runtime.view import Framework
 from tc.types import ScalarType
 
@@ -50,3 +54,34 @@ def test_tracers_are_refused() -> None:
 def test_wide_results_need_the_wide_mode() -> None:
     with pytest.raises(ArgumentError, match=r"JAX holds no float64 results .*jax\.config\.update"):
         allocator(Framework.JAX, (3,), ScalarType.FLOAT64)()
+
+
+class OnGpu:
+    """What is asked of a result on a GPU."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 0
+
+    def lend(self, stream: int | None, borrower: Borrower) -> object:
+        return stream, borrower
+
+
+def test_memory_of_a_gpu_is_lent_to_jax(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It names a stream, as its ``from_dlpack`` does, and computes on another one."""
+    from tc.runtime.jax_arrays import deliver_device_array
+
+    def from_dlpack(array: Any) -> object:
+        return array.__dlpack_device__(), array.__dlpack__(stream=0x777)
+
+    monkeypatch.setattr(jax.dlpack, "from_dlpack", from_dlpack)
+    memory: Any = OnGpu()
+    assert deliver_device_array(memory) == ((2, 0), (0x777, Borrower.JAX))
+
+
+def test_the_end_of_what_jax_was_given_comes() -> None:
+    from tc.runtime.jax_arrays import JaxEnd
+
+    end = JaxEnd(jax.numpy.ones(3))
+    deadline = time.monotonic() + 60
+    while not end.done():
+        assert time.monotonic() < deadline
