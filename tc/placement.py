@@ -10,8 +10,8 @@ from tc.errors import DeviceError
 from tc.interface import Interface
 from tc.language.specialization import ArraySpec
 from tc.runtime.arrays import describe
+from tc.runtime.chosen_stream import chosen_stream
 from tc.runtime.view import DEFAULT_STREAM, ArrayView, CudaMemory, Framework, Stream
-from tc.streams import chosen_stream
 from tc.target import CudaTarget, Target
 
 

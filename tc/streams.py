@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-import contextvars
 import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
 from tc.errors import ArgumentError
+from tc.runtime.chosen_stream import choosing
 from tc.runtime.view import DEFAULT_STREAM, Stream
 
 # The handle that names the default stream, besides 0.
 _LEGACY: Final = 1
-_STREAM: Final[contextvars.ContextVar[Stream | None]] = contextvars.ContextVar("tc_stream", default=None)
 
 
 @contextmanager
 def on_stream(stream: object) -> Iterator[None]:
     """In the block, calls of this thread on CUDA run on ``stream``, and not on the one their arrays are ready on.
 
-    It is the caller who says, by events of the framework, in what order the two of them work.
+    It is the caller who says, by events of the framework, in what order the two of them work; for arrays that come
+    through DLPack, ``stream`` waits until they are ready.
 
     ``stream``: what has ``__cuda_stream__``, a stream of PyTorch, CuPy or PyCUDA, or the driver's handle, an integer.
     ArgumentError for anything else.
     """
-    token = _STREAM.set(_stream(stream))
-    try:
+    with choosing(_stream(stream)):
         yield
-    finally:
-        _STREAM.reset(token)
 
 
 def _stream(stream: object) -> Stream:
@@ -61,11 +58,6 @@ def _handle(stream: object) -> int:
     if isinstance(stream, bool):
         raise TypeError(stream)
     return operator.index(stream)  # type: ignore[arg-type]
-
-
-def chosen_stream() -> Stream | None:
-    """That of the innermost ``on_stream`` around; None outside of all of them."""
-    return _STREAM.get()
 
 
 def synchronize(device: int | None = None) -> None:

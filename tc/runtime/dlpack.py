@@ -7,6 +7,8 @@ from types import MappingProxyType
 from typing import Final, Protocol, runtime_checkable
 
 from tc.errors import ArgumentError, DeviceError
+from tc.runtime.chosen_driver import cuda_driver
+from tc.runtime.chosen_stream import chosen_stream
 from tc.runtime.view import (
     DEFAULT_STREAM,
     ArrayView,
@@ -70,6 +72,8 @@ _DEVICES: Final = MappingProxyType({1: "cpu", 3: "cuda_host", 4: "opencl", 8: "m
 _READABLE: Final = frozenset(("cpu", "cuda_host"))
 # The default stream, as the protocol calls it: exporters make it wait until the elements are ready.
 _LEGACY: Final = 1
+# In place of a stream: nothing is to wait.
+_NO_ORDER: Final = -1
 
 _CODES: Final = MappingProxyType({Kind.SIGNED: 0, Kind.UNSIGNED: 1, Kind.FLOATING: 2, Kind.BOOLEAN: 6})
 _BFLOAT: Final = 4
@@ -93,11 +97,11 @@ def describe_dlpack(array: Exporter, place: str, framework: Framework = Framewor
     DeviceError for memory that no target reads, ArgumentError for elements it cannot compute with.
     """
     code, index = map(int, array.__dlpack_device__())
-    memory = CudaMemory(index, DEFAULT_STREAM) if code in (CUDA_DEVICE, _CUDA_MANAGED) else None
+    memory = CudaMemory(index, chosen_stream() or DEFAULT_STREAM) if code in (CUDA_DEVICE, _CUDA_MANAGED) else None
     device = _DEVICES.get(code, f"device type {code}")
     if memory is None and device not in _READABLE:
         raise DeviceError(f"{place}: the array is on {device}:{index}, which no target reads; copy it to the CPU")
-    capsule = _export(array, None if memory is None else _LEGACY, place)
+    capsule = _export(array, None if memory is None else _consumer(memory, framework), place)
     tensor, read_only = _read(capsule, place)
     type = _TYPES.get((tensor.code, tensor.bits))
     if type is None or tensor.lanes != 1:
@@ -109,6 +113,19 @@ def describe_dlpack(array: Exporter, place: str, framework: Framework = Framewor
     view = ArrayView(address, shape, strides, type, not read_only, framework, array, capsule, memory)
     check_address(address, view.size, type.itemsize, place)
     return view
+
+
+def _consumer(memory: CudaMemory, framework: Framework) -> int | None:
+    """The stream that is to wait for the elements, as the protocol calls it."""
+    stream = memory.stream
+    if not stream.handle:
+        return _LEGACY
+    driver = cuda_driver()
+    with driver.on(memory.device):
+        if not driver.captures(stream):
+            return stream.handle
+    # What a graph waits for, its owner says.  JAX knows of no way not to wait: None lets this thread do it.
+    return None if framework is Framework.JAX else _NO_ORDER
 
 
 def _export(array: Exporter, stream: int | None, place: str) -> object:

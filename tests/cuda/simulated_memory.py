@@ -12,9 +12,10 @@ import tc
 from tc.errors import StickyDeviceError
 from tc.runtime.arrays import describe
 from tc.runtime.device_array import DeviceArray
+from tc.runtime.dlpack import describe_dlpack
 from tc.runtime.given_back import GIVEN_BACK, Borrower
-from tc.runtime.view import DEFAULT_STREAM, CudaMemory, Stream
-from tests.cuda.simulated_cases import OUT_OF_MEMORY, STEPS, check, define, floats, on, streamed
+from tc.runtime.view import DEFAULT_STREAM, CudaMemory, Framework, Stream
+from tests.cuda.simulated_cases import OUT_OF_MEMORY, STEPS, Exporter, check, define, floats, on, streamed
 from tests.cuda.simulator import Simulator
 
 
@@ -191,3 +192,39 @@ def test_graphs_have_their_own_temporaries_and_the_results_of_others(gpu: Simula
     assert gpu.capture(0) == ""
     assert gpu.blocks == blocks
     check(definition, given, definition(*given, options=in_memory))
+
+
+def test_who_exports_is_told_the_stream_that_works_on_it(gpu: Simulator) -> None:
+    definition = define("def f(float(N) A) -> (B) { B(n) = A(n) + 2.0 }")
+    gpu.compile(definition, floats(9))
+    (out,) = on(0, floats(9))
+    exporter = Exporter(on(0, floats(9))[0])
+    definition(exporter, out=out)
+    for stream in (2, 0x123):  # the first one is the default stream of a thread
+        with tc.on_stream(stream):
+            definition(exporter, out=out)
+    with tc.on_stream(1):
+        definition(exporter, out=out)
+    gpu.capture(0x123)
+    with tc.on_stream(0x123):
+        definition(exporter, out=out)
+        describe_dlpack(exporter, "an array of JAX's", Framework.JAX)
+    assert gpu.capture(0) == ""
+    assert exporter.streams == [1, 2, 0x123, 1, -1, None]
+
+
+def test_the_chosen_stream_waits_for_what_comes_through_dlpack(gpu: Simulator) -> None:
+    definition = define("def f(float(N) A) -> (B) { B(n) = A(n) + 3.0 }")
+    gpu.compile(definition, floats(9))
+    (given, out) = on(0, floats(9), floats(9))
+
+    class Forwarding(Exporter):
+        def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None) -> object:
+            return self.base.__dlpack__(stream=stream, max_version=max_version)
+
+    with tc.on_stream(0x123):
+        definition(given, out=out)
+        gpu.log()
+        definition(Forwarding(given), out=out)
+    lines = [line.partition(",")[0] for line in gpu.log()]
+    assert lines[1:4] == ["cuEventRecord on 0", "cuStreamWaitEvent on 123", "cuLaunchKernel tc_kernel_0 on 0:123"]
