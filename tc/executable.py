@@ -82,6 +82,7 @@ def _load_cuda(executable: Executable, target: CudaTarget, scalars: Sequence[Sca
     convention = executable.convention
     try:
         return CudaKernel(
+            convention.interface.name,
             target.architecture,
             executable.binary,
             convention.grids,

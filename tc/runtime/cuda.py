@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,13 +12,15 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from tc.environment import environment
-from tc.errors import DeviceError
+from tc.errors import DeviceError, StickyDeviceError
 from tc.grid import Argument, GridKernel, Place
 from tc.multiprocessor import MULTIPROCESSORS
 from tc.runtime.binary import Binary
 from tc.runtime.chosen_driver import cuda_driver
-from tc.runtime.cuda_driver import CudaDriver, Event, LoadedModule, SharedWord
+from tc.runtime.cuda_driver import CudaDriver, Event, LoadedModule
 from tc.runtime.given_back import GIVEN_BACK
+from tc.runtime.recent_launches import RECENT_LAUNCHES
+from tc.runtime.started import STARTED, StartedKernel
 from tc.runtime.view import CudaMemory, Stream
 from tc.types import Kind, ScalarType
 
@@ -89,12 +92,13 @@ class _Launch:
 class CudaKernel:
     """Kernels of a program, ready for every device that runs them: safe to launch from any number of threads.
 
-    ``architecture``: what the binary is for.  ``temporaries``: bytes of each.  ``report``: raises the error for a
-    fault.
+    ``name``: of the definition, for errors.  ``architecture``: what the binary is for.  ``temporaries``: bytes of each.
+    ``report``: raises the error for a fault.
     """
 
     def __init__(
         self,
+        name: str,
         architecture: str,
         binary: Binary,
         grids: Sequence[GridKernel],
@@ -104,6 +108,7 @@ class CudaKernel:
         report: Callable[[int], None],
     ) -> None:
         self._driver: Final = cuda_driver()
+        self._name = name
         self._architecture = architecture
         self._devices: set[int] = set()
         self._binary = binary
@@ -113,7 +118,7 @@ class CudaKernel:
         self._checks = any(argument.place is Place.FAULT for grid in grids for argument in grid.arguments)
         self._report = report
         self._lock = threading.Lock()
-        self._loaded: tuple[LoadedModule, SharedWord | None] | None = None
+        self._loaded: StartedKernel | None = None
 
     def launch(
         self,
@@ -134,24 +139,33 @@ class CudaKernel:
             check_cuda_device(self._architecture, memory.device)
             self._devices.add(memory.device)
         with self._driver.on(memory.device):
-            module, fault = self._ready()
-            if fault is not None:
-                self.raise_fault()
-            word = 0 if fault is None else fault.address
-            if (after or leases) and self._driver.captures(memory.stream):
-                after, leases = (), ()
+            started = self._ready()
+            started.raise_fault()
+            # The default stream cannot capture.
+            captured = bool(memory.stream.handle) and self._driver.captures(memory.stream)
+            if captured:
+                started.captured, after, leases = True, (), ()
+            word = 0 if started.fault is None else started.fault.address
             values = (*addresses, *(workspace + offset for offset in self._offsets), *scalars, word)
             for other in after:
                 self._driver.wait(memory.stream, self._driver.record(other))
             try:
-                for number, launch in enumerate(self._launches):
-                    module.launch(number, launch.pack(*[values[n] for n in launch.numbers]), memory.stream)
+                self._start(started.module, values, memory)
             finally:  # some of them may have started
                 if after or leases:
                     self._recorded(memory.stream, after, leases)
-            if environment().sync:
-                self._driver.synchronize(memory.stream)
+            if environment().sync and not captured:
+                with RECENT_LAUNCHES.waited(memory.device):
+                    self._driver.synchronize(memory.stream)
                 self.raise_fault()
+
+    def _start(self, module: LoadedModule, values: Sequence[int | float], memory: CudaMemory) -> None:
+        try:
+            for number, launch in enumerate(self._launches):
+                module.launch(number, launch.pack(*[values[n] for n in launch.numbers]), memory.stream)
+                RECENT_LAUNCHES.add(memory.device, self._name, self._grids[number])
+        except StickyDeviceError as error:  # which is that of earlier ones
+            raise RECENT_LAUNCHES.naming(error, memory.device) from error
 
     def _recorded(self, stream: Stream, after: Sequence[Stream], leases: Sequence[object]) -> None:
         event = self._driver.record(stream)
@@ -162,19 +176,20 @@ class CudaKernel:
 
     def raise_fault(self) -> None:
         """Raises what calls that have ended found in their arguments."""
-        fault = self._loaded[1] if self._loaded is not None else None
-        if fault is not None and (found := fault.take()):
-            self._report(found)
+        if self._loaded is not None:
+            self._loaded.raise_fault()
 
-    def _ready(self) -> tuple[LoadedModule, SharedWord | None]:
+    def _ready(self) -> StartedKernel:
         found = self._loaded
         if found is None:
             with self._lock:
-                if self._loaded is None:
-                    module = self._driver.load(self._binary.code, self._grids)
-                    self._loaded = module, self._driver.shared_word() if self._checks else None
-                    _STARTED.add(self)
                 found = self._loaded
+                if found is None:
+                    module = self._driver.load(self._binary.code, self._grids)
+                    word = self._driver.shared_word() if self._checks else None
+                    found = StartedKernel(weakref.ref(self), module, word, self._report, self._devices)
+                    STARTED.add(found)
+                    self._loaded = found
         return found
 
 
@@ -242,30 +257,10 @@ class InFlight:
 IN_FLIGHT: Final = InFlight()
 
 
-class _Started:
-    """Kernels that have been launched: their code and their words for faults must be there when they run."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._kernels: list[CudaKernel] = []
-
-    def add(self, kernel: CudaKernel) -> None:
-        with self._lock:
-            self._kernels.append(kernel)
-
-    def all(self) -> tuple[CudaKernel, ...]:
-        with self._lock:
-            return tuple(self._kernels)
-
-
-_STARTED: Final = _Started()
-
-
 def synchronize_cuda(device: int | None) -> None:
     """Waits for the work of a device, None for the current one; raises what kernels found in their arguments."""
     wait_for_device(device_number(device))
-    for kernel in _STARTED.all():
-        kernel.raise_fault()
+    STARTED.raise_faults()
 
 
 def wait_for_device(device: int) -> None:
@@ -276,8 +271,11 @@ def wait_for_device(device: int) -> None:
 
 @contextmanager
 def waiting(device: int) -> Iterator[CudaDriver]:
-    """The block, in a context of a device, waits for all of its work; what was kept for that is let go of then."""
+    """The block, in a context of a device, waits for all of its work; what was kept for that is let go of then.
+
+    Errors name the kernels that may have caused them.
+    """
     driver = cuda_driver()
-    with driver.on(device), GIVEN_BACK.settled(device):
+    with driver.on(device), GIVEN_BACK.settled(device), STARTED.waited(device), RECENT_LAUNCHES.waited(device):
         yield driver
         IN_FLIGHT.purge()

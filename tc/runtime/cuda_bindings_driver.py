@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -87,11 +88,12 @@ def _checked(answer: tuple[Any, ...]) -> Any:
 @contextmanager
 def _relaxed() -> Iterator[None]:
     """In the block, calls that captures do not allow leave them alone: anybody's would end with an error otherwise."""
-    mode = _checked(cuda.cuThreadExchangeStreamCaptureMode(_RELAXED))
+    status, mode = cuda.cuThreadExchangeStreamCaptureMode(_RELAXED)
     try:
         yield
     finally:
-        cuda.cuThreadExchangeStreamCaptureMode(mode)
+        if not status:
+            cuda.cuThreadExchangeStreamCaptureMode(mode)
 
 
 class BindingsDriver:
@@ -228,10 +230,11 @@ class _Module:
         self._kernels = [(k, _checked(cuda.cuLibraryGetKernel(library, k.name.encode()))) for k in kernels]
         self._prepared: set[tuple[int, int]] = set()
 
-    def __del__(self) -> None:
-        # While the process ends, the module may be gone before its kernels.
-        if cuda is not None:
-            cuda.cuLibraryUnload(self._library)
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        # At its end, the process gives everything back, and the driver may be gone before its kernels.
+        if not is_finalizing():
+            with _relaxed():
+                cuda.cuLibraryUnload(self._library)
 
     def launch(self, number: int, arguments: bytes, stream: Stream) -> None:
         kernel, function = self._kernels[number]
@@ -265,9 +268,10 @@ class _Word:
         self._word = ctypes.c_int32.from_address(address)
         self._word.value = 0
 
-    def __del__(self) -> None:
-        if cuda is not None:
-            cuda.cuMemFreeHost(self._address)
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not is_finalizing():
+            with _relaxed():
+                cuda.cuMemFreeHost(self._address)
 
     @property
     def address(self) -> int:
@@ -286,8 +290,8 @@ class _Event:
     def __init__(self, handle: Any) -> None:
         self.handle = handle
 
-    def __del__(self) -> None:
-        if cuda is not None:
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not is_finalizing():
             cuda.cuEventDestroy(self.handle)
 
     def done(self) -> bool:

@@ -119,10 +119,12 @@ class CudaDriver(Protocol):
         """Waits for a stream of the current context, or for all of its work."""
 
 
+def configuration(kernel: GridKernel) -> str:
+    """How a kernel is launched, for errors."""
+    grid, block = ("x".join(map(str, sizes)) for sizes in (kernel.grid, kernel.block))
+    return f"{kernel.name} (grid {grid}, block {block}, {kernel.shared_bytes} bytes of shared memory per block)"
+
+
 def launch_failed(kernel: GridKernel, reason: str) -> str:
     """The message of an error at a launch."""
-    grid, block = ("x".join(map(str, sizes)) for sizes in (kernel.grid, kernel.block))
-    return (
-        f"CUDA refused to run {kernel.name} (grid {grid}, block {block}, {kernel.shared_bytes} bytes of shared memory "
-        f"per block): {reason}"
-    )
+    return f"CUDA refused to run {configuration(kernel)}: {reason}"

@@ -355,7 +355,10 @@ status cuMemHostAlloc(void **address, size_t size, unsigned flags) {
   return SUCCESS;
 }
 
-status cuMemFreeHost(void *address) { return give_back((uintptr_t)address); }
+status cuMemFreeHost(void *address) {
+  if (captured && capture_mode != RELAXED) return forbidden(CAPTURE_UNSUPPORTED);
+  return give_back((uintptr_t)address);
+}
 
 status cuMemcpyDtoH(void *host, uintptr_t address, size_t size) {
   if (!current()) return NO_CONTEXT;

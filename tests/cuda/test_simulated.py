@@ -26,7 +26,7 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
     )
 
 
-@pytest.mark.parametrize("cases", ["simulated_cases", "simulated_memory"])
+@pytest.mark.parametrize("cases", ["simulated_cases", "simulated_memory", "simulated_kernels"])
 def test_calls_on_a_simulated_driver(cases: str) -> None:
     found = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", f"tests/cuda/{cases}.py")
     assert found.returncode == 0, found.stdout + found.stderr
@@ -76,6 +76,35 @@ def test_calls_wait_where_that_is_asked_for() -> None:
     found = run("-c", SYNCHRONOUS, TC_SYNC="1")
     assert "pick: an index into dimension 0 of T is outside of 0:9" in found.stdout, found.stderr
     assert run("-c", SYNCHRONOUS, TC_SYNC="0").stdout == ""
+
+
+BROKEN = """
+import tc
+from tests.cuda.simulated_cases import ILLEGAL_ADDRESS, MM, define, floats, on
+from tests.cuda.simulator import simulator
+
+gpu = simulator()
+definition, host = define(MM), [floats(4, 5), floats(5, 6)]
+gpu.compile(definition, *host)
+given = on(0, *host)
+out = definition(*given)
+gpu.capture(0x123)
+with tc.on_stream(0x123):
+    definition(*given, out=out)
+assert gpu.capture(0) == ""
+gpu.fail("cuStreamSynchronize", ILLEGAL_ADDRESS)
+try:
+    definition(*given)
+except tc.StickyDeviceError as error:
+    print(error)
+"""
+
+
+def test_calls_that_wait_name_the_kernels_that_failed() -> None:
+    """Those that become part of a graph wait for nothing all the same."""
+    found = run("-c", BROKEN, TC_SYNC="1")
+    assert "CUDA_ERROR_ILLEGAL_ADDRESS" in found.stdout, found.stderr
+    assert "started since the last wait (all): mm: tc_kernel_0 (grid " in found.stdout
 
 
 def test_drivers_are_named() -> None:
