@@ -132,8 +132,9 @@ class CudaKernel:
         """Starts the kernels on buffers at ``addresses`` and temporaries at ``workspace``, and does not wait.
 
         They run after what the streams in ``after`` were given so far, and before what these are given next.
-        ``leases`` are kept until they have run.  Neither holds for a graph: its owner says when and how often it runs.
-        Raises what earlier calls found in their arguments; with ``TC_SYNC``, it waits and raises what this one finds.
+        ``leases`` are kept until they have run.  Raises what earlier calls found in their arguments; with ``TC_SYNC``,
+        it waits and raises what this one finds.  For a graph it does none of this but the raising: its owner says when
+        and how often it runs.
         """
         if memory.device not in self._devices:
             check_cuda_device(self._architecture, memory.device)

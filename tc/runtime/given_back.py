@@ -91,7 +91,8 @@ class GivenBack:
         try:
             # Where one block waits for its end, later ones do, too.
             stuck: set[tuple[CudaMemory, bool]] = set()
-            for block in _taken(self._waiting):
+            for _ in range(len(self._waiting)):
+                block = self._waiting.popleft()
                 kind = block.memory, bool(block.ends or block.default)
                 if kind in stuck or not block.freed():
                     stuck.add(kind)
@@ -106,17 +107,20 @@ class GivenBack:
 
     @contextmanager
     def settled(self, device: int) -> Iterator[None]:
-        """The block waits for all work of a device: what was borrowed before is free then."""
+        """The block waits for all work of a device: what was given back before can be freed then."""
         with self._lock:
-            blocks = _taken(self._borrowed)
+            before = [(queue, block) for queue in (self._waiting, self._borrowed) for block in _taken(queue)]
         settled = False
         try:
             yield
             settled = True
         finally:
-            for block in blocks:
-                known = settled and block.memory.device == device
-                (self._waiting if known else self._borrowed).append(block)
+            for queue, block in before:
+                if settled and block.memory.device == device:
+                    block.ends, block.default = (), False
+                    self._waiting.append(block)
+                else:
+                    queue.append(block)
         self.purge()
 
     def follow_jax(self, device: int, end: Callable[[], End]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -11,11 +13,12 @@ from cuda.bindings.driver import CUresult
 import tc
 from tc.errors import StickyDeviceError
 from tc.runtime.arrays import describe
+from tc.runtime.cuda import wait_for_device
 from tc.runtime.device_array import DeviceArray
 from tc.runtime.dlpack import describe_dlpack
 from tc.runtime.given_back import GIVEN_BACK, Borrower
 from tc.runtime.view import DEFAULT_STREAM, CudaMemory, Framework, Stream
-from tests.cuda.simulated_cases import OUT_OF_MEMORY, STEPS, Exporter, check, define, floats, on, streamed
+from tests.cuda.simulated_cases import INVALID, OUT_OF_MEMORY, STEPS, Exporter, check, define, floats, on, streamed
 from tests.cuda.simulator import Simulator
 
 
@@ -86,7 +89,11 @@ def test_memory_whose_users_are_unknown_is_kept_until_somebody_waits(gpu: Simula
     tc.synchronize(1)
     assert gpu.blocks == blocks + 3
     assert waits(gpu) == ["cuCtxSynchronize"]
-    tc.synchronize(0)
+    gpu.fail("cuCtxSynchronize", INVALID)
+    with pytest.raises(tc.DeviceError):
+        tc.synchronize(0)
+    assert gpu.blocks == blocks + 3
+    on(0, floats(1))[0].numpy()
     assert gpu.blocks == blocks
 
 
@@ -228,3 +235,39 @@ def test_the_chosen_stream_waits_for_what_comes_through_dlpack(gpu: Simulator) -
         definition(Forwarding(given), out=out)
     lines = [line.partition(",")[0] for line in gpu.log()]
     assert lines[1:4] == ["cuEventRecord on 0", "cuStreamWaitEvent on 123", "cuLaunchKernel tc_kernel_0 on 0:123"]
+
+
+def test_what_a_graph_waits_for_is_not_said_by_exports(gpu: Simulator) -> None:
+    array = DeviceArray((9,), tc.ScalarType.INT8, CudaMemory(0, Stream(0x456)))
+    for captured in (0x123, 0x456):
+        gpu.capture(captured)
+        gpu.log()
+        array.__dlpack__(stream=0x123)
+        assert gpu.log() == []
+        assert gpu.capture(0) == ""
+
+
+def test_threads_may_give_memory_back_at_once(gpu: Simulator) -> None:
+    blocks, barrier = gpu.blocks, threading.Barrier(8)
+
+    def work(number: int) -> None:
+        barrier.wait()
+        for turn in range(100):
+            array = DeviceArray((9,), tc.ScalarType.INT8, CudaMemory(0, Stream(0x100 + number)))
+            array.lend((1, 0x777, 0x888)[turn % 3], Borrower.JAX if turn % 3 == 1 else None)
+            cycle: list[object] = [array]
+            cycle.append(cycle)
+            del array, cycle
+            match turn % 10:
+                case 3:
+                    gc.collect()
+                case 5:
+                    GIVEN_BACK.follow_jax(0, End)
+                case 7:
+                    wait_for_device(0)
+
+    with ThreadPoolExecutor(8) as executor:
+        list(executor.map(work, range(8)))
+    gc.collect()
+    tc.synchronize()
+    assert gpu.blocks == blocks
