@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from tc.errors import DeviceError, StickyDeviceError
+from tc.errors import DeviceError
 from tc.grid import GridKernel
-from tc.runtime.cuda_driver import INSTALL, CudaDevice, Event, LoadedModule, launch_failed
+from tc.runtime.cuda_driver import INSTALL, KEPT, CudaDevice, Event, LoadedModule, failure, launch_failed, unreadable
 from tc.runtime.view import Stream
 
 try:
@@ -23,27 +23,6 @@ _STATUS: Final = cuda.CUresult
 _OUT_OF_MEMORY: Final = _STATUS.CUDA_ERROR_OUT_OF_MEMORY
 _NOT_READY: Final = _STATUS.CUDA_ERROR_NOT_READY
 _IMPLICIT: Final = _STATUS.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
-# After these the context takes no more work (CUDA Driver API, the descriptions of ``CUresult``).
-_STICKY: Final = frozenset(
-    getattr(_STATUS, f"CUDA_ERROR_{name}", None)  # older packages do not know the latest ones
-    for name in (
-        "ECC_UNCORRECTABLE",
-        "NVLINK_UNCORRECTABLE",
-        "CONTAINED",
-        "ILLEGAL_ADDRESS",
-        "LAUNCH_TIMEOUT",
-        "ASSERT",
-        "HARDWARE_STACK_ERROR",
-        "ILLEGAL_INSTRUCTION",
-        "MISALIGNED_ADDRESS",
-        "INVALID_ADDRESS_SPACE",
-        "INVALID_PC",
-        "LAUNCH_FAILED",
-        "TENSOR_MEMORY_LEAK",
-        "MPS_CLIENT_TERMINATED",
-        "EXTERNAL_DEVICE",
-    )
-)
 # Binaries of a later major version of CUDA than the driver's.
 _UNREADABLE: Final = frozenset(
     getattr(_STATUS, f"CUDA_ERROR_{name}") for name in ("INVALID_IMAGE", "NO_BINARY_FOR_GPU", "INVALID_SOURCE")
@@ -51,8 +30,6 @@ _UNREADABLE: Final = frozenset(
 _NOT_CAPTURED: Final = cuda.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
 _RELAXED: Final = cuda.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
 _THRESHOLD: Final = cuda.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
-# Bytes of a device that stay with this process when arrays of ours go.
-_KEPT: Final = 256 << 20
 _NO_TIMING: Final = int(cuda.CUevent_flags.CU_EVENT_DISABLE_TIMING)
 _PORTABLE: Final = cuda.CU_MEMHOSTALLOC_PORTABLE | cuda.CU_MEMHOSTALLOC_DEVICEMAP
 _ORDINAL: Final = cuda.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
@@ -71,17 +48,11 @@ def _reason(status: Any) -> str:
     return f"{status.name}: {text.decode() if text else 'an error that the driver does not explain'}"
 
 
-def _failure(status: Any, said: str) -> DeviceError:
-    if status in _STICKY:
-        return StickyDeviceError(f"{said}; the device takes no more work from this process, start another one")
-    return DeviceError(said)
-
-
 def _checked(answer: tuple[Any, ...]) -> Any:
     """What the driver returned beside its status: nothing, one value, or a tuple."""
     status, *values = answer
     if status:
-        raise _failure(status, f"the CUDA driver failed: {_reason(status)}")
+        raise failure(status.name, f"the CUDA driver failed: {_reason(status)}")
     return values[0] if len(values) == 1 else tuple(values)
 
 
@@ -150,11 +121,7 @@ class BindingsDriver:
     def load(self, code: bytes, kernels: Sequence[GridKernel]) -> LoadedModule:
         status, library = cuda.cuLibraryLoadData(code, [], [], 0, [], [], 0)
         if status in _UNREADABLE:
-            raise DeviceError(
-                f"the CUDA driver, which is for CUDA {self.version()}, cannot read what the compiler made "
-                f"({_reason(status)}); update the driver, or compile by NVRTC of its major version, for example: "
-                "pip install 'cuda-bindings==12.9.*' nvidia-cuda-nvrtc-cu12"
-            )
+            raise unreadable(self.version(), _reason(status))
         return _Module(_checked((status, library)), kernels)
 
     def allocate(self, size: int, stream: Stream) -> int:
@@ -173,7 +140,7 @@ class BindingsDriver:
                 wanted.location.type = cuda.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
                 wanted.location.id = device
                 pool = _checked(cuda.cuMemPoolCreate(wanted))
-                _checked(cuda.cuMemPoolSetAttribute(pool, _THRESHOLD, cuda.cuuint64_t(_KEPT)))
+                _checked(cuda.cuMemPoolSetAttribute(pool, _THRESHOLD, cuda.cuuint64_t(KEPT)))
                 self._pools[device] = pool
             return self._pools[device]
 
@@ -247,7 +214,7 @@ class _Module:
             function, *kernel.grid, *kernel.block, kernel.dynamic_bytes, stream.handle, 0, ctypes.addressof(extra)
         )
         if status:
-            raise _failure(status, launch_failed(kernel, _reason(status)))
+            raise failure(status.name, launch_failed(kernel, _reason(status)))
 
     def _prepare(self, number: int) -> None:
         """Blocks get more shared memory than usual only after this."""
@@ -256,7 +223,7 @@ class _Module:
             kernel, function = self._kernels[number]
             (status,) = cuda.cuKernelSetAttribute(_DYNAMIC_SHARED, kernel.dynamic_bytes, function, device)
             if status:
-                raise _failure(status, launch_failed(kernel, _reason(status)))
+                raise failure(status.name, launch_failed(kernel, _reason(status)))
             self._prepared.add((number, device))
 
 

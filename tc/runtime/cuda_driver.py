@@ -7,10 +7,34 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from tc.errors import DeviceError, StickyDeviceError
 from tc.grid import GridKernel
 from tc.runtime.view import Stream
 
 INSTALL: Final = "install one, for example by: pip install 'tensor-comprehensions[cuda]'"
+# After these the context takes no more work (CUDA Driver API, the descriptions of ``CUresult``).
+_STICKY: Final = frozenset(
+    f"CUDA_ERROR_{name}"
+    for name in (
+        "ECC_UNCORRECTABLE",
+        "NVLINK_UNCORRECTABLE",
+        "CONTAINED",
+        "ILLEGAL_ADDRESS",
+        "LAUNCH_TIMEOUT",
+        "ASSERT",
+        "HARDWARE_STACK_ERROR",
+        "ILLEGAL_INSTRUCTION",
+        "MISALIGNED_ADDRESS",
+        "INVALID_ADDRESS_SPACE",
+        "INVALID_PC",
+        "LAUNCH_FAILED",
+        "TENSOR_MEMORY_LEAK",
+        "MPS_CLIENT_TERMINATED",
+        "EXTERNAL_DEVICE",
+    )
+)
+# Bytes of a device that stay with this process when arrays of ours go.
+KEPT: Final = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,3 +152,19 @@ def configuration(kernel: GridKernel) -> str:
 def launch_failed(kernel: GridKernel, reason: str) -> str:
     """The message of an error at a launch."""
     return f"CUDA refused to run {configuration(kernel)}: {reason}"
+
+
+def failure(name: str, said: str) -> DeviceError:
+    """The error for a status of the driver, by its name in NVIDIA's manual."""
+    if name in _STICKY:
+        return StickyDeviceError(f"{said}; the device takes no more work from this process, start another one")
+    return DeviceError(said)
+
+
+def unreadable(version: str, reason: str) -> DeviceError:
+    """The error for a binary of a later major version of CUDA than the driver's."""
+    return DeviceError(
+        f"the CUDA driver, which is for CUDA {version}, cannot read what the compiler made ({reason}); update the "
+        "driver, or compile by NVRTC of its major version, for example: "
+        "pip install 'cuda-bindings==12.9.*' nvidia-cuda-nvrtc-cu12"
+    )
