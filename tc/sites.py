@@ -11,7 +11,7 @@ from tc.convention import Convention
 from tc.executable import Executable
 from tc.fault_report import report_fault
 from tc.placement import CudaPlace, check_on_host, cuda_place
-from tc.runtime.arrays import address_of, allocator, deliver
+from tc.runtime.arrays import allocator, deliver, describe
 from tc.runtime.kernel import LoadedKernel
 from tc.runtime.threads import get_threads
 from tc.runtime.view import Framework
@@ -75,22 +75,21 @@ class CudaSite:
         return next((view.owner for view in self.bound.views if view.framework is self.bound.framework), None)
 
     def launch(self, addresses: Sequence[int], scalars: Sequence[int | float]) -> None:
+        from tc.runtime.cuda_arrays import cuda_workspace, held
+
         # Exporters may use the memory anew once they get it back, and others once their own stream has got there.
         leases = [view.lease for view in self.bound.views if view.lease is not None]
         if not self.place.ordered:
             leases += [view.owner for view in self.bound.views]
         begin = 0
         if self.kernel.workspace:
-            workspace = self._workspace()
-            begin = address_of(workspace)
-            if self.bound.framework is Framework.PYCUDA:  # whose memory, freed, waits for all kernels
+            workspace = cuda_workspace(self.bound.framework, self.kernel.workspace, self.place.memory, self._like())
+            view = describe(workspace, "a workspace")
+            begin = view.address
+            if view.framework is Framework.PYCUDA:  # whose allocators know nothing of streams
                 leases.append(workspace)
-        self.kernel.launch(addresses, begin, scalars, self.place.memory, self.place.others, leases)
-
-    def _workspace(self) -> object:
-        from tc.runtime.cuda_arrays import cuda_workspace
-
-        return cuda_workspace(self.bound.framework, self.kernel.workspace, self.place.memory, self._like())
+        kept = held(leases, {view.framework for view in self.bound.views}, self.place.memory.device)
+        self.kernel.launch(addresses, begin, scalars, self.place.memory, self.place.others, kept)
 
     def deliver(self, memory: object, _type: ScalarType) -> object:
         from tc.runtime.cuda_arrays import deliver_cuda

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, assert_never
 
 from tc.errors import ArgumentError
@@ -49,11 +49,24 @@ def cuda_allocator(
 
 def cuda_workspace(framework: Framework, size: int, memory: CudaMemory, like: object) -> object:
     """So many bytes for a single call, from the same allocator; in a graph they are memory of the graph."""
-    if framework in (Framework.TORCH, Framework.CUPY, Framework.PYCUDA):
+    if framework is Framework.PYCUDA:
+        from tc.runtime.pycuda_arrays import gpuarray_workspace
+
+        return gpuarray_workspace(size, like, memory)
+    if framework in (Framework.TORCH, Framework.CUPY):
         return cuda_allocator(framework, (size,), ScalarType.UINT8, memory, like)()
     from tc.runtime.device_array import DeviceArray
 
     return DeviceArray((size,), ScalarType.UINT8, memory)
+
+
+def held(leases: Sequence[object], frameworks: Collection[Framework], device: int) -> Sequence[object]:
+    """Objects to keep until kernels have run, which any thread may let go of."""
+    if not leases or Framework.PYCUDA not in frameworks:
+        return leases
+    from tc.runtime.pycuda_arrays import HeldArrays
+
+    return (HeldArrays(leases, device),)
 
 
 def _own(shape: tuple[int, ...], type: ScalarType, memory: CudaMemory) -> DeviceArray:

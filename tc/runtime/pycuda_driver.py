@@ -1,21 +1,22 @@
-"""The CUDA driver through PyCUDA, for processes that use it.  Imported where a kernel is to run on a GPU.
+"""The CUDA driver for processes that use PyCUDA.  Imported where a kernel is to run on a GPU.
 
-PyCUDA launches on the default stream and on streams that it made itself; those of others are refused.
+PyCUDA has the devices and the contexts.  All else is asked of the library that it has loaded: PyCUDA itself launches on
+streams of its own only, and what it makes can be let go of by one thread only.
 """
 
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
-
-from tc.errors import DeviceError, StickyDeviceError
+from tc.errors import DeviceError
 from tc.grid import GridKernel
-from tc.runtime.cuda_driver import CudaDevice, Event, LoadedModule, launch_failed
+from tc.runtime.cuda_driver import KEPT, CudaDevice, Event, LoadedModule, failure, launch_failed, unreadable
+from tc.runtime.libcuda import Libcuda
 from tc.runtime.view import Stream
 
 try:
@@ -26,50 +27,59 @@ except ImportError as error:
         "install it, for example by: pip install 'tensor-comprehensions[pycuda]'"
     ) from error
 
+from tc.runtime.pycuda_contexts import primary_context, pushed
+
+# Of cuda.h: statuses, ``CUresult``.
+_OUT_OF_MEMORY, _NOT_READY, _IMPLICIT = 2, 600, 906
+_UNREADABLE: Final = frozenset((200, 209, 300))  # the image is invalid, has no binary for the device, or its source is
+_GONE: Final = frozenset((400, 709))  # the handle is invalid, or its context destroyed
+# Attributes of devices, addresses, kernels and pools, and flags.
+_POOLS_SUPPORTED, _ORDINAL, _DYNAMIC_SHARED, _THRESHOLD = 115, 9, 8, 4
+_NO_TIMING, _PORTABLE_AND_MAPPED, _RELAXED = 2, 1 | 2, 2
+# CU_LAUNCH_PARAM_END, _BUFFER_POINTER and _BUFFER_SIZE.
+_END, _BUFFER, _SIZE = 0, 1, 2
+
+
+class _PoolProperties(ctypes.Structure):
+    """``CUmemPoolProps``: memory of one device that stays there."""
+
+    _fields_ = (
+        ("kind", ctypes.c_int),
+        ("exported", ctypes.c_int),
+        ("place", ctypes.c_int),
+        ("device", ctypes.c_int),
+        ("security", ctypes.c_void_p),
+        ("others", ctypes.c_char * 64),
+    )
+
 
 @contextmanager
-def _translated(said: str = "the CUDA driver failed") -> Iterator[None]:
-    """Errors of PyCUDA in the block as ours."""
+def _relaxed(calls: Libcuda) -> Iterator[None]:
+    """In the block, calls that captures do not allow leave them alone: anybody's would end with an error otherwise."""
+    mode = ctypes.c_int(_RELAXED)
+    status = calls.status("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
     try:
         yield
-    except cuda.MemoryError as error:
-        raise MemoryError(f"the CUDA device has not enough memory left ({error})") from error
-    except cuda.Error as error:
-        message = f"{said}: {error}"
-        if _is_broken():
-            raise StickyDeviceError(
-                f"{message}; the device takes no more work from this process, start another one"
-            ) from error
-        raise DeviceError(message) from error
-
-
-def _is_broken() -> bool:
-    """Whether the current context takes no more work: then waiting for it fails, too."""
-    if cuda.Context.get_current() is None:
-        return False
-    try:
-        cuda.Context.synchronize()
-    except cuda.Error:
-        return True
-    return False
+    finally:
+        if not status:
+            calls.status("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
 
 
 class PycudaDriver:
-    """``CudaDriver`` by PyCUDA."""
+    """``CudaDriver`` in the contexts of PyCUDA."""
 
     name: Final = "pycuda"
 
     def __init__(self) -> None:
-        with _translated("PyCUDA finds no device"):
+        try:
             cuda.init()
             self._devices = tuple(map(_device, range(cuda.Device.count())))
+        except cuda.Error as error:
+            raise DeviceError(f"PyCUDA finds no device: {error}") from error
+        self._calls = Libcuda()
         # Finalizers come here too, at any time.
         self._lock = threading.RLock()
-        # PyCUDA's contexts belong to the threads that made them.
-        self._own = threading.local()
-        self._memory: dict[int, tuple[Any, int]] = {}
-        # What other threads gave back of a thread's memory: PyCUDA frees it nowhere else.
-        self._returned: dict[int, list[Any]] = {}
+        self._pools: dict[int, int] = {}
 
     def version(self) -> str:
         number = cuda.get_driver_version()
@@ -79,106 +89,104 @@ class PycudaDriver:
         return self._devices
 
     def current_device(self) -> int:
-        if cuda.Context.get_current() is None:
-            return 0
-        current = cuda.Context.get_device()
-        return next(number for number in range(len(self._devices)) if cuda.Device(number) == current)
+        return self._current() or 0
+
+    def _current(self) -> int | None:
+        device = ctypes.c_int()
+        return None if self._calls.status("cuCtxGetDevice", ctypes.byref(device)) else device.value
 
     @contextmanager
     def on(self, device: int) -> Iterator[None]:
-        if cuda.Context.get_current() is not None and self.current_device() == device:
+        if self._current() == device:
             yield
             return
-        with _translated():
-            self._primary_context(device).push()
-        try:
+        with pushed(primary_context(device)):
             yield
-        finally:
-            cuda.Context.pop()
 
-    def _primary_context(self, device: int) -> Any:
-        contexts: dict[int, Any] = self._own.__dict__.setdefault("contexts", {})
-        if device not in contexts:
-            contexts[device] = cuda.Device(device).retain_primary_context()
-        return contexts[device]
-
-    def device_of(self, _address: int) -> int:
-        # PyCUDA asks for no attribute of an address; its arrays live in the context in which they are used.
-        return self.current_device()
+    def device_of(self, address: int) -> int:
+        return self._calls.number("cuPointerGetAttribute", _ORDINAL, address)
 
     def load(self, code: bytes, kernels: Sequence[GridKernel]) -> LoadedModule:
-        return _Module(code, kernels)
+        library = ctypes.c_size_t()
+        status = self._calls.status("cuLibraryLoadData", ctypes.byref(library), code, None, None, 0, None, None, 0)
+        if status in _UNREADABLE:
+            raise unreadable(self.version(), self._calls.reason(status))
+        self._calls.check(status)
+        return _Module(self._calls, library.value, kernels)
 
-    def allocate(self, size: int, _stream: Stream) -> int:
-        here = threading.get_ident()
-        with self._lock:
-            returned = self._returned.pop(here, [])
-        with _translated():
-            for memory in returned:
-                memory.free()
-            memory = cuda.mem_alloc(max(size, 1))
-        with self._lock:
-            self._memory[int(memory)] = memory, here
-        return int(memory)
+    def allocate(self, size: int, stream: Stream) -> int:
+        address, pool, least = ctypes.c_size_t(), self._pool(self.current_device()), max(size, 1)
+        place = ctypes.byref(address)
+        if pool:
+            status = self._calls.status("cuMemAllocFromPoolAsync", place, least, pool, stream.handle)
+        else:
+            status = self._calls.status("cuMemAlloc_v2", place, least)
+        if status == _OUT_OF_MEMORY:
+            raise MemoryError(f"the CUDA device has no {size} bytes left")
+        self._calls.check(status)
+        return address.value
 
-    def free(self, address: int, _stream: Stream) -> None:
+    def free(self, address: int, stream: Stream) -> None:
+        if self._pool(self.current_device()):
+            with _relaxed(self._calls):
+                self._calls.call("cuMemFreeAsync", address, stream.handle)
+        else:  # this waits for all work of the device
+            self._calls.call("cuMemFree_v2", address)
+
+    def _pool(self, device: int) -> int:
+        """A pool that keeps some memory: the driver's own gives all of it back whenever somebody waits.
+
+        0 for devices without pools, as virtual ones may be.
+        """
         with self._lock:
-            memory, owner = self._memory.pop(address)
-            if owner != threading.get_ident():
-                self._returned.setdefault(owner, []).append(memory)
-                return
-        # This waits for all work of the device.
-        with _translated():
-            memory.free()
+            if device not in self._pools:
+                supported = self._calls.number("cuDeviceGetAttribute", _POOLS_SUPPORTED, device)
+                self._pools[device] = self._new_pool(device) if supported else 0
+            return self._pools[device]
+
+    def _new_pool(self, device: int) -> int:
+        wanted, kept = _PoolProperties(kind=1, place=1, device=device), ctypes.c_uint64(KEPT)
+        pool = self._calls.handle("cuMemPoolCreate", ctypes.byref(wanted))
+        self._calls.call("cuMemPoolSetAttribute", pool, _THRESHOLD, ctypes.byref(kept))
+        return pool
 
     def copy_to_host(self, host: int, address: int, size: int) -> None:
-        with _translated():
-            cuda.Context.synchronize()
-            cuda.memcpy_dtoh((ctypes.c_char * size).from_address(host), address)
+        self.synchronize()
+        self._calls.call("cuMemcpyDtoH_v2", host, address, size)
 
     def copy_to_device(self, address: int, host: int, size: int) -> None:
-        with _translated():
-            cuda.Context.synchronize()
-            cuda.memcpy_htod(address, (ctypes.c_char * size).from_address(host))
-            cuda.Context.synchronize()
+        self.synchronize()
+        self._calls.call("cuMemcpyHtoD_v2", address, host, size)
+        self.synchronize()
 
     def clear(self, address: int, size: int, stream: Stream) -> None:
-        own = _own(stream)
-        with _translated():
-            if own is None:
-                cuda.memset_d8(address, 0, size)
-            else:
-                cuda.memset_d8_async(address, 0, size, own)
+        self._calls.call("cuMemsetD8Async", address, 0, size, stream.handle)
 
     def shared_word(self) -> _Word:
-        flags = cuda.host_alloc_flags.PORTABLE | cuda.host_alloc_flags.DEVICEMAP
-        with _translated():
-            return _Word(cuda.pagelocked_empty((1,), np.int32, mem_flags=flags))
+        # Contexts of PyCUDA may end with their threads, and what is theirs with them.
+        with pushed(primary_context(self.current_device())):
+            return _Word(self._calls)
 
     def record(self, stream: Stream, *, timed: bool = False) -> _Event:
-        with _translated():
-            event = cuda.Event(0 if timed else cuda.event_flags.DISABLE_TIMING)
-            return _Event(event.record(_own(stream)))
+        event = _Event(self._calls, timed=timed)
+        self._calls.call("cuEventRecord", event.handle, stream.handle)
+        return event
 
     def wait(self, stream: Stream, event: Event) -> None:
         assert isinstance(event, _Event)
-        with _translated():
-            if isinstance(stream.owner, cuda.Stream):
-                stream.owner.wait_for_event(event.handle)
-            else:  # PyCUDA has no call by which the default stream waits, or one of others
-                event.handle.synchronize()
+        self._calls.call("cuStreamWaitEvent", stream.handle, event.handle, 0)
 
-    def captures(self, _stream: Stream) -> bool:
-        # PyCUDA makes no graphs, and launches on streams of its own only.
-        return False
+    def captures(self, stream: Stream) -> bool:
+        state = ctypes.c_int()
+        status = self._calls.status("cuStreamIsCapturing", stream.handle, ctypes.byref(state))
+        # The default stream is asked for while one captures that it would wait for.
+        return status == _IMPLICIT or (not status and state.value != 0)
 
     def synchronize(self, stream: Stream | None = None) -> None:
-        own = None if stream is None else _own(stream)
-        with _translated():
-            if own is None:
-                cuda.Context.synchronize()
-            else:
-                own.synchronize()
+        if stream is None:
+            self._calls.call("cuCtxSynchronize")
+        else:
+            self._calls.call("cuStreamSynchronize", stream.handle)
 
 
 def _device(number: int) -> CudaDevice:
@@ -194,80 +202,94 @@ def _device(number: int) -> CudaDevice:
     )
 
 
-def _own(stream: Stream) -> Any:
-    """PyCUDA's stream; None for the default one."""
-    if isinstance(stream.owner, cuda.Stream) or not stream.handle:
-        return stream.owner if stream.handle else None
-    raise DeviceError(
-        f"PyCUDA cannot launch on stream {stream.handle:#x}, which another framework made; "
-        "use the default stream, or set TC_CUDA_RUNTIME=cuda-bindings"
-    )
-
-
 class _Module:
-    """A binary, loaded once per context."""
+    """A library of the driver, whose kernels run in every context."""
 
-    def __init__(self, code: bytes, kernels: Sequence[GridKernel]) -> None:
-        self._code = code
-        self._kernels = tuple(kernels)
-        self._lock = threading.Lock()
-        # With the context and the module, so that neither goes and gives its address to another one.
-        self._loaded: dict[int, tuple[Any, Any, tuple[Any, ...]]] = {}
+    def __init__(self, calls: Libcuda, library: int, kernels: Sequence[GridKernel]) -> None:
+        self._calls = calls
+        self._library = library
+        self._kernels = [(k, calls.handle("cuLibraryGetKernel", library, k.name.encode())) for k in kernels]
+        self._prepared: set[tuple[int, int]] = set()
+
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        # At its end, the process gives everything back.
+        if not is_finalizing():
+            with _relaxed(self._calls):
+                self._calls.status("cuLibraryUnload", self._library)
 
     def launch(self, number: int, arguments: bytes, stream: Stream) -> None:
-        kernel, own = self._kernels[number], _own(stream)
-        function = self._functions()[number]
-        with _translated(launch_failed(kernel, "").removesuffix(": ")):
-            function._launch_kernel(kernel.grid, kernel.block, arguments, kernel.dynamic_bytes, own)
+        kernel, function = self._kernels[number]
+        if kernel.dynamic_bytes:
+            self._prepare(number)
+        buffer = ctypes.create_string_buffer(arguments, len(arguments))
+        size = ctypes.c_size_t(len(arguments))
+        extra = (ctypes.c_void_p * 5)(_BUFFER, ctypes.addressof(buffer), _SIZE, ctypes.addressof(size), _END)
+        sizes = (*kernel.grid, *kernel.block, kernel.dynamic_bytes)
+        self._check(kernel, self._calls.status("cuLaunchKernel", function, *sizes, stream.handle, None, extra))
 
-    def _functions(self) -> tuple[Any, ...]:
-        context = cuda.Context.get_current()
-        with self._lock:
-            if context.handle not in self._loaded:
-                with _translated():
-                    module = cuda.module_from_buffer(self._code)
-                    functions = tuple(_function(module, kernel) for kernel in self._kernels)
-                self._loaded[context.handle] = context, module, functions
-            return self._loaded[context.handle][2]
+    def _prepare(self, number: int) -> None:
+        """Blocks get more shared memory than usual only after this."""
+        device = self._calls.number("cuCtxGetDevice")
+        if (number, device) not in self._prepared:
+            kernel, function = self._kernels[number]
+            wanted = _DYNAMIC_SHARED, kernel.dynamic_bytes, function, device
+            self._check(kernel, self._calls.status("cuKernelSetAttribute", *wanted))
+            self._prepared.add((number, device))
 
-
-def _function(module: Any, kernel: GridKernel) -> Any:
-    function = module.get_function(kernel.name)
-    if kernel.dynamic_bytes:
-        function.set_attribute(cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel.dynamic_bytes)
-    return function
+    def _check(self, kernel: GridKernel, status: int) -> None:
+        if status:
+            raise failure(self._calls.name_of(status), launch_failed(kernel, self._calls.reason(status)))
 
 
 class _Word:
-    """Page-locked memory that the device sees at an address of its own."""
+    """Page-locked memory that all devices see at the address at which the process does."""
 
-    def __init__(self, memory: Any) -> None:
-        memory[0] = 0
-        self._memory = memory
-        self._address = int(memory.base.get_device_pointer())
+    def __init__(self, calls: Libcuda) -> None:
+        self._calls = calls
+        self._address = calls.handle("cuMemHostAlloc", ctypes.sizeof(ctypes.c_int32), _PORTABLE_AND_MAPPED)
+        self._word = ctypes.c_int32.from_address(self._address)
+        self._word.value = 0
+
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if hasattr(self, "_address") and not is_finalizing():
+            with _relaxed(self._calls):
+                self._calls.status("cuMemFreeHost", self._address)
 
     @property
     def address(self) -> int:
         return self._address
 
     def take(self) -> int:
-        value = int(self._memory[0])
+        value = self._word.value
         if value:
-            self._memory[0] = 0
+            self._word.value = 0
         return value
 
 
 class _Event:
-    """An event of PyCUDA."""
+    """An event of the driver."""
 
-    def __init__(self, handle: Any) -> None:
-        self.handle = handle
+    def __init__(self, calls: Libcuda, *, timed: bool) -> None:
+        self._calls = calls
+        # An event ends with its context, which PyCUDA destroys when nobody refers to it.
+        self._context = cuda.Context.get_current()
+        self.handle: Final = calls.handle("cuEventCreate", 0 if timed else _NO_TIMING)
+
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if hasattr(self, "handle") and not is_finalizing():
+            self._calls.status("cuEventDestroy_v2", self.handle)
 
     def done(self) -> bool:
-        with _translated():
-            return bool(self.handle.query())
+        with _relaxed(self._calls):
+            status = self._calls.status("cuEventQuery", self.handle)
+        if status == _NOT_READY:
+            return False
+        if status not in _GONE:  # whoever detached the context has waited for it
+            self._calls.check(status)
+        return True
 
     def seconds_since(self, earlier: Event) -> float:
         assert isinstance(earlier, _Event)
-        with _translated():
-            return float(self.handle.time_since(earlier.handle)) * 1e-3
+        milliseconds = ctypes.c_float()
+        self._calls.call("cuEventElapsedTime", ctypes.byref(milliseconds), earlier.handle, self.handle)
+        return milliseconds.value * 1e-3

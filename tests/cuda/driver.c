@@ -14,14 +14,14 @@
 enum { SUCCESS = 0, INVALID_VALUE = 1, NO_CONTEXT = 201, NOT_FOUND = 500, NOT_READY = 600 };
 enum { CAPTURE_UNSUPPORTED = 900, CAPTURE_IMPLICIT = 906 };
 enum { RELAXED = 2 };  // a thread that may do what could disturb captures
-enum { DEVICES = 2, CONTEXTS = 16, BLOCKS = 4096, LOG_BYTES = 1 << 20 };
+enum { DEVICES = 2, GONE = -1, CONTEXTS = 16, BLOCKS = 4096, LOG_BYTES = 1 << 20 };
 
 typedef int status;
 typedef struct { int device; } context;
 typedef struct { const void *code; } library;
 typedef struct { const library *library; char name[64]; } kernel;
 typedef struct { int pending; } event;
-typedef struct { uintptr_t begin, end; int device, host, of_graph; } block;
+typedef struct { uintptr_t begin, end; int device, of_graph; const context *owner; } block;
 
 // Runs one kernel, and says what the driver would.
 typedef status launcher(const void *code, const char *name, const uint32_t *sizes, uintptr_t stream, const void *arguments,
@@ -34,7 +34,7 @@ static _Thread_local int depth, capture_mode;
 static uintptr_t captured;
 static int capture_blocks, capture_broken;
 static block blocks[BLOCKS];
-static int block_count, held, live_events;
+static int block_count, held, live_events, pools = 1;
 static event *pending[BLOCKS];
 static int pending_count;
 static char log_text[LOG_BYTES];
@@ -116,12 +116,12 @@ int simulator_ranges(uint64_t *found, int most) {
 
 int simulator_events(void) { return live_events; }
 
-static void *reserve(size_t size, int device, int host) {
+static void *reserve(size_t size, int device, const context *owner) {
   void *memory = malloc(size ? size : 1);
   memset(memory, 0xCB, size);
   pthread_mutex_lock(&lock);
   if (block_count == BLOCKS) abort();
-  blocks[block_count++] = (block){(uintptr_t)memory, (uintptr_t)memory + size, device, host, 0};
+  blocks[block_count++] = (block){(uintptr_t)memory, (uintptr_t)memory + size, device, 0, owner};
   pthread_mutex_unlock(&lock);
   return memory;
 }
@@ -185,6 +185,8 @@ static status usable(uintptr_t stream) {
 
 static context *current(void) { return depth ? stack[depth - 1] : NULL; }
 
+static int is_primary(const context *asked_for) { return asked_for >= primary && asked_for < primary + DEVICES; }
+
 status cuInit(unsigned flags) { (void)flags; return asked("cuInit"); }
 
 status cuDriverGetVersion(int *version) { *version = 13000; return SUCCESS; }
@@ -193,8 +195,20 @@ status cuGetErrorString(status error, const char **text) {
   switch (error) {
   case 1: *text = "invalid argument"; break;
   case 2: *text = "out of memory"; break;
+  case 201: *text = "invalid device context"; break;
   case 700: *text = "an illegal memory access was encountered"; break;
   default: *text = NULL; return INVALID_VALUE;
+  }
+  return SUCCESS;
+}
+
+status cuGetErrorName(status error, const char **name) {
+  switch (error) {
+  case 1: *name = "CUDA_ERROR_INVALID_VALUE"; break;
+  case 2: *name = "CUDA_ERROR_OUT_OF_MEMORY"; break;
+  case 200: *name = "CUDA_ERROR_INVALID_IMAGE"; break;
+  case 700: *name = "CUDA_ERROR_ILLEGAL_ADDRESS"; break;
+  default: *name = NULL; return INVALID_VALUE;
   }
   return SUCCESS;
 }
@@ -216,10 +230,14 @@ status cuDeviceGetAttribute(int *value, int attribute, int device) {
   case 38: *value = 1 << 20; break;      // bytes of the second-level cache
   case 39: *value = 2048; break;         // threads of a multiprocessor
   case 75: *value = 9 - device; break;   // the major number of the compute capability
+  case 115: *value = pools; break;       // memory pools are supported
   default: *value = 0;
   }
   return SUCCESS;
 }
+
+// Whether devices have memory pools.
+void simulator_pools(int have) { pools = have; }
 
 status cuDeviceTotalMem(size_t *bytes, int device) {
   (void)device;
@@ -234,6 +252,7 @@ status cuDevicePrimaryCtxRetain(context **found, int device) {
 }
 
 status cuCtxPushCurrent(context *pushed) {
+  if (pushed->device == GONE) return NO_CONTEXT;
   if (depth == CONTEXTS) return INVALID_VALUE;
   stack[depth++] = pushed;
   return SUCCESS;
@@ -333,7 +352,7 @@ status cuMemAllocFromPoolAsync(uintptr_t *address, size_t size, uintptr_t pool, 
   if (pool != (uintptr_t)current()->device + 1) return INVALID_VALUE;
   CALL("cuMemAllocFromPoolAsync %zu on %zx", size, stream);
   USE(stream);
-  *address = (uintptr_t)reserve(size, current()->device, 0);
+  *address = (uintptr_t)reserve(size, current()->device, NULL);
   block_at(*address)->of_graph = captured && stream == captured;
   return SUCCESS;
 }
@@ -350,8 +369,9 @@ status cuMemFreeAsync(uintptr_t address, uintptr_t stream) {
 
 status cuMemHostAlloc(void **address, size_t size, unsigned flags) {
   if (!current()) return NO_CONTEXT;
-  CALL("cuMemHostAlloc %zu, flags %u", size, flags);
-  *address = reserve(size, current()->device, 1);
+  CALL("cuMemHostAlloc %zu, flags %u, in %s", size, flags,
+       is_primary(current()) ? "the primary context" : "another one");
+  *address = reserve(size, current()->device, current());
   return SUCCESS;
 }
 
@@ -413,6 +433,8 @@ status cuEventRecord(event *recorded, uintptr_t stream) {
 
 status cuEventQuery(const event *asked_for) {
   if (captured && capture_mode != RELAXED) return forbidden(CAPTURE_UNSUPPORTED);
+  status wanted = asked("cuEventQuery");
+  if (wanted) return wanted;
   return asked_for->pending ? NOT_READY : SUCCESS;
 }
 
@@ -461,51 +483,42 @@ status cuDevicePrimaryCtxRelease_v2(int device) {
   return SUCCESS;
 }
 
+// Of a context that is current and not a primary one: it leaves the stack, and its memory goes with it.
 status cuCtxDetach(context *detached) {
   say("cuCtxDetach of %d", detached->device);
+  if (current() != detached || is_primary(detached)) return NO_CONTEXT;
+  depth -= 1;
+  for (int n = 0; n < block_count; n += 1) {
+    if (blocks[n].begin && blocks[n].owner == detached) give_back(blocks[n].begin);
+  }
+  detached->device = GONE;
   return SUCCESS;
 }
 
-status cuModuleLoadDataEx(library **loaded, const void *code, unsigned count, void *options, void *values) {
-  (void)count; (void)options; (void)values;
-  if (!current()) return NO_CONTEXT;
-  CALL("cuModuleLoadDataEx on %d", current()->device);
-  *loaded = malloc(sizeof **loaded);
-  (*loaded)->code = code;
-  return SUCCESS;
+status cuCtxGetApiVersion(const context *asked_for, unsigned *version) {
+  *version = 3020;
+  return asked_for->device == GONE ? NO_CONTEXT : SUCCESS;
 }
 
-status cuModuleUnload(library *loaded) {
-  free(loaded);
-  return SUCCESS;
-}
-
-status cuModuleGetFunction(kernel **found, library *from, const char *name) {
-  return cuLibraryGetKernel(found, from, name);
-}
-
-status cuFuncSetAttribute(kernel *changed, int attribute, int value) {
-  CALL("cuFuncSetAttribute %s %d=%d", changed->name, attribute, value);
-  return SUCCESS;
+status cuCtxCreate_v4(context **made, void *parameters, unsigned flags, int device) {
+  (void)parameters; (void)flags;
+  CALL("cuCtxCreate on %d", device);
+  *made = malloc(sizeof **made);
+  **made = (context){device};
+  return cuCtxPushCurrent(*made);
 }
 
 status cuMemAlloc_v2(uintptr_t *address, size_t size) {
   if (!current()) return NO_CONTEXT;
   CALL("cuMemAlloc %zu", size);
-  *address = (uintptr_t)reserve(size, current()->device, 0);
+  *address = (uintptr_t)reserve(size, current()->device, current());
   return SUCCESS;
 }
 
-status cuMemFree_v2(uintptr_t address) { return give_back(address); }
-
-status cuMemHostGetDevicePointer_v2(uintptr_t *address, void *host, unsigned flags) {
-  (void)flags;
-  *address = (uintptr_t)host;
-  return SUCCESS;
-}
-
-status cuMemsetD8_v2(uintptr_t address, unsigned char value, size_t size) {
-  return cuMemsetD8Async(address, value, size, 0);
+status cuMemFree_v2(uintptr_t address) {
+  if (!current()) return NO_CONTEXT;
+  say("cuMemFree");
+  return give_back(address);
 }
 
 status cuStreamCreate(uintptr_t *created, unsigned flags) {
@@ -518,12 +531,6 @@ status cuStreamCreate(uintptr_t *created, unsigned flags) {
 
 status cuStreamDestroy_v2(uintptr_t stream) {
   say("cuStreamDestroy %zx", stream);
-  return SUCCESS;
-}
-
-status cuEventSynchronize(event *awaited) {
-  CALL("cuEventSynchronize");
-  if (awaited->pending) simulator_hold(0);
   return SUCCESS;
 }
 

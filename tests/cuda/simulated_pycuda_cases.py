@@ -2,51 +2,42 @@
 
 from __future__ import annotations
 
-import os
-import sys
+import functools
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 import pytest
 
 import tc
+from tc.runtime import libcuda
 from tc.runtime.chosen_driver import cuda_driver
-from tc.runtime.device_array import DeviceArray
-from tests.cuda.simulated_cases import GATHER, ILLEGAL_ADDRESS, INVALID, MM, OUT_OF_MEMORY, STEPS, define, floats, on
-from tests.cuda.simulator import Simulator, simulator
+from tc.runtime.cuda import IN_FLIGHT
+from tc.runtime.view import DEFAULT_STREAM, Stream
+from tests.cuda.pycuda_callers import arrays, check, cleanly, current
+from tests.cuda.simulated_cases import (
+    GATHER,
+    ILLEGAL_ADDRESS,
+    INVALID,
+    INVALID_IMAGE,
+    MM,
+    OUT_OF_MEMORY,
+    STEPS,
+    Interface,
+    define,
+    floats,
+    on,
+    refused,
+    streamed,
+)
+from tests.cuda.simulator import Simulator
+
+IN_MEMORY = tc.GpuOptions(private=0, shared=0)  # what temporaries need
 
 
 @pytest.fixture
-def gpu() -> Iterator[Simulator]:
-    """The simulator, and a context of PyCUDA's on its first device."""
-    found = simulator()
-    # The simulator has not all functions that the package is linked against.
-    sys.setdlopenflags(os.RTLD_LAZY)
-    import pycuda.driver as cuda
-
-    cuda.init()
-    context = cuda.Device(0).retain_primary_context()
-    context.push()
-    found.log()
-    yield found
-    found.hold(hold=False)
-    cuda.Context.pop()
-
-
-def arrays(*given: np.ndarray) -> list[Any]:
-    import pycuda.gpuarray
-
-    return [pycuda.gpuarray.to_gpu(array) for array in given]
-
-
-def check(definition: tc.Comprehension, given: list[np.ndarray], found: object) -> None:
-    values = found if isinstance(found, tuple) else (found,)
-    expected = definition.reference(*given)
-    for value, right in zip(values, expected if isinstance(expected, tuple) else (expected,), strict=True):
-        copied = value.numpy() if isinstance(value, DeviceArray) else value.get()
-        assert np.allclose(copied, right, rtol=1e-5, atol=1e-5)
+def gpu(capfd: pytest.CaptureFixture[str]) -> Iterator[Simulator]:
+    with cleanly(capfd) as found:
+        yield found
 
 
 def test_processes_that_use_pycuda_are_served_by_it(gpu: Simulator) -> None:
@@ -59,10 +50,9 @@ def test_gpuarrays_come_in_and_go_out(gpu: Simulator) -> None:
     import pycuda.driver as cuda
     import pycuda.gpuarray
 
-    in_memory = tc.GpuOptions(private=0, shared=0)
     for text, host in ((MM, [floats(33, 17), floats(17, 65)]), (STEPS, [floats(21, 34), floats(34)])):
         definition = define(text)
-        kernel = gpu.compile(definition, *host, options=in_memory)
+        kernel = gpu.compile(definition, *host, options=IN_MEMORY)
         given = arrays(*host)
         sizes: list[int] = []
 
@@ -72,7 +62,7 @@ def test_gpuarrays_come_in_and_go_out(gpu: Simulator) -> None:
 
         given[0].allocator = allocate
         for _ in range(2):
-            found = definition(*given, options=in_memory)
+            found = definition(*given, options=IN_MEMORY)
             check(definition, host, found)
             values = found if isinstance(found, tuple) else (found,)
             assert all(isinstance(value, pycuda.gpuarray.GPUArray) for value in values)
@@ -80,7 +70,7 @@ def test_gpuarrays_come_in_and_go_out(gpu: Simulator) -> None:
         assert temporaries == (text is STEPS)
         assert len(sizes) == 2 * (len(values) + temporaries)
         out = pycuda.gpuarray.empty_like(values[0])
-        definition(*given, out=(out, *values[1:]), options=in_memory)
+        definition(*given, out=(out, *values[1:]), options=IN_MEMORY)
         check(definition, host, (out, *values[1:]))
 
 
@@ -92,29 +82,116 @@ def test_windows_of_gpuarrays_are_followed(gpu: Simulator) -> None:
     check(definition, [a[3:30, 4:], b[4:, 1:22]], kernel(first[3:30, 4:], second[4:, 1:22]))
 
 
-def test_streams_of_pycuda_are_taken(gpu: Simulator) -> None:
+def test_streams_of_pycuda_and_of_others_are_taken(gpu: Simulator) -> None:
     import pycuda.driver as cuda
 
     definition = define(MM)
     host = [floats(4, 5), floats(5, 6)]
     gpu.compile(definition, *host)
     given = arrays(*host)
-    stream = cuda.Stream()
+    own = cuda.Stream()
     gpu.log()
-    with tc.on_stream(stream):
-        check(definition, host, definition(*given))
-    assert any(line.startswith(f"cuLaunchKernel tc_kernel_0 on 0:{stream.handle:x},") for line in gpu.log())
-    with (
-        tc.on_stream(0xBAD),
-        pytest.raises(
-            tc.DeviceError,
-            match=r"^PyCUDA cannot launch on stream 0xbad, which another framework made; use the default stream, or "
-            r"set TC_CUDA_RUNTIME=cuda-bindings$",
-        ),
-    ):
-        definition(*given)
+    for stream, handle in ((own, own.handle), (0xABC, 0xABC)):
+        with tc.on_stream(stream):
+            check(definition, host, definition(*given))
+        lines = gpu.log()
+        assert any(line.startswith(f"cuLaunchKernel tc_kernel_0 on 0:{handle:x},") for line in lines)
     definition(*given)
-    assert not any("Synchronize" in line for line in gpu.log())
+    assert not any("Synchronize" in line or "Event" in line for line in gpu.log())
+    # An array of another framework, on the stream of which PyCUDA knows nothing.
+    mixed = given[0], streamed(host[1], 0xABC)
+    gpu.log()
+    check(definition, host, definition(*mixed))
+    lines = [line.partition(",")[0] for line in gpu.log() if "Mem" not in line]
+    assert lines == [
+        "cuEventCreate 2",
+        "cuEventRecord on abc",
+        "cuStreamWaitEvent on 0",
+        "cuLaunchKernel tc_kernel_0 on 0:0",
+        "cuEventCreate 2",
+        "cuEventRecord on 0",
+        "cuStreamWaitEvent on abc",
+    ]
+
+
+def test_what_a_graph_waits_for_is_left_to_its_owner(gpu: Simulator) -> None:
+    definition = define("def f(float(N) A, float(N) B) -> (C) { C(n) = A(n) + B(n) }")
+    host = [floats(9), floats(9)]
+    gpu.compile(definition, *host)
+    given = *arrays(host[0]), streamed(host[1], 0xABC)
+    gpu.hold(hold=True)
+    definition(*given)
+    driver = cuda_driver()
+    address, word = driver.allocate(9, DEFAULT_STREAM), driver.shared_word()
+    assert not driver.captures(Stream(0xABC))
+    gpu.capture(0xABC)
+    assert driver.captures(Stream(0xABC))
+    assert not driver.captures(DEFAULT_STREAM)
+    # None of these disturbs a capture.
+    del word
+    IN_FLIGHT.purge()
+    driver.free(address, DEFAULT_STREAM)
+    gpu.log()
+    with tc.on_stream(0xABC):
+        check(definition, host, definition(*given))
+    assert gpu.capture(0) == ""
+    assert not any("Event" in line for line in gpu.log())
+    gpu.capture(0xABC, blocking=True)
+    assert driver.captures(DEFAULT_STREAM)
+    gpu.capture(0)
+
+
+def test_warm_calls_take_and_give_back_memory_in_the_order_of_their_stream(gpu: Simulator) -> None:
+    definition = define(STEPS)
+    host = [floats(21, 34), floats(34)]
+    kernel = gpu.compile(definition, *host, options=IN_MEMORY)
+    assert len(kernel.executable.convention.temporaries) == 1
+    given, out = arrays(*host), tuple(arrays(host[0], host[0]))
+    definition(*given, out=out, options=IN_MEMORY)
+    gpu.log()
+    definition(*given, out=out, options=IN_MEMORY)
+    lines = [line for line in gpu.log() if "Launch" not in line]
+    assert [line.partition(" ")[0] for line in lines] == ["cuMemAllocFromPoolAsync", "cuMemFreeAsync"]
+    check(definition, host, out)
+
+
+def test_devices_without_pools_have_memory(gpu: Simulator) -> None:
+    from tc.runtime.pycuda_driver import PycudaDriver
+
+    gpu.pools(have=False)
+    driver = PycudaDriver()
+    address = driver.allocate(100, DEFAULT_STREAM)
+    gpu.pools(have=True)
+    assert driver.device_of(address) == 0
+    driver.free(address, DEFAULT_STREAM)
+    assert gpu.log() == ["cuMemAlloc 100", "cuMemFree"]
+
+
+def test_arrays_lie_on_the_device_that_their_address_belongs_to(gpu: Simulator) -> None:
+    definition = define(MM)
+    host = [floats(4, 4), floats(4, 4)]
+    kernel = gpu.compile(definition, *host)
+    here = arrays(*host)
+    with current(1):
+        there = arrays(*host)
+    interface = Interface(on(1, host[1])[0], host[1], host[1])
+    for other in (there[1], interface):
+        refused(
+            functools.partial(definition, here[0], other),
+            "argument B of mm: the array is on cuda:1, argument A of mm on cuda:0; copy them to one device",
+        )
+    refused(
+        functools.partial(kernel, *there),
+        "a kernel for sm_90 does not run on cuda:1, Simulated 1, compute capability 8.0; compile it for 'cuda:sm_80'",
+    )
+    gpu.compile(definition, *host, target=str(definition.compile(*there).target))
+    gpu.log()
+    found = definition(*there)
+    assert any(line.startswith("cuLaunchKernel tc_kernel_0 on 1:0,") for line in gpu.log())
+    assert cuda_driver().current_device() == 0
+    with current(1):
+        check(definition, host, found)
+        del found, there, other
 
 
 def test_bad_indices_are_reported(gpu: Simulator) -> None:
@@ -126,28 +203,71 @@ def test_bad_indices_are_reported(gpu: Simulator) -> None:
         tc.synchronize()
 
 
-def test_what_pycuda_refuses_is_told(gpu: Simulator) -> None:
+def test_what_the_driver_refuses_is_told(gpu: Simulator) -> None:
     definition = define(MM)
     host = [floats(4, 5), floats(5, 6)]
     gpu.compile(definition, *host)
     given = arrays(*host)
-    gpu.fail("cuModuleLoadDataEx", INVALID)
-    with pytest.raises(tc.DeviceError, match=r"^the CUDA driver failed: .*invalid argument"):
+    gpu.fail("cuLibraryLoadData", INVALID_IMAGE)
+    with pytest.raises(
+        tc.DeviceError,
+        match=r"^the CUDA driver, which is for CUDA 13\.0, cannot read what the compiler made "
+        r"\(CUDA_ERROR_INVALID_IMAGE: .*\); update the driver, or compile by NVRTC of its major version, for example: "
+        r"pip install ",
+    ):
+        definition(*given)
+    gpu.fail("cuLibraryLoadData", INVALID)
+    with pytest.raises(tc.DeviceError, match=r"^the CUDA driver failed: CUDA_ERROR_INVALID_VALUE: invalid argument$"):
         definition(*given)
     gpu.fail("cuLaunchKernel", INVALID)
     with pytest.raises(
-        tc.DeviceError, match=r"^CUDA refused to run tc_kernel_0 \(grid \d+x\d+x1, .*invalid argument"
+        tc.DeviceError,
+        match=r"^CUDA refused to run tc_kernel_0 \(grid \d+x\d+x1, block \d+x\d+x1, \d+ bytes of shared memory per "
+        r"block\): CUDA_ERROR_INVALID_VALUE: invalid argument$",
     ) as caught:
         definition(*given)
     assert not isinstance(caught.value, tc.StickyDeviceError)
-    gpu.fail("cuCtxSynchronize", ILLEGAL_ADDRESS)
-    with pytest.raises(tc.DeviceError, match="an illegal memory access was encountered"):
+    gpu.fail("cuCtxSynchronize", 999)
+    with pytest.raises(tc.DeviceError, match=r"failed: error 999: an error that the driver does not explain"):
         tc.synchronize()
-    given_own = on(0, *host)
-    gpu.fail("cuMemAlloc_v2", OUT_OF_MEMORY, times=2)  # PyCUDA collects garbage, and tries again
-    with pytest.raises(MemoryError, match=r"^the CUDA device has not enough memory left"):
-        definition(*given_own)
     check(definition, host, definition(*given))
+
+
+def test_a_broken_device_is_recognized(gpu: Simulator) -> None:
+    definition = define(MM)
+    host = [floats(4, 5), floats(5, 6)]
+    gpu.compile(definition, *host)
+    given = arrays(*host)
+    broken = r"an illegal memory access was encountered; the device takes no more work from this process, start another"
+    gpu.fail("cuLaunchKernel", ILLEGAL_ADDRESS)
+    gpu.log()
+    with pytest.raises(tc.StickyDeviceError, match=rf"^CUDA refused to run tc_kernel_0 \(grid .*{broken}"):
+        definition(*given)
+    assert not any("Synchronize" in line for line in gpu.log())
+    gpu.fail("cuCtxSynchronize", ILLEGAL_ADDRESS)
+    with pytest.raises(tc.StickyDeviceError, match=rf"^the CUDA driver failed: CUDA_ERROR_ILLEGAL_ADDRESS: {broken}"):
+        tc.synchronize()
+
+
+def test_memory_that_there_is_not_is_told(gpu: Simulator) -> None:
+    definition = define(MM)
+    host = [floats(4, 5), floats(5, 6)]
+    gpu.compile(definition, *host)
+    given, own = arrays(*host), on(0, *host)
+    gpu.fail("cuMemAllocFromPoolAsync", OUT_OF_MEMORY)
+    with pytest.raises(MemoryError, match=r"^the CUDA device has no 96 bytes left$"):
+        definition(*own)
+    gpu.fail("cuMemAlloc_v2", OUT_OF_MEMORY, times=2)  # PyCUDA collects garbage, and tries again
+    with pytest.raises(MemoryError, match=r"^the CUDA device has not enough memory left \(.*out of memory\)$"):
+        definition(*given)
+    gpu.fail("cuMemAlloc_v2", INVALID)
+    with pytest.raises(tc.DeviceError, match=r"^PyCUDA cannot allocate an array: .*invalid argument$"):
+        definition(*given)
+
+
+def test_drivers_that_are_too_old_are_told(gpu: Simulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(libcuda, "_PARAMETERS", {"cuLaterThanThis": ()})
+    refused(libcuda.Libcuda, "the CUDA driver is too old: it has no cuLaterThanThis; update it to CUDA 12 or newer")
 
 
 def test_arrays_of_ours_run_by_pycuda(gpu: Simulator) -> None:
@@ -166,45 +286,30 @@ def test_large_shared_memory_is_asked_for(gpu: Simulator) -> None:
     options = tc.GpuOptions(tc.ScheduleOptions(tile=(64, 64, 128)), block=(16, 16), shared=100 << 10)
     kernel = gpu.compile(definition, *host, options=options)
     (grid,) = kernel.executable.convention.grids
-    check(definition, host, kernel(*arrays(*host)))
-    assert f"cuFuncSetAttribute tc_kernel_0 8={grid.shared_bytes}" in gpu.log()
-
-
-def test_other_threads_find_the_device(gpu: Simulator) -> None:
-    definition = define(MM)
-    host = [floats(4, 5), floats(5, 6)]
-    gpu.compile(definition, *host)
-
-    def work(_: int) -> None:
-        check(definition, host, definition(*on(0, *host)))
-
-    with ThreadPoolExecutor(4) as executor:
-        list(executor.map(work, range(8)))
-
-
-def test_memory_that_another_thread_gives_back_is_freed_by_its_own(gpu: Simulator) -> None:
-    kept = on(0, floats(100))
-    blocks = gpu.blocks
-    with ThreadPoolExecutor(1) as executor:
-        executor.submit(kept.clear).result()
-    assert gpu.blocks == blocks
-    (other,) = on(0, floats(7))
-    assert gpu.blocks == blocks
-    del other
-    assert gpu.blocks == blocks - 1
+    given = arrays(*host)
+    for _ in range(2):
+        check(definition, host, kernel(*given))
+    lines = gpu.log()
+    assert sum(line == f"cuKernelSetAttribute tc_kernel_0 8={grid.shared_bytes} on 0" for line in lines) == 1
+    gpu.fail("cuKernelSetAttribute", INVALID)
+    other = gpu.compile(define(MM), *host, options=options)
+    with pytest.raises(tc.DeviceError, match=r"^CUDA refused to run tc_kernel_0 .*: CUDA_ERROR_INVALID_VALUE"):
+        other(*given)
 
 
 def test_events_are_timed(gpu: Simulator) -> None:
     import pycuda.driver as cuda
-
-    from tc.runtime.view import DEFAULT_STREAM, Stream
 
     driver = cuda_driver()
     gpu.hold(hold=True)
     first, last = (driver.record(DEFAULT_STREAM, timed=True) for _ in range(2))
     assert not last.done()
     stream = cuda.Stream()
+    gpu.log()
     driver.wait(Stream(stream.handle, stream), last)
     driver.wait(DEFAULT_STREAM, last)
+    assert gpu.log() == [f"cuStreamWaitEvent on {stream.handle:x}", "cuStreamWaitEvent on 0"]
+    driver.synchronize(DEFAULT_STREAM)
+    assert gpu.log() == ["cuStreamSynchronize 0"]
     assert last.done()
     assert last.seconds_since(first) == 2.5e-3

@@ -201,6 +201,10 @@ class Simulator:
         found: bytes = self._library.simulator_capture(ctypes.c_size_t(stream), int(blocking))
         return found.decode()
 
+    def pools(self, *, have: bool) -> None:
+        """Whether devices have pools of memory, from now on."""
+        self._library.simulator_pools(int(have))
+
     def log(self) -> list[str]:
         """The calls since the last time."""
         found: bytes = self._library.simulator_log()

@@ -233,8 +233,7 @@ def test_a_broken_device_is_recognized() -> None:
 @pytest.mark.skipif("TC_CUDA_RUNTIME" in os.environ, reason="this is the other driver already")
 def test_the_other_driver_does_the_same() -> None:
     FRAMEWORKS["pycuda"].require()
-    # PyCUDA launches on streams of its own only.
-    chosen = "frameworks or kind or strides or synchronization"
+    chosen = "not corpus"
     found = run("-m", "pytest", "-q", "-m", "gpu", "-k", chosen, "tests/cuda/test_gpu.py", TC_CUDA_RUNTIME="pycuda")
     assert found.returncode == 0, found.stdout + found.stderr
 

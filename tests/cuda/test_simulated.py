@@ -48,10 +48,46 @@ def test_measuring_on_a_simulated_driver(cases: str) -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("pycuda") is None, reason="PyCUDA is not installed")
-def test_calls_by_pycuda_on_a_simulated_driver() -> None:
-    found = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", "tests/cuda/simulated_pycuda_cases.py")
+@pytest.mark.parametrize("cases", ["simulated_pycuda_cases", "simulated_pycuda_threads"])
+def test_calls_by_pycuda_on_a_simulated_driver(cases: str) -> None:
+    found = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", f"tests/cuda/{cases}.py")
     assert found.returncode == 0, found.stdout + found.stderr
     assert " skipped" not in found.stdout
+
+
+CONTEXTS = """
+import os, sys
+from concurrent.futures import ThreadPoolExecutor
+import numpy as np
+import tc
+from tests.cuda.simulator import simulator
+
+gpu = simulator()
+sys.setdlopenflags(os.RTLD_LAZY)
+import pycuda.driver as cuda
+import pycuda.gpuarray
+from tests.cuda.simulated_cases import STEPS, define, floats, on
+
+(own,) = on(1, np.ones(3))
+print(own.numpy().sum())
+cuda.init()
+context = cuda.Device(0).make_context()
+steps, options = define(STEPS), tc.GpuOptions(private=0, shared=0)
+given = [pycuda.gpuarray.to_gpu(floats(21, 34)), pycuda.gpuarray.to_gpu(floats(34))]
+gpu.compile(steps, *given, options=options)
+gpu.hold(hold=True)
+with ThreadPoolExecutor(1) as executor:
+    kept = executor.submit(steps, *given, options=options).result()
+given[0].allocator = lambda size: cuda.mem_alloc(size)
+kept += steps(*given, options=options)
+context.pop()
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pycuda") is None, reason="PyCUDA is not installed")
+def test_processes_end_quietly() -> None:
+    found = run("-c", CONTEXTS, TC_CUDA_RUNTIME="pycuda")
+    assert (found.stdout, found.stderr) == ("3.0\n", "")
 
 
 SYNCHRONOUS = """
