@@ -147,7 +147,7 @@ class CudaKernel:
             if captured:
                 started.captured, after, leases = True, (), ()
             word = 0 if started.fault is None else started.fault.address
-            values = (*addresses, *(workspace + offset for offset in self._offsets), *scalars, word)
+            values = (*addresses, *[workspace + offset for offset in self._offsets], *scalars, word)
             for other in after:
                 self._driver.wait(memory.stream, self._driver.record(other))
             try:

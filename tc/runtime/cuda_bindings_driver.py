@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import functools
+import struct
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Final
 
 from tc.errors import DeviceError
@@ -41,6 +43,11 @@ _KILOHERTZ: Final = cuda.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_CLOCK_RATE
 _CACHE: Final = cuda.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE
 # CU_LAUNCH_PARAM_END, _BUFFER_POINTER and _BUFFER_SIZE of cuda.h, which the package does not have.
 _END, _BUFFER, _SIZE = 0, 1, 2
+# A list of these and of addresses, as the driver reads it, and a number of bytes.
+_HEAD: Final = struct.Struct("PPPPPN")
+_WORD: Final = struct.calcsize("N")
+_SPACE: Final = bytes(_HEAD.size)
+_AS_IT_IS: Final = nullcontext()
 
 
 def _reason(status: Any) -> str:
@@ -97,17 +104,9 @@ class BindingsDriver:
         status, device = cuda.cuCtxGetDevice()
         return int(device) if not status else 0
 
-    @contextmanager
-    def on(self, device: int) -> Iterator[None]:
+    def on(self, device: int) -> AbstractContextManager[None]:
         status, current = cuda.cuCtxGetDevice()
-        if not status and int(current) == device:
-            yield
-            return
-        _checked(cuda.cuCtxPushCurrent(self._primary_context(device)))
-        try:
-            yield
-        finally:
-            cuda.cuCtxPopCurrent()
+        return _AS_IT_IS if not status and int(current) == device else _Pushed(self._primary_context(device))
 
     def _primary_context(self, device: int) -> Any:
         with self._lock:
@@ -181,6 +180,19 @@ class BindingsDriver:
         _checked(cuda.cuCtxSynchronize() if stream is None else cuda.cuStreamSynchronize(stream.handle))
 
 
+class _Pushed:
+    """A context that is current in a block, and not the one that was; for one block."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+
+    def __enter__(self) -> None:
+        _checked(cuda.cuCtxPushCurrent(self._context))
+
+    def __exit__(self, *_: object) -> None:
+        cuda.cuCtxPopCurrent()
+
+
 def _device(number: int) -> CudaDevice:
     device = _checked(cuda.cuDeviceGet(number))
     name = _checked(cuda.cuDeviceGetName(256, device)).partition(b"\0")[0].decode(errors="replace")
@@ -194,7 +206,7 @@ class _Module:
 
     def __init__(self, library: Any, kernels: Sequence[GridKernel]) -> None:
         self._library = library
-        self._kernels = [(k, _checked(cuda.cuLibraryGetKernel(library, k.name.encode()))) for k in kernels]
+        self._kernels = [_kernel(library, kernel) for kernel in kernels]
         self._prepared: set[tuple[int, int]] = set()
 
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
@@ -204,15 +216,15 @@ class _Module:
                 cuda.cuLibraryUnload(self._library)
 
     def launch(self, number: int, arguments: bytes, stream: Stream) -> None:
-        kernel, function = self._kernels[number]
+        kernel, _, launch = self._kernels[number]
         if kernel.dynamic_bytes:
             self._prepare(number)
-        buffer = ctypes.create_string_buffer(arguments, len(arguments))
-        size = ctypes.c_size_t(len(arguments))
-        extra = (ctypes.c_void_p * 5)(_BUFFER, ctypes.addressof(buffer), _SIZE, ctypes.addressof(size), _END)
-        (status,) = cuda.cuLaunchKernel(
-            function, *kernel.grid, *kernel.block, kernel.dynamic_bytes, stream.handle, 0, ctypes.addressof(extra)
-        )
+        # One piece of memory: how the driver finds the arguments, how many bytes these are, and they themselves.
+        extra = ctypes.create_string_buffer(_SPACE + arguments, _HEAD.size + len(arguments))
+        address = ctypes.addressof(extra)
+        size = address + _HEAD.size - _WORD
+        _HEAD.pack_into(extra, 0, _BUFFER, size + _WORD, _SIZE, size, _END, len(arguments))
+        (status,) = launch(stream.handle, 0, address)
         if status:
             raise failure(status.name, launch_failed(kernel, _reason(status)))
 
@@ -220,11 +232,18 @@ class _Module:
         """Blocks get more shared memory than usual only after this."""
         device = int(_checked(cuda.cuCtxGetDevice()))
         if (number, device) not in self._prepared:
-            kernel, function = self._kernels[number]
+            kernel, function, _ = self._kernels[number]
             (status,) = cuda.cuKernelSetAttribute(_DYNAMIC_SHARED, kernel.dynamic_bytes, function, device)
             if status:
                 raise failure(status.name, launch_failed(kernel, _reason(status)))
             self._prepared.add((number, device))
+
+
+def _kernel(library: Any, kernel: GridKernel) -> tuple[GridKernel, Any, Callable[..., tuple[Any]]]:
+    """With the driver's name for it, and what launches it."""
+    function = _checked(cuda.cuLibraryGetKernel(library, kernel.name.encode()))
+    sizes = (*kernel.grid, *kernel.block, kernel.dynamic_bytes)
+    return kernel, function, functools.partial(cuda.cuLaunchKernel, function, *sizes)
 
 
 class _Word:
