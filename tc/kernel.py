@@ -17,13 +17,15 @@ from tc.options import Options
 from tc.proof import Proof
 from tc.resources import Resources
 from tc.runtime.arrays import address_of, announcer
+from tc.runtime.glance import glance_of
 from tc.runtime.kernel import LoadedKernel
 from tc.runtime.threads import get_threads
 from tc.runtime.view import Framework
 from tc.runtime.warm import Plan, WarmCalls
-from tc.sites import Site, site_of
+from tc.runtime.warm_cuda import CudaPlan
+from tc.sites import CudaSite, Site, site_of
 from tc.stage import Stage
-from tc.target import Target
+from tc.target import CudaTarget, Target
 
 if TYPE_CHECKING:  # kernels that come from the cache have no compiler in their process
     from tc.compiler import Compilation
@@ -171,10 +173,14 @@ class Kernel:
         layout = self.layout(name)
         return site.allocator(layout.at(self._sizes(bound)).shape, layout.type)
 
-    def plan(self, bound: Arguments) -> Plan | None:
+    def plan(self, bound: Arguments) -> Plan | CudaPlan | None:
         """How calls like this one are repeated; None where a scalar is passed or a result is converted."""
         interface, outputs, loaded = self._convention.interface, bound.outputs, self._loaded
-        if not isinstance(loaded, LoadedKernel) or interface.scalars or bound.framework is Framework.JAX:
+        if interface.scalars or bound.framework is Framework.JAX:
+            return None
+        if isinstance(self.target, CudaTarget):
+            return self._cuda_plan(bound)
+        if not isinstance(loaded, LoadedKernel):
             return None
         slots, site = interface.names, self._site(bound)
         return Plan(
@@ -192,6 +198,15 @@ class Kernel:
             most_threads=self._executable.most_threads,
             report=functools.partial(report_fault, self._convention),
         )
+
+    def _cuda_plan(self, bound: Arguments) -> CudaPlan | None:
+        if any(glance_of(type(view.owner)) is None for view in bound.views):
+            return None
+        from tc.cuda_plan import cuda_plan
+
+        site = self._site(bound)
+        assert isinstance(site, CudaSite)
+        return cuda_plan(site, self._convention, bound, self._sizes(bound))
 
 
 def _describe(signature: Signature) -> str:

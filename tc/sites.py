@@ -14,7 +14,7 @@ from tc.placement import CudaPlace, check_on_host, cuda_place
 from tc.runtime.arrays import allocator, deliver, describe
 from tc.runtime.kernel import LoadedKernel
 from tc.runtime.threads import get_threads
-from tc.runtime.view import Framework
+from tc.runtime.view import CudaMemory, Framework, Stream
 from tc.target import CudaTarget
 from tc.types import ScalarType
 
@@ -59,42 +59,49 @@ class HostSite:
 
 @dataclass(frozen=True, slots=True)
 class CudaSite:
-    """The memory of a GPU; nothing waits for what runs there."""
+    """The memory of a GPU; nothing waits for what runs there.
+
+    ``framework``: whose kind results are; ``frameworks``: those of all arrays.  ``like``: an array of the first one,
+    whose allocator is the caller's.  ``leases``: what must be there until the kernel has run.
+    """
 
     kernel: CudaKernel
     place: CudaPlace
-    bound: Arguments
+    framework: Framework
+    frameworks: frozenset[Framework]
+    like: object
+    leases: tuple[object, ...]
+
+    def at(self, stream: Stream, like: object, leases: tuple[object, ...]) -> CudaSite:
+        """That of another call, whose arrays are of the same kind and lie on the same device."""
+        place = CudaPlace(CudaMemory(self.place.memory.device, stream))
+        return CudaSite(self.kernel, place, self.framework, self.frameworks, like, leases)
 
     def allocator(self, shape: tuple[int, ...], type: ScalarType) -> Callable[[], object]:
         from tc.runtime.cuda_arrays import cuda_allocator
 
-        return cuda_allocator(self.bound.framework, shape, type, self.place.memory, self._like())
-
-    def _like(self) -> object:
-        """An array of the caller's framework, whose allocator is the caller's."""
-        return next((view.owner for view in self.bound.views if view.framework is self.bound.framework), None)
+        return cuda_allocator(self.framework, shape, type, self.place.memory, self.like)
 
     def launch(self, addresses: Sequence[int], scalars: Sequence[int | float]) -> None:
-        from tc.runtime.cuda_arrays import cuda_workspace, held
-
-        # Exporters may use the memory anew once they get it back, and others once their own stream has got there.
-        leases = [view.lease for view in self.bound.views if view.lease is not None]
-        if not self.place.ordered:
-            leases += [view.owner for view in self.bound.views]
-        begin = 0
+        memory, leases, begin = self.place.memory, self.leases, 0
         if self.kernel.workspace:
-            workspace = cuda_workspace(self.bound.framework, self.kernel.workspace, self.place.memory, self._like())
+            from tc.runtime.cuda_arrays import cuda_workspace
+
+            workspace = cuda_workspace(self.framework, self.kernel.workspace, memory, self.like)
             view = describe(workspace, "a workspace")
             begin = view.address
             if view.framework is Framework.PYCUDA:  # whose allocators know nothing of streams
-                leases.append(workspace)
-        kept = held(leases, {view.framework for view in self.bound.views}, self.place.memory.device)
-        self.kernel.launch(addresses, begin, scalars, self.place.memory, self.place.others, kept)
+                leases = (*leases, workspace)
+        if leases:
+            from tc.runtime.cuda_arrays import held
+
+            leases = tuple(held(leases, self.frameworks, memory.device))
+        self.kernel.launch(addresses, begin, scalars, memory, self.place.others, leases)
 
     def deliver(self, memory: object, _type: ScalarType) -> object:
         from tc.runtime.cuda_arrays import deliver_cuda
 
-        return deliver_cuda(memory, self.bound.framework)
+        return deliver_cuda(memory, self.framework)
 
 
 def site_of(kernel: LoadedKernel | OpenClKernel | CudaKernel, executable: Executable, bound: Arguments) -> Site:
@@ -104,10 +111,20 @@ def site_of(kernel: LoadedKernel | OpenClKernel | CudaKernel, executable: Execut
         from tc.runtime.cuda import CudaKernel
 
         assert isinstance(kernel, CudaKernel)
-        return CudaSite(kernel, cuda_place(bound, convention.interface, target), bound)
+        return _cuda_site(kernel, cuda_place(bound, convention.interface, target), bound)
     check_on_host(bound, convention.interface, target)
     if not isinstance(kernel, LoadedKernel):
         from tc.runtime.opencl import OpenClKernel
 
         assert isinstance(kernel, OpenClKernel)
     return HostSite(kernel, convention, executable.most_threads, bound.framework)
+
+
+def _cuda_site(kernel: CudaKernel, place: CudaPlace, bound: Arguments) -> CudaSite:
+    # Exporters may use the memory anew once they get it back, and others once their own stream has got there.
+    leases = [view.lease for view in bound.views if view.lease is not None]
+    if not place.ordered:
+        leases += [view.owner for view in bound.views]
+    like = next((view.owner for view in bound.views if view.framework is bound.framework), None)
+    frameworks = frozenset(view.framework for view in bound.views)
+    return CudaSite(kernel, place, bound.framework, frameworks, like, tuple(leases))

@@ -56,6 +56,7 @@ EXECUTABLE = {
     "tc.arguments",
     "tc.cached",
     "tc.convention",
+    "tc.cuda_plan",
     "tc.definition",
     "tc.deposit",
     "tc.executable",

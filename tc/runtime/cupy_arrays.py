@@ -10,7 +10,7 @@ import cupy
 from tc.errors import ArgumentError
 from tc.runtime.cuda_interface import describe_cuda_interface
 from tc.runtime.numpy_arrays import numpy_dtype
-from tc.runtime.view import DEFAULT_STREAM, ArrayView, CudaMemory, Framework, Stream
+from tc.runtime.view import DEFAULT_STREAM, ArrayView, CudaMemory, Framework, Seen, Stream
 from tc.types import ScalarType
 
 # The handle that names the default stream, besides 0.
@@ -20,9 +20,19 @@ _LEGACY: Final = 1
 def describe_cupy(array: cupy.ndarray, place: str) -> ArrayView:
     """The view of an array, ready on CuPy's current stream."""
     device = array.device.id
+    return describe_cuda_interface(array, place, Framework.CUPY, device, _current_stream(device))
+
+
+def _current_stream(device: int) -> Stream:
     handle = cupy.cuda.get_current_stream(device).ptr
-    stream = Stream(handle) if handle > _LEGACY else DEFAULT_STREAM
-    return describe_cuda_interface(array, place, Framework.CUPY, device, stream)
+    return Stream(handle) if handle > _LEGACY else DEFAULT_STREAM
+
+
+def glance_cupy(array: cupy.ndarray) -> Seen | None:
+    """An array on a GPU."""
+    device, address = array.device.id, array.data.ptr
+    what = ("cupy", array.dtype, device, array.shape, array.strides)
+    return (what, address, _current_stream(device)) if address else None
 
 
 def cupy_allocator(shape: tuple[int, ...], type: ScalarType, memory: CudaMemory) -> Callable[[], cupy.ndarray]:

@@ -43,6 +43,7 @@ class DeviceArray:
             # What a stream allocates that captures is memory of the graph, to be freed in it.
             self._of_graph: Final = self._driver.captures(memory.stream)
             self.address: Final = self._allocated() if self.nbytes else 0
+        self.glance: Final = ("own", shape, type.value, memory.device), self.address, memory.stream
 
     def _allocated(self) -> int:
         GIVEN_BACK.purge()

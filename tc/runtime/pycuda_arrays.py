@@ -11,17 +11,28 @@ import pycuda.driver as cuda
 from pycuda.gpuarray import GPUArray
 
 from tc.errors import DeviceError
+from tc.runtime.chosen_driver import cuda_driver
 from tc.runtime.cuda_interface import describe_cuda_interface
 from tc.runtime.device_array import DeviceArray
 from tc.runtime.numpy_arrays import numpy_dtype
 from tc.runtime.pycuda_contexts import has_context, primary_context, pushed
-from tc.runtime.view import ArrayView, CudaMemory, Framework
+from tc.runtime.view import DEFAULT_STREAM, ArrayView, CudaMemory, Framework, Seen
 from tc.types import ScalarType
 
 
 def describe_gpuarray(array: GPUArray, place: str) -> ArrayView:
     """The view of an array, ready on the default stream, on which PyCUDA computes with arrays."""
     return describe_cuda_interface(array, place, Framework.PYCUDA)
+
+
+def glance_gpuarray(array: GPUArray) -> Seen | None:
+    """An array that holds elements."""
+    try:
+        address = int(array.gpudata)
+        device = cuda_driver().device_of(address)
+    except (DeviceError, TypeError, ValueError):  # it has no memory, or that of nobody knows which device
+        return None
+    return ("pycuda", array.dtype, device, array.shape, array.strides), address, DEFAULT_STREAM
 
 
 def gpuarray_allocator(shape: tuple[int, ...], type: ScalarType, like: object, device: int) -> Callable[[], GPUArray]:

@@ -18,6 +18,7 @@ from tc.runtime.view import (
     ArrayView,
     CudaMemory,
     Framework,
+    Seen,
     Stream,
     check_address,
     element_strides,
@@ -59,10 +60,33 @@ def describe_torch(tensor: torch.Tensor, place: str) -> ArrayView:
     return ArrayView(address, shape, strides, type, True, Framework.TORCH, tensor, None, memory)
 
 
+def glance_torch(tensor: torch.Tensor) -> Seen | None:
+    """A dense tensor on a GPU that autograd does not follow."""
+    try:
+        if not tensor.is_cuda or tensor.requires_grad or tensor.is_neg():
+            return None
+        device = tensor.device
+        what = (tensor.dtype, device, tensor.shape, tensor.stride())
+        address = tensor.data_ptr()
+    except RuntimeError:  # not dense, or a wrapper of torch.func
+        return None
+    return (what, address, _stream(_current_stream(device.index))) if address else None
+
+
 def _cuda_memory(device: torch.device) -> CudaMemory:
-    index = device.index
-    handle = torch.cuda.current_stream(index).cuda_stream
-    return CudaMemory(index, Stream(handle) if handle else DEFAULT_STREAM)
+    return CudaMemory(device.index, _stream(_current_stream(device.index)))
+
+
+def _stream(handle: int) -> Stream:
+    return _numbered_stream(handle) if handle else DEFAULT_STREAM
+
+
+def _current_stream(device: int) -> int:
+    """The handle of PyTorch's stream."""
+    if _raw_stream is not None:
+        return _raw_stream(device)
+    handle: int = torch.cuda.current_stream(device).cuda_stream
+    return handle
 
 
 def _kind(tensor: torch.Tensor) -> str:
@@ -106,7 +130,7 @@ def torch_cuda_allocator(shape: tuple[int, ...], type: ScalarType, memory: CudaM
     device, dtype = torch.device("cuda", memory.device), torch_dtype(type)
 
     def allocate() -> torch.Tensor:
-        if torch.cuda.current_stream(device).cuda_stream == memory.stream.handle:
+        if _current_stream(memory.device) == memory.stream.handle:
             return torch.empty(shape, dtype=dtype, device=device)
         # PyTorch takes the handle 0 for a wish to have any stream.
         handle = memory.stream.handle
@@ -117,6 +141,10 @@ def torch_cuda_allocator(shape: tuple[int, ...], type: ScalarType, memory: CudaM
     return allocate
 
 
+# A stream of PyTorch lives as long as the process.
+_numbered_stream: Final = functools.lru_cache(maxsize=1024)(Stream)
+# Takes a tenth of the time of the public function; compiled graphs of PyTorch use it.  Absent where there is no CUDA.
+_raw_stream: Final[Callable[[int], int] | None] = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 _external_stream: Final[Callable[..., torch.cuda.Stream]] = torch.cuda.ExternalStream
 
 # Tells autograd that a tensor was changed in place, so that a backward pass over its old value fails.

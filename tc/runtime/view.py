@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final
+from typing import Final, TypeAlias
 
 from tc.errors import ArgumentError
 from tc.types import ScalarType
@@ -34,6 +35,9 @@ class Stream:
 
 
 DEFAULT_STREAM: Final = Stream(0)
+# An array on a GPU at a glance: what tells it from others, but for its address; its address, which is not 0; the stream
+# on which it is ready.
+Seen: TypeAlias = tuple[Hashable, int, Stream]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from tc.runtime.library import load_library
 from tc.runtime.native import native_binary
 from tc.runtime.numpy_arrays import numpy_address
 from tc.runtime.pool import shared_pool
+from tc.runtime.warm_cuda import CudaPlan, WarmCudaCalls
 
 WarmCall: TypeAlias = Callable[[tuple[object, ...], object], object]
 Allocator: TypeAlias = Callable[[], object]
@@ -53,19 +54,32 @@ class WarmCalls:
     ``call(arguments, out)`` returns what the kernel makes, or None where there is no plan for such arguments.
     """
 
-    __slots__ = ("_plans", "call")
+    __slots__ = ("_cuda", "_host", "_plans", "call")
 
     def __init__(self) -> None:
-        self._plans: dict[bytes, tuple[object, ...]] = {}
-        self.call: WarmCall = _unknown
+        self.forget()
 
     def forget(self) -> None:
         """Calls that come from now on have no plan."""
-        self._plans = {}
-        self.call = _unknown
+        self._plans: dict[bytes, tuple[object, ...]] = {}
+        self._host: WarmCall = _unknown
+        self._cuda = WarmCudaCalls()
+        self.call: WarmCall = _unknown
 
-    def remember(self, arguments: tuple[object, ...], out: object, plan: Plan) -> None:
+    def remember(self, arguments: tuple[object, ...], out: object, plan: Plan | CudaPlan) -> None:
         """Calls like this one, which was made, follow the plan from now on, where they can be described quickly."""
+        if isinstance(plan, Plan):
+            self._remember_on_host(arguments, out, plan)
+        else:
+            self._cuda.remember(arguments, out, plan)
+        on_host, on_cuda = bool(self._plans), self._cuda.known
+        self.call = self._anywhere if on_host and on_cuda else self._cuda.call if on_cuda else self._host
+
+    def _anywhere(self, arguments: tuple[object, ...], out: object) -> object:
+        result = self._host(arguments, out)
+        return self._cuda.call(arguments, out) if result is None else result
+
+    def _remember_on_host(self, arguments: tuple[object, ...], out: object, plan: Plan) -> None:
         key = call_key(arguments, out)
         interface = _interface()
         if key is None or interface is None:
@@ -86,7 +100,7 @@ class WarmCalls:
         # Keys hold the addresses of NumPy's types, which must not become those of other types.
         kept = [array.dtype for array in (*arguments, *_listed(out)) if isinstance(array, np.ndarray)]
         self._plans[key] = (packed, plan.allocate, plan.announce, plan.threads, plan.report, kept)
-        self.call = interface(self._plans, _CALL)
+        self._host = interface(self._plans, _CALL)
 
 
 def call_key(arguments: tuple[object, ...], out: object) -> bytes | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,6 +31,7 @@ from tests.cuda.simulated_cases import (
     streamed,
 )
 from tests.cuda.simulator import Simulator
+from tests.short_way import only_the_short_way
 
 IN_MEMORY = tc.GpuOptions(private=0, shared=0)  # what temporaries need
 
@@ -192,6 +194,60 @@ def test_arrays_lie_on_the_device_that_their_address_belongs_to(gpu: Simulator) 
     with current(1):
         check(definition, host, found)
         del found, there, other
+
+
+def test_repeated_calls_take_the_short_way(gpu: Simulator) -> None:
+    import pycuda.driver as cuda
+
+    definition, host = define(STEPS), [floats(21, 34), floats(34)]
+    kernel = gpu.compile(definition, *host, options=tc.GpuOptions(private=0, shared=0))
+    kernel(*arrays(*host))
+    given, sizes = arrays(*host), []
+    out = arrays(host[0], host[0])
+    kernel(*given, out=(None, out[1]))
+    kernel(*given, out=tuple(out))
+
+    def allocate(size: int) -> object:
+        sizes.append(size)
+        return cuda.mem_alloc(size)
+
+    # The allocator is that of the array which comes now, and not of the one that came first.
+    given[0].allocator = allocate
+    stream = cuda.Stream()
+    with only_the_short_way():
+        check(definition, host, kernel(*given))
+        assert len(sizes) == 3
+        found: Any = kernel(*given, out=(None, out[1]))
+        assert len(sizes) == 5
+        assert found[1] is out[1]
+        check(definition, host, found)
+        gpu.log()
+        with tc.on_stream(stream):
+            kernel(*given, out=tuple(out))
+    lines = [line for line in gpu.log() if line.startswith("cuLaunchKernel")]
+    assert lines
+    assert all(f" on 0:{stream.handle:x}," in line for line in lines)
+    check(definition, host, tuple(out))
+
+
+def test_other_gpuarrays_are_noticed(gpu: Simulator) -> None:
+    definition, host = define(STEPS), [floats(21, 34), floats(34)]
+    gpu.compile(definition, *host)
+    given, out = arrays(*host), tuple(arrays(host[0], host[0]))
+    definition(*given, out=out)
+    with pytest.raises(tc.ArgumentError, match="the outputs B and C share memory"):
+        definition(*given, out=(out[0], out[0]))
+    with pytest.raises(tc.ArgumentError, match="argument A of steps: expected element type float32, got int32"):
+        definition(*arrays(host[0].astype(np.int32)), given[1], out=out)
+    (empty,) = arrays(floats(0, 34))
+    with pytest.raises(tc.TCError):
+        definition(empty, given[1], out=out)
+    definition, host = define(MM), [floats(9, 9), floats(9, 9)]
+    gpu.compile(definition, *host)
+    gpu.compile(definition, host[0].T, host[1])
+    left, right = arrays(*host)
+    definition(left, right)
+    check(definition, [host[0].T, host[1]], definition(left.transpose(), right))
 
 
 def test_bad_indices_are_reported(gpu: Simulator) -> None:

@@ -13,6 +13,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+import numpy as np
+
+from tc.arguments import bind
 from tc.comprehension import Comprehension
 from tc.environment import environment
 from tc.executable import Executable, load
@@ -22,6 +25,7 @@ from tc.options import Options
 from tc.runtime.compiler import SHARED, compile_shared, find_compiler
 from tc.runtime.disk import temporary_folder
 from tc.runtime.kernel import LoadedKernel
+from tc.runtime.named_target import named_target
 from tc.types import ScalarType
 from tests.cuda.ptx import translated
 
@@ -158,6 +162,12 @@ class Simulator:
         code = kernel.executable.binary.code
         self._programs[_digest(code)] = _Program(kernel.executable, emulated.executable)
         return kernel
+
+    def compile_in_place(self, comprehension: Comprehension, array: np.ndarray) -> None:
+        """The kernel for calls on one array that is the result, too, which the simulator can run from now on."""
+        signature = bind(comprehension.interface, (array,), array).signature(comprehension.interface)
+        kernel, emulated = (comprehension._kernels.get(signature, named_target(t), None) for t in ("cuda", "emulator"))
+        self._programs[_digest(kernel.executable.binary.code)] = _Program(kernel.executable, emulated.executable)
 
     def _launch(self, code: int, name: bytes, sizes: Any, _stream: int, arguments: int, size: int) -> int:
         if name.decode() in self._idle:

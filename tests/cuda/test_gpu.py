@@ -19,6 +19,7 @@ from tc.reference.compare import compare
 from tests.comprehensions.case import Case, Sizes
 from tests.comprehensions.corpus import CASES
 from tests.cuda.frameworks import FRAMEWORKS, Framework
+from tests.short_way import only_the_short_way
 from tests.test_emulator import OPTIONS, fitting
 
 pytestmark = pytest.mark.gpu
@@ -83,6 +84,22 @@ def test_results_are_of_the_arguments_kind(name: str) -> None:
     assert isinstance(found, type(given[0]))
     assert np.allclose(framework.to_host(found), a @ b, atol=1e-4)
     assert MM.compile(*given).target == MM.compile(*given, target="cuda").target
+
+
+@pytest.mark.parametrize("name", [name for name, framework in FRAMEWORKS.items() if framework.writes])
+def test_repeated_calls_take_the_short_way(name: str) -> None:
+    framework = FRAMEWORKS[name]
+    framework.require()
+    a, b = floats(33, 17), floats(17, 65)
+    given = framework.to_device(a), framework.to_device(b)
+    out: Any = MM(*given)
+    MM(*given, out=out)
+    other, again = (framework.to_device(a + 1), given[1]), framework.to_device(np.zeros((33, 65), np.float32))
+    with only_the_short_way():
+        found = MM(*other)
+        assert MM(*other, out=again) is again
+    for result in (found, again):
+        assert np.allclose(framework.to_host(result), (a + 1) @ b, atol=1e-4)
 
 
 def torch_or_skip() -> Any:

@@ -26,7 +26,7 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
     )
 
 
-@pytest.mark.parametrize("cases", ["simulated_cases", "simulated_memory", "simulated_kernels"])
+@pytest.mark.parametrize("cases", ["simulated_cases", "simulated_memory", "simulated_kernels", "simulated_warm"])
 def test_calls_on_a_simulated_driver(cases: str) -> None:
     found = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", f"tests/cuda/{cases}.py")
     assert found.returncode == 0, found.stdout + found.stderr
@@ -91,6 +91,7 @@ def test_processes_end_quietly() -> None:
 
 
 SYNCHRONOUS = """
+import sys
 import numpy as np
 import tc
 from tests.cuda.simulated_cases import GATHER, define, floats, on
@@ -98,20 +99,21 @@ from tests.cuda.simulator import simulator
 
 gpu = simulator()
 definition = define(GATHER)
-table, indices = floats(9, 5), np.full(33, 9, np.int32)
-gpu.compile(definition, table, indices)
-given = on(0, table, indices)
+table, right, wrong = floats(9, 5), np.full(33, 8, np.int32), np.full(33, 9, np.int32)
+gpu.compile(definition, table, right)
 try:
-    definition(*given)
+    for indices in (right, wrong)[sys.argv[1:] != ["warm"] :]:
+        definition(*on(0, table, indices))
 except tc.ArgumentError as error:
     print(error)
 """
 
 
-def test_calls_wait_where_that_is_asked_for() -> None:
-    found = run("-c", SYNCHRONOUS, TC_SYNC="1")
+@pytest.mark.parametrize("call", ["first", "warm"])
+def test_calls_wait_where_that_is_asked_for(call: str) -> None:
+    found = run("-c", SYNCHRONOUS, call, TC_SYNC="1")
     assert "pick: an index into dimension 0 of T is outside of 0:9" in found.stdout, found.stderr
-    assert run("-c", SYNCHRONOUS, TC_SYNC="0").stdout == ""
+    assert run("-c", SYNCHRONOUS, call, TC_SYNC="0").stdout == ""
 
 
 BROKEN = """

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,10 @@ from numpy.lib.stride_tricks import as_strided
 
 import tc
 import tc.runtime.warm
-from tc.kernel import Kernel
 from tc.runtime.warm import call_key
 from tests.arrays import array, whole
 from tests.programs import run
+from tests.short_way import only_the_short_way
 
 DEFINITIONS = tc.define(
     """
@@ -34,18 +33,6 @@ DEFINITIONS = tc.define(
 AFFINE, MOMENTS, PICK, ADD = (DEFINITIONS[name] for name in DEFINITIONS)
 block = whole(7, 129)
 tensor = torch.from_numpy(whole(7, 129))
-
-
-@contextmanager
-def only_the_short_way() -> Iterator[None]:
-    """Inside, nothing is made the thorough way."""
-
-    def refuse(*_arguments: object) -> object:
-        raise AssertionError("this call was made the thorough way")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Kernel, "run", refuse)
-        yield
 
 
 def several(results: object) -> tuple[np.ndarray, ...]:
