@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+import tc
 from benchmarks.bench import Bench
 from benchmarks.contender import Contender
 from benchmarks.cuda_clock import cold_wall_clock, event_clock
+from benchmarks.latency import MATMUL, report_cuda
 from benchmarks.machine import describe_machine
 from benchmarks.messages import Calibrate, CheckAgain, Judge, Measure, MeasureRoofs, Prepare, Ready, Refused, Sample
 from tc.options import GpuOptions, ScheduleOptions, to_json
@@ -135,3 +137,15 @@ def test_the_gpu_is_described(gpu: Simulator) -> None:
     assert found.driver == "cuda-bindings, CUDA 13.0"
     assert found.compiler.startswith("NVRTC ")
     assert describe_machine().accelerator is None
+
+
+def test_warm_calls_are_timed_where_there_is_a_gpu(gpu: Simulator, capsys: pytest.CaptureFixture[str]) -> None:
+    gpu.compile(tc.define(MATMUL).single(), (8, 8), (8, 8))
+    report_cuda()
+    assert re.fullmatch(
+        r"warm call of mm, 8x8, on a GPU, out= +\d+\.\d\d us   \(target < 15 us\)\n", capsys.readouterr().out
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tc, "targets", lambda: {"cuda": "not available: there is no device"})
+        report_cuda()
+    assert capsys.readouterr().out == ""
