@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import struct
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +12,17 @@ from typing import Any, Final
 
 from tc.errors import DeviceError
 from tc.grid import GridKernel
-from tc.runtime.cuda_driver import INSTALL, KEPT, CudaDevice, Event, LoadedModule, failure, launch_failed, unreadable
+from tc.runtime.cuda_driver import (
+    INSTALL,
+    KEPT,
+    CudaDevice,
+    Event,
+    LoadedModule,
+    failure,
+    launch_failed,
+    packed_launch,
+    unreadable,
+)
 from tc.runtime.view import Stream
 
 try:
@@ -41,12 +50,6 @@ _MINOR: Final = cuda.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_M
 _MULTIPROCESSORS: Final = cuda.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 _KILOHERTZ: Final = cuda.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_CLOCK_RATE
 _CACHE: Final = cuda.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE
-# CU_LAUNCH_PARAM_END, _BUFFER_POINTER and _BUFFER_SIZE of cuda.h, which the package does not have.
-_END, _BUFFER, _SIZE = 0, 1, 2
-# A list of these and of addresses, as the driver reads it, and a number of bytes.
-_HEAD: Final = struct.Struct("PPPPPN")
-_WORD: Final = struct.calcsize("N")
-_SPACE: Final = bytes(_HEAD.size)
 _AS_IT_IS: Final = nullcontext()
 
 
@@ -219,12 +222,8 @@ class _Module:
         kernel, _, launch = self._kernels[number]
         if kernel.dynamic_bytes:
             self._prepare(number)
-        # One piece of memory: how the driver finds the arguments, how many bytes these are, and they themselves.
-        extra = ctypes.create_string_buffer(_SPACE + arguments, _HEAD.size + len(arguments))
-        address = ctypes.addressof(extra)
-        size = address + _HEAD.size - _WORD
-        _HEAD.pack_into(extra, 0, _BUFFER, size + _WORD, _SIZE, size, _END, len(arguments))
-        (status,) = launch(stream.handle, 0, address)
+        packed = packed_launch(arguments)
+        (status,) = launch(stream.handle, 0, ctypes.addressof(packed))
         if status:
             raise failure(status.name, launch_failed(kernel, _reason(status)))
 

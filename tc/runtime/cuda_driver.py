@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import struct
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -33,6 +35,11 @@ _STICKY: Final = frozenset(
         "EXTERNAL_DEVICE",
     )
 )
+# CU_LAUNCH_PARAM_END, _BUFFER_POINTER and _BUFFER_SIZE of cuda.h.
+_END, _BUFFER, _SIZE = 0, 1, 2
+_LIST: Final = struct.Struct("PPPPPN")
+_WORD: Final = struct.calcsize("N")
+_SPACE: Final = bytes(_LIST.size)
 # Bytes of a device that stay with this process when arrays of ours go.
 KEPT: Final = 256 << 20
 
@@ -147,6 +154,14 @@ def configuration(kernel: GridKernel) -> str:
     """How a kernel is launched, for errors."""
     grid, block = ("x".join(map(str, sizes)) for sizes in (kernel.grid, kernel.block))
     return f"{kernel.name} (grid {grid}, block {block}, {kernel.shared_bytes} bytes of shared memory per block)"
+
+
+def packed_launch(arguments: bytes) -> ctypes.Array[ctypes.c_char]:
+    """What ``cuLaunchKernel`` finds arguments by: a list of addresses, then how many bytes there are, then they."""
+    found = ctypes.create_string_buffer(_SPACE + arguments, _LIST.size + len(arguments))
+    behind = ctypes.addressof(found) + _LIST.size
+    _LIST.pack_into(found, 0, _BUFFER, behind, _SIZE, behind - _WORD, _END, len(arguments))
+    return found
 
 
 def launch_failed(kernel: GridKernel, reason: str) -> str:

@@ -10,12 +10,21 @@ import ctypes
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final
 
 from tc.errors import DeviceError
 from tc.grid import GridKernel
-from tc.runtime.cuda_driver import KEPT, CudaDevice, Event, LoadedModule, failure, launch_failed, unreadable
+from tc.runtime.cuda_driver import (
+    KEPT,
+    CudaDevice,
+    Event,
+    LoadedModule,
+    failure,
+    launch_failed,
+    packed_launch,
+    unreadable,
+)
 from tc.runtime.libcuda import Libcuda
 from tc.runtime.view import Stream
 
@@ -36,8 +45,6 @@ _GONE: Final = frozenset((400, 709))  # the handle is invalid, or its context de
 # Attributes of devices, addresses, kernels and pools, and flags.
 _POOLS_SUPPORTED, _ORDINAL, _DYNAMIC_SHARED, _THRESHOLD = 115, 9, 8, 4
 _NO_TIMING, _PORTABLE_AND_MAPPED, _RELAXED = 2, 1 | 2, 2
-# CU_LAUNCH_PARAM_END, _BUFFER_POINTER and _BUFFER_SIZE.
-_END, _BUFFER, _SIZE = 0, 1, 2
 
 
 class _PoolProperties(ctypes.Structure):
@@ -95,13 +102,8 @@ class PycudaDriver:
         device = ctypes.c_int()
         return None if self._calls.status("cuCtxGetDevice", ctypes.byref(device)) else device.value
 
-    @contextmanager
-    def on(self, device: int) -> Iterator[None]:
-        if self._current() == device:
-            yield
-            return
-        with pushed(primary_context(device)):
-            yield
+    def on(self, device: int) -> AbstractContextManager[None]:
+        return nullcontext() if self._current() == device else pushed(primary_context(device))
 
     def device_of(self, address: int) -> int:
         return self._calls.number("cuPointerGetAttribute", _ORDINAL, address)
@@ -221,11 +223,9 @@ class _Module:
         kernel, function = self._kernels[number]
         if kernel.dynamic_bytes:
             self._prepare(number)
-        buffer = ctypes.create_string_buffer(arguments, len(arguments))
-        size = ctypes.c_size_t(len(arguments))
-        extra = (ctypes.c_void_p * 5)(_BUFFER, ctypes.addressof(buffer), _SIZE, ctypes.addressof(size), _END)
+        packed = packed_launch(arguments)
         sizes = (*kernel.grid, *kernel.block, kernel.dynamic_bytes)
-        self._check(kernel, self._calls.status("cuLaunchKernel", function, *sizes, stream.handle, None, extra))
+        self._check(kernel, self._calls.status("cuLaunchKernel", function, *sizes, stream.handle, None, packed))
 
     def _prepare(self, number: int) -> None:
         """Blocks get more shared memory than usual only after this."""
