@@ -46,24 +46,18 @@ class _Block:
     default: bool = False
 
     def freed(self) -> bool:
-        """Whether the memory could be freed now; after an error of the driver, it is tried again."""
-        try:
-            with self.driver.on(self.memory.device):
-                return self._freed()
-        except DeviceError:
-            return False
-
-    def _freed(self) -> bool:
-        if self.default:
-            # It is unusable while others capture a stream that it waits for.
-            if self.driver.captures(DEFAULT_STREAM):
+        """Whether the memory could be freed now; DeviceError if the driver did not do it."""
+        with self.driver.on(self.memory.device):
+            if self.default:
+                # It is unusable while others capture a stream that it waits for.
+                if self.driver.captures(DEFAULT_STREAM):
+                    return False
+                self.ends, self.default = (*self.ends, self.driver.record(DEFAULT_STREAM)), False
+            # What a stream is given that captures becomes part of a graph, in which only memory of the graph is freed.
+            if not all(end.done() for end in self.ends) or self.driver.captures(self.memory.stream):
                 return False
-            self.ends, self.default = (*self.ends, self.driver.record(DEFAULT_STREAM)), False
-        # What a stream is given that captures becomes part of a graph, in which only memory of the graph is freed.
-        if not all(end.done() for end in self.ends) or self.driver.captures(self.memory.stream):
-            return False
-        self.driver.free(self.address, self.memory.stream)
-        return True
+            self.driver.free(self.address, self.memory.stream)
+            return True
 
 
 class GivenBack:
@@ -85,7 +79,7 @@ class GivenBack:
         self.purge()
 
     def purge(self) -> None:
-        """Frees what can be freed now."""
+        """Frees what can be freed now; what the driver refuses is tried again the next time."""
         if not self._waiting or not self._lock.acquire(blocking=False):
             return
         try:
@@ -94,9 +88,13 @@ class GivenBack:
             for _ in range(len(self._waiting)):
                 block = self._waiting.popleft()
                 kind = block.memory, bool(block.ends or block.default)
-                if kind in stuck or not block.freed():
+                try:
+                    if kind not in stuck and block.freed():
+                        continue
                     stuck.add(kind)
-                    self._waiting.append(block)
+                except DeviceError:
+                    pass
+                self._waiting.append(block)
         finally:
             self._lock.release()
 

@@ -80,6 +80,8 @@ def test_memory_that_others_work_on_is_freed_after_that_without_a_wait(gpu: Simu
 
 
 def test_memory_whose_users_are_unknown_is_kept_until_somebody_waits(gpu: Simulator) -> None:
+    (other,) = on(0, floats(1))
+    gpu.log()
     lender, blocks = Lender(gpu), gpu.blocks
     for stream in (0x777, 2, -1):
         lender.take(DeviceArray((9,), tc.ScalarType.INT8, CudaMemory(0, DEFAULT_STREAM)), stream)
@@ -92,8 +94,20 @@ def test_memory_whose_users_are_unknown_is_kept_until_somebody_waits(gpu: Simula
     gpu.fail("cuCtxSynchronize", INVALID)
     with pytest.raises(tc.DeviceError):
         tc.synchronize(0)
+    GIVEN_BACK.purge()
     assert gpu.blocks == blocks + 3
-    on(0, floats(1))[0].numpy()
+    other.numpy()
+    assert gpu.blocks == blocks
+
+
+def test_memory_that_the_driver_does_not_take_back_is_offered_again(gpu: Simulator) -> None:
+    blocks, arrays = gpu.blocks, on(0, floats(9), floats(9))
+    gpu.fail("cuMemFreeAsync", INVALID, times=2)
+    arrays.pop()
+    assert gpu.blocks == blocks + 2
+    arrays.pop()  # refused is the first one again
+    assert gpu.blocks == blocks + 1
+    GIVEN_BACK.purge()
     assert gpu.blocks == blocks
 
 

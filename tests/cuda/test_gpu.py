@@ -170,6 +170,23 @@ def test_warm_calls_can_be_captured_in_a_graph() -> None:
             assert torch.allclose(out, torch.linalg.multi_dot((a, *factors)), rtol=1e-3, atol=1e-2)
 
 
+def test_arrays_of_ours_take_part_in_graphs() -> None:
+    torch = torch_or_skip()
+    a, b = floats(64, 64), floats(64, 64)
+    given, out, others = [tc.to_device(a), tc.to_device(b)], tc.to_device(np.zeros_like(a)), [tc.to_device(a)]
+    MM(*given, out=out)
+    tc.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph), tc.on_stream(torch.cuda.current_stream()):
+        MM(*given, out=out)
+        others.clear()
+        with pytest.raises(tc.ArgumentError, match="captures a graph"):
+            MM(*given)
+    for _ in range(2):
+        graph.replay()
+    assert np.allclose(out.numpy(), a @ b, atol=1e-3)
+
+
 def test_threads_and_streams_may_call_at_once() -> None:
     torch = torch_or_skip()
     barrier = threading.Barrier(4)
