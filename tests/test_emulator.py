@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import zlib
 from collections.abc import Callable
@@ -39,6 +38,7 @@ OPTIONS = {
 
 # Of the corpus, by default; random programs run on the emulator, too.
 SOME = CASES[::3]
+SOME_EVEN = CASES[2::14]
 
 
 @pytest.mark.parametrize("number", range(len(SOME)), ids=[case.name for case in SOME])
@@ -48,20 +48,19 @@ def test_some_of_the_corpus_agrees_with_the_oracle(number: int) -> None:
     check(SOME[number], SOME[number].large_ragged_sizes, options[number % len(options)])
 
 
+@pytest.mark.parametrize("number", range(len(SOME_EVEN)), ids=[case.name for case in SOME_EVEN])
+def test_some_of_the_corpus_agrees_at_divisible_sizes(number: int) -> None:
+    options = tuple(OPTIONS.values())
+    check(SOME_EVEN[number], SOME_EVEN[number].divisible_sizes, options[number % len(options)])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("divisible", [False, True], ids=["ragged", "divisible"])
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_all_combinations_agree(case: Case, options: tc.GpuOptions, divisible: bool) -> None:
-    """At sizes that have no common factor with those of the options, and at the paper's, which mostly have."""
-    sizes = case.paper_sizes if divisible else case.large_ragged_sizes
-    if math.prod(sizes.values()) > _LARGEST:
-        pytest.skip("too large to go through thread by thread")
-    check(case, sizes, options)
-
-
-# Of the sizes of a case, multiplied: what the emulator goes through within seconds.
-_LARGEST = 1 << 24
+    """At sizes that have no common factor with those of the options, and at sizes that these divide."""
+    check(case, case.divisible_sizes if divisible else case.large_ragged_sizes, options)
 
 
 def check(case: Case, sizes: Sizes, options: tc.GpuOptions, target: str = "emulator") -> None:

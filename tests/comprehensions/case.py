@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,9 @@ Integers: TypeAlias = npt.NDArray[np.integer]
 Argument: TypeAlias = Array | int | float
 Sizes: TypeAlias = Mapping[str, int]
 Maker: TypeAlias = Callable[[np.random.Generator, Sizes], Argument]
+
+# The divisible sizes of cases with three or four, for each of which 120 would be too many points.
+_SIZES: Final = {3: (24, 120, 120), 4: (24, 120, 24, 24)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,8 @@ class Case:
     gives the results in the order of the ``->`` list.
     ``paper_sizes``: the sizes that the place of printing uses; ``note`` says where they were cut and by how much.
     ``ragged_sizes``: sizes without a common factor, with ones, and with zeros where those make sense.
+    ``even_sizes``: for ``divisible_sizes``, where they do not follow from the number of sizes: windows and strides
+    stay, what loops have is even rather than what arrays have.
     ``terms``: size variables whose product bounds the number of terms that one element of a result sums up.
     ``undecided``: results that depend on whether two sums are equal, which no error bound can tell.
     """
@@ -40,6 +45,7 @@ class Case:
     expected: Callable[..., Sequence[Array]]
     paper_sizes: Sizes
     ragged_sizes: tuple[Sizes, ...]
+    even_sizes: Sizes | None = None
     definition: str | None = None
     in_out: Mapping[str, Maker] = field(default_factory=dict)
     terms: tuple[str, ...] = ()
@@ -63,6 +69,19 @@ class Case:
     def large_ragged_sizes(self) -> Sizes:
         """The ragged sizes with the most elements; the paper's where there are none."""
         return max(self.ragged_sizes or (self.paper_sizes,), key=lambda sizes: math.prod(sizes.values()))
+
+    @property
+    def divisible_sizes(self) -> Sizes:
+        """Sizes at which tiles and partial results end where loops do, with few enough points for the emulator.
+
+        All tiles of tests divide 120; 256 partial results divide 3840, which stands for a thousand and more.
+        """
+        if self.even_sizes is not None:
+            return self.even_sizes
+        if (count := len(self.paper_sizes)) <= 2:
+            return {name: 3840 if size >= 1000 else 120 for name, size in self.paper_sizes.items()}
+        assert count in _SIZES, f"{self.name} has {count} sizes; give its even_sizes"
+        return dict(zip(self.paper_sizes, _SIZES[count], strict=True))
 
     def terms_of(self, sizes: Sizes) -> int:
         """An upper bound on the terms that one element of a result sums up."""

@@ -124,6 +124,7 @@ CASES = (
         lambda segments: (np.concatenate([[0], np.cumsum(segments)]),),
         at("K", 4),
         (at("K", 1), at("K", 129), at("K", 0)),
+        even_sizes=at("K", 119),
         definition="make_idx",
     ),
     Case(
@@ -187,6 +188,7 @@ CASES = (
         lambda data, bounds, beta: (_segment_dots(data, bounds, beta),),
         at("N C K MAX_L", 400, 128, 4, 100),
         (at("N C K MAX_L", 21, 5, 3, 7),),
+        even_sizes=at("N C K MAX_L", 576, 24, 24, 24),
         definition="dots",
         terms=("C",),
     ),

@@ -19,6 +19,7 @@ CASES = (
         lambda i, k: (np.correlate(i, k, mode="valid"),),
         at("M N", 1024, 9),
         (at("M N", 1, 1), at("M N", 129, 7), at("M N", 7, 7)),
+        even_sizes=at("M N", 248, 9),
         terms=("N",),
     ),
     Case(
@@ -39,6 +40,7 @@ CASES = (
             at("B IP OP H W KH KW", 2, 3, 5, 7, 13, 3, 2),
             at("B IP OP H W KH KW", 0, 3, 5, 7, 13, 3, 2),
         ),
+        even_sizes=at("B IP OP H W KH KW", 24, 4, 40, 14, 6, 3, 3),
         terms=("IP", "KH", "KW"),
     ),
     Case(
@@ -53,6 +55,7 @@ CASES = (
         lambda data, weight, output: (output + convolution(data, weight),),
         at("B IP OP H W KH KW OH OW", 2, 3, 8, 14, 14, 3, 3, 12, 12),
         (at("B IP OP H W KH KW OH OW", 2, 3, 5, 7, 13, 3, 2, 5, 12),),
+        even_sizes=at("B IP OP H W KH KW OH OW", 24, 4, 40, 14, 6, 3, 3, 12, 4),
         in_out={"output": normal("B", "OP", "OH", "OW")},
         terms=("IP", "KH", "KW"),
     ),
@@ -69,6 +72,7 @@ CASES = (
         lambda data, weight, bias: (convolution(data, weight, bias),),
         at("N C M H W KH KW", 32, 4, 4, 56, 56, 3, 3),
         (at("N C M H W KH KW", 1, 1, 1, 3, 3, 3, 3), at("N C M H W KH KW", 2, 3, 5, 11, 7, 2, 3)),
+        even_sizes=at("N C M H W KH KW", 24, 4, 40, 14, 6, 3, 3),
         terms=("C", "KH", "KW"),
     ),
     Case(
@@ -85,6 +89,7 @@ CASES = (
         lambda data, weight, bias: (convolution(data, weight), convolution(data, weight, bias)),
         at("N C O H W KH KW", 8, 16, 6, 24, 27, 3, 3),
         (at("N C O H W KH KW", 2, 3, 5, 11, 7, 2, 3),),
+        even_sizes=at("N C O H W KH KW", 24, 4, 40, 14, 6, 3, 3),
         terms=("C", "KH", "KW"),
     ),
     Case(
@@ -99,6 +104,7 @@ CASES = (
         lambda data, weight: (convolution(data, weight.transpose(1, 0, 2, 3)),),
         at(_PLANE, 2, 4, 8, 14, 14, 3, 3),
         (at(_PLANE, 1, 3, 5, 7, 11, 1, 3),),
+        even_sizes=at(_PLANE, 24, 4, 40, 14, 6, 3, 3),
         terms=("C", "KH", "KW"),
     ),
     Case(
@@ -126,6 +132,7 @@ CASES = (
             at(f"{_PLANE} SH SW", 2, 3, 5, 13, 17, 3, 2, 2, 3),
             at(f"{_PLANE} SH SW", 1, 2, 3, 9, 9, 1, 1, 3, 5),
         ),
+        even_sizes=at(f"{_PLANE} SH SW", 24, 4, 40, 25, 9, 3, 3, 2, 2),
         terms=("C", "KH", "KW"),
     ),
     Case(
@@ -141,6 +148,7 @@ CASES = (
         lambda data, weight, bias: (convolution(data, weight, bias, stride=(2, 3)),),
         at("N C M H W KH KW", 2, 4, 4, 28, 28, 3, 3),
         (at("N C M H W KH KW", 1, 1, 1, 1, 1, 1, 1), at("N C M H W KH KW", 2, 3, 5, 13, 11, 2, 3)),
+        even_sizes=at("N C M H W KH KW", 24, 4, 40, 25, 12, 3, 3),
         terms=("C", "KH", "KW"),
     ),
     Case(
@@ -155,6 +163,7 @@ CASES = (
         lambda data, weight: (convolution(data, weight, dilation=(2, 3)),),
         at(_PLANE, 2, 3, 4, 28, 28, 3, 3),
         (at(_PLANE, 1, 1, 1, 5, 7, 3, 3), at(_PLANE, 2, 3, 5, 13, 17, 3, 2)),
+        even_sizes=at(_PLANE, 24, 4, 40, 16, 10, 3, 3),
         terms=("C", "KH", "KW"),
     ),
     Case(
@@ -177,6 +186,7 @@ CASES = (
         ),
         at("N C M H W KH KW", 2, 3, 4, 14, 14, 3, 3),
         (at("N C M H W KH KW", 1, 1, 1, 1, 1, 1, 1), at("N C M H W KH KW", 2, 3, 5, 7, 11, 2, 3)),
+        even_sizes=at("N C M H W KH KW", 24, 8, 24, 20, 5, 3, 3),
         terms=("C", "KH", "KW"),
     ),
     Case(
@@ -192,6 +202,7 @@ CASES = (
         lambda data, weight: (convolution(data, weight, padding=1),),
         at("N C F H W", 2, 3, 4, 28, 28),
         (at("N C F H W", 1, 1, 1, 1, 1), at("N C F H W", 2, 3, 5, 7, 11)),
+        even_sizes=at("N C F H W", 24, 4, 40, 12, 4),
         terms=("C",),
     ),
     Case(
@@ -207,6 +218,7 @@ CASES = (
         lambda data, weight, bias: (np.maximum(convolution(data, weight[:, None], bias, groups=data.shape[1]), 0),),
         at("N C H W KH KW", 2, 16, 28, 28, 3, 3),
         (at("N C H W KH KW", 1, 1, 1, 1, 1, 1), at("N C H W KH KW", 2, 3, 7, 13, 3, 2)),
+        even_sizes=at("N C H W KH KW", 24, 40, 14, 10, 3, 3),
         terms=("KH", "KW"),
     ),
     Case(
@@ -221,6 +233,7 @@ CASES = (
         lambda data, weight: (convolution(data, weight),),
         at("N C F T H W KT KH KW", 2, 3, 4, 8, 12, 12, 3, 3, 3),
         (at("N C F T H W KT KH KW", 1, 2, 3, 5, 7, 11, 2, 3, 1),),
+        even_sizes=at("N C F T H W KT KH KW", 24, 2, 8, 14, 6, 4, 3, 3, 3),
         terms=("C", "KT", "KH", "KW"),
     ),
     Case(
@@ -236,6 +249,7 @@ CASES = (
         lambda data, weight, bias: (convolution(data, weight, bias, stride=2),),
         at("N C F W KW", 4, 8, 8, 128, 5),
         (at("N C F W KW", 1, 1, 1, 1, 1), at("N C F W KW", 3, 2, 5, 129, 7)),
+        even_sizes=at("N C F W KW", 24, 8, 40, 27, 5),
         terms=("C", "KW"),
     ),
     Case(
@@ -250,6 +264,7 @@ CASES = (
         lambda a, k: (np.convolve(k, a, mode="valid"),),
         at("X Xp", 33, 65),
         (at("X Xp", 1, 7), at("X Xp", 7, 7), at("X Xp", 13, 129)),
+        even_sizes=at("X Xp", 120, 239),
         terms=("X",),
     ),
 )

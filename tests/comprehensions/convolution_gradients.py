@@ -42,6 +42,7 @@ CASES = (
         lambda weight, gradient: (_gradients(None, weight, gradient)[0],),
         at("N C M OH OW KH KW", 2, 4, 8, 14, 14, 3, 3),
         (at("N C M OH OW KH KW", 1, 1, 1, 1, 1, 1, 1), at("N C M OH OW KH KW", 2, 3, 5, 7, 11, 3, 2)),
+        even_sizes=at("N C M OH OW KH KW", 24, 40, 4, 10, 2, 3, 3),
         terms=("M", "KH", "KW"),
     ),
     Case(
@@ -58,6 +59,7 @@ CASES = (
         lambda data, gradient: (_gradients(data, None, gradient)[1],),
         at("N C M H W OH OW", 2, 4, 8, 16, 16, 14, 14),
         (at("N C M H W OH OW", 1, 1, 1, 1, 1, 1, 1), at("N C M H W OH OW", 2, 3, 5, 9, 12, 7, 11)),
+        even_sizes=at("N C M H W OH OW", 4, 40, 24, 14, 6, 12, 4),
         terms=("N", "OH", "OW"),
     ),
     Case(
@@ -81,6 +83,7 @@ CASES = (
         ),
         at("N C M H W KH KW OH OW", 2, 4, 8, 16, 16, 3, 3, 14, 14),
         (at("N C M H W KH KW OH OW", 2, 3, 5, 9, 12, 3, 2, 7, 11),),
+        even_sizes=at("N C M H W KH KW OH OW", 24, 8, 8, 12, 4, 3, 3, 10, 2),
         terms=("N", "M", "OH", "OW"),
     ),
     Case(
@@ -95,6 +98,7 @@ CASES = (
         lambda gradient, weight: (_transposed(gradient, weight),),
         at("N M C OH KH", 2, 8, 4, 32, 5),
         (at("N M C OH KH", 1, 1, 1, 1, 2), at("N M C OH KH", 2, 3, 5, 13, 3)),
+        even_sizes=at("N M C OH KH", 24, 8, 40, 11, 4),
         terms=("M", "KH"),
     ),
     Case(
@@ -106,6 +110,7 @@ CASES = (
         lambda dy, w, like: (np.convolve(dy, w, mode="full")[: len(like)],),
         at("M K N", 256, 9, 264),
         (at("M K N", 1, 1, 1), at("M K N", 123, 7, 129), at("M K N", 13, 5, 7)),
+        even_sizes=at("M K N", 232, 9, 240),
         terms=("K",),
     ),
 )

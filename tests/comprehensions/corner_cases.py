@@ -97,6 +97,7 @@ CASES = (
         lambda a, b: (np.convolve(b, np.ones(a), mode="valid"),),
         at("N", 12),
         (at("N", 3), at("N", 129)),
+        even_sizes=at("N", 122),
     ),
     *(
         Case(

@@ -55,6 +55,7 @@ CASES = (
         lambda b, c, d: (np.outer(b, d) * np.lib.stride_tricks.sliding_window_view(c, len(d))[: len(b)],),
         at("I J L", 32, 16, 47),
         (at("I J L", 1, 1, 1), at("I J L", 7, 13, 129)),
+        even_sizes=at("I J L", 120, 120, 239),
     ),
     Case(
         "sum_along_diagonals",
@@ -64,6 +65,7 @@ CASES = (
         lambda i: (np.array([np.trace(i.sum(axis=2), offset=k) for k in range(i.shape[1] - i.shape[0] + 1)]),),
         at("I_0 I_1 I_2", 8, 32, 16),
         (at("I_0 I_1 I_2", 1, 1, 1), at("I_0 I_1 I_2", 7, 13, 5), at("I_0 I_1 I_2", 3, 3, 129)),
+        even_sizes=at("I_0 I_1 I_2", 24, 143, 24),
         terms=("I_0", "I_2"),
     ),
     Case(
@@ -74,6 +76,7 @@ CASES = (
         lambda i: (np.array([np.trace(i[k, k : k + i.shape[2]]) for k in range(i.shape[0])]),),
         at("I_0 I_1 I_2", 8, 23, 16),
         (at("I_0 I_1 I_2", 1, 1, 1), at("I_0 I_1 I_2", 5, 13, 7)),
+        even_sizes=at("I_0 I_1 I_2", 120, 239, 120),
         terms=("I_2",),
     ),
     Case(
@@ -91,6 +94,7 @@ CASES = (
         ),
         at("I_0 I_1 I_2 I_3 I_4", 4, 4, 4, 4, 16),
         (at("I_0 I_1 I_2 I_3 I_4", 3, 5, 2, 7, 7), at("I_0 I_1 I_2 I_3 I_4", 1, 1, 1, 1, 1)),
+        even_sizes=at("I_0 I_1 I_2 I_3 I_4", 24, 12, 24, 4, 58),
         terms=("I_1", "I_3"),
     ),
     Case(
@@ -108,6 +112,7 @@ CASES = (
         ),
         at("I_0 I_1 I_2 I_3 I_4", 4, 5, 4, 7, 16),
         (at("I_0 I_1 I_2 I_3 I_4", 3, 5, 2, 7, 7), at("I_0 I_1 I_2 I_3 I_4", 5, 3, 7, 5, 5)),
+        even_sizes=at("I_0 I_1 I_2 I_3 I_4", 8, 9, 24, 27, 54),
         terms=("I_0",),
     ),
     Case(
@@ -125,6 +130,7 @@ CASES = (
         _chain_of_two,
         at(_CHAIN_SIZES, 8, 8, 8, 8, 8, 8, 8, 8, 8),
         (at(_CHAIN_SIZES, 3, 7, 5, 6, 11, 4, 13, 2, 3), at(_CHAIN_SIZES, 2, 3, 7, 5, 4, 3, 3, 5, 2)),
+        even_sizes=at(_CHAIN_SIZES, 24, 24, 40, 24, 40, 24, 40, 24, 8),
         terms=("A_0", "A_1"),
     ),
     Case(
@@ -143,6 +149,7 @@ CASES = (
         _chain_of_three,
         at(_CHAIN_SIZES, 8, 8, 8, 8, 8, 8, 8, 8, 8),
         (at(_CHAIN_SIZES, 3, 7, 5, 6, 11, 4, 13, 2, 3), at(_CHAIN_SIZES, 2, 3, 7, 5, 4, 3, 3, 5, 2)),
+        even_sizes=at(_CHAIN_SIZES, 24, 24, 40, 24, 40, 24, 40, 24, 8),
         terms=("A_0", "A_1", "A_2"),
     ),
     Case(
@@ -168,6 +175,7 @@ CASES = (
         ),
         at("N NM M", 16, 47, 32),
         (at("N NM M", 1, 1, 1), at("N NM M", 7, 129, 13)),
+        even_sizes=at("N NM M", 120, 239, 120),
     ),
     Case(
         "rotation",

@@ -173,6 +173,7 @@ CASES = (
         lambda s, index: (np.where(index < len(s), np.arange(len(index)), len(s)).min(initial=len(s)),),
         at("N D", 100, 10),
         (at("N D", 91, 7), at("N D", 129, 1)),
+        even_sizes=at("N D", 96, 120),
         definition="argmin_1d",
     ),
     Case(
@@ -220,6 +221,7 @@ CASES = (
         ),
         at("K N D", 16, 1000, 1000),
         (at("K N D", 3, 91, 7),),
+        even_sizes=at("K N D", 120, 96, 120),
         definition="argmin_1d",
     ),
 )

@@ -10,6 +10,7 @@ from tests.comprehensions.formulas import Floats, batch_norm, group_norm, layer_
 _GROUP = "N G D H W"
 _GROUP_INPUTS = {"I": normal("N", "G", "D", "H", "W"), "gamma": normal("G", "D"), "beta": normal("G", "D")}
 _GROUP_PAPER = at(_GROUP, 4, 32, 16, 12, 12)
+_GROUP_EVEN = at(_GROUP, 24, 40, 12, 4, 2)
 _GROUP_RAGGED = (at(_GROUP, 1, 1, 1, 1, 2), at(_GROUP, 2, 3, 5, 7, 11))
 _TWO_DEFINITIONS = """
 def moments(float(N, K) I) -> (mean, var) {
@@ -86,6 +87,7 @@ CASES = (
         lambda data, gamma, beta: (group_norm(data, gamma, beta, 1e-5), *_group_sums(data)),
         _GROUP_PAPER,
         _GROUP_RAGGED[1:],
+        even_sizes=_GROUP_EVEN,
         terms=("D", "H", "W"),
     ),
     Case(
@@ -110,6 +112,7 @@ CASES = (
         lambda data, gamma, beta: (*_group_sums(data), group_norm(data, gamma, beta, 1e-5)),
         at(_GROUP, 4, 32, 4, 56, 56),
         _GROUP_RAGGED[1:],
+        even_sizes=_GROUP_EVEN,
         terms=("D", "H", "W"),
         note="N cut from 32 to 1/8",
     ),
@@ -139,6 +142,7 @@ CASES = (
         ),
         _GROUP_PAPER,
         _GROUP_RAGGED[1:],
+        even_sizes=_GROUP_EVEN,
         terms=("D", "H", "W"),
     ),
     Case(
@@ -166,6 +170,7 @@ CASES = (
         ),
         _GROUP_PAPER,
         _GROUP_RAGGED,
+        even_sizes=_GROUP_EVEN,
         terms=("D", "H", "W"),
     ),
     Case(
@@ -193,6 +198,7 @@ CASES = (
         ),
         at(_GROUP, 4, 4, 2, 6, 6),
         (at(_GROUP, 2, 3, 1, 5, 7),),
+        even_sizes=_GROUP_EVEN,
         terms=("D", "H", "W"),
         note="small values, because the text takes the root of a negative number otherwise",
     ),
@@ -215,6 +221,7 @@ CASES = (
         lambda *arguments: (_normalized(*arguments),),
         _GROUP_PAPER,
         (at(_GROUP, 2, 3, 5, 7, 11), at(_GROUP, 2, 3, 0, 7, 11)),
+        even_sizes=_GROUP_EVEN,
         definition="group_normalization",
     ),
     Case(

@@ -197,6 +197,7 @@ CASES = (
         _layers,
         at("B N O P Q", 128, 128, 64, 32, 2),
         (at("B N O P Q", 1, 1, 1, 1, 1), at("B N O P Q", 7, 13, 5, 11, 3)),
+        even_sizes=at("B N O P Q", 24, 24, 40, 120, 40),
         terms=("N", "O"),
     ),
     Case(
@@ -223,6 +224,7 @@ CASES = (
         _layers,
         at("B M N O P Q", 128, 2000, 128, 64, 32, 2),
         (at("B M N O P Q", 7, 13, 5, 11, 3, 2),),
+        even_sizes=at("B M N O P Q", 24, 120, 40, 120, 40, 120),
         terms=("M", "N", "O"),
     ),
     Case(
@@ -253,6 +255,7 @@ CASES = (
         ),
         at("B M N D E1 E2 L1 L2", 64, 32, 32, 16, 1000, 1000, 20, 20),
         (at("B M N D E1 E2 L1 L2", 7, 13, 5, 11, 129, 7, 3, 5),),
+        even_sizes=at("B M N D E1 E2 L1 L2", 24, 120, 40, 40, 120, 120, 24, 24),
         terms=("M", "L1"),
     ),
     Case(
@@ -263,6 +266,7 @@ CASES = (
         _production_model,
         at(_MODEL_SIZES, 100000, 100000, 64, 128, 50, 50, 1000, 1024, 1152, 128, 64, 32, 2),
         (at(_MODEL_SIZES, 129, 7, 5, 3, 11, 2, 13, 7, 17, 11, 5, 3, 2),),
+        even_sizes=at(_MODEL_SIZES, 120, 120, 40, 24, 24, 24, 120, 40, 120, 40, 120, 40, 40),
         definition="prodModel",
         terms=("M", "N", "WX"),
         note="tables as in the public benchmark, 10000000 rows in the paper; M is 2 D + WY",

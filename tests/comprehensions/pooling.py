@@ -24,6 +24,7 @@ CASES = (
         lambda data: (max_pool(data, (2, 2), (2, 2)),),
         at("B C H W", 4, 16, 32, 32),
         _MAX_OVER,
+        even_sizes=at("B C H W", 24, 40, 24, 8),
     ),
     Case(
         "max_pool_2x2_accumulate",
@@ -38,6 +39,7 @@ CASES = (
         lambda data, output: (np.maximum(output, max_pool(data, (2, 2), (2, 2))),),
         at("B C H W H2 W2", 2, 3, 16, 16, 8, 8),
         (at("B C H W H2 W2", 2, 3, 7, 13, 3, 6),),
+        even_sizes=at("B C H W H2 W2", 24, 40, 24, 8, 12, 4),
         in_out={"output": normal("B", "C", "H2", "W2")},
     ),
     Case(
@@ -52,6 +54,7 @@ CASES = (
         lambda data: (max_pool(data, (3, 4), (2, 3)),),
         at("B C H W", 2, 8, 24, 24),
         (at("B C H W", 1, 1, 3, 4), at("B C H W", 2, 3, 7, 13)),
+        even_sizes=at("B C H W", 24, 40, 25, 13),
     ),
     Case(
         "max_pool_by_arguments",
@@ -66,6 +69,7 @@ CASES = (
         lambda data, kernel, stride: (max_pool(data, (kernel, kernel), (stride, stride)),),
         at("B C H W KERNEL STRIDE", 2, 8, 24, 24, 3, 2),
         (at("B C H W KERNEL STRIDE", 1, 1, 1, 1, 1, 1), at("B C H W KERNEL STRIDE", 2, 3, 7, 13, 2, 3)),
+        even_sizes=at("B C H W KERNEL STRIDE", 24, 40, 25, 9, 3, 2),
     ),
     Case(
         "average_pool",
@@ -81,6 +85,7 @@ CASES = (
         lambda data: (average_pool(data, (2, 2), (1, 1)),),
         at("B C H W", 32, 3, 10, 10),
         (at("B C H W", 1, 1, 4, 4), at("B C H W", 2, 3, 7, 13), at("B C H W", 0, 3, 7, 13)),
+        even_sizes=at("B C H W", 24, 40, 13, 5),
     ),
     Case(
         "sum_pool_accumulate",
@@ -94,6 +99,7 @@ CASES = (
         lambda data, output: (output + 4 * average_pool(data, (2, 2), (2, 2)),),
         at("B C H W H2 W2", 32, 3, 10, 10, 5, 5),
         (at("B C H W H2 W2", 2, 3, 7, 13, 3, 6),),
+        even_sizes=at("B C H W H2 W2", 24, 40, 24, 8, 12, 4),
         in_out={"output": normal("B", "C", "H2", "W2")},
     ),
     Case(
@@ -104,6 +110,7 @@ CASES = (
         lambda b: (b[: len(b) // 2 * 2].reshape(-1, 2).sum(axis=1),),
         at("I", 64),
         (at("I", 1), at("I", 129), at("I", 0)),
+        even_sizes=at("I", 240),
     ),
     Case(
         "average_pool_by_where",
@@ -113,5 +120,6 @@ CASES = (
         lambda b: (b[: len(b) // 2 * 2].reshape(-1, 2).sum(axis=1),),
         at("I", 64),
         (at("I", 7),),
+        even_sizes=at("I", 240),
     ),
 )

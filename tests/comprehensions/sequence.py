@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.comprehensions.case import Array, Case, at, fixed, normal, scalar
+from tests.comprehensions.case import Array, Case, Maker, at, normal, scalar
 from tests.comprehensions.formulas import Floats, attention
 
 _UPSAMPLE = """
@@ -33,6 +33,11 @@ def upsample(
       where i in 0:H, j in 0:W
 }
 """
+
+
+def _ratio(of: str) -> Maker:
+    """3 / 7 and 7 / 15 at the sizes of the original: no multiple of it that is used is an integer but for rounding."""
+    return lambda rng, sizes: np.array([(sizes[of] - 1) / (2 * sizes[of] - 1)], np.float32)
 
 
 def _bilinear(
@@ -94,6 +99,7 @@ CASES = (
         lambda query, key, value: (attention(query, key, value, causal=False),),
         at("H T U D E", 4, 32, 32, 16, 16),
         (at("H T U D E", 1, 1, 1, 1, 1), at("H T U D E", 2, 7, 13, 5, 3)),
+        even_sizes=at("H T U D E", 24, 40, 24, 12, 12),
         terms=("D", "U"),
     ),
     Case(
@@ -102,8 +108,8 @@ CASES = (
         _UPSAMPLE,
         {
             "X": normal("N", "C", "H", "W"),
-            "rheight": fixed([3 / 7], "float32"),
-            "rwidth": fixed([7 / 15], "float32"),
+            "rheight": _ratio("H"),
+            "rwidth": _ratio("W"),
             "height": lambda rng, sizes: np.array([sizes["H"]], np.float32),
             "width": lambda rng, sizes: np.array([sizes["W"]], np.float32),
         },

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import functools
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
 
 import tc
+from tc.language.fold import fold_constants
+from tc.language.program import Expression, Literal, iterators_in, written_iterators
 from tc.reference.compare import compare
+from tc.reference.evaluate import Result
+from tc.runtime.numpy_arrays import numpy_dtype
 from tests.comprehensions.case import Argument, Array, Case, Sizes
 from tests.comprehensions.corpus import CASES
 
@@ -51,16 +55,9 @@ def _assert_near(values: Array, expected: Array, roundoff: float, terms: int, wh
 
 @pytest.mark.parametrize(("case", "sizes"), _calls())
 def test_agrees_with_oracle_and_formula(case: Case, sizes: Sizes) -> None:
-    rng = np.random.default_rng(zlib.crc32(case.name.encode()))
-    inputs, outputs = case.make_inputs(rng, sizes), case.make_outputs(rng, sizes)
-    comprehension = _comprehension(case)
+    comprehension, inputs, outputs = _call(case, sizes)
     formula = case.expect(inputs, outputs)
-    oracle = comprehension.oracle(*inputs.values(), out=outputs or None)
-    results = {name: oracle[name] for name in comprehension.program.results}
-    assert [result.values.shape for result in results.values()] == [expected.shape for expected in formula]
-    for (name, result), expected in zip(results.items(), formula, strict=True):
-        _assert_near(result.values, expected, 1e-9 + result.type.unit_roundoff / 64, 1, f"the oracle's {name}")
-
+    results = _results_of_oracle(comprehension, inputs, outputs, formula)
     actual = _as_mapping(comprehension, comprehension(*inputs.values(), out=outputs or None))
     for (name, result), expected in zip(results.items(), formula, strict=True):
         comparison = compare(result, actual[name])
@@ -68,6 +65,66 @@ def test_agrees_with_oracle_and_formula(case: Case, sizes: Sizes) -> None:
         assert comparison.ambiguous < 0.01 or name in case.undecided, f"{name}: {comparison}"
         roundoff = max(result.type.unit_roundoff, _roundoff(inputs))
         _assert_near(actual[name], expected, 2 * roundoff, case.terms_of(sizes), name)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_oracle_agrees_with_formula_at_divisible_sizes(case: Case) -> None:
+    """Kernels of GPUs run at these; here it is enough that the sizes fit each other."""
+    comprehension, inputs, outputs = _call(case, case.divisible_sizes)
+    results = _results_of_oracle(comprehension, inputs, outputs, case.expect(inputs, outputs))
+    for name, result in results.items():
+        comparison = compare(result, result.values.astype(numpy_dtype(result.type)))
+        assert comparison.ambiguous < 0.01 or name in case.undecided, f"{name}: {comparison}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_tiles_divide_what_loops_have_at_divisible_sizes(case: Case) -> None:
+    """The two outer loops over the results; windows and what else has one length at all sizes may be odd."""
+    even, ragged = (_lengths(case, sizes) for sizes in (case.divisible_sizes, case.large_ragged_sizes))
+    for statement, lengths in even.items():
+        for length, other in zip(lengths, ragged[statement], strict=True):
+            assert length == other or length % 8 == 0, f"{statement}: {lengths}"
+
+
+def _lengths(case: Case, sizes: Sizes) -> Mapping[str, tuple[int, ...]]:
+    """How many iterations the two outer loops over the results of each statement have, by its name."""
+    comprehension, inputs, _ = _call(case, sizes)
+    statements = comprehension.specialize(*inputs.values()).program.statements
+    return {
+        statement.name: tuple(
+            _value(iterator.end) - _value(iterator.begin)
+            for iterator in written_iterators(statement)[:2]
+            if not iterators_in((iterator.begin, iterator.end))  # rows of a triangle have no one length
+        )
+        for statement in statements
+    }
+
+
+def _value(expression: Expression) -> int:
+    folded = fold_constants(expression)
+    assert isinstance(folded, Literal)
+    return int(folded.value)
+
+
+def _call(case: Case, sizes: Sizes) -> tuple[tc.Comprehension, Mapping[str, Argument], Mapping[str, Array]]:
+    """The comprehension, its arguments and the initial values of its results."""
+    rng = np.random.default_rng(zlib.crc32(case.name.encode()))
+    return _comprehension(case), case.make_inputs(rng, sizes), case.make_outputs(rng, sizes)
+
+
+def _results_of_oracle(
+    comprehension: tc.Comprehension,
+    inputs: Mapping[str, Argument],
+    outputs: Mapping[str, Array],
+    formula: Sequence[Array],
+) -> Mapping[str, Result]:
+    """What the oracle computes, which must be what the formula says."""
+    oracle = comprehension.oracle(*inputs.values(), out=outputs or None)
+    results = {name: oracle[name] for name in comprehension.program.results}
+    assert [result.values.shape for result in results.values()] == [expected.shape for expected in formula]
+    for (name, result), expected in zip(results.items(), formula, strict=True):
+        _assert_near(result.values, expected, 1e-9 + result.type.unit_roundoff / 64, 1, f"the oracle's {name}")
+    return results
 
 
 def _as_mapping(comprehension: tc.Comprehension, results: object) -> Mapping[str, Array]:

@@ -160,6 +160,7 @@ CASES = (
         _wavenet,
         at(_WAVENET_SIZES, 1, 32, 32, 256, 4000, 1),
         (at(_WAVENET_SIZES, 2, 3, 5, 7, 129, 2), at(_WAVENET_SIZES, 1, 4, 4, 4, 129, 32)),
+        even_sizes=at(_WAVENET_SIZES, 24, 8, 40, 40, 24, 8),
         terms=("RESIDUAL_C", "DILATION_C"),
     ),
     Case(
@@ -182,6 +183,7 @@ CASES = (
         _wavenet_two_layers,
         at("BATCH OUT IN KERN SKIP", 1, 128, 64, 2, 256),
         (at("BATCH OUT IN KERN SKIP", 2, 77, 13, 3, 7),),
+        even_sizes=at("BATCH OUT IN KERN SKIP", 24, 128, 64, 2, 120),
         terms=("IN", "KERN"),
     ),
 )

@@ -64,7 +64,7 @@ def test_the_corpus_agrees_with_the_oracle_by_turns(number: int) -> None:
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_corpus_agrees_with_the_oracle(case: Case, options: tc.GpuOptions) -> None:
-    for sizes in (case.large_ragged_sizes, case.paper_sizes):
+    for sizes in (case.large_ragged_sizes, case.divisible_sizes, case.paper_sizes):
         check(case, sizes, options, FRAMEWORKS["own"])
 
 
