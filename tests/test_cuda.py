@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tc
+from tc.kernel import Kernel
 from tc.language.functions import FUNCTIONS
 from tc.multiprocessor import MULTIPROCESSORS
 from tc.runtime.binary import KernelUse
@@ -49,9 +50,17 @@ def compile_case(case: Case, options: tc.GpuOptions, architecture: str) -> None:
     kernel = fitting(
         lambda chosen: comprehension.compile(*inputs.values(), target=f"cuda:{architecture}", options=chosen), options
     )
+    check_shared(kernel)
     for grid in kernel.resources.grids:
         assert 0 < grid.registers <= 255
         assert 0 < grid.occupancy <= 1
+
+
+def check_shared(kernel: Kernel) -> None:
+    """The assembler counts as much shared memory as we do, but for what launches ask for."""
+    executable = kernel.executable
+    for grid in executable.convention.grids:
+        assert executable.binary.kernels[grid.name].static_shared == grid.shared_bytes - grid.dynamic_bytes
 
 
 @pytest.mark.parametrize("architecture", ["sm_75", "sm_90"])
@@ -75,6 +84,25 @@ def test_resources_are_those_of_the_assembler() -> None:
     assert grid.shared >= 2 * 64 * 16 * 4
     assert grid.occupancy == MULTIPROCESSORS["sm_90"].occupancy(256, grid.registers, grid.shared)
     assert str(kernel.target) == "cuda:sm_90"
+
+
+@pytest.mark.parametrize(
+    ("options", "dynamic"),
+    [
+        (TILED, False),
+        (replace(TILED, padding=1, stages=3), False),
+        (replace(TILED, shared=0), False),
+        (replace(TILED, shared=64 << 10, stages=6), True),
+        (tc.GpuOptions(split=(64,), shuffles=False), False),
+    ],
+    ids=["tiles", "three stages", "none", "more than a kernel may declare", "partial results"],
+)
+def test_shared_memory_is_what_the_assembler_says(options: tc.GpuOptions, dynamic: bool) -> None:
+    kernel = MM.compile((1024, 1024), (1024, 1024), target="cuda:sm_90", options=options)
+    check_shared(kernel)
+    (grid,) = kernel.executable.convention.grids
+    assert (grid.shared_bytes > 0) == (options.shared > 0)
+    assert (grid.dynamic_bytes > 0) == dynamic
 
 
 def test_registers_leave_room_for_as_many_blocks_as_the_options_say() -> None:
@@ -153,13 +181,14 @@ ptxas info    : 0 bytes gmem
 ptxas info    : Compiling entry function 'tc_kernel_1' for 'sm_90'
 ptxas info    : Function properties for tc_kernel_1
     64 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads
-ptxas info    : Used 255 registers, used 1 barriers, 64 bytes cumulative stack size
+ptxas info    : Used 255 registers, used 1 barriers, 64 bytes cumulative stack size, 1088 bytes smem, 400 bytes cmem[0]
 ptxas info    : Compiling entry function 'tc_kernel_0' for 'sm_90'
 ptxas info    : Function properties for tc_kernel_0
     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
 ptxas info    : Used 16 registers
 """
-    assert kernel_uses(log) == {"tc_kernel_1": KernelUse(255, 64, 8, 12), "tc_kernel_0": KernelUse(16, 0, 0, 0)}
+    expected = {"tc_kernel_1": KernelUse(255, 64, 8, 12, 1088), "tc_kernel_0": KernelUse(16, 0, 0, 0, 0)}
+    assert kernel_uses(log) == expected
 
 
 def test_what_nvrtc_refuses_is_shown() -> None:

@@ -8,12 +8,16 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class KernelUse:
-    """What the assembler says of a kernel: registers of a thread; bytes of its stack and of what it spills there."""
+    """What the assembler says of a kernel: registers of a thread; bytes of its stack and of what it spills there.
+
+    ``static_shared``: bytes of a block's shared memory, without what launches add.
+    """
 
     registers: int
     stack: int
     spill_stores: int
     spill_loads: int
+    static_shared: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,7 @@ def compile_cuda(source: str, architecture: str) -> Binary:
 _ENTRY: Final = re.compile(r"Compiling entry function '(\w+)'")
 _FRAME: Final = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 _REGISTERS: Final = re.compile(r"Used (\d+) registers")
+_SHARED: Final = re.compile(r"(\d+) bytes smem")  # on the line of the registers, where there is any
 
 
 def kernel_uses(log: str) -> dict[str, KernelUse]:
@@ -86,7 +87,8 @@ def kernel_uses(log: str) -> dict[str, KernelUse]:
         elif (match := _FRAME.search(line)) is not None:
             frame = (int(match[1]), int(match[2]), int(match[3]))
         elif (match := _REGISTERS.search(line)) is not None:
-            found[entry] = KernelUse(int(match[1]), *frame)
+            shared = _SHARED.search(line)
+            found[entry] = KernelUse(int(match[1]), *frame, 0 if shared is None else int(shared[1]))
     return found
 
 
