@@ -71,6 +71,13 @@ def _parser() -> argparse.ArgumentParser:
     offline.add_argument("folder", type=Path)
     offline.add_argument("--python", default="3.12", help="version there, such as 3.12")
     offline.add_argument("--present", type=_names, default=(), help="packages that are there, separated by commas")
+    offline.add_argument(
+        "--with",
+        dest="added",
+        type=_names,
+        default=(),
+        help="frameworks to add for Linux on x86-64, of torch,triton,jax,cupy: some GiB; PyCUDA has no wheels",
+    )
     search = commands.add_parser("search", help="look for options that are quicker than the default ones")
     _add_common(search)
     search.add_argument("--budget", default="1m", help="per case, such as 90s, 10m or '200 trials'")
@@ -219,11 +226,11 @@ def _offline(given: argparse.Namespace) -> None:
     from benchmarks.offline import OfflineError, gather
 
     try:
-        size = gather(given.folder, given.python, given.present)
+        size = gather(given.folder, given.python, given.present, given.added)
     except OfflineError as error:
         sys.exit(f"error: {error}")
     print(
-        f"{given.folder}: {size / (1 << 20):.1f} MiB; copy it to the machine, and start {given.folder.name}/run there"
+        f"{given.folder}: {size / (1 << 20):,.1f} MiB; copy it to the machine, and start {given.folder.name}/run there"
     )
 
 

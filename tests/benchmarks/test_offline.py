@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,39 @@ def test_a_folder_has_wheels_sources_and_a_script(
         env={**os.environ, "LD_LIBRARY_PATH": "/elsewhere"},
     )
     assert found.stdout.split() == [f"{folder}/site:{folder}" + _inherited(), str(folder), f"/elsewhere:{libraries}"]
+
+
+def test_frameworks_are_added(
+    downloads: list[tuple[str, ...]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["offline", str(tmp_path / "usual")])
+    main(["offline", str(tmp_path / "more"), "--with", "Torch, triton,jax,cupy"])
+    _, usual, _, more = downloads
+    pinned = next(requirement for requirement in more if requirement.startswith("torch=="))
+    assert [word for word in more if word not in usual and "more" not in word] == [
+        *(pinned, "triton>=3", "jax[cuda13]>=0.8", "cupy-cuda13x>=13.6")
+    ]
+    assert all(word in more for word in usual if "usual" not in word)
+    # Wheels of NVIDIA are for many releases of the C library.
+    platforms = [word for before, word in pairwise(more) if before == "--platform"]
+    assert {"manylinux_2_28_x86_64", "manylinux_2_18_x86_64", "manylinux2014_x86_64"} <= set(platforms)
+    assert capsys.readouterr().out.count(" MiB; copy it to the machine") == 2
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ("torch,PyCUDA", r"PyCUDA has no wheels: its source needs a compiler and the headers of CUDA; .*"),
+        ("torhc", r"'torhc' cannot be added; known: torch, triton, jax, cupy"),
+    ],
+)
+def test_what_cannot_be_added_is_said_first(
+    names: str, message: str, downloads: list[tuple[str, ...]], tmp_path: Path
+) -> None:
+    with pytest.raises(SystemExit, match=f"^error: {message}$"):
+        main(["offline", str(tmp_path / "gpu"), "--with", names])
+    assert not downloads
+    assert not (tmp_path / "gpu").exists()
 
 
 def _inherited() -> str:
