@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, field
+from itertools import chain, zip_longest
 from typing import Final
 from unittest.mock import patch
 
@@ -13,18 +13,28 @@ import numpy as np
 
 import tc
 from tc.kernel import Kernel
+from tc.language.specialization import Specialization
 from tc.polyhedral import pipeline
 from tc.polyhedral.place_barriers import place_barriers
 from tc.polyhedral.scop import Scop
+from tc.polyhedral.split import Dealing, Split, split_reductions
 from tc.polyhedral.tree import ScheduleTree
 from tc.proof import Proof
 from tc.reference.compare import compare
 from tc.reference.evaluate import Result
 from tc.runtime.numpy_arrays import numpy_dtype
-from tests.mutants.mistakes import Mistake, mistakes_in
+from tests.mutants.mistakes import Mistake, Step, mistakes_in
 
 # Three orders of threads: forwards, backwards, every other one first; and two of what shared memory holds before.
 _LAUNCHES: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a call is given: its arguments, and what the results that it reads first hold before it."""
+
+    inputs: Mapping[str, object]
+    outputs: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +48,16 @@ class Verdict:
 def judge(
     text: str,
     definition: str,
-    inputs: Mapping[str, object],
+    given: Given,
     options: tc.GpuOptions,
     mistake: Mistake,
     without: Kernel | None = None,
-    others: Iterable[Mapping[str, object]] = (),
+    others: Iterable[Given] = (),
 ) -> Verdict:
     """What becomes of a program with a mistake in its kernel: it is compiled whatever the proof says.
 
-    ``without``: the kernel without the mistake, for results that the oracle leaves open.  ``others``: further inputs
-    if all is right with the first ones; a minimum, say, seldom comes from the one lane that is left out.
+    ``without``: the kernel without the mistake, for results that the oracle leaves open.  ``others``: more to give
+    it if all is right with the first; a minimum, say, seldom comes from the one lane that is left out.
     """
     refusals: list[tc.VerificationError] = []
 
@@ -65,22 +75,20 @@ def judge(
         for name in ("prove", "prove_statements", "prove_split"):
             noting.enter_context(patch.object(pipeline, name, noted(getattr(pipeline, name))))
         comprehension = tc.define(text)[definition]
-        kernel = comprehension.compile(*inputs.values(), target="emulator", options=options)
-    wrong = any(not is_right(comprehension, kernel, drawn, without) for drawn in chain((inputs,), others))
+        kernel = comprehension.compile(*given.inputs.values(), target="emulator", options=options)
+    wrong = any(not is_right(comprehension, kernel, drawn, without) for drawn in chain((given,), others))
     return Verdict(bool(refusals), wrong)
 
 
-def is_right(
-    comprehension: tc.Comprehension, kernel: Kernel, inputs: Mapping[str, object], same_as: Kernel | None = None
-) -> bool:
+def is_right(comprehension: tc.Comprehension, kernel: Kernel, given: Given, same_as: Kernel | None = None) -> bool:
     """Whether the kernel runs through and agrees with the oracle, in whatever order the emulator has the threads.
 
     ``same_as``: another kernel, the bits of whose results they must be.
     """
-    expected = comprehension.oracle(*inputs.values())
-    bits = None if same_as is None else _results(same_as, inputs, expected)
+    expected = comprehension.oracle(*given.inputs.values(), out=given.outputs or None)
+    bits = None if same_as is None else _results(same_as, given, expected)
     for _ in range(_LAUNCHES):
-        found = _results(kernel, inputs, expected)
+        found = _results(kernel, given, expected)
         if found is None or not all(compare(expected[name], values).ok for name, values in found.items()):
             return False
         if bits is not None and any(values.tobytes() != bits[name].tobytes() for name, values in found.items()):
@@ -88,13 +96,14 @@ def is_right(
     return True
 
 
-def _results(
-    kernel: Kernel, inputs: Mapping[str, object], expected: Mapping[str, Result]
-) -> Mapping[str, np.ndarray] | None:
-    """What the kernel computes, by name, where nothing has been right before; None if it stops."""
-    out = {name: poisoned(result.values, kernel.layout(name).type) for name, result in expected.items()}
+def _results(kernel: Kernel, given: Given, expected: Mapping[str, Result]) -> Mapping[str, np.ndarray] | None:
+    """What the kernel computes, by name, where nothing but what it reads has been right before; None if it stops."""
+    out = {
+        name: given.outputs[name].copy() if name in given.outputs else poisoned(result.values, kernel.layout(name).type)
+        for name, result in expected.items()
+    }
     try:
-        found = kernel(*inputs.values(), out=out)
+        found = kernel(*given.inputs.values(), out=out)
     except (tc.DeviceError, tc.ArgumentError):  # the latter for an index that is not yet written
         return None
     results = found if isinstance(found, tuple) else (found,)
@@ -109,16 +118,39 @@ def poisoned(values: np.ndarray, type: tc.ScalarType) -> np.ndarray:
     return np.frombuffer(b"\xff" * size, numpy_dtype(type)).reshape(values.shape).copy()
 
 
-def mistakes(text: str, definition: str, inputs: Mapping[str, object], options: tc.GpuOptions) -> tuple[Mistake, ...]:
+def mistakes(text: str, definition: str, given: Given, options: tc.GpuOptions) -> tuple[Mistake, ...]:
     """All mistakes that can be made in the kernel of a program."""
     found: list[Mistake] = []
+    made: list[tuple[Step, tuple[Split, ...]]] = []
+
+    def split(
+        specialization: Specialization, parts: int, among: frozenset[str], dealing: Dealing
+    ) -> tuple[Specialization, tuple[Split, ...]]:
+        changed, splits = split_reductions(specialization, parts, among, dealing)
+        made.append((Step(parts, dealing), splits))
+        return changed, splits
 
     def looked_at(tree: ScheduleTree, scop: Scop) -> tuple[ScheduleTree, Scop]:
         tree, scop = place_barriers(tree, scop)
-        split = any(temporary.name.rpartition("_parts")[1] for temporary in scop.temporaries)
-        found.extend(mistakes_in(scop, split=split))
+        found.extend(mistakes_in(scop, _lasting(made)))
         return tree, scop
 
-    with patch("tc.polyhedral.passes.place_barriers", looked_at):
-        tc.define(text)[definition].compile(*inputs.values(), target="emulator", options=options)
+    with (
+        patch("tc.polyhedral.passes.place_barriers", looked_at),
+        patch("tc.polyhedral.pipeline.split_reductions", split),
+    ):
+        tc.define(text)[definition].compile(*given.inputs.values(), target="emulator", options=options)
     return tuple(found)
+
+
+def _lasting(made: Sequence[tuple[Step, tuple[Split, ...]]]) -> Iterator[Step]:
+    """The steps after which a total may go through too few partial results.
+
+    Lanes go through all of theirs, however few the step before has left to go through.
+    """
+    for (step, splits), after in zip_longest(made, made[1:]):
+        redone = set[str]()
+        if after is not None and after[0].dealing is Dealing.LANES:
+            redone = {split.statement for split in after[1]}
+        if any(split.total not in redone for split in splits):
+            yield step

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 from unittest.mock import patch
 
 import islpy as isl
@@ -34,8 +34,29 @@ class Mistake:
     made: Callable[[], AbstractContextManager[object]]
 
 
-def mistakes_in(scop: Scop, *, split: bool) -> Iterator[Mistake]:
-    """All that can be made in a kernel with these promotions and barriers; ``split``: it has partial results."""
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Reductions of a program that got so many partial results."""
+
+    parts: int
+    dealing: Dealing
+
+    @property
+    def whose(self) -> str:
+        """Who has one each."""
+        match self.dealing:
+            case Dealing.RUNS:
+                return f"{self.parts} blocks"
+            case Dealing.TURNS:
+                return f"{self.parts} threads"
+            case Dealing.LANES:
+                return "lanes"
+            case _:
+                assert_never(self.dealing)
+
+
+def mistakes_in(scop: Scop, steps: Iterable[Step]) -> Iterator[Mistake]:
+    """All that can be made in a kernel with these promotions and barriers, whose reductions were split so."""
     for barrier in sorted(scop.barrier_names):
         yield Mistake(f"without {barrier}", partial(_patched, "place_barriers", dropping(barrier)))
     for barrier in sorted({awaited.barrier for awaited in scop.awaits.values()}):
@@ -51,9 +72,9 @@ def mistakes_in(scop: Scop, *, split: bool) -> Iterator[Mistake]:
             yield Mistake(f"{copy} shifted", partial(_patched, promoter, _shifting(promoter, copy)))
             if scop.statement(copy).domain.dim_max_val(_last(scop, copy)).is_pos():
                 yield Mistake(f"{copy} one short", partial(_patched, promoter, _shortening(promoter, copy)))
-    if split:
-        combining = "only the first partial result counts"
-        yield Mistake(combining, partial(_patched, "split_reductions", _without_combination))
+    for step in dict.fromkeys(steps):
+        combining = f"only the first partial result of {step.whose} counts"
+        yield Mistake(combining, partial(_patched, "split_reductions", _without_combination(step)))
     if any(promotion.buffer.sharing is Sharing.LANES for promotion in scop.promotions):
         yield Mistake("a lane too few", partial(_patched, "split_reductions", _with_a_lane_less))
 
@@ -256,13 +277,16 @@ def _changed(scop: Scop, name: str, change: Callable[[ScopStatement], ScopStatem
 _Splits: TypeAlias = tuple[Specialization, tuple[Split, ...]]
 
 
-def _without_combination(
-    specialization: Specialization, parts: int, among: frozenset[str], dealing: Dealing
-) -> _Splits:
-    changed, splits = split_reductions(specialization, parts, among, dealing)
-    # What lanes combine is one result if there is one warp.
-    names = {split.statement for split in splits} if dealing is Dealing.LANES else {split.total for split in splits}
-    return _with_last_loops(changed, names, 1), splits
+def _without_combination(step: Step) -> Callable[..., _Splits]:
+    def split(specialization: Specialization, parts: int, among: frozenset[str], dealing: Dealing) -> _Splits:
+        changed, splits = split_reductions(specialization, parts, among, dealing)
+        if Step(parts, dealing) != step:
+            return changed, splits
+        # What lanes combine is one result if there is one warp.
+        lanes = dealing is Dealing.LANES
+        return _with_last_loops(changed, {s.statement if lanes else s.total for s in splits}, 1), splits
+
+    return split
 
 
 def _with_a_lane_less(specialization: Specialization, parts: int, among: frozenset[str], dealing: Dealing) -> _Splits:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ import tc
 from tc.kernel import Kernel
 from tests.comprehensions.case import Case
 from tests.comprehensions.corpus import CASES
-from tests.mutants.judge import Verdict, judge, mistakes
+from tests.mutants.judge import Given, Verdict, judge, mistakes
 from tests.mutants.mistakes import Mistake
 from tests.test_emulator import fitting
 
@@ -25,6 +25,9 @@ OPTIONS = {
     ),
     "partial results": tc.GpuOptions(split=(4,), private=0),
     "partial results in lanes": tc.GpuOptions(split=(32,), private=0),
+    "default": tc.GpuOptions(),
+    "blocks share sums": tc.GpuOptions(split=(), across=4),
+    "blocks and lanes share sums": tc.GpuOptions(split=(32,), across=3),
 }
 # Of inputs, until a result is wrong.
 _DRAWS = 300
@@ -39,10 +42,10 @@ class Judged:
 
 
 def judged(case: Case, options: tc.GpuOptions) -> Iterator[Judged]:
-    """Every mistake in the kernel of a case; none where it is outside of what mistakes can show."""
+    """Every mistake in the kernel of a case."""
     for made in _made(case, options):
-        others = (_inputs(case, draw) for draw in range(1, _DRAWS))
-        verdict = judge(case.text, made.definition, made.inputs, made.options, made.mistake, made.without, others)
+        others = (_given(case, draw) for draw in range(1, _DRAWS))
+        verdict = judge(case.text, made.definition, made.given, made.options, made.mistake, made.without, others)
         yield Judged(f"{case.name}: {made.mistake.name}", verdict)
 
 
@@ -54,7 +57,7 @@ def mistake_names(case: Case, options: tc.GpuOptions) -> list[str]:
 @dataclass(frozen=True, slots=True)
 class _Made:
     definition: str
-    inputs: Mapping[str, object]
+    given: Given
     options: tc.GpuOptions
     mistake: Mistake
     without: Kernel
@@ -64,22 +67,21 @@ def _made(case: Case, options: tc.GpuOptions) -> Iterator[_Made]:
     """Contents are random, so that what is lost changes a result."""
     definitions = tc.define(case.text)
     definition = case.definition or definitions.single().name
-    inputs = _inputs(case, 0)
-    if case.make_outputs(np.random.default_rng(0), case.large_ragged_sizes):
-        return
+    given = _given(case, 0)
     comprehension = definitions[definition]
 
     def with_options(fit: tc.GpuOptions) -> tuple[tc.GpuOptions, Kernel]:
-        return fit, comprehension.compile(*inputs.values(), target="emulator", options=fit)
+        return fit, comprehension.compile(*given.inputs.values(), target="emulator", options=fit)
 
     chosen, kernel = fitting(with_options, options)
-    for mistake in mistakes(case.text, definition, inputs, chosen):
-        yield _Made(definition, inputs, chosen, mistake, kernel)
+    for mistake in mistakes(case.text, definition, given, chosen):
+        yield _Made(definition, given, chosen, mistake, kernel)
 
 
-def _inputs(case: Case, draw: int) -> Mapping[str, object]:
+def _given(case: Case, draw: int) -> Given:
     rng = np.random.default_rng([zlib.crc32(case.name.encode()), draw])
-    return case.make_inputs(rng, case.large_ragged_sizes)
+    sizes = case.large_ragged_sizes
+    return Given(case.make_inputs(rng, sizes), case.make_outputs(rng, sizes))
 
 
 def case_named(name: str) -> Case:

@@ -7,7 +7,8 @@ import pytest
 from tests.mutants.judge import Verdict
 from tests.mutants.programs import OPTIONS, case_named, judged, mistake_names
 
-# A product, rows that are reduced and used again; ``python -m tests.mutants`` has the whole corpus and all options.
+# A product, rows that are reduced and used again, a result that comes in; ``python -m tests.mutants`` has the whole
+# corpus and all options.
 SOME = (
     ("mm", "tiles"),
     ("mm", "copied two tiles ahead"),
@@ -17,6 +18,10 @@ SOME = (
     ("sum_of_rows", "tiles"),
     ("sum_of_rows", "partial results"),
     ("mm", "partial results in lanes"),
+    ("mm_accumulate", "tiles"),
+    ("mv_accumulate", "default"),
+    ("sum_of_rows", "blocks share sums"),
+    ("transposed_product", "blocks and lanes share sums"),
 )
 
 
@@ -37,7 +42,9 @@ def test_there_are_mistakes_of_every_kind() -> None:
         "one short",
         "a slot less",
         "copies awaited after",
-        "only the first partial",
+        "only the first partial result of 4 threads",
+        "only the first partial result of lanes",
+        "only the first partial result of 4 blocks",
         "a lane too few",
     )
     for kind in kinds:

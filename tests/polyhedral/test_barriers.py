@@ -13,7 +13,7 @@ from tc.polyhedral.place_barriers import place_barriers
 from tc.polyhedral.scop import Scop
 from tc.polyhedral.tree import ScheduleTree
 from tc.runtime.numpy_arrays import numpy_dtype
-from tests.mutants.judge import Verdict, is_right, judge, mistakes
+from tests.mutants.judge import Given, Verdict, is_right, judge, mistakes
 from tests.mutants.programs import case_named
 
 MM = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }"
@@ -54,12 +54,12 @@ def test_every_barrier_is_needed_and_both_the_proof_and_the_emulator_miss_it(nam
     comprehension = tc.define(text).single()
     generator = np.random.default_rng(0)
     arrays = [generator.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
-    inputs = dict(zip(comprehension.program.arguments, arrays, strict=True))
-    assert is_right(comprehension, comprehension.compile(*arrays, target="emulator", options=options), inputs)
-    found = [m for m in mistakes(text, comprehension.name, inputs, options) if "barrier" in m.name]
+    given = Given(dict(zip(comprehension.program.arguments, arrays, strict=True)))
+    assert is_right(comprehension, comprehension.compile(*arrays, target="emulator", options=options), given)
+    found = [m for m in mistakes(text, comprehension.name, given, options) if "barrier" in m.name]
     assert found
     for mistake in found:
-        assert judge(text, comprehension.name, inputs, options, mistake) == Verdict(refused=True, wrong=True)
+        assert judge(text, comprehension.name, given, options, mistake) == Verdict(refused=True, wrong=True)
 
 
 @pytest.mark.parametrize("tile", [(3,), (3, 16)], ids=["tiles of columns", "tiles of columns and of all rows"])
@@ -71,7 +71,7 @@ def test_blocks_that_take_turns_copy_ahead_for_their_own_tiles(tile: tuple[int, 
     inputs = {"C": generator.standard_normal(2, np.float32), "A": generator.standard_normal((2, 40), np.float32)}
     schedule = tc.ScheduleOptions(tile=tile, fusion=tc.Fusion.MINIMAL)
     options = tc.GpuOptions(schedule, grid=(3,), stages=stages)
-    assert is_right(columns, columns.compile(*inputs.values(), target="emulator", options=options), inputs)
+    assert is_right(columns, columns.compile(*inputs.values(), target="emulator", options=options), Given(inputs))
 
 
 def test_the_instances_of_barriers_are_said_in_as_few_conditions_as_possible() -> None:
@@ -132,5 +132,5 @@ def test_no_guard_that_threads_differ_in_stands_around_a_barrier(name: str) -> N
     types = [comprehension.program.tensor(argument).type for argument in comprehension.program.arguments]
     arrays = [generator.integers(-3, 4, s).astype(numpy_dtype(t)) for s, t in zip(shapes, types, strict=True)]
     kernel = comprehension.compile(*arrays, target="emulator", options=options)
-    assert is_right(comprehension, kernel, dict(zip(comprehension.program.arguments, arrays, strict=True)))
+    assert is_right(comprehension, kernel, Given(dict(zip(comprehension.program.arguments, arrays, strict=True))))
     assert "__syncthreads" in comprehension.compile(*arrays, target="cuda:sm_90", options=options).source

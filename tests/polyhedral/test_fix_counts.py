@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import tc
-from tests.mutants.judge import is_right
+from tests.mutants.judge import Given, is_right
 
 TRIANGLE = """
 def triangle(float(N,K) A) -> (C) {{
@@ -28,4 +28,4 @@ def test_triangles_are_kept_in_registers() -> None:
 def test_triangles_are_right_on_ragged_tiles() -> None:
     inputs = {"A": np.random.default_rng(0).standard_normal((37, 19), np.float32)}
     for triangle in (LOWER, UPPER):
-        assert is_right(triangle, triangle.compile(inputs["A"], target="emulator", options=OPTIONS), inputs)
+        assert is_right(triangle, triangle.compile(inputs["A"], target="emulator", options=OPTIONS), Given(inputs))

@@ -17,7 +17,7 @@ from tc.language.program import INDEX_TYPE, Binary, Literal, Read
 from tc.polyhedral.promote_operands import promote_operands
 from tc.polyhedral.scop import Scop, ScopStatement
 from tc.polyhedral.tree import ScheduleTree
-from tests.mutants.judge import is_right
+from tests.mutants.judge import Given, is_right
 
 TMM = "def tmm(float(M,K) A, float(N,K) B) -> (C) { C(m,n) +=! A(m,k) * B(n,k) }"
 TILES = tc.GpuOptions(tc.ScheduleOptions(tile=(16, 16, 8)), block=(4, 8), fragments=64, stages=2)
@@ -110,7 +110,7 @@ def test_results_are_right_at_ragged_sizes(shared: int, stages: int) -> None:
     rng = np.random.default_rng(3)
     a, b = rng.standard_normal((37, 19), np.float32), rng.standard_normal((21, 19), np.float32)
     options = replace(TILES, shared=shared, stages=stages)
-    assert is_right(tmm, tmm.compile(a, b, target="emulator", options=options), {"A": a, "B": b})
+    assert is_right(tmm, tmm.compile(a, b, target="emulator", options=options), Given({"A": a, "B": b}))
 
 
 def test_triangles_have_ends_that_are_no_plain_quotients() -> None:
@@ -118,4 +118,4 @@ def test_triangles_have_ends_that_are_no_plain_quotients() -> None:
     rng = np.random.default_rng(3)
     inputs = {"L": rng.standard_normal((13, 13), np.float32), "B": rng.standard_normal((13, 7), np.float32)}
     options = tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4)), block=(2, 4), fragments=64, stages=2)
-    assert is_right(trmm, trmm.compile(*inputs.values(), target="emulator", options=options), inputs)
+    assert is_right(trmm, trmm.compile(*inputs.values(), target="emulator", options=options), Given(inputs))

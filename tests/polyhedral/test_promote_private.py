@@ -9,7 +9,7 @@ import pytest
 
 import tc
 from tests.comprehensions.corpus import CASES
-from tests.mutants.judge import is_right
+from tests.mutants.judge import Given, is_right
 from tests.test_emulator import OPTIONS, fitting
 
 CONVOLUTION = """
@@ -32,7 +32,7 @@ def test_of_loops_over_results_around_a_sum_only_the_results_of_one_iteration_ar
     assert all(grid.stack == 0 for grid in kernel.resources.grids)
     random = np.random.default_rng(0)
     inputs = {name: random.standard_normal(shape, np.float32) for name, shape in SHAPES.items()}
-    assert is_right(convolution, convolution.compile(*inputs.values(), target="emulator", options=TILES), inputs)
+    assert is_right(convolution, convolution.compile(*inputs.values(), target="emulator", options=TILES), Given(inputs))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tc
-from tests.mutants.judge import is_right
+from tests.mutants.judge import Given, is_right
 
 # The weights have nothing to do with ``k``.
 WEIGHTED = "def weighted(float(N,C,K) X, float(M,C) W) -> (O) { O(n,m) +=! W(m,c) * X(n,c,k) }"
@@ -39,7 +39,7 @@ def test_what_all_tiles_have_alike_is_copied_once(stages: int | None) -> None:
     rng = np.random.default_rng(0)
     inputs = {"X": rng.standard_normal((11, 9, 33), np.float32), "W": rng.standard_normal((13, 9), np.float32)}
     kernel = weighted.compile(*inputs.values(), target="emulator", options=options)
-    assert is_right(weighted, kernel, inputs)
+    assert is_right(weighted, kernel, Given(inputs))
 
 
 def test_a_loop_of_which_a_block_has_one_tile_is_not_copied_ahead_for() -> None:

@@ -27,7 +27,7 @@ from tc.polyhedral.loops import (
 )
 from tc.polyhedral.separate_counts import separate_counts
 from tc.proof import Proof
-from tests.mutants.judge import is_right
+from tests.mutants.judge import Given, is_right
 
 SUMS = "def sums(float(M,N) X) -> (O) { O(m) +=! X(m,n) }"
 # Rows of 48 elements: threads 0 to 31 of each row hold partial results, and all 48 use their total.
@@ -95,7 +95,7 @@ def judged(text: str, shape: tuple[int, ...], options: tc.GpuOptions, mistake: A
             comprehension.compile(values, target="emulator", options=options)
         with patch("tc.polyhedral.pipeline.prove", lambda *_: Proof(0, 0, 0, 0)):
             kernel = comprehension.compile(values, target="emulator", options=options)
-    assert not is_right(comprehension, kernel, inputs)
+    assert not is_right(comprehension, kernel, Given(inputs))
     return str(raised.value)
 
 
