@@ -23,7 +23,6 @@ from tc.polyhedral.loops import Buffer, LoopProgram
 from tc.polyhedral.microkernel import VectorUnit
 from tc.polyhedral.passes import Machine
 from tc.polyhedral.pipeline import MappedProgram, Prepared
-from tc.polyhedral.uneven_barriers import has_uneven_barriers
 from tc.proof import Proof
 from tc.runtime.binary import Binary
 from tc.runtime.compiler import check_compiles, compiling, find_compiler, kernel_flags
@@ -245,11 +244,6 @@ def _require_opencl(loops: LoopProgram) -> None:
         raise ArgumentError(
             "sizes cannot stay open on OpenCL: PoCL ignores conditions behind a barrier that depends on one; "
             "pass numbers"
-        )
-    if has_uneven_barriers(loops.root, loops.barriers):
-        raise CompileError(
-            f"{loops.name}: threads of a block go through a loop around a barrier unequally often, which OpenCL C does "
-            "not allow; choose other tiles or another grid, or another target"
         )
     called = {part.function for body in loops.bodies for part in walk(body.value) if isinstance(part, Call)}
     if absent := sorted(called & ABSENT_IN_OPENCL):

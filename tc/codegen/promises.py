@@ -9,16 +9,25 @@ from tc.codegen.expressions import FAULTED
 from tc.codegen.functions import C_LIBRARY, function_name
 from tc.codegen.routines import mentions
 from tc.language.program import Reduction
-from tc.polyhedral.loops import Allocation, Block, Guard, IndexLiteral, Instance, Loop, LoopKind, LoopTree
+from tc.polyhedral.loops import (
+    MOST_UNROLLED,
+    Allocation,
+    Block,
+    Guard,
+    IndexLiteral,
+    Instance,
+    Loop,
+    LoopKind,
+    LoopTree,
+)
 from tc.polyhedral.ranges import Ranges, iterator_range, most_iterations
 from tc.types import ScalarType, computation_type
 
 if TYPE_CHECKING:
     from tc.codegen.kernel import KernelPrinter, Scope
 
-# A loop of unknown length is unrolled so often, and no loop more often than this.
+# A loop of unknown length is unrolled so often.
 _UNROLL_UNKNOWN: Final = 4
-_UNROLL_MOST: Final = 64
 # Instances in the body of a loop around unrolled ones, when some of its iterations run one after the other: enough
 # that what neighbouring iterations read side by side is read at once, and few enough for the cache of instructions.
 _UNROLLED_INSTANCES: Final = 256
@@ -35,7 +44,7 @@ def promises(kernel: KernelPrinter, loop: Loop, scope: Scope, body: list[str]) -
             return _reduction_promises(kernel, loop, scope.accumulation, body)
         case LoopKind.UNROLLED | LoopKind.REDUCTION:
             count = most_iterations(loop, scope.ranges)
-            return _unrolled(kernel, loop, min(count, _UNROLL_MOST) if count is not None else _UNROLL_UNKNOWN)
+            return _unrolled(kernel, loop, min(count, MOST_UNROLLED) if count is not None else _UNROLL_UNKNOWN)
         case LoopKind.SEQUENTIAL if dialect.grids is not None:
             return _unrolled(kernel, loop, _repetitions(loop, scope.ranges))
         case LoopKind.SEQUENTIAL | LoopKind.PARALLEL | LoopKind.REGISTER:

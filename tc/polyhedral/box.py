@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
 from typing import Final
 
 import islpy as isl
 
+from tc.polyhedral.loops import MOST_UNROLLED
 from tc.polyhedral.tree import Member
 
 
@@ -23,6 +25,10 @@ class Box:
     offsets: tuple[tuple[int, tuple[int, ...]], ...]
     extents: tuple[int, ...]
     steps: tuple[int, ...]
+
+    def fits_registers(self, most: int) -> bool:
+        """Whether it has at most so many elements, and loops over them are unrolled: what registers can hold."""
+        return math.prod(self.extents) <= most and all(extent <= MOST_UNROLLED for extent in self.extents)
 
 
 def prefix_map(domain: isl.Set, prefix: Items[Member]) -> isl.Map:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, assert_never
 
 from tc.polyhedral.loop_execution import loop_paths
 from tc.polyhedral.loops import (
+    MOST_UNROLLED,
     Allocation,
     Block,
+    Buffer,
     Guard,
     IndexExpression,
     IndexLiteral,
@@ -31,8 +33,6 @@ from tc.polyhedral.loops import (
 from tc.polyhedral.ranges import Ranges, iterator_range, range_of
 from tc.polyhedral.scop import Scop
 
-# Longer loops are not unrolled: no array of so many elements stays in registers.
-_MOST: Final = 64
 _CHANGED: Final = {LoopKind.SEQUENTIAL: LoopKind.UNROLLED, LoopKind.REDUCTION: LoopKind.REDUCTION}
 
 
@@ -63,7 +63,7 @@ def _counted(loop: Loop, scop: Scop, ranges: Ranges) -> Loop:
     if loop.kind not in _CHANGED or loop.step != 1:
         return loop
     least, most = range_of(loop.lower, ranges).least, range_of(loop.upper, ranges).most
-    if math.isinf(least) or math.isinf(most) or most - least >= _MOST or not _chooses(loop, scop):
+    if math.isinf(least) or math.isinf(most) or most - least >= MOST_UNROLLED or not _chooses(loop, scop):
         return loop
     first, last, body = IndexLiteral(int(least)), IndexLiteral(int(most)), loop.body
     iterator = IndexVariable(loop.iterator)
@@ -80,28 +80,36 @@ def _chooses(loop: Loop, scop: Scop) -> bool:
     for instance, _ in loop_paths(loop.body, ()):
         if instance.statement in scop.barrier_names:
             return False
-        chosen = chosen or any(loop.iterator in variables(s) for s in _own_subscripts(instance, scop))
+        chosen = chosen or any(loop.iterator in variables(s.value) for s in own_subscripts(instance, scop))
     return chosen
 
 
-def _own_subscripts(instance: Instance, scop: Scop) -> Iterator[IndexExpression]:
+@dataclass(frozen=True, slots=True)
+class OwnSubscript:
+    """A subscript of an array that belongs to a thread; ``in_array``: it says which of the thread's elements it is."""
+
+    value: IndexExpression
+    in_array: bool
+
+
+def own_subscripts(instance: Instance, scop: Scop) -> Iterator[OwnSubscript]:
     """Subscripts of arrays that belong to a thread: among the arguments behind the statement's own iterators.
 
     Those of what a copy into one reads are among them: the loop around it that chooses there is short, and unrolled.
     """
     statement = scop.statement(instance.statement)
-    shared: Mapping[str, bool] = {p.buffer.name: p.buffer.shared for p in scop.promotions}
-    if all(shared[access.buffer] for access in statement.promoted):
+    buffers: Mapping[str, Buffer] = {p.buffer.name: p.buffer for p in scop.promotions}
+    if all(buffers[access.buffer].shared for access in statement.promoted):
         return  # copies into shared memory may have a number in place of subscripts
+    loads = any(statement.name == promotion.loads for promotion in scop.promotions)
     local = iter(instance.arguments[len(instance.arguments) - _count(instance, scop) :])
-    if any(statement.name == promotion.loads for promotion in scop.promotions):
-        yield from local
-        return
-    for access in statement.promoted:
-        for _ in range(_rank(scop, access.buffer)):
+    # The subscripts of what a copy writes are its own iterators, which come first.
+    for access in sorted(statement.promoted, key=lambda access: loads and not access.writes):
+        buffer = buffers[access.buffer]
+        for stride in buffer.layout.strides:
             subscript = next(local)
-            if not shared[access.buffer]:
-                yield subscript
+            if loads or not buffer.shared:
+                yield OwnSubscript(subscript, in_array=not buffer.shared and stride > 0)
 
 
 def _count(instance: Instance, scop: Scop) -> int:

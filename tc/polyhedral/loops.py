@@ -171,6 +171,8 @@ class Sharing(Enum):
     BLOCK = "block"  # all threads of a block, in shared memory
 
 
+# Longer loops are not unrolled on GPUs, and no array that they go through is in registers.
+MOST_UNROLLED: Final = 64
 # Threads of a warp, which exchange what is in registers.
 LANES: Final = 32
 

@@ -16,6 +16,7 @@ from tc.language.session import MAX_OPERATIONS, is_out_of_operations, isl_contex
 from tc.language.specialization import Specialization
 from tc.options import CpuOptions, Fusion, GpuOptions, Options
 from tc.polyhedral.demands import demands_of
+from tc.polyhedral.fewer_buffers import fewer_buffers
 from tc.polyhedral.fix_counts import fix_counts
 from tc.polyhedral.generate import generate_loops
 from tc.polyhedral.localize import NotAffineError, localize_loops
@@ -228,16 +229,11 @@ class _Run:
             self.done(name, tree_text(tree))
             if self.verify_every_pass:
                 prove(scop, tree_execution(tree, self.context, scop.barrier_names), f"schedule after {name}")
-        buffers = [promotion.buffer for promotion in scop.promotions]
-        root = generate_loops(tree, self.context, buffers, scop.sizes, scop.barrier_names)
-        try:
-            root = separate_tiles(localize_loops(root, scop), self.context, scop.sizes, scop.barrier_names)
-        except NotAffineError:
-            plain = _without_buffers(self.options)
-            return _Run(self.context, self.prepared, plain, self.machine, self.verify_every_pass).generate()
-        if isinstance(self.options, GpuOptions):
-            root = separate_counts(fix_counts(root, scop), scop.barrier_names)
+        found = self.loops(tree, scop)
+        if isinstance(found, CpuOptions | GpuOptions):
+            return _Run(self.context, self.prepared, found, self.machine, self.verify_every_pass).generate()
         self.done("generate", "")
+        root = found
 
         demands = cache(lambda: demands_of(scop))
 
@@ -252,6 +248,23 @@ class _Run:
             return prove(scop, execution, "generated code", demands())
 
         return Generated(self.loop_program(scop, root), tuple(self.stages), prove_schedule, prove_loops)
+
+    def loops(self, tree: ScheduleTree, scop: Scop) -> LoopTree | Options:
+        """The loops of the tree; or the options to take instead, with which there are better ones, or any at all."""
+        buffers = [promotion.buffer for promotion in scop.promotions]
+        root = generate_loops(tree, self.context, buffers, scop.sizes, scop.barrier_names)
+        try:
+            root = separate_tiles(localize_loops(root, scop), self.context, scop.sizes, scop.barrier_names)
+        except NotAffineError:
+            return _without_buffers(self.options)
+        match self.options:
+            case CpuOptions():
+                return root
+            case GpuOptions() as options:
+                root = separate_counts(fix_counts(root, scop), scop.barrier_names)
+                return fewer_buffers(root, scop, options, self.prepared.specialization.program.name) or root
+            case _:
+                assert_never(self.options)
 
     def passes(self, tree: ScheduleTree, scop: Scop) -> Iterator[tuple[str, ScheduleTree, Scop]]:
         """What every pass of the target made, by name."""

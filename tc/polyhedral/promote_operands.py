@@ -88,7 +88,7 @@ class _Promoter:
             many = math.prod(extent_of(member.function, own) for member in points)
             for operand in _operands(statement, self.scop) if statement.accumulates else ():
                 box = bounding_box([operand.relation], prefix, strided=True)
-                if box is not None and math.prod(box.extents) <= min(room, many // 2):
+                if box is not None and box.fits_registers(min(room, many // 2)):
                     return _promoted(self.scop, statement, operand, prefix, box)
         return None
 

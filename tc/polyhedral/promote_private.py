@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence as Items
 from dataclasses import replace
 from typing import assert_never
@@ -73,7 +72,7 @@ class _Promoter:
             if not has_owner(relations, above):
                 continue
             box = bounding_box(relations, above, strided=True)
-            if box is None or math.prod(box.extents) > self.most:
+            if box is None or not box.fits_registers(self.most):
                 continue
             order = tuple(range(len(box.extents)))
             buffer = f"private{len(self.scop.promotions)}_{tensor}"

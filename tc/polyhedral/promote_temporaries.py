@@ -6,7 +6,6 @@ one for each thread if no thread touches what another one does, else one for the
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
 from typing import assert_never
@@ -91,13 +90,14 @@ class _Promoter:
         box = bounding_box(relations, prefix, strided=own)
         if box is None or reads_uncovered(self.scop, accesses, prefix):
             return node
-        size = math.prod(box.extents)
+        order = tuple(range(len(box.extents)))
         bytes = bytes_of(padded_layout(temporary.layout.type, box, 0))
-        if size > self.memory.private if own else self.shared_bytes + bytes > self.memory.shared:
+        fits = box.fits_registers(self.memory.private) if own else self.shared_bytes + bytes <= self.memory.shared
+        if not fits:
             return node
         self.shared_bytes += 0 if own else bytes
         buffer = f"{'private' if own else 'shared'}{len(self.scop.promotions)}_{temporary.name}"
-        order, sharing = tuple(range(len(box.extents))), Sharing.THREAD if own else Sharing.BLOCK
+        sharing = Sharing.THREAD if own else Sharing.BLOCK
         promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, stored=False, sharing=sharing)
         self.scop = promoted.scop
         return Extension(buffer, promoted.instances, node, sharing)
