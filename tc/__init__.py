@@ -24,7 +24,7 @@ from tc.errors import (
     VerificationError,
 )
 from tc.language.specialization import ArraySpec, dynamic
-from tc.options import CpuOptions, Distribution, Fusion, GpuOptions, ScheduleOptions
+from tc.options import CpuOptions, Distribution, Fusion, GpuOptions, ScheduleOptions, TileLayout
 from tc.runtime.threads import get_threads, set_threads
 from tc.streams import on_stream, synchronize
 from tc.types import ScalarType
@@ -50,6 +50,7 @@ __all__ = [
     "SemanticError",
     "StickyDeviceError",
     "TCError",
+    "TileLayout",
     "TuningError",
     "VerificationError",
     "define",

@@ -54,6 +54,13 @@ class Distribution(Enum):
     BLOCKED = "blocked"  # in runs: every thread works on neighbouring points
 
 
+class TileLayout(Enum):
+    """How the tile of an operand lies in shared memory."""
+
+    MEMORY = "memory"  # as its tensor does
+    POINTS = "points"  # what the points of a thread's tile read for one step of a reduction lies side by side
+
+
 @dataclass(frozen=True, slots=True)
 class CpuOptions:
     """Options of the ``cpu`` target.
@@ -123,7 +130,7 @@ class GpuOptions:
     takes about 256, or as many as a tile has points.  Of loops inside that threads share, a tile has a multiple of so
     many points as there are threads, or as each of them takes in a row.
     ``grid``: the most blocks along every dimension, x first; a block then works on several tiles, and on all of those
-    along dimensions that are not named.  None takes as many as there are tiles.
+    along dimensions that are not named.  None takes as many as there are tiles, and several nests may be one kernel.
     ``distribution``: how the points of a tile are dealt to threads.
     ``private``: the most elements of a result that a thread keeps to itself while it reduces; 0 keeps none.
     ``fragments``: the most elements of operands that a thread reads into registers before it goes through the points of
@@ -135,6 +142,8 @@ class GpuOptions:
     None takes several where there are few results, if ``split`` is None, too.
     ``shuffles``: the 32 threads of a warp combine their partial results from register to register; OpenCL cannot.
     ``shared``: the most bytes of memory that the threads of a block share; 0 uses none.
+    ``layout``: how operands lie in shared memory; in the order of their tensors, or with the loops of the reduction
+    outermost, element by element.
     ``padding``: elements added to every row of an operand in shared memory, so that rows begin in different banks.
     ``stages``: tiles of each operand that shared memory holds at a time.  With more than one, the next tiles are on
     their way while threads work on this one; NVIDIA's GPUs copy them asynchronously from ``sm_80`` on.  None takes as
@@ -154,6 +163,7 @@ class GpuOptions:
     private: int = 64
     fragments: int = 0
     shared: int = 48 << 10
+    layout: TileLayout = TileLayout.MEMORY
     padding: int = 4
     stages: int | None = None
     resident: int = 1
@@ -178,6 +188,8 @@ class GpuOptions:
         _require_integer("private", self.private, 0, 1 << 10)
         _require_integer("fragments", self.fragments, 0, 1 << 10)
         _require_integer("shared", self.shared, 0, 1 << 18)
+        if not isinstance(self.layout, TileLayout):
+            raise OptionsError(f"layout must be a tc.TileLayout, got {self.layout!r}")
         _require_integer("padding", self.padding, 0, 64)
         if self.stages is not None:
             _require_integer("stages", self.stages, 1, 8)
@@ -237,6 +249,7 @@ def from_json(data: Mapping[str, Any], options: type[Kind]) -> Kind:
         _listed_as_tuple(schedule, "tile")
         values["schedule"] = ScheduleOptions(**schedule)
     _named(values, "distribution", Distribution)
+    _named(values, "layout", TileLayout)
     for name in ("register_tile", "block", "grid", "split"):
         _listed_as_tuple(values, name)
     return options(**values)

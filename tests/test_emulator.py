@@ -28,7 +28,9 @@ OPTIONS = {
     "partial results": tc.GpuOptions(split=(4,)),
     "partial results of partial results, in memory": tc.GpuOptions(split=(6, 2), private=0, shared=0),
     "copied ahead": tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4)), block=(4, 2), stages=2),
-    "operands in registers": tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4)), block=(2, 4), fragments=64, stages=2),
+    "operands in registers": tc.GpuOptions(
+        tc.ScheduleOptions(tile=(8, 8, 4)), block=(2, 4), fragments=64, layout=tc.TileLayout.POINTS, stages=2
+    ),
     "copied two tiles ahead": tc.GpuOptions(tc.ScheduleOptions(tile=(4, 4, 3)), block=(2, 4), stages=3, private=0),
     "runs of points, few blocks": tc.GpuOptions(
         TILED, block=(3, 2), grid=(2, 1, 1), distribution=tc.Distribution.BLOCKED

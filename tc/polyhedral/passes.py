@@ -131,7 +131,7 @@ def _promote_private(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> Sta
 def _promote_shared(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
     if not options.shared:
         return tree, scop
-    return promote_shared(tree, scop, SharedRoom(options.shared, options.padding, options.stages))
+    return promote_shared(tree, scop, SharedRoom(options.shared, options.layout, options.padding, options.stages))
 
 
 def _promote_operands(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:

@@ -15,6 +15,7 @@ from typing import Final, assert_never
 import islpy as isl
 
 from tc.language.affine import isl_name
+from tc.options import TileLayout
 from tc.polyhedral.box import Box, own_space, prefix_map
 from tc.polyhedral.deal_copies import Dealt, deal_out, piece_of
 from tc.polyhedral.extents import extent_of
@@ -32,12 +33,13 @@ MOST_STAGES: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class SharedRoom:
-    """``bytes`` of a block, elements of ``padding`` in every row of a copy, and how many tiles there are at a time.
+    """``bytes`` of a block, how copies lie there, elements of ``padding`` in their rows, and how many tiles there are.
 
-    ``stages`` None: as many as there is room for, four at most.
+    ``stages``: tiles at a time; None: as many as there is room for, four at most.
     """
 
     bytes: int
+    layout: TileLayout
     padding: int
     stages: int | None
 
@@ -188,8 +190,10 @@ class _Promoter:
         ``alike``: those that all tiles of so many last members have alike, for all of these.
         """
         found: list[tuple[Promoted, Box]] = []
-        scop, padding = self.scop, self.room.padding
-        while (operand := promote_operand(scop, padding, domain, members, room, rotation, alike=alike)) is not None:
+        scop, layout, padding = self.scop, self.room.layout, self.room.padding
+        while (
+            operand := promote_operand(scop, layout, padding, domain, members, room, rotation, alike=alike)
+        ) is not None:
             promoted, _ = operand
             scop = promoted.scop
             room -= _bytes(scop, promoted.buffer)

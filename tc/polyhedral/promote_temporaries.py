@@ -91,7 +91,7 @@ class _Promoter:
         if box is None or reads_uncovered(self.scop, accesses, prefix):
             return node
         order = tuple(range(len(box.extents)))
-        bytes = bytes_of(padded_layout(temporary.layout.type, box, 0))
+        bytes = bytes_of(padded_layout(temporary.layout.type, box, order, 0))
         fits = box.fits_registers(self.memory.private) if own else self.shared_bytes + bytes <= self.memory.shared
         if not fits:
             return node

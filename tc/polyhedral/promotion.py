@@ -96,7 +96,7 @@ def promote_accesses(
     elif padding is None:
         layout = Layout(type, box.extents, _ordered_strides(box.extents, order, pad=not writes))
     else:
-        layout = padded_layout(type, box, padding, rotation)
+        layout = padded_layout(type, box, order, padding, rotation)
     buffer = Buffer(name, layout, writable=True, sharing=sharing)
     elements = box_elements(box, name, relation_of(statements[accesses[0].statement], accesses[0], gathered))
     changed: dict[str, ScopStatement] = {}
@@ -269,12 +269,17 @@ def bytes_of(layout: Layout) -> int:
     return -(-max(layout.span, 1) * layout.type.itemsize // LINE_BYTES) * LINE_BYTES
 
 
-def padded_layout(type: ScalarType, box: Box, padding: int, rotation: Rotation | None = None) -> Layout:
-    """Row-major, with so many elements added to every row where there are several; slots begin with lines."""
-    *outer, row = (*box.extents,) or (1,)
+def padded_layout(
+    type: ScalarType, box: Box, order: Items[int], padding: int, rotation: Rotation | None = None
+) -> Layout:
+    """The dimensions in this order, outermost first, and so many elements added to every row where there are several.
+
+    Slots begin with lines.
+    """
+    *outer, row = [box.extents[dimension] for dimension in order] or [1]
     stride = row + padding if math.prod(outer) > 1 else row
-    strides = contiguous_strides((*outer, stride))
-    layout = Layout(type, box.extents, strides[: len(box.extents)])
+    found = dict(zip(order, contiguous_strides((*outer, stride)), strict=False))
+    layout = Layout(type, box.extents, tuple(found[dimension] for dimension in range(len(box.extents))))
     if rotation is None:
         return layout
     slot = bytes_of(layout) // type.itemsize

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
+from typing import assert_never
 
 import islpy as isl
 
 from tc.language.affine import isl_name
 from tc.language.calls import fresh_name
 from tc.language.program import GuardedRead, Read, walk
+from tc.options import TileLayout
 from tc.polyhedral.box import Box, bounding_box
 from tc.polyhedral.gathered import Gathered
 from tc.polyhedral.loops import LoopKind, Sharing
@@ -40,6 +42,7 @@ class Operand:
 
 def promote_operand(
     scop: Scop,
+    layout: TileLayout,
     padding: int,
     domain: isl.UnionSet,
     members: tuple[Member, ...],
@@ -56,17 +59,20 @@ def promote_operand(
     prefix = tuple(member for member in members if member.kind is not LoopKind.THREAD)
     neighbours = next((member for member in reversed(members) if member.kind is LoopKind.THREAD), None)
     for operand in _operands(scop, domain, indices=not alike):
-        statement, layout = operand.statement, layouts[operand.read.tensor]
+        statement, tensor = operand.statement, layouts[operand.read.tensor]
         turned = (
             operand.gathered is None
             and neighbours is not None
-            and is_turned(operand.read, layout, iterator_of(neighbours.function, statement.body))
+            and is_turned(operand.read, tensor, iterator_of(neighbours.function, statement.body))
         )
         # What is only read by neighbours at the same time, they get at once from the cache.
         if not (turned or statement.accumulates):
             continue
         box = _tile(operand.relation, prefix, alike)
-        if box is None or bytes_of(padded_layout(layout.type, box, padding, rotation)) > room:
+        if box is None:
+            continue
+        order = _order(operand, layout)
+        if bytes_of(padded_layout(tensor.type, box, order, padding, rotation)) > room:
             continue
         if not turned and has_owner([operand.relation], members):
             continue
@@ -76,7 +82,7 @@ def promote_operand(
             prefix[: box.depth],
             box,
             f"shared{len(scop.promotions)}_{operand.read.tensor}",
-            tuple(range(len(box.extents))),
+            order,
             stored=False,
             sharing=Sharing.BLOCK,
             padding=padding,
@@ -85,6 +91,37 @@ def promote_operand(
         )
         return promoted, box
     return None
+
+
+def _order(operand: Operand, layout: TileLayout) -> tuple[int, ...]:
+    """The dimensions of a tile, from the outermost one to the one that is contiguous."""
+    dimensions = range(operand.relation.dim(isl.dim_type.out))
+    match layout:
+        case TileLayout.MEMORY:
+            return tuple(dimensions)
+        case TileLayout.POINTS:
+            (results,) = operand.statement.writes
+            points = {position for own in _moved_by(results) for position in own}
+            found = _moved_by(operand.relation)
+            return tuple(sorted(dimensions, key=lambda dimension: not points.isdisjoint(found[dimension])))
+        case _:
+            assert_never(layout)
+
+
+def _moved_by(relation: isl.Map) -> list[set[int]]:
+    """For every subscript of the elements, the iterators that it depends on, by position."""
+    functions, iterators = relation.as_pw_multi_aff(), range(relation.dim(isl.dim_type.in_))
+    found: list[set[int]] = []
+    for dimension in range(relation.dim(isl.dim_type.out)):
+        parts = _parts(functions.get_at(dimension))
+        found.append({n for n in iterators if any(part.involves_dims(isl.dim_type.in_, n, 1) for part in parts)})
+    return found
+
+
+def _parts(function: isl.PwAff) -> list[isl.Aff]:
+    found: list[isl.Aff] = []
+    function.foreach_piece(lambda _, part: found.append(part))
+    return found
 
 
 def _tile(relation: isl.Map, prefix: tuple[Member, ...], alike: int) -> Box | None:

@@ -68,6 +68,7 @@ def _gpu_options(source: Source) -> tc.GpuOptions:
         stages=source.choice([None, 1, 1, 2, 3]),
         resident=source.choice([1, 1, 2]),
         check_indices=source.chance(0.8),
+        layout=source.choice(list(tc.TileLayout)),
     )
 
 
