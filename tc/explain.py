@@ -10,7 +10,7 @@ from tc.stage import Stage
 
 
 def explain_kernel(compilation: Compilation, stages: tuple[Stage, ...], decision: str) -> str:
-    """Sections: definition with ranges, target, buffers, schedule before and after, proof, times, cache, source.
+    """Sections: definition, target, buffers, schedule before and after, kernels, proof, times, cache, source.
 
     ``decision``: what the cache has for such a call.
     """
@@ -24,6 +24,7 @@ def _sections(compilation: Compilation, stages: tuple[Stage, ...], decision: str
     yield "statements", _stage(stages, "scop")
     yield "schedule", _stage(stages, "schedule")
     yield "schedule, mapped", compilation.schedule
+    yield "kernels", _stage(stages, "kernels")
     yield "proof", str(compilation.proof)
     yield "times", "\n".join(f"{stage.seconds * 1e3:9.2f} ms  {stage.name}" for stage in stages)
     yield "cache", decision

@@ -184,19 +184,6 @@ def _is_number(expression: IndexExpression) -> bool:
             assert_never(expression)
 
 
-def substituted(expression: IndexExpression, values: Mapping[str, IndexExpression]) -> IndexExpression:
-    """The expression with variables replaced."""
-    match expression:
-        case IndexLiteral():
-            return expression
-        case IndexVariable(name):
-            return values.get(name, expression)
-        case IndexOperation(operator, operands):
-            return IndexOperation(operator, tuple(substituted(operand, values) for operand in operands))
-        case _:
-            assert_never(expression)
-
-
 def straightened(form: LinearForm, variable: str, values: range) -> LinearForm:
     """The form with terms of this variable alone as a multiple of it, if their sum is one for all its values."""
     own = {t: f for t, f in form.factors.items() if t != IndexVariable(variable) and _only_mentions(t, variable)}

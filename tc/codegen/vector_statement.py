@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from tc.codegen.expressions import Site
 from tc.codegen.fragment import Fragment, infix, prefix
-from tc.codegen.offsets import evaluate, index_form, substituted
+from tc.codegen.offsets import evaluate, index_form
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
 from tc.language.program import (
     Binary,
@@ -34,6 +34,7 @@ from tc.polyhedral.loops import (
     StatementBody,
 )
 from tc.polyhedral.strides import stride
+from tc.polyhedral.substitute import substituted
 
 if TYPE_CHECKING:
     from tc.codegen.kernel import Scope

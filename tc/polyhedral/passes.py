@@ -36,12 +36,14 @@ from tc.polyhedral.vectorize import vectorize_tree
 class Machine:
     """What the passes know of the processor: its vector registers, and how many cores there are to keep busy.
 
-    ``streams``: it can write whole lines of memory past its caches.
+    ``streams``: it can write whole lines of memory past its caches.  ``branches``: threads of a block may wait for each
+    other in a branch that not all blocks take.
     """
 
     vectors: VectorUnit
     cores: int
     streams: bool = False
+    branches: bool = True
 
 
 # Promotion adds statements to the scop, so passes hand both on.

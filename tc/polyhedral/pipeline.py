@@ -12,18 +12,22 @@ from typing import Final, assert_never
 import islpy as isl
 
 from tc.errors import CompileError, OptionsError
+from tc.language.affine import parameter_name
 from tc.language.session import MAX_OPERATIONS, is_out_of_operations, isl_context
 from tc.language.specialization import Specialization
 from tc.options import CpuOptions, Fusion, GpuOptions, Options
 from tc.polyhedral.demands import demands_of
+from tc.polyhedral.describe_kernels import describe_kernels
 from tc.polyhedral.fewer_buffers import fewer_buffers
 from tc.polyhedral.fix_counts import fix_counts
 from tc.polyhedral.generate import generate_loops
+from tc.polyhedral.join_kernels import Limits, join_kernels
 from tc.polyhedral.localize import NotAffineError, localize_loops
 from tc.polyhedral.loop_execution import loop_execution
 from tc.polyhedral.loops import LoopProgram, LoopTree, StatementBody
 from tc.polyhedral.map_to_grid import refuse_surplus_dimensions
 from tc.polyhedral.passes import GRID_PASSES, PASSES, Machine, grid_of, streamed_by, tiles_of
+from tc.polyhedral.ranges import Range
 from tc.polyhedral.schedule import schedule_scop, untransformed_tree
 from tc.polyhedral.scop import Scop, build_scop
 from tc.polyhedral.separate import separate_tiles
@@ -187,6 +191,10 @@ class Prepared:
         return untransformed_tree(scop) if tree is None else tree
 
 
+# Instances of a nest that a GPU goes through in about the time in which it starts a few kernels.
+_SHORT: Final = 1 << 22
+
+
 class _Run:
     """One run of the pipeline, collecting stages."""
 
@@ -234,6 +242,9 @@ class _Run:
             return _Run(self.context, self.prepared, found, self.machine, self.verify_every_pass).generate()
         self.done("generate", "")
         root = found
+        if isinstance(self.options, GpuOptions):
+            root, kernels = self.joined(root, scop, self.options)
+            self.done("kernels", kernels)
 
         demands = cache(lambda: demands_of(scop))
 
@@ -265,6 +276,16 @@ class _Run:
                 return fewer_buffers(root, scop, options, self.prepared.specialization.program.name) or root
             case _:
                 assert_never(self.options)
+
+    def joined(self, root: LoopTree, scop: Scop, options: GpuOptions) -> tuple[LoopTree, str]:
+        """The loops in as few kernels as the options allow, and what these are."""
+        fusion = options.schedule.fusion
+        longest = _SHORT if fusion is Fusion.PRESERVE_PARALLEL else None
+        limits = Limits(longest, options.shared, self.machine.branches)
+        ranges = {parameter_name(name): Range(1, most) for name, most in scop.sizes}
+        if fusion is not Fusion.MINIMAL and options.grid is None:
+            root = join_kernels(root, scop, ranges, limits)
+        return root, "\n".join(describe_kernels(root, scop, ranges, options, limits))
 
     def passes(self, tree: ScheduleTree, scop: Scop) -> Iterator[tuple[str, ScheduleTree, Scop]]:
         """What every pass of the target made, by name."""
