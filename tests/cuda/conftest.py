@@ -14,6 +14,12 @@ from tc.runtime.started import STARTED
 from tests.cuda.simulator import Simulator, simulator
 
 
+@pytest.fixture(scope="session", autouse=True)
+def imported() -> None:
+    """What was imported is never let go of: collecting what tests leave need not look at it."""
+    gc.freeze()
+
+
 @pytest.fixture
 def gpu() -> Iterator[Simulator]:
     """The simulator, with nothing in its log; what a test allocates must go with it."""

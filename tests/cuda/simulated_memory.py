@@ -266,7 +266,7 @@ def test_threads_may_give_memory_back_at_once(gpu: Simulator) -> None:
 
     def work(number: int) -> None:
         barrier.wait()
-        for turn in range(100):
+        for turn in range(40):
             array = DeviceArray((9,), tc.ScalarType.INT8, CudaMemory(0, Stream(0x100 + number)))
             array.lend((1, 0x777, 0x888)[turn % 3], Borrower.JAX if turn % 3 == 1 else None)
             cycle: list[object] = [array]
@@ -274,7 +274,7 @@ def test_threads_may_give_memory_back_at_once(gpu: Simulator) -> None:
             del array, cycle
             match turn % 10:
                 case 3:
-                    gc.collect()
+                    gc.collect(1)
                 case 5:
                     GIVEN_BACK.follow_jax(0, End)
                 case 7:

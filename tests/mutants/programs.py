@@ -41,9 +41,11 @@ class Judged:
     verdict: Verdict
 
 
-def judged(case: Case, options: tc.GpuOptions) -> Iterator[Judged]:
-    """Every mistake in the kernel of a case."""
+def judged(case: Case, options: tc.GpuOptions, named: str = "") -> Iterator[Judged]:
+    """Every mistake in the kernel of a case that has this in its name."""
     for made in _made(case, options):
+        if named not in made.mistake.name:
+            continue
         others = (_given(case, draw) for draw in range(1, _DRAWS))
         verdict = judge(case.text, made.definition, made.given, made.options, made.mistake, made.without, others)
         yield Judged(f"{case.name}: {made.mistake.name}", verdict)
