@@ -10,7 +10,6 @@ from tests.mutants.programs import OPTIONS, case_named, judged, mistake_names
 # A product, rows that are reduced and used again, a result that comes in; ``python -m tests.mutants`` has the whole
 # corpus and all options.
 SOME = (
-    ("mm", "tiles"),
     ("mm", "copied two tiles ahead"),
     ("mm", "operands in registers"),
     ("softmax", "copied ahead"),
