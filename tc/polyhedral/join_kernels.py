@@ -65,8 +65,6 @@ def what_parts(nests: Items[OutermostNest], limits: Limits) -> str | None:
     grids = [_grid(nest.loops) for nest in nests]
     if None in grids:
         return "how many blocks it has is open"
-    if limits.instances is not None and any(nest.instances > limits.instances for nest in nests):
-        return f"one of them has more than {limits.instances} instances"
     meet = any(nest.meets for nest in nests)
     if meet and not limits.branches:
         return "threads of a block wait for each other, which PoCL gets wrong in a branch"
@@ -79,6 +77,9 @@ def what_parts(nests: Items[OutermostNest], limits: Limits) -> str | None:
         return f"they would share more than {limits.shared} bytes in a block"
     if sum(math.prod(grid) for grid in grids if grid is not None) > MOST_BLOCKS[0]:
         return f"they would have more than {MOST_BLOCKS[0]} blocks"
+    # Last, so that what is said of a kernel that was joined is said of one of its nests, too.
+    if limits.instances is not None and any(nest.instances > limits.instances for nest in nests):
+        return f"one of them has more than {limits.instances} instances"
     return None
 
 

@@ -150,6 +150,11 @@ def test_explanations_say_what_the_kernels_are() -> None:
     assert long.splitlines()[-1] == "  apart from kernel 1: one of them has more than 4194304 instances"
 
 
+def test_how_many_blocks_there_are_is_known_before() -> None:
+    text = tc.define(APART).apart.explain((tc.dynamic(100000),), (50000,), target="cuda:sm_90")
+    assert "  apart from kernel 0: how many blocks it has is open\n" in text
+
+
 def test_opencl_has_no_barrier_in_a_branch() -> None:
     pytest.importorskip("pyopencl", reason="pyopencl is not installed")
     apart, products = (tc.define(text).single() for text in (APART, PRODUCTS))
