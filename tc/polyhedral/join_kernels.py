@@ -11,6 +11,7 @@ from collections.abc import Sequence as Items
 from dataclasses import dataclass
 
 from tc.options import MOST_THREADS
+from tc.polyhedral.loop_execution import loop_paths
 from tc.polyhedral.loops import (
     Block,
     Guard,
@@ -67,7 +68,7 @@ def what_parts(nests: Items[OutermostNest], limits: Limits) -> str | None:
         return "how many blocks it has is open"
     meet = any(nest.meets for nest in nests)
     if meet and not limits.branches:
-        return "threads of a block wait for each other, which PoCL gets wrong in a branch"
+        return "threads of a block wait for each other, which the target gets wrong in a branch"
     blocks = set(_blocks(nests))
     if meet and len(blocks) > 1:
         return "threads of a block wait for each other, and their blocks are of different sizes"
@@ -97,18 +98,8 @@ def _grid(nest: LoopTree) -> tuple[int, ...] | None:
             return None
         found.append(nest.upper.value + 1)
         nest = nest.body
-    return tuple(found) if found and not _has_blocks(nest) else None
-
-
-def _has_blocks(tree: LoopTree) -> bool:
-    """Whether some loop over blocks is further inside, below a condition."""
-    match tree:
-        case Block(children):
-            return any(map(_has_blocks, children))
-        case Guard(_, then, otherwise):
-            return _has_blocks(then) or (otherwise is not None and _has_blocks(otherwise))
-        case _:
-            return isinstance(tree, Loop) and tree.kind is LoopKind.BLOCK
+    below = (step for _, path in loop_paths(nest, ()) for step in path if isinstance(step, Loop))
+    return tuple(found) if found and all(loop.kind is not LoopKind.BLOCK for loop in below) else None
 
 
 def _joined(nests: Items[OutermostNest]) -> LoopTree:

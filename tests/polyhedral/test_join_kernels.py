@@ -160,7 +160,11 @@ def test_opencl_has_no_barrier_in_a_branch() -> None:
     apart, products = (tc.define(text).single() for text in (APART, PRODUCTS))
     for definition, shapes, reason in (
         (apart, ((100000,), (50000,)), ""),
-        (products, ((64, 64), (64, 64), (64, 64)), "threads of a block wait for each other, which PoCL gets wrong"),
+        (
+            products,
+            ((64, 64), (64, 64), (64, 64)),
+            "threads of a block wait for each other, which the target gets wrong",
+        ),
     ):
         text = definition.explain(*shapes, target="opencl").partition("== kernels ==\n")[2].partition("\n\n")[0]
         assert ("kernel 1: " in text) == bool(reason)
