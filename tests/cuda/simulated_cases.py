@@ -17,7 +17,6 @@ import pytest
 import torch
 
 import tc
-from tc.errors import StickyDeviceError
 from tc.reference.compare import compare
 from tc.runtime.arrays import describe
 from tc.runtime.cuda import IN_FLIGHT
@@ -334,11 +333,8 @@ def test_bad_indices_are_reported_at_the_next_synchronization(gpu: Simulator) ->
     check(definition, right, definition(*right, options=unchecked))
 
 
-def test_what_the_driver_refuses_is_told(gpu: Simulator) -> None:
-    definition = define(MM)
-    a, b = floats(4, 5), floats(5, 6)
-    gpu.compile(definition, a, b)
-    given = on(0, a, b)
+def tells_what_is_refused(gpu: Simulator, call: Callable[[], object]) -> None:
+    """Both drivers say the same of the first call of a kernel and of its launch."""
     gpu.fail("cuLibraryLoadData", INVALID_IMAGE)
     with pytest.raises(
         tc.DeviceError,
@@ -346,18 +342,26 @@ def test_what_the_driver_refuses_is_told(gpu: Simulator) -> None:
         r"\(CUDA_ERROR_INVALID_IMAGE: .*\); update the driver, or compile by NVRTC of its major version, for example: "
         r"pip install ",
     ):
-        definition(*given)
+        call()
     gpu.fail("cuLibraryLoadData", INVALID)
     with pytest.raises(tc.DeviceError, match=r"^the CUDA driver failed: CUDA_ERROR_INVALID_VALUE: invalid argument$"):
-        definition(*given)
+        call()
     gpu.fail("cuLaunchKernel", INVALID)
     with pytest.raises(
         tc.DeviceError,
         match=r"^CUDA refused to run tc_kernel_0 \(grid \d+x\d+x1, block \d+x\d+x1, \d+ bytes of shared memory per "
         r"block\): CUDA_ERROR_INVALID_VALUE: invalid argument$",
     ) as caught:
-        definition(*given)
-    assert not isinstance(caught.value, StickyDeviceError)
+        call()
+    assert not isinstance(caught.value, tc.StickyDeviceError)
+
+
+def test_what_the_driver_refuses_is_told(gpu: Simulator) -> None:
+    definition = define(MM)
+    a, b = floats(4, 5), floats(5, 6)
+    gpu.compile(definition, a, b)
+    given = on(0, a, b)
+    tells_what_is_refused(gpu, lambda: definition(*given))
     gpu.fail("cuLaunchKernel", ILLEGAL_ADDRESS)
     with pytest.raises(
         tc.StickyDeviceError, match=r"an illegal memory access was encountered; the device takes no more"

@@ -19,7 +19,6 @@ from tests.cuda.simulated_cases import (
     GATHER,
     ILLEGAL_ADDRESS,
     INVALID,
-    INVALID_IMAGE,
     MM,
     OUT_OF_MEMORY,
     STEPS,
@@ -29,6 +28,7 @@ from tests.cuda.simulated_cases import (
     on,
     refused,
     streamed,
+    tells_what_is_refused,
 )
 from tests.cuda.simulator import Simulator
 from tests.short_way import only_the_short_way
@@ -264,25 +264,7 @@ def test_what_the_driver_refuses_is_told(gpu: Simulator) -> None:
     host = [floats(4, 5), floats(5, 6)]
     gpu.compile(definition, *host)
     given = arrays(*host)
-    gpu.fail("cuLibraryLoadData", INVALID_IMAGE)
-    with pytest.raises(
-        tc.DeviceError,
-        match=r"^the CUDA driver, which is for CUDA 13\.0, cannot read what the compiler made "
-        r"\(CUDA_ERROR_INVALID_IMAGE: .*\); update the driver, or compile by NVRTC of its major version, for example: "
-        r"pip install ",
-    ):
-        definition(*given)
-    gpu.fail("cuLibraryLoadData", INVALID)
-    with pytest.raises(tc.DeviceError, match=r"^the CUDA driver failed: CUDA_ERROR_INVALID_VALUE: invalid argument$"):
-        definition(*given)
-    gpu.fail("cuLaunchKernel", INVALID)
-    with pytest.raises(
-        tc.DeviceError,
-        match=r"^CUDA refused to run tc_kernel_0 \(grid \d+x\d+x1, block \d+x\d+x1, \d+ bytes of shared memory per "
-        r"block\): CUDA_ERROR_INVALID_VALUE: invalid argument$",
-    ) as caught:
-        definition(*given)
-    assert not isinstance(caught.value, tc.StickyDeviceError)
+    tells_what_is_refused(gpu, lambda: definition(*given))
     gpu.fail("cuCtxSynchronize", 999)
     with pytest.raises(tc.DeviceError, match=r"failed: error 999: an error that the driver does not explain"):
         tc.synchronize()
