@@ -110,18 +110,22 @@ def _piece(value: isl.PwAff) -> isl.Aff:
 def assemble(branches: Items[Branch], context: isl.Context) -> Execution:
     """One union map from the time vectors of all branches."""
     levels = _levels([branch.time for branch in branches])
-    union = isl.UnionMap.empty(isl.Space.params_alloc(context, 0))
+    names = [branch.instances.get_tuple_name(isl.dim_type.out) for branch in branches]
     times = [_times(branch, branch.time, levels) for branch in branches]
-    for own in times:
-        union = union.union(isl.UnionMap.from_map(own))
+    functions = [
+        # With several places, the function of one is not that of the others.  Loops are simple enough.
+        own.gist_domain(branch.runs) if branch.is_identity and names.count(name) == 1 else own
+        for branch, name, own in zip(branches, names, times, strict=True)
+    ]
     misuse = tuple(points for branch in branches for points in branch.misuse)
     dimensions = tuple(sort for level in levels for sort in level)
     places: tuple[ThreadLeaf, ...] = ()
     if Concurrency.THREADS in dimensions:
-        places = tuple(_thread_leaf(branch, own, levels) for branch, own in zip(branches, times, strict=True))
-    names = [branch.instances.get_tuple_name(isl.dim_type.out) for branch in branches]
+        every = zip(branches, times, functions, strict=True)
+        places = tuple(_thread_leaf(branch, own, function, levels) for branch, own, function in every)
     return Execution(
-        union,
+        _joined(times, context),
+        _joined(functions, context),
         dimensions,
         len(branches),
         running=_union((branch.runs for branch in branches), context),
@@ -134,6 +138,13 @@ def assemble(branches: Items[Branch], context: isl.Context) -> Execution:
     )
 
 
+def _joined(maps: Iterable[isl.Map], context: isl.Context) -> isl.UnionMap:
+    union = isl.UnionMap.empty(isl.Space.params_alloc(context, 0))
+    for own in maps:
+        union = union.union(isl.UnionMap.from_map(own))
+    return union
+
+
 def _union(sets: Iterable[isl.Set], context: isl.Context) -> isl.UnionSet:
     union = isl.UnionSet.empty(isl.Space.params_alloc(context, 0))
     for own in sets:
@@ -142,7 +153,7 @@ def _union(sets: Iterable[isl.Set], context: isl.Context) -> isl.UnionSet:
     return union.coalesce()
 
 
-def _thread_leaf(branch: Branch, times: isl.Map, levels: _Levels) -> ThreadLeaf:
+def _thread_leaf(branch: Branch, times: isl.Map, functions: isl.Map, levels: _Levels) -> ThreadLeaf:
     own = (*branch.barriers, *(None for _ in range(len(levels) - len(branch.barriers))))
     barriers: list[frozenset[int]] = []
     after: list[bool] = []
@@ -154,7 +165,7 @@ def _thread_leaf(branch: Branch, times: isl.Map, levels: _Levels) -> ThreadLeaf:
             after.append(any(number > position for position, numbers in deeper for number in numbers))
             before.append(any(number < position for position, numbers in deeper for number in numbers))
     name = branch.instances.get_tuple_name(isl.dim_type.out)
-    return ThreadLeaf(name, times, tuple(barriers), tuple(after), tuple(before))
+    return ThreadLeaf(name, times, functions, tuple(barriers), tuple(after), tuple(before))
 
 
 def _scopes(branches: Items[Branch]) -> Mapping[str, isl.UnionMap]:
@@ -196,7 +207,8 @@ def _times(branch: Branch, time: Time, levels: _Levels) -> isl.Map:
     for level, sorts in enumerate(levels):
         own, value = time[level] if level < len(time) else (None, zero)
         values += [value if sort is own else zero for sort in sorts]
-    return branch.instances.reverse().apply_range(vector_map(values, points))
+    times = vector_map(values, points)
+    return times if branch.is_identity else branch.instances.reverse().apply_range(times)
 
 
 def vector_map(values: Items[isl.PwAff], points: isl.Set) -> isl.Map:

@@ -32,13 +32,14 @@ class Concurrency(Enum):
 class ThreadLeaf:
     """A place where a statement stands, as the check of barriers sees it.
 
-    ``times``: ``{ statement instance -> time }`` of the instances there.  For every dimension of time, ``barriers``
-    are the positions of barriers in the sequence that it numbers; ``after`` and ``before`` say whether, deeper inside,
-    one iteration runs a barrier after the statement, or before it.
+    ``times``: ``{ statement instance -> time }`` of the instances there; ``functions``: as in ``Execution``.  For every
+    dimension of time, ``barriers`` are the positions of barriers in the sequence that it numbers; ``after`` and
+    ``before`` say whether, deeper inside, one iteration runs a barrier after the statement, or before it.
     """
 
     statement: str
     times: isl.Map
+    functions: isl.Map
     barriers: tuple[frozenset[int], ...]
     after: tuple[bool, ...]
     before: tuple[bool, ...]
@@ -61,15 +62,18 @@ class LocalSubscripts:
 class Execution:
     """``{ statement instance -> time }``, padded with zeros to one length, and what each dimension means.
 
-    ``leaves``: the number of places where a statement stands.  ``running``: the instances that have a time; ``once``:
-    none can have two, as it is made.  ``scopes``: for every buffer, ``{ instance -> time of the allocation around it
-    }``: instances with one value see one array; ``scoped``: these instances.  ``misuse``: loop iterations that divide
-    by a form that C gets wrong there (see ``IndexOperator``).  ``locals``: of every place in loops where a statement
-    stands; None for a schedule tree, which does not say.  ``allocated``: the buffers as the loops bring them.
-    ``places``: of programs that run on threads.  ``divergent``: barriers that some thread of a block may miss.
+    ``functions``: the same, in fewer words where they may say something of instances that do not run: for pairs of
+    instances that do, of which isl would compare what the domains say again and again.  ``leaves``: the number of
+    places where a statement stands.  ``running``: the instances that have a time; ``once``: none can have two, as it is
+    made.  ``scopes``: for every buffer, ``{ instance -> time of the allocation around it }``: instances with one value
+    see one array; ``scoped``: these instances.  ``misuse``: loop iterations that divide by a form that C gets wrong
+    there (see ``IndexOperator``).  ``locals``: of every place in loops where a statement stands; None for a schedule
+    tree, which does not say.  ``allocated``: the buffers as the loops bring them.  ``places``: of programs that run on
+    threads.  ``divergent``: barriers that some thread of a block may miss.
     """
 
     times: isl.UnionMap
+    functions: isl.UnionMap
     dimensions: tuple[Concurrency, ...]
     leaves: int
     running: isl.UnionSet

@@ -106,7 +106,8 @@ class _Times:
 
     def __init__(self, execution: Execution) -> None:
         self.dimensions: Final = execution.dimensions
-        self._whole: Final = {own.get_tuple_name(isl.dim_type.in_): own for own in _maps(execution.times)}
+        self._whole: Final = _by_statement(execution.times)
+        self._functions: Final = _by_statement(execution.functions)
         self._some: Final[dict[tuple[str, tuple[int, ...]], isl.Map]] = {}
 
     def run(self, statement: str) -> bool:
@@ -132,13 +133,17 @@ class _Times:
         """Of these dimensions only."""
         found = self._some.get((statement, dimensions))
         if found is None:
-            found = self._whole[statement]
+            found = self._functions[statement]
             end = len(self.dimensions)
             for position in (*reversed(dimensions), -1):
                 found = found.project_out(isl.dim_type.out, position + 1, end - position - 1)
                 end = position
             self._some[statement, dimensions] = found
         return found
+
+
+def _by_statement(times: isl.UnionMap) -> dict[str, isl.Map]:
+    return {own.get_tuple_name(isl.dim_type.in_): own for own in _maps(times)}
 
 
 def _check_pairs(conflict: Conflict, every: _Times) -> Counterexample | None:

@@ -193,6 +193,8 @@ def _check_scopes(scop: Scop, promotion: Promotion, execution: Execution) -> Cou
         prefix = access.prefix
         if access.rotation is not None:  # all iterations of the last member share one array
             prefix = prefix.project_out(isl.dim_type.out, access.depth - 1, 1)
+        if any(prefix.plain_is_equal(other) for other in prefixes):
+            continue  # the same statement, once more
         prefixes.append(prefix)
         more.append(prefix.remove_unknown_divs().intersect_domain(statement.domain))
     # What holds of more prefixes than have an access holds of those; isl may take minutes to say which ones have one.
@@ -211,6 +213,7 @@ def _check_arrays(promotion: Promotion, execution: Execution, prefixes: Items[is
         if not outside.is_empty():
             return Counterexample(Violation.WRONG_SCOPE, pair_text(outside))
         arrays = arrays.union(own.reverse().apply_range(scopes))
+    arrays = arrays.coalesce()
     if not (arrays.is_single_valued() and arrays.is_injective()):
         return Counterexample(Violation.WRONG_SCOPE, pair_text(arrays))
     return None

@@ -94,22 +94,24 @@ def _race(
         # What comes after the last doubtful dimension is of no importance.
         last_thread = max(position for position, sort in enumerate(dimensions) if sort is Concurrency.THREADS)
         dimensions = dimensions[: max(last_thread, *doubtful) + 1]
-        first, second = (replace(leaf, times=_first(leaf.times, len(dimensions))) for leaf in (first, second))
-    times = instances.apply_domain(first.times).apply_range(second.times)
+        first, second = (replace(leaf, functions=_first(leaf.functions, len(dimensions))) for leaf in (first, second))
+    times = instances.apply_domain(first.functions).apply_range(second.functions)
     left = _in_one_block(distances_of(times), dimensions)
     # Where one dimension at most is in doubt, few pairs are left then, and threads are looked at last.
     late = len(doubtful) <= 1
     if not late:
         left = _on_different_threads(left, dimensions)
     for position in range(_inside_kernels(dimensions), max(doubtful) + 1 if decided else len(dimensions)):
-        if left.is_empty():
+        sides = doubtful.get(position, ())
+        if sides and left.is_empty():
             return None
-        for side in doubtful.get(position, ()):
+        for side in sides:
             found = first_earlier(left, position) if side is _Side.EARLIER else first_later(left, position)
             found = _on_different_threads(found, dimensions) if late else found
             if not found.is_empty():
                 left_over = barriers.left(instances, leaves, position, side)
-                racing = left_over.apply_domain(first.times).apply_range(second.times).intersect(times_at(found))
+                racing = left_over.apply_domain(first.functions).apply_range(second.functions)
+                racing = racing.intersect(times_at(found))
                 if not racing.is_empty():
                     return _witness(racing, first, second, instances)
         if dimensions[position] not in _PLACES:
@@ -234,5 +236,6 @@ def _fixed(times: isl.Map, position: int) -> int | None:
 
 def _witness(times: isl.Map, first: ThreadLeaf, second: ThreadLeaf, instances: isl.Map) -> Counterexample:
     """One of the instances that have such times, which may not be all of them."""
-    pairs = times.apply_domain(first.times.reverse()).apply_range(second.times.reverse()).intersect(instances)
+    pairs = times.apply_domain(first.functions.reverse()).apply_range(second.functions.reverse())
+    pairs = pairs.intersect(instances)
     return Counterexample(Violation.RACE, pair_text(isl.UnionMap.from_map(pairs)))
