@@ -174,8 +174,8 @@ class EmulatorTarget:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """Options of C compilers."""
-        return self.host.flags
+        """Options of C compilers: mostly, what is emulated runs for less time than it takes to compile."""
+        return (*self.host.flags, "-O1")
 
     @property
     def features(self) -> frozenset[str]:

@@ -39,7 +39,7 @@ OPTIONS = {
 
 
 # Of the corpus, by default; random programs run on the emulator, too.
-SOME = CASES[::3]
+SOME = CASES[::4]
 SOME_EVEN = CASES[5::20]
 
 

@@ -108,6 +108,8 @@ def substitute(
 def fold_keeping_reads(expression: Expression) -> Expression:
     """``fold`` for definitions: a result that is read before it is written comes in, whatever is read of it."""
     folded = fold(expression)
+    if folded is expression:
+        return expression  # mostly; to look for all reads in it at every level takes quadratic time
     return folded if _reads(folded) == _reads(expression) else expression
 
 

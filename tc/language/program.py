@@ -202,9 +202,11 @@ def rebuild(expression: Expression, change: Callable[[Expression], Expression]) 
 
 def walk(expression: Expression) -> Iterator[Expression]:
     """The expression and all its subexpressions, parents first."""
-    yield expression
-    for child in children(expression):
-        yield from walk(child)
+    waiting = [expression]
+    while waiting:
+        found = waiting.pop()
+        yield found
+        waiting.extend(reversed(children(found)))
 
 
 # --- declarations --------------------------------------------------------------------------------------------

@@ -39,8 +39,7 @@ def asked(program: LoopProgram) -> list[tuple[str, int, int]]:
     ]
 
 
-@pytest.mark.parametrize("register_tile", [None, (2, 16), (4, 5, 16)])
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("register_tile", "threads"), [(None, 1), ((2, 16), 2), ((4, 5, 16), 1)])
 def test_every_block_is_asked_for_once_while_the_one_before_is_worked_on(
     register_tile: tuple[int, ...] | None, threads: int
 ) -> None:

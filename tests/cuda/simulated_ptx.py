@@ -25,7 +25,7 @@ from tests.test_emulator import OPTIONS
 GPU = simulator()
 COMPILE = nvrtc.compile_cuda
 # Every so many of the corpus.
-STEP = 12
+STEP = 16
 
 
 def compile_and_translate(source: str, architecture: str) -> Any:
