@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from tc.grammar.syntax import BinaryOperator
 from tc.language.program import Binary, Expression, IteratorReference, Literal, Read, walk
@@ -58,33 +59,30 @@ def index(expression: IndexExpression, values: Mapping[str, int]) -> int:
         case IndexVariable(name):
             return values[name]
         case IndexOperation(operator, operands):
-            return _apply(operator, [index(operand, values) for operand in operands])
+            return int(_OPERATIONS[operator]([index(operand, values) for operand in operands]))
 
 
-def _apply(operator: IndexOperator, x: list[int]) -> int:
-    results: dict[IndexOperator, Callable[[], int]] = {
-        IndexOperator.ADD: lambda: sum(x),
-        IndexOperator.SUBTRACT: lambda: x[0] - x[1],
-        IndexOperator.MULTIPLY: lambda: math.prod(x),
-        IndexOperator.NEGATE: lambda: -x[0],
-        IndexOperator.MINIMUM: lambda: min(x),
-        IndexOperator.MAXIMUM: lambda: max(x),
-        IndexOperator.EXACT_DIVIDE: lambda: x[0] // x[1],
-        IndexOperator.FLOOR_DIVIDE: lambda: x[0] // x[1],
-        IndexOperator.NONNEGATIVE_DIVIDE: lambda: x[0] // x[1],
-        IndexOperator.NONNEGATIVE_REMAINDER: lambda: x[0] % x[1],
-        IndexOperator.ZERO_REMAINDER: lambda: x[0] % x[1],
-        IndexOperator.AND: lambda: all(x),
-        IndexOperator.OR: lambda: any(x),
-        IndexOperator.SELECT: lambda: x[1] if x[0] else x[2],
-        IndexOperator.EQUAL: lambda: x[0] == x[1],
-        IndexOperator.LESS: lambda: x[0] < x[1],
-        IndexOperator.LESS_EQUAL: lambda: x[0] <= x[1],
-        IndexOperator.GREATER: lambda: x[0] > x[1],
-        IndexOperator.GREATER_EQUAL: lambda: x[0] >= x[1],
-    }
-    result: int = results[operator]()
-    return int(result)
+_OPERATIONS: Final[Mapping[IndexOperator, Callable[[list[int]], int]]] = {
+    IndexOperator.ADD: sum,
+    IndexOperator.SUBTRACT: lambda x: x[0] - x[1],
+    IndexOperator.MULTIPLY: math.prod,
+    IndexOperator.NEGATE: lambda x: -x[0],
+    IndexOperator.MINIMUM: min,
+    IndexOperator.MAXIMUM: max,
+    IndexOperator.EXACT_DIVIDE: lambda x: x[0] // x[1],
+    IndexOperator.FLOOR_DIVIDE: lambda x: x[0] // x[1],
+    IndexOperator.NONNEGATIVE_DIVIDE: lambda x: x[0] // x[1],
+    IndexOperator.NONNEGATIVE_REMAINDER: lambda x: x[0] % x[1],
+    IndexOperator.ZERO_REMAINDER: lambda x: x[0] % x[1],
+    IndexOperator.AND: all,
+    IndexOperator.OR: any,
+    IndexOperator.SELECT: lambda x: x[1] if x[0] else x[2],
+    IndexOperator.EQUAL: lambda x: x[0] == x[1],
+    IndexOperator.LESS: lambda x: x[0] < x[1],
+    IndexOperator.LESS_EQUAL: lambda x: x[0] <= x[1],
+    IndexOperator.GREATER: lambda x: x[0] > x[1],
+    IndexOperator.GREATER_EQUAL: lambda x: x[0] >= x[1],
+}
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from tc.grammar.syntax import BinaryOperator
 from tc.language.program import Binary, Call, Cast, Expression, IteratorReference, Literal, Read, Reduction
@@ -13,6 +15,11 @@ from tc.polyhedral.scop import Scop
 from tests.polyhedral.enumeration import index
 
 Element = tuple[str, tuple[int, ...]]
+_OPERATIONS: Final[Mapping[BinaryOperator, Callable[[int, int], int]]] = {
+    BinaryOperator.ADD: operator.add,
+    BinaryOperator.SUBTRACT: operator.sub,
+    BinaryOperator.MULTIPLY: operator.mul,
+}
 
 
 class PoisonError(Exception):
@@ -75,14 +82,8 @@ class Machine:
                 return self.read((tensor, tuple(self.value(s, values) for s in subscripts)))
             case Cast(operand):
                 return self.value(operand, values)
-            case Binary(operator, left, right):
-                first, second = self.value(left, values), self.value(right, values)
-                operations = {
-                    BinaryOperator.ADD: first + second,
-                    BinaryOperator.SUBTRACT: first - second,
-                    BinaryOperator.MULTIPLY: first * second,
-                }
-                return operations[operator]
+            case Binary(sort, left, right):
+                return _OPERATIONS[sort](self.value(left, values), self.value(right, values))
             case Call("fmax", (left, right)):
                 return max(self.value(left, values), self.value(right, values))
             case other:
