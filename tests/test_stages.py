@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from unittest.mock import patch
 
+import islpy as isl
 import numpy as np
 import pytest
 
 import tc
 from tc.kernel import Kernel
+from tc.polyhedral.place_barriers import place_barriers
+from tc.polyhedral.scop import Scop
+from tc.polyhedral.tree import ScheduleTree
 from tc.reference.compare import compare
 
 MM = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }").mm
@@ -37,6 +42,22 @@ def test_a_barrier_less_and_a_slot_more_for_every_stage() -> None:
         assert f"% {stages})" in source
         (grid,) = kernel(stages).resources.grids
         assert grid.shared == stages * before.shared
+
+
+@pytest.mark.parametrize("stages", [2, 3])
+def test_a_group_is_awaited_at_a_later_barrier_than_the_one_before(stages: int) -> None:
+    def at_the_same(tree: ScheduleTree, scop: Scop) -> tuple[ScheduleTree, Scop]:
+        tree, scop = place_barriers(tree, scop)
+        (barrier,) = scop.barriers
+        same = isl.Map.identity(barrier.get_space().map_from_set())
+        later = {name: replace(own, pending=own.pending + 1, next=same) for name, own in scop.awaits.items()}
+        return tree, replace(scop, awaits=later)
+
+    with (
+        patch("tc.polyhedral.passes.place_barriers", at_the_same),
+        pytest.raises(tc.VerificationError, match="what is copied may arrive after somebody needs it"),
+    ):
+        MM.compile((64, 128), (128, 64), target="emulator", options=staged(stages))
 
 
 def test_pieces_are_copied_asynchronously() -> None:

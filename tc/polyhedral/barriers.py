@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 import islpy as isl
 
 from tc.polyhedral.extents import outermost, with_all_values
-from tc.polyhedral.launch_sizes import launch_sizes
+from tc.polyhedral.launch_sizes import LaunchSizes, launch_sizes
 from tc.polyhedral.loops import (
     LANES,
     Allocation,
@@ -64,18 +64,19 @@ def _always_met(barriers: Items[Place], place: Place, loops: int) -> bool:
 
 
 class Launches:
-    """The threads of a block, along every dimension, x last, of each launch of the loops; ``sizes``: the open ones."""
+    """How many blocks and threads every launch of the loops has, x last; ``sizes``: the open ones."""
 
     def __init__(self, root: LoopTree, sizes: Ranges) -> None:
-        self._are_several: Final = isinstance(root, Block)
         nests = root.children if isinstance(root, Block) else (root,)
-        self._threads: Final[Items[tuple[int, ...]]] = [launch_sizes(nest, sizes).block for nest in nests]
+        self._sizes: Final[Items[LaunchSizes]] = [launch_sizes(nest, sizes) for nest in nests]
+        # Of a path, above the nest that is launched.
+        self.outermost: Final = 1 if isinstance(root, Block) else 0
 
-    def threads(self, path: tuple[Step, ...]) -> tuple[int, ...]:
-        """In the launch that runs what the path leads to."""
-        first = path[0] if self._are_several else 0
+    def sizes(self, path: tuple[Step, ...]) -> LaunchSizes:
+        """Of the launch that runs what the path leads to."""
+        first = path[0] if self.outermost else 0
         assert isinstance(first, int)
-        return self._threads[first]
+        return self._sizes[first]
 
 
 def is_met_by_all(place: Place, threads: Items[int]) -> bool:

@@ -132,6 +132,7 @@ def assemble(branches: Items[Branch], context: isl.Context) -> Execution:
         # Every instance stands for itself at the one place of its statement.
         once=all(branch.is_identity for branch in branches) and len(set(names)) == len(names),
         scopes=_scopes(branches),
+        rounds=_scopes(branches, Sharing.BLOCK) if places else {},
         scoped=_scoped(branches, context),
         misuse=misuse,
         places=places,
@@ -165,19 +166,30 @@ def _thread_leaf(branch: Branch, times: isl.Map, functions: isl.Map, levels: _Le
             after.append(any(number > position for position, numbers in deeper for number in numbers))
             before.append(any(number < position for position, numbers in deeper for number in numbers))
     name = branch.instances.get_tuple_name(isl.dim_type.out)
-    return ThreadLeaf(name, times, functions, tuple(barriers), tuple(after), tuple(before))
+    threads = tuple(level for level, (sort, _) in enumerate(branch.time) if sort is Concurrency.THREADS)
+    return ThreadLeaf(name, times, functions, threads, tuple(barriers), tuple(after), tuple(before))
 
 
-def _scopes(branches: Items[Branch]) -> Mapping[str, isl.UnionMap]:
-    """For every buffer, the times of the allocations around the instances."""
-    levels = _levels([_allocation_time(branch.time, scope) for branch in branches for scope in branch.scopes])
+def _scopes(branches: Items[Branch], sharing: Sharing | None = None) -> Mapping[str, isl.UnionMap]:
+    """For every buffer, the times of the allocations around the instances.
+
+    ``sharing``: as if all were shared so, and only for those that are not.
+    """
     scopes: dict[str, isl.UnionMap] = {}
-    for branch in branches:
+    every = [[scope for scope in branch.scopes if scope.sharing is not sharing] for branch in branches]
+    levels = _levels(
+        [
+            _allocation_time(branch.time, scope.depth, sharing or scope.sharing)
+            for branch, own in zip(branches, every, strict=True)
+            for scope in own
+        ]
+    )
+    for branch, own in zip(branches, every, strict=True):
         known: dict[tuple[int, Sharing], isl.UnionMap] = {}
-        for scope in branch.scopes:
-            place = (scope.depth, scope.sharing)
+        for scope in own:
+            place = (scope.depth, sharing or scope.sharing)
             if place not in known:
-                times = _times(branch, _allocation_time(branch.time, scope), levels)
+                times = _times(branch, _allocation_time(branch.time, *place), levels)
                 known[place] = isl.UnionMap.from_map(times)
             others = scopes.get(scope.buffer)
             scopes[scope.buffer] = known[place] if others is None else others.union(known[place])
@@ -246,11 +258,15 @@ def _is_plain(value: isl.PwAff) -> bool:
     return value.n_piece() == 1 and bool(value.domain().plain_is_universe())
 
 
-def _allocation_time(time: Time, scope: Scope) -> Time:
-    """The time of an allocation: threads have one array each, or those along x, or all of a block one together."""
-    above = time[: scope.depth]
+def _allocation_time(time: Time, depth: int, sharing: Sharing) -> Time:
+    """The time of an allocation: threads have one array each, or those along x, or all of a block one together.
+
+    Wherever the loops over them are: every block and every thread comes to the allocation.
+    """
+    inside = (step for step in time[depth:] if step[0] in (Concurrency.BLOCKS, Concurrency.THREADS))
+    above = (*time[:depth], *inside)
     threads = [position for position, (sort, _) in enumerate(above) if sort is Concurrency.THREADS]
-    match scope.sharing:
+    match sharing:
         case Sharing.THREAD:
             together = []
         case Sharing.LANES:
@@ -258,5 +274,5 @@ def _allocation_time(time: Time, scope: Scope) -> Time:
         case Sharing.BLOCK:
             together = threads
         case _:
-            assert_never(scope.sharing)
+            assert_never(sharing)
     return tuple(step for position, step in enumerate(above) if position not in together)

@@ -30,6 +30,7 @@ class Violation(Enum):
     CHANGED = "a statement is not what the program says"
     RACE = "no barrier orders two conflicting instances on different threads of a block"
     NOT_AWAITED = "what is copied may arrive after somebody needs it"
+    UNLAUNCHED = "the blocks and threads of a launch do not run a statement as the loops over them say"
     DIVERGENT = "some thread of a block may miss a barrier"
     ALONE = "some lane of a warp may miss an exchange"
 

@@ -32,14 +32,16 @@ class Concurrency(Enum):
 class ThreadLeaf:
     """A place where a statement stands, as the check of barriers sees it.
 
-    ``times``: ``{ statement instance -> time }`` of the instances there; ``functions``: as in ``Execution``.  For every
-    dimension of time, ``barriers`` are the positions of barriers in the sequence that it numbers; ``after`` and
-    ``before`` say whether, deeper inside, one iteration runs a barrier after the statement, or before it.
+    ``times``: ``{ statement instance -> time }`` of the instances there; ``functions``: as in ``Execution``.
+    ``threads``: the levels of time that are loops over threads.  For every dimension of time, ``barriers`` are the
+    positions of barriers in the sequence that it numbers; ``after`` and ``before`` say whether, deeper inside, one
+    iteration runs a barrier after the statement, or before it.
     """
 
     statement: str
     times: isl.Map
     functions: isl.Map
+    threads: tuple[int, ...]
     barriers: tuple[frozenset[int], ...]
     after: tuple[bool, ...]
     before: tuple[bool, ...]
@@ -66,10 +68,12 @@ class Execution:
     instances that do, of which isl would compare what the domains say again and again.  ``leaves``: the number of
     places where a statement stands.  ``running``: the instances that have a time; ``once``: none can have two, as it is
     made.  ``scopes``: for every buffer, ``{ instance -> time of the allocation around it }``: instances with one value
-    see one array; ``scoped``: these instances.  ``misuse``: loop iterations that divide by a form that C gets wrong
+    see one array; ``scoped``: these instances; ``rounds``: on threads, the same as if all of a block shared one array,
+    for buffers of which they do not.  ``misuse``: loop iterations that divide by a form that C gets wrong
     there (see ``IndexOperator``).  ``locals``: of every place in loops where a statement stands; None for a schedule
     tree, which does not say.  ``allocated``: the buffers as the loops bring them.  ``places``: of programs that run on
-    threads.  ``divergent``: barriers that some thread of a block may miss.
+    threads.  ``divergent``: barriers that some thread of a block may miss.  ``unlaunched``: statements that hardware
+    does not run as the loops around them say.
     """
 
     times: isl.UnionMap
@@ -80,8 +84,10 @@ class Execution:
     once: bool
     scopes: Mapping[str, isl.UnionMap]
     scoped: Mapping[str, isl.UnionSet]
+    rounds: Mapping[str, isl.UnionMap]
     misuse: tuple[isl.Set, ...] = ()
     locals: tuple[LocalSubscripts, ...] | None = None
     allocated: tuple[Buffer, ...] = ()
     places: tuple[ThreadLeaf, ...] = ()
     divergent: tuple[str, ...] = ()
+    unlaunched: tuple[str, ...] = ()

@@ -15,6 +15,7 @@ from tc.polyhedral.barriers import Launches, Place, Step, barriers_along, is_met
 from tc.polyhedral.branches import Branch, Scope, Time, assemble, concurrency_of, defined, vector_map
 from tc.polyhedral.execution import Concurrency, Execution, LocalSubscripts
 from tc.polyhedral.index_functions import fit_for_c, index_condition, index_function
+from tc.polyhedral.launched import is_run_as_launched
 from tc.polyhedral.loops import (
     Allocation,
     Block,
@@ -55,14 +56,19 @@ def loop_execution(
     return replace(
         assemble(branches, context),
         locals=tuple(
-            LocalSubscripts(branch.instances, branch.locals, warp_place(path, launches.threads(path)))
+            LocalSubscripts(branch.instances, branch.locals, warp_place(path, launches.sizes(path).block))
             for branch, (_, path) in zip(branches, paths, strict=True)
         ),
         allocated=allocated,
         divergent=tuple(
             instance.statement
             for (instance, _), place in zip(paths, places, strict=True)
-            if instance.statement in barriers and not is_met_by_all(place, launches.threads(place.path))
+            if instance.statement in barriers and not is_met_by_all(place, launches.sizes(place.path).block)
+        ),
+        unlaunched=tuple(
+            instance.statement
+            for (instance, _), place in zip(paths, places, strict=True)
+            if not is_run_as_launched(place, launches.outermost, launches.sizes(place.path))
         ),
     )
 

@@ -2,7 +2,8 @@
 
 Shown with isl, for a schedule tree and again for the loop tree made of it:
 
-1. every instance of every statement runs exactly once, and nothing else runs;
+1. every instance of every statement runs exactly once, and nothing else runs; in loops, also as it is launched
+   (``tc.polyhedral.launched``);
 2. every conflicting pair of instances runs in program order, and never at the same time; instances of one reducing
    statement may run in any order, but not at the same time (unless lanes keep their partial results apart);
 3. every access stays inside its buffer (``tc.polyhedral.verify_bounds``);
@@ -70,6 +71,8 @@ def _find_counterexample(scop: Scop, execution: Execution, demands: Demands) -> 
 def _check_instances(scop: Scop, execution: Execution) -> Counterexample | None:
     for where in execution.misuse:
         return Counterexample(Violation.MISUSED_DIVISION, str(where.sample()).strip("{ }"))
+    for statement in execution.unlaunched:
+        return Counterexample(Violation.UNLAUNCHED, statement)
     running = execution.running
     missing = scop.domain.subtract(running)
     if not missing.is_empty():
@@ -95,7 +98,7 @@ def _check_order(execution: Execution, demands: Demands) -> Counterexample | Non
         if found is not None:
             return found
     for needed in demands.awaited:
-        found = _check_pairs(needed, times)
+        found = _check_pairs(needed, times, with_itself=True)
         if found is not None:
             return Counterexample(Violation.NOT_AWAITED, found.witness)
     return None
@@ -146,8 +149,8 @@ def _by_statement(times: isl.UnionMap) -> dict[str, isl.Map]:
     return {own.get_tuple_name(isl.dim_type.in_): own for own in _maps(times)}
 
 
-def _check_pairs(conflict: Conflict, every: _Times) -> Counterexample | None:
-    """Whether the times of all pairs are as the rule has it.
+def _check_pairs(conflict: Conflict, every: _Times, *, with_itself: bool = False) -> Counterexample | None:
+    """Whether the times of all pairs are as the rule has it; ``with_itself``: also of an instance and the same one.
 
     Every instance has one time, so pairs of times stand for pairs of instances; they stay few where unrolled loops have
     many leaves.
@@ -165,7 +168,9 @@ def _check_pairs(conflict: Conflict, every: _Times) -> Counterexample | None:
             # Instances are taken out here, where few pairs are left: to leave them out of all is to take all apart.
             apart = times.intersect(times_at(found))
             ends = apart.apply_domain(begun.reverse()).apply_range(ended.reverse()).intersect(instances)
-            witness = different(isl.UnionMap.from_map(ends))
+            witness = isl.UnionMap.from_map(ends)
+            if not with_itself:
+                witness = different(witness)
             if not witness.is_empty():
                 return Counterexample(violation, pair_text(witness))
     return None

@@ -8,13 +8,15 @@ at the beginning and the end of an iteration of the prefix keep that meaning if,
 - what is read was loaded, or written before in the same iteration;
 - what is written is stored afterwards, and nothing else is; unless the tensor is a temporary that only the buffer
   stands for;
-- no access of the same iteration reaches a promoted element past the buffer;
+- no access of the same iteration reaches a promoted element past the buffer, on whatever thread, and none reaches
+  through an array of another thread what is written in this iteration;
 - in the loops, one array serves exactly one value of the prefix, and local subscripts are those of the places.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence as Items
+from functools import reduce
 from itertools import zip_longest
 
 import islpy as isl
@@ -39,7 +41,11 @@ def check_places(scop: Scop) -> Counterexample | None:
 def check_scopes(scop: Scop, execution: Execution) -> Counterexample | None:
     """The first failure among all promotions that is one in this execution; None if there is none."""
     for promotion in scop.promotions:
-        found = _check_scopes(scop, promotion, execution) or _check_bypass(scop, promotion, execution)
+        found = (
+            _check_scopes(scop, promotion, execution)
+            or _check_bypass(scop, promotion, execution)
+            or _check_owners(scop, promotion, execution)
+        )
         if found is not None:
             return found
     return None if execution.locals is None else _check_local_subscripts(scop, execution.locals)
@@ -142,7 +148,8 @@ def _check_bypass(scop: Scop, promotion: Promotion, execution: Execution) -> Cou
     through = [(s, a) for s, a in _uses(scop, promotion) if s.name not in copies]
     tensor = promotion.tensor
     nowhere = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
-    scopes = execution.scopes.get(promotion.buffer.name, nowhere)
+    name = promotion.buffer.name
+    scopes = execution.rounds.get(name, execution.scopes.get(name, nowhere))
     for statement in scop.statements:
         own = [access.element for user, access in through if user is statement]
         past = [(read, False) for read in statement.reads] + [(write, True) for write in statement.writes]
@@ -159,6 +166,28 @@ def _check_bypass(scop: Scop, promotion: Promotion, execution: Execution) -> Cou
                 if not found.is_empty():
                     return Counterexample(Violation.BYPASSED, pair_text(found))
     return None
+
+
+def _check_owners(scop: Scop, promotion: Promotion, execution: Execution) -> Counterexample | None:
+    """Accesses in one round to one element through the arrays of different threads, at least one writing.
+
+    What one of them writes there the other one would not see: copies are at the beginning and the end.
+    """
+    name = promotion.buffer.name
+    through = [(s, a) for s, a in _uses(scop, promotion) if s.name not in (promotion.loads, promotion.stores)]
+    if name not in execution.rounds or not any(access.writes for _, access in through):
+        return None
+    held = execution.rounds[name].range_product(execution.scopes[name])  # { instance -> [round -> array] }
+    holding: list[tuple[isl.Map, isl.UnionMap, bool]] = []
+    for _, access in sorted(through, key=lambda use: not use[1].writes):
+        if not any(access.element.plain_is_equal(element) for element, _, _ in holding):
+            arrays = isl.UnionMap.from_map(access.element.reverse()).apply_range(held).uncurry()
+            holding.append((access.element, arrays, access.writes))
+    nobody = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
+    written = reduce(isl.UnionMap.union, (arrays for _, arrays, writes in holding if writes), nobody).coalesce()
+    every = reduce(isl.UnionMap.union, (arrays for _, arrays, writes in holding if not writes), written)
+    every = every.intersect_domain(written.domain()).coalesce()  # { [element -> round] -> array }
+    return None if every.is_single_valued() else Counterexample(Violation.BYPASSED, f"{name} on several threads")
 
 
 def _check_local_subscripts(scop: Scop, places: Items[LocalSubscripts]) -> Counterexample | None:

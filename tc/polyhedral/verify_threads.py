@@ -86,6 +86,9 @@ def _race(
 ) -> Counterexample | None:
     dimensions, leaves = barriers.dimensions, (first, second)
     doubtful, decided = _doubtful(first, second, dimensions)
+    if first.threads != second.threads and not _in_different_kernels(first, second, dimensions):
+        # Threads are told apart by their loops, and these are the same ones only where they are at the same levels.
+        return Counterexample(Violation.RACE, pair_text(isl.UnionMap.from_map(instances)))
     if in_lanes:
         doubtful = {}
     if decided and not doubtful:
@@ -187,6 +190,14 @@ def _doubtful(
         if order in (-1, 1):
             return doubtful, True
     return doubtful, False
+
+
+def _in_different_kernels(first: ThreadLeaf, second: ThreadLeaf, dimensions: Items[Concurrency]) -> bool:
+    for position in range(_inside_kernels(dimensions)):
+        begin, end = _fixed(first.times, position), _fixed(second.times, position)
+        if begin is not None and end is not None and begin != end:
+            return True
+    return False
 
 
 def _in_one_block(distances: isl.Set, dimensions: Items[Concurrency]) -> isl.Set:
