@@ -229,6 +229,7 @@ def _source(loops: LoopProgram, target: Target) -> KernelSource:
         case CudaTarget():
             source = cuda_source(loops)
             _require_shared(source, target)
+            _require_resident(source, target, loops.resident)
             return source
         case OpenClTarget():
             _require_opencl(loops)
@@ -257,6 +258,18 @@ def _require_shared(source: KernelSource, target: CudaTarget) -> None:
             raise OptionsError(
                 f"a block of {grid.name} needs {grid.shared_bytes} bytes of shared memory, {target} has {most}; use "
                 "smaller tiles, or say how much there is with GpuOptions(shared=...)"
+            )
+
+
+def _require_resident(source: KernelSource, target: CudaTarget, resident: int) -> None:
+    """ptxas ignores what cannot be, or gives threads fewer registers for nothing."""
+    for grid in source.grids:
+        most = target.multiprocessor.resident(grid.threads, 0, grid.shared_bytes)
+        if resident > most:
+            raise OptionsError(
+                f"resident asks for {resident} blocks of {grid.name} on a multiprocessor of {target}, which has room "
+                f"for {most} with {grid.threads} threads and {grid.shared_bytes} bytes of shared memory each; ask for "
+                "fewer, or make blocks or tiles smaller"
             )
 
 

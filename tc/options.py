@@ -149,7 +149,8 @@ class GpuOptions:
     their way while threads work on this one; NVIDIA's GPUs copy them asynchronously from ``sm_80`` on.  None takes as
     many as there is room for, four at most.
     ``resident``: blocks that must find room on a multiprocessor at a time, for which CUDA's compiler limits the
-    registers of a thread; OpenCL knows no such thing.
+    registers of a thread; OptionsError where threads or shared memory leave no room, and for OpenCL, which knows no
+    such thing.
     ``check_indices``: gathers check their indices (see *Gathers* in the README).
     """
 

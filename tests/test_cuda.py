@@ -107,13 +107,22 @@ def test_shared_memory_is_what_the_assembler_says(options: tc.GpuOptions, dynami
 
 def test_registers_leave_room_for_as_many_blocks_as_the_options_say() -> None:
     used = []
-    for resident in (1, 2, 8):
+    for resident in (1, 2, 6):
         options = replace(TILED, resident=resident)
         kernel = MM.compile((1024, 1024), (1024, 1024), target="cuda:sm_90", options=options)
         (grid,) = kernel.resources.grids
         assert MULTIPROCESSORS["sm_90"].resident(256, grid.registers, 0) >= resident
         used.append(grid.registers)
     assert used[0] > used[-1]
+    asked = (replace(TILED, resident=7), 256, 37888, 6), (replace(TILED, resident=9, shared=0), 256, 0, 8)
+    for options, threads, shared, most in asked:
+        message = (
+            f"resident asks for {options.resident} blocks of tc_kernel_0 on a multiprocessor of cuda:sm_90, which has "
+            f"room for {most} with {threads} threads and {shared} bytes of shared memory each; ask for fewer, or make "
+            "blocks or tiles smaller"
+        )
+        with pytest.raises(tc.OptionsError, match=f"^{re.escape(message)}$"):
+            MM.compile((1024, 1024), (1024, 1024), target="cuda:sm_90", options=options)
     with pytest.raises(tc.OptionsError, match=r"^resident cannot be asked for of OpenCL; leave it out$"):
         MM.compile((8, 8), (8, 8), target="opencl", options=tc.GpuOptions(resident=2))
 

@@ -212,7 +212,9 @@ def _width(modes: Items[str]) -> int:
 def _load(own: Function, modes: Items[str], operands: Items[str]) -> str:
     type, width = modes[-1], _width(modes)
     place = own.place(operands[1], _space(modes), BYTES[type] * width)
-    sets = (own.set(to, type, f"values[{n}]") for n, to in enumerate(operands[0].strip("{}").split(",")))
+    # Registers may be wider than the type, and have its sign then.
+    sign = f"(int{type[1:]}_t)" if type[0] == "s" else ""
+    sets = (own.set(to, type, f"{sign}values[{n}]") for n, to in enumerate(operands[0].strip("{}").split(",")))
     return f"{C_TYPES[type]} values[{width}]; memcpy(values, {place}, sizeof values); {' '.join(sets)}"
 
 
@@ -269,6 +271,19 @@ def _permute(own: Function, modes: Items[str], operands: Items[str]) -> str | No
     return own.set(operands[0], "b32", f"permuted({given})") if list(modes) == ["b32"] else None
 
 
+def _dot_product(own: Function, modes: Items[str], operands: Items[str]) -> str | None:
+    """Of four bytes each, and one addend."""
+    if len(modes) != 2 or any(mode not in ("s32", "u32") for mode in modes):
+        return None
+    left, right, addend = (own.get(operand, "u32") for operand in operands[1:])
+    signs = (
+        f"(int8_t)({value} >> 8 * n)" if mode == "s32" else f"(uint8_t)({value} >> 8 * n)"
+        for mode, value in zip(modes, (left, right), strict=True)
+    )
+    sums = f"uint32_t sum = {addend}; for (int n = 0; n < 4; n += 1) sum += {' * '.join(signs)};"
+    return f"{sums} {own.set(operands[0], 's32' if 's32' in modes else 'u32', 'sum')}"
+
+
 _OTHERS: Final[Mapping[str, _Make]] = MappingProxyType(
     {
         "and": _logic("&"),
@@ -290,6 +305,7 @@ _OTHERS: Final[Mapping[str, _Make]] = MappingProxyType(
         "call": _call,
         "bfi": _insert,
         "prmt": _permute,
+        "dp4a": _dot_product,
         "bra": lambda own, _modes, operands: f"goto {own.name(operands[0])};",
         "ret": lambda _own, _modes, _operands: "return;",
     }

@@ -20,7 +20,7 @@ from tests.comprehensions.corpus import CASES
 from tests.cuda.frameworks import FRAMEWORKS
 from tests.cuda.simulator import simulator
 from tests.cuda.test_gpu import MM, check
-from tests.test_emulator import OPTIONS
+from tests.test_emulator import OPTIONS, fitting
 
 GPU = simulator()
 COMPILE = nvrtc.compile_cuda
@@ -76,6 +76,27 @@ def test_loops_of_unknown_length_run_as_often_as_they_should() -> None:
     """NVRTC 13.5 forgets what is left over where it unrolls some of them by another number than a power of two."""
     (case,) = (case for case in CASES if case.name == "sum_of_vector")
     agrees(case, OPTIONS["runs of points, few blocks"])
+
+
+def fitted(definition: tc.Comprehension, arrays: tuple[np.ndarray, ...], options: tc.GpuOptions) -> Any:
+    given = [tc.to_device(array) for array in arrays]
+    return fitting(lambda chosen: definition(*given, target="cuda", options=chosen), options)
+
+
+@pytest.mark.parametrize("type", ["int8", "uint8", "int16"])
+@pytest.mark.parametrize("options", [tc.GpuOptions(), OPTIONS["copied ahead"]], ids=["default", "copied ahead"])
+def test_narrow_integers_agree_with_the_oracle(type: str, options: tc.GpuOptions) -> None:
+    """Products of four bytes are one instruction, and their signs are in wider registers."""
+    random = np.random.default_rng(0)
+    a, b = (random.integers(-100, 100, shape).astype(type) for shape in ((37, 29), (29, 43)))
+    definitions = tc.define(
+        f"def product({type}(M,K) A, {type}(K,N) B) -> (C) {{ C(m,n) +=! int32(A(m,k)) * int32(B(k,n)) }} "
+        f"def greatest({type}(M,K) A) -> (C) {{ C(m) max=! A(m,k) }}"
+    )
+    for definition, arrays in ((definitions.product, (a, b)), (definitions.greatest, (a,))):
+        found = fitted(definition, arrays, options)
+        np.testing.assert_array_equal(found.numpy(), definition.oracle(*arrays)["C"].values)
+    assert not GPU.failures
 
 
 @pytest.mark.parametrize("type", ["float", "double", "float16", "bfloat16"])
