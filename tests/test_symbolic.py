@@ -175,6 +175,18 @@ def test_grids_serve_every_size(name: str) -> None:
         agree(comprehension, kernel, program.arrays(size))
 
 
+@pytest.mark.parametrize(("most", "unrolled"), [(8, True), (9, False)])
+def test_long_loops_that_end_at_an_open_size_stay_loops(most: int, unrolled: bool) -> None:
+    """Unrolled, each iteration is inside of what asks for the one before, and proofs would take minutes."""
+    program = Program("def f(float(N,M) A) -> (s) { s(n) +=! A(n,m) }", (("N", 12),), most)
+    f = tc.define(program.text).f
+    options = tc.CpuOptions(tc.ScheduleOptions(tile=(), unroll=256), vectorize=False, accumulators=0, threads=1)
+    kernel = f.compile(*program.specs(), options=options)
+    assert kernel.proof.leaves == (most * 13 if unrolled else 2)
+    for size in sizes_up_to(program.most):
+        agree(f, kernel, program.arrays(size))
+
+
 def test_split_reductions_beside_an_open_size() -> None:
     program = Program("def f(float(N,K) A) -> (s) { s() +=! A(n,k) }", (("N", 500),), 9)
     f = tc.define(program.text).f

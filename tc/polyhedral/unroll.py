@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import assert_never
+from typing import Final, assert_never
 
 import islpy as isl
 
 from tc.polyhedral.extents import extent_of
 from tc.polyhedral.loops import LoopKind
-from tc.polyhedral.tree import Band, Extension, Leaf, Node, ScheduleTree, Sequence
+from tc.polyhedral.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence
+
+# Iterations of a loop that ends at an open size: each is inside of the guards of all before it.
+_MOST_GUARDS: Final = 8
 
 
 def unroll_tree(tree: ScheduleTree, limit: int) -> ScheduleTree:
     """Unroll loops from the leaves upwards while a body holds at most ``limit`` statement instances.
 
-    Loops marked for lanes stay loops; the compiler decides their shape, or there is none.
+    Loops marked for lanes stay loops; the compiler decides their shape, or there is none.  So do long ones that end at
+    a size that stays open.
     """
     if limit <= 1:
         return tree
@@ -45,10 +49,24 @@ def _visit(node: Node, domain: isl.UnionSet, limit: int) -> tuple[Node, int]:
                     continue
                 extent = extent_of(member.function, domain)
                 count *= extent
-                if count > limit or member.kind is LoopKind.PARALLEL:
+                if count > limit or member.kind is LoopKind.PARALLEL or _are_too_many_guards(member, domain, extent):
                     count = limit + 1
                     break
                 changed_members[position] = replace(member, kind=LoopKind.UNROLLED)
             return replace(node, members=tuple(changed_members), child=below), count
         case _:
             assert_never(node)
+
+
+def _are_too_many_guards(member: Member, domain: isl.UnionSet, extent: int) -> bool:
+    """Whether so many iterations would ask one after the other whether sizes that stay open are larger still."""
+    if extent <= _MOST_GUARDS or domain.get_space().dim(isl.dim_type.param) == 0:
+        return False
+    open_ended = False
+
+    def look(values: isl.Set) -> None:
+        nonlocal open_ended
+        open_ended |= bool(values.involves_dims(isl.dim_type.param, 0, values.dim(isl.dim_type.param)))
+
+    isl.UnionMap.from_union_pw_aff(member.function.intersect_domain(domain)).range().foreach_set(look)
+    return open_ended
