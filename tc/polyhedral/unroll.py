@@ -66,6 +66,7 @@ def _are_too_many_guards(member: Member, domain: isl.UnionSet, extent: int) -> b
 
     def look(values: isl.Set) -> None:
         nonlocal open_ended
+        values = values.gist_params(values.params())
         open_ended |= bool(values.involves_dims(isl.dim_type.param, 0, values.dim(isl.dim_type.param)))
 
     isl.UnionMap.from_union_pw_aff(member.function.intersect_domain(domain)).range().foreach_set(look)
