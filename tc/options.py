@@ -147,7 +147,8 @@ class GpuOptions:
     ``padding``: elements added to every row of an operand in shared memory, so that rows begin in different banks.
     ``stages``: tiles of each operand that shared memory holds at a time.  With more than one, the next tiles are on
     their way while threads work on this one; NVIDIA's GPUs copy them asynchronously from ``sm_80`` on.  None takes as
-    many as there is room for, four at most.
+    many as there is room for, four at most.  With a number, operands of which so many find no room are read where they
+    lie, as ``explain`` says.
     ``resident``: blocks that must find room on a multiprocessor at a time, for which CUDA's compiler limits the
     registers of a thread; OptionsError where threads or shared memory leave no room, and for OpenCL, which knows no
     such thing.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from collections.abc import Sequence as Items
 
+from tc.language.program import Read, walk
 from tc.options import Fusion, GpuOptions
 from tc.polyhedral.join_kernels import Limits, what_parts
 from tc.polyhedral.loops import LoopTree, Sharing
@@ -20,7 +21,7 @@ _MEMORY = {
 
 
 def describe_kernels(root: LoopTree, scop: Scop, ranges: Ranges, options: GpuOptions, limits: Limits) -> Iterator[str]:
-    """Lines: the statements of each kernel, its grid, what is in memory of a block, and what it waits for.
+    """Lines: the statements of each kernel, its grid, what its threads hold and what they do not, what it waits for.
 
     ``ranges``: of the open sizes.  ``limits``: of kernels that were joined.
     """
@@ -33,8 +34,25 @@ def describe_kernels(root: LoopTree, scop: Scop, ranges: Ranges, options: GpuOpt
             found = [f"{b.name}: {b.layout.type}{list(b.layout.shape)}" for b in nest.buffers if b.sharing is sharing]
             if found:
                 yield f"  {whose}: {', '.join(found)}"
+        direct = _read_directly(nest, scop)
+        if direct:
+            yield f"  read where they lie: {', '.join(direct)}"
         if number:
             yield f"  {_reason(nests, number, options, limits)}"
+
+
+def _read_directly(nest: OutermostNest, scop: Scop) -> tuple[str, ...]:
+    """Tensors that statements of the program, and not only copies, read themselves."""
+    copies = {name for promotion in scop.promotions for name in (promotion.loads, promotion.stores)}
+    tensors = {tensor.name for tensor in (*scop.buffers, *scop.temporaries)}
+    reads = (
+        part.tensor
+        for statement in scop.statements
+        if statement.name in nest.statements and statement.name not in copies
+        for part in walk(statement.body.value)
+        if isinstance(part, Read)
+    )
+    return tuple(dict.fromkeys(name for name in reads if name in tensors))
 
 
 def _sizes(extents: tuple[int, ...]) -> str:

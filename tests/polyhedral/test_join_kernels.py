@@ -139,8 +139,10 @@ def test_explanations_say_what_the_kernels_are() -> None:
     assert explained(None).splitlines() == [
         "kernel 0: S0",
         "  blocks 391, threads 256",
+        "  read where they lie: x",
         "kernel 1: S1, S2",
         "  blocks 587, threads 256",
+        "  read where they lie: a, y",
         "  waits for all blocks of kernel 0, for a",
     ]
     assert explained(MINIMAL).splitlines()[-1] == "  apart from kernel 1: fusion is minimal"
@@ -180,3 +182,19 @@ def test_explanations_say_what_is_in_which_memory() -> None:
         r"  apart from kernel 0: they would share more than 12288 bytes in a block",
     ):
         assert line in text
+
+
+@pytest.mark.parametrize(
+    ("stages", "lines"),
+    [
+        (2, ("shared by its threads: shared0_A: float32[2, 64, 16], shared1_B: float32[2, 16, 64]",)),
+        (3, ("shared by its threads: shared0_A: float32[3, 64, 16]", "read where they lie: B")),
+    ],
+)
+def test_explanations_say_what_found_no_room(stages: int, lines: tuple[str, ...]) -> None:
+    mm = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }").mm
+    tiles = tc.ScheduleOptions(tile=(64, 64, 16))
+    options = tc.GpuOptions(tiles, block=(16, 16), private=0, shared=20000, stages=stages)
+    text = mm.explain((256, 256), (256, 256), target="cuda:sm_90", options=options)
+    kernels = text.partition("== kernels ==\n")[2].partition("\n\n")[0].splitlines()
+    assert kernels[2:] == [f"  {line}" for line in lines]
