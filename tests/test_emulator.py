@@ -216,6 +216,14 @@ def test_indices_have_as_many_bits_as_they_need(tmp_path: Path) -> None:
         assert f"    {type} thread_x" in twice.compile(array, target="emulator").source
 
 
+@pytest.mark.parametrize("shape", [(1 << 40, 1), (1 << 20, 1 << 20), (1000003, 1000003), (3, 1 << 40)])
+def test_arrays_may_have_more_elements_than_a_grid_has_threads(shape: tuple[int, int]) -> None:
+    copy = tc.define("def copy(int8(M,N) X) -> (Y) { Y(m,n) = X(m,n) }").copy
+    kernel = copy.compile(shape, target="emulator")
+    assert kernel.proof.statements == 1
+    assert "int64_t" in kernel.source
+
+
 def test_loops_up_to_the_end_of_32_bits_are_counted_in_64() -> None:
     fill = tc.define("def fill(int8(N) X) -> (Y) { Y() max=! X(n) }").fill
     large = tc.ArraySpec((1 << 31,), tc.ScalarType.INT8, (0,))

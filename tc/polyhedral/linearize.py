@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 import islpy as isl
 
@@ -14,6 +15,9 @@ from tc.polyhedral.loops import StatementBody
 from tc.polyhedral.scop import ScopStatement
 from tc.polyhedral.strides import accesses, iterator_of, stride
 from tc.polyhedral.tree import Member
+
+# As many as the blocks of a grid have threads: where blocks take turns, isl looks for minutes for which row is whose.
+_LONGEST: Final = 1 << 38
 
 
 def linearize_last(
@@ -32,7 +36,8 @@ def linearize_last(
         if outer.coincident != inner.coincident or not all(_end_to_end(outer, inner, s, layouts) for s in statements):
             return members
         length, *others = (extent_of(inner.function, isl.UnionSet.from_set(s.domain)) for s in statements)
-        if any(other != length for other in others):
+        rows = max(extent_of(outer.function, isl.UnionSet.from_set(s.domain)) for s in statements)
+        if any(other != length for other in others) or rows * length > _LONGEST:
             return members
         size = isl.Val.int_from_si(inner.function.get_ctx(), length)
         members = (*members[:-2], replace(inner, function=outer.function.scale_val(size).add(inner.function)))

@@ -130,6 +130,9 @@ class _Mapper:
         first = tile.intersect_domain(domain).min_val()
         number = tile.sub(isl.UnionPwAff.val_on_domain(tile.domain(), first))
         if extent_of(number, domain) > most:
+            if self.grid.blocks is None:
+                # Of the hardware's own limits, 2^31 - 1 and 65535, isl finds no multiples for minutes.
+                most = 1 << most.bit_length() - 1
             number = number.mod_val(isl.Val.int_from_si(context, most))
         return Member(number, coincident=True, kind=LoopKind.BLOCK)
 
