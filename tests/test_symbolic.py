@@ -187,6 +187,17 @@ def test_long_loops_that_end_at_an_open_size_stay_loops(most: int, unrolled: boo
         agree(f, kernel, program.arrays(size))
 
 
+def test_kernels_may_have_nothing_to_do_at_some_sizes() -> None:
+    """Loops are inside of what asks for the size."""
+    text = "def f(float(N) A) -> (C) { B(i,j) = A(i) * A(j)  C(i) *=! B(i,j) where k in 0:N - 1 }"
+    program = Program(text, (("N",),), 6)
+    f = tc.define(text).f
+    options = tc.GpuOptions(tc.ScheduleOptions(fusion=tc.Fusion.MINIMAL))
+    kernel = f.compile(*program.specs(), target="emulator", options=options)
+    for size in range(1, 7):
+        agree(f, kernel, program.arrays(size))
+
+
 def test_split_reductions_beside_an_open_size() -> None:
     program = Program("def f(float(N,K) A) -> (s) { s() +=! A(n,k) }", (("N", 500),), 9)
     f = tc.define(program.text).f

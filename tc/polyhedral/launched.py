@@ -6,7 +6,7 @@ import islpy as isl
 
 from tc.polyhedral.barriers import Place
 from tc.polyhedral.launch_sizes import LaunchSizes
-from tc.polyhedral.loops import Allocation, Loop, LoopKind
+from tc.polyhedral.loops import Loop, LoopKind
 
 _ON_GRID = (LoopKind.BLOCK, LoopKind.THREAD)
 
@@ -14,12 +14,13 @@ _ON_GRID = (LoopKind.BLOCK, LoopKind.THREAD)
 def is_run_as_launched(place: Place, outermost: int, sizes: LaunchSizes) -> bool:
     """Whether the iterations of the loops around a place are those that the hardware runs, and once each.
 
-    A launch is all that an outermost nest does, so nothing may stand around its loops over blocks and threads that
-    chooses or repeats.  Blocks are not in order, so all loops over them come first.  There must be as many loops as the
+    A launch is all that an outermost nest does, so nothing around its loops over blocks and threads may repeat them, or
+    stand beside them.  Blocks are not in order, so all loops over them come first.  There must be as many loops as the
     launch has dimensions, because all that the hardware has along others would run the place; and they begin at 0,
     because it counts from there.  ``outermost``: steps of the path above the nest; ``sizes``: of the launch.
     """
-    path = tuple(step for step in place.path[outermost:] if not isinstance(step, Allocation))
+    # What is guarded still runs where it would: guards around all loops ask for open sizes.
+    path = tuple(step for step in place.path[outermost:] if isinstance(step, int | Loop))
     kinds = [step.kind for step in path if isinstance(step, Loop) and step.kind in _ON_GRID]
     blocks = kinds.count(LoopKind.BLOCK)
     if any(size > 1 for size in (*sizes.grid[blocks:], *sizes.block[len(kinds) - blocks :])):
