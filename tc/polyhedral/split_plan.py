@@ -198,4 +198,4 @@ def _blocks(specialization: Specialization, name: str, length: int) -> int:
     """Blocks for each result of a reduction of such a length, so that there are enough of them."""
     statement = next(s for s in specialization.program.statements if s.name == name)
     results = math.prod(specialization.layouts[statement.target].shape)
-    return max(1, min(2 * ENOUGH_BLOCKS // results, length // _FOR_A_BLOCK))
+    return max(1, min(2 * ENOUGH_BLOCKS // results, length // _FOR_A_BLOCK)) if results else 1

@@ -365,3 +365,10 @@ def test_threads_hold_partial_results_and_combine_them() -> None:
     assert kernel.compilation is not None
     assert len(kernel.compilation.barriers) == 1
     assert re.search(r"shared\d+_O_parts", kernel.source)
+
+
+def test_sums_without_results_have_nothing_to_share() -> None:
+    sums = tc.define("def sums(float(N,H,N) X) -> (C) { C(j) +=! X(i,j,k) }").sums
+    for length in (8, 4096):
+        found = sums(np.broadcast_to(np.float32(1), (length, 0, length)), target="emulator")
+        assert np.asarray(found).shape == (0,)
