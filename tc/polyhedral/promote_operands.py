@@ -177,7 +177,7 @@ def _redirected(statement: ScopStatement, shared: Promotion, access: PromotedAcc
         return rebuild(expression, redirect)
 
     value = redirect(statement.body.value)
-    first = statement.body.iterators.index(gone[0])
+    first = statement.body.iterators.index(gone[0]) if gone else 0  # a tensor without dimensions has no subscripts
     iterators = (*statement.body.iterators[:first], *names, *statement.body.iterators[first + len(gone) :])
     promoted = tuple(access if own.buffer == old else own for own in statement.promoted)
     return replace(statement, body=replace(statement.body, iterators=iterators, value=value), promoted=promoted)

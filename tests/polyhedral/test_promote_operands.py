@@ -17,6 +17,7 @@ from tc.language.program import INDEX_TYPE, Binary, Literal, Read
 from tc.polyhedral.promote_operands import promote_operands
 from tc.polyhedral.scop import Scop, ScopStatement
 from tc.polyhedral.tree import ScheduleTree
+from tc.reference.compare import compare
 from tests.mutants.judge import Given, is_right
 
 TMM = "def tmm(float(M,K) A, float(N,K) B) -> (C) { C(m,n) +=! A(m,k) * B(n,k) }"
@@ -119,3 +120,17 @@ def test_triangles_have_ends_that_are_no_plain_quotients() -> None:
     inputs = {"L": rng.standard_normal((13, 13), np.float32), "B": rng.standard_normal((13, 7), np.float32)}
     options = tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4)), block=(2, 4), fragments=64, stages=2)
     assert is_right(trmm, trmm.compile(*inputs.values(), target="emulator", options=options), Given(inputs))
+
+
+def test_operands_without_dimensions_are_kept_too() -> None:
+    text = "def f(float(N,N) X, float32() A) -> (Y) { Y(j,i) +=! A * X(i,k) where j in 0:N }"
+    options = tc.GpuOptions(
+        tc.ScheduleOptions(fusion=tc.Fusion.MAXIMAL, tile=(8, 4, 8), unroll=4),
+        block=(4, 2),
+        shuffles=False,
+        fragments=4,
+    )
+    x, a = np.random.default_rng(0).standard_normal((9, 9), np.float32), np.full((), 1.5, np.float32)
+    f = tc.define(text).f
+    assert "fragment3_A" in f.compile(x, a, target="emulator", options=options).source
+    assert compare(f.oracle(x, a)["Y"], np.asarray(f(x, a, target="emulator", options=options))).ok
