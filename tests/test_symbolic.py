@@ -198,6 +198,17 @@ def test_kernels_may_have_nothing_to_do_at_some_sizes() -> None:
         agree(f, kernel, program.arrays(size))
 
 
+@pytest.mark.parametrize("fusion", tc.Fusion)
+def test_several_kernels_may_have_nothing_to_do_at_the_same_sizes(fusion: tc.Fusion) -> None:
+    """isl puts one guard around all of their loops."""
+    text = "def f(float(N) A, float(N) B) -> (C, D) { C(i) = A(i)  D(i,j) +=! A(i + 2 * r_k) * B(r_k) where j in 0:40 }"
+    program = Program(text, (("N",), ("N",)), 2)
+    f = tc.define(text).f
+    kernel = f.compile(*program.specs(), target="emulator", options=tc.GpuOptions(tc.ScheduleOptions(fusion=fusion)))
+    for size in (1, 2):
+        agree(f, kernel, program.arrays(size))
+
+
 def test_split_reductions_beside_an_open_size() -> None:
     program = Program("def f(float(N,K) A) -> (s) { s() +=! A(n,k) }", (("N", 500),), 9)
     f = tc.define(program.text).f

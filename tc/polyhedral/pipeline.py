@@ -21,6 +21,7 @@ from tc.polyhedral.describe_kernels import describe_kernels
 from tc.polyhedral.fewer_buffers import fewer_buffers
 from tc.polyhedral.fix_counts import fix_counts
 from tc.polyhedral.generate import generate_loops
+from tc.polyhedral.guard_nests import guard_nests
 from tc.polyhedral.join_kernels import Limits, join_kernels
 from tc.polyhedral.localize import NotAffineError, localize_loops
 from tc.polyhedral.loop_execution import loop_execution
@@ -272,7 +273,7 @@ class _Run:
             case CpuOptions():
                 return root
             case GpuOptions() as options:
-                root = separate_counts(fix_counts(root, scop), scop.barrier_names)
+                root = separate_counts(fix_counts(guard_nests(root), scop), scop.barrier_names)
                 return fewer_buffers(root, scop, options, self.prepared.specialization.program.name) or root
             case _:
                 assert_never(self.options)

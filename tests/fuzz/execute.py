@@ -124,6 +124,10 @@ def _execute(recipe: Recipe) -> Outcome:
         if recipe.shared:
             return Outcome(Verdict.REFUSED, str(error))
         raise
+    except tc.CompileError as error:
+        if "OpenCL C has no" in str(error):
+            return Outcome(Verdict.REFUSED, str(error))
+        raise
     _require_untouched()
     elements = ambiguous = 0
     for name in comprehension.program.results:
