@@ -53,7 +53,7 @@ def resources_of(memory: Memory, grids: tuple[GridKernel, ...], binary: Binary, 
 
 
 def _grid_resources(grid: GridKernel, use: KernelUse, target: CudaTarget) -> GridResources:
-    occupancy = target.multiprocessor.occupancy(grid.threads, use.registers, grid.shared_bytes)
+    shared = use.static_shared + grid.dynamic_bytes
     return GridResources(
         name=grid.name,
         grid=grid.grid,
@@ -62,6 +62,6 @@ def _grid_resources(grid: GridKernel, use: KernelUse, target: CudaTarget) -> Gri
         stack=use.stack,
         spill_stores=use.spill_stores,
         spill_loads=use.spill_loads,
-        shared=grid.shared_bytes,
-        occupancy=occupancy,
+        shared=shared,
+        occupancy=target.multiprocessor.occupancy(grid.threads, use.registers, shared),
     )
