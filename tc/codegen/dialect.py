@@ -58,10 +58,10 @@ class Dialect:
     ``exchange``: the statement that declares ``{other}`` of ``{type}`` as the ``{value}`` of the lane of the warp whose
     number differs in the bits of ``{distance}``, number ``{number}`` of the kernel.
 
-    ``begins``: what a thread's own array holds where nothing has been written yet, behind its declaration.
     ``library``: the functions that it brings.  ``grids``: of machines that run the blocks and threads of a kernel.
     ``wraps``: signed integers that overflow wrap around.  ``watches``: every access is looked at, and what is wrong
-    with it reported.  ``narrow``: iterators and offsets have 32 bits.
+    with it reported.  ``narrow``: iterators and offsets have 32 bits.  ``asks_behind``: a loop around barriers that has
+    iterations in any case asks behind each one whether there is another, and before the first one nothing.
     """
 
     values: Mapping[ScalarType, str]
@@ -82,12 +82,12 @@ class Dialect:
     arrived: str | None = None
     pieces: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     exchange: str | None = None
-    begins: str = ""
     library: Library = C_LIBRARY
     grids: GridWords | None = None
     wraps: bool = True
     watches: bool = False
     narrow: bool = False
+    asks_behind: bool = False
 
     @property
     def global_memory(self) -> str:
@@ -194,8 +194,8 @@ OPENCL: Final = replace(
     ahead=None,
     arrived=None,
     exchange=None,
-    # PoCL 3.0 mixes up threads where an element that has no value yet is taken around a loop with barriers.
-    begins=" = {0}",
+    # PoCL 3.0 mixes up what threads keep where it sees a condition around barriers that it cannot decide.
+    asks_behind=True,
     barrier="barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
     pieces={
         bytes: f"*(__local {type} *){{to}} = *(__global const {type} *){{source}};"

@@ -34,6 +34,7 @@ from tc.codegen.shared_offsets import SharedOffsets
 from tc.codegen.vector_statement import NotVectorsError
 from tc.grid import GridKernel
 from tc.language.program import Literal, Read, Reduction
+from tc.polyhedral.loop_execution import loop_paths
 from tc.polyhedral.loops import (
     LINE_BYTES,
     Allocation,
@@ -225,7 +226,7 @@ class KernelPrinter:
         inside = replace(scope, stack=scope.stack + size)
         self.private_bytes = max(self.private_bytes, inside.stack)
         # The last vector of a row is loaded whole where that is in one line of the cache.
-        aligning = f"__attribute__((aligned({ALIGNMENT}))){self.dialect.begins}"
+        aligning = f"__attribute__((aligned({ALIGNMENT})))"
         array = f"{name}[{size // buffer.layout.type.itemsize}] {aligning}"
         if any(body.target == buffer.name and body.reduction is not None for body in self.bodies.values()):
             return [f"{type} {array};", *self._poison(name)], inside
@@ -284,9 +285,18 @@ class KernelPrinter:
         require_fit(
             IndexOperation(IndexOperator.ADD, (loop.upper, IndexLiteral(loop.step))), scope.ranges, self.dialect
         )
-        header = f"for ({self.dialect.index} {name} = {lower}; {name} < {end}; {name} += {loop.step})"
         asked = [line for request in loop.requests for line in self._requested(request, inside)]
-        return [*promises(self, loop, scope, body), *braced(header, [*asked, *body])]
+        lines, promised = [*asked, *body], promises(self, loop, scope, body)
+        if self.dialect.asks_behind and always_runs(loop, scope.ranges) and self._waits(loop):
+            *lines, last = braced("do", [*lines, f"{name} += {loop.step};"])
+            declared = f"{self.dialect.index} {name} = {lower};"
+            return braced("", [declared, *promised, *lines, f"{last} while ({name} < {end});"])
+        header = f"for ({self.dialect.index} {name} = {lower}; {name} < {end}; {name} += {loop.step})"
+        return [*promised, *braced(header, lines)]
+
+    def _waits(self, loop: Loop) -> bool:
+        """Whether there are barriers in the loop."""
+        return any(instance.statement in self.barriers for instance, _ in loop_paths(loop, ()))
 
     def _requested(self, request: Request, scope: Scope) -> list[str]:
         template = self.dialect.prefetch_to_store if request.stored else self.dialect.prefetch_later
