@@ -86,7 +86,8 @@ def _measurement(report: Report) -> str:
                 f"Microseconds of a call in float32, medians of {rounds} rounds or more, between events of the GPU "
                 f"before and after it, with cold caches; of JAX, which works on streams of its own, with what the "
                 f"process does.  {gpu.model} ({gpu.architecture}, {gpu.multiprocessors} multiprocessors, "
-                f"{gpu.driver}, {gpu.compiler}), which reaches {reached}, in {host}."
+                f"{gpu.driver}, {gpu.compiler}), which reaches {reached}, and takes {_digits(roofs.launch)} for a "
+                f"kernel that does nothing, in {host}."
             )
 
 

@@ -15,13 +15,14 @@ from tc.runtime.cuda import cuda_architecture, device_number
 from tc.runtime.cuda_driver import CudaDriver, LoadedModule
 from tc.runtime.nvrtc import compile_cuda
 from tc.runtime.view import DEFAULT_STREAM
+from tc.tuner.cuda_clock import event_times
 from tc.tuner.roofline import Bandwidth, Roofs
 
 _CHAINS: Final = 12  # as in cuda_roofs.cu
 _THREADS: Final = 256
 # As many blocks as multiprocessors run at a time: 2,048 threads each.
 _RESIDENT: Final = 8
-_MULTIPLY_ADD, _READ, _COPY = range(3)
+_MULTIPLY_ADD, _READ, _COPY, _NOTHING = range(4)
 # Rounds of a call of the first: a few milliseconds.
 ROUNDS: Final = 1 << 16
 # Bytes that are read, or of which the first half is copied onto the second: more than any cache has.
@@ -29,6 +30,8 @@ _BYTES: Final = 1 << 30
 # They are at most this part of the device's memory.
 _PART: Final = 8
 _REPETITIONS: Final = 10
+# For launches, which are many.
+_LAUNCHING_SECONDS: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,10 @@ class RoofKernels:
         half = self.size // 2
         self.module.launch(_COPY, struct.pack("@PPq", self.memory + half, self.memory, half // 16), DEFAULT_STREAM)
 
+    def nothing(self) -> None:
+        """A launch of as many threads."""
+        self.module.launch(_NOTHING, struct.pack("@P", self.memory), DEFAULT_STREAM)
+
     def seconds(self, work: Callable[[], None]) -> float:
         """Of the quickest of several calls."""
         times: list[float] = []
@@ -80,9 +87,8 @@ def roof_kernels(device: int = 0) -> Iterator[RoofKernels]:
     blocks, size = _RESIDENT * described.multiprocessors, min(_BYTES, described.memory // _PART)
     source = (Path(__file__).parent / "cuda_roofs.cu").read_text(encoding="utf-8")
     binary = compile_cuda(source, cuda_architecture(device))
-    grids = [
-        GridKernel(name, (blocks, 1, 1), (_THREADS, 1, 1), 0, ()) for name in ("tc_multiply_add", "tc_read", "tc_copy")
-    ]
+    names = ("tc_multiply_add", "tc_read", "tc_copy", "tc_nothing")
+    grids = [GridKernel(name, (blocks, 1, 1), (_THREADS, 1, 1), 0, ()) for name in names]
     with driver.on(device):
         module = driver.load(binary.code, grids)
         memory = driver.allocate(size, DEFAULT_STREAM)
@@ -102,5 +108,6 @@ def measure_cuda_roofs(device: int = 0) -> Roofs:
         operations = kernels.operations / kernels.seconds(kernels.multiply_add)
         read, copied = (kernels.size / kernels.seconds(work) for work in (kernels.read, kernels.copy))
         bandwidth = Bandwidth(kernels.size, read, copied)
+        launch = min(event_times(kernels.nothing, _LAUNCHING_SECONDS))
     # New memory comes from the framework's allocator, which does not clear it.
-    return Roofs(operations, (bandwidth,), fresh=copied)
+    return Roofs(operations, (bandwidth,), fresh=copied, launch=launch)

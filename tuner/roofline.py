@@ -42,11 +42,13 @@ class Roofs:
     """``operations``: on floats per second, in multiplications with additions.  ``bandwidths``: by working set.
 
     ``fresh``: bytes per second of memory that the system clears and hands out, a page at a time.
+    ``launch``: seconds of a call that does nothing, by the clock that calls are timed with.
     """
 
     operations: float
     bandwidths: tuple[Bandwidth, ...]
     fresh: float
+    launch: float = 0.0
 
     def bound(self, work: Work, *, fresh: bool = False) -> float:
         """Seconds that no kernel for this work can fall below on this machine.
@@ -58,7 +60,7 @@ class Roofs:
         """
         computing = work.operations / self.operations
         bandwidth = max((b for b in self.bandwidths if b.working_set <= work.moved), key=_size, default=self._smallest)
-        seconds = max(computing, work.moved / bandwidth.best)
+        seconds = max(computing, work.moved / bandwidth.best, self.launch)
         if not fresh:
             return seconds
         return max(seconds, work.written / self.fresh + max(computing, work.read / bandwidth.best))
@@ -79,4 +81,4 @@ def highest(roofs: Roofs, others: Roofs) -> Roofs:
         for one, other in zip(roofs.bandwidths, others.bandwidths, strict=True)
     )
     operations, fresh = max(roofs.operations, others.operations), max(roofs.fresh, others.fresh)
-    return Roofs(operations, tuple(bandwidths), fresh)
+    return Roofs(operations, tuple(bandwidths), fresh, min(roofs.launch, others.launch))

@@ -45,9 +45,11 @@ Array: TypeAlias = npt.NDArray[Any]
 # Who makes a crew for a task, whose arrays lie in a folder, with so many jobs and a calibrating executable.
 Hire: TypeAlias = Callable[[Task, Path, int, Packed | None], AbstractContextManager[Crew]]
 
-# It computes for about 0.1 ms on every core, out of the caches.
+# It computes for about 0.1 ms on every core, out of the caches.  A GPU reads 128 MiB for it, which takes much longer
+# than the half microsecond up to which events tell times apart.
 _CALIBRATION: Final = "def calibrate(float(M,N) x) -> (y) { y(m) +=! exp(x(m,r_n)) * x(m,r_n) }"
 _CALIBRATION_SHAPE: Final = (256, 512)
+_CALIBRATION_SHAPE_ON_GPUS: Final = (8192, 4096)
 
 
 def hire_locally(task: Task, folder: Path, jobs: int, calibration: Packed | None) -> AbstractContextManager[Crew]:
@@ -139,8 +141,10 @@ def calibration(target: Target, environment: Environment) -> Packed | None:
     """The executable that tells how quick the machine is at the moment; None where a target has none."""
     if not isinstance(target, CpuTarget | CudaTarget):
         return None
-    options = CpuOptions() if isinstance(target, CpuTarget) else GpuOptions()
+    on_host = isinstance(target, CpuTarget)
+    options = CpuOptions() if on_host else GpuOptions()
+    shape = _CALIBRATION_SHAPE if on_host else _CALIBRATION_SHAPE_ON_GPUS
     parsed = Parsed(parse_task(Task(_CALIBRATION, "calibrate", Signature(()), str(target))))
-    signature = Signature((("x", ArraySpec(_CALIBRATION_SHAPE, ScalarType.FLOAT32)),))
+    signature = Signature((("x", ArraySpec(shape, ScalarType.FLOAT32)),))
     specialization = specialize(parsed.program, signature)
     return pack(build(specialization, parsed.interface, options, target, environment).executable)

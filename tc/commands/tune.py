@@ -16,7 +16,8 @@ from tc.cache.store import Store
 from tc.commands.jobs import Job, Night, Request, parse_sizes, read_night, read_text
 from tc.environment import Environment, environment
 from tc.errors import OptionsError, TCError, TuningError
-from tc.target import parse_target
+from tc.runtime.named_target import named_target
+from tc.target import Target
 from tc.tuner.budget import Budget
 from tc.tuner.console import console, duration
 from tc.tuner.night import Turn, share_time
@@ -80,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     sizes = "sizes, ..128 for one that stays open from 1 to 128; may be repeated"
     parser.add_argument("--size", action="append", default=[], metavar="M=..128,N=256", help=sizes)
     parser.add_argument("--dtype", action="append", default=[], help="in the place of float32; may be repeated")
-    parser.add_argument("--target", help="cpu (default), cpu:x86-64-v3, opencl, ...")
+    parser.add_argument("--target", help="cpu (default), cpu:x86-64-v3, cuda, opencl, ...")
     parser.add_argument("--cache", help="file or URL for trials and winners (default: TC_CACHE, else the user's own)")
     parser.add_argument("--budget", help="for all kernels together: 8h, 10m, '200 trials' (default: 10m)")
     parser.add_argument("--jobs", help="compilations at a time (default: 2)")
@@ -97,12 +98,12 @@ def _tune(given: argparse.Namespace) -> int:
     night = _night(given)
     value = {**night.settings, **{name: v for name, v in vars(given).items() if isinstance(v, str)}}
     settings = _settings(value)
-    target = parse_target(value.get("target", "cpu"))
+    target = named_target(value.get("target", "cpu"))
     jobs = [job for request in night.requests for job in request.jobs()]
     here, hire = environment(), hire_at(value.get("workers"))
     with _interruptible() as stop:
         store = open_store(value.get("cache"), here, Path.cwd())
-        results = _search(jobs, str(target), store, settings, here, hire, stop, quiet=given.quiet)
+        results = _search(jobs, target, store, settings, here, hire, stop, quiet=given.quiet)
         for job, result in results:
             print(_result(job, result))
         if stop():
@@ -143,7 +144,7 @@ def _number(value: dict[str, str], name: str, otherwise: int) -> int:
 
 def _search(
     jobs: Sequence[Job],
-    target: str,
+    target: Target,
     store: Store,
     settings: TuningSettings,
     here: Environment,
@@ -164,7 +165,7 @@ def _search(
                         job.definition,
                         job.siblings,
                         job.signature,
-                        parse_target(target),
+                        target,
                         store,
                         settings,
                         here,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, assert_never
 
 from tc.environment import environment
-from tc.errors import DeviceError, StickyDeviceError
+from tc.errors import ArgumentError, DeviceError, StickyDeviceError
 from tc.grid import Argument, GridKernel, Place
 from tc.multiprocessor import MULTIPROCESSORS
 from tc.runtime.binary import Binary
@@ -134,7 +134,7 @@ class CudaKernel:
         They run after what the streams in ``after`` were given so far, and before what these are given next.
         ``leases`` are kept until they have run.  Raises what earlier calls found in their arguments; with ``TC_SYNC``,
         it waits and raises what this one finds.  For a graph it does none of this but the raising: its owner says when
-        and how often it runs.
+        and how often it runs.  ArgumentError if a stream in ``after`` captures one, and the call's own does not.
         """
         if memory.device not in self._devices:
             check_cuda_device(self._architecture, memory.device)
@@ -146,6 +146,11 @@ class CudaKernel:
             captured = bool(memory.stream.handle) and self._driver.captures(memory.stream)
             if captured:
                 started.captured, after, leases = True, (), ()
+            elif any(other.handle and self._driver.captures(other) for other in after):
+                raise ArgumentError(
+                    f"{self._name}: some arrays are ready on a stream that captures a graph, and others on another "
+                    "one, which would end the capture; call it in `with tc.on_stream(...)` of the stream that captures"
+                )
             word = 0 if started.fault is None else started.fault.address
             values = (*addresses, *[workspace + offset for offset in self._offsets], *scalars, word)
             for other in after:

@@ -49,12 +49,15 @@ def cuda_allocator(
 
 def cuda_workspace(framework: Framework, size: int, memory: CudaMemory, like: object) -> object:
     """So many bytes for a single call, from the same allocator; in a graph they are memory of the graph."""
-    if framework is Framework.PYCUDA:
+    if framework is Framework.TORCH:
+        return cuda_allocator(framework, (size,), ScalarType.UINT8, memory, like)()
+    # Other pools do not know of captures: what they take back serves the next array, and the graph still uses it.
+    if framework is Framework.CUPY and not _captures(memory):
+        return cuda_allocator(framework, (size,), ScalarType.UINT8, memory, like)()
+    if framework is Framework.PYCUDA and not _captures(memory):
         from tc.runtime.pycuda_arrays import gpuarray_workspace
 
         return gpuarray_workspace(size, like, memory)
-    if framework in (Framework.TORCH, Framework.CUPY):
-        return cuda_allocator(framework, (size,), ScalarType.UINT8, memory, like)()
     from tc.runtime.device_array import DeviceArray
 
     return DeviceArray((size,), ScalarType.UINT8, memory)
@@ -88,12 +91,17 @@ def _for_jax(shape: tuple[int, ...], type: ScalarType, memory: CudaMemory, like:
 
 def _require_no_graph(memory: CudaMemory, remedy: str) -> None:
     """ArgumentError if a result would become memory of a graph, which may then run only once."""
+    if _captures(memory):
+        raise ArgumentError(
+            "the stream of this call captures a graph, in which tc has no memory for results that stay; " + remedy
+        )
+
+
+def _captures(memory: CudaMemory) -> bool:
+    """Whether the work on a stream becomes part of a graph."""
     driver = cuda_driver()
     with driver.on(memory.device):
-        if driver.captures(memory.stream):
-            raise ArgumentError(
-                "the stream of this call captures a graph, in which tc has no memory for results that stay; " + remedy
-            )
+        return driver.captures(memory.stream)
 
 
 def cuda_address(memory: object) -> int:

@@ -121,7 +121,8 @@ class BindingsDriver:
         return int(_checked(cuda.cuPointerGetAttribute(_ORDINAL, address)))
 
     def load(self, code: bytes, kernels: Sequence[GridKernel]) -> LoadedModule:
-        status, library = cuda.cuLibraryLoadData(code, [], [], 0, [], [], 0)
+        with _relaxed():
+            status, library = cuda.cuLibraryLoadData(code, [], [], 0, [], [], 0)
         if status in _UNREADABLE:
             raise unreadable(self.version(), _reason(status))
         return _Module(_checked((status, library)), kernels)
@@ -141,7 +142,8 @@ class BindingsDriver:
                 wanted.allocType = cuda.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
                 wanted.location.type = cuda.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
                 wanted.location.id = device
-                pool = _checked(cuda.cuMemPoolCreate(wanted))
+                with _relaxed():
+                    pool = _checked(cuda.cuMemPoolCreate(wanted))
                 _checked(cuda.cuMemPoolSetAttribute(pool, _THRESHOLD, cuda.cuuint64_t(KEPT)))
                 self._pools[device] = pool
             return self._pools[device]
@@ -163,7 +165,8 @@ class BindingsDriver:
         _checked(cuda.cuMemsetD8Async(address, 0, size, stream.handle))
 
     def shared_word(self) -> _Word:
-        return _Word(int(_checked(cuda.cuMemHostAlloc(ctypes.sizeof(ctypes.c_int32), _PORTABLE))))
+        with _relaxed():
+            return _Word(int(_checked(cuda.cuMemHostAlloc(ctypes.sizeof(ctypes.c_int32), _PORTABLE))))
 
     def record(self, stream: Stream, *, timed: bool = False) -> _Event:
         event = _Event(_checked(cuda.cuEventCreate(0 if timed else _NO_TIMING)))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from contextlib import AbstractContextManager, nullcontext
+from typing import Final, cast
 
 import cupy
 
@@ -43,7 +44,7 @@ def cupy_allocator(shape: tuple[int, ...], type: ScalarType, memory: CudaMemory)
     dtype = numpy_dtype(type)
 
     def allocate() -> cupy.ndarray:
-        with cupy.cuda.Device(memory.device), cupy.cuda.ExternalStream(memory.stream.handle):
+        with cupy.cuda.Device(memory.device), _current(memory):
             try:
                 return cupy.empty(shape, dtype)
             except (TypeError, ValueError) as error:
@@ -53,3 +54,12 @@ def cupy_allocator(shape: tuple[int, ...], type: ScalarType, memory: CudaMemory)
                 ) from error
 
     return allocate
+
+
+def _current(memory: CudaMemory) -> AbstractContextManager[object]:
+    """In the block, the stream of ``memory`` is CuPy's current one."""
+    if _current_stream(memory.device) == memory.stream:
+        return nullcontext()
+    if hasattr(cupy.cuda.Stream, "from_external"):
+        return cast("AbstractContextManager[object]", cupy.cuda.Stream.from_external(memory.stream))
+    return cast("AbstractContextManager[object]", cupy.cuda.ExternalStream(memory.stream.handle))  # before CuPy 14

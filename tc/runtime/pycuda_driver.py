@@ -110,7 +110,8 @@ class PycudaDriver:
 
     def load(self, code: bytes, kernels: Sequence[GridKernel]) -> LoadedModule:
         library = ctypes.c_size_t()
-        status = self._calls.status("cuLibraryLoadData", ctypes.byref(library), code, None, None, 0, None, None, 0)
+        with _relaxed(self._calls):
+            status = self._calls.status("cuLibraryLoadData", ctypes.byref(library), code, None, None, 0, None, None, 0)
         if status in _UNREADABLE:
             raise unreadable(self.version(), self._calls.reason(status))
         self._calls.check(status)
@@ -148,7 +149,8 @@ class PycudaDriver:
 
     def _new_pool(self, device: int) -> int:
         wanted, kept = _PoolProperties(kind=1, place=1, device=device), ctypes.c_uint64(KEPT)
-        pool = self._calls.handle("cuMemPoolCreate", ctypes.byref(wanted))
+        with _relaxed(self._calls):
+            pool = self._calls.handle("cuMemPoolCreate", ctypes.byref(wanted))
         self._calls.call("cuMemPoolSetAttribute", pool, _THRESHOLD, ctypes.byref(kept))
         return pool
 
@@ -166,7 +168,7 @@ class PycudaDriver:
 
     def shared_word(self) -> _Word:
         # Contexts of PyCUDA may end with their threads, and what is theirs with them.
-        with pushed(primary_context(self.current_device())):
+        with pushed(primary_context(self.current_device())), _relaxed(self._calls):
             return _Word(self._calls)
 
     def record(self, stream: Stream, *, timed: bool = False) -> _Event:

@@ -33,6 +33,10 @@ class Stream:
     handle: int
     owner: object = field(default=None, repr=False, compare=False)
 
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """The version of the protocol, and the handle (cuda.core, "CUDA Stream Protocol")."""
+        return 0, self.handle
+
 
 DEFAULT_STREAM: Final = Stream(0)
 # An array on a GPU at a glance: what tells it from others, but for its address; its address, which is not 0; the stream

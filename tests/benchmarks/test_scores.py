@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -105,9 +106,15 @@ def test_providing_memory_takes_time_in_which_nothing_is_computed_or_read() -> N
 
 
 def test_the_highest_roofs_are_the_highest_of_each() -> None:
-    other = Roofs(5e8, (Bandwidth(1 << 10, 1e9, 3e9), Bandwidth(1 << 20, 4e9, 1e8)), fresh=6e8)
-    expected = Roofs(1e9, (Bandwidth(1 << 10, 2e9, 3e9), Bandwidth(1 << 20, 4e9, 1e9)), fresh=6e8)
-    assert highest(ROOFS, other) == expected
+    other = Roofs(5e8, (Bandwidth(1 << 10, 1e9, 3e9), Bandwidth(1 << 20, 4e9, 1e8)), fresh=6e8, launch=3e-6)
+    expected = Roofs(1e9, (Bandwidth(1 << 10, 2e9, 3e9), Bandwidth(1 << 20, 4e9, 1e9)), fresh=6e8, launch=2e-6)
+    assert highest(replace(ROOFS, launch=2e-6), other) == expected
+
+
+def test_nobody_is_quicker_than_a_launch() -> None:
+    roofs = replace(ROOFS, launch=1.0)
+    assert roofs.bound(Work(10**8, 10**8, 0)) == 1.0
+    assert roofs.bound(Work(2 * 10**9, 0, 0)) == 2.0
 
 
 def test_the_geometric_mean() -> None:

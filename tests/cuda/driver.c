@@ -301,6 +301,7 @@ status cuPointerGetAttribute(void *value, int attribute, uintptr_t address) {
 status cuLibraryLoadData(library **loaded, const void *code, void *a, void *b, unsigned c, void *d, void *e, unsigned f) {
   (void)a; (void)b; (void)c; (void)d; (void)e; (void)f;
   CALL("cuLibraryLoadData");
+  if (captured && capture_mode != RELAXED) return forbidden(CAPTURE_UNSUPPORTED);
   *loaded = malloc(sizeof **loaded);
   (*loaded)->code = code;
   return SUCCESS;
@@ -339,6 +340,7 @@ status cuLaunchKernel(kernel *launched, unsigned gx, unsigned gy, unsigned gz, u
 status cuMemPoolCreate(uintptr_t *made, const int *properties) {
   *made = properties[3] + 1;
   CALL("cuMemPoolCreate on %d", properties[3]);
+  if (captured && capture_mode != RELAXED) return forbidden(CAPTURE_UNSUPPORTED);
   return properties[0] == 1 && properties[2] == 1 ? SUCCESS : INVALID_VALUE;
 }
 
@@ -371,6 +373,7 @@ status cuMemHostAlloc(void **address, size_t size, unsigned flags) {
   if (!current()) return NO_CONTEXT;
   CALL("cuMemHostAlloc %zu, flags %u, in %s", size, flags,
        is_primary(current()) ? "the primary context" : "another one");
+  if (captured && capture_mode != RELAXED) return forbidden(CAPTURE_UNSUPPORTED);
   *address = reserve(size, current()->device, current());
   return SUCCESS;
 }

@@ -29,7 +29,7 @@ TILED = GpuOptions(ScheduleOptions(tile=(4, 4)), private=0)
 @pytest.fixture(scope="module")
 def gpu() -> Simulator:
     found = simulator()
-    found.idle("tc_multiply_add", "tc_read", "tc_copy")
+    found.idle("tc_multiply_add", "tc_read", "tc_copy", "tc_nothing")
     return found
 
 
@@ -94,9 +94,11 @@ def test_roofs_follow_from_what_kernels_take(bench: Bench, gpu: Simulator) -> No
     (bandwidth,) = roofs.bandwidths
     assert bandwidth.working_set == size
     assert bandwidth.read == bandwidth.copied == roofs.fresh == pytest.approx(size / SECONDS)
+    assert roofs.launch == pytest.approx(SECONDS)
     assert roofs.bound(Work(0, size, size)) == pytest.approx(2 * SECONDS)
     launches = [line for line in gpu.log() if line.startswith("cuLaunchKernel")]
-    assert {re.findall("tc_[a-z_]+", line)[0] for line in launches} == {"tc_multiply_add", "tc_read", "tc_copy"}
+    names = {re.findall("tc_[a-z_]+", line)[0] for line in launches}
+    assert names == {"tc_multiply_add", "tc_read", "tc_copy", "tc_nothing"}
     assert all("grid 1056 1 1, block 256 1 1, shared 0" in line for line in launches)
 
 

@@ -11,11 +11,13 @@ import numpy.typing as npt
 import pytest
 
 import tc
+from tc.commands.tune import main
 from tc.comprehension import Comprehension
 from tc.language.specialize import specialize
 from tc.options import GpuOptions, ScheduleOptions
 from tc.packing import pack
 from tc.runtime.arrays import describe
+from tc.target import CudaTarget, Target
 from tc.tuner.arrays import random_arrays
 from tc.tuner.calls import keep_calls
 from tc.tuner.cuda_arena import CudaArena, DeviceGuarded
@@ -115,6 +117,26 @@ def test_a_device_that_fails_is_a_failure(bench: MeasureBench, gpu: Simulator) -
     assert isinstance(answer, Failed)
     assert answer.kind is FailureKind.DEVICE
     assert "takes no more work from this process" in answer.reason
+
+
+def test_the_command_finds_the_architecture_of_the_device(
+    gpu: Simulator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """By name, and in a night; workers have no such driver, so the search itself ends before it begins."""
+    targets: list[Target] = []
+
+    def tuning(*given: object, **_: object) -> object:
+        targets.extend(value for value in given if isinstance(value, CudaTarget))
+        raise tc.TuningError("enough")
+
+    monkeypatch.setattr("tc.commands.tune.tuning", tuning)
+    (tmp_path / "mm.tc").write_text(TEXT)
+    night = 'target = "cuda"\n[[kernel]]\nfile = "mm.tc"\nsizes = [{M = 5, K = 7, N = 3}]\n'
+    (tmp_path / "night.toml").write_text(night)
+    cache = ["--cache", str(tmp_path / "tuned.db")]
+    assert main([str(tmp_path / "mm.tc"), "--size", "M=5,K=7,N=3", "--target", "cuda", *cache]) == 1
+    assert main([str(tmp_path / "night.toml"), *cache]) == 1
+    assert targets == 2 * [CudaTarget("sm_90")]
 
 
 LAYOUTS = [np.zeros((3, 5)), np.zeros((0, 4)), np.float32(1.0), np.zeros((6, 8), np.int16)[::-2, 1::3], np.zeros(4).T]

@@ -170,6 +170,31 @@ def test_warm_calls_can_be_captured_in_a_graph() -> None:
             assert torch.allclose(out, torch.linalg.multi_dot((a, *factors)), rtol=1e-3, atol=1e-2)
 
 
+def test_graphs_of_cupy_keep_their_temporaries() -> None:
+    """CuPy's pool gives what is freed to the next array, whether or not a graph still uses it."""
+    FRAMEWORKS["cupy"].require()
+    import cupy
+
+    text = "def centered(float(N,K) A) -> (B) { total(k) +=! A(n,k)  B(n,k) = total(k) - A(n,k) }"
+    centered, host = tc.define(text).centered, floats(1000, 64)
+    options = tc.GpuOptions(tc.ScheduleOptions(fusion=tc.Fusion.MINIMAL))
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with stream:
+        a = cupy.asarray(host)
+        out: Any = centered(a, options=options)
+        stream.begin_capture()
+        centered(a, options=options, out=out)
+        graph = stream.end_capture()
+        others = [cupy.full((64,), np.nan, np.float32) for _ in range(100)]
+        for _ in range(3):
+            out.fill(np.nan)
+            graph.launch(stream)
+            for other in others:
+                other.fill(np.nan)
+        assert np.allclose(cupy.asnumpy(out), host.sum(0) - host, atol=1e-2)
+    assert centered.compile(host, target="cuda", options=options).executable.convention.temporaries
+
+
 def test_arrays_of_ours_take_part_in_graphs() -> None:
     torch = torch_or_skip()
     a, b = floats(64, 64), floats(64, 64)
