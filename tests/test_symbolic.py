@@ -56,6 +56,12 @@ PROGRAMS = {
         "def f(int32(N) A) -> (d) { b(i) = A(i)  b(j+N) = A(j)  d() +=! b(k) }", (("N",),), 18, (np.int32,)
     ),
     "mm": Program(MM, (("N", 48), (48, 33)), 100),
+    "bands": Program(
+        "def f(float(P,N,N) A, float(P,N,M) B) -> (C) {"
+        " C(p,i,j) +=! A(p,i,k) * B(p,k,j) where i in 0:N, k in 0:N, k - i in 0:2 }",
+        (("N", 17, 17), ("N", 17, 5)),
+        9,
+    ),
     "transposed mm": Program(
         "def f(float(N,K) A, float(M,K) B) -> (C) { C(n,m) +=! A(n,k) * B(m,k) }", (("N", 65), (130, 65)), 131
     ),

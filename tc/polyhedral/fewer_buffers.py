@@ -7,6 +7,7 @@ from dataclasses import replace
 from tc.errors import CompileError
 from tc.options import GpuOptions
 from tc.polyhedral.loops import LoopTree
+from tc.polyhedral.missing_copies import has_missing_copies
 from tc.polyhedral.register_arrays import has_moving_arrays
 from tc.polyhedral.scop import Scop
 from tc.polyhedral.uneven_barriers import has_uneven_barriers
@@ -15,15 +16,16 @@ from tc.polyhedral.uneven_barriers import has_uneven_barriers
 def fewer_buffers(root: LoopTree, scop: Scop, options: GpuOptions, name: str) -> GpuOptions | None:
     """What to try in the place of these options; None if all is well.
 
-    An array that no register can hold gains nothing, and around some barriers threads do not meet.  ``name``: of the
-    program.  CompileError where threads still do not meet without any shared memory.
+    An array that no register can hold gains nothing, around some barriers threads do not meet, and some copies are not
+    among the loops.  ``name``: of the program.  CompileError where threads still do not meet without any shared memory.
     """
     if (options.fragments or options.private) and has_moving_arrays(root, scop):
         return replace(options, fragments=0) if options.fragments else replace(options, private=0)
-    if not has_uneven_barriers(root, scop.barrier_names):
-        return None
-    if options.shared:
+    uneven = has_uneven_barriers(root, scop.barrier_names)
+    if options.shared and (uneven or has_missing_copies(root, scop)):
         return replace(options, shared=0)
+    if not uneven:
+        return None
     raise CompileError(
         f"{name}: threads of a block go through a loop around a barrier unequally often, which GPUs do not allow; "
         "choose other tiles or another grid"

@@ -14,22 +14,14 @@ from tc.polyhedral.box import Box
 
 def fill(places: isl.Set, elements: isl.Map, box: Box) -> isl.Set:
     """The places of a buffer, or all in the box of it whose elements the tensor has for sure, if the places are several
-    pieces, or lie between quotients.
+    pieces, or lie between quotients, or between bounds of several subscripts at a time, as those of a band do.
 
     ``elements``: ``{ place -> element }``.
     """
-    if _is_plain(places) or places.involves_dims(isl.dim_type.param, 0, places.dim(isl.dim_type.param)):
-        return places  # for an open size, the greatest element is one of the largest tensor
-    used = places.apply(elements)
+    if _is_plain(places, box.depth):
+        return places
     # The tensor is a box, too, so it has whatever lies between two of its elements.
-    inside = isl.Set.universe(used.get_space())
-    for dimension in range(inside.dim(isl.dim_type.set)):
-        least, most = used.dim_min_val(dimension), used.dim_max_val(dimension)
-        if not (least.is_int() and most.is_int()):
-            return places
-        inside = inside.lower_bound_val(isl.dim_type.set, dimension, least)
-        inside = inside.upper_bound_val(isl.dim_type.set, dimension, most)
-    filled = elements.intersect_range(inside).domain()
+    filled = elements.intersect_range(_between(places.apply(elements))).domain()
     for dimension, extent in enumerate(box.extents, box.depth):
         filled = filled.lower_bound_val(isl.dim_type.set, dimension, isl.Val.zero(places.get_ctx()))
         last = isl.Val.int_from_si(places.get_ctx(), extent - 1)
@@ -37,16 +29,39 @@ def fill(places: isl.Set, elements: isl.Map, box: Box) -> isl.Set:
     width = len(box.extents)
     reached = places.project_out(isl.dim_type.set, box.depth, width).insert_dims(isl.dim_type.set, box.depth, width)
     filled = filled.intersect(reached.set_tuple_name(places.get_tuple_name())).coalesce()
-    return filled if _is_plain(filled) else places
+    return filled if _is_plain(filled, box.depth) else places
 
 
-def _is_plain(places: isl.Set) -> bool:
-    """Whether it is one piece, between bounds that are no quotients; distances may be regular."""
+def _between(used: isl.Set) -> isl.Set:
+    """All elements that lie, in every dimension, between two that are used."""
+    context, dimensions = used.get_ctx(), used.dim(isl.dim_type.set)
+    above, below = (isl.Map.read_from_str(context, f"{{ [a] -> [x] : {order} }}") for order in ("a <= x", "x <= a"))
+    inside = isl.Set.universe(used.get_space())
+    for dimension in range(dimensions):
+        behind = dimensions - dimension - 1
+        own = used.project_out(isl.dim_type.set, dimension + 1, behind).project_out(isl.dim_type.set, 0, dimension)
+        hull = own.apply(above).intersect(own.apply(below)).coalesce()
+        hull = hull.insert_dims(isl.dim_type.set, 1, behind).insert_dims(isl.dim_type.set, 0, dimension)
+        inside = inside.intersect(hull.set_tuple_name(used.get_tuple_name()))
+    return inside
+
+
+def _is_plain(places: isl.Set, depth: int) -> bool:
+    """Whether it is one piece, between bounds that are no quotients, and of one subscript each; subscripts are the
+    dimensions from ``depth`` on, and distances between places may be regular.
+    """
     pieces: list[isl.BasicSet] = []
     places.foreach_basic_set(pieces.append)
-    return len(pieces) <= 1 and not any(
-        constraint.involves_dims(isl.dim_type.div, 0, piece.dim(isl.dim_type.div))
+    return len(pieces) <= 1 and all(
+        constraint.is_equality() or _is_plain_bound(constraint, depth)
         for piece in pieces
         for constraint in piece.get_constraints()
-        if not constraint.is_equality()
+    )
+
+
+def _is_plain_bound(bound: isl.Constraint, depth: int) -> bool:
+    subscripts = range(depth, bound.dim(isl.dim_type.set))
+    return (
+        not bound.involves_dims(isl.dim_type.div, 0, bound.dim(isl.dim_type.div))
+        and sum(bound.involves_dims(isl.dim_type.set, subscript, 1) for subscript in subscripts) <= 1
     )

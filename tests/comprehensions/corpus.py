@@ -7,6 +7,7 @@ as it stands is in ``refused``.
 from __future__ import annotations
 
 from tests.comprehensions import (
+    bands,
     coherence,
     contraction,
     convolution,
@@ -49,4 +50,5 @@ CASES: tuple[Case, ...] = (
     *coherence.CASES,
     *wavenet.CASES,
     *inference.CASES,
+    *bands.CASES,
 )

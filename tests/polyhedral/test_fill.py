@@ -45,6 +45,21 @@ def test_holes_are_filled_but_nothing_outside_of_the_tensor_is_touched(holes: st
     assert found.is_equal(isl.Set.read_from_str(CONTEXT, expected))
 
 
-def test_without_bounds_of_the_elements_nothing_is_filled() -> None:
-    places = "[n] -> { buffer[p, a] : 0 <= p < n and 0 <= a < 8 and (a <= 1 or a >= 5) }"
-    assert filled(places).is_equal(isl.Set.read_from_str(CONTEXT, places))
+def test_elements_go_as_far_as_an_open_size() -> None:
+    found = filled("[n] -> { buffer[p, a] : 0 <= p < n and 0 <= a < 8 and 6p + a < 6n - 1 and (a <= 1 or a >= 5) }")
+    expected = "[n] -> { buffer[p, a] : 0 <= p < n and 0 <= a < 8 and 6p + a < 6n - 4 }"
+    assert found.is_equal(isl.Set.read_from_str(CONTEXT, expected))
+
+
+def test_bands_are_filled() -> None:
+    box = Box(depth=1, offsets=((0, (4,)), (0, (4,))), extents=(4, 5), steps=(1, 1))
+    elements = isl.Map.read_from_str(CONTEXT, "{ buffer[p, i, k] -> X[4p + i, 4p + k] }")
+    band = "{ buffer[p, i, k] : 0 <= p < 3 and 0 <= i < 4 and i <= k <= i + 1 and 4p + i < 10 and 4p + k < 10 }"
+    whole = "{ buffer[p, i, k] : 0 <= p < 3 and 0 <= i < 4 and 0 <= k < 5 and 4p + i < 10 and 4p + k < 10 }"
+    assert fill(isl.Set.read_from_str(CONTEXT, band), elements, box).is_equal(isl.Set.read_from_str(CONTEXT, whole))
+
+
+def test_what_would_have_holes_all_the_same_stays_as_it_is() -> None:
+    places = isl.Set.read_from_str(CONTEXT, "{ buffer[p, a] : 0 <= p < 5 and 0 <= a < 8 and (a <= 1 or a >= 5) }")
+    holes = ELEMENTS.subtract(isl.Map.read_from_str(CONTEXT, "{ buffer[p, a] -> X[x] : x mod 7 = 3 }"))
+    assert fill(places, holes, BOX).is_equal(places)

@@ -1,0 +1,27 @@
+"""Copies into shared memory that the generated loops leave out."""
+
+from __future__ import annotations
+
+import islpy as isl
+
+from tc.polyhedral.loop_execution import follow_path, frame_of_path, instance_map, loop_paths
+from tc.polyhedral.loops import Instance, LoopTree, Sharing
+from tc.polyhedral.scop import Scop
+
+
+def has_missing_copies(root: LoopTree, scop: Scop) -> bool:
+    """Whether some copies never run.
+
+    isl's AST generator drops iterations for conditions on several quotients of one number.  Numbered copies have such
+    conditions where what is used of a tile is a band, unless all of the tile can be copied (``tc.polyhedral.fill``).
+    """
+    shared = {promotion.loads for promotion in scop.promotions if promotion.buffer.sharing is Sharing.BLOCK}
+    missing = {statement.name: statement.domain for statement in scop.statements if statement.name in shared}
+    for instance, path in loop_paths(root, ()):
+        domain = missing.get(instance.statement)
+        if domain is not None:
+            frame = frame_of_path(path, scop.context, scop.sizes)
+            copy = Instance(instance.statement, instance.arguments[: domain.dim(isl.dim_type.set)])
+            run = instance_map(copy, follow_path(path, frame).points, frame).range()
+            missing[instance.statement] = domain.subtract(run)
+    return any(not domain.is_empty() for domain in missing.values())
