@@ -45,11 +45,8 @@ def _require_fixed_strides(program: Program, tensor: Tensor, names: Collection[s
 
 def symbolic_extent(program: Program, tensor: Tensor, extent: Expression, sizes: Sizes) -> Extent:
     """An extent that depends on symbolic sizes; ArgumentError unless it is linear in them and never negative."""
-    atoms = Atoms(name for name, _ in sizes)
-    polynomial = atoms.polynomial(extent)
-    factors = tuple(polynomial.terms.get((number,), 0) for number in range(len(sizes)))
-    found = Extent(polynomial.terms.get((), 0), factors)
-    if len(polynomial.terms) != sum(map(bool, (*factors, found.constant))):
+    found = linear_extent(extent, sizes)
+    if found is None:
         raise ArgumentError(
             f"{program.name}: {_named(sizes)} cannot stay open, because `{tensor.name}` has an extent of "
             f"{expression_text(extent)}, which is not linear in it; pass numbers"
@@ -60,6 +57,14 @@ def symbolic_extent(program: Program, tensor: Tensor, extent: Expression, sizes:
             f"of {least(found, sizes)}; pass numbers"
         )
     return found
+
+
+def linear_extent(extent: Expression, sizes: Sizes) -> Extent | None:
+    """The extent as a function of symbolic sizes; None unless it is linear in them."""
+    polynomial = Atoms(name for name, _ in sizes).polynomial(extent)
+    factors = tuple(polynomial.terms.get((number,), 0) for number in range(len(sizes)))
+    found = Extent(polynomial.terms.get((), 0), factors)
+    return found if len(polynomial.terms) == sum(map(bool, (*factors, found.constant))) else None
 
 
 def least(extent: Extent, sizes: Sizes) -> int:

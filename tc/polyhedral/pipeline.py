@@ -154,7 +154,7 @@ class Prepared:
                 name = "across" if step.dealing is Dealing.RUNS else "split"
                 raise OptionsError(
                     f"{name} asks for {step.parts} partial results, but no reduction of {found.program.name} has a "
-                    "loop of more iterations than that; make it smaller, or leave it out"
+                    "loop that always has more iterations than that; make it smaller, or leave it out"
                 )
             prove_split(found.program, changed.program, splits, context)
             found = changed

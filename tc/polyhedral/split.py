@@ -35,7 +35,8 @@ from tc.language.program import (
     walk,
     written_iterators,
 )
-from tc.language.specialization import Layout, Specialization, contiguous_strides
+from tc.language.specialization import Layout, Sizes, Specialization, contiguous_strides
+from tc.language.symbolic import greatest, linear_extent
 from tc.polyhedral.loops import LANES
 from tc.polyhedral.strides import stride
 from tc.types import ScalarType, computation_type
@@ -114,6 +115,7 @@ class _Splitter:
 
     def __init__(self, specialization: Specialization, parts: int, dealing: Dealing) -> None:
         self.program: Program = specialization.program
+        self.sizes = specialization.sizes
         self.parts = parts
         self.dealing = dealing
         self.tensors = list(specialization.program.tensors)
@@ -123,11 +125,11 @@ class _Splitter:
     def split(self, statement: Statement) -> Iterator[Statement]:
         """The statements that stand for one."""
         chosen = self.choose(statement)
-        extents = [_extent(iterator) for iterator in written_iterators(statement)]
+        extents = [_greatest_end(iterator, self.sizes) for iterator in written_iterators(statement)]
         if chosen is None or None in extents:
             yield statement
             return
-        shape = tuple(extent.stop for extent in extents if extent is not None)
+        shape = tuple(extent for extent in extents if extent is not None)
         # What blocks have lies side by side where there is much of it, and else what is combined does.
         outermost = self.dealing is Dealing.RUNS and math.prod(shape) >= self.parts
         partials = self.partials(statement, (self.parts, *shape) if outermost else (*shape, self.parts))
@@ -260,6 +262,17 @@ def _extent(iterator: IterationVariable) -> range | None:
             return range(int(begin), max(int(begin), int(end)))
         case _:
             return None
+
+
+def _greatest_end(iterator: IterationVariable, sizes: Sizes) -> int | None:
+    """Where the iterator ends for the greatest values of open sizes; None where that depends on others."""
+    values = _extent(iterator)
+    if values is not None:
+        return values.stop
+    if not isinstance(iterator.begin, Literal) or iterators_in((iterator.end,)):
+        return None
+    end = linear_extent(iterator.end, sizes)
+    return None if end is None else max(int(iterator.begin.value), greatest(end, sizes))
 
 
 def walk_of(statement: Statement, last: IterationVariable, layouts: Mapping[str, Layout]) -> Walk | None:

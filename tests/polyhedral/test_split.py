@@ -253,13 +253,13 @@ def test_a_wrong_split_is_an_error() -> None:
         prove_split(original.program, changed.program, lie, context)
 
 
+TOO_SHORT = "but no reduction of sums has a loop that always has more iterations than that"
+
+
 @pytest.mark.parametrize(
     ("split", "message"),
     [
-        (
-            (64,),
-            "split asks for 64 partial results, but no reduction of sums has a loop of more iterations than that",
-        ),
+        ((64,), f"split asks for 64 partial results, {TOO_SHORT}"),
         ((2, 4), "split must go from many partial results to few, got (2, 4)"),
         ((1,), "split must be an integer from 2 to 1048576, got 1"),
     ],
@@ -267,6 +267,12 @@ def test_a_wrong_split_is_an_error() -> None:
 def test_what_cannot_be_split_is_refused(split: tuple[int, ...], message: str) -> None:
     with pytest.raises(tc.OptionsError, match=f"^{re.escape(message)}(; make it smaller, or leave it out)?$"):
         tc.define(SUMS).sums.compile((5, 13), target="emulator", options=tc.GpuOptions(split=split))
+
+
+def test_loops_of_different_lengths_are_not_split() -> None:
+    prefixes = tc.define("def f(float(N) x) -> (y) { y(j) +=! x(k) where j in 0:N, k in 0:j+1 }").f
+    with pytest.raises(tc.OptionsError, match=r"^split asks for 2 partial results, but no reduction of f has a loop"):
+        prefixes.compile((33,), target="emulator", options=tc.GpuOptions(split=(2,)))
 
 
 def test_blocks_share_few_long_reductions() -> None:
@@ -355,7 +361,7 @@ def test_values_across_blocks_are_those_of_the_definition(across: int, split: tu
 
 
 def test_too_many_blocks_are_refused() -> None:
-    message = "across asks for 64 partial results, but no reduction of sums has a loop of more iterations than that"
+    message = f"across asks for 64 partial results, {TOO_SHORT}"
     with pytest.raises(tc.OptionsError, match=f"^{message}; make it smaller, or leave it out$"):
         tc.define(SUMS).sums.compile((5, 13), target="emulator", options=tc.GpuOptions(across=64))
 
