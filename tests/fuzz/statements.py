@@ -95,7 +95,7 @@ def _condition(body: Body, reduced: Sequence[Iterator], kept: Sequence[Iterator]
     """An affine condition that mentions a reduced iterator."""
     first = body.source.choice(list(reduced))
     second = body.source.choice([*reduced, *kept])
-    size = body.known_extent()
+    size, width = body.known_extent(), body.source.randint(1, 5)
     forms = (
         f"{first.name} + {second.name} < {size.text}",
         f"{first.name} != {second.name}",
@@ -103,6 +103,8 @@ def _condition(body: Body, reduced: Sequence[Iterator], kept: Sequence[Iterator]
         f"({first.name} + {second.name}) % 2 == 0",
         f"{first.name} - {second.name} in 0:{size.text}",
         f"{first.name} / 2 <= {second.name}",
+        f"{first.name} - {second.name} in 0:{width}",
+        f"{first.name} - 2 * {second.name} in 0:{width}",
     )
     return body.source.choice(forms)
 
