@@ -239,9 +239,12 @@ def test_short_loops_are_unrolled() -> None:
 
 def test_register_tiles_keep_the_target_of_a_reduction_in_vectors_or_in_an_array() -> None:
     tile = tc.ScheduleOptions(tile=(96, 0, 8))
-    ragged = MM.compile(*SHAPES, options=tc.CpuOptions(tile, register_tile=(4, 16)))
+    ragged, wide = (
+        MM.compile(*SHAPES, target=target, options=tc.CpuOptions(tile, register_tile=(4, 16)))
+        for target in ("cpu", "cpu:x86-64-v4")
+    )
     full_and_partial = ["t_tile0_C_0_0, t_tile0_C_1_0, t_tile0_C_2_0, t_tile0_C_3_0;", "t_tile0_C_0_0;"]
-    assert all(ragged.source.count(f"tc_float32x16 {rows}") == 2 for rows in full_and_partial)
+    assert all(wide.source.count(f"tc_float32x16 {rows}") == 2 for rows in full_and_partial)
     single = MM.compile(*SHAPES, options=tc.CpuOptions(tile, register_tile=(4, 1)))
     assert "float t_tile0_C[16] __attribute__((aligned(64)));" in single.source  # as long as a line of the cache
     whole = MM.compile(*SHAPES, target="cpu:x86-64-v3", options=tc.CpuOptions(tile, register_tile=(3, 13)))
