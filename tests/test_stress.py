@@ -59,7 +59,7 @@ def test_ten_thousand_calls_leak_nothing(threads: int) -> None:
 def test_a_call_takes_less_than_twice_what_its_kernel_states() -> None:
     printed = run("from tests.stress import peak_of_a_call; print(*peak_of_a_call())", timeout=120)
     peak, stated = map(int, printed.split())
-    assert stated > 200 << 10
+    assert stated > 100 << 10  # what is packed depends on how long vectors are
     assert peak < 2 * stated
 
 
