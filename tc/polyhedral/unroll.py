@@ -11,6 +11,8 @@ from tc.polyhedral.extents import extent_of
 from tc.polyhedral.loops import LoopKind
 from tc.polyhedral.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence
 
+# Who has which iterations of such a loop is no matter of the code of one.
+_SHARED: Final = (LoopKind.PARALLEL, LoopKind.BLOCK, LoopKind.THREAD)
 # Iterations of a loop that ends at an open size: each is inside of the guards of all before it.
 _MOST_GUARDS: Final = 8
 
@@ -18,8 +20,8 @@ _MOST_GUARDS: Final = 8
 def unroll_tree(tree: ScheduleTree, limit: int) -> ScheduleTree:
     """Unroll loops from the leaves upwards while a body holds at most ``limit`` statement instances.
 
-    Loops marked for lanes stay loops; the compiler decides their shape, or there is none.  So do long ones that end at
-    a size that stays open.
+    Loops marked for lanes stay loops; the compiler decides their shape, or there is none.  So do those over cores,
+    blocks and threads with all that are around them, and long ones that end at a size that stays open.
     """
     if limit <= 1:
         return tree
@@ -49,7 +51,7 @@ def _visit(node: Node, domain: isl.UnionSet, limit: int) -> tuple[Node, int]:
                     continue
                 extent = extent_of(member.function, domain)
                 count *= extent
-                if count > limit or member.kind is LoopKind.PARALLEL or _are_too_many_guards(member, domain, extent):
+                if count > limit or member.kind in _SHARED or _are_too_many_guards(member, domain, extent):
                     count = limit + 1
                     break
                 changed_members[position] = replace(member, kind=LoopKind.UNROLLED)

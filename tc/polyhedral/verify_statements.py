@@ -6,7 +6,6 @@ buffers: taking those back must give the statements of the program.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from collections.abc import Sequence as Items
 from dataclasses import replace
 from typing import TypeAlias
@@ -74,10 +73,12 @@ def _restored(old: ScopStatement, new: ScopStatement, scop: Scop) -> StatementBo
         position = next(positions, None) if isinstance(expression, Read) else None
         if not isinstance(expression, Read) or position is None:
             return rebuild(expression, restore)
-        access = places.get((expression.tensor, expression.subscripts))
-        if access is None:
+        accesses = places.get((expression.tensor, expression.subscripts))
+        if accesses is None:
             return rebuild(expression, restore)
         read, gathered = original[position], gathers.get(expression.tensor)
+        # In a buffer without dimensions, several have the same place: each of them stands for one read, in order.
+        access = accesses.pop(0) if len(accesses) > 1 else accesses[0]
         if gathered is not None:
             for _ in range(gathered.inside):
                 next(positions, None)
@@ -93,24 +94,25 @@ def _restored(old: ScopStatement, new: ScopStatement, scop: Scop) -> StatementBo
         return read
 
     body = replace(new.body, iterators=new.body.iterators[:count], value=restore(new.body.value))
-    access = target.get((body.target, body.subscripts))
-    if access is not None:
+    written = target.get((body.target, body.subscripts), [])
+    if len(written) == 1:
+        (access,) = written
         body = replace(body, target=old.body.target, subscripts=old.body.subscripts)
         uses += access.element.is_equal(new.writes[0]) and access.reads == (body.reduction is not None)
     return body if uses == len(new.promoted) else None
 
 
-_Places: TypeAlias = Mapping[tuple[str, tuple[Expression, ...]], PromotedAccess]
+_Places: TypeAlias = dict[tuple[str, tuple[Expression, ...]], list[PromotedAccess]]
 
 
 def _places(statement: ScopStatement, count: int) -> tuple[_Places, _Places]:
     """Promoted reads, and the promoted target, by buffer and subscripts: the iterators behind the first ``count``."""
     local = iter(statement.body.iterators[count:])
-    reads: dict[tuple[str, tuple[Expression, ...]], PromotedAccess] = {}
-    writes = dict(reads)
+    reads: _Places = {}
+    writes: _Places = {}
     for access in statement.promoted:
         subscripts = _references([next(local, "") for _ in range(access.place.dim(isl.dim_type.out))])
-        (writes if access.writes else reads)[access.buffer, subscripts] = access
+        (writes if access.writes else reads).setdefault((access.buffer, subscripts), []).append(access)
     return reads, writes
 
 

@@ -158,3 +158,13 @@ def test_rows_have_as_many_threads_as_somebody_asks_for(threads: int, distributi
     run = -(-40 // threads)
     busy = -(-40 // run) if distribution is tc.Distribution.BLOCKED else threads
     assert sizes(text, ((7, 40),), options) == [((7, 1, 1), (busy, 1, 1))]
+
+
+def test_loops_over_blocks_and_threads_are_not_unrolled() -> None:
+    """However few iterations there are: one thread would have those of all, in an order of its own."""
+    text = "def f(float(N) X) -> (B) { A(m) = X(m)  B() +=! A(i) * A(i) where i in 1:A.0 }"
+    options = tc.GpuOptions(tc.ScheduleOptions(unroll=16), shared=0)
+    assert agrees(tc.define(text).single(), options, np.array([2, 3], np.float32))
+    assert sizes(text, ((2,),), options) == [((1, 1, 1), (2, 1, 1))]
+    copy = "def copy(float(N) X) -> (A) { A(m) = X(m) }"
+    assert sizes(copy, ((4,),), tc.GpuOptions(tc.ScheduleOptions(unroll=16))) == sizes(copy, ((4,),), tc.GpuOptions())

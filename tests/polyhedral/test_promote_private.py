@@ -55,3 +55,13 @@ def test_no_array_is_in_memory_where_threads_wait_between_its_elements(name: str
     )
     assert "t_private" in kernel.source
     assert all(grid.stack == 0 for grid in kernel.resources.grids)
+
+
+@pytest.mark.parametrize("size", [7, tc.dynamic(7)])
+def test_a_value_without_dimensions_may_be_read_in_several_places(size: int) -> None:
+    """All of them are called the same in a buffer, and each is read on a condition of its own."""
+    f = tc.define("def f(int32(N) X) -> (A) { B(k) = (k > 2 ? A() : -A) * X(k)  A = A + B(0) }").f
+    kernel = f.compile((size,), target="emulator")
+    x, a = np.arange(1, 8, dtype=np.int32), np.full((), 3, np.int32)
+    kernel(x, out=a)
+    assert a == 3 - 3
