@@ -5,11 +5,15 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
 import tc
 from tc.kernel import Kernel
+from tc.polyhedral import pipeline
+from tc.polyhedral.fewer_buffers import fewer_buffers
 from tests.comprehensions.case import Case
 from tests.comprehensions.corpus import CASES
 from tests.mutants.judge import Given, Verdict, judge, mistakes
@@ -73,7 +77,17 @@ def _made(case: Case, options: tc.GpuOptions) -> Iterator[_Made]:
     comprehension = definitions[definition]
 
     def with_options(fit: tc.GpuOptions) -> tuple[tc.GpuOptions, Kernel]:
-        return fit, comprehension.compile(*given.inputs.values(), target="emulator", options=fit)
+        """The kernel, and the options that it has, where there are fewer buffers than these ask for."""
+        taken = [fit]
+
+        def noted(*arguments: Any) -> tc.GpuOptions | None:
+            fewer = fewer_buffers(*arguments)
+            taken.extend([] if fewer is None else [fewer])
+            return fewer
+
+        with patch.object(pipeline, "fewer_buffers", noted):
+            kernel = comprehension.compile(*given.inputs.values(), target="emulator", options=fit)
+        return taken[-1], kernel
 
     chosen, kernel = fitting(with_options, options)
     for mistake in mistakes(case.text, definition, given, chosen):
