@@ -308,3 +308,17 @@ def access_relation(
         else:
             relation = relation.flat_range_product(isl.Map.from_pw_aff(function))
     return relation.set_tuple_name(isl.dim_type.out, isl_name(tensor))
+
+
+def access_function(tensor: str, subscripts: Sequence[Expression], frame: Frame) -> isl.Map | None:
+    """``access_relation`` where it is one function of all points, in one piece; None where it may be anything else."""
+    space = frame.space()
+    values = isl.AffList.alloc(frame.context, len(subscripts))
+    for subscript in subscripts:
+        function = affine_function(subscript, frame)
+        if function is None or not function.isa_aff():
+            return None
+        values = values.add(function.as_aff())
+    space = space.from_domain().add_dims(isl.dim_type.out, len(subscripts))
+    relation = isl.Map.from_multi_aff(isl.MultiAff.from_aff_list(space, values))
+    return relation.set_tuple_name(isl.dim_type.out, isl_name(tensor))

@@ -60,7 +60,8 @@ def _always_met(barriers: Items[Place], place: Place, loops: int) -> bool:
     met = outermost(barriers[0].points, loops)
     for other in barriers[1:]:
         met = met.union(outermost(other.points, loops))
-    return bool(outermost(place.points, loops).is_subset(met))
+    own = outermost(place.points, loops)
+    return bool(own.plain_is_equal(met) or own.is_subset(met))
 
 
 class Launches:

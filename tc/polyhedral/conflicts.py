@@ -6,12 +6,14 @@ They are derived here from the accesses themselves; no dependence code is shared
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Sequence as Items
 from dataclasses import dataclass
 from enum import Enum
-from itertools import product
+from itertools import combinations_with_replacement, product
 
 import islpy as isl
 
+from tc.polyhedral.loops import Sharing
 from tc.polyhedral.scop import Promotion, Scop, ScopStatement
 from tc.polyhedral.verify_rotation import slot_pairs
 
@@ -38,20 +40,55 @@ class Conflict:
     in_tensors: bool = False
 
 
+@dataclass(frozen=True)
+class Meeting:
+    """Pairs of instances that touch one place of memory that threads share, at least one writing.
+
+    ``in_lanes``: it is one that lanes share.
+    """
+
+    pairs: isl.UnionMap
+    in_lanes: bool = False
+
+
+def meetings_of(scop: Scop) -> tuple[Meeting, ...]:
+    """All in buffers that threads share, whatever these stand for at the time.
+
+    But lanes are in step with each other from one array to the next.
+    """
+    found: list[Meeting] = []
+    for promotion in scop.promotions:
+        sharing = promotion.buffer.sharing
+        if sharing is Sharing.THREAD:
+            continue
+        places = [
+            (access.place if sharing is Sharing.BLOCK else access.location, access.writes)
+            for statement in scop.statements
+            for access in statement.promoted
+            if access.buffer == promotion.buffer.name
+        ]
+        for (place, writes), (other, other_writes) in combinations_with_replacement(places, 2):
+            if writes or other_writes:
+                # Numbers of copies are less than what their remainders are of, which isl sees if it is asked.
+                pairs = place.apply_range(other.reverse()).detect_equalities()
+                found.append(Meeting(isl.UnionMap.from_map(pairs), in_lanes=sharing is Sharing.LANES))
+    return tuple(sorted(found, key=lambda meeting: meeting.in_lanes))
+
+
 def conflicts_of(scop: Scop) -> tuple[Conflict, ...]:
     """Pairs of different statements, earlier statement first; of one reducing statement; and of one buffer's copies."""
     empty = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
     between, within = {True: empty, False: empty}, {True: empty, False: empty}  # in tensors, or not
     copies, buffers = empty, empty
-    for position, first in enumerate(scop.statements):
-        if first.accumulates:
-            for in_tensors, pairs in _pairs(first, first):
+    touching = [_touching(scop, statement) for statement in scop.statements]
+    for position, first in enumerate(touching):
+        if first.statement.accumulates:
+            for in_tensors, pairs in _pairs(first.accesses, first.accesses):
                 within[in_tensors] = within[in_tensors].union(isl.UnionMap.from_map(pairs))
-        for second in scop.statements[position + 1 :]:
-            copied = ((True, pairs) for pairs in _copy_pairs(scop, first, second))
-            for in_tensors, pairs in (*_pairs(first, second), *copied):
+        for second in touching[position + 1 :]:
+            for in_tensors, pairs in (*_pairs(first.accesses, second.accesses), *_copy_pairs(first, second)):
                 between[in_tensors] = between[in_tensors].union(isl.UnionMap.from_map(pairs))
-            for pairs in _buffer_pairs(scop, first, second):
+            for pairs in _buffer_pairs(first, second):
                 buffers = buffers.union(isl.UnionMap.from_map(pairs))
     for promotion in scop.promotions:
         for pairs in _store_pairs(scop, promotion):
@@ -66,56 +103,85 @@ def conflicts_of(scop: Scop) -> tuple[Conflict, ...]:
     )
 
 
-def _pairs(first: ScopStatement, second: ScopStatement) -> Iterator[tuple[bool, isl.Map]]:
-    """Pairs that touch one element, at least one of them writing; and whether both do so in the tensor."""
-    for (a, first_writes, outside), (b, second_writes, also_outside) in product(_accesses(first), _accesses(second)):
-        if (first_writes or second_writes) and _touch_one_tensor(a, b):
-            yield outside and also_outside, a.apply_range(b.reverse())
+@dataclass(frozen=True)
+class _Access:
+    """One of a statement, in the sense of the program; ``past``: past all buffers, to the tensor itself."""
+
+    relation: isl.Map
+    tensor: str
+    writes: bool
+    past: bool
 
 
-def _accesses(statement: ScopStatement) -> list[tuple[isl.Map, bool, bool]]:
-    """All of them in the sense of the program; whether each writes, and whether it does so past all buffers.
+@dataclass(frozen=True)
+class _Touching:
+    """What a statement touches; ``copied``: the buffer that it fills or empties, if it is a copy.
 
-    What is read where the same is written, and in the same memory, conflicts with nothing else.
+    ``accesses``: all in the sense of the program.  ``in_tensors``: those to tensors themselves: a copy's, and what is
+    not promoted.
     """
-    found: list[tuple[isl.Map, bool, bool]] = []
+
+    statement: ScopStatement
+    copied: str | None
+    accesses: Items[_Access]
+    in_tensors: Items[_Access]
+
+
+def _touching(scop: Scop, statement: ScopStatement) -> _Touching:
+    copied = next((p.buffer.name for p in scop.promotions if statement.name in (p.loads, p.stores)), None)
+    accesses = _accesses(statement)
+    if copied is None:
+        return _Touching(statement, None, accesses, [access for access in accesses if access.past])
+    if len(statement.promoted) > 1:
+        return _Touching(statement, copied, accesses, ())  # from one buffer to another
+    in_tensors = [_access(own.element, writes=not own.writes, past=True) for own in statement.promoted]
+    return _Touching(statement, copied, accesses, in_tensors)
+
+
+def _access(relation: isl.Map, *, writes: bool, past: bool) -> _Access:
+    return _Access(relation, str(relation.get_tuple_name(isl.dim_type.out)), writes, past)
+
+
+def _accesses(statement: ScopStatement) -> list[_Access]:
+    """All of them; what is read where the same is written, and in the same memory, conflicts with nothing else."""
+    found: list[_Access] = []
     for relations, writes in ((statement.writes, True), (statement.reads, False)):
         promoted = [access.element for access in statement.promoted if (access.writes if writes else access.reads)]
         for relation in relations:
             past = not any(relation.is_equal(element) for element in promoted)
-            if not any(past == own and relation.is_equal(written) for written, _, own in found):
-                found.append((relation, writes, past))
+            if not any(past == own.past and relation.is_equal(own.relation) for own in found):
+                found.append(_access(relation, writes=writes, past=past))
     return found
 
 
-def _buffer_pairs(scop: Scop, first: ScopStatement, second: ScopStatement) -> list[isl.Map]:
+def _pairs(first: Items[_Access], second: Items[_Access]) -> Iterator[tuple[bool, isl.Map]]:
+    """Pairs that touch one element, at least one of them writing; and whether both do so in the tensor."""
+    for a, b in product(first, second):
+        if (a.writes or b.writes) and a.tensor == b.tensor:
+            yield a.past and b.past, a.relation.apply_range(b.relation.reverse())
+
+
+def _buffer_pairs(first: _Touching, second: _Touching) -> list[isl.Map]:
     """Pairs of a copy and another statement that touch one place of a buffer, at least one of them writing.
 
     Two others at one place touch the element that it stands for, too, which is proven elsewhere
     (``tc.polyhedral.verify_statements`` and ``tc.polyhedral.verify_promotion``).
     """
-    if _copied(scop, first) is None and _copied(scop, second) is None:
+    if first.copied is None and second.copied is None:
         return []
     return [
         a.location.apply_range(b.location.reverse())
-        for a in first.promoted
-        for b in second.promoted
+        for a in first.statement.promoted
+        for b in second.statement.promoted
         if a.buffer == b.buffer and (a.writes or b.writes)
     ]
 
 
-def _copy_pairs(scop: Scop, first: ScopStatement, second: ScopStatement) -> list[isl.Map]:
+def _copy_pairs(first: _Touching, second: _Touching) -> Iterator[tuple[bool, isl.Map]]:
     """Pairs of a copy and an access past its buffer that touch one element of the tensor, at least one writing."""
-    buffers = [_copied(scop, statement) for statement in (first, second)]
-    if buffers == [None, None] or buffers[0] == buffers[1]:
-        return []
-    past = [_past_buffers(scop, statement) for statement in (first, second)]
-    return [
-        a.apply_range(b.reverse())
-        for a, first_writes in past[0]
-        for b, second_writes in past[1]
-        if (first_writes or second_writes) and _touch_one_tensor(a, b)
-    ]
+    if first.copied == second.copied:
+        return iter(())
+    return _pairs(first.in_tensors, second.in_tensors)
 
 
 def _store_pairs(scop: Scop, promotion: Promotion) -> list[isl.Map]:
@@ -125,36 +191,24 @@ def _store_pairs(scop: Scop, promotion: Promotion) -> list[isl.Map]:
     for store, other in product(copies, copies):
         if store.name == promotion.stores:
             pairs = store.promoted[0].element.apply_range(other.promoted[0].element.reverse())
-            found.append(pairs.subtract(pairs.domain().identity()) if other is store else pairs)
+            found.append(_without_identity(pairs) if other is store else pairs)
     return found
-
-
-def _copied(scop: Scop, statement: ScopStatement) -> str | None:
-    """The buffer that the statement fills or empties, if it is a copy."""
-    return next((p.buffer.name for p in scop.promotions if statement.name in (p.loads, p.stores)), None)
-
-
-def _past_buffers(scop: Scop, statement: ScopStatement) -> list[tuple[isl.Map, bool]]:
-    """Accesses to tensors themselves, and whether each writes: a copy's, and what is not promoted."""
-    if _copied(scop, statement) is not None:
-        if len(statement.promoted) > 1:
-            return []  # from one buffer to another
-        return [(access.element, not access.writes) for access in statement.promoted]
-    return [(relation, writes) for relation, writes, past in _accesses(statement) if past]
-
-
-def _touch_one_tensor(first: isl.Map, second: isl.Map) -> bool:
-    return bool(first.get_tuple_name(isl.dim_type.out) == second.get_tuple_name(isl.dim_type.out))
 
 
 def own_pairs(statement: ScopStatement) -> isl.Map:
     """Pairs of instances of the statement that touch one element, at least one of them writing."""
-    pairs = isl.Map.empty(statement.domain.get_space().map_from_set())
-    for _, relation in _pairs(statement, statement):
+    pairs, accesses = isl.Map.empty(statement.domain.get_space().map_from_set()), _accesses(statement)
+    for _, relation in _pairs(accesses, accesses):
         pairs = pairs.union(relation)
     return pairs.coalesce()
 
 
+def _without_identity(pairs: isl.Map) -> isl.Map:
+    same = pairs.domain().identity()
+    return isl.Map.empty(pairs.get_space()) if pairs.is_subset(same) else pairs.subtract(same)
+
+
 def different(pairs: isl.UnionMap) -> isl.UnionMap:
     """The pairs of two instances; no instance is in conflict with itself."""
-    return pairs.subtract(pairs.domain().identity())
+    same = pairs.domain().identity()
+    return isl.UnionMap.empty(pairs.get_space()) if pairs.is_subset(same) else pairs.subtract(same)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import islpy as isl
 
-from tc.polyhedral.conflicts import Conflict, Rule, conflicts_of, different, own_pairs
+from tc.polyhedral.conflicts import Conflict, Meeting, Rule, conflicts_of, different, meetings_of, own_pairs
 from tc.polyhedral.counterexample import Counterexample, Violation, pair_text
 from tc.polyhedral.scop import Scop
 from tc.polyhedral.verify_bounds import check_bounds
@@ -19,10 +19,12 @@ class Demands:
     """The conflicts between its instances, and what else the proof needs to know of the scop alone.
 
     ``awaited``: of pairs that are in order if copies that end by themselves have ended before anybody needs what they
-    copy, or where it lies.  ``broken``: why no execution can be right.
+    copy, or where it lies.  ``meetings``: of pairs at one place, which threads must not race for.  ``broken``: why no
+    execution can be right.
     """
 
     conflicts: tuple[Conflict, ...]
+    meetings: tuple[Meeting, ...]
     awaited: tuple[Conflict, ...]
     broken: Counterexample | None
 
@@ -31,7 +33,9 @@ def demands_of(scop: Scop) -> Demands:
     """Found once for all executions of the scop."""
     unknown, awaited = _awaited(scop)
     broken = check_bounds(scop) or _written_twice(scop) or unknown or check_places(scop)
-    return Demands(conflicts_of(scop), awaited, broken)
+    conflicts = conflicts_of(scop)
+    in_tensors = (Meeting(conflict.pairs) for conflict in conflicts if conflict.in_tensors)
+    return Demands(conflicts, (*in_tensors, *meetings_of(scop)), awaited, broken)
 
 
 def _written_twice(scop: Scop) -> Counterexample | None:

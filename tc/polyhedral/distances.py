@@ -29,6 +29,12 @@ def equal(distances: isl.Set, position: int) -> isl.Set:
     return distances.fix_val(isl.dim_type.set, position, isl.Val.zero(distances.get_ctx()))
 
 
+def fixed_values(times: isl.Map) -> tuple[int | None, ...]:
+    """Of every dimension, the value that all times are to be seen to have there without a search."""
+    values = (times.plain_get_val_if_fixed(isl.dim_type.out, n) for n in range(times.dim(isl.dim_type.out)))
+    return tuple(int(value.to_python()) if value.is_int() else None for value in values)
+
+
 def is_plainly_zero(distances: isl.Set, position: int) -> bool:
     """Whether it is to be seen without a search that both ends have one value in this dimension."""
     return bool(distances.plain_get_val_if_fixed(isl.dim_type.set, position).is_zero())

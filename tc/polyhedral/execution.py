@@ -6,13 +6,15 @@ iterations of sequential loops are ordered; iterations of parallel and vector lo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
 import islpy as isl
 
 from tc.polyhedral.barriers import WarpPlace
+from tc.polyhedral.distances import fixed_values
+from tc.polyhedral.found_once import FoundOnce
 from tc.polyhedral.loops import (
     Buffer,
 )
@@ -46,17 +48,22 @@ class ThreadLeaf:
     after: tuple[bool, ...]
     before: tuple[bool, ...]
 
+    @FoundOnce
+    def fixed(self) -> tuple[int | None, ...]:
+        """Of every dimension, the value that all times plainly have there."""
+        return fixed_values(self.times)
+
 
 @dataclass(frozen=True)
 class LocalSubscripts:
-    """What a place in loops says of buffers: ``{ loop iterators -> statement instance }``, and ``-> [subscript] }`` for
-    each local subscript that the statement has there.
+    """What a place in loops says of buffers: ``{ loop iterators -> statement instance }``, and each local subscript
+    that the statement has there as a function of the iterators.
 
     ``warp``: where the loops over threads and lanes are.
     """
 
     instances: isl.Map
-    subscripts: tuple[isl.Map, ...]
+    subscripts: tuple[isl.PwAff, ...]
     warp: WarpPlace
 
 
@@ -68,8 +75,8 @@ class Execution:
     instances that do, of which isl would compare what the domains say again and again.  ``leaves``: the number of
     places where a statement stands.  ``running``: the instances that have a time; ``once``: none can have two, as it is
     made.  ``scopes``: for every buffer, ``{ instance -> time of the allocation around it }``: instances with one value
-    see one array; ``scoped``: these instances; ``rounds``: on threads, the same as if all of a block shared one array,
-    for buffers of which they do not.  ``misuse``: loop iterations that divide by a form that C gets wrong
+    see one array; ``scoped``: these instances; ``rounds``: the same as if all of a block shared one array, for buffers
+    of which they do not.  ``misuse``: loop iterations that divide by a form that C gets wrong
     there (see ``IndexOperator``).  ``locals``: of every place in loops where a statement stands; None for a schedule
     tree, which does not say.  ``allocated``: the buffers as the loops bring them.  ``places``: of programs that run on
     threads.  ``divergent``: barriers that some thread of a block may miss.  ``unlaunched``: statements that hardware
@@ -84,7 +91,7 @@ class Execution:
     once: bool
     scopes: Mapping[str, isl.UnionMap]
     scoped: Mapping[str, isl.UnionSet]
-    rounds: Mapping[str, isl.UnionMap]
+    rounds: Callable[[], Mapping[str, isl.UnionMap]]
     misuse: tuple[isl.Set, ...] = ()
     locals: tuple[LocalSubscripts, ...] | None = None
     allocated: tuple[Buffer, ...] = ()

@@ -54,6 +54,17 @@ def local_subscripts(statement: ScopStatement) -> Iterator[isl.Map]:
         further -= min(len(access.subscripts), further)
 
 
+def local_places(statement: ScopStatement) -> Iterator[isl.Map]:
+    """``{ instance -> [subscripts] }``: the same, those of each access together."""
+    further = len(statement.body.iterators) - statement.domain.dim(isl.dim_type.set)
+    for access in statement.promoted:
+        width = access.place.dim(isl.dim_type.out)
+        count = min(width, further)
+        if count:
+            yield access.place.project_out(isl.dim_type.out, count, width - count) if count < width else access.place
+        further -= count
+
+
 @dataclass(frozen=True)
 class _Localizer:
     promoted: dict[str, ScopStatement]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -12,7 +11,16 @@ import islpy as isl
 from tc.language.affine import Frame, parameter_name
 from tc.language.specialization import Sizes
 from tc.polyhedral.barriers import Launches, Place, Step, barriers_along, is_met_by_all, warp_place
-from tc.polyhedral.branches import Branch, Scope, Time, assemble, concurrency_of, defined, vector_map
+from tc.polyhedral.branches import (
+    Branch,
+    Function,
+    Scope,
+    Time,
+    assemble,
+    concurrency_of,
+    defined,
+    vector_map,
+)
 from tc.polyhedral.execution import Concurrency, Execution, LocalSubscripts
 from tc.polyhedral.index_functions import fit_for_c, index_condition, index_function
 from tc.polyhedral.launched import is_run_as_launched
@@ -108,7 +116,7 @@ class Reached:
 def follow_path(path: tuple[Step, ...], frame: Frame) -> Reached:
     """Walk from the root to a statement."""
     points = frame.possible()
-    time: list[tuple[Concurrency, isl.PwAff]] = []
+    time: list[tuple[Concurrency, Function]] = []
     misuse: list[isl.Set] = []
     scopes: list[Scope] = []
     for step in path:
@@ -118,7 +126,7 @@ def follow_path(path: tuple[Step, ...], frame: Frame) -> Reached:
             case Allocation():
                 scopes.append(Scope(step.buffer.name, len(time), step.buffer.sharing))
             case Loop():
-                misuse += [points.subtract(fit_for_c(bound, frame)) for bound in (step.lower, step.upper)]
+                misuse += [_misuse(bound, points, frame) for bound in (step.lower, step.upper)]
                 iterator = index_function(IndexVariable(step.iterator), frame)
                 lower, upper = index_function(step.lower, frame), index_function(step.upper, frame)
                 points = points.intersect(lower.le_set(iterator)).intersect(iterator.le_set(upper))
@@ -127,7 +135,7 @@ def follow_path(path: tuple[Step, ...], frame: Frame) -> Reached:
                     points = points.intersect(iterator.sub(lower).mod_val(stride).eq_set(frame.constant(0)))
                 time.append((concurrency_of(step.kind), iterator))
             case (condition, taken):
-                misuse.append(points.subtract(fit_for_c(condition, frame)))
+                misuse.append(_misuse(condition, points, frame))
                 holds = index_condition(condition, frame)
                 points = points.intersect(holds if taken else holds.complement())
             case _:
@@ -137,20 +145,22 @@ def follow_path(path: tuple[Step, ...], frame: Frame) -> Reached:
 
 def _loop_branch(instance: Instance, path: tuple[Step, ...], dimensions: int, frame: Frame) -> Branch:
     reached = follow_path(path, frame)
-    misuse = [*reached.misuse, *(reached.points.subtract(fit_for_c(a, frame)) for a in instance.arguments)]
+    misuse = [*reached.misuse, *(_misuse(argument, reached.points, frame) for argument in instance.arguments)]
     points, time = defined(reached.points, reached.time)
     instances = instance_map(replace(instance, arguments=instance.arguments[:dimensions]), points, frame)
     further = instance.arguments[dimensions:]
-    local = tuple(_functions((subscript,), points, frame) for subscript in further)
+    local = tuple(index_function(subscript, frame) for subscript in further)
     broken = tuple(where for where in misuse if not where.is_empty())
     return Branch(instances, time, broken, local, reached.scopes)
 
 
+def _misuse(expression: IndexExpression, points: isl.Set, frame: Frame) -> isl.Set:
+    """The points at which it does not mean in C what it means here."""
+    fit = fit_for_c(expression, frame)
+    return fit.complement() if fit.plain_is_universe() else points.subtract(fit)
+
+
 def instance_map(instance: Instance, points: isl.Set, frame: Frame) -> isl.Map:
     """``{ loop iterators -> statement instance }`` on the points."""
-    return _functions(instance.arguments, points, frame).set_tuple_name(isl.dim_type.out, instance.statement)
-
-
-def _functions(expressions: Items[IndexExpression], points: isl.Set, frame: Frame) -> isl.Map:
-    """``{ loop iterators -> [values of the expressions] }`` on the points."""
-    return vector_map([index_function(expression, frame) for expression in expressions], points)
+    subscripts = [index_function(argument, frame) for argument in instance.arguments]
+    return vector_map(subscripts, points).set_tuple_name(isl.dim_type.out, instance.statement)

@@ -61,8 +61,9 @@ class PromotedAccess:
     writes: bool
     rotation: Rotation | None = None
 
-    @property
+    @FoundOnce
     def buffer(self) -> str:
+        """The name of the buffer."""
         return str(self.location.get_tuple_name(isl.dim_type.out))
 
     @property

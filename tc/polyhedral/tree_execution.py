@@ -9,7 +9,16 @@ from typing import TypeAlias, assert_never
 
 import islpy as isl
 
-from tc.polyhedral.branches import Branch, Scope, assemble, concurrency_of, points_with, simplified, vector_map
+from tc.polyhedral.branches import (
+    Branch,
+    Function,
+    Scope,
+    assemble,
+    concurrency_of,
+    points_with,
+    simplified,
+    vector_map,
+)
 from tc.polyhedral.execution import Concurrency, Execution
 from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence, statement_names
 
@@ -37,9 +46,9 @@ class _Way:
     """The instances of one statement that get to a node, and the values that the loops above have for them."""
 
     instances: isl.Set
-    values: tuple[isl.PwAff, ...]
+    values: tuple[Function, ...]
 
-    def inside(self, function: isl.PwAff) -> _Way:
+    def inside(self, function: Function) -> _Way:
         """The way through one more loop."""
         instances, value = simplified(self.instances, function)
         return _Way(instances, (*self.values, value))
@@ -144,11 +153,11 @@ def _met(barrier: _Way) -> isl.Set:
 def _branch(way: _Way, above: _Above, scopes: tuple[Scope, ...]) -> Branch:
     local = isl.LocalSpace.from_space(way.instances.get_space())
     values = iter(way.values)
-    time: list[tuple[Concurrency, isl.PwAff]] = []
+    time: list[tuple[Concurrency, Function]] = []
     for step in above:
         if isinstance(step, _Position):
             number = isl.Val.int_from_si(way.instances.get_ctx(), step.number)
-            time.append((Concurrency.ORDERED, isl.PwAff.from_aff(isl.Aff.val_on_domain(local, number))))
+            time.append((Concurrency.ORDERED, isl.Aff.val_on_domain(local, number)))
         else:
             time.append((step, next(values)))
     identity = isl.Map.identity(way.instances.get_space().map_from_set()).intersect_domain(way.instances)

@@ -23,10 +23,19 @@ from typing import Final
 import islpy as isl
 
 from tc.errors import VerificationError
+from tc.polyhedral.branches import along
 from tc.polyhedral.conflicts import Conflict, Rule, different
 from tc.polyhedral.counterexample import Counterexample, Violation, pair_text, point_text
 from tc.polyhedral.demands import Demands, demands_of
-from tc.polyhedral.distances import distances_of, equal, first_earlier, first_later, is_plainly_zero, times_at
+from tc.polyhedral.distances import (
+    distances_of,
+    equal,
+    first_earlier,
+    first_later,
+    fixed_values,
+    is_plainly_zero,
+    times_at,
+)
 from tc.polyhedral.execution import Concurrency, Execution
 from tc.polyhedral.scop import Scop
 from tc.polyhedral.verify_lanes import check_lanes
@@ -59,7 +68,7 @@ def _find_counterexample(scop: Scop, execution: Execution, demands: Demands) -> 
         _check_instances(scop, execution)
         or demands.broken
         or _check_order(execution, demands)
-        or check_threads(scop, execution, [conflict.pairs for conflict in demands.conflicts if conflict.in_tensors])
+        or check_threads(scop, execution, demands.meetings)
         or check_scopes(scop, execution)
         or check_lanes(scop, execution)
     )
@@ -74,12 +83,11 @@ def _check_instances(scop: Scop, execution: Execution) -> Counterexample | None:
     for statement in execution.unlaunched:
         return Counterexample(Violation.UNLAUNCHED, statement)
     running = execution.running
-    missing = scop.domain.subtract(running)
-    if not missing.is_empty():
-        return Counterexample(Violation.MISSING, point_text(missing))
-    foreign = running.subtract(scop.domain)
-    if not foreign.is_empty():
-        return Counterexample(Violation.FOREIGN, point_text(foreign))
+    wanted = scop.domain
+    if not wanted.is_subset(running):
+        return Counterexample(Violation.MISSING, point_text(wanted.subtract(running)))
+    if not running.is_subset(wanted):
+        return Counterexample(Violation.FOREIGN, point_text(running.subtract(wanted)))
     if not (execution.once or execution.times.is_single_valued()):
         twice = execution.times.reverse().apply_range(execution.times)  # { time -> other time of the same instance }
         apart = twice.subtract(twice.domain().identity())
@@ -89,6 +97,9 @@ def _check_instances(scop: Scop, execution: Execution) -> Counterexample | None:
 
 
 # --- 2. order ------------------------------------------------------------------------------------------------
+
+# What must be so on all threads.
+_STRICT: Final = (Rule.IN_ORDER, Rule.IN_ORDER_IN_BLOCK)
 
 
 def _check_order(execution: Execution, demands: Demands) -> Counterexample | None:
@@ -112,6 +123,7 @@ class _Times:
         self._whole: Final = _by_statement(execution.times)
         self._functions: Final = _by_statement(execution.functions)
         self._some: Final[dict[tuple[str, tuple[int, ...]], isl.Map]] = {}
+        self._constant: Final[dict[str, tuple[int | None, ...]]] = {}
 
     def run(self, statement: str) -> bool:
         return statement in self._whole
@@ -120,28 +132,31 @@ class _Times:
         """The dimensions that may tell instances of two apart, up to one that tells all of them, whatever they are."""
         found: list[int] = []
         for position, concurrency in enumerate(self.dimensions):
-            begin, end = (self._fixed(name, position) for name in (first, second))
+            begin, end = self._fixed(first)[position], self._fixed(second)[position]
             if begin is None or begin != end:
                 found.append(position)
                 if None not in (begin, end) and concurrency is Concurrency.ORDERED:
                     break
         return tuple(found)
 
-    def _fixed(self, statement: str, position: int) -> int | None:
-        """The value of a dimension where it plainly has one only."""
-        value = self._whole[statement].plain_get_val_if_fixed(isl.dim_type.out, position)
-        return int(value.to_python()) if value.is_int() else None
+    def stand_in_order(self, first: str, second: str, dimensions: tuple[int, ...]) -> bool:
+        """Whether all instances of the first one run before those of the second, by the one dimension that counts."""
+        if len(dimensions) != 1 or self.dimensions[dimensions[0]] is not Concurrency.ORDERED:
+            return False
+        begin, end = self._fixed(first)[dimensions[0]], self._fixed(second)[dimensions[0]]
+        return begin is not None and end is not None and begin < end
+
+    def _fixed(self, statement: str) -> tuple[int | None, ...]:
+        found = self._constant.get(statement)
+        if found is None:
+            found = self._constant[statement] = fixed_values(self._whole[statement])
+        return found
 
     def along(self, statement: str, dimensions: tuple[int, ...]) -> isl.Map:
         """Of these dimensions only."""
         found = self._some.get((statement, dimensions))
         if found is None:
-            found = self._functions[statement]
-            end = len(self.dimensions)
-            for position in (*reversed(dimensions), -1):
-                found = found.project_out(isl.dim_type.out, position + 1, end - position - 1)
-                end = position
-            self._some[statement, dimensions] = found
+            found = self._some[statement, dimensions] = along(self._functions[statement], dimensions)
         return found
 
 
@@ -160,20 +175,35 @@ def _check_pairs(conflict: Conflict, every: _Times, *, with_itself: bool = False
         if not (every.run(first) and every.run(second)):
             continue  # which is said elsewhere
         dimensions = every.apart(first, second)
-        begun, ended = every.along(first, dimensions), every.along(second, dimensions)
-        times = instances.apply_domain(begun).apply_range(ended)
-        wrong = _wrong_distances(distances_of(times), [every.dimensions[n] for n in dimensions], conflict.rule)
+        if every.stand_in_order(first, second, dimensions):
+            continue
+        if conflict.rule in _STRICT:
+            # What is in order whatever the threads are costs less without them: they count in unlike ways.
+            without = tuple(n for n in dimensions if every.dimensions[n] is not Concurrency.THREADS)
+            if without != dimensions and _find_wrong(instances, without, every, conflict.rule) is None:
+                continue
+        wrong = _find_wrong(instances, dimensions, every, conflict.rule)
         if wrong is not None:
-            violation, found = wrong
+            violation, times = wrong
             # Instances are taken out here, where few pairs are left: to leave them out of all is to take all apart.
-            apart = times.intersect(times_at(found))
-            ends = apart.apply_domain(begun.reverse()).apply_range(ended.reverse()).intersect(instances)
+            begun, ended = every.along(first, dimensions), every.along(second, dimensions)
+            ends = times.apply_domain(begun.reverse()).apply_range(ended.reverse()).intersect(instances)
             witness = isl.UnionMap.from_map(ends)
             if not with_itself:
                 witness = different(witness)
             if not witness.is_empty():
                 return Counterexample(violation, pair_text(witness))
     return None
+
+
+def _find_wrong(
+    instances: isl.Map, dimensions: tuple[int, ...], every: _Times, rule: Rule
+) -> tuple[Violation, isl.Map] | None:
+    """Pairs of times, in these dimensions, that are not as the rule has it."""
+    first, second = (instances.get_tuple_name(side) for side in (isl.dim_type.in_, isl.dim_type.out))
+    times = instances.apply_domain(every.along(first, dimensions)).apply_range(every.along(second, dimensions))
+    wrong = _wrong_distances(distances_of(times), [every.dimensions[n] for n in dimensions], rule)
+    return None if wrong is None else (wrong[0], times.intersect(times_at(wrong[1])))
 
 
 def _maps(union: isl.UnionMap) -> list[isl.Map]:
@@ -190,8 +220,7 @@ def _wrong_distances(
     What must be in order must be so on all threads.  That it does not happen at the same time on two of them, and what
     need not be in order, is for ``verify_threads``.
     """
-    same_block, lanes = rule is Rule.IN_ORDER_IN_BLOCK, rule is Rule.APART_OR_LANES
-    strict = same_block or rule is Rule.IN_ORDER
+    same_block, lanes, strict = rule is Rule.IN_ORDER_IN_BLOCK, rule is Rule.APART_OR_LANES, rule in _STRICT
     threads: list[int] = []
     for position, concurrency in enumerate(dimensions):
         if is_plainly_zero(distances, position):

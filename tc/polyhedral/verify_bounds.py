@@ -20,9 +20,9 @@ def check_bounds(scop: Scop) -> Counterexample | None:
     boxes, promotions = _Boxes(layouts, scop.sizes), {p.buffer.name: p for p in scop.promotions}
     for statement in scop.statements:
         for relation in (*statement.reads, *statement.writes):
-            outside = relation.subtract_range(boxes.box(relation))
-            if not outside.is_empty():
-                return Counterexample(Violation.OUT_OF_BOUNDS, pair_text(isl.UnionMap.from_map(outside)))
+            found = _outside(relation, boxes.box(relation))
+            if found is not None:
+                return found
         for access in statement.promoted:
             promotion = promotions.get(access.buffer)
             if promotion is None:
@@ -49,9 +49,9 @@ def _check_gathered(scop: Scop, promotion: Promotion) -> Counterexample | None:
         if statement.name != promotion.loads:
             read = read.union(access.element.range())
     for _, access in uses:
-        outside = access.element.subtract_range(read)
-        if not outside.is_empty():
-            return Counterexample(Violation.OUT_OF_BOUNDS, pair_text(isl.UnionMap.from_map(outside)))
+        found = _outside(access.element, read)
+        if found is not None:
+            return found
     return None
 
 
@@ -59,10 +59,17 @@ def _check_promoted_bounds(access: PromotedAccess, promotion: Promotion, boxes: 
     place = access.place.set_tuple_name(isl.dim_type.out, access.buffer)
     # What is gathered is no tensor; ``_check_gathered`` looks at its elements.
     for relation in (place, access.element) if promotion.gathered is None else (place,):
-        outside = relation.subtract_range(boxes.box(relation))
-        if not outside.is_empty():
-            return Counterexample(Violation.OUT_OF_BOUNDS, pair_text(isl.UnionMap.from_map(outside)))
+        found = _outside(relation, boxes.box(relation))
+        if found is not None:
+            return found
     return None
+
+
+def _outside(relation: isl.Map, elements: isl.Set) -> Counterexample | None:
+    """Instances that touch something else."""
+    if relation.range().is_subset(elements):
+        return None
+    return Counterexample(Violation.OUT_OF_BOUNDS, pair_text(isl.UnionMap.from_map(relation.subtract_range(elements))))
 
 
 @dataclass(frozen=True)

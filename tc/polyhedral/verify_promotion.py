@@ -17,14 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Items
 from functools import reduce
-from itertools import zip_longest
 
 import islpy as isl
 
 from tc.language.affine import isl_name
+from tc.polyhedral.branches import function_map
 from tc.polyhedral.counterexample import Counterexample, Violation, pair_text, point_text
 from tc.polyhedral.execution import Execution, LocalSubscripts
-from tc.polyhedral.localize import local_subscripts
+from tc.polyhedral.localize import local_places
 from tc.polyhedral.loops import Sharing
 from tc.polyhedral.scop import PromotedAccess, Promotion, Scop, ScopStatement
 
@@ -88,18 +88,27 @@ def _check_elements(scop: Scop, promotion: Promotion) -> Counterexample | None:
     used = isl.Set.empty(promotion.elements.domain().get_space())
     for _, access in _uses(scop, promotion):
         found = access.location.apply_range(promotion.elements)
-        wrong = found.subtract(access.element).union(access.element.subtract(found))
-        if not wrong.is_empty():
+        if not found.is_equal(access.element):
+            wrong = found.subtract(access.element).union(access.element.subtract(found))
             return Counterexample(Violation.WRONG_ELEMENT, pair_text(isl.UnionMap.from_map(wrong)))
         used = used.union(access.location.range())
+    if _has_one_place_each(promotion):
+        return None
     places = promotion.elements.intersect_domain(used)
     same = places.apply_range(places.reverse())
     for dimension in range(promotion.elements.dim(isl.dim_type.in_) - promotion.elements.dim(isl.dim_type.out)):
         same = same.equate(isl.dim_type.in_, dimension, isl.dim_type.out, dimension)
-    twice = same.subtract(isl.Map.identity(same.get_space()))
-    return (
-        None if twice.is_empty() else Counterexample(Violation.WRONG_ELEMENT, pair_text(isl.UnionMap.from_map(twice)))
-    )
+    once = isl.Map.identity(same.get_space())
+    if same.is_subset(once):
+        return None
+    return Counterexample(Violation.WRONG_ELEMENT, pair_text(isl.UnionMap.from_map(same.subtract(once))))
+
+
+def _has_one_place_each(promotion: Promotion) -> bool:
+    """Whether an array would hold every element once if all places were used, which is less to ask."""
+    depth = promotion.elements.dim(isl.dim_type.in_) - promotion.elements.dim(isl.dim_type.out)
+    in_one_array = promotion.elements.move_dims(isl.dim_type.param, 0, isl.dim_type.in_, 0, depth)
+    return bool(in_one_array.is_injective())
 
 
 def _check_copies(scop: Scop, promotion: Promotion) -> Counterexample | None:
@@ -108,21 +117,18 @@ def _check_copies(scop: Scop, promotion: Promotion) -> Counterexample | None:
     for statement, access in _uses(scop, promotion):
         places = access.location.range()
         if statement.name == promotion.stores:
-            unwritten = places.subtract(written)
-            if not unwritten.is_empty():
-                return Counterexample(Violation.STORED_UNWRITTEN, _place(unwritten))
+            if not places.is_subset(written):
+                return Counterexample(Violation.STORED_UNWRITTEN, _place(places.subtract(written)))
             stored = stored.union(places)
             continue
-        missing = places.subtract(available)
-        if access.reads and not missing.is_empty():
-            return Counterexample(Violation.NOT_LOADED, _place(missing))
+        if access.reads and not places.is_subset(available):
+            return Counterexample(Violation.NOT_LOADED, _place(places.subtract(available)))
         if access.writes:
             available, stored = available.union(places), stored.subtract(places)
             written = written if statement.name == promotion.loads else written.union(places)
-    unstored = written.subtract(stored)
-    if unstored.is_empty() or replaces_tensor(scop, promotion):
+    if written.is_subset(stored) or replaces_tensor(scop, promotion):
         return None
-    return Counterexample(Violation.NOT_STORED, _place(unstored))
+    return Counterexample(Violation.NOT_STORED, _place(written.subtract(stored)))
 
 
 def replaces_tensor(scop: Scop, promotion: Promotion) -> bool:
@@ -149,13 +155,16 @@ def _check_bypass(scop: Scop, promotion: Promotion, execution: Execution) -> Cou
     tensor = promotion.tensor
     nowhere = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
     name = promotion.buffer.name
-    scopes = execution.rounds.get(name, execution.scopes.get(name, nowhere))
+    scopes: isl.UnionMap | None = None
     for statement in scop.statements:
         own = [access.element for user, access in through if user is statement]
         past = [(read, False) for read in statement.reads] + [(write, True) for write in statement.writes]
         for relation, writes in past:
             if relation.get_tuple_name(isl.dim_type.out) != tensor or any(relation.is_equal(e) for e in own):
                 continue
+            if scopes is None:
+                scopes = execution.scopes.get(name, nowhere)
+                scopes = execution.rounds().get(name, scopes) if execution.places else scopes
             here = scopes.intersect_domain(isl.UnionSet.from_set(statement.domain))
             for user, access in through:
                 if not (writes or access.writes):
@@ -175,37 +184,45 @@ def _check_owners(scop: Scop, promotion: Promotion, execution: Execution) -> Cou
     """
     name = promotion.buffer.name
     through = [(s, a) for s, a in _uses(scop, promotion) if s.name not in (promotion.loads, promotion.stores)]
-    if name not in execution.rounds or not any(access.writes for _, access in through):
+    shared = promotion.buffer.sharing is Sharing.BLOCK or not execution.places
+    if shared or not any(access.writes for _, access in through):
         return None
-    held = execution.rounds[name].range_product(execution.scopes[name])  # { instance -> [round -> array] }
-    holding: list[tuple[isl.Map, isl.UnionMap, bool]] = []
+    holding: list[tuple[isl.UnionMap, bool]] = []
     for _, access in sorted(through, key=lambda use: not use[1].writes):
-        if not any(access.element.plain_is_equal(element) for element, _, _ in holding):
-            arrays = isl.UnionMap.from_map(access.element.reverse()).apply_range(held).uncurry()
-            holding.append((access.element, arrays, access.writes))
+        if not any(access.element.plain_is_equal(element.as_map()) for element, _ in holding):
+            holding.append((isl.UnionMap.from_map(access.element), access.writes))
     nobody = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
-    written = reduce(isl.UnionMap.union, (arrays for _, arrays, writes in holding if writes), nobody).coalesce()
-    every = reduce(isl.UnionMap.union, (arrays for _, arrays, writes in holding if not writes), written)
+
+    def reached(arrays: isl.UnionMap, *, writing: bool) -> isl.UnionMap:
+        own = (element.reverse().apply_range(arrays) for element, writes in holding if writes is writing)
+        return reduce(isl.UnionMap.union, own, nobody)
+
+    arrays = execution.scopes[name]
+    if reached(arrays, writing=True).union(reached(arrays, writing=False)).coalesce().is_single_valued():
+        return None  # in all rounds together, which is less to ask
+    held = execution.rounds()[name].range_product(arrays)  # { instance -> [round -> array] }
+    written = reached(held, writing=True).uncurry().coalesce()
+    every = written.union(reached(held, writing=False).uncurry())
     every = every.intersect_domain(written.domain()).coalesce()  # { [element -> round] -> array }
     return None if every.is_single_valued() else Counterexample(Violation.BYPASSED, f"{name} on several threads")
 
 
 def _check_local_subscripts(scop: Scop, places: Items[LocalSubscripts]) -> Counterexample | None:
     """Wherever an access happens, its guards included, the loops must use the subscripts of its place."""
-    wanted = {
-        statement.name: list(local_subscripts(statement))
-        for statement in scop.statements
-        if len(statement.body.iterators) > statement.domain.dim(isl.dim_type.set)
-    }
+    wanted = {statement.name: list(local_places(statement)) for statement in scop.statements}
     for place in places:
-        subscripts = wanted.get(place.instances.get_tuple_name(isl.dim_type.out), ())
-        for subscript, found in zip_longest(subscripts, place.subscripts[: len(subscripts)]):
-            wrong = place.instances.apply_range(subscript)
-            if found is not None:
-                wrong = wrong.subtract(found)
-            if not wrong.is_empty():
-                pairs = place.instances.reverse().apply_range(wrong)
+        begin = 0
+        for subscripts in wanted.get(place.instances.get_tuple_name(isl.dim_type.out), ()):
+            end = begin + subscripts.dim(isl.dim_type.out)
+            values = place.subscripts[begin:end]
+            right = place.instances.apply_range(subscripts)
+            found = function_map(values, place.instances.get_space().domain())
+            found = found if begin + len(values) == end else isl.Map.empty(right.get_space())
+            # isl says in less than half the time that nothing is left than what is.
+            if not right.is_subset(found):
+                pairs = place.instances.reverse().apply_range(right.subtract(found))
                 return Counterexample(Violation.WRONG_ELEMENT, pair_text(isl.UnionMap.from_map(pairs)))
+            begin = end
     return None
 
 
@@ -238,9 +255,10 @@ def _check_arrays(promotion: Promotion, execution: Execution, prefixes: Items[is
     arrays = nowhere
     for prefix in prefixes:
         own = isl.UnionMap.from_map(prefix)
-        outside = own.subtract_domain(inside)
-        if not outside.is_empty():
-            return Counterexample(Violation.WRONG_SCOPE, pair_text(outside))
+        within = inside.extract_set(prefix.get_space().domain())
+        instances = prefix.domain()
+        if not (instances.plain_is_equal(within) or instances.is_subset(within)):
+            return Counterexample(Violation.WRONG_SCOPE, pair_text(own.subtract_domain(inside)))
         arrays = arrays.union(own.reverse().apply_range(scopes))
     arrays = arrays.coalesce()
     if not (arrays.is_single_valued() and arrays.is_injective()):

@@ -47,9 +47,9 @@ def awaited_pairs(scop: Scop, promotion: Promotion) -> tuple[str | None, tuple[i
     needed = [found.first, found.next.intersect_domain(barriers).intersect_range(barriers)]
     for turn in range(found.pending + 1):
         done = done.apply_range(found.next) if turn else done
-        absent = done.range().subtract(barriers)
-        if not absent.is_empty():
-            return point_text(isl.UnionSet.from_set(absent)), ()
+        ends = done.range()
+        if not ends.is_subset(barriers):
+            return point_text(isl.UnionSet.from_set(ends.subtract(barriers))), ()
     (load,) = _accesses(scop, promotion, promotion.loads)
     if not load.instances.is_subset(done.domain()):
         return promotion.loads, ()
@@ -92,7 +92,12 @@ def _order(access: _Access, since: int) -> isl.Map:
 
     The outer ones of them, so many, are in the same iteration.
     """
-    order = isl.Map.lex_lt_first(access.place.get_space().range().map_from_set(), access.depth)
+    places = access.place.get_space().range().map_from_set()
+    last = access.depth - 1
+    if since == last:
+        order = isl.Map.universe(places).order_lt(isl.dim_type.in_, last, isl.dim_type.out, last)
+    else:
+        order = isl.Map.lex_lt_first(places, access.depth)
     for position in (*range(since), *range(access.depth, access.place.dim(isl.dim_type.out))):
         order = order.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
     return order

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import islpy as isl
 
 from tc.errors import VerificationError
-from tc.language.affine import Frame, access_relation, affine_function
+from tc.language.affine import Frame, access_function, access_relation, affine_function
 from tc.language.program import Expression, IteratorReference, Read, guarded_reads, rebuild
 from tc.polyhedral.counterexample import Counterexample, Violation
 from tc.polyhedral.loops import StatementBody
@@ -149,15 +149,25 @@ def _is_copy(copy: ScopStatement, scop: Scop) -> bool:
     if tensor not in shapes or buffer != promotion.buffer.name or local[: len(slot)] != _references(slot):
         return False
     frame = Frame(scop.context, copy.name, own, within=copy.domain)
-    element = access_relation(tensor, outer, shapes[tensor], frame)
     # In the array that the values of the prefix choose.
     subscripts = (*_references(own[: access.depth]), *local[len(slot) :])
-    place = access_relation(buffer, subscripts, [None] * len(subscripts), frame)
-    return bool(
+    return (
         len(subscripts) == access.depth + width
-        and access.element.is_equal(element.intersect_domain(copy.domain))
-        and access.location.is_equal(place.intersect_domain(copy.domain))
+        and _is_access(access.element, tensor, outer, shapes[tensor], frame)
+        and _is_access(access.location, buffer, subscripts, [None] * len(subscripts), frame)
     )
+
+
+def _is_access(
+    relation: isl.Map, tensor: str, subscripts: Items[Expression], extents: Items[int | None], frame: Frame
+) -> bool:
+    """Whether instances, all of the domain in the frame, touch what the subscripts say, and nothing else."""
+    domain, function = frame.within, access_function(tensor, subscripts, frame)
+    assert domain is not None
+    if function is None:
+        return bool(relation.is_equal(access_relation(tensor, subscripts, extents, frame).intersect_domain(domain)))
+    # Of a function, it is less to show that there is nothing else, and something everywhere.
+    return bool(relation.is_subset(function) and relation.domain().is_equal(domain))
 
 
 def _is_copy_of_copy(copy: ScopStatement, promotion: Promotion, scop: Scop) -> bool:

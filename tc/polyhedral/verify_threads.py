@@ -13,29 +13,28 @@ What lies in lanes needs no barrier: a thread that reads it does so while its ow
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from collections.abc import Sequence as Items
 from dataclasses import replace
 from enum import Enum
 from functools import reduce
-from itertools import combinations_with_replacement, product
+from itertools import product
 from typing import Final
 
 import islpy as isl
 
+from tc.polyhedral.conflicts import Meeting
 from tc.polyhedral.counterexample import Counterexample, Violation, pair_text
 from tc.polyhedral.distances import distances_of, equal, first_earlier, first_later, times_at
 from tc.polyhedral.execution import Concurrency, Execution, ThreadLeaf
 from tc.polyhedral.extents import later_in
-from tc.polyhedral.loops import Sharing
 from tc.polyhedral.scop import Scop
 
 
-def check_threads(scop: Scop, execution: Execution, conflicts: Items[isl.UnionMap]) -> Counterexample | None:
+def check_threads(scop: Scop, execution: Execution, meetings: Items[Meeting]) -> Counterexample | None:
     """The first race, or None.
 
-    ``conflicts``: pairs of instances that touch one element; those at one place of a buffer are found here.  That what
-    must be in order is so on all threads is proven elsewhere.
+    That what must be in order is so on all threads is proven elsewhere.
     """
     for barrier in execution.divergent:
         return Counterexample(Violation.DIVERGENT, barrier)
@@ -45,12 +44,11 @@ def check_threads(scop: Scop, execution: Execution, conflicts: Items[isl.UnionMa
     places: dict[str, list[ThreadLeaf]] = {}
     for leaf in execution.places:
         places.setdefault(leaf.statement, []).append(leaf)
-    met = [(pairs, False) for pairs in (*conflicts, *_reuses(scop, Sharing.BLOCK))]
-    for pairs, in_lanes in (*met, *((pairs, True) for pairs in _reuses(scop, Sharing.LANES))):
-        for instances in _maps(pairs):
+    for meeting in meetings:
+        for instances in _maps(meeting.pairs):
             ends = (places.get(instances.get_tuple_name(side), ()) for side in (isl.dim_type.in_, isl.dim_type.out))
             for first, second in product(*ends):
-                found = _race(instances, first, second, barriers, in_lanes=in_lanes)
+                found = _race(instances, first, second, barriers, in_lanes=meeting.in_lanes)
                 if found is not None:
                     return found
     return None
@@ -60,25 +58,6 @@ def _maps(union: isl.UnionMap) -> list[isl.Map]:
     maps: list[isl.Map] = []
     union.foreach_map(maps.append)
     return maps
-
-
-def _reuses(scop: Scop, sharing: Sharing) -> Iterator[isl.UnionMap]:
-    """Pairs of accesses to one place of such memory, at least one writing.
-
-    Whatever it stands for at the time; but lanes are in step with each other from one array to the next.
-    """
-    for promotion in scop.promotions:
-        if promotion.buffer.sharing is not sharing:
-            continue
-        places = [
-            (access.place if sharing is Sharing.BLOCK else access.location, access.writes)
-            for statement in scop.statements
-            for access in statement.promoted
-            if access.buffer == promotion.buffer.name
-        ]
-        for (place, writes), (other, other_writes) in combinations_with_replacement(places, 2):
-            if writes or other_writes:
-                yield isl.UnionMap.from_map(place.apply_range(other.reverse()))
 
 
 def _race(
@@ -98,6 +77,8 @@ def _race(
         last_thread = max(position for position, sort in enumerate(dimensions) if sort is Concurrency.THREADS)
         dimensions = dimensions[: max(last_thread, *doubtful) + 1]
         first, second = (replace(leaf, functions=_first(leaf.functions, len(dimensions))) for leaf in (first, second))
+        if len(doubtful) == 1 and _is_apart_on_all_threads(instances, first, second, dimensions, *doubtful.items()):
+            return None
     times = instances.apply_domain(first.functions).apply_range(second.functions)
     left = _in_one_block(distances_of(times), dimensions)
     # Where one dimension at most is in doubt, few pairs are left then, and threads are looked at last.
@@ -123,6 +104,30 @@ def _race(
         return None
     found = _on_different_threads(left, dimensions) if late else left
     return None if found.is_empty() else _witness(times.intersect(times_at(found)), first, second, instances)
+
+
+def _is_apart_on_all_threads(
+    instances: isl.Map,
+    first: ThreadLeaf,
+    second: ThreadLeaf,
+    dimensions: Items[Concurrency],
+    doubt: tuple[int, list[_Side]],
+) -> bool:
+    """Whether nothing comes to the one dimension in doubt, whatever the threads are: they count in unlike ways."""
+    doubtful, sides = doubt
+    times = instances.apply_domain(_on_any_thread(first.functions, dimensions))
+    left = _in_one_block(distances_of(times.apply_range(_on_any_thread(second.functions, dimensions))), dimensions)
+    for position in range(_inside_kernels(dimensions), doubtful):
+        left = left if dimensions[position] in _PLACES else equal(left, position)
+    return all((first_earlier if side is _Side.EARLIER else first_later)(left, doubtful).is_empty() for side in sides)
+
+
+def _on_any_thread(times: isl.Map, dimensions: Items[Concurrency]) -> isl.Map:
+    """The times with all values of the dimensions that say on which threads they are."""
+    for position, sort in enumerate(dimensions):
+        if sort is Concurrency.THREADS:
+            times = times.project_out(isl.dim_type.out, position, 1).insert_dims(isl.dim_type.out, position, 1)
+    return times
 
 
 class _Barriers:
@@ -177,7 +182,7 @@ def _doubtful(
     """
     doubtful: dict[int, list[_Side]] = {}
     for position, sort in enumerate(dimensions):
-        begin, end = (_fixed(leaf.times, position) for leaf in (first, second))
+        begin, end = first.fixed[position], second.fixed[position]
         order = None if begin is None or end is None else (begin > end) - (begin < end)
         if sort in _PLACES or position < _inside_kernels(dimensions):
             if order in (-1, 1) and sort is not Concurrency.THREADS:
@@ -194,7 +199,7 @@ def _doubtful(
 
 def _in_different_kernels(first: ThreadLeaf, second: ThreadLeaf, dimensions: Items[Concurrency]) -> bool:
     for position in range(_inside_kernels(dimensions)):
-        begin, end = _fixed(first.times, position), _fixed(second.times, position)
+        begin, end = first.fixed[position], second.fixed[position]
         if begin is not None and end is not None and begin != end:
             return True
     return False
@@ -237,12 +242,6 @@ def _separated(earlier: ThreadLeaf, later: ThreadLeaf, position: int, ends: tupl
     if begin is None or end is None:
         return False
     return any(begin < barrier < end for barrier in earlier.barriers[position] & later.barriers[position])
-
-
-def _fixed(times: isl.Map, position: int) -> int | None:
-    """The value of a dimension where all instances plainly have the same."""
-    value = times.plain_get_val_if_fixed(isl.dim_type.out, position)
-    return int(value.to_python()) if value.is_int() else None
 
 
 def _witness(times: isl.Map, first: ThreadLeaf, second: ThreadLeaf, instances: isl.Map) -> Counterexample:

@@ -11,6 +11,7 @@ import pytest
 
 import tc
 from tc.polyhedral.barriers import Place, barriers_along
+from tc.polyhedral.conflicts import Meeting
 from tc.polyhedral.counterexample import Violation
 from tc.polyhedral.demands import Demands
 from tc.polyhedral.execution import Execution
@@ -107,7 +108,7 @@ def test_a_barrier_in_another_iteration_separates_what_the_loop_runs_from_what_i
     scop = Scop(context, (), (), (), barriers=(barrier,))
     execution = loop_execution(root, {"filled": 1, "used": 2, "barrier": 2}, context, scop.barrier_names)
     meeting = isl.UnionMap.read_from_str(context, "{ filled[thread] -> used[other, turn]; used[t, s] -> filled[o] }")
-    found = check_threads(scop, execution, [meeting])
+    found = check_threads(scop, execution, [Meeting(meeting)])
     assert (found is None) == is_proven
     assert is_proven or (found is not None and found.violation is Violation.RACE)
 
