@@ -22,7 +22,7 @@ demo: $(VENV)/demo.installed
 	$(BIN)/python -m benchmarks demo
 
 test: lint types
-	$(BIN)/python -m pytest -n $(JOBS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 test-postgres: $(VENV)/postgres.installed
 	$(BIN)/python -m tests.cache.postgres

@@ -23,7 +23,6 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-import torch
 
 import tc
 from tc.kernel import Kernel
@@ -253,6 +252,8 @@ def call_many_times(times: int, threads: int) -> tuple[int, int]:
 
     So many threads share them out.
     """
+    import torch  # which the other functions, under sanitizers too, can do without
+
     tc.set_threads(2)
     definitions, source = tc.define(TEXT), random.Random(0)
     a, b, x, y = whole(source, 7, 5), whole(source, 5, 3), whole(source, 129), whole(source, 129)

@@ -64,8 +64,9 @@ def check_shared(kernel: Kernel) -> None:
         assert grid.shared_bytes - 64 < resources.shared <= grid.shared_bytes
 
 
-@pytest.mark.parametrize("architecture", ["sm_75", "sm_90"])
-@pytest.mark.parametrize("type", ["float", "double", "float16", "bfloat16"])
+@pytest.mark.parametrize(
+    ("type", "architecture"), [("float", "sm_75"), ("double", "sm_90"), ("float16", "sm_75"), ("bfloat16", "sm_90")]
+)
 def test_all_functions_compile(type: str, architecture: str) -> None:
     """In all rows, so that what is called is in the library of the machine."""
     calls = {name: ", ".join(f"X{n}(i)" for n in range(function.arity)) for name, function in FUNCTIONS.items()}

@@ -230,8 +230,8 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 STRESS = """
 from tests.stress import call_and_compile, compute_from_many_threads
-compute_from_many_threads(50, 4)
-call_and_compile(1.0, 16)
+compute_from_many_threads(20, 4)
+call_and_compile(0.5, 16)
 """
 WEAKER = """
 from unittest.mock import patch

@@ -17,6 +17,7 @@ from tc.reference.evaluate import Result
 from tc.runtime.numpy_arrays import numpy_dtype
 from tests.comprehensions.case import Argument, Array, Case, Sizes
 from tests.comprehensions.corpus import CASES
+from tests.turns import SLOW
 
 
 @functools.cache
@@ -30,11 +31,15 @@ def _comprehension(case: Case) -> tc.Comprehension:
 
 
 def _calls() -> list[object]:
-    return [
-        pytest.param(case, sizes, id="-".join((case.name, *(f"{name}{size}" for name, size in sizes.items()))))
-        for case in CASES
-        for sizes in (case.paper_sizes, *case.ragged_sizes)
-    ]
+    """By default at one kind of sizes, by turns: the paper's and all ragged ones; ``pytest -m slow`` has the others."""
+    found: list[object] = []
+    for number, case in enumerate(CASES):
+        kinds = (*case.ragged_sizes, case.paper_sizes)
+        for turn, sizes in enumerate(kinds):
+            name = "-".join((case.name, *(f"{name}{size}" for name, size in sizes.items())))
+            marks = () if turn == number % len(kinds) else SLOW
+            found.append(pytest.param(case, sizes, id=name, marks=marks))
+    return found
 
 
 def _roundoff(inputs: Mapping[str, Argument]) -> float:

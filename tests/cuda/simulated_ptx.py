@@ -21,11 +21,12 @@ from tests.cuda.frameworks import FRAMEWORKS
 from tests.cuda.simulator import simulator
 from tests.cuda.test_gpu import MM, check
 from tests.test_emulator import OPTIONS, fitting
+from tests.turns import every
 
 GPU = simulator()
 COMPILE = nvrtc.compile_cuda
 # Every so many of the corpus.
-STEP = 16
+STEP = 48
 
 
 def compile_and_translate(source: str, architecture: str) -> Any:
@@ -84,7 +85,7 @@ def fitted(definition: tc.Comprehension, arrays: tuple[np.ndarray, ...], options
 
 
 @pytest.mark.parametrize("type", ["int8", "uint8", "int16"])
-@pytest.mark.parametrize("options", [tc.GpuOptions(), OPTIONS["copied ahead"]], ids=["default", "copied ahead"])
+@pytest.mark.parametrize("options", every(2, [tc.GpuOptions(), OPTIONS["copied ahead"]]))
 def test_narrow_integers_agree_with_the_oracle(type: str, options: tc.GpuOptions) -> None:
     """Products of four bytes are one instruction, and their signs are in wider registers."""
     random = np.random.default_rng(0)
@@ -99,7 +100,7 @@ def test_narrow_integers_agree_with_the_oracle(type: str, options: tc.GpuOptions
     assert not GPU.failures
 
 
-@pytest.mark.parametrize("type", ["float", "double", "float16", "bfloat16"])
+@pytest.mark.parametrize("type", every(2, ["float", "double", "bfloat16", "float16"]))
 def test_functions_agree_with_the_oracle(type: str) -> None:
     random = np.random.default_rng(0)
     dtype = np.dtype({"float": "f4", "double": "f8", "float16": "f2"}.get(type, "f4"))

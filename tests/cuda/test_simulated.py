@@ -26,8 +26,8 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
     )
 
 
-@pytest.mark.parametrize("cases", [("simulated_cases",), ("simulated_memory", "simulated_kernels", "simulated_warm")])
-def test_calls_on_a_simulated_driver(cases: tuple[str, ...]) -> None:
+def test_calls_on_a_simulated_driver() -> None:
+    cases = ("simulated_cases", "simulated_memory", "simulated_kernels", "simulated_warm")
     files = (f"tests/cuda/{name}.py" for name in cases)
     found = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", *files)
     assert found.returncode == 0, found.stdout + found.stderr

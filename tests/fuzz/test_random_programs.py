@@ -10,7 +10,7 @@ from tests.fuzz.generate import generate
 
 _SEED = 2024
 _CHUNKS = 6
-_PROGRAMS = 25
+_PROGRAMS = 10
 
 
 @pytest.mark.parametrize("chunk", range(_CHUNKS), ids=lambda chunk: f"seed{_SEED}-{chunk * _PROGRAMS}")

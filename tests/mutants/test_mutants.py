@@ -11,13 +11,9 @@ from tests.mutants.programs import OPTIONS, case_named, judged, mistake_names
 # corpus and all options.
 SOME = (
     ("mm", "copied two tiles ahead"),
-    ("mm", "operands in registers"),
-    ("softmax", "copied ahead"),
     ("softmax", "partial results in lanes"),
     ("sum_of_rows", "tiles"),
     ("sum_of_rows", "partial results"),
-    ("mm", "partial results in lanes"),
-    ("mm_accumulate", "tiles"),
     ("mv_accumulate", "default"),
     ("sum_of_rows", "blocks share sums"),
     ("sum_of_vector", "blocks and lanes share sums"),

@@ -11,6 +11,7 @@ import tc
 from tc.polyhedral.outermost_nests import OutermostNest
 from tc.reference.compare import compare
 from tests.test_emulator import fitting, run
+from tests.turns import every
 
 MINIMAL = tc.GpuOptions(tc.ScheduleOptions(fusion=tc.Fusion.MINIMAL))
 MAXIMAL = tc.GpuOptions(tc.ScheduleOptions(fusion=tc.Fusion.MAXIMAL))
@@ -100,7 +101,9 @@ def test_blocks_of_other_shapes_are_as_large_as_both_need(threads: tuple[int, ..
     assert agrees(flat, *shapes, options=options)
 
 
-@pytest.mark.parametrize("options", [None, MAXIMAL, tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8)), block=(4, 8))])
+@pytest.mark.parametrize(
+    "options", every(2, [None, MAXIMAL, tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8)), block=(4, 8))])
+)
 @pytest.mark.parametrize(
     ("text", "shapes"),
     [

