@@ -197,7 +197,7 @@ def _check_owners(scop: Scop, promotion: Promotion, execution: Execution) -> Cou
         own = (element.reverse().apply_range(arrays) for element, writes in holding if writes is writing)
         return reduce(isl.UnionMap.union, own, nobody)
 
-    arrays = execution.scopes[name]
+    arrays = execution.scopes.get(name, nobody)
     if reached(arrays, writing=True).union(reached(arrays, writing=False)).coalesce().is_single_valued():
         return None  # in all rounds together, which is less to ask
     held = execution.rounds()[name].range_product(arrays)  # { instance -> [round -> array] }
