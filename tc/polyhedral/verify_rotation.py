@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import islpy as isl
 
 from tc.polyhedral.counterexample import point_text
+from tc.polyhedral.extents import later_in
 from tc.polyhedral.scop import Promotion, Scop
 
 
@@ -93,9 +94,8 @@ def _order(access: _Access, since: int) -> isl.Map:
     The outer ones of them, so many, are in the same iteration.
     """
     places = access.place.get_space().range().map_from_set()
-    last = access.depth - 1
-    if since == last:
-        order = isl.Map.universe(places).order_lt(isl.dim_type.in_, last, isl.dim_type.out, last)
+    if since == access.depth - 1:  # one way to be later, and not one for every member
+        order = later_in(access.place.get_space().range(), since)
     else:
         order = isl.Map.lex_lt_first(places, access.depth)
     for position in (*range(since), *range(access.depth, access.place.dim(isl.dim_type.out))):

@@ -6,6 +6,7 @@ import pytest
 
 from tests.mutants.judge import Verdict
 from tests.mutants.programs import OPTIONS, case_named, judged, mistake_names
+from tests.turns import SLOW
 
 # A product, rows that are reduced and used again, a result that comes in; ``python -m tests.mutants`` has the whole
 # corpus and all options.
@@ -17,6 +18,10 @@ SOME = (
     ("mv_accumulate", "default"),
     ("sum_of_rows", "blocks share sums"),
     ("sum_of_vector", "blocks and lanes share sums"),
+    pytest.param("mm", "operands in registers", marks=SLOW),
+    pytest.param("mm", "partial results in lanes", marks=SLOW),
+    pytest.param("mm_accumulate", "tiles", marks=SLOW),
+    pytest.param("softmax", "copied ahead", marks=SLOW),
 )
 
 

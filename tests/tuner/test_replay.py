@@ -14,10 +14,11 @@ from tc.tuner.outcome import Measured, Outcome, outcome_from_text, outcome_to_te
 from tc.tuner.replay import key, replay
 from tests.tuner.landscapes import LANDSCAPES, SPACE, convex, measured
 from tests.tuner.searches import SEARCHES, best_microseconds, run
+from tests.turns import every
 
 EVERY = pytest.mark.parametrize("name", SEARCHES)
 EVERYWHERE = pytest.mark.parametrize("landscape", LANDSCAPES)
-SEEDS = (7,)
+SEEDS = every(3, (7, 0, 1))
 
 
 def unexpected(options: Options) -> Outcome:
@@ -53,7 +54,7 @@ def test_a_longer_search_begins_as_a_shorter_one_and_is_no_worse(name: str, land
 
 @EVERY
 @EVERYWHERE
-@pytest.mark.parametrize("interrupted", [111])
+@pytest.mark.parametrize("interrupted", every(3, [111, 1, 40]))
 def test_an_interrupted_search_goes_on_as_if_nothing_had_happened(name: str, landscape: str, interrupted: int) -> None:
     whole = run(name, LANDSCAPES[landscape], 150)
     recorded = {d.options: d.outcome for d in whole[:interrupted]}
