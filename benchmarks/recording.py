@@ -19,7 +19,7 @@ from tc.tuner.combined import combined_search
 from tc.tuner.nests import nest_of, silent_options
 from tc.tuner.outcome import Failed, FailureKind, Measured, Outcome
 from tc.tuner.replay import Decision
-from tc.tuner.search import Origin, Trial
+from tc.tuner.search import Origin, Search, Trial
 from tc.tuner.settings import TuningResult
 from tc.tuner.space import Space
 
@@ -64,17 +64,22 @@ def record(found: TuningResult, seed: int) -> Recording:
     )
 
 
-def replay_case(case: Case, recording: Recording) -> tuple[Trial, ...]:
-    """The trials of the search once more, which is told what was recorded.
-
-    OtherDecisionsError if it asks for something else.
-    """
+def search_again(case: Case, recording: Recording) -> Search:
+    """The search that was recorded, before it was told anything."""
     specialization = case.problem.comprehension.specialize(*case.problem.shapes(case.sizes).values())
     target = parse_target(recording.target)
     kind = CpuOptions if isinstance(target, CpuTarget) else GpuOptions
     space = Space.of(kind, nest_of(specialization), fixed=silent_options(specialization, target))
     seeds = [options_from_text(json.dumps(options), recording.target) for options in recording.seeds]
-    search = combined_search(space, Random(recording.seed), seeds)
+    return combined_search(space, Random(recording.seed), seeds)
+
+
+def replay_case(case: Case, recording: Recording) -> tuple[Trial, ...]:
+    """The trials of the search once more, which is told what was recorded.
+
+    OtherDecisionsError if it asks for something else.
+    """
+    search = search_again(case, recording)
     outcomes = [_outcome(word) for word in recording.outcomes.split(",")]
     while len(search.trials) < len(outcomes) and (asked := search.ask()):
         search.tell(outcomes[len(search.trials) :][: len(asked)])

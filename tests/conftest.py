@@ -38,6 +38,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden with what is produced now")
 
 
+def pytest_pycollect_makeitem(
+    collector: pytest.Module | pytest.Class, name: str, obj: object
+) -> list[pytest.Item] | None:
+    """Nothing for functions whose marks are not asked for: most of their tens of thousands of tests are slow ones."""
+    wanted = str(collector.config.option.markexpr)
+    marks = (*collector.iter_markers(), *getattr(obj, "pytestmark", ()))
+    return [] if name.startswith("test") and any(f"not {mark.name}" in wanted for mark in marks) else None
+
+
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Golden:
     """``golden.check("room/name.ext", text)`` compares a text with its golden file."""

@@ -66,7 +66,7 @@ def check_shared(kernel: Kernel) -> None:
 
 
 @pytest.mark.parametrize("architecture", every(2, ["sm_90", "sm_75"]))
-@pytest.mark.parametrize("type", ["float", "double", "float16", "bfloat16"])
+@pytest.mark.parametrize("type", every(2, ["float", "double", "bfloat16", "float16"]))
 def test_all_functions_compile(type: str, architecture: str) -> None:
     """In all rows, so that what is called is in the library of the machine."""
     calls = {name: ", ".join(f"X{n}(i)" for n in range(function.arity)) for name, function in FUNCTIONS.items()}

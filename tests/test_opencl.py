@@ -14,6 +14,7 @@ from tc.runtime.opencl import compile_opencl, opencl_device
 from tests.comprehensions.case import Case
 from tests.comprehensions.corpus import CASES
 from tests.test_emulator import OPTIONS, check
+from tests.turns import every_row
 
 
 def missing() -> str | None:
@@ -55,7 +56,7 @@ def test_all_combinations_agree(case: Case, options: str) -> None:
     check(case, case.large_ragged_sizes, OPTIONS[options], "opencl")
 
 
-@pytest.mark.parametrize(("name", "options"), ONCE_WRONG)
+@pytest.mark.parametrize(("name", "options"), every_row(2, ONCE_WRONG))
 def test_what_was_wrong_once_is_right(name: str, options: str) -> None:
     (case,) = (case for case in CASES if case.name == name)
     check(case, case.large_ragged_sizes, OPTIONS[options], "opencl")

@@ -14,6 +14,7 @@ from tests.fuzz.recipe import Recipe, TensorArgument
 from tests.fuzz.workers import elsewhere
 from tests.programs import run
 from tests.sanitizers import Sanitizer, headline, missing, report, variables
+from tests.turns import every
 
 COPY = Recipe(
     seed=0,
@@ -66,6 +67,7 @@ print("checked")
 """
 
 
+@pytest.mark.slow
 def test_red_zones_surround_arrays() -> None:
     assert run(RED_ZONES, environment=watched(Sanitizer.ADDRESS), timeout=120) == "checked\n"
 
@@ -230,8 +232,8 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 STRESS = """
 from tests.stress import call_and_compile, compute_from_many_threads
-compute_from_many_threads(20, 4)
-call_and_compile(0.5, 16)
+compute_from_many_threads(10, 4)
+call_and_compile(0.3, 16)
 """
 WEAKER = """
 from unittest.mock import patch
@@ -249,12 +251,14 @@ with patch("tc.runtime.native.compile_shared", weaken):
 """
 
 
-@pytest.mark.parametrize("sanitizer", [Sanitizer.ADDRESS, Sanitizer.THREAD], ids=lambda sanitizer: sanitizer.value)
+@pytest.mark.parametrize(
+    "sanitizer", every(2, [Sanitizer.THREAD, Sanitizer.ADDRESS]), ids=lambda sanitizer: sanitizer.value
+)
 def test_many_threads_call_and_compile(sanitizer: Sanitizer) -> None:
     run(STRESS, environment=watched(sanitizer), timeout=240)
 
 
-@pytest.mark.parametrize("order", ["memory_order_acquire", "memory_order_release"])
+@pytest.mark.parametrize("order", every(2, ["memory_order_acquire", "memory_order_release"]))
 def test_a_pool_of_weaker_order_is_reported(order: str, tmp_path: Path) -> None:
     environment = {**watched(Sanitizer.THREAD), "XDG_CACHE_HOME": str(tmp_path)}
     with pytest.raises(AssertionError, match="ThreadSanitizer: data race"):

@@ -10,6 +10,7 @@ import pytest
 import tc
 from tc.kernel import Kernel
 from tc.reference.compare import compare
+from tests.turns import every
 
 SUMS = tc.define("def sums(float(M,N) X) -> (O) { O(m) +=! X(m,n) }").sums
 
@@ -32,7 +33,7 @@ def exchanges(kernel: Kernel) -> int:
     return len(re.findall(r"\btc_exchange\(team, \d+|__shfl_xor_sync\(", kernel.source))
 
 
-@pytest.mark.parametrize("split", [None, (32,), (64, 2), (256, 8), (96, 3), (1024, 32)], ids=str)
+@pytest.mark.parametrize("split", every(2, [None, (32,), (64, 2), (256, 8), (96, 3), (1024, 32)]), ids=str)
 @pytest.mark.parametrize("shape", [(5, 1333), (33, 1025)], ids=str)
 def test_values_are_those_of_the_definition(split: tuple[int, ...] | None, shape: tuple[int, ...]) -> None:
     values = random(shape)
@@ -43,7 +44,7 @@ def test_values_are_those_of_the_definition(split: tuple[int, ...] | None, shape
 
 
 @pytest.mark.parametrize("operator", ["+", "*", "min", "max"])
-@pytest.mark.parametrize("type", ["float32", "float64", "int32", "int64", "uint32", "uint64"])
+@pytest.mark.parametrize("type", every(2, ["float32", "float64", "int32", "int64", "uint32", "uint64"]))
 def test_every_reduction_of_what_shuffles_move(operator: str, type: str) -> None:
     reduce = tc.define(f"def f({type}(M,N) X) -> (O) {{ O(m) {operator}=! X(m,n) }}").f
     values = random((3, 70), type)
@@ -52,7 +53,7 @@ def test_every_reduction_of_what_shuffles_move(operator: str, type: str) -> None
     assert agrees(reduce, kernel, values)
 
 
-@pytest.mark.parametrize("type", ["float64", "int32", "int64", "uint32", "uint64"])
+@pytest.mark.parametrize("type", every(2, ["float64", "int32", "int64", "uint32", "uint64"]))
 def test_cuda_knows_shuffles_of_all_of_them(type: str) -> None:
     reduce = tc.define(f"def f({type}(M,N) X) -> (O) {{ O(m) +=! X(m,n) }}").f
     for architecture in ("sm_80", "sm_100"):
@@ -103,7 +104,7 @@ def test_every_thread_of_a_row_may_use_the_total() -> None:
 
 
 # A block's threads may be arranged so that neighbours along x are no warp, or do not hold one partial result each.
-@pytest.mark.parametrize("block", [(16,), (48,), (64,), (128,), (8, 2), (64, 3), (48, 2), (128, 4)], ids=str)
+@pytest.mark.parametrize("block", every(2, [(16,), (48,), (64,), (128,), (8, 2), (64, 3), (48, 2), (128, 4)]), ids=str)
 def test_blocks_of_any_shape_are_right(block: tuple[int, ...]) -> None:
     values = random((9, 300))
     options = tc.GpuOptions(tc.ScheduleOptions(tile=(block[1:] or (1,))), block=block, split=(128, 4))

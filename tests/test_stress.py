@@ -10,7 +10,7 @@ import pytest
 
 import tc
 from tests.programs import run
-from tests.turns import every
+from tests.turns import every, every_row
 
 CALLS = """
 import json
@@ -38,8 +38,9 @@ def test_a_fork_after_a_parallel_call() -> None:
     run("from tests.stress import fork_after_parallel_calls; fork_after_parallel_calls()", timeout=120)
 
 
-def test_a_fork_while_other_threads_compile_and_compute() -> None:
-    run("from tests.stress import fork_while_others_work; fork_while_others_work(6)", timeout=120)
+@pytest.mark.parametrize("children", every(2, [2, 12]))
+def test_a_fork_while_other_threads_compile_and_compute(children: int) -> None:
+    run(f"from tests.stress import fork_while_others_work; fork_while_others_work({children})", timeout=240)
 
 
 def test_no_cached_property_holds_a_lock_across_a_fork() -> None:
@@ -48,9 +49,9 @@ def test_no_cached_property_holds_a_lock_across_a_fork() -> None:
         assert "cached_property" not in file.read_text(encoding="utf-8"), file
 
 
-@pytest.mark.parametrize("threads", every(2, [4, 1]))
-def test_ten_thousand_calls_leak_nothing(threads: int) -> None:
-    printed = run(f"from tests.stress import call_many_times; print(*call_many_times(10_000, {threads}))", timeout=240)
+@pytest.mark.parametrize(("calls", "threads"), every_row(3, [(2_000, 4), (10_000, 4), (10_000, 1)]))
+def test_many_calls_leak_nothing(calls: int, threads: int) -> None:
+    printed = run(f"from tests.stress import call_many_times; print(*call_many_times({calls}, {threads}))", timeout=240)
     memory, things = map(int, printed.split())
     assert memory < 1 << 20
     # Calls that run at one time for the first time may each keep a workspace.

@@ -20,6 +20,7 @@ from tc.polyhedral.generate import generate_loops
 from tc.polyhedral.loops import Allocation, Block, Guard, IndexLiteral, IndexVariable, Instance, Loop, LoopTree
 from tc.reference.compare import compare
 from tests.programs import run
+from tests.turns import every, every_row
 
 MM = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,r_k) * B(r_k,n) }"
 FLOAT = tc.ScalarType.FLOAT32
@@ -143,7 +144,7 @@ def agree(comprehension: tc.Comprehension, kernel: tc.kernel.Kernel, arrays: lis
 # --- kernels ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", every(2, PROGRAMS))
 def test_one_kernel_serves_every_size(name: str) -> None:
     program = PROGRAMS[name]
     (comprehension,) = tc.define(program.text).values()
@@ -238,14 +239,17 @@ ROWS = "def rows(float(N,K) X) -> (S) { S(n) +=! X(n,k) }"
 
 @pytest.mark.parametrize(
     ("text", "length", "options"),
-    [
-        (SOFTMAX, 1000, tc.GpuOptions()),
-        (SOFTMAX, 100, tc.GpuOptions()),
-        (SOFTMAX, 100, tc.GpuOptions(split=(6, 2), shuffles=False)),
-        (ROWS, 1000, tc.GpuOptions()),
-        (ROWS, 20000, tc.GpuOptions()),
-        (ROWS, 77, tc.GpuOptions(split=(32,), across=2)),
-    ],
+    every_row(
+        2,
+        [
+            (SOFTMAX, 1000, tc.GpuOptions()),
+            (SOFTMAX, 100, tc.GpuOptions()),
+            (SOFTMAX, 100, tc.GpuOptions(split=(6, 2), shuffles=False)),
+            (ROWS, 1000, tc.GpuOptions()),
+            (ROWS, 20000, tc.GpuOptions()),
+            (ROWS, 77, tc.GpuOptions(split=(32,), across=2)),
+        ],
+    ),
 )
 def test_threads_share_rows_of_an_open_number(text: str, length: int, options: tc.GpuOptions) -> None:
     """As they do where the number is known."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -17,19 +18,41 @@ from benchmarks.recording import (
     record,
     replay_case,
     save_recording,
+    search_again,
 )
 from benchmarks.tuned import DEFAULT as WINNERS
 from benchmarks.tuned import load_winners
-from tc.tuner.outcome import Failed, FailureKind
+from tc.tuner.outcome import Failed, FailureKind, Measured
 from tc.tuner.settings import TuningResult
+from tests.turns import every
 
 (CASE,) = chosen((Suite.PAPER,), ("tmm-128-32-256",))
 
 
-@pytest.fixture(scope="module")
-def found() -> TuningResult:
+def _measured() -> TuningResult:
     arguments = CASE.problem.arguments(CASE.sizes, 0).values()
     return CASE.problem.comprehension.tune(*arguments, budget="24 trials", seed=3, progress=False)
+
+
+def _invented() -> TuningResult:
+    """With outcomes that nobody measured, on which decisions depend as much."""
+    kernel = CASE.problem.comprehension.compile(*CASE.problem.shapes(CASE.sizes).values())
+    search = search_again(CASE, Recording(str(kernel.executable.target), 3, (), "", ""))
+    random = Random(4)
+    while len(search.trials) < 24:
+        seconds = [random.uniform(1e-5, 1e-3) for _ in search.ask()][: 24 - len(search.trials)]
+        search.tell([Measured(time, (time,)) for time in seconds])
+    assert search.best is not None
+    best, time = search.best.candidate.options, search.best.seconds
+    trials = tuple(search.trials)
+    return TuningResult(best, time, (time, time), 1e-3, None, "", trials, "the budget is spent", kernel.executable)
+
+
+@pytest.fixture(scope="module", params=every(2, [_invented, _measured]), ids=["invented", "measured"])
+def found(request: pytest.FixtureRequest) -> TuningResult:
+    """A search that ended."""
+    ended: TuningResult = request.param()
+    return ended
 
 
 def test_the_same_outcomes_lead_to_the_same_trials(found: TuningResult) -> None:

@@ -17,9 +17,10 @@ from tests.cache.conftest import Places
 from tests.cache.content import content
 from tests.cache.samples import fill, filled, kernel, measurement, text, trial, variant
 from tests.cache.test_schema import set_version
+from tests.turns import every
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", every(3, range(3)))
 def test_any_order_gives_the_same(places: Places, seed: int) -> None:
     sources = [places() for _ in range(3)]
     for number, source in enumerate(sources):

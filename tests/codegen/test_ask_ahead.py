@@ -15,6 +15,7 @@ from tc.polyhedral.loops import LINE_BYTES, LoopProgram
 from tc.polyhedral.pipeline import map_program
 from tests.codegen.events import Asked, events
 from tests.polyhedral.support import MACHINE, MATMUL, TRANSPOSED, specialized
+from tests.turns import every_row
 
 CONVOLUTION = """
 def conv(float(N,G,C,H,W) X, float(G,F,C,KH,KW) K) -> (O) {
@@ -39,7 +40,7 @@ def asked(program: LoopProgram) -> list[tuple[str, int, int]]:
     ]
 
 
-@pytest.mark.parametrize(("register_tile", "threads"), [(None, 1), ((2, 16), 2), ((4, 5, 16), 1)])
+@pytest.mark.parametrize(("register_tile", "threads"), every_row(2, [(None, 1), ((2, 16), 2), ((4, 5, 16), 1)]))
 def test_every_block_is_asked_for_once_while_the_one_before_is_worked_on(
     register_tile: tuple[int, ...] | None, threads: int
 ) -> None:

@@ -95,7 +95,7 @@ def test_statements_beside_a_tile_read_rows_and_lanes_that_are_not_theirs(
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("type", ["float32", "float64"])
+@pytest.mark.parametrize("type", every(2, ["float32", "float64"]))
 @pytest.mark.parametrize("columns", every(2, [3, 5, 6, 11, 13, 22, 27]))
 def test_numbers_that_ragged_rows_share_are_spread_once(type: str, columns: int, target: str) -> None:
     generator = np.random.default_rng(columns)

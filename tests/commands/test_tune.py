@@ -20,6 +20,7 @@ from tests.programs import ROOT
 
 NIGHT = """
 budget = "2 trials"
+jobs = 1
 [[kernel]]
 text = "def add(float(N) a, float(N) b) -> (c) { c(n) = a(n) + b(n) }"
 sizes = {N = 64}
@@ -151,6 +152,7 @@ def test_ctrl_c_twice_stops_at_once(
     assert signal.getsignal(signal.SIGINT) is before
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_was_found(folder: Path) -> None:
     cache = folder / "tuned.db"
     line = command("tune", folder / "kernels.tc", "--size", "M=8,N=16", "--cache", cache, "--budget", "10m")

@@ -14,7 +14,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-import torch
 
 import tc
 from tc.reference.compare import compare
@@ -174,6 +173,8 @@ def refused(call: Callable[[], object], message: str) -> None:
 
 
 def test_arrays_elsewhere_are_refused(gpu: Simulator) -> None:
+    import torch  # which those who import this module can do without
+
     definition = define(MM)
     host = [floats(4, 4), floats(4, 4)]
     kernel = gpu.compile(definition, *host)

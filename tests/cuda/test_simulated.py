@@ -27,23 +27,16 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 
 
 def test_calls_on_a_simulated_driver() -> None:
-    cases = ("simulated_cases", "simulated_memory", "simulated_kernels", "simulated_warm")
+    cases = ("simulated_cases", "simulated_memory", "simulated_kernels", "simulated_warm", "simulated_ptx")
     files = (f"tests/cuda/{name}.py" for name in cases)
     found = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", *files)
     assert found.returncode == 0, found.stdout + found.stderr
     assert " skipped" not in found.stdout
 
 
-def test_the_assembly_of_nvidias_compiler_computes_what_it_should() -> None:
-    found = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", "tests/cuda/simulated_ptx.py")
-    assert found.returncode == 0, found.stdout + found.stderr
-    assert " skipped" not in found.stdout
-
-
-@pytest.mark.parametrize("cases", ["simulated_benchmarks", "simulated_searches"])
-def test_measuring_on_a_simulated_driver(cases: str) -> None:
-    file = f"tests/cuda/{cases}.py"
-    found = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", file, TC_TARGET="cuda")
+def test_measuring_on_a_simulated_driver() -> None:
+    files = ("tests/cuda/simulated_benchmarks.py", "tests/cuda/simulated_searches.py")
+    found = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", *files, TC_TARGET="cuda")
     assert found.returncode == 0, found.stdout + found.stderr
     assert " skipped" not in found.stdout
 

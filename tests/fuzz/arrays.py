@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import ml_dtypes
 import numpy as np
-import torch
 
 import tc
 from tc.reference.bounded import Array
 from tests.fuzz.recipe import Content, Layout, TensorArgument
+
+# PyTorch takes seconds to load, which programs without its arrays can do without.
+if TYPE_CHECKING:
+    import torch
 
 _PADDING = 3
 
@@ -124,6 +128,8 @@ def _every(array: Array, steps: list[int]) -> Array:
 
 def to_torch(array: Array) -> torch.Tensor:
     """The same memory as a tensor of PyTorch."""
+    import torch
+
     if array.dtype == ml_dtypes.bfloat16:
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(array)
@@ -131,8 +137,15 @@ def to_torch(array: Array) -> torch.Tensor:
 
 def to_numpy(array: object) -> Array:
     """The same memory as an array of NumPy."""
-    if isinstance(array, torch.Tensor):
-        if array.dtype is torch.bfloat16:
-            return np.asarray(array.view(torch.int16).numpy().view(ml_dtypes.bfloat16))
-        return np.asarray(array.numpy())
-    return np.asarray(array)
+    if not is_tensor(array):
+        return np.asarray(array)
+    import torch
+
+    if array.dtype is torch.bfloat16:
+        return np.asarray(array.view(torch.int16).numpy().view(ml_dtypes.bfloat16))
+    return np.asarray(array.numpy())
+
+
+def is_tensor(array: object) -> TypeGuard[torch.Tensor]:
+    """Whether it is one of PyTorch."""
+    return "torch" in sys.modules and isinstance(array, sys.modules["torch"].Tensor)

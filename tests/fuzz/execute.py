@@ -13,7 +13,6 @@ from typing import Any, Final
 from unittest.mock import patch
 
 import numpy as np
-import torch
 
 import tc
 from tc.language.program import Role
@@ -22,7 +21,7 @@ from tc.reference.bounded import Array
 from tc.reference.compare import compare
 from tests.emulation import TARGET as EMULATED
 from tests.emulation import emulated
-from tests.fuzz.arrays import Placed, fill, make, place, to_numpy, to_torch
+from tests.fuzz.arrays import Placed, fill, is_tensor, make, place, to_numpy, to_torch
 from tests.fuzz.recipe import Content, Layout, Recipe, ScalarArgument, TensorArgument
 from tests.sanitizers import Sanitizer
 
@@ -229,7 +228,7 @@ class _Call:
             results = self._results(passed, out)
         values = results if isinstance(results, tuple) else (results,)
         named = dict(zip(self.comprehension.program.results, values, strict=True))
-        if as_torch and any(not isinstance(v, torch.Tensor) for n, v in named.items() if n not in out):
+        if as_torch and any(not is_tensor(v) for n, v in named.items() if n not in out):
             raise DisagreementError("framework", "tensors of PyTorch came in, and something else came out")
         actual = {name: to_numpy(value).copy() for name, value in named.items()}
         for name, (base, content) in inputs.items():

@@ -9,7 +9,7 @@ from tests.fuzz.execute import Verdict, execute
 from tests.fuzz.generate import generate
 
 _SEED = 2024
-_CHUNKS = 6
+_CHUNKS = 4
 _PROGRAMS = 10
 
 

@@ -29,7 +29,7 @@ from .strategies import expressions, statements, texts
 
 
 @given(texts)
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_texts_read_back_equal(text: Text) -> None:
     assert parse(print_text(text)) == text
 

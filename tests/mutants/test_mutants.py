@@ -13,11 +13,11 @@ from tests.turns import SLOW
 SOME = (
     ("mm", "copied two tiles ahead"),
     ("softmax", "partial results in lanes"),
-    ("sum_of_rows", "tiles"),
     ("sum_of_rows", "partial results"),
     ("mv_accumulate", "default"),
-    ("sum_of_rows", "blocks share sums"),
     ("sum_of_vector", "blocks and lanes share sums"),
+    pytest.param("sum_of_rows", "tiles", marks=SLOW),
+    pytest.param("sum_of_rows", "blocks share sums", marks=SLOW),
     pytest.param("mm", "operands in registers", marks=SLOW),
     pytest.param("mm", "partial results in lanes", marks=SLOW),
     pytest.param("mm_accumulate", "tiles", marks=SLOW),

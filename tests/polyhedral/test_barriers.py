@@ -15,6 +15,7 @@ from tc.polyhedral.tree import ScheduleTree
 from tc.runtime.numpy_arrays import numpy_dtype
 from tests.mutants.judge import Given, Verdict, is_right, judge, mistakes
 from tests.mutants.programs import case_named
+from tests.turns import every
 
 MM = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }"
 CONVOLUTION = """
@@ -48,7 +49,7 @@ PROGRAMS: dict[str, tuple[str, tuple[tuple[int, ...], ...], tc.GpuOptions]] = {
 }
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", every(2, PROGRAMS))
 def test_every_barrier_is_needed_and_both_the_proof_and_the_emulator_miss_it(name: str) -> None:
     text, shapes, options = PROGRAMS[name]
     comprehension = tc.define(text).single()

@@ -26,8 +26,10 @@ from tc.polyhedral.tree_execution import tree_execution
 from tc.polyhedral.verify import find_counterexample
 from tc.polyhedral.verify_statements import find_changed_statement
 from tc.reference.compare import compare
+from tests.turns import every_row
 
 ROWS = "def rows(float(E,D) T, int32(B) I, float(N,D) W) -> (O) { O(b,n) +=! T(I(b), d) * W(n,d) }"
+VALUED = "def f(float(E,D) T, int32(B) I, float(N,D) W) -> (O) { O(b,n) +=! T(I(b), d) * (W(n,d) + float(I(b))) }"
 OPTIONS = tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4)), block=(4, 4))
 
 
@@ -41,27 +43,30 @@ def arrays(text: str, e: int, *indices: tuple[int, ...], d: int, others: tuple[t
 @pytest.mark.parametrize("stages", [1, 2, None])
 @pytest.mark.parametrize(
     ("text", "indices", "others", "copied"),
-    [
-        (ROWS, ((13,),), ((11, 10),), ["T", "W"]),
-        (
-            "def f(float(E,D) T, int32(B) I, int32(N) J) -> (O) { O(b,n) +=! T(I(b), d) * T(J(n), d) }",
-            ((13,), (11,)),
-            (),
-            ["T", "T"],
-        ),
-        (
-            "def f(float(E,D) T, int32(B,K) I, float(N,K,D) W) -> (O) { O(b,n) +=! T(I(b,k), d) * W(n,k,d) }",
-            ((7, 5),),
-            ((9, 5, 10),),
-            ["T", "W"],
-        ),
-        (  # the same row for all, and an index that is used as a value, too
-            "def f(float(E,D) T, int32(B) I, float(N,D) W) -> (O) { O(b,n) +=! T(I(b), d) * (W(n,d) + float(I(b))) }",
-            ((13,),),
-            ((11, 10),),
-            ["T", "W", "I"],
-        ),
-    ],
+    every_row(
+        2,
+        [
+            (ROWS, ((13,),), ((11, 10),), ["T", "W"]),
+            (
+                "def f(float(E,D) T, int32(B) I, int32(N) J) -> (O) { O(b,n) +=! T(I(b), d) * T(J(n), d) }",
+                ((13,), (11,)),
+                (),
+                ["T", "T"],
+            ),
+            (
+                "def f(float(E,D) T, int32(B,K) I, float(N,K,D) W) -> (O) { O(b,n) +=! T(I(b,k), d) * W(n,k,d) }",
+                ((7, 5),),
+                ((9, 5, 10),),
+                ["T", "W"],
+            ),
+            (  # the same row for all, and an index that is used as a value, too
+                VALUED,
+                ((13,),),
+                ((11, 10),),
+                ["T", "W", "I"],
+            ),
+        ],
+    ),
 )
 def test_what_an_index_chooses_is_copied_once(
     text: str,

@@ -10,6 +10,7 @@ import pytest
 import tc
 from tc.reference.compare import compare
 from tests.test_emulator import run
+from tests.turns import every_row
 
 MM = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }"
 SCHEDULE = tc.ScheduleOptions(tile=(16, 24, 8))
@@ -51,15 +52,18 @@ def test_neighbours_in_memory_are_apart_where_points_lie_side_by_side() -> None:
 @pytest.mark.parametrize("stages", [1, 3])
 @pytest.mark.parametrize(
     ("text", "shapes"),
-    [
-        (MM, ((37, 29), (29, 50))),
-        ("def tmm(float(M,K) A, float(N,K) B) -> (C) { C(m,n) +=! A(m,k) * B(n,k) }", ((37, 29), (50, 29))),
-        (
-            "def conv(float(B,C,W) I, float(F,C,K) W1) -> (O) { O(b,f,w) +=! I(b,c,w+k) * W1(f,c,k) }",
-            ((3, 5, 40), (7, 5, 3)),
-        ),
-        ("def turn(float(M,N) X) -> (Y) { Y(n,m) = X(m,n) }", ((37, 50),)),
-    ],
+    every_row(
+        2,
+        [
+            (MM, ((37, 29), (29, 50))),
+            ("def tmm(float(M,K) A, float(N,K) B) -> (C) { C(m,n) +=! A(m,k) * B(n,k) }", ((37, 29), (50, 29))),
+            (
+                "def conv(float(B,C,W) I, float(F,C,K) W1) -> (O) { O(b,f,w) +=! I(b,c,w+k) * W1(f,c,k) }",
+                ((3, 5, 40), (7, 5, 3)),
+            ),
+            ("def turn(float(M,N) X) -> (Y) { Y(n,m) = X(m,n) }", ((37, 50),)),
+        ],
+    ),
 )
 def test_values_are_those_of_the_definition(text: str, shapes: tuple[tuple[int, ...], ...], stages: int) -> None:
     definition = tc.define(text).single()

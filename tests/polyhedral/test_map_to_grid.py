@@ -9,6 +9,7 @@ import pytest
 
 import tc
 from tc.reference.compare import compare
+from tests.turns import every
 
 MM = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }"
 NORMALIZE = """
@@ -37,7 +38,7 @@ def test_the_threads_of_a_block_are_no_more_than_256_by_default() -> None:
         assert np.prod(block) <= 256
 
 
-@pytest.mark.parametrize("room", [0, 1000, 5000, 48 << 10])
+@pytest.mark.parametrize("room", every(2, [0, 1000, 5000, 48 << 10]))
 def test_shared_memory_is_no_more_than_the_options_say(room: int) -> None:
     for tile in ((64, 64, 16), (1024, 4), (8, 256, 8)):
         options = tc.GpuOptions(tc.ScheduleOptions(tile=tile), shared=room)

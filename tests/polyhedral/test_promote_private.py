@@ -11,6 +11,7 @@ import tc
 from tests.comprehensions.corpus import CASES
 from tests.mutants.judge import Given, is_right
 from tests.test_emulator import OPTIONS, fitting
+from tests.turns import every_row
 
 CONVOLUTION = """
 def convolution(float(N,C,H,W) I, float(M,C,KH,KW) K) -> (O) {
@@ -37,13 +38,16 @@ def test_of_loops_over_results_around_a_sum_only_the_results_of_one_iteration_ar
 
 @pytest.mark.parametrize(
     ("name", "options"),
-    [
-        ("block_diagonal_permuted", "runs of points, few blocks"),
-        ("conv2d_accumulate", "several points"),  # the sum's loops are of one band with one over results
-        ("convolution_gradients", "copied ahead"),
-        ("kronecker_full", "runs of points, few blocks"),  # results of one sum are operands of the next
-        ("mv_accumulate", "runs of points, few blocks"),
-    ],
+    every_row(
+        2,
+        [
+            ("block_diagonal_permuted", "runs of points, few blocks"),
+            ("conv2d_accumulate", "several points"),  # the sum's loops are of one band with one over results
+            ("convolution_gradients", "copied ahead"),
+            ("kronecker_full", "runs of points, few blocks"),  # results of one sum are operands of the next
+            ("mv_accumulate", "runs of points, few blocks"),
+        ],
+    ),
 )
 def test_no_array_is_in_memory_where_threads_wait_between_its_elements(name: str, options: str) -> None:
     (case,) = (case for case in CASES if case.name == name)

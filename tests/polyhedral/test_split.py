@@ -28,7 +28,7 @@ from tc.language.specialization import Specialization
 from tc.polyhedral.split import split_reductions
 from tc.polyhedral.verify_split import find_wrong_split, prove_split
 from tc.reference.compare import compare
-from tests.turns import every
+from tests.turns import every, every_row
 
 SUMS = "def sums(float(M,N) X) -> (O) { O(m) +=! X(m,n) }"
 
@@ -348,7 +348,7 @@ def test_long_products_of_few_results_are_right() -> None:
 
 
 @pytest.mark.parametrize(
-    ("across", "split"), [(2, None), (16, None), (3, ()), (2, (32,)), (16, (32,)), (3, (8, 2))], ids=str
+    ("across", "split"), every_row(2, [(2, None), (16, None), (3, ()), (2, (32,)), (16, (32,)), (3, (8, 2))]), ids=str
 )
 def test_values_across_blocks_are_those_of_the_definition(across: int, split: tuple[int, ...] | None) -> None:
     text = "def f(float(M,N) X) -> (a, b) { a(m) +=! X(m,n)  b() max=! X(m,n) }"

@@ -38,6 +38,7 @@ from tests.mutants.mistakes import dropping
 from tests.mutants.programs import OPTIONS, case_named, judged
 from tests.test_emulator import OPTIONS as EMULATED
 from tests.test_emulator import check
+from tests.turns import every_row
 
 SUMS = "def sums(float(M,N) X) -> (O) { O(m) +=! X(m,n) }"
 FIRST, BARRIER, LAST = (Instance(name, ()) for name in ("first", "barrier", "last"))
@@ -184,12 +185,15 @@ def test_barriers_in_a_loop_spare_one_after_it() -> None:
 
 @pytest.mark.parametrize(
     ("name", "options", "count"),
-    [
-        # The greatest scores and their sums are used from the second iteration on: the first one copies for it.
-        ("causal_attention", "copied ahead", 3),
-        # All distances but the last are there before a barrier, and those who wrote the last one read it.
-        ("nearest_codes", "tiles", 2),
-    ],
+    every_row(
+        2,
+        [
+            # The greatest scores and their sums are used from the second iteration on: the first one copies for it.
+            ("causal_attention", "copied ahead", 3),
+            # All distances but the last are there before a barrier, and those who wrote the last one read it.
+            ("nearest_codes", "tiles", 2),
+        ],
+    ),
 )
 def test_what_other_iterations_have_a_barrier_for_needs_no_further_one(name: str, options: str, count: int) -> None:
     barriers = list(judged(case_named(name), OPTIONS[options], "without barrier"))

@@ -29,6 +29,7 @@ from tc.reference.compare import compare
 from tc.reference.evaluate import evaluate
 from tc.types import ScalarType
 from tests.reference.build import binary, call, cast, read, select, specialize, statement, tensor, unary
+from tests.turns import every
 
 Array = npt.NDArray[Any]
 TYPES = ("float32", "float64", "float16", "bfloat16")
@@ -153,7 +154,7 @@ def operands(rng: np.random.Generator, dtype: np.dtype[Any]) -> Array:
 
 
 @pytest.mark.parametrize("type", TYPES)
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", every(2, range(25)))
 @np.errstate(all="ignore")
 def test_direct_evaluation_lies_in_the_bound(type: str, seed: int) -> None:
     rng = np.random.default_rng([seed, TYPES.index(type)])

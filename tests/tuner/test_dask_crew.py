@@ -101,6 +101,7 @@ def test_without_dask_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
         hire_on_dask("dask://127.0.0.1:8786")
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_does_not_answer_is_refused_soon(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     with socket.socket() as unheard:
         unheard.bind(("127.0.0.1", 0))
@@ -114,6 +115,7 @@ def test_a_scheduler_that_does_not_answer_is_refused_soon(capsys: pytest.Capture
     assert "as in dask://host:8786, got 'machine:1'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor cannot be another machine than itself")
 def test_workers_on_other_machines_do_not_measure(folder: Path) -> None:
     with machines() as others:
@@ -163,6 +165,7 @@ def test_what_crashes_is_a_value_and_workers_live_on(crew: Crew, cluster: Machin
     assert cluster.alive == before
 
 
+@pytest.mark.slow
 def test_sizes_that_stay_open_do_so_there(cluster: Machines) -> None:
     cluster.at_least(1)
     with trial.folder(trial.OPEN) as opened, hire_on_dask(dask(cluster))(trial.OPEN, opened, 1, None) as hired:
@@ -265,6 +268,7 @@ def test_a_search_goes_on_when_the_worker_that_measures_is_killed(
     assert winner.options == options_text(result.best)
 
 
+@pytest.mark.slow
 def test_what_was_checked_is_checked_again_by_the_next_worker(crew: Crew, cluster: Machines) -> None:
     assert isinstance(crew.check(pack(trial.right()), "a"), Checked)
     first = cluster.measuring()
@@ -274,6 +278,7 @@ def test_what_was_checked_is_checked_again_by_the_next_worker(crew: Crew, cluste
     assert cluster.measuring() != first
 
 
+@pytest.mark.slow
 def test_what_a_worker_compiled_when_it_was_killed_is_compiled_by_another(crew: Crew, cluster: Machines) -> None:
     found: list[list[Packed | Failed]] = []
     building = threading.Thread(target=lambda: found.append(crew.build(TEXTS, 60.0)))

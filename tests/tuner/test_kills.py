@@ -23,7 +23,7 @@ from tests.programs import ROOT
 from tests.tuner import trial
 from tests.tuner.test_tune import SETTINGS, Watched, ledger, search
 
-_FEW, _MANY = 3, 50
+_FEW, _MANY = 2, 50
 
 
 def _kill_tuners(path: Path, moments: int) -> None:
@@ -132,7 +132,7 @@ def _packed(path: Path) -> bytes:
 
 
 def test_processes_that_are_killed_are_replaced(tmp_path: Path) -> None:
-    _kill_processes(tmp_path / "cache.db", 8, 16)
+    _kill_processes(tmp_path / "cache.db", 4, 12)
 
 
 @pytest.mark.slow

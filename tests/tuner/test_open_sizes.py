@@ -114,6 +114,7 @@ def test_rows_beyond_the_size_are_no_zeros() -> None:
     assert failed.reason.endswith(" where A.0 is 21")
 
 
+@pytest.mark.slow
 def test_a_capsule_keeps_what_is_open(tmp_path: Path) -> None:
     failure = Failed(FailureKind.WRONG, "result 0 is wrong where A.0 is 21")
     capsule = write_capsule(tmp_path, trial.OPEN, options_text(CpuOptions()), 0, failure)
@@ -183,7 +184,7 @@ def test_a_winner_serves_all_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     mm = tc.define(trial.TEXT).mm
     before = mm.compile(*OPEN)
     np.testing.assert_array_equal(mm(*operands(7)), np.matmul(*operands(7)))
-    found = mm.tune(*OPEN, budget="3 trials", jobs=1, seed=1, progress=False)
+    found = mm.tune(*OPEN, budget="2 trials", jobs=1, seed=1, progress=False)
     assert not found.failures
     assert found.executable.convention.signature == before.signature
     compile_nothing(monkeypatch)
@@ -230,7 +231,8 @@ def test_definitions_that_tune_themselves_do_so_once_for_all_sizes(monkeypatch: 
 def test_winners_serve_all_sizes_in_production(tmp_path: Path) -> None:
     tuned, shipped = tmp_path / "tuned.db", tmp_path / "shipped.db"
     define = f"import sys, numpy as np, tc\nmm = tc.define({trial.TEXT!r}).mm\n"
-    tune = f"mm.tune((tc.dynamic({trial.M}), {trial.K}), ({trial.K}, {trial.N}), budget='2 trials', progress=False)\n"
+    sizes = f"(tc.dynamic({trial.M}), {trial.K}), ({trial.K}, {trial.N})"
+    tune = f"mm.tune({sizes}, budget='1 trial', jobs=1, progress=False)\n"
     run(define + tune, environment={"TC_CACHE": str(tuned), "TC_CACHE_MODE": "store"})
     ship(tuned, shipped)
     call = f"""

@@ -80,7 +80,7 @@ def test_decisions_follow_what_is_told() -> None:
     assert [d.options for d in usual[first:]] != [d.options for d in other[first:]]
 
 
-@pytest.mark.parametrize("name", ["genetic", "combined"])
+@pytest.mark.parametrize("name", every(2, ["combined", "genetic"]))
 @EVERYWHERE
 def test_learning_beats_luck(name: str, landscape: str) -> None:
     """In the median of many seeds, with the same number of trials."""

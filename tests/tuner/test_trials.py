@@ -21,6 +21,7 @@ from tc.tuner.messages import Checked, Timed
 from tc.tuner.outcome import Failed, FailureKind
 from tests.programs import run
 from tests.tuner import trial
+from tests.turns import every
 
 DEFAULT = options_text(CpuOptions())
 
@@ -59,7 +60,7 @@ DEEDS = {
 }
 
 
-@pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.parametrize("deed", every(2, DEEDS))
 def test_what_goes_wrong_has_a_kind_and_a_reason(crew: LocalCrew, deed: str) -> None:
     code, kind, reason = DEEDS[deed]
     failed = crew.check(trial.wrong(code), "bad")
@@ -107,6 +108,7 @@ def test_a_compiler_that_crashes_is_a_failure(tmp_path: Path, monkeypatch: pytes
     assert "refused the generated source (exit status -11)" in failed.reason
 
 
+@pytest.mark.slow
 def test_nobody_waits_for_a_compiler_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiler = tmp_path / "cc"
     compiler.write_text('#!/bin/sh\ncase "$*" in *-shared*) exec sleep 1000;; *) exec cc "$@";; esac\n')
@@ -145,6 +147,7 @@ def _is_running(process: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_a_runner_that_somebody_kills_says_nothing_about_the_candidate() -> None:
     with trial.crew(Limits(run=30.0)) as hired:
         assert isinstance(hired.check(pack(trial.right()), "a"), Checked)
