@@ -6,6 +6,8 @@ PROGRAMS ?= 20000
 
 VENV := .venv
 BIN := $(VENV)/bin
+# Python compiles what it imports, once; pip would compile all that there is, which takes longer than the rest.
+INSTALL := $(BIN)/python -m pip install --quiet --no-compile --config-settings editable_mode=strict --editable
 
 .PHONY: help demo test test-postgres lint types fuzz bench clean
 .DELETE_ON_ERROR:
@@ -49,19 +51,19 @@ $(VENV)/created:
 	@touch $@
 
 $(VENV)/demo.installed: $(VENV)/created pyproject.toml
-	$(BIN)/python -m pip install --quiet --config-settings editable_mode=strict --editable '.[demo]'
+	$(INSTALL) '.[demo]'
 	@touch $@
 
 $(VENV)/bench.installed: $(VENV)/created pyproject.toml
-	$(BIN)/python -m pip install --quiet --config-settings editable_mode=strict --editable '.[bench]'
+	$(INSTALL) '.[bench]'
 	@touch $@
 
 $(VENV)/postgres.installed: $(VENV)/created pyproject.toml
-	$(BIN)/python -m pip install --quiet --config-settings editable_mode=strict --editable '.[dev,postgres]'
+	$(INSTALL) '.[dev,postgres]'
 	@touch $@
 
 $(VENV)/test.installed: $(VENV)/created pyproject.toml
-	$(BIN)/python -m pip install --quiet --config-settings editable_mode=strict --editable '.[dev]'
+	$(INSTALL) '.[dev]'
 	@touch $@
 
 clean:
