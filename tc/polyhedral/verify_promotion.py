@@ -155,8 +155,11 @@ def _check_bypass(scop: Scop, promotion: Promotion, execution: Execution) -> Cou
     tensor = promotion.tensor
     nowhere = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
     name = promotion.buffer.name
+    inside = execution.scoped.get(name, nowhere.domain())
     scopes: isl.UnionMap | None = None
     for statement in scop.statements:
+        if inside.extract_set(statement.domain.get_space()).plain_is_empty():
+            continue
         own = [access.element for user, access in through if user is statement]
         past = [(read, False) for read in statement.reads] + [(write, True) for write in statement.writes]
         for relation, writes in past:
