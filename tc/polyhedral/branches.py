@@ -11,10 +11,9 @@ from typing import TypeAlias, assert_never
 import islpy as isl
 
 from tc.polyhedral.execution import Concurrency, Execution, ThreadLeaf
-from tc.polyhedral.loops import (
-    LoopKind,
-    Sharing,
-)
+from tc.polyhedral.functions import Function
+from tc.polyhedral.loops import LoopKind, Sharing
+from tc.polyhedral.times import Times
 
 # The sorts of dimensions that each level of nesting takes: one for every sort that some branch has there, so that
 # branches need not agree.
@@ -37,9 +36,6 @@ def concurrency_of(kind: LoopKind) -> Concurrency:
         case _:
             assert_never(kind)
 
-
-# Of points: without pieces where it is the same one for all of them, of which isl makes relations in half the time.
-Function: TypeAlias = isl.Aff | isl.PwAff
 
 Time: TypeAlias = tuple[tuple[Concurrency, Function], ...]
 
@@ -68,6 +64,11 @@ class Branch:
     scopes: tuple[Scope, ...] = ()
     barriers: tuple[tuple[int, frozenset[int]] | None, ...] = ()
     is_identity: bool = False
+
+    @property
+    def statement(self) -> str:
+        """Its name."""
+        return str(self.instances.get_tuple_name(isl.dim_type.out))
 
     @property
     def runs(self) -> isl.Set:
@@ -116,41 +117,27 @@ def _piece(value: isl.PwAff) -> isl.Aff:
 
 
 def assemble(branches: Items[Branch], context: isl.Context) -> Execution:
-    """One union map from the time vectors of all branches."""
+    """The execution that all branches make up: times of one length."""
     levels = _levels([branch.time for branch in branches])
-    names = [branch.instances.get_tuple_name(isl.dim_type.out) for branch in branches]
-    every = [_times(branch, levels) for branch in branches]
-    times = [own for own, _ in every]
-    # With several places, the function of one is not that of the others.
-    functions = [own if names.count(name) > 1 else function for name, (own, function) in zip(names, every, strict=True)]
+    names = [branch.statement for branch in branches]
+    times = [_times(branch, levels, alone=names.count(name) == 1) for branch, name in zip(branches, names, strict=True)]
     misuse = tuple(points for branch in branches for points in branch.misuse)
     dimensions = tuple(sort for level in levels for sort in level)
     places: tuple[ThreadLeaf, ...] = ()
     if Concurrency.THREADS in dimensions:
-        places = tuple(
-            _thread_leaf(branch, own, function, levels)
-            for branch, own, function in zip(branches, times, functions, strict=True)
-        )
+        places = tuple(_thread_leaf(branch, own, levels) for branch, own in zip(branches, times, strict=True))
     return Execution(
-        _joined(times, context),
-        _joined(functions, context),
+        {name: tuple(own for other, own in zip(names, times, strict=True) if other == name) for name in names},
         dimensions,
         len(branches),
         running=_union((branch.runs for branch in branches), context),
         once=len(set(names)) == len(names) and all(branch.runs_once for branch in branches),
-        scopes=_scopes(branches, functions, levels),
-        rounds=cache(lambda: _scopes(branches, functions, levels, Sharing.BLOCK)),
+        scopes=_scopes(branches, times, levels),
+        rounds=cache(lambda: _scopes(branches, times, levels, Sharing.BLOCK)),
         scoped=_scoped(branches, context),
         misuse=misuse,
         places=places,
     )
-
-
-def _joined(maps: Iterable[isl.Map], context: isl.Context) -> isl.UnionMap:
-    union = isl.UnionMap.empty(isl.Space.params_alloc(context, 0))
-    for own in maps:
-        union = union.union(isl.UnionMap.from_map(own))
-    return union
 
 
 def _union(sets: Iterable[isl.Set], context: isl.Context) -> isl.UnionSet:
@@ -161,7 +148,7 @@ def _union(sets: Iterable[isl.Set], context: isl.Context) -> isl.UnionSet:
     return union.coalesce()
 
 
-def _thread_leaf(branch: Branch, times: isl.Map, functions: isl.Map, levels: _Levels) -> ThreadLeaf:
+def _thread_leaf(branch: Branch, times: Times, levels: _Levels) -> ThreadLeaf:
     own = (*branch.barriers, *(None for _ in range(len(levels) - len(branch.barriers))))
     barriers: list[frozenset[int]] = []
     after: list[bool] = []
@@ -172,15 +159,14 @@ def _thread_leaf(branch: Branch, times: isl.Map, functions: isl.Map, levels: _Le
             barriers.append(frozenset() if here is None else here[1])
             after.append(any(number > position for position, numbers in deeper for number in numbers))
             before.append(any(number < position for position, numbers in deeper for number in numbers))
-    name = branch.instances.get_tuple_name(isl.dim_type.out)
     threads = tuple(level for level, (sort, _) in enumerate(branch.time) if sort is Concurrency.THREADS)
-    return ThreadLeaf(name, times, functions, threads, tuple(barriers), tuple(after), tuple(before))
+    return ThreadLeaf(branch.statement, times, threads, tuple(barriers), tuple(after), tuple(before))
 
 
 def _scopes(
-    branches: Items[Branch], times: Items[isl.Map], levels: _Levels, sharing: Sharing | None = None
+    branches: Items[Branch], times: Items[Times], levels: _Levels, sharing: Sharing | None = None
 ) -> Mapping[str, isl.UnionMap]:
-    """For every buffer, the times of the allocations around the instances, taken out of their own ``times``.
+    """For every buffer, the times of the allocations around the instances, which are some of their own ``times``.
 
     ``sharing``: as if all were shared so, and only for those that are not.
     """
@@ -197,43 +183,24 @@ def _scopes(
         ]
     )
     scopes: dict[str, isl.UnionMap] = {}
-    for branch, own, whole in zip(branches, positions, times, strict=True):
+    for branch, own, own_times in zip(branches, positions, times, strict=True):
         known: dict[tuple[int, ...], isl.UnionMap] = {}
         for scope, at in own.items():
             if at not in known:
-                known[at] = isl.UnionMap.from_map(_along_levels(whole, branch.time, at, levels, common))
+                known[at] = isl.UnionMap.from_map(own_times.along(_selected(branch.time, at, levels, common)))
             others = scopes.get(scope.buffer)
             scopes[scope.buffer] = known[at] if others is None else others.union(known[at])
-    return {buffer: times.coalesce() for buffer, times in scopes.items()}
+    return {buffer: found.coalesce() for buffer, found in scopes.items()}
 
 
-def _along_levels(times: isl.Map, time: Time, at: tuple[int, ...], levels: _Levels, common: _Levels) -> isl.Map:
-    """The times at these of the levels only, padded with zeros to what all that are compared have in ``common``."""
-    kept: list[int] = []
-    position = 0
-    for level, sorts in enumerate(levels):
-        if level in at:
-            kept.append(position + sorts.index(time[level][0]))
-        position += len(sorts)
-    times = along(times, tuple(kept))
+def _selected(time: Time, at: tuple[int, ...], levels: _Levels, common: _Levels) -> tuple[int | None, ...]:
+    """The dimensions at these of the levels, padded with None to what all that are compared have in ``common``."""
+    begins = [sum(map(len, levels[:level])) for level in at]
+    selected: list[int | None] = []
     for number, sorts in enumerate(common):
         own = time[at[number]][0] if number < len(at) else None
-        for sort in sorts:
-            if sort is not own:
-                end = sum(len(before) for before in common[:number]) + sorts.index(sort)
-                times = times.insert_dims(isl.dim_type.out, end, 1)
-                times = times.fix_val(isl.dim_type.out, end, isl.Val.zero(times.get_ctx()))
-    return times
-
-
-def along(times: isl.Map, dimensions: tuple[int, ...]) -> isl.Map:
-    """The times in these dimensions only, which are in order."""
-    end = times.dim(isl.dim_type.out)
-    for position in (*reversed(dimensions), -1):
-        if end - position > 1:
-            times = times.project_out(isl.dim_type.out, position + 1, end - position - 1)
-        end = position
-    return times
+        selected += [begins[number] + levels[at[number]].index(sort) if sort is own else None for sort in sorts]
+    return tuple(selected)
 
 
 def _scoped(branches: Items[Branch], context: isl.Context) -> Mapping[str, isl.UnionSet]:
@@ -251,62 +218,15 @@ def _levels(times: Items[Time]) -> _Levels:
     return tuple(tuple(sort for sort in Concurrency if sort in sorts) for sorts in present)
 
 
-def _times(branch: Branch, levels: _Levels) -> tuple[isl.Map, isl.Map]:
-    """``{ statement instance -> time }`` of a branch, padded with zeros to all levels; and the same in fewer words.
-
-    Where it is said in fewer, it may be said of instances that do not run.
-    """
+def _times(branch: Branch, levels: _Levels, *, alone: bool) -> Times:
+    """The times of a branch, padded with zeros to all levels."""
     points = branch.instances.domain()
     zero = isl.Aff.zero_on_domain(isl.LocalSpace.from_space(points.get_space()))
     values: list[Function] = []
     for level, sorts in enumerate(levels):
         own, value = branch.time[level] if level < len(branch.time) else (None, zero)
         values += [value if sort is own else zero for sort in sorts]
-    anywhere = function_map(values, points.get_space())
-    times = anywhere.intersect_domain(points)
-    if branch.is_identity:
-        plain = all(isinstance(value, isl.Aff) for value in values)
-        return times, anywhere if plain else anywhere.gist_domain(points)
-    times = branch.instances.reverse().apply_range(times)  # loops are simple enough
-    return times, times
-
-
-def vector_map(values: Items[Function], points: isl.Set) -> isl.Map:
-    """``{ point -> [values] }``."""
-    return function_map(values, points.get_space()).intersect_domain(points)
-
-
-def function_map(values: Items[Function], space: isl.Space) -> isl.Map:
-    """``{ point -> [values] }``, wherever in the space the values are defined."""
-    function = _multi_function(values, space)
-    if isinstance(function, isl.MultiAff):
-        return isl.Map.from_multi_aff(function)
-    return isl.Map.from_multi_pw_aff(function)
-
-
-def points_with(values: Items[Function], found: isl.Set, space: isl.Space) -> isl.Set:
-    """The points of the space at which the values are found in a set."""
-    function = _multi_function(values, space)
-    if isinstance(function, isl.MultiAff):
-        return found.preimage_multi_aff(function)
-    return found.preimage_multi_pw_aff(function)
-
-
-def _multi_function(values: Items[Function], space: isl.Space) -> isl.MultiAff | isl.MultiPwAff:
-    """The functions as one; isl takes a third of the time where it need not look for pieces."""
-    space = space.from_domain().add_dims(isl.dim_type.out, len(values))
-    every = [value.as_aff() if isinstance(value, isl.PwAff) and value.isa_aff() else value for value in values]
-    plain = isl.AffList.alloc(space.get_ctx(), len(values))
-    for value in every:
-        if not isinstance(value, isl.Aff):
-            break
-        plain = plain.add(value)
-    else:
-        return isl.MultiAff.from_aff_list(space, plain)
-    pieces = isl.PwAffList.alloc(space.get_ctx(), len(values))
-    for value in every:
-        pieces = pieces.add(isl.PwAff.from_aff(value) if isinstance(value, isl.Aff) else value)
-    return isl.MultiPwAff.from_pw_aff_list(space, pieces)
+    return Times(points, values, None if branch.is_identity else branch.instances, alone=alone)
 
 
 def _allocation_levels(time: Time, depth: int, sharing: Sharing) -> tuple[int, ...]:

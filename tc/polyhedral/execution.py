@@ -13,11 +13,8 @@ from enum import Enum
 import islpy as isl
 
 from tc.polyhedral.barriers import WarpPlace
-from tc.polyhedral.distances import fixed_values
-from tc.polyhedral.found_once import FoundOnce
-from tc.polyhedral.loops import (
-    Buffer,
-)
+from tc.polyhedral.loops import Buffer
+from tc.polyhedral.times import Times
 
 
 class Concurrency(Enum):
@@ -34,24 +31,17 @@ class Concurrency(Enum):
 class ThreadLeaf:
     """A place where a statement stands, as the check of barriers sees it.
 
-    ``times``: ``{ statement instance -> time }`` of the instances there; ``functions``: as in ``Execution``.
-    ``threads``: the levels of time that are loops over threads.  For every dimension of time, ``barriers`` are the
-    positions of barriers in the sequence that it numbers; ``after`` and ``before`` say whether, deeper inside, one
-    iteration runs a barrier after the statement, or before it.
+    ``times``: of the instances there.  ``threads``: the levels of time that are loops over threads.  For every
+    dimension of time, ``barriers`` are the positions of barriers in the sequence that it numbers; ``after`` and
+    ``before`` say whether, deeper inside, one iteration runs a barrier after the statement, or before it.
     """
 
     statement: str
-    times: isl.Map
-    functions: isl.Map
+    times: Times
     threads: tuple[int, ...]
     barriers: tuple[frozenset[int], ...]
     after: tuple[bool, ...]
     before: tuple[bool, ...]
-
-    @FoundOnce
-    def fixed(self) -> tuple[int | None, ...]:
-        """Of every dimension, the value that all times plainly have there."""
-        return fixed_values(self.times)
 
 
 @dataclass(frozen=True)
@@ -69,22 +59,20 @@ class LocalSubscripts:
 
 @dataclass(frozen=True)
 class Execution:
-    """``{ statement instance -> time }``, padded with zeros to one length, and what each dimension means.
+    """The times of every statement at each of its places, padded with zeros to one length, and what a dimension means.
 
-    ``functions``: the same, in fewer words where they may say something of instances that do not run: for pairs of
-    instances that do, of which isl would compare what the domains say again and again.  ``leaves``: the number of
-    places where a statement stands.  ``running``: the instances that have a time; ``once``: none can have two, as it is
-    made.  ``scopes``: for every buffer, ``{ instance -> time of the allocation around it }``: instances with one value
-    see one array; ``scoped``: these instances; ``rounds``: the same as if all of a block shared one array, for buffers
-    of which they do not.  ``misuse``: loop iterations that divide by a form that C gets wrong
-    there (see ``IndexOperator``).  ``locals``: of every place in loops where a statement stands; None for a schedule
+    ``leaves``: the number of places where a statement stands.  ``running``: the instances that have a time; ``once``:
+    none can have two, as it is made.  ``scoped``: for every buffer, the instances inside of its allocations;
+    ``scopes``: ``{ instance -> time of the allocation around it }``, which may say something of others, too: instances
+    with one value see one array; ``rounds``: the same as if all of a block shared one array, for buffers of which they
+    do not.  ``misuse``: loop iterations that divide by a form that C gets wrong there (see ``IndexOperator``).
+    ``locals``: of every place in loops where a statement stands; None for a schedule
     tree, which does not say.  ``allocated``: the buffers as the loops bring them.  ``places``: of programs that run on
     threads.  ``divergent``: barriers that some thread of a block may miss.  ``unlaunched``: statements that hardware
     does not run as the loops around them say.
     """
 
-    times: isl.UnionMap
-    functions: isl.UnionMap
+    times: Mapping[str, tuple[Times, ...]]
     dimensions: tuple[Concurrency, ...]
     leaves: int
     running: isl.UnionSet

@@ -13,15 +13,14 @@ from tc.language.specialization import Sizes
 from tc.polyhedral.barriers import Launches, Place, Step, barriers_along, is_met_by_all, warp_place
 from tc.polyhedral.branches import (
     Branch,
-    Function,
     Scope,
     Time,
     assemble,
     concurrency_of,
     defined,
-    vector_map,
 )
 from tc.polyhedral.execution import Concurrency, Execution, LocalSubscripts
+from tc.polyhedral.functions import Function, vector_map
 from tc.polyhedral.index_functions import fit_for_c, index_condition, index_function
 from tc.polyhedral.launched import is_run_as_launched
 from tc.polyhedral.loops import (

@@ -11,15 +11,13 @@ import islpy as isl
 
 from tc.polyhedral.branches import (
     Branch,
-    Function,
     Scope,
     assemble,
     concurrency_of,
-    points_with,
     simplified,
-    vector_map,
 )
 from tc.polyhedral.execution import Concurrency, Execution
+from tc.polyhedral.functions import Function, points_with, vector_map
 from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence, statement_names
 
 

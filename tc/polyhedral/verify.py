@@ -18,12 +18,12 @@ them for every execution is ``tc.polyhedral.demands``.
 from __future__ import annotations
 
 from collections.abc import Sequence as Items
+from functools import reduce
 from typing import Final
 
 import islpy as isl
 
 from tc.errors import VerificationError
-from tc.polyhedral.branches import along
 from tc.polyhedral.conflicts import Conflict, Rule, different
 from tc.polyhedral.counterexample import Counterexample, Violation, pair_text, point_text
 from tc.polyhedral.demands import Demands, demands_of
@@ -32,7 +32,6 @@ from tc.polyhedral.distances import (
     equal,
     first_earlier,
     first_later,
-    fixed_values,
     is_plainly_zero,
     times_at,
 )
@@ -88,12 +87,19 @@ def _check_instances(scop: Scop, execution: Execution) -> Counterexample | None:
         return Counterexample(Violation.MISSING, point_text(wanted.subtract(running)))
     if not _is_inside(running, wanted):
         return Counterexample(Violation.FOREIGN, point_text(running.subtract(wanted)))
-    if not (execution.once or execution.times.is_single_valued()):
-        twice = execution.times.reverse().apply_range(execution.times)  # { time -> other time of the same instance }
-        apart = twice.subtract(twice.domain().identity())
-        repeated = execution.times.intersect_range(apart.domain()).domain()
-        return Counterexample(Violation.REPEATED, point_text(repeated))
-    return None
+    return None if execution.once else _check_repeated(execution)
+
+
+def _check_repeated(execution: Execution) -> Counterexample | None:
+    times = isl.UnionMap.empty(execution.running.get_space())
+    for places in execution.times.values():
+        for own in places:
+            times = times.union(isl.UnionMap.from_map(own.whole))
+    if times.is_single_valued():
+        return None
+    twice = times.reverse().apply_range(times)  # { time -> other time of the same instance }
+    apart = twice.subtract(twice.domain().identity())
+    return Counterexample(Violation.REPEATED, point_text(times.intersect_range(apart.domain()).domain()))
 
 
 def _is_inside(instances: isl.UnionSet, others: isl.UnionSet) -> bool:
@@ -124,23 +130,22 @@ def _check_order(execution: Execution, demands: Demands) -> Counterexample | Non
 
 
 class _Times:
-    """``{ instance -> time }`` of every statement that runs, and some dimensions of that, each made once."""
+    """When the instances of every statement that runs do so, wherever it stands."""
 
     def __init__(self, execution: Execution) -> None:
         self.dimensions: Final = execution.dimensions
-        self._whole: Final = _by_statement(execution.times)
-        self._functions: Final = _by_statement(execution.functions)
+        self._times: Final = execution.times
         self._some: Final[dict[tuple[str, tuple[int, ...]], isl.Map]] = {}
-        self._constant: Final[dict[str, tuple[int | None, ...]]] = {}
 
     def run(self, statement: str) -> bool:
-        return statement in self._whole
+        return statement in self._times
 
     def apart(self, first: str, second: str) -> tuple[int, ...]:
         """The dimensions that may tell instances of two apart, up to one that tells all of them, whatever they are."""
         found: list[int] = []
+        begins, ends = self._fixed(first), self._fixed(second)
         for position, concurrency in enumerate(self.dimensions):
-            begin, end = self._fixed(first)[position], self._fixed(second)[position]
+            begin, end = begins[position], ends[position]
             if begin is None or begin != end:
                 found.append(position)
                 if None not in (begin, end) and concurrency is Concurrency.ORDERED:
@@ -155,21 +160,18 @@ class _Times:
         return begin is not None and end is not None and begin < end
 
     def _fixed(self, statement: str) -> tuple[int | None, ...]:
-        found = self._constant.get(statement)
-        if found is None:
-            found = self._constant[statement] = fixed_values(self._whole[statement])
-        return found
+        first, *others = (own.fixed for own in self._times[statement])
+        if not others:
+            return first
+        return tuple(value if all(own[n] == value for own in others) else None for n, value in enumerate(first))
 
     def along(self, statement: str, dimensions: tuple[int, ...]) -> isl.Map:
         """Of these dimensions only."""
         found = self._some.get((statement, dimensions))
         if found is None:
-            found = self._some[statement, dimensions] = along(self._functions[statement], dimensions)
+            every = (own.along(dimensions) for own in self._times[statement])
+            found = self._some[statement, dimensions] = reduce(isl.Map.union, every)
         return found
-
-
-def _by_statement(times: isl.UnionMap) -> dict[str, isl.Map]:
-    return {own.get_tuple_name(isl.dim_type.in_): own for own in _maps(times)}
 
 
 def _check_pairs(conflict: Conflict, every: _Times, *, with_itself: bool = False) -> Counterexample | None:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Sequence as Items
-from dataclasses import replace
 from enum import Enum
 from functools import reduce
 from itertools import product
@@ -76,11 +75,11 @@ def _race(
         # What comes after the last doubtful dimension is of no importance.
         last_thread = max(position for position, sort in enumerate(dimensions) if sort is Concurrency.THREADS)
         dimensions = dimensions[: max(last_thread, *doubtful) + 1]
-        first, second = (replace(leaf, functions=_first(leaf.functions, len(dimensions))) for leaf in (first, second))
-        if len(doubtful) == 1 and _is_apart_on_all_threads(instances, first, second, dimensions, *doubtful.items()):
+        if len(doubtful) == 1 and _is_apart_on_all_threads(instances, leaves, dimensions, *doubtful.items()):
             return None
-    times = instances.apply_domain(first.functions).apply_range(second.functions)
-    left = _in_one_block(distances_of(times), dimensions)
+    begun, ended = (leaf.times.along(tuple(range(len(dimensions)))) for leaf in leaves)
+    times = instances.apply_domain(begun).apply_range(ended)
+    left = _in_one_block(distances_of(times), dimensions, _inside_kernels(dimensions))
     # Where one dimension at most is in doubt, few pairs are left then, and threads are looked at last.
     late = len(doubtful) <= 1
     if not late:
@@ -94,40 +93,34 @@ def _race(
             found = _on_different_threads(found, dimensions) if late else found
             if not found.is_empty():
                 left_over = barriers.left(instances, leaves, position, side)
-                racing = left_over.apply_domain(first.functions).apply_range(second.functions)
+                racing = left_over.apply_domain(begun).apply_range(ended)
                 racing = racing.intersect(times_at(found))
                 if not racing.is_empty():
-                    return _witness(racing, first, second, instances)
+                    return _witness(racing, begun, ended, instances)
         if dimensions[position] not in _PLACES:
             left = equal(left, position)
     if decided or left.is_empty():
         return None
     found = _on_different_threads(left, dimensions) if late else left
-    return None if found.is_empty() else _witness(times.intersect(times_at(found)), first, second, instances)
+    return None if found.is_empty() else _witness(times.intersect(times_at(found)), begun, ended, instances)
 
 
 def _is_apart_on_all_threads(
     instances: isl.Map,
-    first: ThreadLeaf,
-    second: ThreadLeaf,
+    leaves: tuple[ThreadLeaf, ThreadLeaf],
     dimensions: Items[Concurrency],
     doubt: tuple[int, list[_Side]],
 ) -> bool:
     """Whether nothing comes to the one dimension in doubt, whatever the threads are: they count in unlike ways."""
     doubtful, sides = doubt
-    times = instances.apply_domain(_on_any_thread(first.functions, dimensions))
-    left = _in_one_block(distances_of(times.apply_range(_on_any_thread(second.functions, dimensions))), dimensions)
-    for position in range(_inside_kernels(dimensions), doubtful):
-        left = left if dimensions[position] in _PLACES else equal(left, position)
-    return all((first_earlier if side is _Side.EARLIER else first_later)(left, doubtful).is_empty() for side in sides)
-
-
-def _on_any_thread(times: isl.Map, dimensions: Items[Concurrency]) -> isl.Map:
-    """The times with all values of the dimensions that say on which threads they are."""
-    for position, sort in enumerate(dimensions):
-        if sort is Concurrency.THREADS:
-            times = times.project_out(isl.dim_type.out, position, 1).insert_dims(isl.dim_type.out, position, 1)
-    return times
+    without = tuple(n for n, sort in enumerate(dimensions) if sort is not Concurrency.THREADS)
+    begun, ended = (leaf.times.along(without) for leaf in leaves)
+    sorts = [dimensions[position] for position in without]
+    inside, end = _inside_kernels(dimensions), without.index(doubtful)
+    left = _in_one_block(distances_of(instances.apply_domain(begun).apply_range(ended)), sorts, inside)
+    for position in range(inside, end):
+        left = left if sorts[position] in _PLACES else equal(left, position)
+    return all((first_earlier if side is _Side.EARLIER else first_later)(left, end).is_empty() for side in sides)
 
 
 class _Barriers:
@@ -135,7 +128,7 @@ class _Barriers:
 
     def __init__(self, scop: Scop, execution: Execution) -> None:
         self.dimensions: Final = execution.dimensions
-        self._times: Final = [leaf.times for leaf in execution.places if leaf.statement in scop.barrier_names]
+        self._times: Final = [leaf.times.whole for leaf in execution.places if leaf.statement in scop.barrier_names]
 
     def left(self, pairs: isl.Map, leaves: tuple[ThreadLeaf, ThreadLeaf], position: int, side: _Side) -> isl.Map:
         """The pairs of instances but those with a barrier after the earlier end, or before the later one.
@@ -152,7 +145,7 @@ class _Barriers:
                 further = further.union(later_in(reached.get_space(), inside))
         if side is _Side.LATER:
             further = further.reverse()
-        first, second = (leaf.times for leaf in leaves)
+        first, second = (leaf.times.whole for leaf in leaves)
         pairs = pairs.intersect_domain(first.subtract_range(reached.apply(further.reverse())).domain())
         return pairs.intersect_range(second.subtract_range(reached.apply(further)).domain())
 
@@ -182,7 +175,7 @@ def _doubtful(
     """
     doubtful: dict[int, list[_Side]] = {}
     for position, sort in enumerate(dimensions):
-        begin, end = first.fixed[position], second.fixed[position]
+        begin, end = first.times.fixed[position], second.times.fixed[position]
         order = None if begin is None or end is None else (begin > end) - (begin < end)
         if sort in _PLACES or position < _inside_kernels(dimensions):
             if order in (-1, 1) and sort is not Concurrency.THREADS:
@@ -199,19 +192,19 @@ def _doubtful(
 
 def _in_different_kernels(first: ThreadLeaf, second: ThreadLeaf, dimensions: Items[Concurrency]) -> bool:
     for position in range(_inside_kernels(dimensions)):
-        begin, end = first.fixed[position], second.fixed[position]
+        begin, end = first.times.fixed[position], second.times.fixed[position]
         if begin is not None and end is not None and begin != end:
             return True
     return False
 
 
-def _in_one_block(distances: isl.Set, dimensions: Items[Concurrency]) -> isl.Set:
+def _in_one_block(distances: isl.Set, dimensions: Items[Concurrency], inside: int) -> isl.Set:
     """Distances in one kernel, and on one block, but for the threads that the ends run on.
 
-    Kernels run one after the other, and what blocks do is checked elsewhere.
+    ``inside``: as ``_inside_kernels`` says.  Kernels run one after the other, and what blocks do is checked elsewhere.
     """
     for position, sort in enumerate(dimensions):
-        if sort is Concurrency.BLOCKS or position < _inside_kernels(dimensions):
+        if sort is Concurrency.BLOCKS or position < inside:
             distances = equal(distances, position)
     return distances
 
@@ -229,11 +222,6 @@ def _on_different_threads(distances: isl.Set, dimensions: Items[Concurrency]) ->
     return apart
 
 
-def _first(times: isl.Map, count: int) -> isl.Map:
-    """So many dimensions of the times."""
-    return times.project_out(isl.dim_type.out, count, times.dim(isl.dim_type.out) - count)
-
-
 def _separated(earlier: ThreadLeaf, later: ThreadLeaf, position: int, ends: tuple[int | None, int | None]) -> bool:
     """Whether a barrier lies between instances that a dimension of time tells apart; ``ends``: its values, if fixed."""
     if earlier.after[position] or later.before[position]:
@@ -244,8 +232,8 @@ def _separated(earlier: ThreadLeaf, later: ThreadLeaf, position: int, ends: tupl
     return any(begin < barrier < end for barrier in earlier.barriers[position] & later.barriers[position])
 
 
-def _witness(times: isl.Map, first: ThreadLeaf, second: ThreadLeaf, instances: isl.Map) -> Counterexample:
+def _witness(times: isl.Map, begun: isl.Map, ended: isl.Map, instances: isl.Map) -> Counterexample:
     """One of the instances that have such times, which may not be all of them."""
-    pairs = times.apply_domain(first.functions.reverse()).apply_range(second.functions.reverse())
+    pairs = times.apply_domain(begun.reverse()).apply_range(ended.reverse())
     pairs = pairs.intersect(instances)
     return Counterexample(Violation.RACE, pair_text(isl.UnionMap.from_map(pairs)))
