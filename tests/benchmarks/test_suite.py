@@ -21,7 +21,6 @@ from benchmarks.worker import Worker
 from tc.records import load_record, save_record
 from tests.benchmarks.reports import report, row
 from tests.benchmarks.test_contenders import small
-from tests.turns import every
 
 BRIEF = Settings(threads=1, rounds=1, seconds=0.01, pause=0.0, peers=(Contender.NUMPY,))
 
@@ -52,7 +51,8 @@ def test_an_oracle_that_fails_is_an_error(tmp_path: Path) -> None:
         judged(replace(case, sizes={}), BRIEF, tmp_path)
 
 
-@pytest.mark.parametrize("problem", every(2, ["group_norm", "tmm"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("problem", ["group_norm", "tmm"])
 def test_a_search_checks_and_compares_what_it_finds(problem: str, tmp_path: Path) -> None:
     """The first has several results, which are not computed in the order in which callers get them."""
     winner, _ = search_case(small(problem), "3 trials", 0, 0, tmp_path / "cache.db")

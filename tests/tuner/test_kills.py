@@ -23,7 +23,7 @@ from tests.programs import ROOT
 from tests.tuner import trial
 from tests.tuner.test_tune import SETTINGS, Watched, ledger, search
 
-_FEW, _MANY = 2, 50
+_FEW, _MANY = 1, 50
 
 
 def _kill_tuners(path: Path, moments: int) -> None:

@@ -228,6 +228,7 @@ def test_definitions_that_tune_themselves_do_so_once_for_all_sizes(monkeypatch: 
         np.testing.assert_array_equal(mm(*operands(rows)), np.matmul(*operands(rows)))
 
 
+@pytest.mark.slow
 def test_winners_serve_all_sizes_in_production(tmp_path: Path) -> None:
     tuned, shipped = tmp_path / "tuned.db", tmp_path / "shipped.db"
     define = f"import sys, numpy as np, tc\nmm = tc.define({trial.TEXT!r}).mm\n"

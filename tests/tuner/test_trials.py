@@ -76,6 +76,7 @@ def test_results_that_are_never_written_are_poison(crew: LocalCrew) -> None:
     assert failed.kind is FailureKind.WRONG
 
 
+@pytest.mark.slow
 def test_a_candidate_that_takes_all_memory_does_no_harm() -> None:
     with trial.crew(Limits(run=20.0, memory=3 << 30)) as hired:
         failed = hired.check(trial.wrong(trial.ALL_MEMORY), "bad")
