@@ -9,6 +9,9 @@ BIN := $(VENV)/bin
 # Python compiles what it imports, once; pip would compile all that there is, which takes longer than the rest.
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile --config-settings editable_mode=strict --editable
 
+# Tests start hundreds of processes, which need not compile the same modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo test test-postgres lint types fuzz bench clean
 .DELETE_ON_ERROR:
 
