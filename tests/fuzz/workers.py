@@ -31,7 +31,7 @@ def run(recipes: Iterable[Recipe], jobs: int, limit: float) -> Iterator[tuple[Re
         for worker in workers:
             worker.start(next(waiting, None))
         while busy := [worker for worker in workers if worker.recipe is not None]:
-            wait([worker.connection for worker in busy], timeout=1.0)
+            wait([worker.connection for worker in busy], timeout=min(1.0, limit))
             for worker in busy:
                 outcome, recipe = worker.poll(), worker.recipe
                 if outcome is not None and recipe is not None:
