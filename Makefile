@@ -37,7 +37,7 @@ lint: $(VENV)/test.installed
 	$(BIN)/ruff format --check .
 
 types: $(VENV)/test.installed
-	$(BIN)/mypy -p tc -p tests -p benchmarks
+	$(BIN)/mypy --num-workers $(JOBS) -p tc -p tests -p benchmarks
 
 fuzz: $(VENV)/test.installed
 	$(BIN)/python -m tests.fuzz --programs $(PROGRAMS) --jobs $(JOBS)

@@ -24,7 +24,7 @@ def layers(float(M,K) A, float(N,K) B, float(N) b) -> (C, D) {
 SHAPES = ((33, 7), (129, 7), (129,))
 OPTIONS = [
     tc.CpuOptions(tc.ScheduleOptions(fusion=fusion, tile=tile), packed=packed)
-    for fusion, tile, packed in itertools.product(tc.Fusion, (None, (), (8, 16)), (0, 1 << 12))
+    for fusion, tile, packed in itertools.product(tc.Fusion, (None, (8, 16)), (0, 1 << 12))
 ]
 
 
@@ -52,7 +52,7 @@ def test_dependences_and_schedules_are_computed_once(made: Counter[str]) -> None
     kernels = [candidates.compile(options) for options in OPTIONS]
     assert made == {"build_scop": 1, "schedule_scop": len(tc.Fusion)}
     assert [kernel.options for kernel in kernels] == OPTIONS
-    for options, kernel in list(zip(OPTIONS, kernels, strict=True))[::3]:
+    for options, kernel in list(zip(OPTIONS, kernels, strict=True))[::5]:
         alone = tc.define(TEXT).layers.compile(*SHAPES, options=options)
         assert (kernel.schedule, kernel.source) == (alone.schedule, alone.source)
 

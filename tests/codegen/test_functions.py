@@ -170,7 +170,9 @@ def test_nextafter_of_halves_steps_among_halves(type: ScalarType) -> None:
     for other in (every[::-1].copy(), np.zeros_like(every), np.full_like(every, INF), np.roll(every, 1)):
         call = Call("nextafter", (read("x0", type, "i"), read("x1", type, "i")), type)
         got = evaluate({"result": call}, {"x0": every, "x1": other})["result"]
-        np.testing.assert_array_equal(got.astype(np.float64), np.nextafter(every, other).astype(np.float64))
+        with np.errstate(all="ignore"):
+            expected = np.nextafter(every, other)
+        np.testing.assert_array_equal(got.astype(np.float64), expected.astype(np.float64))
 
 
 @pytest.mark.parametrize("type", FLOATS, ids=str)

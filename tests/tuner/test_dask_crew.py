@@ -247,6 +247,7 @@ class Sabotaged:
         self.crew.rest()
 
 
+@pytest.mark.slow
 def test_a_search_goes_on_when_the_worker_that_measures_is_killed(
     crew: Crew, cluster: Machines, tmp_path: Path
 ) -> None:
