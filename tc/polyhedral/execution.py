@@ -66,10 +66,10 @@ class Execution:
     ``scopes``: ``{ instance -> time of the allocation around it }``, which may say something of others, too: instances
     with one value see one array; ``rounds``: the same as if all of a block shared one array, for buffers of which they
     do not.  ``misuse``: loop iterations that divide by a form that C gets wrong there (see ``IndexOperator``).
-    ``locals``: of every place in loops where a statement stands; None for a schedule
-    tree, which does not say.  ``allocated``: the buffers as the loops bring them.  ``places``: of programs that run on
-    threads.  ``divergent``: barriers that some thread of a block may miss.  ``unlaunched``: statements that hardware
-    does not run as the loops around them say.
+    ``locals``: of every place in loops where a statement stands; None for a schedule tree, which does not say.
+    ``allocated``: the buffers as the loops bring them.  ``places``: of programs that run on threads.  ``divergent``:
+    barriers that some thread of a block may miss.  ``unlaunched``: statements that hardware does not run as the loops
+    around them say.
     """
 
     times: Mapping[str, tuple[Times, ...]]

@@ -117,7 +117,7 @@ _STRICT: Final = (Rule.IN_ORDER, Rule.IN_ORDER_IN_BLOCK)
 
 
 def _check_order(execution: Execution, demands: Demands) -> Counterexample | None:
-    times = _Times(execution)
+    times = _Timetable(execution)
     for conflict in demands.conflicts:
         found = _check_pairs(conflict, times)
         if found is not None:
@@ -129,7 +129,7 @@ def _check_order(execution: Execution, demands: Demands) -> Counterexample | Non
     return None
 
 
-class _Times:
+class _Timetable:
     """When the instances of every statement that runs do so, wherever it stands."""
 
     def __init__(self, execution: Execution) -> None:
@@ -174,7 +174,7 @@ class _Times:
         return found
 
 
-def _check_pairs(conflict: Conflict, every: _Times, *, with_itself: bool = False) -> Counterexample | None:
+def _check_pairs(conflict: Conflict, every: _Timetable, *, with_itself: bool = False) -> Counterexample | None:
     """Whether the times of all pairs are as the rule has it; ``with_itself``: also of an instance and the same one.
 
     Every instance has one time, so pairs of times stand for pairs of instances; they stay few where unrolled loops have
@@ -207,7 +207,7 @@ def _check_pairs(conflict: Conflict, every: _Times, *, with_itself: bool = False
 
 
 def _find_wrong(
-    instances: isl.Map, dimensions: tuple[int, ...], every: _Times, rule: Rule
+    instances: isl.Map, dimensions: tuple[int, ...], every: _Timetable, rule: Rule
 ) -> tuple[Violation, isl.Map] | None:
     """Pairs of times, in these dimensions, that are not as the rule has it."""
     first, second = (instances.get_tuple_name(side) for side in (isl.dim_type.in_, isl.dim_type.out))

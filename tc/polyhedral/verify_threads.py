@@ -116,6 +116,7 @@ def _is_apart_on_all_threads(
     without = tuple(n for n, sort in enumerate(dimensions) if sort is not Concurrency.THREADS)
     begun, ended = (leaf.times.along(without) for leaf in leaves)
     sorts = [dimensions[position] for position in without]
+    # Kernels come before all threads, so that they are where they were.
     inside, end = _inside_kernels(dimensions), without.index(doubtful)
     left = _in_one_block(distances_of(instances.apply_domain(begun).apply_range(ended)), sorts, inside)
     for position in range(inside, end):
