@@ -10,6 +10,7 @@ from tc.language.draft import Bounds, CallDraft, Item
 from tc.language.polynomial import Atoms, Polynomial
 from tc.language.program import (
     INDEX_TYPE,
+    Cast,
     DerivedOrigin,
     Expression,
     IterationVariable,
@@ -133,6 +134,7 @@ class Assembly:
             name = fresh_name("i", {*declared, *(i.name for i in iterators)})
             iterators.append(IterationVariable(name, Literal(0, INDEX_TYPE), extent))
         subscripts = tuple(IteratorReference(iterator.name) for iterator in iterators)
+        value = Read(saved.source, subscripts, self.types[saved.source])
         reason = f"the value that {saved.source} comes in with is read after {saved.source} is written"
         return Statement(
             name="",
@@ -142,7 +144,7 @@ class Assembly:
             subscripts=subscripts,
             reduction=None,
             initialize=False,
-            value=Read(saved.source, subscripts, self.types[saved.source]),
+            value=value if value.type is self.types[saved.copy] else Cast(value, self.types[saved.copy]),
             required=(),
             origin=DerivedOrigin(reason, saved.origin),
         )

@@ -223,6 +223,13 @@ class ProgramBuilder:
                 report.error(f"no argument has the size `{name}` as an extent", None)
         for name in sorted(self._incoming - set(results)):
             report.error(f"temporary `{name}` is read before it is written", None)
+        for name in sorted({d.target for d in self._drafts if d.reduction is not None} - set(results)):
+            if self._tensors[name].type.is_half:
+                report.error(
+                    f"temporary `{name}` holds a reduction of halves, which stays float32",
+                    None,
+                    "make it FLOAT32, and cast where a result stores what is computed from it",
+                )
         report.raise_if_any(None)
         atoms = Atoms(sizes, self._scalars)
         requirements = Requirements(atoms)

@@ -115,6 +115,7 @@ def use_of_broken_call(call: syntax.CallStatement) -> Use:
 def draft_call(
     number: int,
     call: ResolvedCall,
+    inlined: Program,
     views: Mapping[str, View],
     written: Mapping[str, Version],
     types: Types,
@@ -124,8 +125,9 @@ def draft_call(
 ) -> CallDraft | None:
     """The call with its tensors named as in the program, None if types or ranks do not fit.
 
-    ``views``: what the names of tensors mean for the arguments; ``written``: which values the results are.  Fresh
-    names of the callee's temporaries are added to ``taken``.
+    ``inlined``: the callee with its halves as this caller holds them.  ``views``: what the names of tensors mean for
+    the arguments; ``written``: which values the results are.  Fresh names of the callee's temporaries are added to
+    ``taken``.
     """
     before = report.count
     callee = call.callee
@@ -149,11 +151,11 @@ def draft_call(
     scalars = {scalar.name: _scalar(call, scalar, views, scope, report) for scalar in callee.scalars}
     if report.count > before or len(tensors) < len(call.tensors) + len(call.results):
         return None
-    for tensor in callee.tensors:
+    for tensor in inlined.tensors:
         if tensor.role is Role.TEMPORARY:
             tensors[tensor.name] = fresh_name(tensor.name, taken)
             taken.add(tensors[tensor.name])
-    return CallDraft(number, callee, tensors, scalars, call.span, TextOrigin(call.span))
+    return CallDraft(number, inlined, tensors, scalars, call.span, TextOrigin(call.span))
 
 
 def _check_argument(callee: Program, parameter: str, name: str, view: View, span: Span, report: Report) -> None:

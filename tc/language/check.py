@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import assert_never
 
 from tc.errors import Span, nearest
@@ -54,6 +55,12 @@ class ExpressionChecker:
 
     # --- values ----------------------------------------------------------------------------------------------
 
+    def access(self, expression: syntax.Apply) -> Typed:
+        """The access that an ``exists`` names: a ``Read``, unless it is in error."""
+        if expression.name in self._scope.tensors:
+            return self._read(expression.name, expression.arguments, expression.span)
+        return self.value(expression)
+
     def value(self, expression: syntax.Expression) -> Typed:
         """A value of any type."""
         span = expression.span
@@ -96,7 +103,7 @@ class ExpressionChecker:
         if name in self._scope.scalars:
             return Typed(ScalarReference(name, self._scope.scalars[name]), Strength.STRONG, span)
         if name in self._scope.tensors:
-            return self._read(name, (), span)
+            return self._converted(name, self._read(name, (), span))
         self.iterators.setdefault(name, span)
         return Typed(IteratorReference(name), Strength.WEAK, span)
 
@@ -134,6 +141,12 @@ class ExpressionChecker:
         self.places.setdefault(read, span)
         return Typed(read, Strength.UNKNOWN if view.type is None else Strength.STRONG, span)
 
+    def _converted(self, name: str, read: Typed) -> Typed:
+        """What is read, in the type that the statement wants of it."""
+        view = self._views.get(name)
+        wanted = None if view is None else view.wanted
+        return read if wanted in (None, read.type) else replace(read, expression=Cast(read.expression, wanted))
+
     def _negate(self, operand: Typed, span: Span) -> Typed:
         if operand.is_bool:
             self._refuse_arithmetic("-", operand.span)
@@ -169,7 +182,7 @@ class ExpressionChecker:
     def _apply(self, expression: syntax.Apply) -> Typed:
         name, span = expression.name, expression.span
         if name in self._scope.tensors:
-            return self._read(name, expression.arguments, span)
+            return self._converted(name, self._read(name, expression.arguments, span))
         target = scalar_type(name)
         if target is not None:
             return self._cast(target, expression)

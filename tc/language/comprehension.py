@@ -117,7 +117,7 @@ def _clauses(statement: syntax.Assign, checker: ExpressionChecker, report: Repor
             case syntax.LetClause():
                 pass
             case syntax.ExistsClause(access):
-                result = checker.value(access)
+                result = checker.access(access)
                 if isinstance(result.expression, Read):
                     clauses.required.append(result.expression)
                 elif not report.count:

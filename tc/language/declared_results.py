@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tc.grammar import syntax
@@ -21,26 +22,28 @@ from tc.language.report import Report
 from tc.types import ScalarType, scalar_type
 
 
-def with_declared_results(definition: syntax.Definition, program: Program, report: Report) -> Program:
+def with_declared_results(
+    definition: syntax.Definition, program: Program, types: Mapping[str, ScalarType], report: Report
+) -> Program:
     """The program, with a precondition for every declared size that is not plainly the inferred one.
 
-    Reports types and numbers of dimensions that differ, and sizes that no parameter has.
+    ``types``: what the statements write by promotion.  Reports types and numbers of dimensions that differ, and sizes
+    that no parameter has.
     """
     conditions: list[Precondition] = []
     for result in definition.results:
         if isinstance(result, syntax.Parameter):
-            conditions += _conditions(result, program, report)
+            conditions += _conditions(result, program, types[result.name], report)
     return replace(program, preconditions=(*program.preconditions, *conditions)) if conditions else program
 
 
-def _conditions(declared: syntax.Parameter, program: Program, report: Report) -> list[Precondition]:
+def _conditions(declared: syntax.Parameter, program: Program, type: ScalarType, report: Report) -> list[Precondition]:
     tensor = program.tensor(declared.name)
-    type = scalar_type(declared.type_name)
-    if type is not tensor.type:
+    if scalar_type(declared.type_name) is not type:
         report.error(
-            f"the result `{declared.name}` is declared {declared.type_name}, its statements write {tensor.type}",
+            f"the result `{declared.name}` is declared {declared.type_name}, its statements write {type}",
             declared.type_span,
-            f"cast what they write, `{declared.type_name}(...)`, or declare {tensor.type}",
+            f"cast what they write, `{declared.type_name}(...)`, or declare {type}",
         )
     sizes = declared.dimensions or ()
     if len(sizes) != len(tensor.shape):

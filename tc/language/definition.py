@@ -9,21 +9,19 @@ from tc.errors import Span
 from tc.grammar import syntax
 from tc.language.assemble import Assembly, Head, SavedValue
 from tc.language.call_statement import ResolvedCall, draft_call, resolve_call, use_of_broken_call, use_of_call
-from tc.language.comprehension import check_comprehension
 from tc.language.declarations import as_call, declare
 from tc.language.declared_results import with_declared_results
-from tc.language.draft import CallDraft, Draft, Item
-from tc.language.inference import TypeInference, Types
+from tc.language.draft import CallDraft, Item
+from tc.language.held import Held, Inlining
 from tc.language.polynomial import Atoms
-from tc.language.program import Program, TextOrigin
+from tc.language.program import Program, Tensor, TextOrigin
 from tc.language.prove import prove_values
 from tc.language.ranges import Known, infer_ranges
 from tc.language.report import Report
 from tc.language.requirements import Requirements
-from tc.language.scope import View
-from tc.language.typed import Strength, convert
 from tc.language.uses import use_of_assign
-from tc.language.values import Use, Values, Version, track_values
+from tc.language.value_types import TypedValues, ValueTyping
+from tc.language.values import Use, Values, track_values
 from tc.types import ScalarType
 
 
@@ -32,16 +30,17 @@ def lower_definition(
     callees: Mapping[str, Program | None],
     definitions: frozenset[str],
     source: str | None,
+    held: Held,
+    inlining: Inlining,
     report: Report,
 ) -> Program | None:
     """The program of a definition; None, with complaints in the report, if it is in error.
 
     ``callees``: the programs of the definitions that it calls; None for one in error, which is no complaint here.
+    ``held``: how a caller has its arguments and results.  ``inlining``: gives the programs of callees for this caller.
     """
     own = Report()
-    program = _Lowering(definition, callees, definitions, own).lower(source)
-    if program is not None:
-        program = with_declared_results(definition, program, own)
+    program = _Lowering(definition, callees, definitions, held, inlining, own).lower(source)
     report.extend(own)
     return None if own.count else program
 
@@ -52,16 +51,16 @@ class _Lowering:
         definition: syntax.Definition,
         callees: Mapping[str, Program | None],
         definitions: frozenset[str],
+        held: Held,
+        inlining: Inlining,
         report: Report,
     ) -> None:
         self.definition = definition
         self.callees = callees
+        self.held = held
+        self.inlining = inlining
         self.report = report
         self.declarations = declare(definition, definitions, report)
-        self.inputs = {
-            name: View(name, tensor.type, len(tensor.shape), tensor.shape)
-            for name, tensor in self.declarations.inputs.items()
-        }
         self.comprehensions: dict[int, syntax.Assign] = {}
         self.calls: dict[int, ResolvedCall] = {}
         self.atoms = Atoms(self.declarations.sizes, (scalar.name for scalar in self.declarations.scalars))
@@ -72,19 +71,22 @@ class _Lowering:
         taken = {*declarations.names, *self.callees}
         values = track_values(uses, declarations.inputs.keys(), declarations.results.keys(), taken, self.report)
         self._check_results(values)
-        types, drafts, failed = self._infer_types(values)
+        typing = ValueTyping(
+            self.comprehensions, self.calls, declarations, values, self.atoms, self.held, self.inlining
+        )
+        typed = typing.run(self.report)
         taken.update(version.tensor for version in values.versions)
-        items: list[Item] = [*drafts.values(), *self._draft_calls(values, types, failed, taken)]
+        items: list[Item] = [*typed.drafts.values(), *self._draft_calls(values, typing, typed, taken)]
         items.sort(key=lambda item: item.number)
         requirements = Requirements(self.atoms)
-        ranges = infer_ranges(items, self._known(values, failed), self.atoms, requirements, self.report)
+        ranges = infer_ranges(items, self._known(values, typed.failed), self.atoms, requirements, self.report)
         if self.report.count or None in self.callees.values():
             return None
         head = Head(
             self.definition.name,
             declarations.sizes,
             declarations.scalars,
-            declarations.inputs,
+            {name: self._as_held(tensor) for name, tensor in declarations.inputs.items()},
             declarations.arguments,
             tuple(declarations.results),
         )
@@ -93,10 +95,13 @@ class _Lowering:
             SavedValue(version.name, version.tensor, TextOrigin(declarations.results[version.name]))
             for version in values.saved
         ]
-        assembly = Assembly(head, types, incoming, saved, ranges, requirements, self.atoms)
+        assembly = Assembly(head, typed.types, incoming, saved, ranges, requirements, self.atoms)
         program = assembly.program(items, source)
         prove_values(program, self.report)
-        return program
+        return with_declared_results(self.definition, program, typed.promoted, self.report)
+
+    def _as_held(self, tensor: Tensor) -> Tensor:
+        return replace(tensor, type=ScalarType.FLOAT32) if tensor.name in self.held.float32 else tensor
 
     # --- names -----------------------------------------------------------------------------------------------
 
@@ -143,65 +148,17 @@ class _Lowering:
             if name not in written and name not in self.declarations.targets:
                 self.report.error(f"the result `{name}` is never written", span, "write it, or drop it from the list")
 
-    # --- types -----------------------------------------------------------------------------------------------
+    # --- calls -----------------------------------------------------------------------------------------------
 
-    def _infer_types(self, values: Values) -> tuple[dict[str, ScalarType], dict[int, Draft], set[int]]:
-        """The types of all written tensors, the drafts of all sound comprehensions, the numbers of the others."""
-        # A value that came in has the type of what goes out, wherever it is kept.
-        kept = {version: version.name for version in values.saved}
-        targets: dict[int, str] = {}
-        reads: dict[int, list[str]] = {}
-        for number, statement in self.comprehensions.items():
-            version = values.written[number][statement.target]
-            targets[number] = kept.get(version, version.tensor)
-            reads[number] = [kept.get(v, v.tensor) for v in values.read[number].values()]
-        fixed: dict[str, list[ScalarType]] = {}
+    def _draft_calls(
+        self, values: Values, typing: ValueTyping, typed: TypedValues, taken: set[str]
+    ) -> Iterator[CallDraft]:
         for number, call in self.calls.items():
-            for result, name in zip(call.callee.results, call.results, strict=True):
-                version = values.written[number][name]
-                fixed.setdefault(kept.get(version, version.tensor), []).append(call.callee.tensor(result).type)
-
-        def check(number: int, types: Types) -> tuple[Draft, Report]:
-            statement = self.comprehensions[number]
-            views = self._views(
-                values.read[number], {**types, **{version.tensor: types.get(name) for version, name in kept.items()}}
-            )
-            target = values.written[number][statement.target].tensor
-            report = Report()
-            scope = self.declarations.scope
-            return check_comprehension(number, statement, target, scope, views, self.atoms, report), report
-
-        inference = TypeInference(check, targets, reads, fixed)
-        failed = inference.run(self.report)
-        types = inference.settled_types()
-        drafts: dict[int, Draft] = {}
-        for number, draft in inference.drafts.items():
-            before = self.report.count
-            if number not in failed:
-                converted = convert(draft.value, types[targets[number]], self.report)
-                value = replace(draft.value, expression=converted, strength=Strength.STRONG)
-                drafts[number] = replace(draft, value=value)
-            if self.report.count > before:
-                failed.add(number)
-        types.update({version.tensor: types[version.name] for version in values.saved})
-        return types, {number: draft for number, draft in drafts.items() if number not in failed}, failed
-
-    def _views(self, read: Mapping[str, Version], types: Types) -> dict[str, View]:
-        """What the names of tensors mean at a statement, apart from those of whose values nothing is known."""
-        own = {
-            name: View(version.tensor, types.get(version.tensor), version.rank, None)
-            for name, version in read.items()
-            if version.rank is not None
-        }
-        return {**self.inputs, **own}
-
-    def _draft_calls(self, values: Values, types: Types, failed: set[int], taken: set[str]) -> Iterator[CallDraft]:
-        for number, call in self.calls.items():
-            views = self._views(values.read[number], types)
-            written, scope = values.written[number], self.declarations.scope
-            draft = draft_call(number, call, views, written, types, scope, taken, self.report)
+            views, written = typing.views(number, typed.promoted), values.written[number]
+            inlined, scope = typed.callees.get(number, call.callee), self.declarations.scope
+            draft = draft_call(number, call, inlined, views, written, typed.promoted, scope, taken, self.report)
             if draft is None:
-                failed.add(number)
+                typed.failed.add(number)
             else:
                 yield draft
 

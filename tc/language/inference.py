@@ -43,18 +43,25 @@ class TypeInference:
         self.types: dict[str, ScalarType | None] = {tensor: self._join(tensor) for tensor in fixed}
         self.drafts: dict[int, Draft] = {}
         self._reports: dict[int, Report] = {}
+        self._pending = set(targets)
 
-    def run(self, report: Report) -> set[int]:
-        """Settles the types and drafts; the numbers of the comprehensions in error."""
-        pending = set(self._targets)
+    def settle(self) -> None:
+        """Settles the types and drafts."""
         for _ in range(_MAXIMUM_PASSES):
-            if not pending:
+            if not self._pending:
                 break
-            pending = self._pass(sorted(pending))
+            self._pending = self._pass(sorted(self._pending))
+
+    def replace(self, number: int, draft: Draft, report: Report) -> None:
+        """Takes another draft of a comprehension, with what is wrong with it, in place of the one that it has."""
+        self.drafts[number], self._reports[number] = draft, report
+
+    def report(self, report: Report) -> set[int]:
+        """Reports what is wrong; the numbers of the comprehensions in error."""
         failed = {number for number, found in self._reports.items() if found.count}
         for number in sorted(self._reports):
             report.extend(self._reports[number])
-        for number in sorted(pending - failed):
+        for number in sorted(self._pending - failed):
             report.error(
                 f"the type of `{self._targets[number]}` depends on itself",
                 self.drafts[number].places.statement,

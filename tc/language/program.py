@@ -292,6 +292,16 @@ def written_iterators(statement: Statement) -> tuple[IterationVariable, ...]:
     return tuple(iterator for iterator in statement.iterators if iterator.name in names)
 
 
+def float32_term(value: Expression) -> Expression:
+    """What a statement that reduces halves adds up, in float32.
+
+    A conversion to a half at the root of the value says what type the reduction has; it rounds no term.
+    """
+    while isinstance(value, Cast) and value.type.is_half:
+        value = value.operand
+    return value if value.type is ScalarType.FLOAT32 else Cast(value, ScalarType.FLOAT32)
+
+
 def touches(statement: Statement, tensor: str) -> bool:
     """Whether the statement reads or writes the tensor."""
     reads = (e for x in (statement.value, *statement.subscripts) for e in walk(x) if isinstance(e, Read))

@@ -16,13 +16,15 @@ class View:
     """What a read of a tensor's name means at one statement.
 
     ``type`` is None while types are being inferred, or where the tensor's own definition is in error.
-    ``shape`` is known for arguments; for other tensors it is inferred later.
+    ``shape`` is known for arguments; for other tensors it is inferred later.  ``wanted``: the type to which the
+    statement converts what it reads; None for the tensor's own.
     """
 
     tensor: str
     type: ScalarType | None
     rank: int
     shape: tuple[Expression, ...] | None
+    wanted: ScalarType | None = None
 
     def extent(self, dimension: int) -> Expression:
         """``T.d``: the declared extent, or a placeholder until it is inferred."""

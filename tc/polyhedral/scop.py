@@ -24,6 +24,7 @@ from tc.language.program import (
     Reduction,
     Role,
     Statement,
+    float32_term,
     guarded_reads,
     initial_conditions,
     rebuild,
@@ -242,7 +243,7 @@ class _Builder:
             return
         accumulator = self.accumulator(layout)
         element = Read(statement.target, statement.subscripts, layout.type)
-        partial = replace(statement, target=accumulator, value=_cast(statement.value, ScalarType.FLOAT32))
+        partial = replace(statement, target=accumulator, value=float32_term(statement.value))
         if statement.initialize:
             self.add_initialization(partial, ScalarType.FLOAT32)
         else:

@@ -9,8 +9,9 @@ import numpy as np
 
 from tc.errors import ArgumentError
 from tc.grammar.syntax import BinaryOperator
-from tc.language.program import Binary, Expression, Reduction, Role, Tensor, iterators_in
+from tc.language.program import Binary, Cast, Expression, Reduction, Role, Tensor, float32_term, iterators_in
 from tc.language.specialization import Layout, Specialization
+from tc.reference import decisions
 from tc.reference.access import Box, extents, volume
 from tc.reference.accumulate import Accumulator, FloatSum, accumulator
 from tc.reference.bounded import (
@@ -153,8 +154,12 @@ def _fits_step(box: Box) -> bool:
 
 
 def _reduce(frame: Frame, reduction: Reduction, before: Bounded, type: ScalarType) -> Bounded:
-    statement, shape = frame.statement, before.value.shape
-    total = accumulator(reduction, shape, type, contracted=is_product(statement.value))
+    statement, shape, summed = frame.statement, before.value.shape, type
+    if type.is_half and isinstance(statement.value, Cast):
+        summed = ScalarType.FLOAT32
+        statement = replace(statement, value=float32_term(statement.value))
+        frame = replace(frame, statement=statement)
+    total = accumulator(reduction, shape, summed, contracted=is_product(statement.value))
     touched = np.zeros(shape, np.bool_)
     factors = _factors(statement.value)
     if isinstance(total, FloatSum) and len(factors) > 1 and fills_box(statement):
@@ -162,7 +167,10 @@ def _reduce(frame: Frame, reduction: Reduction, before: Bounded, type: ScalarTyp
     else:
         _absorb(frame, total, touched)
     fresh = _fresh(frame, shape) if statement.initialize else CERTAIN
-    after = collapse(total.finish(before, fresh), type)
+    after = total.finish(before, fresh)
+    if summed is not type:
+        after = decisions.convert(settle(after, summed), summed, type)
+    after = collapse(after, type)
     changed = np.logical_or(touched, fresh)
     return _compact(
         Bounded(
