@@ -11,9 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # Tests look at what is compiled now; those of the cache have caches of their own.
 os.environ["TC_CACHE_MODE"] = "off"
+
+# A busy machine makes examples slow, and nothing wrong.
+settings.register_profile("untimed", deadline=None, suppress_health_check=(HealthCheck.too_slow,))
+settings.load_profile("untimed")
 
 DIRECTORY = Path(__file__).parent / "golden"
 

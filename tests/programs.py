@@ -9,11 +9,13 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.waiting import PATIENCE
+
 ROOT = Path(__file__).parents[1]
 
 
-def run(program: str, *, timeout: float = 60.0, environment: Mapping[str, str] | None = None) -> str:
-    """What a program printed; it must end well within ``timeout`` seconds, or it is killed with its children.
+def run(program: str, *, environment: Mapping[str, str] | None = None) -> str:
+    """What a program printed; it must end well, or it is killed with its children when patience ends.
 
     ``environment`` adds to the variables of this process.  The modules of the tests can be imported.
     """
@@ -28,10 +30,10 @@ def run(program: str, *, timeout: float = 60.0, environment: Mapping[str, str] |
         start_new_session=True,
     ) as process:
         try:
-            output, errors = process.communicate(timeout=timeout)
+            output, errors = process.communicate(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             output, errors = process.communicate()
-            raise AssertionError(f"still running after {timeout:g} s\n{output}\n{errors}") from None
+            raise AssertionError(f"still running after {PATIENCE:g} s\n{output}\n{errors}") from None
     assert process.returncode == 0, f"exit status {process.returncode}\n{output}\n{errors}"
     return output

@@ -27,6 +27,7 @@ import pytest
 import tc
 from tc.kernel import Kernel
 from tc.runtime.compiler import compile_shared
+from tests.waiting import PATIENCE
 
 Array: TypeAlias = np.ndarray
 
@@ -85,42 +86,39 @@ CHECKS: dict[str, Callable[[tc.Definitions, random.Random, int], None]] = {
 }
 
 
-def call_and_compile(seconds: float, threads: int) -> Counter[str]:
+def call_and_compile(rounds: int, threads: int) -> Counter[str]:
     """Threads that call the same definitions, in old and new sizes, and definitions of their own, all at once.
 
     The number of calls per definition, and of the rounds and definitions that were made beside them.
     """
-    shared, end = tc.define(TEXT), time.monotonic() + seconds
+    shared = tc.define(TEXT)
     made: list[list[Kernel]] = []
-    # Between rounds, while all threads wait: the last round is the same for all of them.
-    going = [True]
 
+    # Between rounds, while all threads wait.
     def next_round() -> None:
-        going[0] = time.monotonic() < end
         made.append([])
 
-    start = threading.Barrier(threads, action=next_round, timeout=120)
+    start = threading.Barrier(threads, action=next_round, timeout=PATIENCE)
 
     def work(number: int) -> Counter[str]:
         source, done = random.Random(number), Counter[str]()
-        while True:
+        for turn in range(rounds):
             try:
                 start.wait()
-                if not going[0]:
-                    return done
                 # Everybody asks for the same new kernel.
                 made[-1].append(shared.mm.compile((len(made), 3), (3, 7)))
                 for _ in range(200):
                     name = source.choice(list(CHECKS))
                     CHECKS[name](shared, source, source.choice((1, 7, 33, 129)))
                     done[name] += 1
-                if source.random() < 0.2:
+                if turn % 5 == number % 5:
                     CHECKS[source.choice(list(CHECKS))](tc.define(TEXT), source, 1 + source.randrange(40))
                     done["own definitions"] += 1
             except BaseException:
                 # The others must not wait for this thread.
                 start.abort()
                 raise
+        return done
 
     with ThreadPoolExecutor(threads) as pool:
         futures = [pool.submit(work, number) for number in range(threads)]
@@ -130,7 +128,7 @@ def call_and_compile(seconds: float, threads: int) -> Counter[str]:
             raise error
         total = sum((future.result() for future in futures), Counter[str]())
     assert all(kernel is kernels[0] for kernels in made for kernel in kernels), "a kernel was made twice"
-    total["rounds"] = len(made) - 1
+    total["rounds"] = len(made)
     return total
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from tc.once import Once
 from tests.programs import run
+from tests.waiting import PATIENCE
 
 THREADS = 16
 
@@ -37,7 +38,7 @@ def test_each_value_is_made_once() -> None:
         return [ask(key) for key in range(50)]
 
     with ThreadPoolExecutor(THREADS) as threads:
-        results = [future.result(60) for future in [threads.submit(ask_all) for _ in range(THREADS)]]
+        results = [future.result(PATIENCE) for future in [threads.submit(ask_all) for _ in range(THREADS)]]
     assert sorted(made) == list(range(50))
     assert all(result == results[0] for result in results)
 
@@ -47,7 +48,7 @@ def test_keys_do_not_wait_for_each_other() -> None:
 
     def make_outer() -> str:
         with ThreadPoolExecutor(1) as thread:
-            return "outer of " + thread.submit(once.get, "inner", lambda: "inner").result(60)
+            return "outer of " + thread.submit(once.get, "inner", lambda: "inner").result(PATIENCE)
 
     assert once.get("outer", make_outer) == "outer of inner"
 
@@ -58,19 +59,25 @@ def test_a_failure_reaches_its_maker_and_waiters_try_themselves() -> None:
 
     def break_down() -> str:
         making.set()
-        assert fail.wait(60)
+        assert fail.wait(PATIENCE)
         raise ValueError("no luck")
 
     with ThreadPoolExecutor(4) as threads:
         first = threads.submit(once.get, "key", break_down)
-        assert making.wait(60)
-        waiting = [threads.submit(once.get, "key", lambda: "made") for _ in range(3)]
-        time.sleep(0.05)
+        assert making.wait(PATIENCE)
+        asking = threading.Barrier(4)
+
+        def ask() -> str:
+            asking.wait(PATIENCE)
+            return once.get("key", lambda: "made")
+
+        waiting = [threads.submit(ask) for _ in range(3)]
+        asking.wait(PATIENCE)
         assert not any(future.done() for future in waiting)
         fail.set()
         with pytest.raises(ValueError, match="no luck"):
-            first.result(60)
-        assert [future.result(60) for future in waiting] == ["made"] * 3
+            first.result(PATIENCE)
+        assert [future.result(PATIENCE) for future in waiting] == ["made"] * 3
 
 
 def test_after_a_failure_the_key_is_free() -> None:

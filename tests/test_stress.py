@@ -15,7 +15,7 @@ from tests.turns import every, every_row
 CALLS = """
 import json
 from tests.stress import call_and_compile
-print(json.dumps(call_and_compile({seconds}, 16)))
+print(json.dumps(call_and_compile({rounds}, 16)))
 """
 
 
@@ -26,21 +26,21 @@ def check_counts(printed: str) -> None:
 
 
 def test_sixteen_threads_call_and_compile() -> None:
-    check_counts(run(CALLS.format(seconds=1.0), timeout=120))
+    check_counts(run(CALLS.format(rounds=3)))
 
 
 @pytest.mark.slow
-def test_sixteen_threads_call_and_compile_for_a_minute() -> None:
-    check_counts(run(CALLS.format(seconds=60.0), timeout=240))
+def test_sixteen_threads_call_and_compile_many_times() -> None:
+    check_counts(run(CALLS.format(rounds=120)))
 
 
 def test_a_fork_after_a_parallel_call() -> None:
-    run("from tests.stress import fork_after_parallel_calls; fork_after_parallel_calls()", timeout=120)
+    run("from tests.stress import fork_after_parallel_calls; fork_after_parallel_calls()")
 
 
 @pytest.mark.parametrize("children", every(2, [2, 12]))
 def test_a_fork_while_other_threads_compile_and_compute(children: int) -> None:
-    run(f"from tests.stress import fork_while_others_work; fork_while_others_work({children})", timeout=240)
+    run(f"from tests.stress import fork_while_others_work; fork_while_others_work({children})")
 
 
 def test_no_cached_property_holds_a_lock_across_a_fork() -> None:
@@ -51,7 +51,7 @@ def test_no_cached_property_holds_a_lock_across_a_fork() -> None:
 
 @pytest.mark.parametrize(("calls", "threads"), every_row(3, [(2_000, 4), (10_000, 4), (10_000, 1)]))
 def test_many_calls_leak_nothing(calls: int, threads: int) -> None:
-    printed = run(f"from tests.stress import call_many_times; print(*call_many_times({calls}, {threads}))", timeout=240)
+    printed = run(f"from tests.stress import call_many_times; print(*call_many_times({calls}, {threads}))")
     memory, things = map(int, printed.split())
     assert memory < 1 << 20
     # Calls that run at one time for the first time may each keep a workspace.
@@ -59,7 +59,7 @@ def test_many_calls_leak_nothing(calls: int, threads: int) -> None:
 
 
 def test_a_call_takes_less_than_twice_what_its_kernel_states() -> None:
-    printed = run("from tests.stress import peak_of_a_call; print(*peak_of_a_call())", timeout=120)
+    printed = run("from tests.stress import peak_of_a_call; print(*peak_of_a_call())")
     peak, stated = map(int, printed.split())
     assert stated > 100 << 10  # what is packed depends on how long vectors are
     assert peak < 2 * stated
@@ -96,9 +96,7 @@ assert len(results) == 3
 
 
 def test_definitions_that_are_dropped_leave_little() -> None:
-    printed = run(
-        "from tests.stress import make_and_drop_definitions; print(*make_and_drop_definitions(200))", timeout=240
-    )
+    printed = run("from tests.stress import make_and_drop_definitions; print(*make_and_drop_definitions(200))")
     memory, maps, descriptors = map(float, printed.split())
     # A kernel's code stays mapped until the process ends, and islpy loses 32 bytes with every argument that an isl
     # function takes: about 40 KB here.

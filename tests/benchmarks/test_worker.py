@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import signal
 import sys
-import time
 from dataclasses import dataclass
 
 import pytest
@@ -47,9 +46,7 @@ def test_a_process_that_dies_is_said_to_be_dead() -> None:
 def test_a_process_that_takes_too_long_is_ended() -> None:
     with Worker(1) as worker:
         worker.ask(Calibrate())
-        begun = time.monotonic()
-        assert worker.ask(Measure(60.0), limit=0.05) == Refused("no answer within 0.05 s")
-        assert time.monotonic() - begun < 30
+        assert worker.ask(Measure(1e6), limit=0.05) == Refused("no answer within 0.05 s")
         assert not worker.alive
 
 

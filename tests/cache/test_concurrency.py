@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from random import Random
@@ -18,6 +18,7 @@ from tc.cache.store import Store
 from tc.cache.verify import verify
 from tests.cache.samples import MACHINE, kernel, native, text, trial, variant
 from tests.programs import ROOT
+from tests.waiting import PATIENCE, wait_until
 
 WRITERS: Final = 8
 
@@ -31,7 +32,7 @@ def finish(writers: list[subprocess.Popen[str]]) -> list[int]:
     """What the writers say is committed, after all have ended well."""
     committed: list[int] = []
     for writer in writers:
-        output, errors = writer.communicate(timeout=120)
+        output, errors = writer.communicate(timeout=PATIENCE)
         assert writer.returncode == 0, errors
         committed += map(int, output.split())
     return committed
@@ -76,11 +77,12 @@ def test_what_was_committed_survives_killed_writers(tmp_path: Path) -> None:
         if round_number % 4:
             for writer in writers:
                 assert writer.stdout is not None
-                lines.append(writer.stdout.readline())
-        time.sleep(random.uniform(0.0, 0.1 if round_number % 4 else 0.6))
+                lines += [writer.stdout.readline() for _ in range(random.randint(1, 9))]
+        else:
+            wait_until(path.exists)
         for writer in writers:
             writer.kill()
-            output, errors = writer.communicate(timeout=60)
+            output, errors = writer.communicate(timeout=PATIENCE)
             assert errors == ""
             lines += [line + "\n" for line in output.split("\n")[:-1]]
         committed += [int(line) for line in lines]
@@ -92,12 +94,21 @@ def test_what_was_committed_survives_killed_writers(tmp_path: Path) -> None:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-@pytest.mark.parametrize("moment", [0.05, 0.2, 0.4])
-def test_a_cache_that_was_killed_in_the_making_can_be_made(tmp_path: Path, moment: float) -> None:
+# What is there when those who make a cache are killed: nothing, an empty file, tables on their way into it, all.
+MOMENTS: Final[tuple[Callable[[Path], bool], ...]] = (
+    lambda _path: True,
+    lambda path: path.exists(),
+    lambda path: path.exists() and path.stat().st_size > 0,
+    lambda path: path.with_name(f"{path.name}-wal").exists(),
+)
+
+
+@pytest.mark.parametrize("moment", range(len(MOMENTS)))
+def test_a_cache_that_was_killed_in_the_making_can_be_made(tmp_path: Path, moment: int) -> None:
     path = tmp_path / "cache.db"
     writers = [start(path, number) for number in range(2)]
-    time.sleep(moment)
+    wait_until(lambda: MOMENTS[moment](path))
     for writer in writers:
         writer.kill()
-        writer.communicate(timeout=60)
+        writer.communicate(timeout=PATIENCE)
     require_committed(path, finish([start(path, 9, 2)]))

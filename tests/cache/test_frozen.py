@@ -19,6 +19,7 @@ from tc.cache.store import Store
 from tc.errors import CacheError
 from tests.cache.samples import MACHINE, filled, kernel, measurement, text, variant
 from tests.programs import run as run_program
+from tests.waiting import PATIENCE
 
 
 def test_a_read_only_file_system_is_no_obstacle(disk: Callable[[str], Path], tmp_path: Path) -> None:
@@ -71,7 +72,7 @@ def test_threads_share_a_reader(tmp_path: Path) -> None:
     expected = [reader.winner(kernel(n).key, MACHINE, 2) for n in range(6)]
     with ThreadPoolExecutor(8) as threads:
         found = [threads.submit(reader.winner, kernel(n % 6).key, MACHINE, 2) for n in range(300)]
-        assert [one.result(60) for one in found] == expected * 50
+        assert [one.result(PATIENCE) for one in found] == expected * 50
 
 
 def test_a_file_that_is_replaced_stays_what_it_was(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ from tests.cache.samples import (
     variant,
 )
 from tests.programs import run as run_program
+from tests.waiting import PATIENCE
 
 
 def test_an_empty_cache_holds_nothing(where: str) -> None:
@@ -170,7 +171,7 @@ def test_threads_share_a_reader(where: str) -> None:
     expected = reader.winner(kernel(1).key, MACHINE, 2)
     with ThreadPoolExecutor(8) as threads:
         found = [threads.submit(reader.winner, kernel(1).key, MACHINE, 2) for _ in range(200)]
-        assert all(one.result(60) == expected for one in found)
+        assert all(one.result(PATIENCE) == expected for one in found)
 
 
 def test_what_is_damaged_is_not_returned(where: str) -> None:

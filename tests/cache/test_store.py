@@ -32,6 +32,7 @@ from tests.cache.samples import (
     variant,
 )
 from tests.programs import run as run_program
+from tests.waiting import PATIENCE
 
 
 def test_what_was_added_comes_back(where: str) -> None:
@@ -142,7 +143,7 @@ def test_threads_share_a_store(where: str) -> None:
     store = Store.open(where)
     with ThreadPoolExecutor(8) as threads:
         for done in [threads.submit(store.add_variant, kernel(n), variant(n)) for n in range(40)]:
-            done.result(120)
+            done.result(PATIENCE)
     reader = Reader.open(where)
     assert all(reader.variant(kernel(n).key, "{}") == variant(n) for n in range(40))
 

@@ -17,6 +17,7 @@ from tc.commands.tune import main
 from tc.environment import environment
 from tests.commands.caches import command, contents, dossier
 from tests.programs import ROOT
+from tests.waiting import PATIENCE
 
 NIGHT = """
 budget = "2 trials"
@@ -166,7 +167,7 @@ def test_ctrl_c_keeps_what_was_found(folder: Path) -> None:
                     break
             # As a terminal does, to all processes in the foreground.
             os.killpg(process.pid, signal.SIGINT)
-            output, errors = process.communicate(timeout=60)
+            output, errors = process.communicate(timeout=PATIENCE)
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)
             raise
@@ -177,7 +178,8 @@ def test_ctrl_c_keeps_what_was_found(folder: Path) -> None:
     assert output.endswith("; it was interrupted\n")
     known = tried(cache)
     assert known > 0
-    again = subprocess.run([*line[:-1], "1 trial"], capture_output=True, text=True, cwd=ROOT, check=False, timeout=60)
+    line = [*line[:-1], "1 trial"]
+    again = subprocess.run(line, capture_output=True, text=True, cwd=ROOT, check=False, timeout=PATIENCE)
     assert again.returncode == 0, again.stderr
     assert f"encodings; {known} trials are known from before" in again.stderr
 

@@ -18,6 +18,7 @@ from tests.fuzz.generate import generate
 from tests.fuzz.recipe import Content, Layout, Recipe, TensorArgument
 from tests.fuzz.shrink import shrink
 from tests.fuzz.workers import run
+from tests.waiting import PATIENCE
 
 FLOAT = tc.ScalarType.FLOAT32
 TEXT = """
@@ -154,7 +155,7 @@ def test_layouts_hold_the_same_values(layout: Layout) -> None:
 
 def test_programs_run_in_other_processes() -> None:
     recipes = [generate(3, number) for number in range(3)]
-    outcomes = {recipe.number: outcome for recipe, outcome in run(recipes, jobs=2, limit=100.0)}
+    outcomes = {recipe.number: outcome for recipe, outcome in run(recipes, jobs=2, limit=PATIENCE)}
     assert outcomes == {recipe.number: execute(recipe) for recipe in recipes}
 
 

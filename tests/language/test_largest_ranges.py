@@ -29,7 +29,7 @@ def _is_inside(reads: list[Read], extents: list[int], kernel: int, i: int) -> bo
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(READS, st.lists(st.integers(0, 12), min_size=3, max_size=3), st.integers(1, 4))
 def test_the_end_of_a_range_is_the_first_point_that_leaves(reads: list[Read], extents: list[int], kernel: int) -> None:
     program = lower(_text(reads, kernel))
@@ -39,7 +39,7 @@ def test_the_end_of_a_range_is_the_first_point_that_leaves(reads: list[Read], ex
     assert result.layouts["y"].shape == (expected,)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 9), st.integers(0, 9), st.integers(-3, 3), st.integers(-3, 3))
 def test_guards_that_grant_an_access_bound_nothing(size: int, other: int, low: int, high: int) -> None:
     """What the guard grants leaves the range to the other access; the proof agrees for every size."""

@@ -20,6 +20,7 @@ from tc.runtime.torch_arrays import mark_written, torch_dtype
 from tc.runtime.view import ArrayView, Framework
 from tc.runtime.warm import call_key
 from tc.types import ScalarType
+from tests.waiting import PATIENCE
 
 PLACE = "argument A of mm"
 block = np.arange(7 * 129, dtype=np.float32).reshape(7, 129)
@@ -103,7 +104,8 @@ from tc.types import ScalarType
 try: numpy_dtype(ScalarType.BFLOAT16)
 except Exception as error: print(type(error).__name__, error)
 """
-    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    command = (sys.executable, "-c", program)
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert printed.stdout.startswith("ArgumentError NumPy has no bfloat16 of its own: pip install ml_dtypes")
 
 

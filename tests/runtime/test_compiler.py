@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import tempfile
-import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from tc.errors import CompileError, DeviceError
 from tc.runtime.compiler import Compiler, check_compiles, compile_shared, compiling, find_compiler, kernel_flags
 from tc.runtime.library import load_library
 from tc.target import CpuTarget, parse_cpu_target, processor
+from tests.waiting import is_running, wait_until
 
 FLAGS = kernel_flags(parse_cpu_target("cpu"), find_compiler(environment()))
 ANSWER = "int answer(void) { return ANSWER; }"
@@ -120,23 +121,35 @@ def test_an_error_holds_the_log_and_the_place_of_the_source(temporary: Path) -> 
     assert [path.name for path in temporary.iterdir()] == [Path(place[1]).parent.name]
 
 
+def _hanging(folder: Path) -> tuple[Compiler, Callable[[], list[int]]]:
+    """A compiler that never ends, nor does its child; and the numbers of both, once they are at work."""
+    numbers = folder / "numbers"
+    hanging = script(folder, f"sleep 100000 & echo working; printf '%s\\n%s\\n' $$ $! >> {numbers}; wait")
+    return hanging, lambda: list(map(int, numbers.read_text().split())) if numbers.exists() else []
+
+
 def test_a_hanging_compiler_is_stopped_with_its_children(temporary: Path, tmp_path: Path) -> None:
-    # The child would keep the pipe open for a minute if only its parent were stopped.
-    hanging = script(tmp_path, "echo working; sleep 60 & sleep 60")
-    begin = time.monotonic()
-    with pytest.raises(CompileError, match=r"gave up after 0\.5 s[\s\S]*working"):
-        compile_shared("", (), hanging, timeout=0.5)
-    assert time.monotonic() - begin < 20
+    hanging, started = _hanging(tmp_path)
+    with compiling("", (), hanging, timeout=0.01) as library:
+        wait_until(lambda: len(started()) == 2)
+        with pytest.raises(CompileError, match=r"gave up after 0\.01 s[\s\S]*working"):
+            library()
+    wait_until(lambda: not any(map(is_running, started())))
 
 
 def test_a_compiler_that_nobody_waits_for_is_stopped_with_its_children(temporary: Path, tmp_path: Path) -> None:
-    hanging = script(tmp_path, "sleep 60 & sleep 60")
-    begin = time.monotonic()
+    hanging, started = _hanging(tmp_path)
     with compiling("", (), hanging):
-        pass
-    with pytest.raises(ZeroDivisionError), compiling("", (), hanging):
-        raise ZeroDivisionError
-    assert time.monotonic() - begin < 20
+        wait_until(lambda: len(started()) == 2)
+
+    def fail() -> None:
+        with compiling("", (), hanging):
+            wait_until(lambda: len(started()) == 4)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    wait_until(lambda: not any(map(is_running, started())))
     assert list(temporary.iterdir()) == []
 
 

@@ -6,7 +6,6 @@ import gc
 import math
 import resource
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ import pytest
 
 from tc.errors import DeviceError
 from tc.types import ScalarType
+from tests.counting import calls
 from tests.runtime.kernels import AXPY, AXPY_SCALARS, addresses, kernel, launch_all, load, ramp
 
 SCALARS = """
@@ -60,7 +60,7 @@ void tc_kernel(void *const *buffers, const tc_scalar *scalars, const tc_runtime 
   time_t begin = time(0);
   __atomic_fetch_add(present, 1, __ATOMIC_SEQ_CST);
   while (__atomic_load_n(present, __ATOMIC_SEQ_CST) < 2)
-    if (time(0) > begin + 30) { *runtime->fault = 1; return; }
+    if (time(0) > begin + 900) { *runtime->fault = 1; return; }
 }
 """
 
@@ -165,13 +165,7 @@ def test_a_library_without_a_kernel_is_refused() -> None:
         load("int x;", 0)
 
 
-def test_a_launch_is_quick() -> None:
+def test_a_launch_calls_few_functions() -> None:
     axpy, x, y = kernel(AXPY, 2, AXPY_SCALARS), ramp(8), ramp(8)
     places = addresses(x, y)
-    best = math.inf
-    for _ in range(50):
-        begin = time.perf_counter()
-        for _ in range(100):
-            axpy.launch(places, (1.0, 8), 1)
-        best = min(best, (time.perf_counter() - begin) / 100)
-    assert best < 5e-6  # about 0.6 microseconds on a quiet machine
+    assert calls(lambda: axpy.launch(places, (1.0, 8), 1)) <= 4

@@ -5,13 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tc.codegen
@@ -21,7 +20,8 @@ from tc.runtime.compiler import SHARED, compile_shared, find_compiler
 from tc.runtime.native import native_binary
 from tc.runtime.pool import shared_pool
 from tc.types import ScalarType
-from tests.runtime.kernels import HEADER, axpy, chunks, kernel, launch_all, ramp
+from tests.runtime.kernels import HEADER, axpy, chunks, kernel, ramp
+from tests.waiting import PATIENCE
 
 LEAST, MOST = -(2**63), 2**63 - 1
 
@@ -53,7 +53,7 @@ static void body(const void *context, char *scratch, int64_t begin, int64_t end)
   time_t start = time(0);
   __atomic_fetch_add(c->present, 1, __ATOMIC_SEQ_CST);
   while (__atomic_load_n(c->present, __ATOMIC_SEQ_CST) < c->chunks)
-    if (time(0) > start + 30) { __atomic_store_n(c->fault, 1, __ATOMIC_RELAXED); return; }
+    if (time(0) > start + 900) { __atomic_store_n(c->fault, 1, __ATOMIC_RELAXED); return; }
 }
 void tc_kernel(void *const *buffers, const tc_scalar *scalars, const tc_runtime *runtime) {
   struct context c = {buffers[0], runtime->threads, runtime->fault};
@@ -71,7 +71,7 @@ static void body(const void *context, char *scratch, int64_t begin, int64_t end)
   time_t start = time(0);
   if (begin == 0)
     while (__atomic_load_n(c->done, __ATOMIC_SEQ_CST) < c->count - end)
-      if (time(0) > start + 30) { __atomic_store_n(c->fault, 1, __ATOMIC_RELAXED); return; }
+      if (time(0) > start + 900) { __atomic_store_n(c->fault, 1, __ATOMIC_RELAXED); return; }
   __atomic_fetch_add(c->done, end - begin, __ATOMIC_SEQ_CST);
 }
 void tc_kernel(void *const *buffers, const tc_scalar *scalars, const tc_runtime *runtime) {
@@ -81,7 +81,6 @@ void tc_kernel(void *const *buffers, const tc_scalar *scalars, const tc_runtime 
 """
 
 
-@settings(deadline=None)
 @given(
     st.integers(0, 200),
     st.integers(-1, 300),
@@ -158,7 +157,7 @@ def test_sixteen_threads_call_at_once() -> None:
 
     with ThreadPoolExecutor(16) as threads:
         for future in [threads.submit(call, number) for number in range(16)]:
-            future.result(timeout=120)
+            future.result(timeout=PATIENCE)
 
 
 def test_the_same_bits_with_any_number_of_threads() -> None:
@@ -173,9 +172,9 @@ def test_the_same_bits_with_any_number_of_threads() -> None:
 
 
 def run(program: str) -> str:
-    """Output of a Python program, which must end by itself within a minute."""
+    """Output of a Python program, which must end by itself."""
     command = (sys.executable, "-W", "ignore", "-c", program)
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -248,11 +247,29 @@ assert blocked >> (signal.SIGINT - 1) & 1 and blocked >> (signal.SIGTERM - 1) & 
 
 
 def test_idle_workers_sleep() -> None:
-    launch_all((1031,) * 10, 4)
-    time.sleep(0.1)
-    before = time.process_time()
-    time.sleep(0.4)
-    assert time.process_time() - before < 0.1
+    """Each is put to sleep once by the system, and is not woken until there is work for it."""
+    program = """
+import os
+from pathlib import Path
+from tests.runtime.kernels import launch_all
+from tests.waiting import wait_until
+
+launch_all((1031,) * 10, 4)
+workers = [task for task in Path("/proc/self/task").iterdir() if int(task.name) != os.getpid()]
+
+def asleep():
+    return all((worker / "stat").read_text().rpartition(")")[2].split()[0] == "S" for worker in workers)
+
+def switches():
+    lines = [line for worker in workers for line in (worker / "status").read_text().splitlines()]
+    return [line for line in lines if "ctxt_switches" in line]
+
+wait_until(asleep)
+before = switches()
+sum(range(3_000_000))
+assert len(workers) >= 3 and asleep() and switches() == before, (before, switches())
+"""
+    run(program)
 
 
 def test_generated_sources_declare_the_same_types() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from tc.errors import OptionsError
 from tc.runtime.threads import MOST_THREADS, ThreadCount, available_threads, cgroup_limit
+from tests.waiting import PATIENCE
 
 
 def write(file: Path, text: str) -> None:
@@ -53,7 +54,8 @@ def test_affinity_is_respected() -> None:
     program = (
         f"import os; os.sched_setaffinity(0, {{{processor}}}); from tc.runtime.threads import *; print(get_threads())"
     )
-    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    command = (sys.executable, "-c", program)
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert printed.stdout == "1\n"
 
 

@@ -6,13 +6,12 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-_PATIENCE: Final = 30.0
+from tests.waiting import wait_until
 
 
 class Machines:
@@ -86,14 +85,6 @@ def trying(worker: int) -> list[str]:
             if "tc.tuner.serve" in command:
                 found.append(" ".join(command))
     return found
-
-
-def wait_until(happened: Callable[[], bool]) -> None:
-    """AssertionError if it does not happen for long."""
-    deadline = time.monotonic() + _PATIENCE
-    while not happened():
-        assert time.monotonic() < deadline, "nothing happened"
-        time.sleep(0.02)
 
 
 def _dask(

@@ -1,4 +1,7 @@
-"""A search that goes on until it is killed: ``python -m tests.tuner.endless CACHE``."""
+"""A search that goes on until it is killed: ``python -m tests.tuner.endless CACHE``.
+
+It prints a line for each candidate that was compiled.  The second one comes when the first one's trial is committed.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,19 @@ from pathlib import Path
 
 from tc.tuner.budget import Budget
 from tests.tuner import trial
-from tests.tuner.test_tune import SETTINGS, search
+from tests.tuner.test_tune import SETTINGS, Watched, search
+
+
+def tell(number: int, packed: bytes) -> bytes:
+    print(number, flush=True)
+    return packed
 
 
 def main(path: str) -> None:
     # Tells the processes of this search from others.
     os.environ["TC_TEST_MARK"] = path
     with trial.crew() as crew:
-        search(crew, Path(path), replace(SETTINGS, budget=Budget(trials=1000)))
+        search(Watched(crew, tell), Path(path), replace(SETTINGS, budget=Budget(trials=1000)))
 
 
 if __name__ == "__main__":

@@ -10,13 +10,14 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
+
+from tests.waiting import PATIENCE, wait_until
 
 pytest.importorskip("distributed", reason="needs Dask: pip install 'tensor-comprehensions[distributed]'")
 
@@ -37,18 +38,19 @@ from tc.tuner.messages import Checked, Timed
 from tc.tuner.outcome import Failed, FailureKind, Measured
 from tc.tuner.settings import TuningSettings
 from tests.tuner import trial
-from tests.tuner.dask_machines import Machines, machines, trying, wait_until
+from tests.tuner.dask_machines import Machines, machines, trying
 from tests.tuner.test_tune import ledger, search
 
 # A search that is killed.
 ABANDONED = """
 import os, signal, sys
 from pathlib import Path
+from tests.waiting import PATIENCE
 from tc.tuner.dask_crew import hire_on_dask
 from tests.tuner import trial
 address, folder, options = sys.argv[1:]
 with hire_on_dask(address)(trial.TASK, Path(folder), 1, None) as crew:
-    crew.build([options], 60.0)
+    crew.build([options], PATIENCE)
     os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -106,10 +108,8 @@ def test_a_scheduler_that_does_not_answer_is_refused_soon(capsys: pytest.Capture
     with socket.socket() as unheard:
         unheard.bind(("127.0.0.1", 0))
         address = f"dask://127.0.0.1:{unheard.getsockname()[1]}"
-        begun = time.monotonic()
         with pytest.raises(DeviceError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:\d+ within 5 s"):
             hire_on_dask(address)
-        assert time.monotonic() - begun < 10
     (tmp_path / "mm.tc").write_text(trial.TEXT)
     assert main([str(tmp_path / "mm.tc"), "--size", "M=4,N=4,K=4", "--workers", "machine:1"]) == 2
     assert "as in dask://host:8786, got 'machine:1'" in capsys.readouterr().err
@@ -169,7 +169,7 @@ def test_what_crashes_is_a_value_and_workers_live_on(crew: Crew, cluster: Machin
 def test_sizes_that_stay_open_do_so_there(cluster: Machines) -> None:
     cluster.at_least(1)
     with trial.folder(trial.OPEN) as opened, hire_on_dask(dask(cluster))(trial.OPEN, opened, 1, None) as hired:
-        (built,) = hired.build(TEXTS[:1], 60.0)
+        (built,) = hired.build(TEXTS[:1], PATIENCE)
         assert isinstance(built, bytes)
         assert isinstance(hired.check(built, "good"), Checked)
         failed = hired.check(trial.wrong(trial.PLAUSIBLE_BELOW, trial.OPEN), "bad")
@@ -184,7 +184,7 @@ def test_workers_rest_and_forget_who_leaves(cluster: Machines, folder: Path) -> 
     cluster.at_least(1)
     before = left()
     with hire_on_dask(dask(cluster))(trial.TASK, folder, 1, None) as hired:
-        (built,) = hired.build(TEXTS[:1], 60.0)
+        (built,) = hired.build(TEXTS[:1], PATIENCE)
         assert isinstance(built, bytes)
         assert isinstance(hired.check(built, "a"), Checked)
         assert any(map(trying, cluster.alive))
@@ -274,15 +274,19 @@ def test_what_was_checked_is_checked_again_by_the_next_worker(crew: Crew, cluste
     assert isinstance(crew.check(pack(trial.right()), "a"), Checked)
     first = cluster.measuring()
     # It dies while it works.
-    threading.Timer(0.3, cluster.kill, (first,)).start()
+    killer = threading.Timer(0.3, cluster.kill, (first,))
+    killer.start()
     assert isinstance(crew.time("a", 1.0, math.inf), Timed)
+    # Or just after it, where the machine is busy.
+    killer.join()
+    assert isinstance(crew.time("a", 0.01, math.inf), Timed)
     assert cluster.measuring() != first
 
 
 @pytest.mark.slow
 def test_what_a_worker_compiled_when_it_was_killed_is_compiled_by_another(crew: Crew, cluster: Machines) -> None:
     found: list[list[Packed | Failed]] = []
-    building = threading.Thread(target=lambda: found.append(crew.build(TEXTS, 60.0)))
+    building = threading.Thread(target=lambda: found.append(crew.build(TEXTS, PATIENCE)))
     building.start()
     wait_until(lambda: any(map(trying, cluster.alive)))
     cluster.kill(next(number for number in cluster.alive if trying(number)))

