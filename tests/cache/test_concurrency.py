@@ -18,9 +18,10 @@ from tc.cache.store import Store
 from tc.cache.verify import verify
 from tests.cache.samples import MACHINE, kernel, native, text, trial, variant
 from tests.programs import ROOT
+from tests.turns import every
 from tests.waiting import PATIENCE, wait_until
 
-WRITERS: Final = 8
+WRITERS: Final = 4
 
 
 def start(where: str | Path, number: int, count: int = 0) -> subprocess.Popen[str]:
@@ -58,7 +59,7 @@ def test_many_processes_make_and_fill_one_cache(where: str) -> None:
 def test_readers_are_not_disturbed(where: str) -> None:
     store = Store.open(where)
     store.add_variant(kernel(999_999), variant(999_999))
-    writers = [start(where, number, 10) for number in range(4)]
+    writers = [start(where, number, 10) for number in range(2)]
     reader = Reader.open(where)
     while any(writer.poll() is None for writer in writers):
         assert reader.variant(kernel(999_999).key, "{}") == variant(999_999)
@@ -66,12 +67,13 @@ def test_readers_are_not_disturbed(where: str) -> None:
     require_committed(where, finish(writers))
 
 
-def test_what_was_committed_survives_killed_writers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rounds", every(2, [4, 12]))
+def test_what_was_committed_survives_killed_writers(tmp_path: Path, rounds: int) -> None:
     """Each round kills two writers, the first ones while they make the file, and all write into the same one."""
     path = tmp_path / "cache.db"
     random = Random(0)
     committed: list[int] = []
-    for round_number in range(8):
+    for round_number in range(rounds):
         writers = [start(path, 2 * round_number + n) for n in range(2)]
         lines = []
         if round_number % 4:
@@ -88,7 +90,7 @@ def test_what_was_committed_survives_killed_writers(tmp_path: Path) -> None:
         committed += [int(line) for line in lines]
         if path.exists() and path.stat().st_size:
             assert verify(path) == () or not committed
-    assert len(committed) > 8
+    assert len(committed) >= rounds
     require_committed(path, committed)
     with closing(connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
