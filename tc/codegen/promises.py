@@ -49,7 +49,7 @@ def promises(kernel: KernelPrinter, loop: Loop, scope: Scope, body: list[str]) -
             return _unrolled(kernel, loop, _repetitions(loop, scope.ranges))
         case LoopKind.SEQUENTIAL | LoopKind.PARALLEL | LoopKind.REGISTER:
             return []
-        case LoopKind.BLOCK | LoopKind.THREAD | LoopKind.LANES:
+        case LoopKind.COPIED | LoopKind.BLOCK | LoopKind.THREAD | LoopKind.LANES:
             raise AssertionError("they are no loops in the text")
         case _:
             assert_never(loop.kind)

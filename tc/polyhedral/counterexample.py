@@ -32,6 +32,7 @@ class Violation(Enum):
     NOT_AWAITED = "what is copied may arrive after somebody needs it"
     UNLAUNCHED = "the blocks and threads of a launch do not run a statement as the loops over them say"
     DIVERGENT = "some thread of a block may miss a barrier"
+    MISCOPIED = "an unrolled loop has another body at one of its iterations"
     ALONE = "some lane of a warp may miss an exchange"
 
 

@@ -65,13 +65,18 @@ def _counted(loop: Loop, scop: Scop, ranges: Ranges) -> Loop:
     least, most = range_of(loop.lower, ranges).least, range_of(loop.upper, ranges).most
     if math.isinf(least) or math.isinf(most) or most - least >= MOST_UNROLLED or not _chooses(loop, scop):
         return loop
-    first, last, body = IndexLiteral(int(least)), IndexLiteral(int(most)), loop.body
+    return replace(between(loop, int(least), int(most)), kind=_CHANGED[loop.kind])
+
+
+def between(loop: Loop, least: int, most: int) -> Loop:
+    """The loop from one number to another, and guards for the iterations that it has not had."""
+    first, last, body = IndexLiteral(least), IndexLiteral(most), loop.body
     iterator = IndexVariable(loop.iterator)
     if first != loop.lower:
         body = Guard(IndexOperation(IndexOperator.GREATER_EQUAL, (iterator, loop.lower)), body, None)
     if last != loop.upper:
         body = Guard(IndexOperation(IndexOperator.LESS_EQUAL, (iterator, loop.upper)), body, None)
-    return replace(loop, kind=_CHANGED[loop.kind], lower=first, upper=last, body=body)
+    return replace(loop, lower=first, upper=last, body=body)
 
 
 def _chooses(loop: Loop, scop: Scop) -> bool:

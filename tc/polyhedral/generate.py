@@ -150,8 +150,7 @@ class _Converter:
             return Loop(name, lower, lower, 1, kind, body)
         if not isinstance(step, IndexLiteral) or step.value < 1:
             raise AssertionError(f"isl generated a loop with step {step}")
-        shown = LoopKind.SEQUENTIAL if kind is LoopKind.UNROLLED else kind
-        return Loop(name, lower, _upper_bound(node.for_get_cond(), name, known), step.value, shown, body)
+        return Loop(name, lower, _upper_bound(node.for_get_cond(), name, known), step.value, kind, body)
 
 
 def _leads_to(node: isl.AstNode, iterator: str) -> bool:

@@ -97,7 +97,8 @@ class LoopKind(Enum):
     VECTOR = "vector"  # independent iterations: the compiler may run them in lanes
     REDUCTION = "reduction"  # lanes may keep partial results of the one reducing statement inside
     REGISTER = "register"  # rows of a register tile: each iteration has registers of its own
-    UNROLLED = "unrolled"
+    UNROLLED = "unrolled"  # the compiler of the target unrolls it
+    COPIED = "copied"  # unrolled here: a copy of the body for every iteration (``tc.polyhedral.unroll_copies``)
     LANES = "lanes"  # an iteration for every lane of a warp, all of which combine what the others have
     BLOCK = "block"  # blocks of a grid
     THREAD = "thread"  # threads of a block

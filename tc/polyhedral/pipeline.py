@@ -19,6 +19,7 @@ from tc.options import CpuOptions, Fusion, GpuOptions, Options
 from tc.polyhedral.demands import demands_of
 from tc.polyhedral.describe_kernels import describe_kernels
 from tc.polyhedral.fewer_buffers import fewer_buffers
+from tc.polyhedral.fix_copied import fix_copied
 from tc.polyhedral.fix_counts import fix_counts
 from tc.polyhedral.generate import generate_loops
 from tc.polyhedral.guard_nests import guard_nests
@@ -39,7 +40,9 @@ from tc.polyhedral.strides import accesses
 from tc.polyhedral.surplus import refuse_surplus_sizes
 from tc.polyhedral.tree import ScheduleTree, tree_text
 from tc.polyhedral.tree_execution import tree_execution
+from tc.polyhedral.unroll_copies import unroll_copies
 from tc.polyhedral.verify import prove
+from tc.polyhedral.verify_copies import prove_copies
 from tc.polyhedral.verify_split import prove_split
 from tc.polyhedral.verify_statements import prove_statements
 from tc.proof import Proof
@@ -246,6 +249,7 @@ class _Run:
         if isinstance(self.options, GpuOptions):
             root, kernels = self.joined(root, scop, self.options)
             self.done("kernels", kernels)
+        copies = unroll_copies(root)
 
         demands = cache(lambda: demands_of(scop))
 
@@ -256,10 +260,11 @@ class _Run:
         def prove_loops() -> Proof:
             dimensions = {s.name: s.domain.dim(isl.dim_type.set) for s in scop.statements}
             dimensions |= {barrier.get_tuple_name(): barrier.dim(isl.dim_type.set) for barrier in scop.barriers}
+            prove_copies(root, copies)
             execution = loop_execution(root, dimensions, self.context, scop.barrier_names, scop.sizes)
             return prove(scop, execution, "generated code", demands())
 
-        return Generated(self.loop_program(scop, root), tuple(self.stages), prove_schedule, prove_loops)
+        return Generated(self.loop_program(scop, copies), tuple(self.stages), prove_schedule, prove_loops)
 
     def loops(self, tree: ScheduleTree, scop: Scop) -> LoopTree | Options:
         """The loops of the tree; or the options to take instead, with which there are better ones, or any at all."""
@@ -269,6 +274,8 @@ class _Run:
             root = separate_tiles(localize_loops(root, scop), self.context, scop.sizes, scop.barrier_names)
         except NotAffineError:
             return _without_buffers(self.options)
+        ranges = {parameter_name(name): Range(1, most) for name, most in scop.sizes}
+        root = fix_copied(root, ranges, self.options.schedule.unroll)
         match self.options:
             case CpuOptions():
                 return root

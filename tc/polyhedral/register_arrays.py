@@ -20,6 +20,8 @@ def has_moving_arrays(root: LoopTree, scop: Scop) -> bool:
 
 
 def _is_unrolled(loop: Loop) -> bool:
+    if loop.kind is LoopKind.COPIED:
+        return True
     if loop.kind not in (LoopKind.UNROLLED, LoopKind.REDUCTION):
         return False
     match loop.lower, loop.upper:

@@ -163,8 +163,8 @@ def allocation_mark(buffer: str) -> str:
 def to_isl(tree: ScheduleTree, context: isl.Context, barriers: frozenset[str] = frozenset()) -> isl.Schedule:
     """The tree as an isl schedule, through isl's YAML form.
 
-    Every member becomes a band of its own.  A mark above it carries its kind to the AST, and unrolled members get
-    isl's ``unroll`` option, so that every unrolled copy is an instance that the proofs see.  ``barriers``: the
+    Every member becomes a band of its own.  A mark above it carries its kind to the AST.  Loops that are unrolled are
+    loops here, too: isl takes as long for every copy as for the whole loop, and so would the proofs.  ``barriers``: the
     statements that are; a loop around one is not split, since all threads are to meet in it.
     """
     text = f'{{ domain: "{_numbered_set(tree.domain)}"{_yaml_child(tree.root, 0, barriers)} }}'
@@ -234,7 +234,5 @@ def _yaml_member(member: Member, barriers: frozenset[str]) -> str:
 
 def _options(member: Member, barriers: frozenset[str]) -> str:
     """How isl is to generate the loop: every iteration for itself, or all of them by one loop."""
-    if member.kind is LoopKind.UNROLLED:
-        return ', options: "{ unroll[x] }"'
     whole = member.kind.is_mapped or not barriers.isdisjoint(statement_names(member.function.domain()))
     return ', options: "{ atomic[x] }"' if whole else ""
