@@ -89,6 +89,12 @@ def _parser() -> argparse.ArgumentParser:
     compiled.add_argument("--kernels", type=_names, default=(), help="cases or problems, separated by commas")
     compiled.add_argument("--target", default="cuda:sm_90", help="such as cuda:sm_80, cpu or emulator")
     compiled.add_argument("--with", dest="json_options", default=None, help="options of all of them, in JSON")
+    proofs = commands.add_parser("proofs", help="how long it takes until any options are proven or refused")
+    proofs.add_argument("--kernels", type=_names, default=(), help="definitions, separated by commas")
+    proofs.add_argument("--targets", type=_names, default=(), help="such as cpu:x86-64-v4,cuda:sm_90; nothing runs")
+    proofs.add_argument("--count", type=int, default=500, help="random options for each")
+    proofs.add_argument("--seed", type=int, default=0, help="of the random choices")
+    proofs.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     replay = commands.add_parser("replay", help="searches of the suite once more, told what was recorded")
     replay.add_argument("--recording", type=Path, default=None, help="file of what they were told")
     return parser
@@ -136,6 +142,8 @@ def _run(given: argparse.Namespace) -> None:
             _search(given)
         case "compile":
             _compile(given)
+        case "proofs":
+            _proofs(given)
         case "replay":
             _replay(given.recording)
         case _:
@@ -168,6 +176,28 @@ def _suite(given: argparse.Namespace) -> None:
         _plot(report, given.plot)
     if failed := failures(report):
         sys.exit("\n".join(["failed:", *failed]))
+
+
+def _proofs(given: argparse.Namespace) -> None:
+    from benchmarks.proofs import DEFINITIONS, HEADER, TARGETS, decide_all, line, slow
+    from tc.errors import nearest
+
+    known = {definition.name: definition for definition in DEFINITIONS}
+    for name in given.kernels:
+        if name not in known:
+            guess = nearest(name, known)
+            hint = f"did you mean {guess!r}?" if guess else f"known: {', '.join(known)}"
+            raise UsageError(f"no definition is called {name!r}; {hint}")
+    if given.count < 1 or given.jobs < 1:
+        raise UsageError("--count and --jobs must be at least 1")
+    definitions = [known[name] for name in given.kernels or known]
+    late: list[str] = []
+    print(HEADER, flush=True)
+    for found in decide_all(definitions, given.targets or TARGETS, given.count, given.seed, given.jobs):
+        print(line(found), flush=True)
+        late += slow(found)
+    if late:
+        sys.exit("\n".join(["nobody should have to wait for:", *late]))
 
 
 def _search(given: argparse.Namespace) -> None:
