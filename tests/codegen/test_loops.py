@@ -69,8 +69,8 @@ def loop(lower: IndexExpression | int, upper: IndexExpression | int, step: int, 
     return Loop("c0", index(lower), index(upper), step, kind, instance("S", "c0"))
 
 
-# Loops over lanes are exchanges of what lanes have (``tests/test_shuffles.py``).
-KINDS: Final = tuple(kind for kind in LoopKind if kind is not LoopKind.LANES)
+# Loops over lanes are exchanges of what lanes have (``tests/test_shuffles.py``); copies are made before the text is.
+KINDS: Final = tuple(kind for kind in LoopKind if kind not in (LoopKind.LANES, LoopKind.COPIED))
 
 
 @pytest.mark.parametrize("kind", KINDS)
