@@ -9,9 +9,9 @@ from typing import SupportsIndex
 from tc.errors import ArgumentError
 from tc.interface import Interface, TensorParameter
 from tc.language.specialization import ArraySpec, Dynamic, Signature, SymbolicSize, contiguous_strides
-from tc.runtime.arrays import describe, describe_output
+from tc.runtime.arrays import describe, describe_output, followed
 from tc.runtime.memory import Sharing, sharing
-from tc.runtime.scalars import convert_scalar
+from tc.runtime.scalars import convert_scalar, is_followed
 from tc.runtime.view import ArrayView, Framework, element_strides
 from tc.types import ScalarType
 
@@ -80,7 +80,8 @@ def _spec(view: ArrayView) -> ArraySpec:
 def bind(interface: Interface, arguments: Sequence[object], out: object, *, writes: bool = True) -> Arguments:
     """The call's arguments by name; ArgumentError if their number, kinds or values do not fit the definition.
 
-    ``writes``: the arrays in ``out`` will be written; otherwise they may be read-only.
+    ``writes``: the arrays in ``out`` will be written, and results made that autograd must not have to follow;
+    otherwise everything is only read.
     """
     _require_count(interface, arguments)
     tensors = {tensor.name: tensor for tensor in interface.tensors}
@@ -93,6 +94,10 @@ def bind(interface: Interface, arguments: Sequence[object], out: object, *, writ
             values[name] = convert_scalar(value, scalars[name].type, place)
         else:
             inputs[name] = _input(tensors[name], value, place)
+    if writes and any(interface.tensor(name).type.is_floating for name in interface.results):
+        for name, value in zip(interface.arguments, arguments, strict=True):
+            if inputs[name].followed if name in inputs else is_followed(value):
+                raise followed(f"argument {name} of {interface.name}")
     outputs = _outputs(interface, out, describe_output if writes else describe)
     return Arguments(inputs, values, outputs, _framework(inputs, outputs))
 

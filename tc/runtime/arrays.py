@@ -77,18 +77,30 @@ def _describe_interface(array: object, place: str) -> ArrayView:
 
 
 def describe_output(array: object, place: str) -> ArrayView:
-    """``describe`` for an array to be written: ArgumentError when it is read-only, JAX's, or overlaps itself."""
+    """``describe`` for an array to be written: ArgumentError when it is read-only, JAX's, overlaps itself, or is
+    followed by autograd.
+    """
     view = describe(array, place)
     if view.framework is Framework.JAX:
         raise ArgumentError(f"{place}: JAX arrays never change, so they cannot be outputs; use the returned array")
     if not view.writable:
         raise ArgumentError(f"{place}: the array is read-only; pass one that may be written")
+    if view.followed:
+        raise followed(place)
     if overlaps_itself(view):
         raise ArgumentError(
             f"{place}: several of its elements share one place in memory (strides {view.strides} for shape "
             f"{view.shape}); pass an array with an element in every place"
         )
     return view
+
+
+def followed(place: str) -> ArgumentError:
+    """The error for a tensor that autograd follows."""
+    return ArgumentError(
+        f"{place}: the tensor requires a gradient, which tc does not compute; pass .detach(), or call under "
+        "torch.no_grad()"
+    )
 
 
 def announcer(framework: Framework) -> Callable[..., object] | None:

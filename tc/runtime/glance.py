@@ -21,7 +21,7 @@ def glance_of(kind: type) -> Glance | None:
     own = sys.modules.get("tc.runtime.device_array")
     if own is not None and kind is own.DeviceArray:
         return _own
-    if torch is not None and kind is torch.Tensor:
+    if torch is not None and kind in (torch.Tensor, torch.nn.Parameter):
         from tc.runtime.torch_arrays import glance_torch
 
         return glance_torch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Callable
 from types import MappingProxyType
 from typing import Final, assert_never
@@ -30,6 +31,12 @@ def convert_scalar(value: object, type: ScalarType, place: str) -> int | float:
             assert_never(type.kind)
 
 
+def is_followed(value: object) -> bool:
+    """Whether a scalar argument is a tensor that autograd follows; see ``ArrayView``."""
+    torch = sys.modules.get("torch")
+    return torch is not None and getattr(value, "requires_grad", False) and bool(torch.is_grad_enabled())
+
+
 def _whole(number: int | float, type: ScalarType, place: str) -> int:
     if isinstance(number, float) and not number.is_integer():
         raise ArgumentError(f"{place}: {number!r} is no {type}; pass a whole number")
@@ -48,8 +55,6 @@ def _number(value: object, type: ScalarType, place: str) -> int | float:
         return operator.index(value)
     if shape is not None and tuple(shape) != ():
         raise ArgumentError(f"{place}: expected one {type}, got an array of shape {tuple(shape)}")
-    if getattr(value, "requires_grad", False):
-        raise ArgumentError(f"{place}: the tensor requires a gradient, which tc does not compute; pass .detach()")
     # NumPy's numbers, and arrays and tensors without dimensions.
     item: Callable[[], object] | None = getattr(value, "item", None)
     if item is not None:

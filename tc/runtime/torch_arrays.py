@@ -38,9 +38,7 @@ def torch_dtype(type: ScalarType) -> torch.dtype:
 
 
 def describe_torch(tensor: torch.Tensor, place: str) -> ArrayView:
-    """The view of a dense tensor that autograd does not follow; on a GPU, it is ready on PyTorch's current stream."""
-    if tensor.requires_grad:
-        raise ArgumentError(f"{place}: the tensor requires a gradient, which tc does not compute; pass .detach()")
+    """The view of a dense tensor; on a GPU, it is ready on PyTorch's current stream."""
     if tensor.layout is not torch.strided or tensor.is_nested:
         raise ArgumentError(f"{place}: a {_kind(tensor)} tensor has no dense elements; pass .to_dense()")
     if tensor.device.type == "meta":
@@ -57,13 +55,20 @@ def describe_torch(tensor: torch.Tensor, place: str) -> ArrayView:
     check_address(address, tensor.numel(), tensor.element_size(), place)
     strides = element_strides(shape, tuple(tensor.stride()), 1, place)
     memory = None if tensor.device.type == "cpu" else _cuda_memory(tensor.device)
-    return ArrayView(address, shape, strides, type, True, Framework.TORCH, tensor, None, memory)
+    return ArrayView(
+        address, shape, strides, type, True, Framework.TORCH, tensor, None, memory, followed=is_followed(tensor)
+    )
+
+
+def is_followed(tensor: torch.Tensor) -> bool:
+    """Whether autograd follows what is computed from a tensor: under ``no_grad`` and ``inference_mode`` it does not."""
+    return tensor.requires_grad and torch.is_grad_enabled()
 
 
 def glance_torch(tensor: torch.Tensor) -> Seen | None:
     """A dense tensor on a GPU that autograd does not follow."""
     try:
-        if not tensor.is_cuda or tensor.requires_grad or tensor.is_neg():
+        if not tensor.is_cuda or is_followed(tensor) or tensor.is_neg():
             return None
         device = tensor.device
         what = (tensor.dtype, device, tensor.shape, tensor.stride())

@@ -62,6 +62,7 @@ class ArrayView:
     ``memory``: that of the GPU that holds them; None for the memory of this machine.
     Strides of dimensions with at most one element, and of empty arrays, say nothing about the memory and are those
     of a contiguous array.  ``owner`` is the array as it was passed; it and ``lease`` keep the memory alive.
+    ``followed``: PyTorch would have to differentiate what is computed from it, here and now.
     """
 
     address: int
@@ -73,6 +74,7 @@ class ArrayView:
     owner: object = field(repr=False, compare=False)
     lease: object = field(default=None, repr=False, compare=False)
     memory: CudaMemory | None = field(default=None, compare=False)
+    followed: bool = field(default=False, compare=False)
 
     @property
     def size(self) -> int:

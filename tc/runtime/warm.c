@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum { MOST_SLOTS = 64, MOST_WORDS = 512 };
-enum { ABSENT = 0, NUMPY = 1, TORCH = 2 };
+enum { ABSENT = 0, NUMPY = 1, TORCH = 2, FOLLOWED = 3 };  // the last one: a tensor of PyTorch that autograd follows
 
 // A slot of a call: its arguments come first, then its results.
 typedef struct array {
@@ -55,7 +55,7 @@ enum {
 
 // ---- what the interpreter's side says once
 
-static PyObject *numpy_array, *torch_tensor;
+static PyObject *numpy_array, *torch_tensor, *torch_parameter, *is_grad_enabled;
 static ptrdiff_t object_header;
 static int (*describe_torch)(PyObject *, dlpack_tensor *);
 static PyObject *requires_grad, *is_neg;
@@ -94,9 +94,11 @@ static bool describe_array(call *self, array *found, PyObject *object, bool writ
     *found = (array){object, fields->data, fields->dimensions, fields->shape, fields->strides, .unit = 1};
     kind = NUMPY;
     element = (int64_t)(intptr_t)fields->dtype;
-  } else if (type == torch_tensor) {
+  } else if (type == torch_tensor || type == torch_parameter) {
     dlpack_tensor tensor;
-    if (!is_false(PyObject_GetAttr(object, requires_grad))) return false;
+    // Plans for calls with such tensors are known only where nothing differentiable is made.
+    bool followed = !is_false(PyObject_GetAttr(object, requires_grad)) && !is_false(PyObject_CallNoArgs(is_grad_enabled));
+    if (followed && written) return false;
     if (!is_false(PyObject_CallMethodObjArgs(object, is_neg, NULL))) return false;
     if (describe_torch(object, &tensor) != 0) {
       PyErr_Clear();
@@ -107,7 +109,7 @@ static bool describe_array(call *self, array *found, PyObject *object, bool writ
     *found = (array){object, address, tensor.dimensions, tensor.shape, tensor.strides, .unit = tensor.bits / 8};
     bool placed = address != NULL && (intptr_t)address % found->unit == 0;
     if (!placed && !is_empty(found)) return false;
-    kind = TORCH;
+    kind = followed ? FOLLOWED : TORCH;
     element = tensor.code << 8 | tensor.bits;
   } else {
     return false;
@@ -305,13 +307,16 @@ void tc_know_numpy(PyObject *type, int64_t header, void *tc_run_function) {
   run = tc_run_function;
 }
 
-// The tensors' type and its DLPackExchangeAPI, which may be too old to describe them.
-void tc_know_torch(PyObject *type, const dlpack_exchange *exchange) {
+// The types of tensors, the function that says whether autograd is at work, and the tensors' DLPackExchangeAPI, which
+// may be too old to describe them.
+void tc_know_torch(PyObject *type, PyObject *parameter, PyObject *enabled, const dlpack_exchange *exchange) {
   while (exchange != NULL && exchange->major != DLPACK_MAJOR) exchange = exchange->older;
   if (type == torch_tensor || exchange == NULL || exchange->describe == NULL) return;
   requires_grad = PyUnicode_InternFromString("requires_grad");
   is_neg = PyUnicode_InternFromString("is_neg");
   describe_torch = exchange->describe;
+  torch_parameter = parameter;
+  Py_IncRef(is_grad_enabled = enabled);
   torch_tensor = type;
 }
 

@@ -133,7 +133,8 @@ def _interface() -> _Interface | None:
     torch = sys.modules.get("torch")
     exchange = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None) if torch is not None else None
     if torch is not None and exchange is not None:
-        loaded.tc_know_torch(torch.Tensor, capsule_pointer(exchange, b"dlpack_exchange_api"))
+        pointer = capsule_pointer(exchange, b"dlpack_exchange_api")
+        loaded.tc_know_torch(torch.Tensor, torch.nn.Parameter, torch.is_grad_enabled, pointer)
     function: _Interface = loaded.tc_warm_function
     return function
 
@@ -146,7 +147,7 @@ def _load() -> ctypes.CDLL | None:
     library = load_library(native_binary("warm.c", environment()), ctypes.PyDLL)
     library.tc_know_numpy.argtypes = (ctypes.py_object, ctypes.c_int64, ctypes.c_void_p)
     library.tc_know_numpy.restype = None
-    library.tc_know_torch.argtypes = (ctypes.py_object, ctypes.c_void_p)
+    library.tc_know_torch.argtypes = (ctypes.py_object, ctypes.py_object, ctypes.py_object, ctypes.c_void_p)
     library.tc_know_torch.restype = None
     library.tc_warm_function.argtypes = (ctypes.py_object, ctypes.c_int)
     library.tc_warm_function.restype = ctypes.py_object

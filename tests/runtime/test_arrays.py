@@ -130,12 +130,6 @@ REFUSED: list[tuple[Making, type[TCError], str]] = [
     ),
     (lambda: 3.0, ArgumentError, "got float; numpy.asarray makes one"),
     (lambda: None, ArgumentError, "got NoneType"),
-    (
-        lambda: torch.ones(3, requires_grad=True),
-        ArgumentError,
-        "requires a gradient, which tc does not compute",
-    ),
-    (lambda: torch.nn.Parameter(torch.ones(3)), ArgumentError, "pass .detach()"),
     (lambda: torch.eye(3).to_sparse(), ArgumentError, "a sparse_coo tensor has no dense elements; pass .to_dense()"),
     (lambda: torch.eye(3).to_sparse_csr(), ArgumentError, "a sparse_csr tensor has no dense elements"),
     (lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]), ArgumentError, "a nested tensor has no dense"),

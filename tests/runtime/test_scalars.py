@@ -95,7 +95,5 @@ def test_arrays_with_dimensions_are_refused() -> None:
 
 
 def test_tensors_that_hide_their_value_are_refused() -> None:
-    with pytest.raises(ArgumentError, match=r"x: the tensor requires a gradient.*\.detach\(\)"):
-        convert_scalar(torch.tensor(1.0, requires_grad=True), ScalarType.FLOAT32, "x")
     with pytest.raises(ArgumentError, match="x: the value of a Tensor cannot be read"):
         convert_scalar(torch.empty((), device="meta"), ScalarType.FLOAT32, "x")

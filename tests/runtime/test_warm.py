@@ -116,11 +116,9 @@ UNUSUAL: list[Callable[[], object]] = [
     lambda: np.float32(1),
     lambda: np.ones((3, 3)).view(np.matrix),
     lambda: np.zeros(17, "u1")[1:].view("f4"),
-    lambda: torch.nn.Parameter(tensor),
     lambda: tensor.as_subclass(Subclass),
     lambda: torch.ones(3, device="meta"),
     lambda: torch.eye(3).to_sparse(),
-    lambda: torch.ones(3, requires_grad=True),
     lambda: torch.ones(3, dtype=torch.complex64).conj().imag,
     lambda: torch.frombuffer(bytearray(9), dtype=torch.float32, offset=1, count=2),
 ]
