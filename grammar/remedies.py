@@ -59,6 +59,10 @@ _CHARACTERS: Final = {
     "^": f"write `pow(x, y)`; {_NO_BITS}", "~": _NO_BITS, "\u00a0": "write an ordinary space",
     "\u2192": "write `->`", "\u21d2": "write `->`", "\u2264": "write `<=`", "\u2265": "write `>=`",
     "\u2260": "write `!=`", "\u2212": "write `-`", "\u2013": "write `-`", "\u00d7": "write `*`", "\u00b7": "write `*`",
+    "\u201c": "write no quotes: names stand alone", "\u201d": "write no quotes: names stand alone",
+    '"': "write no quotes: names stand alone", "'": "write no quotes: names stand alone",
+    "\u2018": "write no quotes: names stand alone", "\u2019": "write no quotes: names stand alone",
+    "@": "a product of matrices is a statement: `C(i,j) +=! A(i,k) * B(k,j)`", "\u2014": "write `-`",
     "\u22c5": "write `*`", "\u00f7": "write `/`", "\ufeff": "remove the byte order mark",
 }  # fmt: skip
 _USED: Final = re.compile(r"[A-Za-z0-9_().,:;?{}<>=!+\-*/%&|]*")
@@ -74,6 +78,10 @@ def _character(place: Place) -> str | None:
 # What was found where a terminal of the grammar could stand.
 _CONFUSED: Final = {
     ("UPDATE", "=="): "`==` compares; `=` assigns",
+    ("UPDATE", ":"): "write `=`",
+    ("UPDATE", "<"): "write `=`",
+    ("UPDATE", "-=!"): "`-=!` is not a reduction; add the negated value: `+=! -(...)`",
+    ("UPDATE", "/=!"): "`/=!` is not a reduction; multiply by the reciprocal: `*=! 1.0 / (...)`",
     ("UPDATE", "-="): "`-=` is not a reduction; add the negated value: `+= -(...)`",
     ("UPDATE", "/="): "`/=` is not a reduction; multiply by the reciprocal: `*= 1.0 / (...)`",
     ("UPDATE", "%="): "`%=` is not a reduction; the reductions are `+=`, `*=`, `min=` and `max=`",
@@ -95,6 +103,61 @@ def _confusion(place: Place) -> str | None:
     return None
 
 
+_OPERATOR: Final = re.compile(r"=[+*]\s*!?|=\s*[+*]\s*!|[+*]\s*!\s*=?|!\s*[+*]\s*=?")
+_REDUCERS: Final = {
+    "sum": "+=!", "add": "+=!", "mean": "+=!", "prod": "*=!", "mul": "*=!", "product": "*=!",
+    "max": "max=!", "maximum": "max=!", "min": "min=!", "minimum": "min=!",
+}  # fmt: skip
+
+
+def _assignment(place: Place) -> str | None:
+    """Misspelt operators of statements: `=+!`, `+!=`, `!+=`, `sum=!`, `max!`."""
+    if "UPDATE" in place.accepted:
+        start = place.position
+    elif place.follows("=") and place.found in ("+", "*"):
+        start = span_of(place.tokens[-1]).start
+    else:
+        return None
+    word = re.compile(r"([a-z]+)\s*(?:=|!)").match(place.text, start)
+    if word is not None and word[1] in ("min", "max") and word[0].endswith("="):
+        return None
+    if word is not None and word[1] in _REDUCERS:
+        return f"write `{_REDUCERS[word[1]]}`" + ("" if word[1] != "mean" else ", then divide by the size")
+    found = _OPERATOR.match(place.text, start)
+    if found is None:
+        return None
+    operator = "*" if "*" in found[0] else "+"
+    return f"write `{operator}=!` (or `{operator}=` to go on with what is there)"
+
+
+_WORDS: Final = {
+    "for": "loops go without saying: every index runs over all its values; `where i in 0:N` gives its range",
+    "if": "a conditional is written `condition ? value : value`",
+    "else": "a conditional is written `condition ? value : value`",
+    "and": "logical operators are written `&&`, `||` and `!`",
+    "or": "logical operators are written `&&`, `||` and `!`",
+    "not": "logical operators are written `&&`, `||` and `!`",
+    "return": "results are named behind `->`, and written like `B(i) = A(i)`",
+    "let": "write `x = ...`: names need no declaration; inside a statement, `where x = ...`",
+    "var": "write `x = ...`: names need no declaration",
+    "const": "write `x = ...`: names need no declaration",
+    "auto": "write `x = ...`: names need no declaration",
+    "lambda": "there are no functions of functions: write another `def` and call it in a statement of its own",
+    "while": "there are no such loops: every index runs over all its values",
+    "float": "names need no declaration: write `x = ...`",
+    "int": "names need no declaration: write `x = ...`",
+    "double": "names need no declaration: write `x = ...`",
+}
+
+
+def _word(place: Place) -> str | None:
+    """Words of other languages, where the parser took them for a name."""
+    if not place.tokens or ("UPDATE" not in place.accepted and not place.follows("for", "if", "lambda", "not")):
+        return None
+    line = [token for token in place.tokens[-8:] if token in _WORDS and token.type == "NAME"]
+    return _WORDS[line[-1]] if line else None
+
+
 def _borrowed(place: Place) -> str | None:
     """Spellings of other languages."""
     around = place.text[max(0, place.position - 1) : place.position + 2]
@@ -102,8 +165,6 @@ def _borrowed(place: Place) -> str | None:
         return "a comment starts with `#`"
     if "**" in around:
         return "write `pow(x, y)`"
-    if "UPDATE" in place.accepted and place.follows("and", "or"):
-        return "logical operators are written `&&`, `||` and `!`"
     return None
 
 
@@ -158,7 +219,22 @@ def _header(place: Place) -> str | None:
         return f"the results are named behind the parameters: `{_DEFINITION}`"
     if place.follows("->"):
         return "the results stand in parentheses: `-> (B)`"
-    return None
+    if "LBRACE" in place.accepted:
+        return f"the statements stand in braces: `{_DEFINITION}`"
+    return _parameter(place)
+
+
+def _parameter(place: Place) -> str | None:
+    """Slips in the lists of parameters and results."""
+    first = max((index for index, token in enumerate(place.tokens) if token.type == "DEF"), default=len(place.tokens))
+    own = [token.type for token in place.tokens[first:]]
+    if "LBRACE" in own or "LPAR" not in own or place.found in _CHARACTERS:
+        return None
+    if "ARROW" in own:
+        return "a definition has one result at least" if place.follows("(") and place.found == ")" else None
+    if "INTEGER" in place.accepted or place.found in ("+", "-", "*", "/"):
+        return "a size is a name or a whole number: declare `float(N) A`, and use `N + 1` in the statements"
+    return "a parameter is a type, its sizes and a name: `float(M,N) A`, `int n`; commas stand between two of them"
 
 
 def _statement(place: Place) -> str | None:
@@ -184,6 +260,8 @@ def _body(place: Place) -> str | None:
 
 
 _ADVICE: Final[tuple[Callable[[Place], str | None], ...]] = (
+    _assignment,
+    _word,
     _character,
     _borrowed,
     _confusion,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import SupportsIndex
 
-from tc.errors import ArgumentError
+from tc.errors import ArgumentError, nearest
 from tc.interface import Interface, TensorParameter
 from tc.language.specialization import ArraySpec, Dynamic, Signature, SymbolicSize, contiguous_strides
 from tc.runtime.arrays import describe, describe_output, followed
@@ -75,6 +75,28 @@ class Arguments:
 
 def _spec(view: ArrayView) -> ArraySpec:
     return ArraySpec(view.shape, view.type, view.strides)
+
+
+def in_order(interface: Interface, arguments: tuple[object, ...], named: Mapping[str, object]) -> tuple[object, ...]:
+    """The arguments of a call in the order of the definition, some of which came by name."""
+    if not named:
+        return arguments
+    given = dict(zip(interface.arguments, arguments, strict=False))
+    for name in named:
+        if name not in interface.arguments:
+            guess = nearest(name, interface.arguments)
+            hint = f"it takes {', '.join(interface.arguments)}" if guess is None else f"did you mean {guess}?"
+            raise ArgumentError(f"{interface.name} has no argument {name}; {hint}")
+        if name in given:
+            raise ArgumentError(f"{interface.name}: the argument {name} is given twice, by its place and by its name")
+    if len(arguments) > len(interface.arguments):
+        _require_count(interface, arguments)
+    given.update(named)
+    missing = [name for name in interface.arguments if name not in given]
+    if missing:
+        which = f"argument {missing[0]} is" if len(missing) == 1 else f"arguments {', '.join(missing)} are"
+        raise ArgumentError(f"{interface.name}: the {which} missing")
+    return tuple(given[name] for name in interface.arguments)
 
 
 def bind(interface: Interface, arguments: Sequence[object], out: object, *, writes: bool = True) -> Arguments:
@@ -204,7 +226,8 @@ def _outputs(interface: Interface, out: object, describe: Callable[[object, str]
         if given.get(name) is None:
             if tensor.in_out:
                 raise ArgumentError(
-                    f"{place}: the definition reads {name} before it writes it; pass its first value through out="
+                    f"{place}: the definition reads {name} before it writes it; pass its first value through out=, or "
+                    f"let a reduction start afresh: write `+=!` (`*=!`, `min=!`, `max=!`), not `+=`"
                 )
             continue
         view = describe(given[name], place)

@@ -73,12 +73,15 @@ class Comprehension:
         out: object = None,
         target: str | None = None,
         options: Options | None = None,
+        **named: object,
     ) -> object:
-        """Run on arrays; compile first if the dtypes, shapes, strides or structural scalars are new.
+        """Run on arrays, in order or by name; compile first for new dtypes, shapes, strides or structural scalars.
 
         Returns one array, or a tuple in the order of the ``->`` list, of the arguments' framework.  ``out``: arrays to
         write into: one, a tuple in that order (None: allocate), or a mapping by name.
         """
+        if named:
+            arguments = self._in_order(arguments, named)
         usual = target is None and options is None
         if usual:
             result = self._warm.call(arguments, out)
@@ -93,16 +96,24 @@ class Comprehension:
             self._warm.remember(arguments, out, plan)
         return result
 
+    def _in_order(self, arguments: tuple[object, ...], named: Mapping[str, object]) -> tuple[object, ...]:
+        from tc.arguments import in_order
+
+        return in_order(self.interface, arguments, named)
+
     def _bind(self, arguments: Sequence[object], out: object) -> Arguments:
         from tc.arguments import bind
 
         return bind(self.interface, arguments, out)
 
-    def compile(self, *arguments: object, target: str | None = None, options: Options | None = None) -> Kernel:
+    def compile(
+        self, *arguments: object, target: str | None = None, options: Options | None = None, **named: object
+    ) -> Kernel:
         """The kernel for arrays, ``tc.ArraySpec`` or plain shapes; scalars by value.  Runs nothing.
 
         Where a first extent is ``tc.dynamic``, it serves all of its values, and calls that fit run it from now on.
         """
+        arguments = self._in_order(arguments, named)
         return self._kernels.get(self._signature(arguments), self._target(arguments, target), options)
 
     def tune(
@@ -117,6 +128,7 @@ class Comprehension:
         strategy: str = "combined",
         numerics: str = "any",
         workers: str | None = None,
+        **named: object,
     ) -> TuningResult:
         """Searches for the quickest options for such arguments: arrays, which are tuned on, specs or shapes.
 
@@ -133,6 +145,7 @@ class Comprehension:
         from tc.kernel import Kernel
         from tc.tuning import TuningRequest, subject_of, tune
 
+        arguments = self._in_order(arguments, named)
         chosen, subject = self._target(arguments, target), subject_of(self.interface, arguments)
         request = TuningRequest(budget, cache, seed, progress, jobs, strategy, numerics, workers)
         result = tune(self._definition, self._siblings, subject, chosen, environment(), request)
@@ -166,14 +179,14 @@ class Comprehension:
         """The program for arrays, ``tc.ArraySpec`` or plain shapes, with all sizes settled.  Runs nothing."""
         return self._kernels.specialize(self._signature(arguments))
 
-    def output_shapes(self, *arguments: object) -> dict[str, tuple[int, ...]]:
+    def output_shapes(self, *arguments: object, **named: object) -> dict[str, tuple[int, ...]]:
         """Shapes of the results by name, for arrays, specs or plain shapes.  Runs nothing."""
-        specialization = self.specialize(*arguments)
+        specialization = self.specialize(*self._in_order(arguments, named))
         return {name: specialization.layouts[name].shape for name in self.program.results}
 
-    def reference(self, *arguments: object, out: object = None) -> np.ndarray | tuple[np.ndarray, ...]:
+    def reference(self, *arguments: object, out: object = None, **named: object) -> np.ndarray | tuple[np.ndarray, ...]:
         """The oracle's values: integers exact in their type, floating results in float64.  ``out`` is only read."""
-        results = self.oracle(*arguments, out=out)
+        results = self.oracle(*self._in_order(arguments, named), out=out)
         values = tuple(results[name].values for name in self.program.results)
         return values[0] if len(values) == 1 else values
 
@@ -187,11 +200,13 @@ class Comprehension:
         arrays = {name: borrow(view) for name, view in (*bound.inputs.items(), *bound.outputs.items())}
         return evaluate(self.specialize(*arguments), arrays, bound.scalars)
 
-    def explain(self, *arguments: object, target: str | None = None, options: Options | None = None) -> str:
+    def explain(
+        self, *arguments: object, target: str | None = None, options: Options | None = None, **named: object
+    ) -> str:
         """What becomes of a call, as text: ranges, schedule before and after, buffers, proof, times, source."""
         from tc.explain import explain_kernel
 
-        kernel = self.compile(*arguments, target=target, options=options)
+        kernel = self.compile(*arguments, target=target, options=options, **named)
         compiled = kernel
         if kernel.compilation is None:  # it comes from the cache, which has nothing of how it came about
             compiled = self._kernels.compile(kernel.signature, kernel.target, kernel.options)

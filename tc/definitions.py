@@ -71,12 +71,15 @@ class Definitions(Mapping[str, "Comprehension"]):
         out: object = None,
         target: str | None = None,
         options: Options | None = None,
+        **named: object,
     ) -> object:
-        return self.single()(*arguments, out=out, target=target, options=options)
+        return self.single()(*arguments, out=out, target=target, options=options, **named)
 
-    def compile(self, *arguments: object, target: str | None = None, options: Options | None = None) -> Kernel:
+    def compile(
+        self, *arguments: object, target: str | None = None, options: Options | None = None, **named: object
+    ) -> Kernel:
         """``Comprehension.compile`` of the only definition."""
-        return self.single().compile(*arguments, target=target, options=options)
+        return self.single().compile(*arguments, target=target, options=options, **named)
 
     def tune(
         self,
@@ -90,6 +93,7 @@ class Definitions(Mapping[str, "Comprehension"]):
         strategy: str = "combined",
         numerics: str = "any",
         workers: str | None = None,
+        **named: object,
     ) -> TuningResult:
         """``Comprehension.tune`` of the only definition."""
         return self.single().tune(
@@ -103,19 +107,22 @@ class Definitions(Mapping[str, "Comprehension"]):
             strategy=strategy,
             numerics=numerics,
             workers=workers,
+            **named,
         )
 
-    def output_shapes(self, *arguments: object) -> dict[str, tuple[int, ...]]:
+    def output_shapes(self, *arguments: object, **named: object) -> dict[str, tuple[int, ...]]:
         """``Comprehension.output_shapes`` of the only definition."""
-        return self.single().output_shapes(*arguments)
+        return self.single().output_shapes(*arguments, **named)
 
-    def reference(self, *arguments: object, out: object = None) -> np.ndarray | tuple[np.ndarray, ...]:
+    def reference(self, *arguments: object, out: object = None, **named: object) -> np.ndarray | tuple[np.ndarray, ...]:
         """``Comprehension.reference`` of the only definition."""
-        return self.single().reference(*arguments, out=out)
+        return self.single().reference(*arguments, out=out, **named)
 
-    def explain(self, *arguments: object, target: str | None = None, options: Options | None = None) -> str:
+    def explain(
+        self, *arguments: object, target: str | None = None, options: Options | None = None, **named: object
+    ) -> str:
         """``Comprehension.explain`` of the only definition."""
-        return self.single().explain(*arguments, target=target, options=options)
+        return self.single().explain(*arguments, target=target, options=options, **named)
 
 
 def define(text: str, tune: str | Budget | None = None) -> Definitions:

@@ -5,6 +5,7 @@ Every message says what is wrong, where, and what to do about it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -32,9 +33,12 @@ class Diagnostic:
 
 def line_and_column(source: str, offset: int) -> tuple[int, int]:
     """One-based line and column of a character offset."""
-    before = source.count("\n", 0, offset)
-    return before + 1, offset - (source.rfind("\n", 0, offset) + 1) + 1
+    ends = [end.end() for end in _LINE_END.finditer(source) if end.end() <= offset]
+    return len(ends) + 1, offset - (ends[-1] if ends else 0) + 1
 
+
+# Those of old Macs, and of Windows, count like others.
+_LINE_END = re.compile(r"\r\n|\r|\n")
 
 # A line of generated text can be a megabyte long; only this much of it is shown around the caret.
 _WINDOW = 100
@@ -55,8 +59,8 @@ def render(diagnostic: Diagnostic, source: str | None) -> str:
         line, column = line_and_column(source, start)
         lines.append(f"{line}:{column}: {diagnostic.message}")
         begin = start - column + 1
-        end = source.find("\n", start)
-        text = source[begin : len(source) if end < 0 else end]
+        end = _LINE_END.search(source, start)
+        text = source[begin : len(source) if end is None else end.start()]
         width = max(1, min(diagnostic.span.end, begin + len(text)) - start)
         cut = max(0, column - 1 - _WINDOW // 2)
         shown = _printable(text[cut : cut + _WINDOW])
@@ -133,5 +137,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name most similar to ``name``, for hints."""
     import difflib  # only error paths need it
 
-    found = difflib.get_close_matches(name, list(known), n=1)
+    names = list(known)
+    same = [other for other in names if other.lower() == name.lower()]
+    found = same or difflib.get_close_matches(name, names, n=1)
     return found[0] if found else None

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tc.arguments import Arguments, bind
+from tc.arguments import Arguments, bind, in_order
 from tc.convention import Convention
 from tc.errors import ArgumentError, DeviceError
 from tc.executable import Executable, load
@@ -103,11 +103,13 @@ class Kernel:
     def resources(self) -> Resources:
         return self._executable.resources
 
-    def __call__(self, *arguments: object, out: object = None) -> object:
+    def __call__(self, *arguments: object, out: object = None, **named: object) -> object:
         """Run on arrays of exactly the kernel's signature, or of one that it covers; ArgumentError for any other.
 
         Returns one array, or a tuple in the order of the definition's results.
         """
+        if named:
+            arguments = in_order(self._convention.interface, arguments, named)
         result = self._warm.call(arguments, out)
         if result is not None:
             return result

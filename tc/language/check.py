@@ -9,6 +9,7 @@ from typing import assert_never
 from tc.errors import Span, nearest
 from tc.grammar import syntax
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
+from tc.language.expression_text import expression_text
 from tc.language.fold import fold
 from tc.language.functions import Function, builtin
 from tc.language.operators import ARITHMETIC, LOGIC
@@ -134,7 +135,9 @@ class ExpressionChecker:
         if len(arguments) != view.rank:
             written = f"{len(arguments)} given" if arguments else "none given"
             self._report.error(
-                f"`{name}` has {_count(view.rank, 'dimension')} and needs as many subscripts, {written}", span
+                f"`{name}` has {_count(view.rank, 'dimension')} and needs as many subscripts, {written}",
+                span,
+                _declared(name, view),
             )
             return unknown(span)
         read = Read(view.tensor, subscripts, view.type or INDEX_TYPE)
@@ -239,6 +242,13 @@ class ExpressionChecker:
         match expression:
             case syntax.Name(name) if name in self._lets:
                 return self.index(self._lets[name])
+            case syntax.Name(name) if self._is_array(name):
+                self._report.error(
+                    f"`{name}` is a tensor, so it cannot be an index",
+                    span,
+                    f"give the index another name, or read an element: `{name}(...)`",
+                )
+                return Literal(0, INDEX_TYPE)
             case syntax.Unary(UnaryOperator.NEGATE, operand):
                 return fold(Unary(UnaryOperator.NEGATE, self.index(operand), INDEX_TYPE))
             case syntax.Binary(operator, left, right) if operator in ARITHMETIC:
@@ -264,6 +274,13 @@ class ExpressionChecker:
             )
             return Literal(0, INDEX_TYPE)
         return convert(result, INDEX_TYPE, self._report)
+
+    def _is_array(self, name: str) -> bool:
+        """Whether a bare name means a tensor that has dimensions."""
+        view = self._views.get(name)
+        return (
+            self._scope.is_bare_tensor(name) and name not in self._scope.scalars and view is not None and view.rank > 0
+        )
 
     def _keeps_integers(self, expression: syntax.Apply) -> bool:
         if expression.name in self._scope.tensors or scalar_type(expression.name) is not None:
@@ -293,6 +310,15 @@ class ExpressionChecker:
                 return False
             case _:
                 assert_never(expression)
+
+
+def _declared(name: str, view: View) -> str | None:
+    """A hint that shows the declared sizes of an argument."""
+    if view.shape is None:
+        return None
+    if not view.shape:
+        return f"it is a single number: write `{name}`"
+    return f"it is declared with the sizes ({', '.join(map(expression_text, view.shape))})"
 
 
 def _count(number: int, noun: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tc.errors import Span, nearest
 from tc.grammar import syntax
+from tc.language.foreign import TYPES
 from tc.language.program import INDEX_TYPE, Expression, Literal, Role, Scalar, SizeReference, Tensor, TextOrigin
 from tc.language.report import Report
 from tc.language.scope import Scope
@@ -81,7 +82,7 @@ def declare(definition: syntax.Definition, definitions: Collection[str], report:
 def _type(parameter: syntax.Parameter, report: Report) -> ScalarType:
     type = scalar_type(parameter.type_name)
     if type is None:
-        guess = nearest(parameter.type_name, type_names())
+        guess = TYPES.get(parameter.type_name.lower()) or nearest(parameter.type_name, type_names())
         hint = f"known types: {', '.join(type_names())}" if guess is None else f"did you mean `{guess}`?"
         report.error(f"unknown type `{parameter.type_name}`", parameter.type_span, hint)
         return ScalarType.FLOAT32

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tc.errors import nearest
+from tc.language.foreign import FOREIGN
 from tc.language.functions import FUNCTIONS
 from tc.language.program import Expression, SizeReference
 from tc.types import ScalarType, type_names
@@ -57,6 +58,10 @@ class Scope:
         return name in self.sizes or name in self.scalars or name in self.tensors
 
     def suggestion(self, name: str) -> str | None:
-        """A hint with the known name that looks most like one that may be called or read."""
+        """What to write for a name that is known elsewhere, or the known one that looks most like it."""
+        if name.lower() in FOREIGN:
+            return f"write {FOREIGN[name.lower()]}"
         guess = nearest(name, (*self.tensors, *FUNCTIONS, *type_names(), *self.definitions))
-        return None if guess is None else f"did you mean `{guess}`?"
+        if guess is not None:
+            return f"did you mean `{guess}`?"
+        return f"there are the tensors {', '.join(f'`{t}`' for t in sorted(self.tensors))}" if self.tensors else None

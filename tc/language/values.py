@@ -124,7 +124,15 @@ class _Tracker:
         """The version that statement ``number`` writes."""
         state = self.states.get(name)
         if state is None and not how.starts_value:
-            self.read(name, rank, span)
+            if name not in self.results:
+                self.report.error(
+                    f"`{name}` is updated before it has a value",
+                    span,
+                    "write `+=!` (`*=!`, `min=!`, `max=!`): the `!` lets a reduction start afresh",
+                )
+                self.start(name, rank).broken = True
+            else:
+                self.read(name, rank, span)
             state = self.states[name]
         if state is None:
             version = self.start(name, rank)

@@ -24,11 +24,13 @@ MESSAGES = {
 1:12: expected a name or `(`, found the end of the text
     def f(float
                ^
+    hint: a parameter is a type, its sizes and a name: `float(M,N) A`, `int n`; commas stand between two of them
 """,
     "def f(float(N) a) -> (c)": """
 1:25: expected `{`, found the end of the text
     def f(float(N) a) -> (c)
                             ^
+    hint: the statements stand in braces: `def f(float(N) A) -> (B) { B(i) = A(i) }`
 """,
     "def f() -> (c) { c = a\n\n": """
 1:23: expected an operator, a statement, `where` or `}`, found the end of the text
@@ -63,16 +65,19 @@ MESSAGES = {
 1:14: expected `,` or `)`, found `+`
     def f(float(N+1) a) -> (c) { }
                  ^
+    hint: a size is a name or a whole number: declare `float(N) A`, and use `N + 1` in the statements
 """,
     "def f(float(4.0) a) -> (c) { }": """
 1:13: expected a size (a name or an integer) or `)`, found `4.0`
     def f(float(4.0) a) -> (c) { }
                 ^^^
+    hint: a size is a name or a whole number: declare `float(N) A`, and use `N + 1` in the statements
 """,
     "def f(a) -> (c) { }": """
 1:8: expected a name or `(`, found `)`
     def f(a) -> (c) { }
            ^
+    hint: a parameter is a type, its sizes and a name: `float(M,N) A`, `int n`; commas stand between two of them
 """,
     "def f() { c = 1 }": """
 1:9: expected `->`, found `{`
@@ -90,11 +95,13 @@ MESSAGES = {
 1:13: expected a name, found `)`
     def f() -> () { }
                 ^
+    hint: a definition has one result at least
 """,
     "def f() -> (c) c = 1": """
 1:16: expected `{`, found `c`
     def f() -> (c) c = 1
                    ^
+    hint: the statements stand in braces: `def f(float(N) A) -> (B) { B(i) = A(i) }`
 """,
     "def f() -> (c) { c = 1 } }": """
 1:26: expected `def` or the end of the text, found `}`
@@ -533,7 +540,7 @@ MESSAGES = {
 1:22: expected an expression, found `"`
     def f() -> (c) { c = "a" }
                          ^
-    hint: the language does not use this character
+    hint: write no quotes: names stand alone
 """,
     "def f() -> (c) { c = a $ b }": """
 1:24: expected an operator, a statement, `where` or `}`, found `$`
