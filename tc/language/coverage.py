@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Final
 
 import islpy as isl
 
 from tc.language.affine import (
     Frame,
     access_relation,
-    affine_condition,
     affine_function,
     frame_of,
     isl_name,
     iteration_domain,
 )
-from tc.language.polynomial import LEAST_TYPICAL_SIZE
+from tc.language.parameters import integer_parameters, possible_parameters
+from tc.language.polynomial import LEAST_SIZE
 from tc.language.program import Program, Statement
 from tc.language.session import MAX_OPERATIONS, isl_context
 from tc.language.specialization import Sizes
@@ -29,6 +30,10 @@ from tc.language.written import (
     writes_distinct_elements,
     written_values,
 )
+
+# What is written twice is refused in a definition when it is for all sizes from here on: one element is never written
+# twice, and the text that forgot to reduce is better refused where it stands.
+_LEAST_TYPICAL_SIZE: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,25 +68,15 @@ def find_problems(program: Program, max_operations: int = MAX_OPERATIONS, sizes:
 
 
 class _Prover:
-    """Decides within one isl context; ``typical`` holds the sizes for which everything must go wrong to be one."""
+    """Decides within one isl context; before sizes are known, a problem must be one for all of them."""
 
     def __init__(self, program: Program, context: isl.Context, sizes: Sizes) -> None:
         self.context = context
-        integers = [scalar.name for scalar in program.scalars if scalar.type.is_integer]
         self.sizes = sizes
-        self.parameters = (*(() if sizes else program.sizes), *integers)
-        frame = Frame(context, "", (), self.parameters)
-        self.typical = frame.universe()
-        for position, name in enumerate(self.parameters):
-            least = LEAST_TYPICAL_SIZE if name in program.sizes else 1
-            self.typical = self.typical.lower_bound_val(
-                isl.dim_type.param, position, isl.Val.int_from_si(context, least)
-            )
-        for precondition in program.preconditions:
-            holds = affine_condition(precondition.condition, frame)
-            if holds is not None:
-                self.typical = self.typical.intersect(holds)
-        self.typical = self.typical.params()
+        names = integer_parameters(program)
+        self.parameters = names[len(sizes) :]
+        self.typical = possible_parameters(program, context, names[len(sizes) :], _LEAST_TYPICAL_SIZE, 1)
+        self.possible = possible_parameters(program, context, names[len(sizes) :], LEAST_SIZE)
 
     def repeated(self, statement: Statement) -> Iterator[Problem]:
         """Elements that two instances of one statement write."""
@@ -90,7 +85,7 @@ class _Prover:
             return
         pairs = written.apply_range(written.reverse())
         pairs = pairs.subtract(isl.Map.identity(pairs.get_space()))
-        element = self._witness(pairs.domain().apply(written))
+        element = self._witness(pairs.domain().apply(written), self.typical)
         if element is not None:
             message = f"`{statement.target}{element}` is written by more than one instance of the statement"
             yield Problem(message, "reduce with `+=!`, `*=!`, `min=!` or `max=!`", statement, is_overlap=True)
@@ -101,7 +96,7 @@ class _Prover:
         for (_, first), (second_statement, second) in combinations(given, 2):
             if first is None or second is None:
                 continue
-            element = self._witness(first.intersect(second))
+            element = self._witness(first.intersect(second), self.typical)
             if element is not None:
                 message = f"`{value.tensor.name}{element}` is written twice: here and by an earlier statement"
                 hint = "write disjoint parts, or update with `+=`, or read the value before it is replaced"
@@ -128,7 +123,7 @@ class _Prover:
             if given is None:
                 return
             missing = missing.subtract(given)
-        element = self._witness(missing)
+        element = self._witness(missing, self.possible)
         if element is not None:
             yield Problem(
                 f"`{name}{element}` is never written",
@@ -150,13 +145,13 @@ class _Prover:
         extents: Sequence[int | None] = [None] * len(statement.subscripts)
         return access_relation(statement.target, statement.subscripts, extents, frame).intersect_domain(domain)
 
-    def _witness(self, elements: isl.Set) -> str | None:
-        """The subscripts of one of the elements, if there are some for all typical sizes, or for an open one."""
+    def _witness(self, elements: isl.Set, values: isl.Set) -> str | None:
+        """The subscripts of one of the elements, if there are some for all ``values``, or for an open size."""
         if self.sizes and not elements.is_empty():
             return element_text(elements, self.sizes)
-        if elements.is_empty() or self.typical.is_empty() or not self.typical.is_subset(elements.params()):
+        if elements.is_empty() or values.is_empty() or not values.is_subset(elements.params()):
             return None
-        return element_text(elements.intersect_params(self.typical), self.parameters)
+        return element_text(elements.intersect_params(values), self.parameters)
 
 
 def element_text(elements: isl.Set, parameters: Sequence[object]) -> str:

@@ -14,8 +14,8 @@ from tc.language.declared_results import with_declared_results
 from tc.language.draft import CallDraft, Item
 from tc.language.held import Held, Inlining
 from tc.language.polynomial import Atoms
-from tc.language.program import Program, Tensor, TextOrigin
-from tc.language.prove import prove_values
+from tc.language.program import Program, Read, Statement, Tensor, TextOrigin
+from tc.language.prove import prove_values, span_of
 from tc.language.ranges import Known, infer_ranges
 from tc.language.report import Report
 from tc.language.requirements import Requirements
@@ -97,7 +97,16 @@ class _Lowering:
         ]
         assembly = Assembly(head, typed.types, incoming, saved, ranges, requirements, self.atoms)
         program = assembly.program(items, source)
-        prove_values(program, self.report)
+        places = {
+            (progress.draft.origin, read): span
+            for progress in ranges.resolved.values()
+            for read, span in progress.draft.places.reads.items()
+        }
+
+        def place_of(statement: Statement, read: Read) -> Span | None:
+            return places.get((statement.origin, read), span_of(statement.origin))
+
+        prove_values(program, self.report, place_of=place_of)
         return with_declared_results(self.definition, program, typed.promoted, self.report)
 
     def _as_held(self, tensor: Tensor) -> Tensor:

@@ -30,9 +30,9 @@ from tc.language.program import (
 Monomial: TypeAlias = tuple[int, ...]
 _CONSTANT: Final[Monomial] = ()
 
-# Ranges and coverage are refused in a definition when they fail for all sizes from here on: smaller sizes make
-# many wrong definitions accidentally right.
-LEAST_TYPICAL_SIZE: Final = 2
+# What leaves a tensor, or leaves a part of one unwritten, is refused in a definition when it does so for all sizes from
+# here on; every other fault of ranges shows for the sizes of a call.
+LEAST_SIZE: Final = 1
 
 
 @dataclass(frozen=True, slots=True, eq=True)
@@ -316,11 +316,11 @@ class Atoms:
         )
 
     def is_negative(self, polynomial: Polynomial) -> bool:
-        """Surely negative for all typical sizes (see LEAST_TYPICAL_SIZE) and all iterators."""
+        """Surely negative for all sizes from LEAST_SIZE on and all iterators."""
         shifted = polynomial
         for atom in polynomial.atoms:
             if isinstance(self[atom], SizeReference):
-                shifted = shifted.substitute(atom, Polynomial({(atom,): 1, _CONSTANT: LEAST_TYPICAL_SIZE}))
+                shifted = shifted.substitute(atom, Polynomial({(atom,): 1, _CONSTANT: LEAST_SIZE}))
         return shifted.terms.get(_CONSTANT, 0) < 0 and all(
             factor < 0 and all(self._nonnegative[atom] for atom in monomial)
             for monomial, factor in shifted.terms.items()

@@ -41,25 +41,6 @@ class RangeErrors:
                 f"give its range, for example `where {name} in 0:{self._sizes[0] if self._sizes else 10}`{also}",
             )
 
-    def starts_above_zero(
-        self, progress: Progress, name: str, read: Read, rest: Polynomial, factor: Polynomial
-    ) -> None:
-        """A read is below its tensor while an iterator is small."""
-        if progress.failed:
-            return
-        draft = progress.draft
-        begin = -rest
-        if factor.constant is not None and begin.constant is not None:
-            begin = constant(divide(begin.constant + factor.constant - 1, factor.constant))
-        elif factor.constant != 1:
-            begin = self._atoms.quotient(begin + factor - 1, factor)
-        text, access = self._text(begin), expression_text(read)
-        self._report.range_error(
-            f"`{name}` would have to start above 0: `{access}` leaves `{read.tensor}` at `{name} = 0`",
-            draft.places.read(read),
-            f"give its range, `where {name} in {text}:...`, or guard the read: `{name} >= {text} ? {access} : 0`",
-        )
-
     def circular(self, item: Item) -> None:
         """A statement reads a tensor whose extents depend on the statement."""
         names = {r.read.tensor for r in item.reads()} if isinstance(item, Draft) else set(item.tensors.values())
@@ -116,33 +97,6 @@ class RangeErrors:
                 seen |= new
                 waiting.extend(new)
         return name in seen
-
-    def check_accesses(self, progress: Progress) -> None:
-        """Accesses that leave their tensor whatever the sizes are; the others are proven for every call."""
-        if progress.failed:
-            return
-        intervals = progress.intervals
-        if not all(self._atoms.is_negative(i.begin - i.end) for i in intervals.values()):
-            return
-        draft = progress.draft
-        for subscript in draft.subscripts:
-            least = Extremes(self._atoms, intervals).least(self._atoms.polynomial(subscript))
-            if least is not None and not draft.conditions and self._atoms.is_negative(least):
-                self._report.range_error(
-                    f"`{draft.name}` would be written at subscript {self._text(least)}, below 0",
-                    draft.places.statement,
-                    f"shift the subscript `{expression_text(subscript)}` to start at 0",
-                )
-                return
-        for access in progress.accesses or ():
-            least = Extremes(self._atoms, intervals).least(access.condition)
-            if access.free and least is not None and self._atoms.is_negative(least):
-                self._report.range_error(
-                    f"`{expression_text(access.read)}` leaves `{access.read.tensor}` for these ranges",
-                    draft.places.read(access.read),
-                    "narrow the ranges with a `where`, or guard the read with a condition",
-                )
-                return
 
 
 def _list(names: Iterable[str]) -> str:

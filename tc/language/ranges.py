@@ -86,16 +86,7 @@ class _Solver:
                 self.relaxed = True
         self._complain(waiting)
         resolved = {number: p for number, p in self.progress.items() if not p.unresolved and p.accesses is not None}
-        if not self._restricts_sizes(resolved.values()):
-            for progress in resolved.values():
-                self.errors.check_accesses(progress)
         return Ranges(resolved, self.calls, self._shapes())
-
-    def _restricts_sizes(self, resolved: Iterable[Progress]) -> bool:
-        """Whether a call must fulfil a condition on sizes: what holds for typical ones then says little."""
-        conditions = [condition for progress in resolved for condition, _ in progress.draft.requirements]
-        conditions += [precondition.condition for precondition in self.requirements.preconditions]
-        return any(isinstance(leaf, SizeReference) for condition in conditions for leaf in walk(condition))
 
     def _measure(self) -> tuple[int, int, int]:
         """Grows with every step forward."""
@@ -120,7 +111,7 @@ class _Solver:
             if extents is None:
                 return False
             progress.accesses = bound_accesses(progress, extents, self.atoms)
-        run_rounds(progress, progress.accesses, self.atoms, self.requirements, self.errors)
+        run_rounds(progress, progress.accesses, self.atoms, self.requirements)
         return not progress.unresolved
 
     def _pending_extents(self, expressions: Iterable[Expression], number: int) -> dict[Expression, Expression] | None:
@@ -243,7 +234,7 @@ class _Solver:
                     found.append((progress, accesses_of_target(progress, own, extents, self.atoms)))
         before = self._measure()
         for progress, accesses in found:
-            run_rounds(progress, accesses, self.atoms, self.requirements, self.errors)
+            run_rounds(progress, accesses, self.atoms, self.requirements)
         return self._measure() != before
 
     # --- the end ---------------------------------------------------------------------------------------------

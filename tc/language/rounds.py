@@ -17,11 +17,10 @@ from tc.language.requirements import Requirements
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """``condition >= 0`` keeps one subscript of a read inside; ``free``: no guard narrows its instances."""
+    """``condition >= 0`` keeps one subscript of a read inside."""
 
     condition: Polynomial
     read: Read
-    free: bool
 
 
 @dataclass(slots=True)
@@ -85,14 +84,13 @@ def _access(
         *progress.facts,
         *(f for condition, value in guarded.guards for f in inequalities(condition, value, atoms)),
     ]
-    free = not guarded.guards and not progress.draft.conditions
     for subscript, extent in zip(guarded.read.subscripts, extents, strict=True):
         if extent is None or any(isinstance(e, Read) for e in walk(subscript)):
             continue
         position = atoms.polynomial(subscript)
         for asked in (position, extent - 1 - position) if both else (extent - 1 - position,):
             if not is_implied(asked, facts, atoms) and not is_implied(linearize(asked, atoms), facts, atoms):
-                yield Access(asked, guarded.read, free)
+                yield Access(asked, guarded.read)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +106,6 @@ def run_rounds(
     accesses: Sequence[Access],
     atoms: Atoms,
     requirements: Requirements,
-    errors: RangeErrors,
 ) -> None:
     """Resolves iterators until no access bounds another one."""
     while progress.unresolved:
@@ -116,7 +113,7 @@ def run_rounds(
         assumptions: list[Polynomial] = []
         for access in accesses:
             extremes = Extremes(atoms, progress.intervals)
-            found = _bound(access, extremes, progress, errors)
+            found = _bound(access, extremes)
             if found is not None:
                 bounds.setdefault(found[0], []).append(found[1])
                 assumptions.extend(extremes.assumptions)
@@ -137,7 +134,7 @@ def run_rounds(
             progress.unresolved.remove(name)
 
 
-def _bound(access: Access, extremes: Extremes, progress: Progress, errors: RangeErrors) -> tuple[str, _Bound] | None:
+def _bound(access: Access, extremes: Extremes) -> tuple[str, _Bound] | None:
     """How an access bounds its only unresolved iterator from above; None if it does not."""
     atoms = extremes.atoms
     asked = extremes.least(access.condition)
@@ -156,10 +153,7 @@ def _bound(access: Access, extremes: Extremes, progress: Progress, errors: Range
     if factor is None or positive is None:
         return None
     if positive:
-        if access.free and atoms.is_negative(asked.rest(atom)):
-            errors.starts_above_zero(progress, name, access.read, asked.rest(atom), factor)
-            progress.failed = True
-        return None
+        return None  # ranges start at 0: whether that is inside is decided when the sizes are known
     return name, _Bound(asked.rest(atom), -factor)
 
 

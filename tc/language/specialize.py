@@ -118,7 +118,7 @@ def specialize(program: Program, signature: Signature) -> Specialization:
     if sizes:
         require_plain_gathers(specialized)
     specialization = Specialization(specialized, signature, layouts)
-    prove_specialized(specialization)
+    prove_specialized(specialization, program, values)
     return specialization
 
 

@@ -1,0 +1,33 @@
+"""The sizes and scalars of a definition as parameters of isl, and the values that a call may give them."""
+
+from __future__ import annotations
+
+import islpy as isl
+
+from tc.language.affine import Frame, affine_condition
+from tc.language.program import Program
+
+
+def integer_parameters(program: Program) -> tuple[str, ...]:
+    """The names of all sizes and integer scalars."""
+    return (*program.sizes, *(scalar.name for scalar in program.scalars if scalar.type.is_integer))
+
+
+def possible_parameters(
+    program: Program, context: isl.Context, names: tuple[str, ...], least_size: int, least_scalar: int | None = None
+) -> isl.Set:
+    """The values of ``names`` that fulfil the preconditions which are affine, with sizes from ``least_size`` on.
+
+    ``least_scalar``: None where scalars may have any value.
+    """
+    frame = Frame(context, "", (), names)
+    values = frame.universe()
+    for position, name in enumerate(names):
+        least = least_size if name in program.sizes else least_scalar
+        if least is not None:
+            values = values.lower_bound_val(isl.dim_type.param, position, isl.Val.int_from_si(context, least))
+    for precondition in program.preconditions:
+        holds = affine_condition(precondition.condition, frame)
+        if holds is not None:
+            values = values.intersect(holds)
+    return values.params()
