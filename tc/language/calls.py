@@ -9,6 +9,7 @@ from tc.grammar.builder import MAXIMUM_DEPTH
 from tc.grammar.syntax import BinaryOperator
 from tc.language.draft import CallDraft
 from tc.language.expression_text import expression_text
+from tc.language.extents import rename_extent
 from tc.language.fold import fold_keeping_reads, substitute
 from tc.language.polynomial import Atoms, Polynomial
 from tc.language.program import (
@@ -73,19 +74,23 @@ def bind_call(
             f"{MAXIMUM_DEPTH} levels",
         )
         return None
+
+    def in_caller(expression: Expression) -> Expression:
+        return substitute(rename(expression, call.tensors, {}), values)
+
     for tensor in callee.tensors:
         for dimension, extent in enumerate(shapes.get(tensor.name, ())):
-            expected = atoms.polynomial(substitute(tensor.shape[dimension], values))
+            expected = atoms.polynomial(in_caller(tensor.shape[dimension]))
             _require_equal(call, tensor.name, dimension, expected, extent, atoms, requirements, errors)
     origin = DerivedOrigin(f"call of {callee.name}", call.origin)
     for precondition in callee.preconditions:
-        condition = substitute(precondition.condition, values)
+        condition = in_caller(precondition.condition)
         if condition == Literal(False, ScalarType.BOOL):
             errors.impossible_call(call, precondition.message)
         elif not isinstance(condition, Literal):
             requirements.add(condition, f"`{callee.name}`: {precondition.message}", origin)
     extents = {
-        call.tensors[tensor.name]: tuple(atoms.polynomial(substitute(e, values)) for e in tensor.shape)
+        call.tensors[tensor.name]: tuple(atoms.polynomial(in_caller(e)) for e in tensor.shape)
         for tensor in callee.tensors
         if tensor.role is not Role.INPUT
     }
@@ -173,6 +178,8 @@ def rename(expression: Expression, tensors: Mapping[str, str], iterators: Mappin
             return replace(renamed, tensor=tensors.get(tensor, tensor))
         case IteratorReference(name):
             return IteratorReference(iterators.get(name, name))
+        case SizeReference():
+            return rename_extent(renamed, tensors) or renamed
         case _:
             return renamed
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tc.language.calls import map_statement
+from tc.language.extents import rename_extent
 from tc.language.print_program import program_text
 from tc.language.program import (
     Expression,
@@ -79,7 +80,7 @@ class _Names:
             case IteratorReference(name):
                 return IteratorReference(iterators[name])
             case SizeReference(name):
-                return SizeReference(self.sizes[name])
+                return rename_extent(renamed, self.tensors) or SizeReference(self.sizes[name])
             case ScalarReference(name, type):
                 return ScalarReference(self.scalars[name], type)
             case _:

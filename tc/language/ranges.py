@@ -18,7 +18,7 @@ from tc.language.program import Expression, Role, SizeReference, walk
 from tc.language.range_errors import RangeErrors
 from tc.language.report import Report
 from tc.language.requirements import Requirements
-from tc.language.rounds import Access, Progress, accesses_of_target, begin, bound_accesses, run_rounds, written_extent
+from tc.language.rounds import Access, Progress, accesses_of_target, begin, bound_accesses, extent_of_target, run_rounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +210,7 @@ class _Solver:
             return None
         key = (writer, tensor, dimension)
         if key not in self.extents:
-            extent = written_extent(progress, dimension, self.atoms)
+            extent = extent_of_target(progress, dimension, self.atoms)
             if extent is None:
                 return None
             self.extents[key] = extent

@@ -6,13 +6,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tc.language.draft import Draft
+from tc.language.extents import Writing, written_extent
 from tc.language.extremes import Extremes, Interval
 from tc.language.fold import fold_keeping_reads, substitute
 from tc.language.inequalities import inequalities, is_implied, linearize
 from tc.language.polynomial import Atoms, Polynomial, constant
-from tc.language.program import Expression, GuardedRead, Read, walk
+from tc.language.program import Expression, GuardedRead, Read, iterators_in, walk
 from tc.language.range_errors import RangeErrors
 from tc.language.requirements import Requirements
+from tc.language.rules import is_affine
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,18 +189,22 @@ def _smallest(limits: Sequence[Polynomial], atoms: Atoms) -> list[Polynomial]:
     return kept
 
 
-def written_extent(progress: Progress, dimension: int, atoms: Atoms) -> Polynomial | None:
+def extent_of_target(progress: Progress, dimension: int, atoms: Atoms) -> Polynomial | None:
     """One past the greatest subscript that a statement writes; None while its iterators are unresolved.
 
     Also where it has no such subscript; that not all have as many is a complaint of its own.
     """
-    if dimension >= len(progress.draft.subscripts):
+    draft = progress.draft
+    if dimension >= len(draft.subscripts):
         return None
-    subscript = atoms.polynomial(progress.draft.subscripts[dimension])
-    if atoms.variables(subscript) & progress.unresolved:
+    subscript = draft.subscripts[dimension]
+    if not is_affine(subscript):
         return None
-    greatest = Extremes(atoms, progress.intervals).greatest(subscript)
-    # A condition of the `where` may bound the subscript itself: `r - k in 0:M`.
-    granted = [total for fact in progress.facts if not atoms.variables(total := fact + subscript)]
-    limits = [*granted, *([greatest] if greatest is not None and not atoms.variables(greatest) else [])]
-    return atoms.least([limit + 1 for limit in limits]) if limits else None
+    written = iterators_in(draft.subscripts)
+    if written & progress.unresolved or not written <= progress.intervals.keys():
+        return None
+    own = any(isinstance(e, Read) and e.tensor == draft.target for e in walk(draft.value.expression))
+    gives = draft.initialize or not (draft.reduction is not None or own)
+    ranges = {name: progress.intervals[name] for name in draft.order if name in progress.intervals}
+    writing = Writing(draft.target, dimension, subscript, written, ranges, draft.conditions, gives)
+    return written_extent(writing, atoms)

@@ -10,6 +10,7 @@ from tc.errors import ArgumentError
 from tc.language.calls import map_statement
 from tc.language.expression_text import expression_text
 from tc.language.fold import fold, substitute
+from tc.language.named_extents import has_named_extent, named_extents
 from tc.language.polynomial import Atoms
 from tc.language.program import (
     INDEX_TYPE,
@@ -87,6 +88,8 @@ def output_shapes(program: Program, signature: Signature) -> dict[str, tuple[int
     """
     values = _argument_values(program, signature)
     _check_preconditions(program, values, ())
+    values.update(named_extents(program, values))
+    _check_preconditions(program, values, (), of_named_extents=True)
     return {name: _shape(program, program.tensor(name), values) for name in program.results}
 
 
@@ -100,6 +103,8 @@ def specialize(program: Program, signature: Signature) -> Specialization:
     opened = {SizeReference(name) for name, _ in sizes}
     values = {leaf: value for leaf, value in _argument_values(program, signature).items() if leaf not in opened}
     _check_preconditions(program, values, sizes)
+    values.update(named_extents(program, values))
+    _check_preconditions(program, values, sizes, of_named_extents=True)
     specs = {**dict(signature.results), **dict(signature.arguments)}
     tensors: list[Tensor] = []
     layouts: dict[str, Layout] = {}
@@ -171,8 +176,13 @@ def _check_argument(program: Program, tensor: Tensor, spec: ArraySpec, sizes: di
                 )
 
 
-def _check_preconditions(program: Program, values: Mapping[Expression, Expression], sizes: Sizes) -> None:
+def _check_preconditions(
+    program: Program, values: Mapping[Expression, Expression], sizes: Sizes, *, of_named_extents: bool = False
+) -> None:
+    """Those that name extents of results are checked when the others hold, on which these extents may depend."""
     for precondition in program.preconditions:
+        if has_named_extent(precondition.condition) is not of_named_extents:
+            continue
         condition = substitute(precondition.condition, values)
         if any(isinstance(leaf, SizeReference) for leaf in walk(condition)):
             if not always_holds(condition, sizes):
