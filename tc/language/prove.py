@@ -49,20 +49,16 @@ _NUMBERS: Final = "pass numbers in place of tc.dynamic"
 PlaceOf: TypeAlias = Callable[[Statement, Read], Span | None]
 
 
-def place_of_statement(statement: Statement, read: Read) -> Span | None:
-    """Where nothing is known about the places of reads: that of their statement."""
-    return span_of(statement.origin)
-
-
 def prove_values(
     program: Program,
     report: Report,
     max_operations: int = MAX_OPERATIONS,
-    place_of: PlaceOf = place_of_statement,
+    place_of: PlaceOf | None = None,
 ) -> None:
     """Reports accesses that leave their tensor, and elements that are written twice or not at all, for all sizes.
 
-    What isl cannot show within ``max_operations`` is left to the proof for given sizes.
+    What isl cannot show within ``max_operations`` is left to the proof for given sizes.  ``place_of``: where reads
+    stand in the text; None where only the places of statements are known.
     """
     try:
         found = [d for statement in program.statements for d in _always_leaving(statement, program, place_of)]
@@ -81,7 +77,7 @@ def prove_values(
             report.range_error(problem.message, span, problem.hint)
 
 
-def _always_leaving(statement: Statement, program: Program, place_of: PlaceOf) -> Iterator[Diagnostic]:
+def _always_leaving(statement: Statement, program: Program, place_of: PlaceOf | None) -> Iterator[Diagnostic]:
     """The first access of a statement that leaves its tensor for all sizes, among those without guards."""
     atoms = Atoms(program.sizes, (scalar.name for scalar in program.scalars))
     accesses = [access for access in accesses_of(statement) if not access.guarded.guards]
@@ -100,9 +96,10 @@ def _always_leaving(statement: Statement, program: Program, place_of: PlaceOf) -
             for found in leaving(access, domain.intersect_params(possible), shape, frame):
                 if possible.is_subset(found.instances.params()):
                     inside = ", inside the call" if isinstance(statement.origin, DerivedOrigin) else ""
+                    span = span_of(statement.origin)
                     yield Diagnostic(
                         f"{found.message(frame)}{inside}",
-                        place_of(statement, access.read),
+                        span if place_of is None else place_of(statement, access.read),
                         found.hint or remedy(statement, (access.read,), program),
                     )
                     return

@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING
 from tc.errors import nearest
 from tc.language.draft import CallDraft, Draft, Item
 from tc.language.expression_text import expression_text
-from tc.language.extremes import Extremes
-from tc.language.fold import divide
-from tc.language.polynomial import Atoms, Polynomial, constant
-from tc.language.program import Read
+from tc.language.polynomial import Atoms, Polynomial
 from tc.language.report import Report
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from tc.language.extremes import Extremes, Interval
 from tc.language.leaving import gathers, intervals_of
 from tc.language.parameters import integer_parameters, possible_parameters
 from tc.language.polynomial import Atoms, Polynomial, constant
-from tc.language.program import Expression, Program, Read, Statement, guarded_reads, iterators_in, written_iterators
+from tc.language.program import DerivedOrigin, Expression, Program, Read, Statement, guarded_reads, iterators_in, written_iterators
 from tc.language.session import isl_context
 from tc.language.written import reads_target
 
@@ -35,6 +35,8 @@ class _Subscript:
 
 def remedy(statement: Statement, reads: Sequence[Read], program: Program) -> str:
     """What keeps reads of a statement inside, in the words of its text, whatever the sizes are."""
+    if isinstance(statement.origin, DerivedOrigin):
+        return _GENERAL  # the text is that of another definition
     doubtful = {read: _doubtful(statement, read, program) for read in reads}
     found = [subscript for subscripts in doubtful.values() for subscript in subscripts]
     if not found:

@@ -194,6 +194,6 @@ def test_what_only_the_whole_shows() -> None:
         "temporary `t` is read before it is written",
     ]
     builder, x, y = _vector()
-    builder.statement(y(_times(Literal(2, INDEX_TYPE), ROW)), x(ROW))
-    with pytest.raises(RangeError, match=r"`y\(1\)` is never written"):
+    builder.statement(y(_plus(ROW, Literal(1, INDEX_TYPE))), x(ROW))
+    with pytest.raises(RangeError, match=r"`y\(0\)` is never written"):
         builder.build(["y"])

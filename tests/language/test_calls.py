@@ -160,7 +160,12 @@ def test_the_preconditions_of_a_callee_must_be_possible() -> None:
 
 def test_accesses_that_the_arguments_lead_outside_are_refused() -> None:
     text = "def g(int s, float(N) x) -> (y) { y(i) = x(i+s) where i in 0:N } def f(float(N) x) -> (y) { y = g(2, x) }"
-    assert complaints(text, RangeError) == ["`x(i + 2)` leaves `x` for these ranges, inside the call"]
+    assert complaints(text, RangeError) == [
+        (
+            "`x(i + 2)` leaves `x` at i = 0, N = 1: dimension 0 has N elements, inside the call "
+            "[narrow the ranges with a `where`, or guard the read with a condition]"
+        )
+    ]
     assert places(text, RangeError) == ["y = g(2, x)"]
 
 

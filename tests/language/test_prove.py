@@ -19,7 +19,7 @@ TRIANGLES = lower(
 def test_a_spent_budget_refuses_given_sizes() -> None:
     specialization = specialize(TRIANGLES, signature(A=array(7, 7)))
     with pytest.raises(RangeError) as caught:
-        prove_specialized(specialization, max_operations=1)
+        prove_specialized(specialization, TRIANGLES, {}, max_operations=1)
     assert str(caught.value) == (
         "f: the proof of its accesses exceeds isl's budget of 1 operations\n"
         "    hint: simplify subscripts, guards and ranges"

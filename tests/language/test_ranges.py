@@ -138,16 +138,29 @@ def test_an_undetermined_iterator_may_be_a_misspelled_size() -> None:
 def test_a_range_that_would_start_above_zero() -> None:
     text = "def f(float(N) x) -> (y) { y(i) = x(i-1) }"
     assert complaints(text, RangeError) == [
-        (
-            "`i` would have to start above 0: `x(i - 1)` leaves `x` at `i = 0` "
-            "[give its range, `where i in 1:...`, or guard the read: `i >= 1 ? x(i - 1) : 0`]"
-        )
+        "`x(i - 1)` leaves `x` at i = 0, N = 1: dimension 0 has N elements "
+        "[guard the read: `(i - 1 >= 0 ? x(i - 1) : 0)`]"
     ]
     assert places(text, RangeError) == ["x(i-1)"]
     (found,) = complaints("def f(float(N) x) -> (y) { y(i) = x(2*i-5) }", RangeError)
-    assert "where i in 3:" in found
-    (found,) = complaints("def f(float(N) x, float(K) w) -> (y) { y(i) +=! x(i-k) * w(k) }", RangeError)
-    assert "where i in K - 1:" in found
+    assert "`(2 * i - 5 >= 0 ? x(2 * i - 5) : 0)`" in found
+    (found,) = complaints("def f(float(N) x, float(K) w) -> (y) { y(i) +=! x(i-k-1) * w(k) }", RangeError)
+    assert "`where i in 0:N + K, i - k - 1 in 0:N`" in found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(float(N) x, float(K) w) -> (y) { y(i) +=! x(i-k) * w(k) }",
+        "def f(float(N) x, int s) -> (y) { y(i) = x(i-s) }",
+        "def f(float(N) x, int s) -> (y) { y(i+s) = x(i) }",
+        "def f(float(N) x, float(K) w) -> (y) { y(i) = x(i) where i in K-1:N }",
+        "def f(float(N) x, float(K) w) -> (y) { y(i) = x(i) where i in 1-K:N }",
+        "def f(float(N) x, float(K) w) -> (y) { y(i) = x(i) where i in 0:N+K-1 }",
+    ],
+)
+def test_what_some_sizes_fulfil_is_left_to_the_call(text: str) -> None:
+    lower(text)
 
 
 @pytest.mark.parametrize(
@@ -178,10 +191,10 @@ def test_ranges_that_depend_on_each_other() -> None:
 def test_an_access_that_leaves_its_tensor_for_all_sizes() -> None:
     text = definition("O(i) = x(i) where i in 0:N+1", "float(N) x")
     assert complaints(text, RangeError) == [
-        "`x(i)` leaves `x` for these ranges [narrow the ranges with a `where`, or guard the read with a condition]"
+        "`x(i)` leaves `x` at i = 1, N = 1: dimension 0 has N elements [guard the read: `(i < N ? x(i) : 0)`]"
     ]
     (found,) = complaints(definition("O(i-2) = x(i)", "float(N) x"), RangeError)
-    assert found == "`O` would be written at subscript -2, below 0 [shift the subscript `i - 2` to start at 0]"
+    assert found == "`O` would be written at subscript -2, below 0, at i = 0, N = 1 [shift the subscript `i - 2` to start at 0]"
 
 
 def test_conditions_on_sizes_leave_the_proof_to_the_call() -> None:

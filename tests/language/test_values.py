@@ -6,7 +6,19 @@ import pytest
 
 from tc.errors import RangeError, SemanticError
 from tc.language.program import DerivedOrigin, Role
-from tests.language.support import body, complaints, definition, lower, places, ranges, shape, value
+from tc.language.specialize import specialize
+from tests.language.support import (
+    array,
+    body,
+    complaints,
+    definition,
+    lower,
+    places,
+    ranges,
+    shape,
+    signature,
+    value,
+)
 
 
 def _targets(text: str, results: str = "O") -> list[str]:
@@ -272,16 +284,32 @@ def test_parts_that_make_a_whole() -> None:
         ("O(i/2) = A(i,0)", SemanticError, "`O(0)` is written by more than one instance of the statement"),
         ("O(i) = A(i,0) O(i) = A(i,1)", SemanticError, "`O(0)` is written twice: here and by an earlier statement"),
         ("O(i) +=! A(i,k) O(i) *=! A(i,k)", SemanticError, "`O(0)` is written twice: here and by an earlier statement"),
-        ("O(2*i) = A(i,0)", RangeError, "`O(1)` is never written"),
-        ("O(i) = A(i,0) where i in 3:M-1", RangeError, "`O(0)` is never written"),
         ("O(i,j) = 3 where i in 4:8, j in 3:20", RangeError, "`O(0, 0)` is never written"),
-        ("O(i,j) = A(i,j) where i in 0:M, j in 0:i+1", RangeError, "`O(0, 1)` is never written"),
         ("O(i) +=! A(i,k) where i in 0:M, i >= 1", RangeError, "`O(0)` is never written"),
     ],
 )
 def test_elements_written_twice_or_never(statements: str, kind: type[SemanticError], message: str) -> None:
     found = complaints(definition(statements), kind)
     assert [complaint.split(" [")[0] for complaint in found] == [message]
+
+
+@pytest.mark.parametrize(
+    ("statements", "fits", "fails", "message"),
+    [
+        ("O(2*i) = A(i,0)", (1, 1), (2, 1), "`O(1)` is never written"),
+        ("O(i) = A(i,0) where i in 3:M-1", (4, 1), (5, 1), "`O(0)` is never written"),
+        ("O(i,j) = A(i,j) where i in 0:M, j in 0:i+1", (1, 1), (2, 2), "`O(0, 1)` is never written"),
+        ("O(i) = A(i,0) where i in N-1:M", (5, 1), (5, 3), "`O(0)` is never written"),
+    ],
+)
+def test_what_is_never_written_for_some_sizes_is_refused_for_those(
+    statements: str, fits: tuple[int, int], fails: tuple[int, int], message: str
+) -> None:
+    program = body(statements)
+    specialize(program, signature(A=array(*fits)))
+    with pytest.raises(RangeError) as caught:
+        specialize(program, signature(A=array(*fails)))
+    assert caught.value.diagnostics[0].message == message
 
 
 def test_sums_may_write_an_element_many_times() -> None:
