@@ -306,8 +306,8 @@ class ExpressionChecker:
                 return operator in ARITHMETIC and self._is_index(left) and self._is_index(right)
             case syntax.Apply(_, arguments):
                 return self._keeps_integers(expression) and all(self._is_index(a) for a in arguments)
-            case syntax.Conditional():
-                return False
+            case syntax.Conditional(_, then, otherwise):
+                return self._is_index(then) and self._is_index(otherwise)
             case _:
                 assert_never(expression)
 

@@ -133,7 +133,9 @@ def _reads_as_index(expression: Expression) -> bool:
             return operator in ARITHMETIC and _reads_as_index(left) and _reads_as_index(right)
         case Call(function, arguments):
             return _keeps_integers(function) and all(map(_reads_as_index, arguments))
-        case Read() | Select():
+        case Select(_, then, otherwise):
+            return _reads_as_index(then) and _reads_as_index(otherwise)
+        case Read():
             return False
         case _:
             assert_never(expression)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from tc.language.calls import map_statement
 from tc.language.extents import Writing, extent_name, named_extent, written_extent
@@ -11,6 +11,7 @@ from tc.language.leaving import intervals_of
 from tc.language.polynomial import Atoms, Polynomial, constant
 from tc.language.program import (
     Expression,
+    Literal,
     Program,
     SizeReference,
     Statement,
@@ -43,16 +44,26 @@ def named_extents(program: Program, values: Mapping[Expression, Expression]) -> 
         progressing = False
         known = {**values, **found}
         for (tensor, dimension), name in list(waiting.items()):
-            writers = [_put_in(s, known) for s in program.statements if s.target == tensor]
-            if any(_extents_in(statement) - {name} for statement in writers):
+            general = [statement for statement in program.statements if statement.target == tensor]
+            writers = [(_put_in(s, known), iterators_in([s.subscripts[dimension]])) for s in general]
+            if any(_extents_in(statement) - {name} for statement, _ in writers):
                 continue
-            free = [statement for statement in writers if not _extents_in(statement)]
+            free = [s for s, names in writers if not _extents_in(s) and not _is_empty(s, names)]
             extent = _hull(free, dimension, program.sizes)
             del waiting[tensor, dimension]
             progressing = True
             if not has_named_extent(extent):
                 found[name] = extent
     return found
+
+
+def _is_empty(statement: Statement, names: Collection[str]) -> bool:
+    """Whether one of these iterators has no value: a size of 0 may have folded it out of the subscript."""
+    return any(
+        isinstance(i.begin, Literal) and isinstance(i.end, Literal) and i.end.value <= i.begin.value
+        for i in statement.iterators
+        if i.name in names
+    )
 
 
 def _put_in(statement: Statement, values: Mapping[Expression, Expression]) -> Statement:

@@ -20,5 +20,5 @@ def test_text_is_refused_with_a_reason(refused: Refused) -> None:
 def test_sizes_are_refused_with_a_reason(unfit: Unfit) -> None:
     definitions = tc.define(unfit.text)
     with pytest.raises(tc.RangeError) as caught:
-        definitions(*(np.zeros(shape, np.float32) for shape in unfit.shapes))
+        definitions.single().specialize(*(np.zeros(shape, np.float32) for shape in unfit.shapes))
     assert unfit.words in str(caught.value)

@@ -297,7 +297,7 @@ def test_elements_written_twice_or_never(statements: str, kind: type[SemanticErr
     ("statements", "fits", "fails", "message"),
     [
         ("O(2*i) = A(i,0)", (1, 1), (2, 1), "`O(1)` is never written"),
-        ("O(i) = A(i,0) where i in 3:M-1", (4, 1), (5, 1), "`O(0)` is never written"),
+        ("O(i) = A(i,0) where i in 3:M-1", (1, 1), (5, 1), "`O(0)` is never written"),
         ("O(i,j) = A(i,j) where i in 0:M, j in 0:i+1", (1, 1), (2, 2), "`O(0, 1)` is never written"),
         ("O(i) = A(i,0) where i in N-1:M", (5, 1), (5, 3), "`O(0)` is never written"),
     ],
