@@ -16,7 +16,16 @@ from tc.language.extremes import Extremes, Interval
 from tc.language.leaving import gathers, intervals_of
 from tc.language.parameters import integer_parameters, possible_parameters
 from tc.language.polynomial import Atoms, Polynomial, constant
-from tc.language.program import DerivedOrigin, Expression, Program, Read, Statement, guarded_reads, iterators_in, written_iterators
+from tc.language.program import (
+    DerivedOrigin,
+    Expression,
+    Program,
+    Read,
+    Statement,
+    guarded_reads,
+    iterators_in,
+    written_iterators,
+)
 from tc.language.session import isl_context
 from tc.language.written import reads_target
 

@@ -194,7 +194,10 @@ def test_an_access_that_leaves_its_tensor_for_all_sizes() -> None:
         "`x(i)` leaves `x` at i = 1, N = 1: dimension 0 has N elements [guard the read: `(i < N ? x(i) : 0)`]"
     ]
     (found,) = complaints(definition("O(i-2) = x(i)", "float(N) x"), RangeError)
-    assert found == "`O` would be written at subscript -2, below 0, at i = 0, N = 1 [shift the subscript `i - 2` to start at 0]"
+    assert (
+        found
+        == "`O` would be written at subscript -2, below 0, at i = 0, N = 1 [shift the subscript `i - 2` to start at 0]"
+    )
 
 
 def test_conditions_on_sizes_leave_the_proof_to_the_call() -> None:

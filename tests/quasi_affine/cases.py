@@ -220,8 +220,9 @@ def _writing(rng: random.Random, size: int, scalar: int) -> Case:
     read = tuple(map(Name, names))
     draft = Case(tuple(ranges), conditions, left, operator, read, None, (1,) * len(names), size, scalar)
     points = list(draft.points())
-    if set(names) - frozenset().union(*map(names_in, left)):  # a reduction without an operator says nothing about subscripts
+    if set(names) - frozenset().union(
+        *map(names_in, left)
+    ):  # a reduction without an operator says nothing about subscripts
         operator = "+="
     extents = tuple(max(1, 1 + max((point[name] for point in points), default=0)) for name in names)
     return Case(tuple(ranges), conditions, left, operator, read, None, extents, size, scalar)
-

@@ -13,6 +13,7 @@ import tc
 from tests.quasi_affine.cases import Case
 from tests.quasi_affine.terms import evaluate
 
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """``fault``: what is wrong with the product's answer; None if nothing is."""
@@ -112,5 +113,3 @@ def results(cases: Sequence[Case], target: str) -> Iterator[tuple[Case, str]]:
 def describe(case: Case) -> str:
     """The case, for a report."""
     return f"{case.definition()}  with N = {case.size}, s = {case.scalar}, x of {case.extents}"
-
-
