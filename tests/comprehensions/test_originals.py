@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 import tc
-from tc.language.program import Literal, SizeReference
+from tc.language.program import Expression, Literal, SizeReference
 from tc.reference.compare import compare
 from tc.runtime.numpy_arrays import numpy_dtype
+from tests.comprehensions.case import Array
 from tests.turns import every
 
 
@@ -75,7 +76,7 @@ def test_what_is_accepted_runs(original: Original) -> None:
         assert compare(oracle[name], np.asarray(values)).ok, name
 
 
-def _outputs(comprehension: tc.Comprehension, arguments: list[object]) -> dict[str, np.ndarray]:
+def _outputs(comprehension: tc.Comprehension, arguments: list[object]) -> dict[str, Array]:
     """Zeros for results that come in."""
     program = comprehension.program
     shapes = comprehension.output_shapes(*arguments)
@@ -108,12 +109,15 @@ def _argument(comprehension: tc.Comprehension, name: str, sizes: dict[str, int])
     if name not in {tensor.name for tensor in program.tensors}:
         return 1
     tensor = program.tensor(name)
-    shape = tuple(sizes[e.name] if isinstance(e, SizeReference) else int(e.value) for e in tensor.shape if _fits(e))
+    shape = tuple(_extent(extent, sizes) for extent in tensor.shape)
     rng = np.random.default_rng(0)
     if tensor.type.is_floating:
         return rng.uniform(0.5, 1.5, shape).astype(numpy_dtype(tensor.type))
     return np.zeros(shape, numpy_dtype(tensor.type))
 
 
-def _fits(extent: object) -> bool:
-    return isinstance(extent, SizeReference | Literal)
+def _extent(extent: Expression, sizes: dict[str, int]) -> int:
+    if isinstance(extent, SizeReference):
+        return sizes[extent.name]
+    assert isinstance(extent, Literal)
+    return int(extent.value)

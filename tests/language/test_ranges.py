@@ -138,8 +138,10 @@ def test_an_undetermined_iterator_may_be_a_misspelled_size() -> None:
 def test_a_range_that_would_start_above_zero() -> None:
     text = "def f(float(N) x) -> (y) { y(i) = x(i-1) }"
     assert complaints(text, RangeError) == [
-        "`x(i - 1)` leaves `x` at i = 0, N = 1: dimension 0 has N elements "
-        "[guard the read: `(i - 1 >= 0 ? x(i - 1) : 0)`]"
+        (
+            "`x(i - 1)` leaves `x` at i = 0, N = 1: dimension 0 has N elements "
+            "[guard the read: `(i - 1 >= 0 ? x(i - 1) : 0)`]"
+        )
     ]
     assert places(text, RangeError) == ["x(i-1)"]
     (found,) = complaints("def f(float(N) x) -> (y) { y(i) = x(2*i-5) }", RangeError)

@@ -1,4 +1,4 @@
-"""``python -m tests.quasi_affine --programs 2000 --seed 0``: random quasi-affine programs on oracle, CPU and emulator."""
+"""``python -m tests.quasi_affine --programs 2000``: random quasi-affine programs on oracle, CPU and emulator."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class Case:
         if self.operator != "=":
             return True
         counts = Counter(written)
-        return not written or set(counts.values()) <= {1} and len(counts) == int(np.prod(self.shape()))
+        return not written or (set(counts.values()) <= {1} and len(counts) == int(np.prod(self.shape())))
 
     def result(self) -> Integers:
         """What a call gives, for a case that fits."""
@@ -183,7 +183,7 @@ def _writing(rng: random.Random, size: int, scalar: int) -> Case:
     a = rng.choice((2, 3, 4))
     factor = Number(a)
     one: list[tuple[str, Term, Term]] = [("i", Number(0), _end(rng))]
-    two = [("i", Number(0), _end(rng)), ("j", Number(0), factor)]
+    two: list[tuple[str, Term, Term]] = [("i", Number(0), _end(rng)), ("j", Number(0), factor)]
     conditions: tuple[Operation, ...] = ()
     ranges: list[tuple[str, Term, Term]] = one
     operator = "="

@@ -99,6 +99,7 @@ def results(cases: Sequence[Case], target: str) -> Iterator[tuple[Case, str]]:
     shapes = comprehension.output_shapes(*arguments)
     updated = [name for case, name in zip(cases, names, strict=True) if case.operator == "+="]
     outputs = {name: np.zeros(shapes[name], np.int32) for name in updated} or None
+    found: object
     if target == "reference":
         found = comprehension.reference(*arguments, out=outputs)
     else:
