@@ -27,6 +27,7 @@ class Violation(Enum):
     WRITTEN_TWICE = "two instances of one statement write one element"
     OVERLAPPING = "two elements of a buffer share a place in memory"
     WRONG_TYPE = "a buffer holds another type than its tensor"
+    NOT_INITIALIZED = "an element is updated that is not set to the neutral element before"
     CHANGED = "a statement is not what the program says"
     RACE = "no barrier orders two conflicting instances on different threads of a block"
     NOT_AWAITED = "what is copied may arrive after somebody needs it"

@@ -42,6 +42,7 @@ from tc.polyhedral.tree import ScheduleTree, tree_text
 from tc.polyhedral.tree_execution import tree_execution
 from tc.polyhedral.unroll_copies import unroll_copies
 from tc.polyhedral.verify import prove
+from tc.polyhedral.verify_beginnings import prove_beginnings
 from tc.polyhedral.verify_copies import prove_copies
 from tc.polyhedral.verify_split import prove_split
 from tc.polyhedral.verify_statements import prove_statements
@@ -142,7 +143,9 @@ class Prepared:
         """The statements, with reductions split; ``context`` must be the one that was entered."""
         if plan not in self._scops:
             specialization, between_kernels = self._split(plan, context)
-            self._scops[plan] = replace(build_scop(specialization, context), between_kernels=between_kernels)
+            scop = build_scop(specialization, context)
+            prove_beginnings(specialization, scop)
+            self._scops[plan] = replace(scop, between_kernels=between_kernels)
         return self._scops[plan]
 
     def _split(self, plan: Plan, context: isl.Context) -> tuple[Specialization, frozenset[str]]:

@@ -31,6 +31,8 @@ from tc.language.program import (
     written_iterators,
 )
 from tc.language.specialization import Layout, Sizes, Specialization, contiguous_strides
+from tc.language.written import writes_distinct_elements
+from tc.polyhedral.elements import at_elements, element_instances, element_names
 from tc.polyhedral.found_once import FoundOnce
 from tc.polyhedral.gathered import Gathered
 from tc.polyhedral.loops import Buffer, StatementBody
@@ -247,16 +249,11 @@ class _Builder:
         if statement.initialize:
             self.add_initialization(partial, ScalarType.FLOAT32)
         else:
-            self.add_statement(
-                replace(
-                    _without_reduced(statement, "load"),
-                    target=accumulator,
-                    value=_cast(element, ScalarType.FLOAT32),
-                )
-            )
+            loading = _without_reduced(statement, "load")
+            self.add_once(replace(loading, target=accumulator, value=_cast(element, ScalarType.FLOAT32)))
         self.add_statement(partial)
         total = Read(accumulator, statement.subscripts, ScalarType.FLOAT32)
-        self.add_statement(replace(_without_reduced(statement, "round"), value=_cast(total, layout.type)))
+        self.add_once(replace(_without_reduced(statement, "round"), value=_cast(total, layout.type)))
 
     def accumulator(self, layout: Layout) -> str:
         """A float32 temporary of the same shape, under a name that no tensor has."""
@@ -271,14 +268,35 @@ class _Builder:
     def add_initialization(self, statement: Statement, type: ScalarType) -> None:
         if statement.reduction is not None and statement.initialize:
             neutral = neutral_element(statement.reduction, type)
-            self.add_statement(replace(_without_reduced(statement, "init"), value=neutral))
+            self.add_once(replace(_without_reduced(statement, "init"), value=neutral))
+
+    def add_once(self, statement: Statement) -> None:
+        """Adds a statement that runs once for every element: over its iterators where no two instances share one."""
+        frame = frame_of(statement, self.context, sizes=self.sizes)
+        domain = self.domain(statement, frame)
+        if writes_distinct_elements(statement):
+            self.add_instances(statement, domain, frame)
+            return
+        write = self.relation(statement.target, statement.subscripts, frame).intersect_domain(domain)
+        if write.is_injective():
+            self.add_instances(statement, domain, frame)
+            return
+        elements = replace(frame, iterators=element_names(statement))
+        self.add_instances(at_elements(statement), element_instances(statement, write), elements)
 
     def add_statement(self, statement: Statement) -> None:
-        statement = self.stored(statement)
         frame = frame_of(statement, self.context, sizes=self.sizes)
+        self.add_instances(statement, self.domain(statement, frame), frame)
+
+    def domain(self, statement: Statement, frame: Frame) -> isl.Set:
         domain = iteration_domain(statement, frame)
         if domain is None:
             raise AssertionError(f"specialization let a non-affine domain through: {statement}")
+        return domain
+
+    def add_instances(self, statement: Statement, domain: isl.Set, frame: Frame) -> None:
+        """Adds a statement that runs at all points of the domain, which is a set of the frame."""
+        statement = self.stored(statement)
         write = self.relation(statement.target, statement.subscripts, frame).intersect_domain(domain)
         reads = [self.read(guarded, domain, frame) for guarded in guarded_reads(statement.value)]
         for subscript in statement.subscripts:
