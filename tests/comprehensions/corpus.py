@@ -21,6 +21,7 @@ from tests.comprehensions import (
     linear_algebra,
     minimum,
     normalization,
+    overlapping,
     perceptron,
     pooling,
     reduction,
@@ -51,4 +52,5 @@ CASES: tuple[Case, ...] = (
     *wavenet.CASES,
     *inference.CASES,
     *bands.CASES,
+    *overlapping.CASES,
 )

@@ -145,6 +145,8 @@ def subscript_value(expression: Expression, values: Mapping[str, int]) -> int:
             return subscript_value(left, values) - subscript_value(right, values)
         case Binary(BinaryOperator.MULTIPLY, left, right):
             return subscript_value(left, values) * subscript_value(right, values)
+        case Binary(BinaryOperator.REMAINDER, left, Literal(divisor)):
+            return int(math.fmod(subscript_value(left, values), divisor))
         case _:
             raise AssertionError(expression)
 

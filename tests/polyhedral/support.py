@@ -59,6 +59,8 @@ def blur(float(N) X) -> (O) {
 """
 TRIANGLE = "def triangle(float(N) X) -> (O) { O(i) +=! X(j) where i in 0:N, j in 0:i+1 }"
 GRADIENT = "def gradient(float(M) dy, float(K) w) -> (dx) { dx(r) +=! dy(r-k) * w(k) where r in 0:M+K-1, r-k in 0:M }"
+PRODUCT = "def product(float(N) A, float(M) B) -> (C) { C(i+j) +=! A(i) * B(j) }"
+TURNS = "def turns(float(N) A) -> (C) { C(i%3) max=! A(i) }"
 
 SHAPES: Mapping[str, tuple[str, tuple[tuple[int, ...], ...]]] = {
     "matmul": (MATMUL, ((5, 4), (4, 7))),
@@ -69,6 +71,8 @@ SHAPES: Mapping[str, tuple[str, tuple[tuple[int, ...], ...]]] = {
     "blur": (BLUR, ((9,),)),
     "triangle": (TRIANGLE, ((6,),)),
     "gradient": (GRADIENT, ((5,), (3,))),
+    "product": (PRODUCT, ((5,), (3,))),
+    "turns": (TURNS, ((7,),)),
 }
 
 
