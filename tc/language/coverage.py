@@ -27,6 +27,7 @@ from tc.language.written import (
     initialization,
     is_plainly_covered,
     is_single_valued,
+    reads_target,
     writes_distinct_elements,
     written_values,
 )
@@ -88,7 +89,13 @@ class _Prover:
         element = self._witness(pairs.domain().apply(written), self.typical)
         if element is not None:
             message = f"`{statement.target}{element}` is written by more than one instance of the statement"
-            yield Problem(message, "reduce with `+=!`, `*=!`, `min=!` or `max=!`", statement, is_overlap=True)
+            hint = "reduce with `+=!`, `*=!`, `min=!` or `max=!`"
+            if reads_target(statement):
+                hint = (
+                    f"combine with `+=`, `*=`, `min=` or `max=` what does not read `{statement.target}`, "
+                    "or read a copy of it"
+                )
+            yield Problem(message, hint, statement, is_overlap=True)
 
     def overlapping(self, value: WrittenValue) -> Iterator[Problem]:
         """Elements that two statements of one value give."""
