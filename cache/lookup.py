@@ -109,6 +109,20 @@ class Reader:
             rows = session.rows(where(RUNS, order="started, identity"))
             return tuple(record_of(RUNS, row, self.key, self.database.place) for row in rows)
 
+    def ended_runs(self, kernel: str, machine: str, threads: int) -> tuple[Run | None, ...]:
+        """The searches that have measured variants of a kernel on such a machine when they ended; None for one that is
+        not in the cache any more.
+        """
+        with self.database.session() as session:
+            rows = session.rows(where(MEASUREMENTS, "kernel"), kernel=kernel)
+            measured = [record_of(MEASUREMENTS, row, self.key, self.database.place) for row in rows]
+            names = {one.run for one in measured if one.run and (one.machine, one.threads) == (machine, threads)}
+            if not names:
+                return ()
+            runs = [record_of(RUNS, row, self.key, self.database.place) for row in session.rows(where(RUNS))]
+            known = {run.name: run for run in runs}
+            return tuple(known.get(name) for name in sorted(names))
+
     def nearest(self, ingredients: Ingredients) -> tuple[Ingredients, tuple[tuple[str, str, str], ...]] | None:
         """The kernel that differs in the fewest ingredients, if possible of the same program, for explaining a miss.
 

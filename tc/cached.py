@@ -57,17 +57,20 @@ class KernelCache:
                     raise self._damaged(f"the definitions of a text ({error})") from error
         return None
 
-    def has_winner(self, wanted: Wanted) -> bool:
-        """Whether a search for the kernel has ended, or none may begin, because the cache is only read."""
+    def was_searched(self, wanted: Wanted, covers: Callable[[str], bool]) -> bool:
+        """Whether a search for the kernel has ended that went far enough, or none may begin, because the cache is only
+        read.  ``covers``: whether a search with such settings, in JSON, did; one that is known by its winner alone did.
+        """
         if self._configuration.mode is not Mode.STORE:
             return True
         with self._forgiven():
             reader = self._reader()
             if reader is not None:
                 return any(
-                    reader.winner(ingredients.key, wanted.machine, wanted.threads) is not None
+                    run is None or covers(run.settings)
                     for serving in self._serving(reader, wanted)
                     for ingredients in self._candidates(reader, serving)
+                    for run in reader.ended_runs(ingredients.key, wanted.machine, wanted.threads)
                 )
         return False
 

@@ -110,8 +110,11 @@ class Kernels:
         if cache is None or environment().dump is not None:
             return None
         wanted = self._wanted(signature, target, options)
-        if self._tune is not None and options is None and not cache.has_winner(wanted):
-            return None
+        if self._tune is not None and options is None:
+            from tc.tuner.covers import covers
+
+            if not cache.was_searched(wanted, covers(self._tune)):
+                return None
         executable = cache.find(wanted)
         if executable is None:
             return None
@@ -126,7 +129,8 @@ class Kernels:
         from tc.tuning import TuningRequest, subject_for, tune
 
         subject = subject_for(self._definition.interface, signature)
-        request = TuningRequest(self._tune, progress=False)
+        # The same seed goes on with a search that had less time.
+        request = TuningRequest(self._tune, seed=0, progress=False)
         return Kernel(tune(self._definition, self._siblings, subject, target, environment(), request).executable)
 
     def _wanted(self, signature: Signature, target: Target, options: Options | None) -> Wanted:

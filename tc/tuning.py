@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import secrets
-import sys
-import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import numpy.typing as npt
 
@@ -23,17 +20,18 @@ from tc.interface import Interface
 from tc.language.specialization import ArraySpec, Signature
 from tc.runtime.borrow import borrow
 from tc.runtime.scalars import convert_scalar
+from tc.runtime.scratch import scratch_folder
+from tc.runtime.threads import available_threads
 from tc.target import Target
 from tc.tuner.budget import Budget
 from tc.tuner.console import console
 from tc.tuner.dask_crew import hire_on_dask
 from tc.tuner.progress import silence
+from tc.tuner.say import say
 from tc.tuner.session import Hire, hire_locally, tuning
 from tc.tuner.settings import Numerics, Strategy, TuningResult, TuningSettings
 
 Chosen = TypeVar("Chosen", Strategy, Numerics)
-
-_JOBS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +85,14 @@ class TuningRequest:
             seed=secrets.randbits(32) if self.seed is None else self.seed,
             strategy=choice(Strategy, self.strategy, "strategy"),
             numerics=choice(Numerics, self.numerics, "numerics"),
-            jobs=_JOBS if self.jobs is None else self.jobs,
+            jobs=available_threads() if self.jobs is None else _counted_jobs(self.jobs),
         )
+
+
+def _counted_jobs(jobs: int) -> int:
+    if not isinstance(jobs, int) or isinstance(jobs, bool) or jobs < 1:
+        raise OptionsError(f"jobs must be a number of compilations at a time, at least 1, got {jobs!r}")
+    return jobs
 
 
 def tune(
@@ -101,10 +105,9 @@ def tune(
 ) -> TuningResult:
     """``Comprehension.tune``; the cache is the named one, else that of the environment, else none that stays."""
     settings, hire = request.settings, hire_at(request.workers)
-    allowance = settings.budget.start(time.monotonic)
-    listen = console(lambda line: print(line, file=sys.stderr, flush=True)) if request.progress else silence
-    with tempfile.TemporaryDirectory(prefix="tc-tune-") as folder:
-        store = open_store(request.cache, environment, Path(folder))
+    listen = console(say) if request.progress else silence
+    with scratch_folder("tc-tune-") as folder:
+        store = open_store(request.cache, environment, folder)
         with tuning(
             definition,
             siblings,
@@ -118,7 +121,7 @@ def tune(
             hire=hire,
             listen=listen,
         ) as search:
-            return search.run(allowance)
+            return search.run()
 
 
 def subject_for(interface: Interface, signature: Signature) -> Subject:

@@ -36,6 +36,7 @@ def room(rooms: str = "", packages: str = "") -> Room:
 # What every room shares, by module.  The other modules that lie directly in ``tc`` are its face, save the compiler;
 # ``syntax`` is the vocabulary of operators, which programs are made of too.
 SHARED = {
+    "tc.counted",
     "tc.errors",
     "tc.types",
     "tc.options",

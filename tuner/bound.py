@@ -20,6 +20,17 @@ class Bound:
         self.seconds: float | None = seconds
         self._again: Final = again
 
+    def is_beaten(self, seconds: float) -> bool:
+        """Whether a call of so many seconds is quicker than the machine seemed to allow, which is measured again."""
+        if self.seconds is None or seconds >= self.seconds:
+            return False
+        self.seconds = min(self.seconds, self._again())
+        return seconds < self.seconds
+
+    def drop(self) -> None:
+        """Nobody knows what no call falls below."""
+        self.seconds = None
+
     def is_reached(self, best: float) -> bool:
         """Whether a call of so many seconds leaves no room."""
         if self.seconds is None or best > NEAR * self.seconds:

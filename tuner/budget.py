@@ -7,14 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
+from tc.counted import counted
 from tc.errors import OptionsError
+from tc.tuner.time_span import parse_seconds, span_text
 
 # Seconds since some moment, never going back: ``time.monotonic``.
 Clock: TypeAlias = Callable[[], float]
 
-_UNITS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0}
-_TIME: Final = re.compile(r"(?:(?P<h>[\d.]+)\s*h)?\s*(?:(?P<m>[\d.]+)\s*m)?\s*(?:(?P<s>[\d.]+)\s*s)?")
-_COUNT: Final = re.compile(r"(?P<count>\d+)\s*(?P<unit>trial|generation)s?")
+_COUNT: Final = re.compile(r"(?P<count>\d{1,18})\s*(?P<unit>trial|generation)s?", re.ASCII)
 _ALLOWED: Final = "write a time as '8h', '1h30m' or '90s', a number as '200 trials' or '30 generations', or both"
 
 
@@ -48,11 +48,20 @@ class Budget:
         )
 
     def __str__(self) -> str:
-        parts = [] if self.seconds is None else [_time(self.seconds)]
+        parts = [] if self.seconds is None else [span_text(self.seconds)]
         for count, unit in ((self.trials, "trial"), (self.generations, "generation")):
             if count is not None:
-                parts.append(f"{count} {unit}{'' if count == 1 else 's'}")
+                parts.append(counted(count, unit))
         return ", ".join(parts)
+
+    def covers(self, other: Budget) -> bool:
+        """Whether a search that has spent this one has gone at least as far as one with the other would."""
+        limits = (
+            (self.seconds, other.seconds),
+            (self.trials, other.trials),
+            (self.generations, other.generations),
+        )
+        return all(ours is None or (theirs is not None and theirs <= ours) for ours, theirs in limits)
 
     def start(self, clock: Clock) -> Allowance:
         """The budget from now on."""
@@ -95,24 +104,9 @@ class Allowance:
 
 def _limit(part: str, text: str) -> tuple[str, float | int]:
     """The name of a limit, and the limit."""
-    if counted := _COUNT.fullmatch(part):
-        return counted["unit"] + "s", int(counted["count"])
-    timed = _TIME.fullmatch(part)
-    amounts = {} if timed is None else {unit: amount for unit, amount in timed.groupdict().items() if amount}
-    if not amounts:
+    if found := _COUNT.fullmatch(part):
+        return found["unit"] + "s", int(found["count"])
+    seconds = parse_seconds(part)
+    if seconds is None:
         raise OptionsError(f"{text!r} is no budget; {_ALLOWED}")
-    try:
-        return "seconds", sum(float(amount) * _UNITS[unit] for unit, amount in amounts.items())
-    except ValueError as error:
-        raise OptionsError(f"{text!r} is no budget; {_ALLOWED}") from error
-
-
-def _time(seconds: float) -> str:
-    minutes, rest = divmod(seconds, 60)
-    hours, minutes = divmod(int(minutes), 60)
-    parts = [f"{hours}h"] if hours else []
-    if minutes:
-        parts.append(f"{minutes}m")
-    if rest or not parts:
-        parts.append(f"{rest:g}s")
-    return "".join(parts)
+    return "seconds", seconds

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 from pathlib import Path
 from typing import Final
 
 from tc.language.interface import interface_of
 from tc.records import from_json, to_json
+from tc.runtime.scratch import scratch_folder
 from tc.tuner.arrays import random_arrays
 from tc.tuner.calls import keep_calls, specialized_calls
 from tc.tuner.crew import Limits, LocalCrew
@@ -64,9 +64,9 @@ def reproduce(task: str, options: str, seed: int) -> str:
     arrays = random_arrays(program, calls[0], seed)
     types = {scalar.name: scalar.type for scalar in interface_of(program).scalars}
     scalars = {name: given.value(name, types[name]) for name, _ in given.scalars}
-    with tempfile.TemporaryDirectory(prefix="tc-capsule-") as folder:
-        keep_calls(calls, arrays, scalars, Path(folder))
-        with LocalCrew(given, Path(folder), 1, Limits()) as crew:
+    with scratch_folder("tc-capsule-") as folder:
+        keep_calls(calls, arrays, scalars, folder)
+        with LocalCrew(given, folder, 1, Limits()) as crew:
             (built,) = crew.build([options], Limits().prepare)
             if isinstance(built, Failed):
                 return f"{built.kind.value}: {built.reason}"

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from tc.tuner.crew import Crew, Packed
+from tc.tuner.deadline import Deadline
 from tc.tuner.messages import Checked, Timed
 
 _CONFIDENCE: Final = 0.95
 _WORTH: Final = 0.99
+# That one measurement needs at least, be they ever so slow.
+_CALLS: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,21 +37,35 @@ class Contender:
 
 
 def confirm(
-    crew: Crew, contenders: Mapping[str, Packed], rounds: int, seconds: float, go_on: Callable[[], bool]
+    crew: Crew,
+    contenders: Mapping[str, Packed],
+    rounds: int,
+    seconds: float,
+    go_on: Callable[[int], bool],
+    *,
+    deadline: Deadline | None = None,
+    call: float = 0.0,
 ) -> dict[str, Contender]:
     """Measures contenders in turns, so that what changes on the machine changes for all of them.
 
-    Those that fail drop out.  Every one has as many samples; rounds end early where ``go_on`` says so, but not before
-    there are three.
+    Those that fail drop out.  Every one has as many samples; there is one round at least, and another one where
+    ``go_on`` says so, after so many.  ``deadline``: nothing begins that would end after it, and there are as many
+    rounds as that allows, or nobody is found; ``call``: seconds that a call of the slowest contender takes, as far as
+    that is known.
     """
     numerics: dict[str, str] = {}
+    longest = max(seconds, _CALLS * call)
+    if deadline is not None and not deadline.allows(2 * len(contenders) * longest):
+        return {}
     for name, packed in contenders.items():
         checked = crew.check(packed, name)
         if isinstance(checked, Checked):
             numerics[name] = checked.numerics
     samples: dict[str, list[float]] = {name: [] for name in numerics}
     for number in range(rounds):
-        if number >= 3 and not go_on():
+        if number and not go_on(number):
+            break
+        if deadline is not None and not deadline.allows(len(samples) * longest):
             break
         for name in list(samples):
             timed = crew.time(name, seconds, math.inf)
@@ -56,7 +73,7 @@ def confirm(
                 samples[name].append(statistics.median(timed.samples))
             else:
                 del samples[name]
-    return {name: Contender(tuple(taken), numerics[name]) for name, taken in samples.items()}
+    return {name: Contender(tuple(taken), numerics[name]) for name, taken in samples.items() if taken}
 
 
 def is_quicker(one: Contender, than: Contender) -> bool:

@@ -10,7 +10,7 @@ from tc.tuner.confirm import Contender, is_quicker
 from tc.tuner.crew import Packed
 from tc.tuner.outcome import Measured
 from tc.tuner.search import Trial
-from tc.tuner.trials import Trials
+from tc.tuner.trials import LONGEST_BUILD, Trials
 
 DEFAULT: Final = "default"
 INCUMBENT: Final = "incumbent"
@@ -19,10 +19,17 @@ FINALISTS: Final = 4
 _LOOKED_AT: Final = FINALISTS + 4
 
 
-def contenders(trials: Sequence[Trial], incumbent: str | None, workshop: Trials) -> dict[str, Packed]:
+def contenders(
+    trials: Sequence[Trial],
+    incumbent: str | None,
+    workshop: Trials,
+    finalists: int = FINALISTS,
+    limit: float = LONGEST_BUILD,
+) -> dict[str, Packed]:
     """Executables by name: the default, which is the first trial, the incumbent, and the quickest few by number.
 
-    ``incumbent``: its options, as canonical JSON.  No two of them have the same source.
+    ``incumbent``: its options, as canonical JSON.  No two of them have the same source.  ``finalists``: how many beside
+    the default and the incumbent.  ``limit``: seconds for compiling one that was not compiled here.
     """
     # Options that make one source share its outcome.
     apart = {trial.outcome: trial for trial in reversed(trials) if isinstance(trial.outcome, Measured)}
@@ -34,7 +41,7 @@ def contenders(trials: Sequence[Trial], incumbent: str | None, workshop: Trials)
     chosen: dict[str, Packed] = {}
     sources: set[str] = set()
     for name, options in wanted.items():
-        packed = workshop.packed(options) if len(chosen) < FINALISTS + 2 else None
+        packed = workshop.packed(options, limit) if len(chosen) < finalists + 2 else None
         if packed is not None and (source := unpack(packed).source) not in sources:
             sources.add(source)
             chosen[name] = packed

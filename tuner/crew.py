@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +25,7 @@ _CHECKS_PER_PROCESS: Final = 200
 # What is killed before it is asked anything is started so many times.
 _STARTS: Final = 10
 _KILLED: Final = Failed(FailureKind.LOST, KILLED)
+_STOPPED: Final = Failed(FailureKind.LOST, "it was interrupted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +60,20 @@ class Crew(Protocol):
 class LocalCrew:
     """``jobs`` processes that compile, and one that measures; use it in a ``with`` statement.
 
-    ``calibration``: an executable that tells how quick the machine is at the moment.
+    ``calibration``: an executable that tells how quick the machine is at the moment.  ``stop``: whether what is not
+    being compiled yet stays undone.
     """
 
-    def __init__(self, task: Task, folder: Path, jobs: int, limits: Limits, calibration: Packed | None = None) -> None:
+    def __init__(
+        self,
+        task: Task,
+        folder: Path,
+        jobs: int,
+        limits: Limits,
+        calibration: Packed | None = None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._stop: Final = stop
         self._prepare: Final = Prepare(task, str(folder))
         self._calibration: Final = calibration
         self._builders: Final[SimpleQueue[_Prepared]] = SimpleQueue()
@@ -76,9 +87,12 @@ class LocalCrew:
         self._slots: Final[dict[str, Packed]] = {}
 
     def build(self, options: Sequence[str], limit: float) -> list[Packed | Failed]:
-        return list(self._threads.map(lambda text: self._build(text, limit), options))
+        alone = len(options) == 1
+        return list(self._threads.map(lambda text: self._build(text, limit, needed=alone), options))
 
-    def _build(self, options: str, limit: float) -> Packed | Failed:
+    def _build(self, options: str, limit: float, *, needed: bool) -> Packed | Failed:
+        if self._stop() and not needed:
+            return _STOPPED
         with self._builder() as builder:
             answer, packed = builder.ask(Build(options), limit, _BUILDS_PER_PROCESS)
         match answer:

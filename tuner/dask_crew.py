@@ -23,6 +23,7 @@ Answer = TypeVar("Answer")
 
 # How often a candidate is tried whose worker is lost.
 _TRIES: Final = 3
+_STOPPED: Final = Failed(FailureKind.LOST, "it was interrupted")
 _LOST: Final = Failed(FailureKind.LOST, f"{_TRIES} workers were lost with it")
 
 
@@ -45,11 +46,13 @@ def hire_on_dask(address: str) -> Hire:
         pass
 
     @contextmanager
-    def hire(task: Task, folder: Path, _jobs: int, calibration: Packed | None) -> Iterator[Crew]:
+    def hire(
+        task: Task, folder: Path, _jobs: int, calibration: Packed | None, stop: Callable[[], bool]
+    ) -> Iterator[Crew]:
         with connected(scheduler) as client:
             cluster = Cluster(client, task.target)
             with cluster.equipped(Workshop(task, calibration)) as search:
-                yield DaskCrew(cluster, search, folder)
+                yield DaskCrew(cluster, search, folder, stop)
 
     return hire
 
@@ -70,10 +73,12 @@ class DaskCrew:
     """Compiles on all workers, and measures on one, because times of two machines do not compare.
 
     The worker that measures gets what lies in ``folder`` when it is first needed.  When it is lost another one that is
-    like it takes over, where executables are checked again before they are timed.
+    like it takes over, where executables are checked again before they are timed.  ``stop``: whether nobody waits for
+    what is being compiled.
     """
 
-    def __init__(self, cluster: Cluster, search: str, folder: Path) -> None:
+    def __init__(self, cluster: Cluster, search: str, folder: Path, stop: Callable[[], bool] = lambda: False) -> None:
+        self._stop: Final = stop
         self._cluster: Final = cluster
         self._search: Final = search
         self._folder: Final = folder
@@ -93,6 +98,8 @@ class DaskCrew:
             workers = self._cluster.builders()
             errands = [self._cluster.send(workers, build_there, self._search, text, limit) for text in left]
             for text, errand in zip(left, errands, strict=True):
+                if self._stop() and len(options) > 1:
+                    return [built.get(text, _STOPPED) for text in options]
                 answer = self._cluster.answer(errand)
                 if answer is not None:
                     built[text] = answer

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from distributed import Worker, WorkerPlugin, get_worker
 from tc.environment import environment
 from tc.generator import generator_version
 from tc.measured_machine import measured_machine
+from tc.runtime.scratch import clear_abandoned, scratch_folder
 from tc.runtime.threads import available_threads
 from tc.runtime.version import compiler_version
 from tc.target import CudaTarget, parse_target
@@ -108,8 +108,9 @@ class Workshop(WorkerPlugin):
     def setup(self, worker: Worker) -> None:
         # As many compile at a time as Dask lets run at a time; processes start when they are first needed.
         jobs = worker.state.nthreads
+        clear_abandoned()
         self._held = ExitStack()
-        self.folder = Path(self._held.enter_context(tempfile.TemporaryDirectory(prefix="tc-tune-")))
+        self.folder = self._held.enter_context(scratch_folder("tc-tune-"))
         crew = LocalCrew(self._task, self.folder, jobs, Limits(), self._calibration)
         self.crew = self._held.enter_context(crew)
         self.furnished = False

@@ -10,6 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""What asks a person's command to end, and those that it has started only by way of it."""
+
 _PAUSE: Final = 0.002
 
 

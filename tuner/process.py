@@ -13,11 +13,12 @@ from types import TracebackType
 from typing import Final, cast
 
 from tc.runtime.disk import clear_folders
-from tc.tuner.descent import end_session
+from tc.tuner.descent import ENDING, end_session
 from tc.tuner.messages import Answer, Question, receive, send
 from tc.tuner.outcome import Failed, FailureKind
 
 KILLED: Final = "the process was killed"
+CLOSED: Final = Failed(FailureKind.LOST, "the process was ended")
 _LAST_WORDS: Final = 400
 
 
@@ -30,6 +31,7 @@ class Process:
     def __init__(self, kind: str, memory: int = 0) -> None:
         self._command: Final = (sys.executable, "-m", "tc.tuner.serve", kind, str(memory))
         self._process: subprocess.Popen[bytes] | None = None
+        self._closed = False
         self._log = os.fdopen(os.memfd_create("tc-trials"), "w+b")
 
     @property
@@ -44,6 +46,8 @@ class Process:
 
     def ask(self, question: Question, limit: float, payload: bytes = b"") -> tuple[Answer, bytes]:
         """The answer and its bytes; ``Failed`` if the process dies of the question, or takes over ``limit`` seconds."""
+        if self._closed:
+            return CLOSED, b""
         process = self._started()
         assert process.stdin is not None
         assert process.stdout is not None
@@ -80,7 +84,8 @@ class Process:
         self.close()
 
     def close(self) -> None:
-        """Ends the process for good."""
+        """Ends the process for good, and what another thread asks it."""
+        self._closed = True
         self.stop()
         self._log.close()
 
@@ -89,15 +94,23 @@ class Process:
             self.stop()
             self._log.seek(0)
             self._log.truncate()
-            # A session of its own: what ends a person's command must not end trials in flight.
-            self._process = subprocess.Popen(
-                self._command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._log,
-                start_new_session=True,
-            )
+            # A session of its own: what ends a person's command must not end trials in flight.  Signals wait until the
+            # process ignores them: the threads of a process hand on which ones do.
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+            try:
+                self._process = self._popen()
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return self._process
+
+    def _popen(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            start_new_session=True,
+        )
 
     def _died(self, process: subprocess.Popen[bytes]) -> Failed:
         deadline = time.monotonic() + 5.0
@@ -105,6 +118,8 @@ class Process:
             time.sleep(0.01)
         status = process.poll()
         self.stop()
+        if self._closed:
+            return CLOSED
         self._log.seek(0)
         words = self._log.read().decode(errors="replace").strip()
         if "MemoryError" in words or "bad_alloc" in words:

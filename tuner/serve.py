@@ -8,6 +8,7 @@ import signal
 import sys
 from typing import IO, Final, Protocol, cast
 
+from tc.tuner.descent import ENDING
 from tc.tuner.messages import Answer, Question, receive, send
 
 # Whoever asks gives up first; this only ends processes that nobody waits for any more.
@@ -40,6 +41,9 @@ def main(arguments: list[str]) -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    # Slurm and systemd send these to all processes of a job.  Whoever asks says when it is over, by closing the pipe.
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
     serve(_bench(kind), sys.stdin.buffer, answers)
 
 

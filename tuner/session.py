@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -22,6 +21,7 @@ from tc.language.specialize import specialize
 from tc.options import CpuOptions, GpuOptions
 from tc.packing import pack
 from tc.runtime.cuda import check_cuda_device
+from tc.runtime.scratch import clear_abandoned, scratch_folder
 from tc.runtime.threads import available_threads
 from tc.target import CpuTarget, CudaTarget, Target
 from tc.tuner.arrays import random_arrays
@@ -42,8 +42,9 @@ from tc.types import ScalarType
 from tc.wanted import Wanted
 
 Array: TypeAlias = npt.NDArray[Any]
-# Who makes a crew for a task, whose arrays lie in a folder, with so many jobs and a calibrating executable.
-Hire: TypeAlias = Callable[[Task, Path, int, Packed | None], AbstractContextManager[Crew]]
+# Who makes a crew for a task, whose arrays lie in a folder, with so many jobs and a calibrating executable, and what
+# tells it to compile nothing more.
+Hire: TypeAlias = Callable[[Task, Path, int, Packed | None, Callable[[], bool]], AbstractContextManager[Crew]]
 
 # It computes for about 0.1 ms on every core, out of the caches.  A GPU reads 128 MiB for it, which takes much longer
 # than the half microsecond up to which events tell times apart.
@@ -52,9 +53,11 @@ _CALIBRATION_SHAPE: Final = (256, 512)
 _CALIBRATION_SHAPE_ON_GPUS: Final = (8192, 4096)
 
 
-def hire_locally(task: Task, folder: Path, jobs: int, calibration: Packed | None) -> AbstractContextManager[Crew]:
+def hire_locally(
+    task: Task, folder: Path, jobs: int, calibration: Packed | None, stop: Callable[[], bool]
+) -> AbstractContextManager[Crew]:
     """Processes on this machine."""
-    return LocalCrew(task, folder, jobs, Limits(), calibration)
+    return LocalCrew(task, folder, jobs, Limits(), calibration, stop)
 
 
 @contextmanager
@@ -90,14 +93,14 @@ def tuning(
     calls = specialized_calls(task, program)
     given = random_arrays(program, calls[0], settings.seed) if arrays is None else arrays
     bound = _bound(least_work(calls[0], given), target)
-    with tempfile.TemporaryDirectory(prefix="tc-tune-") as name:
-        folder = Path(name)
+    clear_abandoned()
+    with scratch_folder("tc-tune-") as folder:
         keep_calls(calls, given, values, folder)
         nest, silent = nest_of(calls[0]), silent_options(calls[0], target)
         # A night has many searches, and their arrays are in files now.
         del given, calls
         wanted = Wanted(definition, signature, target, None)
-        with hire(task, folder, settings.jobs, calibration(target, environment)) as crew:
+        with hire(task, folder, settings.jobs, calibration(target, environment), stop) as crew:
             yield Tuning(
                 task,
                 nest,

@@ -69,6 +69,11 @@ class TuningResult:
     executable: Executable = field(repr=False)
 
     @property
+    def is_default(self) -> bool:
+        """Whether the static default options won."""
+        return self.best == type(self.best)()
+
+    @property
     def speedup(self) -> float:
         """How many times as quick as the static default the winner is."""
         return self.default / self.seconds

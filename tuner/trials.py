@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from tc.packing import unpack
 from tc.tuner.budget import Clock
+from tc.tuner.challenge import Leader, challenge
 from tc.tuner.crew import Crew, Packed
 from tc.tuner.messages import HOPELESS, Timed
 from tc.tuner.outcome import Failed, FailureKind, Measured, Outcome
@@ -18,6 +19,10 @@ from tc.tuner.outcome import Failed, FailureKind, Measured, Outcome
 # The machine is quiet while the calibrating kernel takes at most this many times its quickest.
 _QUIET: Final = 1.15
 _REPEATS: Final = 3
+_MOST_REPEATS: Final = 9
+_AGREE: Final = 1.1
+# Slots of the crew.
+_TRIAL, _LEADER = "trial", "leader"
 # Seconds for a compilation: of the default, and of any other, which have so many times what the default took.
 LONGEST_BUILD: Final = 600.0
 _SHORTEST_BUILD: Final = 2.0
@@ -39,33 +44,49 @@ class Tried:
 class Trials:
     """Tries candidates with a crew.
 
-    ``seconds``: of one measurement.
+    ``seconds``: of one measurement.  ``stop``: asked between candidates whether to end now.
     """
 
-    def __init__(self, crew: Crew, seconds: float, clock: Clock) -> None:
+    def __init__(self, crew: Crew, seconds: float, clock: Clock, stop: Callable[[], bool] = lambda: False) -> None:
         self._crew = crew
         self._seconds = seconds
         self._clock = clock
+        self._stop = stop
         self._longest_build = LONGEST_BUILD
         self._quickest_calibration = math.inf
         self._by_source: dict[str, Tried] = {}
         self._packed: dict[str, Packed] = {}
+        # Whose executable is in the slot of the leader.
+        self._seated: str | None = None
+        # The best so far, which others are compared with.
+        self.leader: Leader | None = None
         # The hash of the bits that results must have; None accepts any.
         self.only: str | None = None
 
-    def try_all(self, options: Sequence[str], quickest: float) -> list[Tried]:
-        """What comes of options, as canonical JSON; ``quickest``: seconds of the best candidate before them."""
+    def try_all(self, options: Sequence[str]) -> list[Tried]:
+        """What comes of options, as canonical JSON; of the first ones only where somebody stops it."""
         tried: list[Tried] = []
         for text, built in zip(options, self._build(options), strict=True):
-            tried.append(self._judge(text, built, quickest))
-            if isinstance(tried[-1].outcome, Measured):
-                quickest = min(quickest, tried[-1].outcome.seconds)
+            if self._stop():
+                break
+            tried.append(self._judge(text, built))
+            self.follow(text, tried[-1].outcome)
         return tried
 
-    def packed(self, options: str) -> Packed | None:
-        """The executable of options that were measured, or that compile now."""
+    def follow(self, options: str, outcome: Outcome) -> None:
+        """Options that were tried, here or before, lead from now on if they are the quickest."""
+        if isinstance(outcome, Measured) and outcome.seconds < self.quickest:
+            self.leader = Leader(options, outcome)
+
+    @property
+    def quickest(self) -> float:
+        """Seconds of the best candidate so far; infinite where there is none."""
+        return math.inf if self.leader is None else self.leader.measured.seconds
+
+    def packed(self, options: str, limit: float = LONGEST_BUILD) -> Packed | None:
+        """The executable of options that were measured, or that compile now within so many seconds."""
         if options not in self._packed:
-            (built,) = self._crew.build([options], LONGEST_BUILD)
+            (built,) = self._crew.build([options], limit)
             if isinstance(built, Failed):
                 return None
             self._packed[options] = built
@@ -74,7 +95,7 @@ class Trials:
     def numerics_of(self, options: str) -> str | None:
         """The hash of the bits of the results with these options; None if they fail."""
         packed = self.packed(options)
-        checked = None if packed is None else self._crew.check(packed, "trial")
+        checked = None if packed is None else self._crew.check(packed, _TRIAL)
         return None if checked is None or isinstance(checked, Failed) else checked.numerics
 
     def _build(self, options: Sequence[str]) -> list[Packed | Failed]:
@@ -85,34 +106,55 @@ class Trials:
             self._longest_build = max(_SHORTEST_BUILD, _TIMES_DEFAULT * (self._clock() - begun))
         return built
 
-    def _judge(self, options: str, built: Packed | Failed, quickest: float) -> Tried:
+    def _judge(self, options: str, built: Packed | Failed) -> Tried:
         """The outcome of a candidate; options that make a known source again are as quick as that was."""
         if isinstance(built, Failed):
             return Tried(built)
         source = hashlib.sha256(unpack(built).source.encode()).hexdigest()
         if source not in self._by_source:
-            self._by_source[source] = self._measure(built, source, quickest)
+            self._by_source[source] = self._measure(built, source)
         tried = self._by_source[source]
         if isinstance(tried.outcome, Measured):
             self._packed[options] = built
         return tried
 
-    def _measure(self, packed: Packed, source: str, quickest: float) -> Tried:
-        checked = self._crew.check(packed, "trial")
+    def _measure(self, packed: Packed, source: str) -> Tried:
+        checked = self._crew.check(packed, _TRIAL)
         if isinstance(checked, Failed):
             return Tried(checked, source)
         if self.only is not None and checked.numerics != self.only:
             other = Failed(FailureKind.NUMERICS, "its bits are not those of the static default")
             return Tried(other, source, checked.numerics)
-        samples = self._first() if quickest == math.inf else self._later(quickest)
-        outcome = samples if isinstance(samples, Failed) else Measured(statistics.median(samples), samples)
-        return Tried(outcome, source, checked.numerics)
+        return Tried(self._timed(), source, checked.numerics)
+
+    def _timed(self) -> Outcome:
+        """The time of what is in the slot of trials; of what seems to be the best, in turns with who was until now."""
+        leader = self.leader
+        samples = self._first() if leader is None else self._later(leader.measured.seconds)
+        if isinstance(samples, Failed):
+            return samples
+        outcome = Measured(statistics.median(samples), samples)
+        if leader is None or outcome.seconds >= leader.measured.seconds or not self._seat(leader):
+            return outcome
+        return challenge(self._crew, leader.measured, (_LEADER, _TRIAL), self._seconds)
+
+    def _seat(self, leader: Leader) -> bool:
+        """Whether the leader is in its slot; it is not if it fails now."""
+        if self._seated != leader.options:
+            packed = self.packed(leader.options)
+            self._seated = None
+            if packed is not None and not isinstance(self._crew.check(packed, _LEADER), Failed):
+                self._seated = leader.options
+        return self._seated == leader.options
 
     def _first(self) -> tuple[float, ...] | Failed:
-        """The quickest of several measurements: the first one wakes the machine, and nothing says how quick that is."""
+        """The quickest of several measurements: the first one wakes the machine, and nothing says how quick that is.
+
+        There are more of them while the quickest one is not repeated: then others keep the machine busy.
+        """
         found: list[tuple[float, ...]] = []
-        for _ in range(_REPEATS):
-            timed = self._crew.time("trial", self._seconds, math.inf)
+        while len(found) < _REPEATS or (len(found) < _MOST_REPEATS and not _is_repeated(found)):
+            timed = self._crew.time(_TRIAL, self._seconds, math.inf)
             if isinstance(timed, Failed):
                 return timed
             self._noise(timed)
@@ -124,7 +166,7 @@ class Trials:
         noise = math.inf
         samples: tuple[float, ...] = ()
         for _ in range(_REPEATS):
-            timed = self._crew.time("trial", self._seconds, quickest)
+            timed = self._crew.time(_TRIAL, self._seconds, quickest)
             if isinstance(timed, Failed):
                 return timed
             found = self._noise(timed)
@@ -140,3 +182,9 @@ class Trials:
         calibrations = (timed.before, timed.after)
         self._quickest_calibration = min(self._quickest_calibration, *calibrations)
         return max(calibrations) / self._quickest_calibration if self._quickest_calibration else 1.0
+
+
+def _is_repeated(found: Sequence[tuple[float, ...]]) -> bool:
+    """Whether the two quickest measurements agree."""
+    first, second, *_ = sorted(map(statistics.median, found))
+    return second <= _AGREE * first

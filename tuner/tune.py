@@ -6,13 +6,14 @@ import json
 import math
 import secrets
 import statistics
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from random import Random
 from typing import Final, assert_never
 
 from tc.cache.records import Run
 from tc.cache.store import utc_now
 from tc.errors import TuningError
+from tc.executable import Executable
 from tc.options import CpuOptions, GpuOptions, Options
 from tc.packing import options_from_text, options_text, unpack
 from tc.records import to_json
@@ -21,21 +22,22 @@ from tc.tuner.bound import NEAR, Bound
 from tc.tuner.budget import Allowance, Clock
 from tc.tuner.capsule import KEPT, write_capsule
 from tc.tuner.combined import combined_search
-from tc.tuner.confirm import confirm
-from tc.tuner.contest import DEFAULT, FINALISTS, contenders, winner_of
-from tc.tuner.crew import Crew
+from tc.tuner.confirm import Contender, confirm
+from tc.tuner.contest import DEFAULT, FINALISTS, INCUMBENT, contenders, winner_of
+from tc.tuner.crew import Crew, Packed
+from tc.tuner.deadline import Deadline
 from tc.tuner.genetic import ORIGINAL, genetic_search
 from tc.tuner.ledger import Ledger
 from tc.tuner.nest import Nest
-from tc.tuner.outcome import Failed, FailureKind, Measured, count_failures
+from tc.tuner.outcome import Failed, Measured, count_failures
 from tc.tuner.progress import Decided, Generation, Listener, Started
 from tc.tuner.random_search import random_search
-from tc.tuner.search import Candidate, Search
+from tc.tuner.search import Candidate, Search, Trial
 from tc.tuner.settings import Numerics, Strategy, TuningResult, TuningSettings
 from tc.tuner.space import Space
 from tc.tuner.task import Task
 from tc.tuner.transfer import seeds
-from tc.tuner.trials import Trials, Tried
+from tc.tuner.trials import LONGEST_BUILD, Trials, Tried
 
 # So many candidates for every process that compiles are compiled before they are measured.
 _PER_JOB: Final = 4
@@ -43,6 +45,7 @@ _SEEDS: Final = 8
 # What measuring takes beside what is timed.
 _OVERHEAD: Final = 1.3
 _ROUNDS: Final = 11
+_LEAST_ROUNDS: Final = 3
 
 
 class Tuning:
@@ -77,13 +80,16 @@ class Tuning:
         self._clock = clock
         self._space = Space.of(kind, nest, fixed=silent)
         self._run = secrets.token_hex(8)
-        self._trials = Trials(crew, settings.seconds, clock)
+        self._trials = Trials(crew, settings.seconds, clock, stop)
+        self._tried: dict[int, Tried] = {}
+        self._incumbent = ledger.incumbent()
         if settings.numerics is Numerics.BITWISE:
             self._trials.only = self._trials.numerics_of(options_text(kind()))
         self._known = ledger.known(self._trials.only)
         self._generations = 0
         self._before: float | None = None
         self._search = self._begin(self._first_options())
+        self._asked: Sequence[Candidate] = ()
         self._listen(Started(task.definition, task.target, self._space.size, len(self._known), self.bound))
 
     @property
@@ -110,40 +116,58 @@ class Tuning:
         """Seconds that ``finish`` takes, about."""
         return _ROUNDS * (FINALISTS + 2) * self._settings.seconds * _OVERHEAD
 
-    def run(self, allowance: Allowance) -> TuningResult:
-        """Searches until the time is spent, that for the last comparison included; errors as of ``finish``."""
-        searching = allowance.keeping(self.finishing)
+    def begin(self) -> None:
+        """Tries the static default, which all others are compared with.
+
+        It belongs to the start, as arrays and processes do, and no budget is charged with it.
+        """
+        if not self._search.trials and not self._stop():
+            self._asked = self._search.ask()
+            self._try_part(self._asked[:1])
+
+    def run(self) -> TuningResult:
+        """Searches until the budget is spent, its time for the last comparison included; errors as of ``finish``."""
+        self.begin()
+        searching = self._settings.budget.start(self._clock).keeping(self.finishing)
         while (stopped := self.step(searching)) is None:
             pass
         return self.finish(stopped)
 
     def step(self, allowance: Allowance) -> str | None:
-        """Tries a generation, or what is allowed of it; why the search ends, or None if it goes on."""
+        """Tries a generation, or what is allowed of it; why the search ends, or None if it goes on.
+
+        It must have begun.
+        """
         self._before = self.best
-        asked = self._search.ask()
+        if (reason := self._reason_to_end(allowance)) is not None:
+            return reason
+        # The default, which is the first one, was tried when the search began.
+        asked = self._search.ask() if self._generations else self._asked
         if not asked:
             return "there is nothing else to try"
-        # The default tells how long calls take, which all others are compared with.
-        batches = [asked] if self._generations else [asked[:1], asked[1:]]
-        for batch in batches:
-            if (reason := self._try_batch(batch, allowance)) is not None:
-                return reason
+        if (reason := self._try_batch(asked if self._generations else asked[1:], allowance)) is not None:
+            return reason
         self._generations += 1
         self._tell_generation(asked, allowance)
         return None
 
-    def finish(self, stopped: str) -> TuningResult:
+    def finish(self, stopped: str, deadline: Deadline | None = None) -> TuningResult:
         """Lets the quickest compete with the default and the incumbent, and keeps who wins.
 
-        ``stopped``: why the search ended.  TuningError if not even the static default runs.
+        ``stopped``: why the search ended.  ``deadline``: for a search that was interrupted; the best so far is kept
+        first, and wins where there is no time to compare.  TuningError if not even the static default runs.
         """
-        default = self._search.trials[0].outcome if self._search.trials else Failed(FailureKind.LOST, stopped)
+        if not self._search.trials:
+            raise TuningError(f"{self._task.definition}: {stopped} before anything was tried")
+        default = self._search.trials[0].outcome
         if isinstance(default, Failed):
             raise TuningError(
                 f"{self._task.definition}: nothing can be tuned, because the static default fails: "
                 f"{default.kind.value}: {default.reason}"
             )
-        return self._decide(stopped)
+        if deadline is not None:
+            self.keep_best()
+        return self._decide(stopped, deadline)
 
     # --- the search ---------------------------------------------------------------------------------------------
 
@@ -188,31 +212,40 @@ class Tuning:
                 assert_never(self._settings.strategy)
 
     def _try_batch(self, batch: Sequence[Candidate], allowance: Allowance) -> str | None:
-        search, step = self._search, _PER_JOB * self._settings.jobs
+        step = _PER_JOB * self._settings.jobs
         for start in range(0, len(batch), step):
             part = batch[start : start + step]
-            part = part[: allowance.trials_left(len(search.trials))]
-            texts = [options_text(candidate.options) for candidate in part]
-            new = [text for text in texts if text not in self._known]
-            found = dict(zip(new, self._trials.try_all(new, self.best or math.inf), strict=True))
-            for candidate, text in zip(part, texts, strict=True):
-                search.tell((self._known[text] if text in self._known else found[text].outcome,))
-                if text in found:
-                    self._note(candidate, found[text])
+            self._try_part(part[: allowance.trials_left(len(self._search.trials))])
             if (reason := self._reason_to_end(allowance)) is not None:
                 return reason
         return None
 
+    def _try_part(self, part: Sequence[Candidate]) -> None:
+        """Tries candidates, or the first ones of them if somebody stops it."""
+        texts = [options_text(candidate.options) for candidate in part]
+        new = [text for text in texts if text not in self._known]
+        for text in texts:
+            if text in self._known:
+                self._trials.follow(text, self._known[text])
+        found = dict(zip(new, self._trials.try_all(new), strict=False))
+        for candidate, text in zip(part, texts, strict=True):
+            if text not in self._known and text not in found:
+                break
+            self._search.tell((self._known[text] if text in self._known else found[text].outcome,))
+            if text in found:
+                self._note(candidate, found[text])
+
     def _note(self, candidate: Candidate, tried: Tried) -> None:
         """Keeps a trial, and what does it again if it should never happen."""
         self._ledger.record(candidate, tried, self._run)
+        self._tried[candidate.number] = tried
         outcome, folder = tried.outcome, self._settings.capsules
         if isinstance(outcome, Failed) and outcome.kind in KEPT and folder is not None:
             write_capsule(folder, self._task, options_text(candidate.options), self._settings.seed, outcome)
 
     def _reason_to_end(self, allowance: Allowance) -> str | None:
         search = self._search
-        if self._stop():
+        if self._stop() or not search.trials:
             return "it was interrupted"
         if isinstance(search.trials[0].outcome, Failed):
             return "the static default fails"
@@ -245,29 +278,95 @@ class Tuning:
 
     # --- the end ------------------------------------------------------------------------------------------------
 
-    def _decide(self, stopped: str) -> TuningResult:
+    def keep_best(self) -> None:
+        """Stores the best so far as the winner, without compiling or measuring anything: what was known from before
+        has been stored by who tried it.
+
+        It has no run until a search has ended, so that nobody takes this one for one that has spent its budget.
+        """
+        best = self._search.best
+        tried = None if best is None else self._tried.get(best.candidate.number)
+        if best is None or tried is None:
+            return
+        packed = self._trials.packed(options_text(best.candidate.options))
+        if packed is not None:
+            default = Contender((self._search.trials[0].seconds,), "")
+            self._ledger.keep(unpack(packed), _contender(best, tried.numerics), default, run="")
+
+    def _decide(self, stopped: str, deadline: Deadline | None) -> TuningResult:
         """The default, the incumbent and the quickest few, measured in turns."""
-        incumbent = self._ledger.incumbent()
-        options = None if incumbent is None else incumbent.options
-        packed = contenders(self._search.trials, options, self._trials)
-        found = confirm(self._crew, packed, _ROUNDS, self._settings.seconds, lambda: not self._stop())
+        incumbent = None if self._incumbent is None else self._incumbent.options
+        packed = contenders(self._search.trials, incumbent, self._trials, *_shortened(deadline))
+        found = self._compare(packed, deadline)
+        if DEFAULT not in found and deadline is not None:
+            return self._undecided(f"{stopped} before the last comparison")
         if DEFAULT not in found:
             raise TuningError(f"{self._task.definition}: the static default ran before, and fails now")
-        default = found[DEFAULT]
         winner = winner_of(found, bitwise=self._settings.numerics is Numerics.BITWISE)
+        if self._bound is not None and self._bound.is_beaten(found[winner].seconds):
+            again = self._compare(packed, deadline)
+            found = again if DEFAULT in again else found
+            winner = winner_of(found, bitwise=self._settings.numerics is Numerics.BITWISE)
+            if self._bound.is_beaten(found[winner].seconds):
+                self._bound.drop()
         self._listen(Decided(found, winner))
-        self._ledger.keep(unpack(packed[DEFAULT]), default, default, self._run)
-        if winner != DEFAULT:
-            self._ledger.keep(unpack(packed[winner]), found[winner], default, self._run)
-        executable = unpack(packed[winner])
+        # The last measurement of a variant counts, so those that were stored before have one of now, too.
+        best = () if deadline is None else (self._number_of_best,)
+        for name in dict.fromkeys((DEFAULT, INCUMBENT, winner, *best)):
+            if name in found:
+                # One that was interrupted has not gone as far as its budget says.
+                run = self._run if deadline is None else ""
+                self._ledger.keep(unpack(packed[name]), found[name], found[DEFAULT], run)
+        return self._result(unpack(packed[winner]), found[winner], found[DEFAULT].seconds, stopped)
+
+    def _compare(self, packed: Mapping[str, Packed], deadline: Deadline | None) -> dict[str, Contender]:
+        slowest = self._search.trials[0].seconds if deadline is not None else 0.0
+        seconds, go_on = self._settings.seconds, self._ending()
+        return confirm(self._crew, packed, _ROUNDS, seconds, go_on, deadline=deadline, call=slowest)
+
+    def _ending(self) -> Callable[[int], bool]:
+        """Whether the last comparison may go on after so many rounds: not long once it is interrupted, nor far beyond
+        the end of the budget.
+        """
+        budget = self._settings.budget.seconds
+        kept = math.inf if budget is None else min(self.finishing, budget / 2)
+        end = Deadline(self._clock, self._clock() + kept)
+        return lambda rounds: not self._stop() and (rounds < _LEAST_ROUNDS or end.allows(0.0))
+
+    def _undecided(self, stopped: str) -> TuningResult:
+        """The best so far, which is stored already."""
+        best = self._search.best
+        packed = None if best is None else self._trials.packed(options_text(best.candidate.options))
+        if best is None or packed is None:
+            raise TuningError(f"{self._task.definition}: {stopped}, and the best of before does not compile now")
+        tried = self._tried.get(best.candidate.number)
+        contender = _contender(best, "" if tried is None else tried.numerics)
+        return self._result(unpack(packed), contender, self._search.trials[0].seconds, stopped)
+
+    @property
+    def _number_of_best(self) -> str:
+        return "" if self._search.best is None else str(self._search.best.candidate.number)
+
+    def _result(self, executable: Executable, winner: Contender, default: float, stopped: str) -> TuningResult:
         return TuningResult(
             best=executable.options,
-            seconds=found[winner].seconds,
-            interval=found[winner].interval,
-            default=default.seconds,
+            seconds=winner.seconds,
+            interval=winner.interval,
+            default=default,
             bound=self.bound,
-            numerics=found[winner].numerics,
+            numerics=winner.numerics,
             trials=tuple(self._search.trials),
             executable=executable,
             stopped=stopped,
         )
+
+
+def _shortened(deadline: Deadline | None) -> tuple[int, float]:
+    """How many finalists there are, and how long one of them may compile: the best alone where there is little time."""
+    return (FINALISTS, LONGEST_BUILD) if deadline is None else (1, max(0.0, deadline.left))
+
+
+def _contender(trial: Trial, numerics: str) -> Contender:
+    """What a trial says of its candidate."""
+    samples = trial.outcome.samples if isinstance(trial.outcome, Measured) else ()
+    return Contender(samples, numerics)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
 from tc.cache.configured import read_key
 from tc.cache.store import Store
+from tc.commands.interruption import Interruption, StoppedError, interruptible
 from tc.commands.jobs import Job, Night, Request, parse_sizes, read_night, read_text
+from tc.counted import counted
 from tc.environment import Environment, environment
 from tc.errors import OptionsError, TCError, TuningError
 from tc.runtime.named_target import named_target
@@ -22,6 +23,7 @@ from tc.tuner.budget import Budget
 from tc.tuner.console import console, duration
 from tc.tuner.night import Turn, share_time
 from tc.tuner.progress import Listener, silence
+from tc.tuner.say import say, tell
 from tc.tuner.session import Hire, tuning
 from tc.tuner.settings import Numerics, Strategy, TuningResult, TuningSettings
 from tc.tuning import choice, hire_at, open_store
@@ -35,8 +37,10 @@ Finds quick options for kernels by trying them, and keeps every trial and the wi
   tc-tune report tuned.db --output tuned.html           # what came of it, as one page
 
 Every candidate is proven, and compared with what the definition means, before it can win.  Trials run in processes
-of their own, so that one that crashes or hangs does no harm.  Interrupt it (Ctrl-C) whenever you like: what is in
-flight is finished, everything is kept, and the same command goes on where it stopped.
+of their own, so that one that crashes or hangs does no harm.  Interrupt it whenever you like, with Ctrl-C, SIGTERM or
+SIGHUP: what is in flight is finished, the best so far is stored, then compared once more for 20 s at most, and the same
+command goes on where it stopped.  A second signal ends it at once.  The budget counts from the end of the start, which
+ends with one trial of the default options.
 """
 _EPILOG: Final = """\
 a night in a file:
@@ -50,9 +54,9 @@ a night in a file:
 
 exit status:
   0  everything was tuned          2  the command or a file says what cannot be done
-  1  some kernels failed          130  it was interrupted; what was found is kept
+  1  some kernels failed          128 + the signal's number (130 for Ctrl-C, 143 for SIGTERM, 129 for SIGHUP):
+                                     it was interrupted; what was found is kept
 """
-_INTERRUPTED: Final = 130
 # Of a number.
 _DIGITS: Final = 18
 
@@ -65,11 +69,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _report(given[1:])
         return _tune(_parser().parse_args(given))
     except TCError as error:
-        print(f"tc-tune: {error}", file=sys.stderr)
+        say(f"tc-tune: {error}")
         return 2
-    except KeyboardInterrupt:
-        print("stopped at once; what was tried before is kept", file=sys.stderr)
-        return _INTERRUPTED
+    except StoppedError as stopped:
+        say("stopped at once; what was tried before is kept")
+        return stopped.status
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -101,14 +105,14 @@ def _tune(given: argparse.Namespace) -> int:
     target = named_target(value.get("target", "cpu"))
     jobs = [job for request in night.requests for job in request.jobs()]
     here, hire = environment(), hire_at(value.get("workers"))
-    with _interruptible() as stop:
+    with interruptible() as stop:
         store = open_store(value.get("cache"), here, Path.cwd())
         results = _search(jobs, target, store, settings, here, hire, stop, quiet=given.quiet)
         for job, result in results:
-            print(_result(job, result))
+            tell(_result(job, result))
         if stop():
-            print("interrupted; the same command goes on from here", file=sys.stderr)
-            return _INTERRUPTED
+            say("interrupted; the same command goes on from here")
+            return stop.status
     return 0 if all(isinstance(result, TuningResult) for _, result in results) else 1
 
 
@@ -149,13 +153,12 @@ def _search(
     settings: TuningSettings,
     here: Environment,
     hire: Hire,
-    stop: Callable[[], bool],
+    stop: Interruption,
     *,
     quiet: bool,
 ) -> list[tuple[Job, TuningResult | TCError]]:
     """What came of every job."""
     results: dict[int, TuningResult | TCError] = {}
-    allowance = settings.budget.start(time.monotonic)
     with ExitStack() as stack:
         turns: dict[int, Turn] = {}
         for number, job in enumerate(jobs):
@@ -180,48 +183,48 @@ def _search(
                 results[number] = error
             except MemoryError as error:
                 results[number] = TuningError(f"its arrays do not fit into memory: {error}; choose smaller sizes")
-        searching = allowance.keeping(sum(turn.search.finishing for turn in turns.values()))
-        for turn in share_time(tuple(turns.values()), searching, time.monotonic, stop):
-            if len(turns) > 1:
-                turn.search.rest()
-        for number, turn in turns.items():
-            try:
-                results[number] = turn.search.finish(turn.over or "the budget is spent")
-            except TCError as error:
-                results[number] = error
+        # Until now, an end at once lost nothing.
+        stop.patient = True
+        _share(tuple(turns.values()), settings.budget, stop)
+        results |= {number: _finished(turn, stop) for number, turn in turns.items()}
     return [(job, results[number]) for number, job in enumerate(jobs)]
 
 
+def _share(turns: Sequence[Turn], budget: Budget, stop: Interruption) -> None:
+    """All searches, as long as the budget lasts; what belongs to their start is not charged to it."""
+    for turn in turns:
+        turn.search.begin()
+        if len(turns) > 1:
+            turn.search.rest()
+    allowance = budget.start(time.monotonic).keeping(sum(turn.search.finishing for turn in turns))
+    for turn in share_time(turns, allowance, time.monotonic, stop):
+        if len(turns) > 1:
+            turn.search.rest()
+    if stop():
+        for turn in turns:
+            turn.search.keep_best()
+
+
+def _finished(turn: Turn, stop: Interruption) -> TuningResult | TCError:
+    try:
+        return turn.search.finish(turn.over or "the budget is spent", stop.deadline)
+    except TCError as error:
+        return error
+
+
 def _named(job: Job) -> Listener:
-    return console(lambda line: print(f"{job}: {line}", file=sys.stderr, flush=True))
+    return console(lambda line: say(f"{job}: {line}"))
 
 
 def _result(job: Job, result: TuningResult | TCError) -> str:
     if isinstance(result, TCError):
         return f"{job}: failed: {result}"
     low, high = result.interval
+    gain = "the default" if result.is_default else f"{result.speedup:.2f}x the default"
     return (
-        f"{job}: {duration(result.seconds)} ({duration(low)} to {duration(high)}), {result.speedup:.2f}x the default, "
-        f"{len(result.trials)} trials; {result.stopped}"
+        f"{job}: {duration(result.seconds)} ({duration(low)} to {duration(high)}), {gain}, "
+        f"{counted(len(result.trials), 'trial')}; {result.stopped}"
     )
-
-
-@contextmanager
-def _interruptible() -> Iterator[Callable[[], bool]]:
-    """Whether somebody pressed Ctrl-C, once; a second time it ends at once."""
-    pressed: list[int] = []
-
-    def note(number: int, _frame: object) -> None:
-        pressed.append(number)
-        if len(pressed) > 1:
-            raise KeyboardInterrupt
-        print("finishing what is in flight; press Ctrl-C again to stop at once", file=sys.stderr, flush=True)
-
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield lambda: bool(pressed)
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _report(arguments: Sequence[str]) -> int:

@@ -8,11 +8,12 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
 from tc.errors import DeviceError
+from tc.runtime.scratch import scratch_folder
 
 _DIGEST_BYTES: Final = hashlib.sha256().digest_size
 
@@ -20,12 +21,12 @@ _DIGEST_BYTES: Final = hashlib.sha256().digest_size
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
     """A private folder that goes when the block ends; DeviceError when there is no place for one."""
-    try:
-        folder = tempfile.TemporaryDirectory(prefix=_prefix(os.getpid()))
-    except OSError as error:
-        raise DeviceError(f"no place for temporary files: {error}; name a writable folder in TMPDIR") from error
-    with folder as name:
-        yield Path(name)
+    with ExitStack() as stack:
+        try:
+            folder = stack.enter_context(scratch_folder(_prefix(os.getpid())))
+        except OSError as error:
+            raise DeviceError(f"no place for temporary files: {error}; name a writable folder in TMPDIR") from error
+        yield folder
 
 
 def clear_folders(process: int) -> None:

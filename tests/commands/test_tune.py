@@ -6,6 +6,9 @@ import os
 import re
 import signal
 import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,10 +16,14 @@ import pytest
 
 from tc.cache.tables import RUNS, TRIALS
 from tc.commands.cache import main as look
+from tc.commands.interruption import Interruption, interruptible
 from tc.commands.tune import main
 from tc.environment import environment
+from tc.tuner.say import say
+from tc.tuner.trials import Trials, Tried
 from tests.commands.caches import command, contents, dossier
 from tests.programs import ROOT
+from tests.turns import every
 from tests.waiting import PATIENCE
 
 NIGHT = """
@@ -32,7 +39,7 @@ definition = "twice"
 sizes = {M = 8, N = 16}
 """
 TWICE = "def twice(float(M,N) x) -> (y) { y(m,n) = 2.0 * x(m,n) }"
-RESULT = r"{}: [\d.]+ \ws \([\d.]+ \ws to [\d.]+ \ws\), [\d.]+x the default, 2 trials; the budget is spent"
+RESULT = r"{}: [\d.]+ \ws \([\d.]+ \ws to [\d.]+ \ws\), ([\d.]+x )?the default, 2 trials; the budget is spent"
 
 
 @pytest.fixture
@@ -123,7 +130,7 @@ sizes = [{{N = 4}}, {{N = 40}}]
     assert main([str(folder / "two.toml"), "--quiet"]) == 1
     failed, fine = capsys.readouterr().out.split("part(N=40): ")
     assert failed.startswith("part(N=4): failed: ")
-    assert "x the default, 1 trials" in fine
+    assert ", the default, 1 trial; the budget is spent" in fine
 
 
 def test_arrays_beyond_all_memory_are_a_failure(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
@@ -135,22 +142,108 @@ def test_arrays_beyond_all_memory_are_a_failure(capsys: pytest.CaptureFixture[st
     )
 
 
-def test_ctrl_c_twice_stops_at_once(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, folder: Path
-) -> None:
-    def interrupted(*_given: object, **_named: object) -> None:
-        signal.raise_signal(signal.SIGINT)
-        signal.raise_signal(signal.SIGINT)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-    before = signal.getsignal(signal.SIGINT)
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_second_signal_stops_at_once(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, folder: Path, number: signal.Signals
+) -> None:
+    def interrupted(*given: object, **_named: object) -> None:
+        stop = given[-1]
+        assert isinstance(stop, Interruption)
+        stop.patient = True
+        assert not stop()
+        signal.raise_signal(number)
+        assert stop()
+        signal.raise_signal(number)
+
+    before = signal.getsignal(number)
     monkeypatch.setattr("tc.commands.tune._search", interrupted)
     arguments = (folder / "kernels.tc", "--size", "M=4,N=4", "--cache", folder / "tuned.db")
-    assert main(list(map(str, arguments))) == 130
-    assert capsys.readouterr().err == (
-        "finishing what is in flight; press Ctrl-C again to stop at once\n"
-        "stopped at once; what was tried before is kept\n"
+    assert main(list(map(str, arguments))) == 128 + number
+    first, second = capfd.readouterr().err.splitlines()
+    assert first == (
+        "finishing what is in flight; press Ctrl-C again to stop at once"
+        if number == signal.SIGINT
+        else f"{number.name}: finishing what is in flight; a second signal stops at once"
     )
-    assert signal.getsignal(signal.SIGINT) is before
+    assert second == "stopped at once; what was tried before is kept"
+    assert signal.getsignal(number) is before
+
+
+def test_a_signal_before_the_search_begins_stops_at_once(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    def computed(*_given: object, **_named: object) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr("tc.commands.tune.tuning", computed)
+    arguments = (folder / "kernels.tc", "--size", "M=4,N=4", "--cache", folder / "tuned.db")
+    assert main(list(map(str, arguments))) == 143
+
+
+def test_signals_that_nohup_ignores_end_nothing() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with interruptible() as stop:
+            signal.raise_signal(signal.SIGHUP)
+            assert not stop()
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("number", every(3, SIGNALS[1:]))
+def test_a_signal_lets_the_search_finish_and_keeps_a_winner(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, folder: Path, number: signal.Signals
+) -> None:
+    """It comes when the first few candidates were tried, in one of two searches; both have a winner then."""
+    tries: list[Sequence[str]] = []
+
+    def try_all(self: Trials, options: Sequence[str]) -> list[Tried]:
+        found = try_all_of(self, options)
+        tries.append(options)
+        if len(tries) == 3:
+            signal.raise_signal(number)
+        return found
+
+    try_all_of = Trials.try_all
+    monkeypatch.setattr(Trials, "try_all", try_all)
+    (folder / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder / "tmp"))
+    cache, night = folder / "tuned.db", folder / "night.toml"
+    assert main([str(night), "--cache", str(cache), "--budget", "1h"]) == 128 + number
+    printed = capfd.readouterr()
+    assert f"{number.name}: finishing what is in flight" in printed.err
+    assert printed.err.endswith("interrupted; the same command goes on from here\n")
+    assert [line.partition(": ")[0] for line in printed.out.splitlines()] == ["add(N=64,float64)", "twice(M=8,N=16)"]
+    assert printed.out.count("; it was interrupted\n") == 2
+    for name in ("add", "twice"):
+        assert dossier(cache, name).deciding is not None
+    assert list((folder / "tmp").glob("tc-tune-*")) == []
+
+
+def test_a_line_that_nobody_reads_ends_nothing(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Whoever read along, head for example, has gone: the search goes on, and says so by its exit status."""
+    with ExitStack() as stack:
+        for name in ("stdout", "stderr"):
+            end, beginning = os.pipe()
+            os.close(end)
+            monkeypatch.setattr(sys, name, stack.enter_context(os.fdopen(beginning, "w")))
+        arguments = (folder / "kernels.tc", "--size", "M=4,N=4", "--budget", "1 trial", "--cache", folder / "tuned.db")
+        status = main(list(map(str, arguments)))
+        monkeypatch.undo()
+        with suppress(BrokenPipeError):
+            stack.close()
+    assert status == 0
+    assert dossier(folder / "tuned.db", "twice").deciding is not None
+
+
+def test_without_a_standard_error_there_are_no_lines(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    say("progress")
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.slow

@@ -17,6 +17,13 @@ from tc.tuner.budget import Budget
         ("1h30m", Budget(seconds=5400), "1h30m"),
         ("1h 30m 2.5s", Budget(seconds=5402.5), "1h30m2.5s"),
         ("0.5h", Budget(seconds=1800), "30m"),
+        ("1d", Budget(seconds=86400), "1d"),
+        ("1 day 2 hours", Budget(seconds=93600), "1d2h"),
+        ("10min", Budget(seconds=600), "10m"),
+        ("1 hr 5 mins", Budget(seconds=3900), "1h5m"),
+        ("90 sec", Budget(seconds=90), "1m30s"),
+        ("2W", Budget(seconds=1209600), "14d"),
+        (".5h", Budget(seconds=1800), "30m"),
         ("200 trials", Budget(trials=200), "200 trials"),
         ("1 trial", Budget(trials=1), "1 trial"),
         ("30 generations", Budget(generations=30), "30 generations"),
@@ -32,7 +39,7 @@ def test_budgets_are_read_and_written(text: str, budget: Budget, printed: str) -
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "soon", "8", "8 hours", "10m 200 trials", "-5s", "0s", "0 trials", "1.5 trials", "1.2.3s", "30m1h"),
+        *("", "soon", "8", "8 moons", "10m 200 trials", "-5s", "0s", "0 trials", "1.5 trials", "1.2.3s", "30m1h"),
         *("5s, 6s", "3 trials, 4 trials", "1h,", "."),
     ],
 )
@@ -69,3 +76,20 @@ def test_what_is_not_limited_goes_on() -> None:
     assert allowance.allows(trials=2, generations=1000)
     assert allowance.seconds_left() is None
     assert Budget(seconds=1).start(lambda: 0.0).trials_left(1000) is None
+
+
+@pytest.mark.parametrize(
+    ("spent", "wanted", "covers"),
+    [
+        ("20s", "1s", True),
+        ("1s", "20s", False),
+        ("20s", "20s", True),
+        ("200 trials", "100 trials", True),
+        ("200 trials", "20s", False),
+        ("20s", "20s, 10 trials", True),
+        ("20s, 10 trials", "20s", False),
+        ("2 generations", "3 generations", False),
+    ],
+)
+def test_a_search_goes_as_far_as_every_one_that_ends_before(spent: str, wanted: str, covers: bool) -> None:
+    assert Budget.parse(spent).covers(Budget.parse(wanted)) is covers

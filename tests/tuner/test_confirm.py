@@ -10,6 +10,7 @@ import pytest
 
 from tc.tuner.confirm import Contender, confirm, interval, is_quicker
 from tc.tuner.crew import Packed
+from tc.tuner.deadline import Deadline
 from tc.tuner.messages import Checked, Timed
 from tc.tuner.outcome import Failed, FailureKind
 
@@ -72,7 +73,7 @@ class Scripted:
 def test_contenders_take_turns_and_those_that_fail_drop_out() -> None:
     crew = Scripted()
     packed = {name: name.encode() for name in ("default", "broken", "dying", "quick")}
-    found = confirm(crew, packed, 4, 0.1, lambda: True)
+    found = confirm(crew, packed, 4, 0.1, lambda _rounds: True)
     assert crew.log == ["default", "dying", "quick"] * 2 + ["default", "quick"] * 2
     assert found == {
         "default": Contender((1.0, 2.0, 3.0, 4.0), "bits of default"),
@@ -81,6 +82,29 @@ def test_contenders_take_turns_and_those_that_fail_drop_out() -> None:
     assert found["quick"].seconds == 2.5
 
 
-def test_contests_that_are_cut_short_have_three_rounds() -> None:
-    found = confirm(Scripted(), {"default": b""}, 11, 0.1, lambda: False)
+def test_contests_that_are_cut_short_have_a_round_at_least() -> None:
+    found = confirm(Scripted(), {"default": b""}, 11, 0.1, lambda rounds: rounds < 3)
     assert len(found["default"].samples) == 3
+    found = confirm(Scripted(), {"default": b""}, 11, 0.1, lambda _rounds: False)
+    assert len(found["default"].samples) == 1
+
+
+class Slow(Scripted):
+    """Every measurement takes three seconds of a clock of its own."""
+
+    now = 0.0
+
+    def time(self, slot: str, seconds: float, quickest: float) -> Timed | Failed:
+        self.now += 3.0
+        return super().time(slot, seconds, quickest)
+
+
+@pytest.mark.parametrize(("call", "rounds"), [(0.5, 3), (2.0, 0)])
+def test_contests_end_before_their_deadline(call: float, rounds: int) -> None:
+    """Where a call takes so long that none would end in time, nobody is measured at all."""
+    crew = Slow()
+    packed = {"default": b"", "quick": b""}
+    deadline = Deadline(lambda: crew.now, 20.0)
+    found = confirm(crew, packed, 11, 0.1, lambda _rounds: True, deadline=deadline, call=call)
+    assert crew.now <= 20.0
+    assert {len(contender.samples) for contender in found.values()} == ({rounds} if rounds else set())

@@ -49,7 +49,7 @@ from tests.waiting import PATIENCE
 from tc.tuner.dask_crew import hire_on_dask
 from tests.tuner import trial
 address, folder, options = sys.argv[1:]
-with hire_on_dask(address)(trial.TASK, Path(folder), 1, None) as crew:
+with hire_on_dask(address)(trial.TASK, Path(folder), 1, None, lambda: False) as crew:
     crew.build([options], PATIENCE)
     os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -76,7 +76,7 @@ def dask(cluster: Machines) -> str:
 @pytest.fixture
 def crew(cluster: Machines, folder: Path) -> Iterator[Crew]:
     cluster.at_least(2)
-    with hire_on_dask(dask(cluster))(trial.TASK, folder, 1, None) as hired:
+    with hire_on_dask(dask(cluster))(trial.TASK, folder, 1, None, lambda: False) as hired:
         yield hired
 
 
@@ -121,7 +121,7 @@ def test_workers_on_other_machines_do_not_measure(folder: Path) -> None:
     with machines() as others:
         others.start(processors={min(os.sched_getaffinity(0))})
         hire = hire_on_dask(dask(others))
-        with pytest.raises(TuningError) as raised, hire(trial.TASK, folder, 1, None):
+        with pytest.raises(TuningError) as raised, hire(trial.TASK, folder, 1, None, lambda: False):
             pass
     model, threads = processor().model, len(os.sched_getaffinity(0))
     assert f"no worker measures on {model} with {threads} threads" in str(raised.value)
@@ -168,7 +168,10 @@ def test_what_crashes_is_a_value_and_workers_live_on(crew: Crew, cluster: Machin
 @pytest.mark.slow
 def test_sizes_that_stay_open_do_so_there(cluster: Machines) -> None:
     cluster.at_least(1)
-    with trial.folder(trial.OPEN) as opened, hire_on_dask(dask(cluster))(trial.OPEN, opened, 1, None) as hired:
+    with (
+        trial.folder(trial.OPEN) as opened,
+        hire_on_dask(dask(cluster))(trial.OPEN, opened, 1, None, lambda: False) as hired,
+    ):
         (built,) = hired.build(TEXTS[:1], PATIENCE)
         assert isinstance(built, bytes)
         assert isinstance(hired.check(built, "good"), Checked)
@@ -183,7 +186,7 @@ def test_workers_rest_and_forget_who_leaves(cluster: Machines, folder: Path) -> 
 
     cluster.at_least(1)
     before = left()
-    with hire_on_dask(dask(cluster))(trial.TASK, folder, 1, None) as hired:
+    with hire_on_dask(dask(cluster))(trial.TASK, folder, 1, None, lambda: False) as hired:
         (built,) = hired.build(TEXTS[:1], PATIENCE)
         assert isinstance(built, bytes)
         assert isinstance(hired.check(built, "a"), Checked)
@@ -202,7 +205,7 @@ def test_what_a_killed_search_leaves_goes_when_another_begins(cluster: Machines,
     given = (dask(cluster), str(folder), TEXTS[0])
     assert subprocess.run([sys.executable, "-c", ABANDONED, *given], check=False).returncode == -signal.SIGKILL
     assert any(map(trying, cluster.alive))
-    with hire_on_dask(dask(cluster))(trial.TASK, folder, 1, None):
+    with hire_on_dask(dask(cluster))(trial.TASK, folder, 1, None, lambda: False):
         assert not any(map(trying, cluster.alive))
 
 
@@ -213,7 +216,7 @@ def test_the_command_searches_there(cluster: Machines, tmp_path: Path, capsys: p
     size = f"M={trial.M},N={trial.N},K={trial.K}"
     command = [str(tmp_path / "mm.tc"), "--size", size, "--budget", "1 trial", "--cache", where, "--quiet"]
     assert main([*command, "--workers", dask(cluster)]) == 0
-    assert "1 trials; the budget is spent" in capsys.readouterr().out
+    assert " 1 trial; the budget is spent" in capsys.readouterr().out
     assert ledger(tmp_path / "cache.db").incumbent() is not None
     mm = tc.define(trial.TEXT).mm
     known = mm.tune((4, 4), (4, 4), budget="1 trial", cache=where, progress=False, workers=dask(cluster))

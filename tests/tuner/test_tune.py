@@ -13,7 +13,10 @@ import numpy as np
 import pytest
 
 import tc
+from tc.cache.configured import Configuration, Mode
 from tc.cache.store import Store
+from tc.cache.tables import RUNS, TRIALS
+from tc.cached import KernelCache
 from tc.definition import Parsed
 from tc.environment import environment
 from tc.language.specialize import specialize
@@ -23,6 +26,7 @@ from tc.tuner.bound import Bound
 from tc.tuner.budget import Budget, Clock
 from tc.tuner.confirm import Contender
 from tc.tuner.crew import Crew, LocalCrew, Packed
+from tc.tuner.deadline import Deadline
 from tc.tuner.ledger import Ledger
 from tc.tuner.messages import Checked, Timed
 from tc.tuner.nests import nest_of
@@ -32,6 +36,7 @@ from tc.tuner.settings import Numerics, Strategy, TuningResult, TuningSettings
 from tc.tuner.task import parse_task
 from tc.tuner.tune import Tuning
 from tc.wanted import Wanted
+from tests.commands.caches import contents
 from tests.tuner import trial
 from tests.turns import every
 
@@ -97,8 +102,21 @@ def search(
     stop: Callable[[], bool] = lambda: False,
 ) -> TuningResult:
     """A search for the task of ``trial``."""
+    return begun(crew, path, settings, bound=bound, listen=listen, stop=stop).run()
+
+
+def begun(
+    crew: Crew,
+    path: Path,
+    settings: TuningSettings = SETTINGS,
+    *,
+    bound: Bound | None = None,
+    listen: Callable[[Event], None] = silence,
+    stop: Callable[[], bool] = lambda: False,
+) -> Tuning:
+    """The search, before it does anything."""
     nest = nest_of(specialize(parse_task(trial.TASK), trial.TASK.signature))
-    tuning = Tuning(
+    return Tuning(
         trial.TASK,
         nest,
         crew,
@@ -109,7 +127,6 @@ def search(
         listen=listen,
         stop=stop,
     )
-    return tuning.run(settings.budget.start(patient()))
 
 
 @pytest.fixture(scope="module")
@@ -270,6 +287,91 @@ def test_an_interrupted_search_keeps_what_it_has(hired: LocalCrew, tmp_path: Pat
     assert 0 < len(ledger(tmp_path / "cache.db").known()) == len(result.trials) < 12
 
 
+def test_the_default_has_its_trial_however_short_the_budget_is(hired: LocalCrew, tmp_path: Path) -> None:
+    """Nothing that belongs to the start is charged: the clock of the budget begins after the default's trial."""
+    result = search(Steady(hired), tmp_path / "cache.db", replace(SETTINGS, budget=Budget(seconds=1e-9)))
+    assert len(result.trials) == 1
+    assert result.is_default
+    assert result.stopped == "the budget is spent"
+    assert ledger(tmp_path / "cache.db").incumbent() is not None
+
+
+def test_a_search_that_is_interrupted_before_its_first_trial_says_so(hired: LocalCrew, tmp_path: Path) -> None:
+    with pytest.raises(tc.TuningError, match=r"^mm: it was interrupted before anything was tried$"):
+        search(Watched(hired), tmp_path / "cache.db", stop=lambda: True)
+
+
+class Improving(Watched):
+    """What has another source than the default takes half of its time."""
+
+    def __init__(self, crew: LocalCrew) -> None:
+        super().__init__(crew)
+        self.sources: dict[str, str] = {}
+        self.default = ""
+
+    def check(self, packed: Packed, slot: str) -> Checked | Failed:
+        self.sources[slot] = unpack(packed).source
+        self.default = self.default or self.sources[slot]
+        return super().check(packed, slot)
+
+    def time(self, slot: str, seconds: float, quickest: float) -> Timed | Failed:
+        part = 1.0 if self.sources[slot] == self.default else 0.5
+        return Timed((part * Steady.SECONDS,) * 5, 1.0, 1.0)
+
+
+@pytest.mark.parametrize("left", [20.0, 0.0])
+def test_the_best_is_stored_before_it_is_compared_in_the_time_that_is_left(
+    hired: LocalCrew, tmp_path: Path, left: float
+) -> None:
+    path = tmp_path / "cache.db"
+    stored: list[str] = []
+
+    class Observed(Improving):
+        def check(self, packed: Packed, slot: str) -> Checked | Failed:
+            if slot == "default":
+                incumbent = ledger(path).incumbent()
+                stored.append("" if incumbent is None else incumbent.options)
+            return super().check(packed, slot)
+
+    tuning = begun(Observed(hired), path)
+    tuning.begin()
+    assert tuning.step(Budget(trials=8).start(time.monotonic)) == "the budget is spent"
+    result = tuning.finish("it was interrupted", Deadline(lambda: 0.0, left))
+    best = options_text(result.best)
+    assert result.speedup == 2.0
+    assert stored == ([best] if left else [])
+    assert result.stopped == "it was interrupted" + ("" if left else " before the last comparison")
+    incumbent = ledger(path).incumbent()
+    assert incumbent is not None
+    assert incumbent.options == best
+    # It has not gone as far as its budget says, so another search may go on.
+    kept = ledger(path)
+    assert kept.store.reader.ended_runs(kept.ingredients.key, kept.wanted.machine, kept.wanted.threads) == ()
+
+
+def test_a_winner_that_is_quicker_than_the_machine_allows_is_measured_again(hired: LocalCrew, tmp_path: Path) -> None:
+    """Bound and time are; a bound that is too high all the same is none, and nothing is ever above 100 % of it."""
+    compared: list[str] = []
+
+    class Counted(Improving):
+        def check(self, packed: Packed, slot: str) -> Checked | Failed:
+            compared.append(slot)
+            return super().check(packed, slot)
+
+    class Late(Bound):
+        """One that nobody asks before the end."""
+
+        def is_reached(self, best: float) -> bool:
+            del best
+            return False
+
+    bound = Late(0.6 * Steady.SECONDS, lambda: 0.6 * Steady.SECONDS)
+    result = search(Counted(hired), tmp_path / "cache.db", replace(SETTINGS, budget=Budget(trials=8)), bound=bound)
+    assert result.seconds == 0.5 * Steady.SECONDS
+    assert result.bound is None
+    assert compared.count("default") == 2
+
+
 @pytest.mark.parametrize("strategy", every(2, Strategy))
 def test_every_strategy_searches(hired: LocalCrew, tmp_path: Path, strategy: Strategy) -> None:
     crew = Watched(hired)
@@ -329,3 +431,23 @@ def test_definitions_that_tune_themselves(tmp_path: Path) -> None:
     tuned = tc.define(trial.TEXT, tune="1 trial")
     a, b = np.ones((33, 17), np.float32), np.ones((17, 29), np.float32)
     np.testing.assert_array_equal(np.asarray(tuned(a, b)), np.full((33, 29), 17, np.float32))
+
+
+def test_more_time_goes_on_where_less_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "cache.db"
+    settings = replace(environment(), cache=str(path), cache_mode=None)
+    monkeypatch.setattr("tc.kernels.environment", lambda: settings)
+    monkeypatch.setattr(
+        "tc.kernels.process_cache", lambda: KernelCache(Configuration(str(path), Mode.STORE, None, False), settings)
+    )
+
+    def searched(tune: str) -> tuple[int, int]:
+        """Runs and trials in the cache after a call."""
+        tc.define(trial.TEXT, tune=tune).mm.compile((5, 6), (6, 7))
+        with contents(path) as found:
+            return len(list(found.records(RUNS))), len(list(found.records(TRIALS)))
+
+    assert searched("1 trial") == (1, 1)
+    assert searched("1 trial") == (1, 1)
+    assert searched("2 trials") == (2, 2)
+    assert searched("1 trial") == (2, 2)

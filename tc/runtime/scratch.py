@@ -1,0 +1,74 @@
+"""Temporary folders that go with their process: when it is done with them, or when the next one notices its end."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+# Folders of searches, of capsules, and of processes by number.
+_OURS: Final = re.compile(r"tc-(tune|capsule|\d+)-.+")
+
+
+@contextmanager
+def scratch_folder(prefix: str) -> Iterator[Path]:
+    """A private folder whose name begins so, and which goes when the block ends; OSError if there is no place for one.
+
+    It is locked as long as it is needed.  The system takes the lock from a process that is killed, and so tells
+    ``clear_abandoned``, also where processes do not see each other (containers that share a folder).
+    """
+    while True:
+        with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as name:
+            lock = _locked(name)
+            if lock is None:
+                continue  # somebody took it for abandoned before it was locked
+            try:
+                yield Path(name)
+            finally:
+                os.close(lock)
+            return
+
+
+def clear_abandoned() -> None:
+    """Removes the folders of this user's processes that were killed."""
+    # A folder that cannot be listed has nothing that can be removed.
+    with suppress(OSError):
+        for folder in Path(tempfile.gettempdir()).iterdir():
+            if _OURS.fullmatch(folder.name) is not None:
+                with suppress(OSError):
+                    _clear_if_abandoned(folder)
+
+
+def _clear_if_abandoned(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        if os.fstat(descriptor).st_uid == os.geteuid():
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        os.close(descriptor)
+
+
+def _locked(folder: str) -> int | None:
+    """A descriptor that holds the lock of a folder as long as it is open; None if somebody removes the folder."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    except OSError:
+        return descriptor  # a file system without locks, where nothing is taken for abandoned
+    if os.fstat(descriptor).st_nlink == 0 or not Path(folder).exists():
+        os.close(descriptor)
+        return None
+    return descriptor

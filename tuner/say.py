@@ -1,0 +1,34 @@
+"""Lines for people, who may have gone."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+
+
+def say(line: str) -> None:
+    """Prints a line on the standard error.  One that nobody can read any more is lost, and nothing else with it."""
+    # A process whose standard error was closed when it began has none, and print would take the standard output.
+    if sys.stderr is not None:
+        with suppress(OSError, ValueError):
+            print(line, file=sys.stderr, flush=True)
+
+
+def say_in_handler(line: str) -> None:
+    """The same in a signal handler, which must not use streams that the interrupted code may be using."""
+    with suppress(OSError):
+        os.write(2, f"{line}\n".encode())
+
+
+def tell(line: str) -> None:
+    """Prints a line on the standard output, which goes nowhere from now on if nobody can read it."""
+    if sys.stdout is None:
+        return
+    try:
+        print(line, flush=True)
+    except OSError:
+        # What is still buffered would make the process fail when it ends.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
