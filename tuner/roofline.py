@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
+
+_LIKE: Final = 1.03
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,24 @@ class Roofs:
 
 def _size(bandwidth: Bandwidth) -> int:
     return bandwidth.working_set
+
+
+def stable(measure: Callable[[], Roofs], most: int) -> Roofs:
+    """The best of measurements of one machine, which are taken until another one adds nothing, but at most so often."""
+    found = measure()
+    for _ in range(most - 1):
+        known, found = found, highest(found, measure())
+        if _is_like(found, known):
+            break
+    return found
+
+
+def _is_like(found: Roofs, known: Roofs) -> bool:
+    """Whether no bound becomes lower by more than 3 % with what was found."""
+    gains = [found.operations / known.operations, found.fresh / known.fresh]
+    gains += [one.best / other.best for one, other in zip(found.bandwidths, known.bandwidths, strict=True)]
+    gains += [known.launch / found.launch] if found.launch else []
+    return max(gains) <= _LIKE
 
 
 def highest(roofs: Roofs, others: Roofs) -> Roofs:

@@ -18,14 +18,16 @@ from tc.runtime.compiler import compile_shared, find_compiler, kernel_flags
 from tc.runtime.library import load_library
 from tc.target import CpuTarget
 from tc.tuner.roofline import Bandwidth, Roofs
+from tc.tuner.stable import least
 
 Array: TypeAlias = npt.NDArray[Any]
 
 _CHAINS: Final = 12  # as in roofs.c
 _SMALLEST, _LARGEST = 1 << 14, 1 << 26  # bytes per thread
 _FRESH: Final = 1 << 25  # likewise, of memory that is new
-_SECONDS: Final = 0.01  # of a measurement, at least
-_ROUNDS: Final = 7
+_SECONDS: Final = 0.004  # of a measurement, at least
+# So many measurements in a row that find nothing better end it, or so many in all.
+_CALM, _MOST = 12, 200
 
 
 def measure_roofs(target: CpuTarget, threads: int) -> Roofs:
@@ -90,12 +92,12 @@ class _Team:
         self._threads = threads
 
     def rate(self, loop: Callable[[int, int], object]) -> float:
-        """Rounds per second of ``loop(thread, rounds)`` in every thread: the best of several measurements."""
+        """Rounds per second of ``loop(thread, rounds)`` in every thread: the best measurement, once it is stable."""
         rounds, seconds = 1, self._seconds(loop, 1)
         while seconds < _SECONDS:
             rounds *= 2
             seconds = self._seconds(loop, rounds)
-        return rounds / min(seconds, *(self._seconds(loop, rounds) for _ in range(_ROUNDS)))
+        return rounds / min(seconds, least(lambda: self._seconds(loop, rounds), _CALM, _MOST))
 
     def _seconds(self, loop: Callable[[int, int], object], rounds: int) -> float:
         """From the first thread's start to the last one's end."""

@@ -32,7 +32,7 @@ from tc.tuner.cuda_roofs import measure_cuda_roofs
 from tc.tuner.ledger import Ledger
 from tc.tuner.nests import nest_of, silent_options
 from tc.tuner.progress import Listener, silence
-from tc.tuner.roofline import Roofs, Work, highest
+from tc.tuner.roofline import Roofs, Work, highest, stable
 from tc.tuner.roofs import measure_roofs
 from tc.tuner.settings import TuningSettings
 from tc.tuner.task import Task, parse_task
@@ -51,6 +51,9 @@ Hire: TypeAlias = Callable[[Task, Path, int, Packed | None, Callable[[], bool]],
 _CALIBRATION: Final = "def calibrate(float(M,N) x) -> (y) { y(m) +=! exp(x(m,r_n)) * x(m,r_n) }"
 _CALIBRATION_SHAPE: Final = (256, 512)
 _CALIBRATION_SHAPE_ON_GPUS: Final = (8192, 4096)
+
+
+_MOST_ROOFS: Final = 6
 
 
 def hire_locally(
@@ -131,8 +134,10 @@ def _bound(work: Work | None, target: Target) -> Bound | None:
 
 @functools.cache
 def machine_roofs(target: CpuTarget | CudaTarget, threads: int) -> Roofs:
-    """What this machine or its first GPU can do at most, measured once in a process; takes a few seconds."""
-    return _measured_roofs(target, threads)
+    """What this machine or its first GPU can do at most, measured once in a process until another measurement adds
+    nothing; takes a few seconds.
+    """
+    return stable(lambda: _measured_roofs(target, threads), _MOST_ROOFS)
 
 
 def _measured_roofs(target: CpuTarget | CudaTarget, threads: int) -> Roofs:

@@ -88,8 +88,11 @@ class Case:
 
     @property
     def bound(self) -> float | None:
-        """Seconds that no call falls below, as the last run knew them."""
-        return next((brief.bound for brief in reversed(self.briefs) if brief.bound is not None), None)
+        """The least seconds that a run found that no call falls below; None where the winner falls below them, all the
+        same: then others kept the machine busy when they were measured.
+        """
+        bound = min((brief.bound for brief in self.briefs if brief.bound is not None), default=None)
+        return None if bound is None or (self.seconds is not None and self.seconds < bound) else bound
 
     @property
     def seconds(self) -> float | None:
