@@ -20,6 +20,7 @@ from tc.errors import (
     SemanticError,
     StickyDeviceError,
     TCError,
+    TooLargeError,
     TuningError,
     VerificationError,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "StickyDeviceError",
     "TCError",
     "TileLayout",
+    "TooLargeError",
     "TuningError",
     "VerificationError",
     "define",

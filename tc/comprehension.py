@@ -185,20 +185,31 @@ class Comprehension:
         return {name: specialization.layouts[name].shape for name in self.program.results}
 
     def reference(self, *arguments: object, out: object = None, **named: object) -> np.ndarray | tuple[np.ndarray, ...]:
-        """The oracle's values: integers exact in their type, floating results in float64.  ``out`` is only read."""
+        """The oracle's values: integers exact in their type, floating results in float64.  ``out`` is only read.
+
+        TooLargeError, before it begins, where the oracle needs more than a quarter of the memory there is.
+        """
         results = self.oracle(*self._in_order(arguments, named), out=out)
         values = tuple(results[name].values for name in self.program.results)
         return values[0] if len(values) == 1 else values
 
-    def oracle(self, *arguments: object, out: object = None) -> Mapping[str, Result]:
-        """The oracle's values by result, in order, with an error bound for every element (see ``tc.reference``)."""
+    def oracle(self, *arguments: object, out: object = None, memory: int | None = None) -> Mapping[str, Result]:
+        """The oracle's values by result, in order, with an error bound for every element (see ``tc.reference``).
+
+        ``memory``: bytes that it may take beside the arguments; None stands for a quarter of what there is.
+        TooLargeError, before it begins, where it needs more.
+        """
         from tc.arguments import bind
         from tc.reference.evaluate import evaluate
+        from tc.reference.memory import need_of
         from tc.runtime.borrow import borrow
+        from tc.runtime.total_memory import oracle_memory
 
         bound = bind(self.interface, arguments, out, writes=False)
         arrays = {name: borrow(view) for name, view in (*bound.inputs.items(), *bound.outputs.items())}
-        return evaluate(self.specialize(*arguments), arrays, bound.scalars)
+        specialization = self.specialize(*arguments)
+        need_of(specialization).require(oracle_memory() if memory is None else memory, self.name)
+        return evaluate(specialization, arrays, bound.scalars)
 
     def explain(
         self, *arguments: object, target: str | None = None, options: Options | None = None, **named: object

@@ -121,6 +121,10 @@ class StickyDeviceError(DeviceError):
     """A kernel broke its device for this process: every further call fails, until another process is started."""
 
 
+class TooLargeError(TCError):
+    """What is asked of the oracle needs more memory than it may take; nothing was computed."""
+
+
 class CacheError(TCError):
     """The compilation cache is damaged, unreadable, or misses an entry that it had to have."""
 

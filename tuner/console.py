@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import assert_never
+from typing import Final, assert_never
 
+from tc.reference.memory import bytes_text
 from tc.tuner.outcome import FailureKind
-from tc.tuner.progress import Decided, Event, Generation, Listener, Started
+from tc.tuner.progress import Decided, Event, Generation, Judging, Listener, Started
+
+# Bytes that are worth a word.
+_MUCH: Final = 1 << 28
 
 
 def console(say: Callable[[str], None]) -> Listener:
@@ -14,6 +18,9 @@ def console(say: Callable[[str], None]) -> Listener:
 
     def listen(event: Event) -> None:
         match event:
+            case Judging():
+                if event.bytes >= _MUCH:
+                    say(f"the oracle computes what is right, with {bytes_text(event.bytes)} of memory")
             case Started():
                 say(_started(event))
             case Generation():

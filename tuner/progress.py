@@ -11,6 +11,14 @@ from tc.tuner.outcome import FailureKind
 
 
 @dataclass(frozen=True, slots=True)
+class Judging:
+    """The oracle computes what is right for a definition, with so many ``bytes`` of memory."""
+
+    definition: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Started:
     """``encodings``: of the search space.  ``known``: trials of earlier runs.  ``bound``: the least seconds of a call
     that this machine allows, if they are known.
@@ -51,7 +59,7 @@ class Decided:
     winner: str
 
 
-Event: TypeAlias = Started | Generation | Decided
+Event: TypeAlias = Judging | Started | Generation | Decided
 Listener: TypeAlias = Callable[[Event], None]
 
 

@@ -20,9 +20,11 @@ from tc.language.specialization import ArraySpec, Signature
 from tc.language.specialize import specialize
 from tc.options import CpuOptions, GpuOptions
 from tc.packing import pack
+from tc.reference.memory import need_of
 from tc.runtime.cuda import check_cuda_device
 from tc.runtime.scratch import clear_abandoned, scratch_folder
 from tc.runtime.threads import available_threads
+from tc.runtime.total_memory import oracle_memory
 from tc.target import CpuTarget, CudaTarget, Target
 from tc.tuner.arrays import random_arrays
 from tc.tuner.bound import Bound
@@ -31,7 +33,7 @@ from tc.tuner.crew import Crew, Limits, LocalCrew, Packed
 from tc.tuner.cuda_roofs import measure_cuda_roofs
 from tc.tuner.ledger import Ledger
 from tc.tuner.nests import nest_of, silent_options
-from tc.tuner.progress import Listener, silence
+from tc.tuner.progress import Judging, Listener, silence
 from tc.tuner.roofline import Roofs, Work, highest, stable
 from tc.tuner.roofs import measure_roofs
 from tc.tuner.settings import TuningSettings
@@ -94,6 +96,9 @@ def tuning(
     numbers = tuple((name, repr(value)) for name, value in values.items())
     task = Task(text, definition.interface.name, signature, str(target), numbers)
     calls = specialized_calls(task, program)
+    need = need_of(calls[0])
+    need.require(oracle_memory(), definition.interface.name)
+    listen(Judging(definition.interface.name, need.bytes))
     given = random_arrays(program, calls[0], settings.seed) if arrays is None else arrays
     bound = _bound(least_work(calls[0], given), target)
     clear_abandoned()

@@ -31,6 +31,7 @@ from tc.reference.domain import bounding_box, fills_box, initialized, instances,
 from tc.reference.expressions import ALWAYS, Frame, is_product, unknown
 from tc.reference.expressions import evaluate as evaluate_expression
 from tc.reference.placement import placement
+from tc.reference.windows import Window, windows
 from tc.types import ScalarType
 
 # Elements of the arrays that one step computes with: a dozen of them stay near the cache, or below 256 MB.
@@ -82,8 +83,7 @@ def evaluate(
 def _initial(tensor: Tensor, layout: Layout, arrays: Mapping[str, Array], program: str) -> Bounded:
     """The contents before the first statement: given, or unknown."""
     if tensor.role in (Role.OUTPUT, Role.TEMPORARY):
-        error = np.full(layout.shape, unknown(layout.type))
-        return Bounded(np.zeros(layout.shape, numpy_type(layout.type)), error, np.ones(layout.shape, np.bool_))
+        return Bounded(np.zeros(layout.shape, numpy_type(layout.type)), np.asarray(unknown(layout.type)), ALWAYS)
     if tensor.name not in arrays:
         raise ArgumentError(f"{program}: argument {tensor.name} is missing; pass an array of shape {layout.shape}")
     array = np.asarray(arrays[tensor.name])
@@ -102,10 +102,9 @@ def _scalar(name: str, scalars: Mapping[str, bool | int | float], program: str) 
 
 
 def _result(tensor: Bounded, type: ScalarType) -> Result:
-    shape = tensor.value.shape
-    error = np.array(np.broadcast_to(tensor.error, shape))
-    ambiguous = np.asarray(np.logical_or(tensor.ambiguous, np.isinf(error)))
-    return Result(type, np.asarray(tensor.value), error, ambiguous)
+    whole = _Whole.of(tensor)
+    np.logical_or(whole.ambiguous, np.isinf(whole.error), out=whole.ambiguous)
+    return Result(type, whole.value, whole.error, whole.ambiguous)
 
 
 # --- statements ----------------------------------------------------------------------------------------------
@@ -120,13 +119,35 @@ def _run(frame: Frame, type: ScalarType) -> Bounded:
     return _assign(frame, before, type) if reduction is None else _reduce(frame, reduction, before, type)
 
 
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """Arrays of a tensor's shape that are written to: they belong to nobody else."""
+
+    value: Array
+    error: FloatArray
+    ambiguous: BoolArray
+
+    @staticmethod
+    def of(tensor: Bounded) -> _Whole:
+        shape = tensor.value.shape
+        return _Whole(
+            np.array(tensor.value),
+            np.array(np.broadcast_to(tensor.error, shape)),
+            np.array(np.broadcast_to(tensor.ambiguous, shape)),
+        )
+
+    def compact(self) -> Bounded:
+        """The same without arrays of zeros, so that what is computed from exact values stays cheap."""
+        return Bounded(
+            self.value,
+            self.error if self.error.any() else EXACT,
+            self.ambiguous if self.ambiguous.any() else CERTAIN,
+        )
+
+
 def _assign(frame: Frame, before: Bounded, type: ScalarType) -> Bounded:
     shape = before.value.shape
-    after = Bounded(
-        np.array(before.value),
-        np.array(np.broadcast_to(before.error, shape)),
-        np.array(np.broadcast_to(before.ambiguous, shape)),
-    )
+    after = _Whole.of(before)
     for piece in pieces(frame.box, frozenset(), _fits_step):
         here = replace(frame, box=piece)
         mask = instances(here)
@@ -137,16 +158,7 @@ def _assign(frame: Frame, before: Bounded, type: ScalarType) -> Bounded:
         place.assign(after.value, terms.value)
         place.assign(after.error, terms.error)
         place.assign(after.ambiguous, terms.ambiguous)
-    return _compact(after)
-
-
-def _compact(tensor: Bounded) -> Bounded:
-    """The same without arrays of zeros, so that what is computed from exact values stays cheap."""
-    return Bounded(
-        tensor.value,
-        tensor.error if tensor.error.any() else EXACT,
-        tensor.ambiguous if tensor.ambiguous.any() else CERTAIN,
-    )
+    return after.compact()
 
 
 def _fits_step(box: Box) -> bool:
@@ -154,45 +166,61 @@ def _fits_step(box: Box) -> bool:
 
 
 def _reduce(frame: Frame, reduction: Reduction, before: Bounded, type: ScalarType) -> Bounded:
-    statement, shape, summed = frame.statement, before.value.shape, type
+    statement, summed = frame.statement, type
     if type.is_half and isinstance(statement.value, Cast):
         summed = ScalarType.FLOAT32
-        statement = replace(statement, value=float32_term(statement.value))
-        frame = replace(frame, statement=statement)
-    total = accumulator(reduction, shape, summed, contracted=is_product(statement.value))
-    touched = np.zeros(shape, np.bool_)
+        frame = replace(frame, statement=replace(statement, value=float32_term(statement.value)))
+    after = _Whole.of(before)
+    for window in windows(frame, before.value.shape):
+        found, changed = _reduce_window(window.restricted(frame), reduction, window, before, summed)
+        if summed is not type:
+            found = decisions.convert(settle(found, summed), summed, type)
+        found, part = collapse(found, type), window.slices
+        np.copyto(after.value[part], found.value, where=changed)
+        np.copyto(after.error[part], found.error, where=changed)
+        np.copyto(after.ambiguous[part], found.ambiguous, where=changed)
+    return after.compact()
+
+
+def _reduce_window(
+    frame: Frame, reduction: Reduction, window: Window, before: Bounded, type: ScalarType
+) -> tuple[Bounded, BoolArray]:
+    """The elements of one window of the target, whose instances are those in the frame's box, and which of them change.
+
+    ``type``: in which terms are combined.
+    """
+    statement = frame.statement
+    total = accumulator(reduction, window.shape, type, contracted=is_product(statement.value))
+    touched = np.zeros(window.shape, np.bool_)
     factors = _factors(statement.value)
     if isinstance(total, FloatSum) and len(factors) > 1 and fills_box(statement):
-        _contract(frame, factors, total, touched)
+        _contract(frame, factors, total, touched, window)
     else:
-        _absorb(frame, total, touched)
-    fresh = _fresh(frame, shape) if statement.initialize else CERTAIN
-    after = total.finish(before, fresh)
-    if summed is not type:
-        after = decisions.convert(settle(after, summed), summed, type)
-    after = collapse(after, type)
-    changed = np.logical_or(touched, fresh)
-    return _compact(
-        Bounded(
-            np.where(changed, after.value, before.value),
-            np.where(changed, after.error, before.error),
-            np.where(changed, after.ambiguous, before.ambiguous),
-        )
+        _absorb(frame, total, touched, window)
+    fresh = _fresh(frame, window) if statement.initialize else CERTAIN
+    part = window.slices
+    old = Bounded(
+        before.value[part],
+        before.error[part] if before.error.ndim else before.error,
+        before.ambiguous[part] if before.ambiguous.ndim else before.ambiguous,
     )
+    return total.finish(old, fresh), np.asarray(np.logical_or(touched, fresh))
 
 
-def _absorb(frame: Frame, total: Accumulator, touched: BoolArray) -> None:
+def _absorb(frame: Frame, total: Accumulator, touched: BoolArray, window: Window) -> None:
     """Folds the terms of the frame's box into the accumulator, and marks the elements that it touches."""
     for piece in pieces(frame.box, frozenset(), _fits_step):
         here = replace(frame, box=piece)
         mask = instances(here)
         if mask.any():
-            place = placement(here, mask, touched.shape)
+            place = placement(here, mask, window.shape, window.origin)
             total.absorb(evaluate_expression(frame.statement.value, here, mask), place)
             place.fold(np.logical_or, touched, ALWAYS, ~ALWAYS)
 
 
-def _contract(frame: Frame, factors: tuple[Expression, ...], total: FloatSum, touched: BoolArray) -> None:
+def _contract(
+    frame: Frame, factors: tuple[Expression, ...], total: FloatSum, touched: BoolArray, window: Window
+) -> None:
     """As ``_absorb`` for a box of products, by matrix multiplication wherever that is possible."""
     used = [frozenset(frame.positions[name] for name in iterators_in((factor,))) for factor in factors]
     kept = frozenset(frame.positions[name] for name in iterators_in(frame.statement.subscripts))
@@ -202,13 +230,13 @@ def _contract(frame: Frame, factors: tuple[Expression, ...], total: FloatSum, to
 
     for piece in pieces(frame.box, kept, fits):
         here = replace(frame, box=piece)
-        place = placement(here, ALWAYS, touched.shape)
+        place = placement(here, ALWAYS, window.shape, window.origin)
         operands = [settle(evaluate_expression(factor, here, ALWAYS), factor.type) for factor in factors]
         grids = [_open(operand, len(piece)) for operand in operands]
         if place.forms is not None and absorb_product(total, grids, place):
             place.fold(np.logical_or, touched, ALWAYS, ~ALWAYS)
         else:
-            _absorb(here, total, touched)
+            _absorb(here, total, touched, window)
 
 
 def _open(operand: Bounded, dimensions: int) -> Bounded:
@@ -227,14 +255,15 @@ def _factors(expression: Expression) -> tuple[Expression, ...]:
             return (expression,)
 
 
-def _fresh(frame: Frame, shape: tuple[int, ...]) -> BoolArray:
-    """The elements that an initializing statement sets to the neutral element first."""
+def _fresh(frame: Frame, window: Window) -> BoolArray:
+    """The elements of a window that an initializing statement sets to the neutral element first."""
     statement = initialized(frame.statement)
     here = replace(frame, statement=statement, positions=positions(statement))
-    fresh = np.zeros(shape, np.bool_)
-    for piece in pieces(bounding_box(here), frozenset(), _fits_step):
+    here = window.restricted(replace(here, box=bounding_box(here)))
+    fresh = np.zeros(window.shape, np.bool_)
+    for piece in pieces(here.box, frozenset(), _fits_step):
         mask = instances(replace(here, box=piece))
         if mask.any():
-            place = placement(replace(here, box=piece), mask, shape)
+            place = placement(replace(here, box=piece), mask, window.shape, window.origin)
             place.fold(np.logical_or, fresh, ALWAYS, ~ALWAYS)
     return fresh

@@ -80,10 +80,18 @@ class Placement:
         return np.broadcast_to(flat, shape)[selected], np.broadcast_to(terms, shape)[selected]
 
 
-def placement(frame: Frame, mask: BoolArray, shape: tuple[int, ...]) -> Placement:
-    """Where the statement of the frame writes at the points of its box (not empty) where ``mask`` holds."""
+def placement(
+    frame: Frame, mask: BoolArray, shape: tuple[int, ...], origin: tuple[int, ...] | None = None
+) -> Placement:
+    """Where the statement of the frame writes at the points of its box (not empty) where ``mask`` holds.
+
+    ``shape``: of the arrays, which begin at the element ``origin`` of the target; that is one other than the first only
+    where each subscript has an iterator of its own.
+    """
     forms = linear_forms(frame.statement.subscripts, frame.positions)
     if forms is not None:
+        if origin is not None:
+            forms = tuple(form.plus(LinearForm(-first, {})) for form, first in zip(forms, origin, strict=True))
         used = [p for form in forms for p in form.coefficients]
         separable = len(used) == len(set(used)) and all(len(form.coefficients) <= 1 for form in forms)
         if not separable or not inside(forms, shape, frame.box):

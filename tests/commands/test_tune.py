@@ -134,10 +134,13 @@ sizes = [{{N = 4}}, {{N = 40}}]
 
 
 def test_arrays_beyond_all_memory_are_a_failure(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
-    arguments = (folder / "kernels.tc", "--size", "M=10000000,N=10000000", "--cache", folder / "tuned.db", "--quiet")
+    """It is known before arguments are made."""
+    sizes = "M=10000000,N=1000000000"
+    arguments = (folder / "kernels.tc", "--size", sizes, "--cache", folder / "tuned.db", "--quiet")
     assert main(list(map(str, arguments))) == 1
     assert re.fullmatch(
-        r"twice\(M=10000000,N=10000000\): failed: its arrays do not fit into memory: .*; choose smaller sizes\n",
+        rf"twice\({sizes}\): failed: twice: the oracle, which computes what is right, needs \S+ PiB of memory .*; "
+        r"choose smaller sizes, those of y \(10000000 x 1000000000\) first\n",
         capsys.readouterr().out,
     )
 
