@@ -335,7 +335,7 @@ def test_the_best_is_stored_before_it_is_compared_in_the_time_that_is_left(
 
     tuning = begun(Observed(hired), path)
     tuning.begin()
-    assert tuning.step(Budget(trials=8).start(time.monotonic)) == "the budget is spent"
+    assert tuning.step(Budget(trials=8).start(patient())) == "the budget is spent"
     result = tuning.finish("it was interrupted", Deadline(lambda: 0.0, left))
     best = options_text(result.best)
     assert result.speedup == 2.0
