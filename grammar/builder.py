@@ -174,8 +174,16 @@ class Builder(Transformer[Token, Text]):
     def indexed_target(self, name: Token, subscripts: tuple[Measured, ...], _closing: Token) -> Target:
         return Target(str(name), _expressions(subscripts), span_of(name))
 
-    def assign(self, target: Target, assignment: Token, value: Measured, where: tuple[WhereClause, ...] = ()) -> Assign:
-        end = where[-1].span if where else value.span
+    def library(self, _operator: Token, name: Token, arguments: tuple[Measured, ...], closing: Token) -> Apply:
+        name_span = span_of(name)
+        return Apply(str(name), _expressions(arguments), name_span.to(span_of(closing)), name_span)
+
+    def assign(
+        self, target: Target, assignment: Token, value: Measured, *rest: Apply | tuple[WhereClause, ...]
+    ) -> Assign:
+        library = next((part for part in rest if isinstance(part, Apply)), None)
+        where = next((part for part in rest if isinstance(part, tuple)), ())
+        end = where[-1].span if where else value.span if library is None else library.span
         return Assign(
             target.name,
             target.subscripts,
@@ -185,6 +193,7 @@ class Builder(Transformer[Token, Text]):
             target.name_span.to(end),
             target.name_span,
             span_of(assignment),
+            library,
         )
 
     def call(

@@ -92,7 +92,8 @@ def print_statement(statement: Statement) -> str:
                 target += f"({_expressions(statement.subscripts)})"
             value = print_expression(statement.value)
             where = " where " + ", ".join(map(_clause, statement.where)) if statement.where else ""
-            return f"{target} {statement.assignment.value} {value}{where}"
+            library = "" if statement.library is None else f" <=> {print_expression(statement.library)}"
+            return f"{target} {statement.assignment.value} {value}{library}{where}"
         case CallStatement():
             arguments = _expressions(statement.arguments)
             return f"({_names(statement.results)}) = {statement.callee.name}({arguments})"

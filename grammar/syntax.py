@@ -154,7 +154,8 @@ class Assign:
     """``T(subscripts) op value where ...``; ``subscripts`` is None where the text has no parentheses.
 
     Without parentheses the statement writes a zero-dimensional tensor, or calls a definition
-    (``O1 = MLP1(I, W1, B1)``); checking decides.
+    (``O1 = MLP1(I, W1, B1)``); checking decides.  ``library``: what the original language could call in its place,
+    behind ``<=>``; it does not matter here.
     """
 
     target: str
@@ -165,6 +166,7 @@ class Assign:
     span: Span = field(compare=False)
     target_span: Span = field(compare=False)
     assignment_span: Span = field(compare=False)
+    library: Apply | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tc.comprehension import Comprehension
 from tc.definition import Definition, Parsed
-from tc.errors import ArgumentError, nearest
+from tc.errors import ArgumentError, Diagnostic, LibraryCallWarning, nearest, render
 from tc.kernels import process_cache
 from tc.options import Options
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from tc.grammar.syntax import Text
     from tc.kernel import Kernel
     from tc.language.program import Program
     from tc.tuner.budget import Budget
@@ -144,4 +147,24 @@ def _parsed(text: str) -> Mapping[str, Program]:
     from tc.grammar.parser import parse
     from tc.language.lower import lower_text
 
-    return lower_text(parse(text), text)
+    parsed = parse(text)
+    _warn_of_libraries(parsed, text)
+    return lower_text(parsed, text)
+
+
+def _warn_of_libraries(parsed: Text, text: str) -> None:
+    """Library calls behind ``<=>`` are ignored: a warning at the caller's line shows each of them."""
+    from tc.grammar.syntax import CallStatement
+
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "tc":
+        frame, level = frame.f_back, level + 1
+    for definition in parsed.definitions:
+        for statement in definition.statements:
+            library = None if isinstance(statement, CallStatement) else statement.library
+            if library is not None:
+                message = (
+                    f"the library call `{library.name}` is ignored: the statement before `<=>` is what is computed"
+                )
+                found = Diagnostic(message, library.span, "remove `<=> ...`, or leave it: it changes nothing")
+                warnings.warn(render(found, text), LibraryCallWarning, stacklevel=level)

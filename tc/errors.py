@@ -137,6 +137,10 @@ class CacheWarning(UserWarning):
     """The compilation cache is not used, or misses what it was expected to have; results are right all the same."""
 
 
+class LibraryCallWarning(UserWarning):
+    """A statement names a library call behind ``<=>``: what stands before it is computed, and the call is ignored."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name most similar to ``name``, for hints."""
     import difflib  # only error paths need it

@@ -257,13 +257,6 @@ REFUSED = (
         "integer",
     ),
     Refused(
-        "equivalence",
-        "test_lang.cc, annotate.expected",
-        "def fun(float(X,Y) A, float(Y,Z) B) -> (O) { O(i,j) +=! A(i,k) * B(k,j) <=> matmul(A(i,k), B(k,j)) }",
-        tc.ParseError,
-        "expected an expression",
-    ),
-    Refused(
         "intervals_in_brackets",
         "test_python/test_scalar_tc.py, test_avgpool_option2",
         """
