@@ -28,6 +28,7 @@ from tc.commands.showing import showing, source_text
 from tc.commands.terminal import printable, shortened
 from tc.environment import environment
 from tc.errors import CacheError, OptionsError, TCError
+from tc.generator import RELEASE
 
 _HELP: Final = """\
 Looks into caches of compiled kernels, and brings them where they are needed.
@@ -81,6 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser("tc-cache", description=_HELP, epilog=_EPILOG, formatter_class=raw)
+    parser.add_argument("--version", action="version", version=f"tc-cache {RELEASE}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="command")
 
     def add(name: str, command: _Command, what: str, *examples: str) -> argparse.ArgumentParser:

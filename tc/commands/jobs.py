@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -59,7 +59,7 @@ class Request:
             siblings = _definitions(text)
             for name, sizes in itertools.product(self.definitions or tuple(siblings), self.sizes or ({},)):
                 if name not in siblings:
-                    guess = nearest(name, siblings)
+                    guess = nearest(name, siblings) or _one_letter_off(name, siblings)
                     hint = f"did you mean {guess!r}?" if guess else f"defined: {', '.join(siblings)}"
                     raise OptionsError(f"{self.place} defines no {name!r}; {hint}")
                 yield replace(_job(siblings[name], siblings, sizes, self.place), dtype=dtype)
@@ -82,8 +82,8 @@ _KERNEL: Final = ("file", "text", "definition", "sizes", "dtypes")
 def read_night(path: Path) -> Night:
     """The requests in a TOML file; OptionsError, naming the place, for anything else."""
     data = _toml(path)
+    _require_known(data, (*_SETTINGS, "kernel"), str(path))
     kernels = data.pop("kernel", None)
-    _require_known(data, _SETTINGS, str(path))
     if not isinstance(kernels, list) or not kernels:
         raise OptionsError(
             f"{path} names no kernels; write a table [[kernel]] with file, definition and sizes for each"
@@ -92,6 +92,14 @@ def read_night(path: Path) -> Night:
         _request(kernel, f"{path}: kernel {number}", path.parent) for number, kernel in enumerate(kernels, 1)
     )
     return Night(requests, {name: str(value) for name, value in data.items()})
+
+
+def _one_letter_off(name: str, known: Iterable[str]) -> str | None:
+    """The first known name that differs in a letter; ``nearest`` finds two letters of three too few."""
+    for other in known:
+        if len(other) == len(name) > 1 and sum(a != b for a, b in zip(name, other, strict=True)) == 1:
+            return other
+    return None
 
 
 def _toml(path: Path) -> dict[str, Any]:
@@ -177,6 +185,8 @@ def parse_sizes(text: str) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for part in text.split(","):
         name, _, value = (word.strip() for word in part.partition("="))
+        if name in sizes:
+            raise OptionsError(f"{name} has two sizes in {text!r}; repeat --size to tune for both")
         sizes[name] = _size(int(value) if _SIZE.fullmatch(value) else value, wrong)
     return sizes
 

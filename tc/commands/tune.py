@@ -17,7 +17,9 @@ from tc.commands.jobs import Job, Night, Request, parse_sizes, read_night, read_
 from tc.counted import counted
 from tc.environment import Environment, environment
 from tc.errors import OptionsError, TCError, TuningError
+from tc.generator import RELEASE
 from tc.runtime.named_target import named_target
+from tc.runtime.threads import MOST_THREADS, available_threads
 from tc.target import Target
 from tc.tuner.budget import Budget
 from tc.tuner.console import console, duration
@@ -80,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "tc-tune", description=_HELP, epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--version", action="version", version=f"tc-tune {RELEASE}")
     parser.add_argument("file", type=Path, help="definitions (kernels.tc), or a night (night.toml)")
     parser.add_argument("--definition", action="append", default=[], help="one of the file's; may be repeated")
     sizes = "sizes, ..128 for one that stays open from 1 to 128; may be repeated"
@@ -88,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--target", help="cpu (default), cpu:x86-64-v3, cuda, opencl, ...")
     parser.add_argument("--cache", help="file or URL for trials and winners (default: TC_CACHE, else the user's own)")
     parser.add_argument("--budget", help="for all kernels together: 8h, 10m, '200 trials' (default: 10m)")
-    parser.add_argument("--jobs", help="compilations at a time (default: 2)")
+    parser.add_argument("--jobs", help="compilations at a time (default: the processors there are)")
     parser.add_argument("--seed", help="the same one repeats a search, or goes on with it (default: 0)")
     parser.add_argument("--strategy", help=f"{', '.join(s.value for s in Strategy)} (default: combined)")
     parser.add_argument("--numerics", help="any (default), or bitwise: as the default options compute it")
@@ -134,9 +137,17 @@ def _settings(value: dict[str, str]) -> TuningSettings:
         seed=_number(value, "seed", 0),
         strategy=choice(Strategy, value.get("strategy", "combined"), "strategy"),
         numerics=choice(Numerics, value.get("numerics", "any"), "numerics"),
-        jobs=max(1, _number(value, "jobs", 2)),
+        jobs=_jobs(value),
         capsules=Path(value["capsules"]) if "capsules" in value else beside,
     )
+
+
+def _jobs(value: dict[str, str]) -> int:
+    """As many as there are processors: nobody measures while they compile."""
+    jobs = _number(value, "jobs", available_threads())
+    if not 1 <= jobs <= MOST_THREADS:
+        raise OptionsError(f"jobs must be from 1 to {MOST_THREADS}, got {jobs}")
+    return jobs
 
 
 def _number(value: dict[str, str], name: str, otherwise: int) -> int:

@@ -106,6 +106,8 @@ WRONG = {
     "kernel = 'mm'": "{path} names no kernels; write a table [[kernel]] with file, definition and sizes for each",
     "kernel = [1]": "{path}: kernel 1 must be a table, got 1",
     "= 1": "{path} is no TOML: Invalid statement (at line 1, column 1)",
+    KERNEL.replace("[[kernel]]", "[[kernels]]"): "{path} has an unknown setting 'kernels'; did you mean 'kernel'?",
+    KERNEL.replace('"mm"', '"mn"'): "{path}: kernel 1 defines no 'mn'; did you mean 'mm'?",
     f"buget = '1h'\n{KERNEL}": "{path} has an unknown setting 'buget'; did you mean 'budget'?",
     f"{KERNEL}x = 1": "{path}: kernel 1 has an unknown setting 'x'; known: file, text, definition, sizes, dtypes",
     f"{KERNEL}text = ''": "{path}: kernel 1 needs either file or text",

@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from tc.commands.cache import main as look
 from tc.commands.interruption import Interruption, interruptible
 from tc.commands.tune import main
 from tc.environment import environment
+from tc.generator import RELEASE
 from tc.tuner.say import say
 from tc.tuner.trials import Trials, Tried
 from tests.commands.caches import command, contents, dossier
@@ -307,6 +308,8 @@ def test_arguments_that_cannot_be_honoured(capsys: pytest.CaptureFixture[str], f
         ((file, *sizes, "--seed", "x"), "seed must be a number, got 'x'"),
         ((file, *sizes, "--seed", "\u00b2"), "seed must be a number, got '\u00b2'"),
         ((file, *sizes, "--jobs", "-1"), "jobs must be a number, got '-1'"),
+        ((file, *sizes, "--jobs", "0"), "jobs must be from 1 to 1024, got 0"),
+        ((file, "--size", "M=4,N=4,M=5"), "M has two sizes in 'M=4,N=4,M=5'; repeat --size to tune for both"),
         ((file, *sizes, "--strategy", "x"), "strategy must be one of "),
         ((file, *sizes, "--numerics", "x"), "numerics must be one of any, bitwise, got 'x'"),
         ((file, *sizes, "--target", "cpus"), "unknown target 'cpus'; did you mean 'cpu'?"),
@@ -354,3 +357,13 @@ def test_help_begins_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
     assert ended.value.code == 0
     printed = capsys.readouterr().out
     assert 0 < printed.index("\n  tc-tune kernels.tc ") < printed.index("\noptions:\n") < printed.index("exit status:")
+
+
+@pytest.mark.parametrize(("name", "command"), [("tc-tune", main), ("tc-cache", look)])
+def test_commands_say_their_version(
+    capsys: pytest.CaptureFixture[str], name: str, command: Callable[[list[str]], int]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"{name} {RELEASE}\n"
