@@ -110,8 +110,8 @@ def _add_looking(add: Callable[..., argparse.ArgumentParser]) -> None:
     one.add_argument("second", help="file or URL")
     one = add("verify", _verify, "prints everything that is wrong with a cache", "tuned.db")
     one.add_argument("file", help="file or URL")
-    one = add("manifest", _manifest, "prints one hash over all that decides which kernels run", "tuned.db")
-    one.add_argument("file", help="file or URL")
+    one = add("manifest", _manifest, "prints one hash over all that decides which kernels run", "a.db", "a.db b.db")
+    one.add_argument("files", nargs="+", metavar="file", help="file or URL; of several, each stands behind its hash")
 
 
 def _add_changing(add: Callable[..., argparse.ArgumentParser]) -> None:
@@ -229,7 +229,9 @@ def _verify(given: argparse.Namespace, key: bytes | None) -> int:
 
 
 def _manifest(given: argparse.Namespace, key: bytes | None) -> int:
-    print(Reader.open(given.file, key=key).manifest())
+    for file in given.files:
+        name = f"  {printable(file)}" if len(given.files) > 1 else ""
+        print(f"{Reader.open(file, key=key).manifest()}{name}")
     return 0
 
 

@@ -341,3 +341,10 @@ def test_help_begins_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
         printed = capsys.readouterr().out
         assert 0 < printed.index("\n  tc-cache ") < printed.index("\noptions:\n")
         assert all(len(line) <= 120 and line == line.rstrip() for line in printed.splitlines())
+
+
+def test_manifests_of_several_files_stand_before_their_names(capsys: pytest.CaptureFixture[str], called: Path) -> None:
+    assert main(["manifest", str(called)]) == 0
+    (alone,) = capsys.readouterr().out.splitlines()
+    assert main(["manifest", str(called), str(called)]) == 0
+    assert capsys.readouterr().out.splitlines() == [f"{alone}  {called}"] * 2
