@@ -12,7 +12,17 @@ from tc.language.affine import Frame, affine_function
 from tc.language.expression_text import expression_text
 from tc.language.extremes import Extremes, Interval
 from tc.language.polynomial import Atoms
-from tc.language.program import Expression, GuardedRead, Read, Statement, guarded_reads, walk
+from tc.language.program import (
+    INDEX_TYPE,
+    Expression,
+    GuardedRead,
+    IteratorReference,
+    Literal,
+    Read,
+    Statement,
+    guarded_reads,
+    walk,
+)
 from tc.language.written import initialization
 
 # The extents of tensors, by name.
@@ -72,10 +82,15 @@ def surely_inside(access: Access, shape: tuple[Expression, ...], atoms: Atoms) -
 
 def is_suspect(access: Access, shape: tuple[Expression, ...], atoms: Atoms) -> bool:
     """Whether the ends of ranges let an access leave for all sizes: a bound may do so that no subscript attains."""
-    intervals = intervals_of(access.running, atoms)
-    for subscript, extent in zip(access.read.subscripts, shape, strict=True):
-        if gathers(subscript):
-            continue
+    whole = {i.name: i.end for i in access.running.iterators if i.begin == Literal(0, INDEX_TYPE)}
+    doubtful = [
+        (subscript, extent)
+        for subscript, extent in zip(access.read.subscripts, shape, strict=True)
+        if not (isinstance(subscript, IteratorReference) and whole.get(subscript.name) == extent)
+        and not gathers(subscript)
+    ]
+    intervals = intervals_of(access.running, atoms) if doubtful else {}
+    for subscript, extent in doubtful:
         extremes = Extremes(atoms, intervals)
         position = atoms.polynomial(subscript)
         for asked in (position, atoms.polynomial(extent) - 1 - position):
