@@ -23,6 +23,8 @@ _REGISTER_TILE: Final = ("register_tile",)
 _LANE: Final = ("lane",)
 _BLOCK: Final = ("block",)
 _GRID: Final = ("grid",)
+_SPLIT: Final = ("split",)
+_ACROSS: Final = ("across",)
 
 # More elements than twice those of 32 registers of 16 lanes are only spilled, and take compilers half a minute.
 _MOST_REGISTERS: Final = 1024
@@ -56,6 +58,8 @@ def repaired(settings: Settings, nest: Nest) -> Settings:
         _repair_tile(changed, nest)
     if _BLOCK in changed:
         _repair_block(changed, nest)
+    if _SPLIT in changed and _ACROSS in changed:
+        _repair_split(changed, nest)
     return changed
 
 
@@ -108,3 +112,10 @@ def _repair_block(settings: dict[Path, object], nest: Nest) -> None:
     if block is not None:
         block = _within(tuple(map(min, block, points)), _MOST_THREADS)
         settings[_BLOCK] = block if math.prod(block) >= min(_WARP, nest.iterations) else None
+
+
+def _repair_split(settings: dict[Path, object], nest: Nest) -> None:
+    """Where blocks share a reduction, each has no more partial results than terms; else they are not split again."""
+    across, split = settings[_ACROSS], _sizes(settings, _SPLIT)
+    if isinstance(across, int) and across > 1 and split and split[0] >= -(-nest.longest_reduced() // across):
+        settings[_SPLIT] = ()

@@ -9,6 +9,7 @@ import islpy as isl
 
 from tc.polyhedral.linearize import linearize_last
 from tc.polyhedral.scop import Scop
+from tc.polyhedral.tile import is_counted
 from tc.polyhedral.tree import Band, Extension, Leaf, Node, ScheduleTree, Sequence, statement_names
 from tc.polyhedral.vectorize import layouts_of
 
@@ -36,10 +37,10 @@ class _Visitor:
                 return Sequence(tuple(branches))
             case Band(members, _, Leaf()):
                 statements = tuple(self.scop.statement(name) for name in statement_names(domain))
-                kept = max(0, self.kept - depth)
+                kept = max(0, self.kept - depth) + sum(not is_counted(member) for member in members)
                 return replace(node, members=linearize_last(members, statements, layouts_of(self.scop), kept))
             case Band(members, _, child):
-                return replace(node, child=self.visit(child, domain, depth + len(members)))
+                return replace(node, child=self.visit(child, domain, depth + sum(map(is_counted, members))))
             case Extension():
                 raise AssertionError("buffers are placed in mapped trees, so this comes first")
             case _:

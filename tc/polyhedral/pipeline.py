@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
+from types import MappingProxyType
 from typing import Final, assert_never
 
 import islpy as isl
@@ -28,6 +29,7 @@ from tc.polyhedral.localize import NotAffineError, localize_loops
 from tc.polyhedral.loop_execution import loop_execution
 from tc.polyhedral.loops import LoopProgram, LoopTree, StatementBody
 from tc.polyhedral.map_to_grid import refuse_surplus_dimensions
+from tc.polyhedral.mark_split_loops import mark_split_loops
 from tc.polyhedral.passes import GRID_PASSES, PASSES, Machine, grid_of, streamed_by, tiles_of
 from tc.polyhedral.ranges import Range
 from tc.polyhedral.schedule import schedule_scop, untransformed_tree
@@ -142,15 +144,20 @@ class Prepared:
     def scop(self, context: isl.Context, plan: Plan = _WHOLE) -> Scop:
         """The statements, with reductions split; ``context`` must be the one that was entered."""
         if plan not in self._scops:
-            specialization, between_kernels = self._split(plan, context)
+            specialization, between_kernels, parts = self._split(plan, context)
             scop = build_scop(specialization, context)
             prove_beginnings(specialization, scop)
-            self._scops[plan] = replace(scop, between_kernels=between_kernels)
+            self._scops[plan] = replace(scop, between_kernels=between_kernels, shared_parts=parts)
         return self._scops[plan]
 
-    def _split(self, plan: Plan, context: isl.Context) -> tuple[Specialization, frozenset[str]]:
-        """The program with reductions split, step by step, each of them proven; and what passes between kernels."""
+    def _split(
+        self, plan: Plan, context: isl.Context
+    ) -> tuple[Specialization, frozenset[str], MappingProxyType[str, str]]:
+        """The program with reductions split, step by step, each of them proven; what passes between kernels; and, by
+        statement, what counts the blocks that share a reduction.
+        """
         between_kernels = frozenset[str]()
+        parts: dict[str, str] = {}
         found = self.specialization
         among = frozenset(s.name for s in found.program.statements) if plan.among is None else plan.among
         whose = {Whose.REDUCTIONS: among}
@@ -169,9 +176,11 @@ class Prepared:
                 whose[Whose.ACROSS_BLOCKS] = totals
                 names = {done.statement for done in splits}
                 between_kernels = frozenset(s.target for s in found.program.statements if s.name in names)
+                parts = {done.statement: done.part for done in splits}
             else:
                 whose[Whose.TOTALS] = totals
-        return found, between_kernels
+                parts |= {done.total: parts[done.statement] for done in splits if done.statement in parts}
+        return found, between_kernels, MappingProxyType(parts)
 
     def schedule(self, fusion: Fusion, context: isl.Context, plan: Plan = _WHOLE) -> ScheduleTree:
         """isl's schedule if half of the budget suffices for it, else the program's own order."""
@@ -232,6 +241,7 @@ class _Run:
         self.done("scop", "\n".join(f"{s.name}: {s.domain}" for s in scop.statements))
         tree = self.prepared.schedule(self.options.schedule.fusion, self.context, plan)
         self.done("schedule", tree_text(tree))
+        tree = mark_split_loops(tree, scop)
         # Statements without instances are not scheduled, and there is nothing to prove of them.
         scheduled = tuple(s for s in scop.statements if not s.domain.is_empty())
         if len(scheduled) == len(scop.statements):  # else there may be loops at other sizes

@@ -172,7 +172,8 @@ class Scop:
 
     ``barriers``: named sets; at each point of one, all threads of a block wait for each other.  ``awaits``: by name,
     the copies that do not end where they are begun.  ``sizes``: those that are parameters of all sets and relations.
-    ``between_kernels``: temporaries that no loop nest may both write and read.
+    ``between_kernels``: temporaries that no loop nest may both write and read.  ``shared_parts``: by statement, the
+    iterator that counts the partial results which blocks have of a reduction.
     """
 
     context: isl.Context
@@ -184,6 +185,7 @@ class Scop:
     awaits: Mapping[str, Await] = field(default_factory=lambda: MappingProxyType({}))
     sizes: Sizes = ()
     between_kernels: frozenset[str] = frozenset()
+    shared_parts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def barrier_names(self) -> frozenset[str]:

@@ -46,12 +46,14 @@ from tc.types import ScalarType, computation_type
 class Split:
     """What was done to a statement: what its iterators are in the statement that makes the partial results.
 
-    ``values``: of those that are no longer there.  ``total``: the name of the statement that combines them.
+    ``values``: of those that are no longer there.  ``total``: the name of the statement that combines them.  ``part``:
+    the iterator that counts the partial results.
     """
 
     statement: str
     values: Mapping[str, Expression]
     total: str
+    part: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +183,7 @@ class _Splitter:
             required=(),
             origin=origin,
         )
-        self.splits.append(Split(statement.name, values, total))
+        self.splits.append(Split(statement.name, values, total, part))
 
     def combine_in_lanes(self, statement: Statement) -> Iterator[Statement]:
         """``C(m) += P(m,p)`` in two: ``R(m,q) +=! P(m,lanes*(q/lanes)+l)`` in every lane, and ``C(m) += R(m,lanes*w)``.
@@ -215,7 +217,7 @@ class _Splitter:
             required=(),
             origin=origin,
         )
-        self.splits.append(Split(statement.name, {part.name: number}, total))
+        self.splits.append(Split(statement.name, {part.name: number}, total, part.name))
 
     def total_of(self, statement: Statement) -> str:
         """A new name for the statement that combines partial results."""

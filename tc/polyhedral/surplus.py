@@ -7,13 +7,14 @@ from tc.options import CpuOptions, Options
 from tc.polyhedral.paths import paths_below
 from tc.polyhedral.register_tile import independent_iterators
 from tc.polyhedral.scop import Scop
+from tc.polyhedral.tile import is_counted
 from tc.polyhedral.tree import ScheduleTree
 from tc.polyhedral.vectorize import layouts_of
 
 
 def refuse_surplus_sizes(tree: ScheduleTree, scop: Scop, options: Options) -> None:
     """OptionsError where there are more sizes of tiles or register tiles than loops in the schedule."""
-    depth = max((len(members) for _, members in paths_below(tree.root, tree.domain)), default=0)
+    depth = max((sum(map(is_counted, members)) for _, members in paths_below(tree.root, tree.domain)), default=0)
     tile = options.schedule.tile or ()
     if len(tile) > depth:
         raise OptionsError(

@@ -33,6 +33,8 @@ class Cut:
 
 
 WHOLE: Final = Cut(0)
+# A tile for every iteration.
+_ONE: Final = Cut(1)
 
 # The cuts of a band's members, given the instances below it, the number of members above it on its path, and the
 # points of tiles that will be sunk through it.
@@ -42,7 +44,8 @@ ChooseCuts: TypeAlias = Callable[[Band, isl.UnionSet, int, tuple[Member, ...]], 
 def explicit_sizes(sizes: tuple[int, ...], *, rounded: bool = False) -> ChooseCuts:
     """Sizes for the members along every path, outermost first; 0 and members beyond the end are not tiled.
 
-    Loops of register tiles, and those inside groups, are not counted.  ``rounded``: tiles hold whole groups; otherwise
+    Loops of register tiles, those inside groups and those over partial results that blocks have are not counted; of
+    the last, every tile is one iteration.  ``rounded``: tiles hold whole groups; otherwise
     OptionsError where a size is no multiple of the register tile's.
     """
 
@@ -51,7 +54,8 @@ def explicit_sizes(sizes: tuple[int, ...], *, rounded: bool = False) -> ChooseCu
         return Cut(_in_steps(-(-size // step) * step if rounded else size, step))
 
     def choose(band: Band, _domain: isl.UnionSet, depth: int, _points: tuple[Member, ...]) -> tuple[Cut, ...]:
-        return tuple(cut(*chosen) for chosen in zip(sizes_at(sizes, band, depth), band.members, strict=True))
+        own = zip(sizes_at(sizes, band, depth), band.members, strict=True)
+        return tuple(_ONE if member.split and member.coincident else cut(size, member) for size, member in own)
 
     return choose
 
@@ -90,7 +94,7 @@ def is_register(member: Member) -> bool:
 
 def is_counted(member: Member) -> bool:
     """Whether the member is one of those that sizes of tiles are given for: a loop of the schedule."""
-    return not is_register(member) and not member.kind.is_mapped and not member.in_group
+    return not (is_register(member) or member.kind.is_mapped or member.in_group or member.split)
 
 
 def in_groups(member: Member, size: int) -> tuple[Member, Member]:

@@ -22,13 +22,16 @@ class Member:
 
     ``function`` gives its value for every instance below the band.  ``coincident``: no conflicting pair that the
     outer bands leave together is separated by it, so its iterations may run at the same time.  ``in_group``: it counts
-    what is inside of one iteration of another member, which sizes of tiles are given for.
+    what is inside of one iteration of another member, which sizes of tiles are given for.  ``split``: it counts the
+    partial results that blocks have of one reduction (split-K); no size of a tile is given for it, since each block has
+    one of them.
     """
 
     function: isl.UnionPwAff
     coincident: bool
     kind: LoopKind = LoopKind.SEQUENTIAL
     in_group: bool = False
+    split: bool = False
 
 
 @dataclass(frozen=True, slots=True)
