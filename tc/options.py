@@ -125,7 +125,8 @@ class GpuOptions:
     """Options of the targets that run blocks of threads.
 
     ``schedule.tile`` cuts the outermost independent loops into tiles, which go to blocks, the points of a tile to
-    threads; None lets the target choose.
+    threads; None lets the target choose.  Mind the order: ``tile`` begins with the outermost loop, ``block`` and
+    ``grid`` with x, which is the innermost of the loops that are shared: ``tile=(8, 32)`` goes with ``block=(32, 8)``.
     ``block``: threads of a block along every dimension, x (the innermost of the loops that are shared) first; None
     takes about 256, or as many as a tile has points.  Of loops inside that threads share, a tile has a multiple of so
     many points as there are threads, or as each of them takes in a row.
@@ -138,7 +139,8 @@ class GpuOptions:
     ``split``: how many partial results, each in a thread of its own, the long reductions have for every element; a
     second number says in how many these are combined first, and so on.  None splits the reductions that run along
     memory, but no products; an empty tuple splits none.
-    ``across``: how many blocks share each long reduction, products among them; a second kernel combines what they have.
+    ``across``: how many blocks share each long reduction, products among them (split-K); a second kernel combines what
+    they have.  ``tile`` has no size for the loop over these blocks.
     None takes several where there are few results, if ``split`` is None, too.
     ``shuffles``: the 32 threads of a warp combine their partial results from register to register; OpenCL cannot.
     ``shared``: the most bytes of memory that the threads of a block share; 0 uses none.

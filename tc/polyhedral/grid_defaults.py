@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from collections.abc import Sequence as Items
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import islpy as isl
@@ -57,7 +57,8 @@ def default_tiles(scop: Scop, block: tuple[int, ...] = ()) -> ChooseCuts:
     """
 
     def choose(band: Band, domain: isl.UnionSet, depth: int, points: tuple[Member, ...]) -> tuple[Cut, ...]:
-        counted = [member for member in band.members if is_counted(member)]
+        # Of partial results that blocks have, too, where nobody has said how large tiles are.
+        counted = [member for member in band.members if is_counted(replace(member, split=False))]
         if not counted or (depth > 0 and len(points) < 2):
             return (WHOLE,) * len(band.members)
         product = _product(scop, domain)

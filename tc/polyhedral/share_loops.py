@@ -106,8 +106,7 @@ class Nest:
 def nest_of(band: Band, cuts: tuple[Cut, ...], domain: isl.UnionSet, grid: Grid) -> Nest:
     """How a nest is shared; OptionsError where there are more threads than iterations for them."""
     chosen = [(m, cut) for m, cut in zip(band.members, cuts, strict=True) if m.coincident and cut.size][::-1]
-    # No thread has a part of a partial result that a block has to itself: wherever its loop is, it comes last.
-    chosen.sort(key=lambda own: own[0].split and own[1].size == 1)
+    chosen.sort(key=lambda own: own[1].last)
     shared = [(member, cut.size) for member, cut in chosen]
     rows = inner_loops(band.child, domain)
     along_rows = [max(row.extent for row in rows.values())] if rows else []

@@ -23,18 +23,20 @@ class Cut:
     """How one member is tiled: the size, 0 for not at all, and the kind of the loop over a tile's points.
 
     ``within``: the points are walked in two loops, over groups of so many and inside a group; 0 for one loop.
-    ``threads``: how many of a block share the points if nobody has said so; 0 for what is usual.
+    ``threads``: how many of a block share the points if nobody has said so; 0 for what is usual.  ``last``: among the
+    dimensions of a grid and its blocks, it comes behind all others.
     """
 
     size: int
     points: LoopKind = LoopKind.SEQUENTIAL
     within: int = 0
     threads: int = 0
+    last: bool = False
 
 
 WHOLE: Final = Cut(0)
-# A tile for every iteration.
-_ONE: Final = Cut(1)
+# A tile for every iteration, of which no thread has a part.
+_ONE: Final = Cut(1, last=True)
 
 # The cuts of a band's members, given the instances below it, the number of members above it on its path, and the
 # points of tiles that will be sunk through it.
