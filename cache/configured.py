@@ -8,10 +8,13 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
+from tc.cache.faults import told
+from tc.cache.file_systems import of_this_host, sharing
 from tc.cache.lookup import Reader
 from tc.cache.place import Server, place_of
 from tc.environment import Environment
 from tc.errors import CacheError, OptionsError
+from tc.private import reclaim
 
 
 class Mode(Enum):
@@ -55,8 +58,24 @@ def configured(settings: Environment) -> Configuration | None:
         if mode is Mode.STORE:
             return None
         raise CacheError(f"TC_CACHE_MODE={mode.value} needs a cache; name its file in TC_CACHE")
-    where = str(settings.cache_home / "tc" / _FILE)
-    return Configuration(where, mode, read_key(settings.cache_key), own=mode is Mode.STORE)
+    file = settings.cache_home / "tc" / _FILE
+    if sharing(_resolved(file)) is not None:
+        file = of_this_host(file)
+    return Configuration(str(file), mode, read_key(settings.cache_key), own=mode is Mode.STORE)
+
+
+def claim(configuration: Configuration) -> None:
+    """Takes from others the right to write into the folder of the user's own cache, which earlier releases gave them.
+
+    What lies there is trusted by its own owner and permissions.
+    """
+    if configuration.own:
+        reclaim(Path(configuration.where).parent)
+
+
+def _resolved(file: Path) -> Path:
+    with told(str(file)):
+        return file.resolve()
 
 
 def _mode(settings: Environment) -> Mode:
@@ -83,6 +102,7 @@ def read_key(file: Path | None, asked: str = "TC_CACHE_KEY") -> bytes | None:
 @functools.cache
 def open_reader(configuration: Configuration) -> Reader:
     """The reader of a cache, opened once per process; CacheError if there is no such cache, or none to trust."""
+    claim(configuration)
     return Reader.open(
         configuration.where,
         immutable=configuration.mode is Mode.STRICT and _is_file(configuration),

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 from weakref import WeakSet
 
 from tc.cache.connection import connect
@@ -18,6 +18,9 @@ from tc.cache.forks import inside_sqlite
 from tc.cache.rows import Row
 from tc.errors import CacheError
 from tc.once import Once
+
+UNCHANGING: Final = "mode=ro&immutable=1"
+"""How SQLite opens a file that nobody changes: it locks nothing, and writes nothing, not even beside the file."""
 
 
 class Session(Protocol):
@@ -68,32 +71,6 @@ class FileSession:
 
 
 @dataclass(frozen=True, slots=True)
-class LiveFile:
-    """A file that others may be writing.  Every session has a connection of its own: SQLite's do not survive a fork."""
-
-    path: Path
-
-    @property
-    def place(self) -> str:
-        """As the protocol says."""
-        return str(self.path)
-
-    @contextmanager
-    def session(self) -> Iterator[Session]:
-        """As the protocol says."""
-        connection = connect(self.path, "mode=rw")
-        try:
-            with told(self.place), inside_sqlite():
-                connection.execute("PRAGMA query_only = ON")
-                connection.execute("BEGIN")
-            with closing(FileSession(self.place, connection)) as session:
-                yield session
-        finally:
-            with inside_sqlite():
-                connection.close()
-
-
-@dataclass(frozen=True, slots=True)
 class FrozenFile:
     """A file that nobody changes: no locks, nothing is written, not even beside it.
 
@@ -109,8 +86,7 @@ class FrozenFile:
     def open(path: Path) -> FrozenFile:
         """CacheError if transactions lie beside the file that were not merged into it."""
         with told(str(path)):
-            log = path.with_name(path.name + "-wal")
-            if log.exists() and log.stat().st_size:
+            if (log := unmerged(path)) is not None:
                 raise CacheError(
                     f"{path} is not complete: {log.name} beside it holds transactions that are not merged into it; "
                     "make a file for read-only use with `tc-cache export --ship`"
@@ -130,10 +106,25 @@ class FrozenFile:
             yield session
 
     def _connect(self) -> tuple[threading.Lock, sqlite3.Connection]:
-        connection = connect(self.path, "mode=ro&immutable=1")
+        connection = connect(self.path, UNCHANGING)
+        with told(self.place), inside_sqlite():
+            # There may be no folder for temporary files.
+            connection.execute("PRAGMA temp_store = MEMORY")
         if _inode(self.path) != self.inode:
             raise CacheError(f"{self.path} was replaced while this program runs; start the program again")
         return threading.Lock(), connection
+
+
+def unmerged(path: Path) -> Path | None:
+    """The log or journal beside a database that holds transactions, without which the file alone is not whole."""
+    for ending in ("-wal", "-journal"):
+        log = path.with_name(path.name + ending)
+        try:
+            if log.stat().st_size:
+                return log
+        except FileNotFoundError:  # logs come and go with their writers
+            continue
+    return None
 
 
 def _inode(path: Path) -> tuple[int, int]:

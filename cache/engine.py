@@ -14,18 +14,23 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from tc.cache.connection import BUSY_SECONDS, connect
 from tc.cache.faults import told
+from tc.cache.file_systems import is_of_this_host, of_this_host, sharing
+from tc.cache.live import can_write
 from tc.cache.place import File, Place, Server
 from tc.cache.trust import require_trusted, require_trusted_folder
+from tc.errors import CacheError
+from tc.private import make_folder
 
 
-def engine_at(place: Place) -> Engine:
+def engine_at(place: Place, *, sealed: bool) -> Engine:
     """An engine whose every connection is new, so that threads and forks share none; a file is made if need be.
 
-    CacheError for a file that others may write, for what is no file, and for a URL or driver that cannot serve.
+    ``sealed``: nothing is used of it but records whose seals are checked.  CacheError for a file that others may write,
+    for what is no file, where none can be written, and for a URL or driver that cannot serve.
     """
     match place:
         case File(path):
-            _make(path)
+            _make(path, sealed=sealed)
             engine = create_engine("sqlite://", creator=lambda: _connect(path), poolclass=NullPool)
             event.listen(engine, "begin", _begin)
             return engine
@@ -34,6 +39,17 @@ def engine_at(place: Place) -> Engine:
                 return create_engine(url, poolclass=NullPool)
         case _:
             assert_never(place)
+
+
+def require_one_host(path: Path) -> None:
+    """CacheError where other hosts may write a file, too: a write-ahead log serves the processes of one host."""
+    where = None if is_of_this_host(path) else sharing(path)
+    if where is not None:
+        raise CacheError(
+            f"{path} cannot be written: {where} has it, which several hosts may share, and its log works on one host "
+            "only; name a server (postgresql://...), a file on a disk of this host, or a file for each host (here "
+            f"{str(of_this_host(path))!r}) and join these with `tc-cache merge`"
+        )
 
 
 def write_ahead(path: Path) -> None:
@@ -64,11 +80,18 @@ def _begin(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
-def _make(path: Path) -> None:
+def _make(path: Path, *, sealed: bool) -> None:
     """Makes an empty file, which nobody else can write whatever the process's mask, unless there is one."""
     with told(str(path)):
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        require_trusted_folder(path.parent)
+        make_folder(path.parent)
+        if path.exists():
+            require_trusted(path, sealed=sealed)
+        else:
+            require_trusted_folder(path.parent, sealed=sealed)
+        if not can_write(path.parent):
+            raise CacheError(
+                f"{path} cannot be written: its folder can only be read by this process; name a cache in another one"
+            )
         if not path.exists():
-            os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-    require_trusted(path)
+            os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+    require_trusted(path, sealed=sealed)

@@ -53,7 +53,7 @@ class Reader:
         ``immutable``: nobody changes the file, which may be on a read-only file system; for files that
         ``tc-cache export --ship`` has made.  ``key``: refuse what does not bear the seal of this key.
         """
-        database = database_at(place_of(where), immutable=immutable)
+        database = database_at(place_of(where), immutable=immutable, sealed=key is not None)
         with database.session() as session:
             require_readable({row["name"]: row["value"] for row in session.rows(META)}, database.place)
         return Reader(database, key)

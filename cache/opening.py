@@ -4,25 +4,27 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from tc.cache.database import Database, FrozenFile, LiveFile
+from tc.cache.database import Database, FrozenFile
 from tc.cache.faults import told
+from tc.cache.live import LiveFile
 from tc.cache.place import File, Place, Server
 from tc.cache.trust import require_trusted
 from tc.errors import CacheError
 
 
-def database_at(place: Place, *, immutable: bool) -> Database:
+def database_at(place: Place, *, immutable: bool, sealed: bool) -> Database:
     """The cache at a place, after its trustworthiness was checked; CacheError where there is none.
 
-    ``immutable``: nobody writes while we read, and we may not write anything at all.
+    ``immutable``: nobody writes while we read, and we may not write anything at all.  ``sealed``: nothing is used of it
+    but records whose seals are checked.
     """
     match place:
         case File(path):
             with told(str(path)):
                 if not path.exists():
                     raise CacheError(f"{path} does not exist; make a cache with tc-tune, or name another file")
-            require_trusted(path)
-            return FrozenFile.open(path) if immutable else LiveFile(path)
+            require_trusted(path, sealed=sealed)
+            return FrozenFile.open(path) if immutable else LiveFile.open(path)
         case Server():
             # SQLAlchemy costs more than all the rest of a process that runs cached kernels.
             from tc.cache.server import LiveServer

@@ -19,7 +19,8 @@ from tc.cache.place import File, Place, place_of
 from tc.cache.pour import counts
 from tc.cache.server import ConnectionSession
 from tc.cache.store import Store, iso_time
-from tc.cache.tables import OLDEST
+from tc.cache.tables import OLDEST, PROGRAMS, TEXTS, where
+from tc.cache.texts import programs_of
 from tc.errors import CacheError
 
 # A cache that was over its limit is made this much smaller than the limit, so that not every write prunes it.
@@ -38,7 +39,7 @@ class PruneReport:
 
 
 def prune(
-    where: str | Path,
+    cache: str | Path,
     *,
     older_than: timedelta | None = None,
     largest: int | None = None,
@@ -48,46 +49,53 @@ def prune(
     """Removes what was stored longer ago than ``older_than``, then the oldest variants until the file has at most
     ``largest`` bytes, and gives the space back.
 
-    Variants that win on some machine with some number of threads stay, with their kernels and measurements, so a file
-    can stay larger than asked for.  Nothing else has that right.  ``now``: the clock, with its time zone.  CacheError,
-    with nothing removed, if the cache cannot be written, if a measurement is damaged or, with a ``key``, not sealed,
-    and for ``largest`` on a server.
+    Variants that win on some machine with some number of threads stay, so a file can stay larger than asked for;
+    nothing else has that right.  What a variant needs stays as long as the variant: its kernel, its measurements and
+    their runs, the texts in which its kernel stands, and the helpers of ours.  ``now``: the clock, with its time zone.
+    CacheError, with nothing removed, if the cache cannot be written, if a measurement is damaged or, with a ``key``,
+    not sealed, and for ``largest`` on a server.
     """
-    place = place_of(where)
+    place = place_of(cache)
     if largest is not None and not isinstance(place, File):
         raise CacheError(f"{place} has no size of its own that could be limited; prune a server by age")
-    store = Store.open(where, key=key)
+    store = Store.open(cache, key=key)
     before = _bytes(place)
     with store.transaction() as connection:
         rows = counts(connection)
         session = ConnectionSession(store.place, connection)
         champions = Contents(session, store.place, key).champions().values()
         winners = {identity for places in champions for identity in places.values()}
+        grace = iso_time(now() - _GRACE)
         if older_than is not None:
-            _remove_older(connection, iso_time(now() - older_than), winners)
-        if largest is not None:
+            old = iso_time(now() - older_than)
+            _remove_older(connection, old, winners)
+            _remove_needless(connection, session, min(old, grace), grace)
+        if largest is not None and _used(connection) > largest:
+            _remove_needless(connection, session, grace, grace)
             _remove_until(connection, session, largest, winners)
-        _remove_unused(connection, iso_time(now() - _GRACE))
+            _remove_needless(connection, session, grace, grace)
         left = counts(connection)
     if isinstance(place, File):
         _compact(place.path)
     return PruneReport({name: rows[name] - left[name] for name in rows}, before, _bytes(place))
 
 
-def limit(where: str | Path, largest: int, *, key: bytes | None = None) -> PruneReport | None:
+def limit(cache: str | Path, largest: int, *, key: bytes | None = None) -> PruneReport | None:
     """Prunes a file of more than ``largest`` bytes down to 80 % of that; None, at once, for any other."""
-    place = place_of(where)
+    place = place_of(cache)
     if not isinstance(place, File) or _bytes(place) <= largest:
         return None
-    return prune(where, largest=int(_ROOM * largest), key=key)
+    return prune(cache, largest=int(_ROOM * largest), key=key)
 
 
 def _remove_older(connection: Connection, time: str, winners: set[str]) -> None:
     variants = schema.VARIANTS.c
     old = connection.execute(select(variants.identity).where(variants.created < time)).scalars()
     _remove_variants(connection, [identity for identity in old if identity not in winners])
-    for table in (schema.TRIALS, schema.RUNS, schema.TEXTS, schema.NATIVES):
-        connection.execute(delete(table).where(table.c.created < time))
+    connection.execute(delete(schema.TRIALS).where(schema.TRIALS.c.created < time))
+    runs = schema.RUNS.c
+    named = (select(table.c.run).where(table.c.run == runs.name) for table in (schema.MEASUREMENTS, schema.TRIALS))
+    connection.execute(delete(schema.RUNS).where(runs.created < time, *(~found.exists() for found in named)))
 
 
 def _remove_until(connection: Connection, session: ConnectionSession, largest: int, winners: set[str]) -> None:
@@ -120,7 +128,27 @@ def _remove_variants(connection: Connection, identities: Iterable[str]) -> None:
         connection.execute(delete(schema.VARIANTS).where(schema.VARIANTS.c.identity == bindparam("gone")), names)
 
 
-def _remove_unused(connection: Connection, time: str) -> None:
+def _remove_needless(connection: Connection, session: ConnectionSession, time: str, grace: str) -> None:
+    """Removes what is from before ``time`` and nothing needs: texts in which no kernel stands that is here, and helpers
+    where no variant is.  ``grace``: how old kernels are, at least, that go because nothing refers to them.
+    """
+    _remove_kernels(connection, grace)
+    texts = schema.TEXTS.c
+    programs = {str(row["program"]) for row in session.rows(PROGRAMS)}
+    rows = session.rows(where(TEXTS))
+    gone = [
+        {"gone": row["identity"]}
+        for row in rows
+        if str(row["created"]) < time and programs.isdisjoint(programs_of(str(row["definitions"])))
+    ]
+    if gone:
+        connection.execute(delete(schema.TEXTS).where(texts.identity == bindparam("gone")), gone)
+    # Which of them a variant was made beside, nothing says; they are few, and small.
+    none_left = ~select(schema.VARIANTS.c.identity).exists()
+    connection.execute(delete(schema.NATIVES).where(schema.NATIVES.c.created < time, none_left))
+
+
+def _remove_kernels(connection: Connection, time: str) -> None:
     """Removes kernels from before ``time`` that nothing refers to, and compilers that made none of those left."""
     kernels, compilers = schema.KERNELS, schema.COMPILERS
     used = (select(table.c.kernel).where(table.c.kernel == kernels.c.key) for table in (schema.VARIANTS, schema.TRIALS))

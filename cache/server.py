@@ -44,7 +44,7 @@ class LiveServer:
     @staticmethod
     def open(server: Server) -> LiveServer:
         """CacheError for a URL that cannot serve; whether a server answers is seen when a session begins."""
-        engine = engine_at(server).execution_options(isolation_level="REPEATABLE READ")
+        engine = engine_at(server, sealed=False).execution_options(isolation_level="REPEATABLE READ")
         return LiveServer(str(server), engine)
 
     @contextmanager

@@ -20,6 +20,7 @@ from tc.cache.store import Store
 from tc.cache.tables import TRIED, UNMEASURED, VARIANT_KERNELS
 from tc.cache.trust import COMPANIONS
 from tc.errors import CacheError
+from tc.private import make_folder
 
 
 def ship(
@@ -41,7 +42,10 @@ def ship(
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     reader = Reader.open(source, key=key)
     try:
-        store = Store.open(temporary, key=seal)
+        with told(str(path)):
+            # Everybody may read the file, so everybody finds it; what is there already stays as it is.
+            make_folder(path.parent, 0o755)
+        store = Store.open(temporary, key=key if seal is None else seal, alone=True)
         with reader.database.session() as session:
             contents = Contents(session, reader.database.place, key)
             wanted = _selection(contents, trials=trials)

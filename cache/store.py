@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from tc.cache.database import Database
-from tc.cache.engine import engine_at, write_ahead
+from tc.cache.engine import engine_at, require_one_host, write_ahead
 from tc.cache.faults import told
 from tc.cache.ingredients import Ingredients
 from tc.cache.insertion import Conflict, insert_kernels, insert_records
@@ -51,19 +51,24 @@ class Store:
     now: Callable[[], str]
 
     @staticmethod
-    def open(where: str | Path, *, key: bytes | None = None, now: Callable[[], str] = utc_now) -> Store:
+    def open(
+        where: str | Path, *, key: bytes | None = None, now: Callable[[], str] = utc_now, alone: bool = False
+    ) -> Store:
         """Opens the cache at a path or a URL of SQLAlchemy, which is made, or brought up to date, if need be.
 
-        ``key``: seals what is written.  ``now``: the clock.  CacheError for a file that others may write, that is not
-        a cache, is of a newer version, is damaged, or cannot be written.
+        ``key``: seals what is written; owners and permissions of the file do not count then.  ``now``: the clock.
+        ``alone``: nobody else knows of the file, which may lie where other hosts could write it, too.  CacheError for
+        a file that others may write, that is not a cache, is of a newer version, is damaged, or cannot be written.
         """
-        place = place_of(where)
-        engine = engine_at(place)
+        place, sealed = place_of(where), key is not None
+        if isinstance(place, File) and not alone:
+            require_one_host(place.path)
+        engine = engine_at(place, sealed=sealed)
         with told(str(place), SQLAlchemyError), engine.begin() as connection:
             migrate(connection, str(place))
-        if isinstance(place, File):
+        if isinstance(place, File) and not alone:
             write_ahead(place.path)
-        return Store(str(place), engine, database_at(place, immutable=False), key, now)
+        return Store(str(place), engine, database_at(place, immutable=False, sealed=sealed), key, now)
 
     def add_kernel(self, ingredients: Ingredients) -> None:
         """Stores a kernel, which trials may refer to from now on."""

@@ -66,6 +66,7 @@ DECIDING: Final = " UNION ALL ".join(
 FEWEST_THREADS: Final = (
     "SELECT identity FROM variants WHERE kernel = :kernel AND options = :options ORDER BY threads LIMIT 1"
 )
+PROGRAMS: Final = "SELECT DISTINCT program FROM kernels"
 DIGESTS: Final = "SELECT identity, digest FROM variants"
 VARIANT_KERNELS: Final = "SELECT identity, kernel FROM variants"
 TRIED: Final = "SELECT DISTINCT kernel FROM trials"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from tc.cache.configured import Configuration, Mode, configured, exists, open_reader
+from tc.cache.configured import Configuration, Mode, claim, configured, exists, open_reader
 from tc.cache.ingredients import Ingredients
 from tc.cache.place import place_of
 from tc.cache.records import Variant, text_key
@@ -127,6 +127,7 @@ class KernelCache:
     def _open_store(self) -> Store:
         from tc.cache.store import Store
 
+        claim(self._configuration)
         return Store.open(self._configuration.where, key=self._configuration.key)
 
     def _reader(self) -> Reader | None:

@@ -6,6 +6,7 @@ import json
 import platform
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Final
 
 from tc.cache.records import Native, Text, Variant, text_key
 from tc.cache.store import Store
@@ -20,6 +21,9 @@ from tc.runtime.native import NATIVES, native_binary, native_source
 from tc.runtime.version import compiler_version
 from tc.target import CpuTarget, EmulatorTarget, processor
 from tc.wanted import Wanted
+
+TEXT: Final = "text"
+"""Where the origin of a variant names the text that it was made from, if it was made from one."""
 
 
 def deposit(
@@ -37,17 +41,20 @@ def deposit(
     ``siblings``: all definitions of its text.  ``made``: how it came about.  ``numerics``: see ``Variant``.
     """
     ingredients = wanted.ingredients(compiler_version(wanted.target, settings))
-    variant = _variant_of(ingredients.key, executable, made, numerics)
-    store.add_variant(ingredients, variant)
-    if wanted.definition.text is not None:
-        store.add_text(Text(text_key(wanted.definition.text, generator_version()), definitions_to_json(siblings)))
+    text = wanted.definition.text
+    key = None if text is None else text_key(text, generator_version())
+    variant = _variant_of(ingredients.key, executable, made, numerics, key)
+    # The variant comes last: where it is, is all that it needs.
+    if key is not None:
+        store.add_text(Text(key, definitions_to_json(siblings)))
     for name in NATIVES:
         source = native_source(name)
         store.add_native(Native(name, source.machine, source.digest, native_binary(name, settings)))
+    store.add_variant(ingredients, variant)
     return variant
 
 
-def _variant_of(key: str, executable: Executable, made: str, numerics: str) -> Variant:
+def _variant_of(key: str, executable: Executable, made: str, numerics: str, text: str | None) -> Variant:
     target = executable.target
     features = sorted(target.features) if isinstance(target, CpuTarget | EmulatorTarget) else []
     origin = {
@@ -57,6 +64,7 @@ def _variant_of(key: str, executable: Executable, made: str, numerics: str) -> V
         "system": platform.platform(),
         "python": platform.python_version(),
         "tc": RELEASE,
+        TEXT: text,
     }
     return Variant(
         kernel=key,

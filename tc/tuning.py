@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy.typing as npt
 
 from tc.arguments import bind, bind_specs
-from tc.cache.configured import Mode, configured, read_key
+from tc.cache.configured import Mode, claim, configured, read_key
 from tc.cache.store import Store
 from tc.definition import Definition
 from tc.environment import Environment
@@ -152,6 +152,7 @@ def open_store(cache: str | Path | None, environment: Environment, otherwise: Pa
         raise CacheError(
             f"TC_CACHE_MODE={configuration.mode.value} never tunes; name another cache for what is found, or unset it"
         )
+    claim(configuration)
     return Store.open(configuration.where, key=configuration.key)
 
 

@@ -47,6 +47,7 @@ SHARED = {
     "tc.once",
     "tc.faults",
     "tc.interface",
+    "tc.private",
     "tc.proof",
     "tc.records",
     "tc.generator",

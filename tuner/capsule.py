@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from tc.language.interface import interface_of
+from tc.private import make_folder, write_file
 from tc.records import from_json, to_json
 from tc.runtime.scratch import scratch_folder
 from tc.tuner.arrays import random_arrays
@@ -46,13 +47,13 @@ print(
 
 def write_capsule(folder: Path, task: Task, options: str, seed: int, failure: Failed) -> Path:
     """A script in the folder, which is made if need be, that tries the options once more."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     described = json.dumps(to_json(task))
     name = hashlib.sha256(f"{described}\0{options}".encode()).hexdigest()[:12]
     path = folder / f"{task.definition}-{name}.py"
     reason = failure.reason.replace("\\", "/").replace('"', "'")
     script = _SCRIPT.format(kind=failure.kind.value, reason=reason, task=described, options=options, seed=seed)
-    path.write_text(script, encoding="utf-8")
+    write_file(path, script)
     return path
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from tc.cache.configured import configured, read_key
+from tc.cache.configured import claim, configured, read_key
 from tc.cache.contents import Contents
 from tc.cache.difference import Difference, diff
 from tc.cache.lookup import Reader
@@ -25,6 +25,7 @@ from tc.commands.export.folder import export_folder
 from tc.commands.listing import Filter, kernel_line, listing
 from tc.commands.quantities import parse_age, parse_size, size_text
 from tc.commands.showing import showing, source_text
+from tc.commands.sufficiency import missing
 from tc.commands.terminal import printable, shortened
 from tc.environment import environment
 from tc.errors import CacheError, OptionsError, TCError
@@ -108,7 +109,9 @@ def _add_looking(add: Callable[..., argparse.ArgumentParser]) -> None:
     one = add("diff", _diff, "prints what tells two caches apart", "all.db monday.db")
     one.add_argument("first", help="file or URL")
     one.add_argument("second", help="file or URL")
-    one = add("verify", _verify, "prints everything that is wrong with a cache", "tuned.db")
+    one = add(
+        "verify", _verify, "prints everything that is wrong with a cache, and what production would miss", "tuned.db"
+    )
     one.add_argument("file", help="file or URL")
     one = add("manifest", _manifest, "prints one hash over all that decides which kernels run", "a.db", "a.db b.db")
     one.add_argument("files", nargs="+", metavar="file", help="file or URL; of several, each stands behind its hash")
@@ -170,6 +173,7 @@ def _own() -> str:
     own = configured(replace(environment(), cache_mode=None, cache_key=None))
     if own is None:
         raise CacheError("this user has no home folder with a cache; name a file")
+    claim(own)
     return own.where
 
 
@@ -223,6 +227,9 @@ def _prune(given: argparse.Namespace, key: bytes | None) -> int:
 
 def _verify(given: argparse.Namespace, key: bytes | None) -> int:
     complaints = verify(_existing(given.file), key=key)
+    if not complaints:
+        with _contents(given.file, key) as contents:
+            complaints = missing(contents)
     for complaint in complaints:
         print(printable(complaint))
     return int(bool(complaints))
@@ -239,6 +246,11 @@ def _export(given: argparse.Namespace, key: bytes | None) -> int:
     if given.ship is not None:
         if given.target is not None or given.program is not None:
             raise OptionsError("a shipped file has all kernels; --target and --program choose among --sources")
+        with _contents(given.file, key) as contents:
+            complaints = missing(contents)
+        if complaints:
+            more = f" (and {len(complaints) - 1} more: `tc-cache verify`)" if len(complaints) > 1 else ""
+            raise CacheError(f"nothing was shipped: {complaints[0]}{more}")
         ship(given.file, given.ship, key=key, seal=read_key(given.seal, "--seal"))
         print(f"wrote {printable(given.ship)}; use it with TC_CACHE={printable(given.ship)} TC_CACHE_MODE=strict")
         return 0

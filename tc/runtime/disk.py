@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from tc.errors import DeviceError
+from tc.private import OTHERS_WRITE, make_folder, reclaim
 from tc.runtime.scratch import scratch_folder
 
 _DIGEST_BYTES: Final = hashlib.sha256().digest_size
@@ -42,8 +43,9 @@ def _prefix(process: int) -> str:
 def remembered(folder: Path | None, ingredients: tuple[str, ...], make: Callable[[], bytes]) -> bytes:
     """What ``make`` returned for these ``ingredients``, in this process or an earlier one.
 
-    Any number of processes may ask at once.  A folder that is None, not writable, or under somebody else's control
-    is not used, and a damaged file is made anew; then every process makes its own.
+    Any number of processes may ask at once.  ``folder`` lies in the user's own cache folder, which others lose the
+    right to write, if they had it.  A folder that is None, not writable, or under somebody else's control is not used,
+    and a damaged file is made anew; then every process makes its own.
     """
     key = hashlib.sha256("\0".join(ingredients).encode()).hexdigest()
     if folder is None or not _private(folder):
@@ -59,13 +61,13 @@ def remembered(folder: Path | None, ingredients: tuple[str, ...], make: Callable
 def _private(folder: Path) -> bool:
     """Whether ``folder`` exists (made if need be), is ours, and nobody else may write into it."""
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700, exist_ok=True)
-        status = folder.stat()
+        make_folder(folder)
+        reclaim(folder.parent)
+        status = folder.lstat()
     except OSError:
         return False
     ours = status.st_uid == os.geteuid() and stat.S_ISDIR(status.st_mode)
-    return ours and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return ours and not status.st_mode & OTHERS_WRITE
 
 
 def _read(file: Path) -> bytes | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,10 +12,11 @@ from sqlalchemy import text as sql
 
 from tc.cache.lookup import Reader
 from tc.cache.prune import PruneReport, limit, prune
+from tc.cache.records import Text
 from tc.cache.store import Store, iso_time
 from tc.cache.verify import verify
 from tc.errors import CacheError
-from tests.cache.content import content
+from tests.cache.content import Content, content
 from tests.cache.samples import MACHINE, fill, filled, kernel, measurement, native, run, text, trial, variant
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -43,7 +45,7 @@ def test_age_takes_all_that_is_old_but_winners(where: str) -> None:
     new.add_native(native(1))
     report = prune(where, older_than=timedelta(days=30), now=lambda: NOW)
     assert report.removed == {
-        "kernels": 1, "variants": 2, "measurements": 1, "trials": 2, "runs": 1, "texts": 1, "natives": 1,
+        "kernels": 1, "variants": 2, "measurements": 1, "trials": 2, "runs": 1, "texts": 1, "natives": 0,
     }  # fmt: skip
     reader = Reader.open(where)
     assert reader.winner(kernel(0).key, MACHINE, 2) == winner
@@ -52,6 +54,62 @@ def test_age_takes_all_that_is_old_but_winners(where: str) -> None:
     assert reader.runs() == (run("new"),)
     assert reader.compilers("cpu", "x86-64-v3") == ("gcc 12",)
     assert verify(where) == ()
+
+
+def defining(number: int, *programs: str) -> Text:
+    """What a text means in which these programs stand."""
+    return Text(f"{number:064x}", json.dumps({"definitions": [{"canonical": program} for program in programs]}))
+
+
+def test_what_a_variant_needs_stays_with_it(where: str) -> None:
+    """Texts in which its kernel stands, runs that measured it, and helpers, however old they are."""
+    old = Store.open(where, now=clock(90))
+    old.add_variant(kernel(0), variant(0))
+    old.add_measurement(measurement(variant(0)))
+    old.add_run(run())
+    needed = (defining(1, kernel(0).program), defining(2, kernel(8).program, kernel(0).program))
+    for one in (*needed, defining(3, kernel(8).program), Text(f"{4:064x}", "[" * 100_000), Text(f"{5:064x}", "{}")):
+        old.add_text(one)
+    for number in range(3):
+        old.add_native(native(number))
+    report = prune(where, older_than=timedelta(0), now=lambda: NOW)
+    assert {name: count for name, count in report.removed.items() if count} == {"texts": 3}
+    left = content(where)
+    assert [record for record, *_ in rows_of(left, "texts")] == list(needed)
+    assert [len(left[name]) for name in ("kernels", "variants", "measurements", "natives", "runs")] == [1, 1, 1, 3, 1]
+    assert verify(where) == ()
+
+
+def rows_of(found: Content, name: str) -> list[tuple[object, ...]]:
+    return [row for row in found[name] if isinstance(row, tuple)]
+
+
+def test_where_no_variant_is_left_nothing_is_needed(where: str) -> None:
+    old, new = Store.open(where, now=clock(90)), Store.open(where, now=clock(0.5))
+    old.add_variant(kernel(0), variant(0))
+    old.add_text(defining(1, kernel(0).program))
+    old.add_native(native(0))
+    # Somebody stores these for a variant that comes next.
+    new.add_text(defining(2, kernel(2).program))
+    new.add_native(native(1))
+    prune(where, older_than=timedelta(0), now=lambda: NOW)
+    left = content(where)
+    assert [len(left[name]) for name in ("kernels", "variants", "texts", "natives")] == [0, 0, 1, 1]
+
+
+def test_size_takes_what_nothing_needs_and_keeps_what_winners_need(tmp_path: Path) -> None:
+    path = big(tmp_path / "cache.db")
+    old = Store.open(path, now=lambda: "2026-01-01T00:00:00")
+    old.add_native(native(0))
+    for number in range(40):
+        old.add_text(defining(number, kernel(number).program))
+    old.add_text(Text(f"{99:064x}", " " * 100_000))
+    before = len(content(path)["texts"])
+    report = prune(path, largest=path.stat().st_size - 50_000)
+    assert {name: count for name, count in report.removed.items() if count} == {"texts": 1}
+    prune(path, largest=1)
+    left = content(path)
+    assert (before, len(left["texts"]), len(left["natives"]), len(left["variants"])) == (41, 8, 1, 4)
 
 
 def test_a_kernel_that_a_search_has_just_stored_stays(where: str) -> None:

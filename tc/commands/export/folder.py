@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -18,6 +19,7 @@ from tc.commands.export.selection import Selection, select
 from tc.commands.export.sources import source_file
 from tc.commands.listing import Filter
 from tc.errors import OptionsError
+from tc.private import OTHERS_WRITE, make_folder
 
 _OURS: Final = ("call.h", "call_plain.c", "call_threads.c")
 _RUNTIME: Final = ("pool.h", "pool.c", "workspace.h")
@@ -41,9 +43,12 @@ def export_folder(contents: Contents, folder: Path, wanted: Filter) -> Selection
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     with told(str(folder)):
         try:
-            temporary.mkdir(parents=True)
+            make_folder(temporary, 0o755)
             for name, text in texts.items():
-                (temporary / name).write_text(text, encoding="utf-8")
+                file = temporary / name
+                file.write_text(text, encoding="utf-8")
+                # Who may write it decides what the programs run that are made of it.
+                file.chmod(stat.S_IMODE(file.stat().st_mode) & ~OTHERS_WRITE)
             temporary.rename(path)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
