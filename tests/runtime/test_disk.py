@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from tc.runtime.disk import remembered
+from tc.runtime.disk import remembered, temporary_folder
 
 
 class Maker:
@@ -52,6 +53,38 @@ def test_a_folder_open_to_others_is_not_used(tmp_path: Path) -> None:
     remembered(folder, ("x",), Maker(b"planted"))
     folder.chmod(0o777)
     assert remembered(folder, ("x",), Maker(b"own")) == b"own"
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o002, 0o077])
+def test_folders_and_files_are_this_users_alone(tmp_path: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        remembered(tmp_path / "a" / "tc" / "runtime", ("x",), Maker(b"binary"))
+        with temporary_folder() as folder:
+            assert folder.stat().st_mode & 0o777 == 0o700
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "a").rglob("*") if path.is_dir()}
+    assert modes == {"tc": 0o700, "runtime": 0o700}
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o700
+    (file,) = (tmp_path / "a" / "tc" / "runtime").iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_cache_folder_that_an_earlier_release_opened_to_others_is_closed(tmp_path: Path) -> None:
+    folder = tmp_path / "tc"
+    folder.mkdir()
+    folder.chmod(0o775)
+    maker = Maker(b"binary")
+    assert [remembered(folder / "runtime", ("x",), maker) for _ in range(2)] == [b"binary"] * 2
+    assert (maker.calls, folder.stat().st_mode & 0o777) == (1, 0o755)
+
+
+def test_a_link_is_not_followed_to_a_folder(tmp_path: Path) -> None:
+    remembered(tmp_path / "planted", ("x",), Maker(b"planted"))
+    (tmp_path / "tc").mkdir()
+    (tmp_path / "tc" / "runtime").symlink_to(tmp_path / "planted")
+    assert remembered(tmp_path / "tc" / "runtime", ("x",), Maker(b"own")) == b"own"
 
 
 def test_a_folder_of_somebody_else_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
