@@ -221,7 +221,7 @@ def test_a_read_only_disk_is_not_written(disk: Callable[[str], Path]) -> None:
     subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
     with pytest.raises(CacheError, match=r"cannot be written|cannot be opened|Read-only file system"):
         Store.open(folder / "cache.db")
-    with pytest.raises(CacheError, match="Read-only file system; check the path and its permissions"):
+    with pytest.raises(CacheError, match="cannot be written: its folder can only be read by this process"):
         Store.open(folder / "new.db")
 
 
@@ -246,12 +246,11 @@ log, no_log = Path({str(log)!r}), Path({str(no_log)!r})
 if os.geteuid() == 0:
     os.seteuid(65534)
 for path in (log, no_log):
-    with pytest.raises(CacheError, match=r"cannot be (written|opened) .*; check its permissions"):
+    with pytest.raises(CacheError, match="cannot be written: its folder can only be read by this process; name a"):
         Store.open(path)
-with pytest.raises(CacheError, match="Permission denied; check the path and its permissions"):
+with pytest.raises(CacheError, match="cannot be written: its folder can only be read by this process; name a"):
     Store.open(log.with_name("new.db"))
-with pytest.raises(CacheError, match="make a copy for a read-only place with `tc-cache export --ship`"):
-    Reader.open(log)
+assert Reader.open(log).manifest() == Reader.open(log, immutable=True).manifest()
 manifest = Reader.open(no_log).manifest()
 assert Reader.open(no_log, immutable=True).manifest() == manifest
 assert Reader.open(log, immutable=True).manifest() != ""
