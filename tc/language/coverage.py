@@ -76,7 +76,7 @@ class _Prover:
         self.sizes = sizes
         names = integer_parameters(program)
         self.parameters = names[len(sizes) :]
-        self.typical = possible_parameters(program, context, names[len(sizes) :], _LEAST_TYPICAL_SIZE, 1)
+        self.typical = possible_parameters(program, context, names[len(sizes) :], _LEAST_TYPICAL_SIZE)
         self.possible = possible_parameters(program, context, names[len(sizes) :], LEAST_SIZE)
 
     def repeated(self, statement: Statement) -> Iterator[Problem]:

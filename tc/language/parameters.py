@@ -13,19 +13,16 @@ def integer_parameters(program: Program) -> tuple[str, ...]:
     return (*program.sizes, *(scalar.name for scalar in program.scalars if scalar.type.is_integer))
 
 
-def possible_parameters(
-    program: Program, context: isl.Context, names: tuple[str, ...], least_size: int, least_scalar: int | None = None
-) -> isl.Set:
+def possible_parameters(program: Program, context: isl.Context, names: tuple[str, ...], least_size: int) -> isl.Set:
     """The values of ``names`` that fulfil the preconditions which are affine, with sizes from ``least_size`` on.
 
-    ``least_scalar``: None where scalars may have any value.
+    Scalars may have any value.
     """
     frame = Frame(context, "", (), names)
     values = frame.universe()
     for position, name in enumerate(names):
-        least = least_size if name in program.sizes else least_scalar
-        if least is not None:
-            values = values.lower_bound_val(isl.dim_type.param, position, isl.Val.int_from_si(context, least))
+        if name in program.sizes:
+            values = values.lower_bound_val(isl.dim_type.param, position, isl.Val.int_from_si(context, least_size))
     for precondition in program.preconditions:
         holds = affine_condition(precondition.condition, frame)
         if holds is not None:

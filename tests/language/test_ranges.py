@@ -156,6 +156,7 @@ def test_a_range_that_would_start_above_zero() -> None:
         "def f(float(N) x, float(K) w) -> (y) { y(i) +=! x(i-k) * w(k) }",
         "def f(float(N) x, int s) -> (y) { y(i) = x(i-s) }",
         "def f(float(N) x, int s) -> (y) { y(i+s) = x(i) }",
+        "def f(float(N) x, int s) -> (y) { y(max(i-s, i/3)) = x(i) }",
         "def f(float(N) x, float(K) w) -> (y) { y(i) = x(i) where i in K-1:N }",
         "def f(float(N) x, float(K) w) -> (y) { y(i) = x(i) where i in 1-K:N }",
         "def f(float(N) x, float(K) w) -> (y) { y(i) = x(i) where i in 0:N+K-1 }",
