@@ -157,6 +157,9 @@ def test_gathers_check_their_indices() -> None:
     assert "faulted, 1)" not in unchecked.source
 
 
+ORDER = "(block and grid begin with x, the innermost of the loops that are shared; tile begins with the outermost loop)"
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -164,21 +167,21 @@ def test_gathers_check_their_indices() -> None:
             tc.GpuOptions(block=(8, 4, 2)),
             (
                 "block has 3 sizes, but at most 2 loops of a nest can be shared by threads; leave out the last "
-                "ones, or tile more loops"
+                "ones, or tile more loops " + ORDER
             ),
         ),
         (
             tc.GpuOptions(tc.ScheduleOptions(tile=(8,)), grid=(8, 4)),
             (
                 "grid has 2 sizes, but at most 1 loops of a nest can be shared by blocks; leave out the last "
-                "ones, or tile more loops"
+                "ones, or tile more loops " + ORDER
             ),
         ),
         (
             tc.GpuOptions(tc.ScheduleOptions(tile=(8, 16)), block=(32,)),
             (
                 "a block has 32 threads along dimension 0, but a tile only 16 points; make the tile larger or the "
-                "block smaller"
+                "block smaller " + ORDER
             ),
         ),
     ],
@@ -191,8 +194,8 @@ def test_what_a_kernel_cannot_honour_is_refused(options: tc.GpuOptions, message:
 def test_a_block_has_at_most_64_threads_along_z() -> None:
     copy = tc.define("def copy(float(L,M,N) A) -> (B) { B(l,m,n) = A(l,m,n) }").copy
     options = tc.GpuOptions(tc.ScheduleOptions(tile=(128, 1, 1)), block=(1, 1, 128))
-    message = "a block has 128 threads along dimension 2, where GPUs have at most 64; make the block smaller"
-    with pytest.raises(tc.OptionsError, match=f"^{message}$"):
+    message = "a block has 128 threads along dimension 2, where GPUs have at most 64; make the block smaller " + ORDER
+    with pytest.raises(tc.OptionsError, match=f"^{re.escape(message)}$"):
         copy.compile((200, 3, 5), target="emulator", options=options)
 
 

@@ -206,7 +206,10 @@ def test_tiles_hold_whole_register_tiles() -> None:
     [
         (
             tc.CpuOptions(tc.ScheduleOptions(tile=(8, 16, 4, 2)), register_tile=()),
-            "tile has 4 sizes, but loops are nested 3 deep at most; leave out the last ones",
+            (
+                "tile has 4 sizes, but loops are nested 3 deep at most; leave out the last ones "
+                "(tile begins with the outermost loop)"
+            ),
         ),
         (
             tc.CpuOptions(register_tile=(2, 4, 16)),

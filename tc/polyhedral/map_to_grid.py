@@ -20,7 +20,7 @@ from tc.errors import OptionsError
 from tc.options import Distribution
 from tc.polyhedral.extents import extent_of
 from tc.polyhedral.loops import LoopKind
-from tc.polyhedral.share_loops import MOST_BLOCKS, Grid, Nest, group_size, nest_of, size_at
+from tc.polyhedral.share_loops import MOST_BLOCKS, ORDER, Grid, Nest, group_size, nest_of, size_at
 from tc.polyhedral.tile import ChooseCuts, Cut, in_groups
 from tc.polyhedral.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence
 
@@ -48,7 +48,7 @@ def refuse_surplus_dimensions(tree: ScheduleTree, choose: ChooseCuts, grid: Grid
         if len(sizes or ()) > most:
             raise OptionsError(
                 f"{name} has {len(sizes or ())} sizes, but at most {most} loops of a nest can be shared by "
-                f"{'blocks' if name == 'grid' else 'threads'}; leave out the last ones, or tile more loops"
+                f"{'blocks' if name == 'grid' else 'threads'}; leave out the last ones, or tile more loops ({ORDER})"
             )
 
 

@@ -17,7 +17,7 @@ import islpy as isl
 from tc.errors import OptionsError
 from tc.options import Distribution
 from tc.polyhedral.extents import extent_of
-from tc.polyhedral.tile import Cut
+from tc.polyhedral.tile import OUTERMOST_FIRST, Cut
 from tc.polyhedral.tree import Band, Extension, Leaf, Member, Node, Sequence, statement_names
 
 # Those that somebody gives sizes for.  Beyond so many, blocks and threads are numbered along x.
@@ -30,6 +30,8 @@ _MOST_ALONG: Final = (1024, 1024, 64)
 # along x where there are two loops to share.
 THREADS: Final = 256
 WARP: Final = 32
+# What messages say of the order of the sizes.
+ORDER: Final = f"block and grid begin with x, the innermost of the loops that are shared; {OUTERMOST_FIRST}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,7 @@ def nest_of(band: Band, cuts: tuple[Cut, ...], domain: isl.UnionSet, grid: Grid)
         if threads[-1] > along:
             raise OptionsError(
                 f"a block has {threads[-1]} threads along dimension {dimension}, where GPUs have at most "
-                f"{along}; make the block smaller"
+                f"{along}; make the block smaller ({ORDER})"
             )
         if threads[-1] > size:
             raise OptionsError(
@@ -135,6 +137,7 @@ def nest_of(band: Band, cuts: tuple[Cut, ...], domain: isl.UnionSet, grid: Grid)
                     if dimension < len(along_rows)
                     else f"a tile only {size} points; make the tile larger or the block smaller"
                 )
+                + f" ({ORDER})"
             )
     while len(threads) > 1 and threads[-1] == 1 and grid.threads is None:
         threads.pop()

@@ -7,7 +7,7 @@ from tc.options import CpuOptions, Options
 from tc.polyhedral.paths import paths_below
 from tc.polyhedral.register_tile import independent_iterators
 from tc.polyhedral.scop import Scop
-from tc.polyhedral.tile import is_counted
+from tc.polyhedral.tile import OUTERMOST_FIRST, is_counted
 from tc.polyhedral.tree import ScheduleTree
 from tc.polyhedral.vectorize import layouts_of
 
@@ -18,7 +18,8 @@ def refuse_surplus_sizes(tree: ScheduleTree, scop: Scop, options: Options) -> No
     tile = options.schedule.tile or ()
     if len(tile) > depth:
         raise OptionsError(
-            f"tile has {len(tile)} sizes, but loops are nested {depth} deep at most; leave out the last ones"
+            f"tile has {len(tile)} sizes, but loops are nested {depth} deep at most; leave out the last ones "
+            f"({OUTERMOST_FIRST})"
         )
     if not isinstance(options, CpuOptions):
         return

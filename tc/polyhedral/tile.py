@@ -38,6 +38,9 @@ WHOLE: Final = Cut(0)
 # A tile for every iteration, of which no thread has a part.
 _ONE: Final = Cut(1, last=True)
 
+# What messages say of the order of the sizes.
+OUTERMOST_FIRST: Final = "tile begins with the outermost loop"
+
 # The cuts of a band's members, given the instances below it, the number of members above it on its path, and the
 # points of tiles that will be sunk through it.
 ChooseCuts: TypeAlias = Callable[[Band, isl.UnionSet, int, tuple[Member, ...]], tuple[Cut, ...]]

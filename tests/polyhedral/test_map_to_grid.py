@@ -101,7 +101,8 @@ def test_more_threads_than_columns_are_refused() -> None:
     with pytest.raises(
         tc.OptionsError,
         match=r"^a block has 128 threads along dimension 0, but the loops that they share have at most 100 iterations; "
-        r"make the block smaller$",
+        r"make the block smaller \(block and grid begin with x, the innermost of the loops that are shared; "
+        r"tile begins with the outermost loop\)$",
     ):
         sizes(NORMALIZE, ((37, 100),), tc.GpuOptions(block=(128,), split=()))
 

@@ -100,7 +100,9 @@ def test_candidates_are_compiled_side_by_side_and_come_back_in_order() -> None:
     assert [unpack(one).options for one in built if isinstance(one, bytes)] == tiles
     failed = built[-1]
     assert failed == Failed(
-        FailureKind.ILLEGAL, "tile has 9 sizes, but loops are nested 3 deep at most; leave out the last ones"
+        FailureKind.ILLEGAL,
+        "tile has 9 sizes, but loops are nested 3 deep at most; leave out the last ones "
+        "(tile begins with the outermost loop)",
     )
 
 
