@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Final, assert_never
 
+from tc.codegen.accumulate import REACHED, Accumulation, accumulator_name
 from tc.codegen.expressions import FAULTED
 from tc.codegen.functions import C_LIBRARY, function_name
 from tc.codegen.routines import mentions
 from tc.language.program import Reduction
-from tc.polyhedral.accumulate import REACHED, Accumulation, accumulator_name
-from tc.polyhedral.element_counts import most_trips
 from tc.polyhedral.loops import (
     MOST_UNROLLED,
     Allocation,
@@ -22,7 +20,7 @@ from tc.polyhedral.loops import (
     LoopKind,
     LoopTree,
 )
-from tc.polyhedral.ranges import Ranges, iterator_range
+from tc.polyhedral.ranges import Ranges, iterator_range, most_iterations
 from tc.types import ScalarType, computation_type
 
 if TYPE_CHECKING:
@@ -45,7 +43,7 @@ def promises(kernel: KernelPrinter, loop: Loop, scope: Scope, body: list[str]) -
         case LoopKind.REDUCTION if dialect.grids is None:
             return _reduction_promises(kernel, loop, scope.accumulation, body)
         case LoopKind.UNROLLED | LoopKind.REDUCTION:
-            count = _trips(loop, scope.ranges)
+            count = most_iterations(loop, scope.ranges)
             return _unrolled(kernel, loop, min(count, MOST_UNROLLED) if count is not None else _UNROLL_UNKNOWN)
         case LoopKind.SEQUENTIAL if dialect.grids is not None:
             return _unrolled(kernel, loop, _repetitions(loop, scope.ranges))
@@ -66,19 +64,13 @@ def _unrolled(kernel: KernelPrinter, loop: Loop, count: int) -> list[str]:
     return [template.format(count=count)] if template and count > 1 else []
 
 
-def _trips(loop: Loop, ranges: Ranges) -> int | None:
-    """The most iterations; None where no bound is known."""
-    found = most_trips(loop, ranges)
-    return None if math.isinf(found) else int(found)
-
-
 def _has_constant_bounds(loop: Loop) -> bool:
     return isinstance(loop.lower, IndexLiteral) and isinstance(loop.upper, IndexLiteral)
 
 
 def _repetitions(loop: Loop, ranges: Ranges) -> int:
     """How many iterations of a loop around unrolled ones, which are those of a thread's own array, are one body."""
-    trips = _trips(loop, ranges)
+    trips = most_iterations(loop, ranges)
     inside = _unrolled_instances(loop.body, {**ranges, loop.iterator: iterator_range(loop, ranges)})
     if not trips or not inside or inside == 1:
         return 1
@@ -90,7 +82,7 @@ def _unrolled_instances(tree: LoopTree, ranges: Ranges) -> int | None:
     """The instances of a tree that has unrolled loops only; None for others, and where some are left out."""
     match tree:
         case Loop(kind=LoopKind.UNROLLED):
-            trips = _trips(tree, ranges)
+            trips = most_iterations(tree, ranges)
             inside = _unrolled_instances(tree.body, {**ranges, tree.iterator: iterator_range(tree, ranges)})
             return None if trips is None or inside is None else trips * inside
         case Loop() | Allocation() | Guard():

@@ -17,7 +17,6 @@ from tc.codegen.routines import braced
 from tc.codegen.shared_offsets import SharedOffsets
 from tc.codegen.transpose import transposed_nest
 from tc.codegen.vector_statement import NotVectorsError, Vector, VectorStatement, iterations, reads_in, spelled
-from tc.codegen.vector_totals import VectorTotals
 from tc.language.program import Read
 from tc.polyhedral.loops import (
     Allocation,
@@ -55,7 +54,6 @@ class RegisterPrinter:
         self._vectors = tuple(self._cut(vector_bytes // self._type.itemsize))
         self._variables: set[str] = set()
         self._uses_array = False
-        self._totals: VectorTotals | None = None
         self._numbers = itertools.count()
 
     def _cut(self, width: int) -> Iterator[Vector]:
@@ -110,7 +108,9 @@ class RegisterPrinter:
                 return self._lane_loop(tree, scope, known, repeated=repeated)
             case Loop():
                 if _touches(tree.body, self._buffer.name, self._kernel.bodies):
-                    return self._repeating_loop(tree, scope, known)
+                    inner = replace(scope.inside(tree), innermost=tree)
+                    lines = self._sharing(tree.body, inner, known, repeated=True)
+                    return self._kernel.loop(tree, spelled(scope, known), lines)
                 return self._kernel.tree(tree, spelled(scope, known))
             case Guard(condition, then, otherwise):
                 test = self._kernel.index(condition, spelled(scope, known))
@@ -124,25 +124,6 @@ class RegisterPrinter:
                 return self._kernel.tree(tree, spelled(scope, known))
             case _:
                 assert_never(tree)
-
-    def _repeating_loop(self, loop: Loop, scope: Scope, known: Mapping[str, int]) -> list[str]:
-        """A loop in which the tile is used again and again, with the totals that the loop keeps of it."""
-        if any(total.buffer != self._buffer.name for total in loop.totals):
-            raise NotVectorsError("totals of something else than the tile")
-        for total in loop.totals:
-            self._totals = VectorTotals(self, total, self._vectors, self._buffer.layout.span // self._lanes)
-        inner = replace(scope.inside(loop), innermost=loop)
-        lines = self._sharing(loop.body, inner, known, repeated=True)
-        totals = self._totals
-        for fold in loop.folds:
-            if totals is None or fold.statement != totals.total.statement:
-                raise NotVectorsError("partial sums of something else than the tile")
-            lines = [*lines, *totals.fold(fold)]
-        lines = self._kernel.loop(loop, spelled(scope, known), lines)
-        if totals is not None and loop.totals:
-            self._totals = None
-            return totals.around(loop, lines)
-        return lines
 
     def _lane_loop(self, loop: Loop, scope: Scope, known: Mapping[str, int], *, repeated: bool) -> list[str]:
         if not _touches(loop.body, self._buffer.name, self._kernel.bodies):
@@ -225,11 +206,6 @@ class RegisterPrinter:
     @property
     def buffer(self) -> Buffer:
         return self._buffer
-
-    @property
-    def name(self) -> str:
-        """The variable of the tile, as an array."""
-        return self._name
 
     @property
     def kernel(self) -> KernelPrinter:

@@ -51,33 +51,6 @@ TC_VECTOR(float64, double, 8)
 TC_MASKED(float64, double, 8, unsigned char, __builtin_ia32_loadupd512_mask, __builtin_ia32_storeupd512_mask)
 #endif
 
-//= tc_add_float32x* tc_put_wide_* tc_add_wide_* tc_sum_wide_* < tc_float32x*
-// Totals beside vectors: as many places in memory, of float32 or of float64.  The sum of both is rounded once.
-#define TC_TOTALS(count)                                                                                              \
-  typedef double tc_wide_x##count __attribute__((vector_size(count * sizeof(double)), aligned(sizeof(double)),        \
-                                                 may_alias));                                                         \
-  static inline void tc_add_float32x##count(float *total, tc_float32x##count v) {                                     \
-    tc_store_float32x##count(total, tc_load_float32x##count(total) + v);                                              \
-  }                                                                                                                   \
-  static inline void tc_put_wide_float32x##count(double *total, tc_float32x##count v) {                               \
-    *(tc_wide_x##count *)total = __builtin_convertvector(v, tc_wide_x##count);                                        \
-  }                                                                                                                   \
-  static inline void tc_add_wide_float32x##count(double *total, tc_float32x##count v) {                               \
-    *(tc_wide_x##count *)total += __builtin_convertvector(v, tc_wide_x##count);                                       \
-  }                                                                                                                   \
-  static inline tc_float32x##count tc_sum_wide_float32x##count(const double *total, tc_float32x##count v) {           \
-    return __builtin_convertvector(*(const tc_wide_x##count *)total + __builtin_convertvector(v, tc_wide_x##count),   \
-                                   tc_float32x##count);                                                               \
-  }
-TC_TOTALS(2)
-TC_TOTALS(4)
-#ifdef __AVX__
-TC_TOTALS(8)
-#endif
-#ifdef __AVX512F__
-TC_TOTALS(16)
-#endif
-
 //= tc_lanes_* < tc_float32x* tc_float64x*
 // The functions of numerics.h in lanes, NaN and all: the lanes of b where `taken` has ones, else those of a.
 #define TC_LANES(name, integer, count)                                                                                \

@@ -17,7 +17,6 @@ from tc.language.affine import parameter_name
 from tc.language.session import MAX_OPERATIONS, is_out_of_operations, isl_context
 from tc.language.specialization import Specialization
 from tc.options import CpuOptions, Fusion, GpuOptions, Options
-from tc.polyhedral.block_sums import block_sums
 from tc.polyhedral.demands import demands_of
 from tc.polyhedral.describe_kernels import describe_kernels
 from tc.polyhedral.fewer_buffers import fewer_buffers
@@ -38,7 +37,7 @@ from tc.polyhedral.scop import Scop, build_scop
 from tc.polyhedral.separate import separate_tiles
 from tc.polyhedral.separate_counts import separate_counts
 from tc.polyhedral.split import Dealing, split_reductions
-from tc.polyhedral.split_plan import Plan, Whose, plan_split, with_shorter_sums
+from tc.polyhedral.split_plan import Plan, Whose, plan_split
 from tc.polyhedral.strides import accesses
 from tc.polyhedral.surplus import refuse_surplus_sizes
 from tc.polyhedral.tree import ScheduleTree, tree_text
@@ -146,7 +145,7 @@ class Prepared:
         """The statements, with reductions split; ``context`` must be the one that was entered."""
         if plan not in self._scops:
             specialization, between_kernels, parts = self._split(plan, context)
-            scop = build_scop(specialization, context, plan.wide)
+            scop = build_scop(specialization, context)
             prove_beginnings(specialization, scop)
             self._scops[plan] = replace(scop, between_kernels=between_kernels, shared_parts=parts)
         return self._scops[plan]
@@ -222,14 +221,12 @@ class _Run:
         options: Options,
         machine: Machine,
         verify_every_pass: bool,
-        shorter: Plan | None = None,
     ) -> None:
         self.context = context
         self.prepared = prepared
         self.options = options
         self.machine = machine
         self.verify_every_pass = verify_every_pass
-        self.shorter = shorter
         self.stages: list[Stage] = []
         self.started = time.perf_counter()
 
@@ -239,7 +236,7 @@ class _Run:
         self.started = time.perf_counter()
 
     def generate(self) -> Generated:
-        plan = self.prepared.plan(self.options) if self.shorter is None else self.shorter
+        plan = self.prepared.plan(self.options)
         scop = self.prepared.scop(self.context, plan)
         self.done("scop", "\n".join(f"{s.name}: {s.domain}" for s in scop.statements))
         tree = self.prepared.schedule(self.options.schedule.fusion, self.context, plan)
@@ -259,17 +256,13 @@ class _Run:
                 prove(scop, tree_execution(tree, self.context, scop.barrier_names), f"schedule after {name}")
         found = self.loops(tree, scop)
         if isinstance(found, CpuOptions | GpuOptions):
-            return self.again(found, self.shorter)
+            return _Run(self.context, self.prepared, found, self.machine, self.verify_every_pass).generate()
         self.done("generate", "")
         root = found
         if isinstance(self.options, GpuOptions):
             root, kernels = self.joined(root, scop, self.options)
             self.done("kernels", kernels)
         copies = unroll_copies(root)
-        loops = self.loop_program(scop, copies)
-        left, specialization = block_sums(loops).left, self.prepared.specialization
-        if left:
-            return self.again(self.options, with_shorter_sums(plan, left, specialization, self.options))
 
         demands = cache(lambda: demands_of(scop))
 
@@ -284,11 +277,7 @@ class _Run:
             execution = loop_execution(root, dimensions, self.context, scop.barrier_names, scop.sizes)
             return prove(scop, execution, "generated code", demands())
 
-        return Generated(loops, tuple(self.stages), prove_schedule, prove_loops)
-
-    def again(self, options: Options, shorter: Plan | None) -> Generated:
-        """With other options, or with reductions split in another way."""
-        return _Run(self.context, self.prepared, options, self.machine, self.verify_every_pass, shorter).generate()
+        return Generated(self.loop_program(scop, copies), tuple(self.stages), prove_schedule, prove_loops)
 
     def loops(self, tree: ScheduleTree, scop: Scop) -> LoopTree | Options:
         """The loops of the tree; or the options to take instead, with which there are better ones, or any at all."""

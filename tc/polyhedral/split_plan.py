@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
 from tc.language.program import Statement, iterators_in, written_iterators
 from tc.language.specialization import Specialization
-from tc.options import CpuOptions, GpuOptions, Options
-from tc.polyhedral.block_sums import MOST, is_product
+from tc.options import GpuOptions
 from tc.polyhedral.grid_defaults import ENOUGH_BLOCKS, ENOUGH_STEPS, PRODUCT_TILES
 from tc.polyhedral.loops import LANES
 from tc.polyhedral.reuse import product_loops
@@ -46,7 +45,6 @@ class Plan:
     ``parts``: of each in the threads of a block, combined in how many, and so on.  ``blocks``: that share each
     reduction.  ``among``: the statements that are split, by name; None for all.  ``required_parts``,
     ``required_blocks``: somebody has asked for them.  ``lanes``: the lanes of a warp combine theirs without memory.
-    ``wide``: the statements whose sums are accumulated in float64 in memory.
     """
 
     parts: tuple[int, ...] = ()
@@ -55,7 +53,6 @@ class Plan:
     required_parts: bool = False
     required_blocks: bool = False
     lanes: bool = False
-    wide: frozenset[str] = frozenset()
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -103,36 +100,6 @@ def plan_split(specialization: Specialization, options: GpuOptions) -> Plan:
     else:
         plan = Plan(options.split, required_parts=True, lanes=options.shuffles)
     return plan if options.across is None else replace(plan, blocks=options.across, required_blocks=True)
-
-
-def with_shorter_sums(
-    plan: Plan, left: Mapping[str, int | float], specialization: Specialization, options: Options
-) -> Plan:
-    """The plan with shorter chains of additions in some statements, of which so many follow each other.
-
-    On a processor, a product whose tiles are loaded and stored again for every piece of the reduction is split into
-    some that have few pieces.  All others, and what has been split, are accumulated in float64 in memory.
-    """
-    whole = isinstance(options, CpuOptions) and plan.blocks == 1
-    products = {
-        s.name: s for s in specialization.program.statements if s.name in left and whole and is_product(s.value)
-    }
-    most = max((left[name] for name in products), default=math.inf)
-    if math.isinf(most):
-        return replace(plan, wide=plan.wide | frozenset(left))
-    lengths = [_longest(statement, specialization) for statement in products.values()]
-    least = -(-int(most) // MOST)
-    # Parts of one length have the boxes that register tiles are for.
-    equal = (n for n in range(least, 8 * least) if all(length % n == 0 for length in lengths))
-    blocks = next(equal, least)
-    return replace(
-        plan, blocks=blocks, among=frozenset(products), wide=plan.wide | frozenset(left.keys() - products.keys())
-    )
-
-
-def _longest(statement: Statement, specialization: Specialization) -> int:
-    reduced = [i.name for i in statement.iterators if i not in written_iterators(statement)]
-    return max((_iterations(statement, specialization, name) for name in reduced), default=0)
 
 
 def default_split(specialization: Specialization, *, lanes: bool) -> Plan:

@@ -5,7 +5,7 @@ The arrays have the shape of the target; terms arrive box by box through a ``Pla
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -52,21 +52,6 @@ def accumulator(reduction: Reduction, shape: tuple[int, ...], type: ScalarType, 
             return FloatExtremum(reduction, shape, type)
 
 
-# A float32 sum of any length is blocked: on no way from a term to the result is it rounded to float32 more often, with
-# any options on any target.  Chains and what comes back to memory have at most 64 additions each, and so do totals of
-# products (``tc.polyhedral.block_sums``); what threads and blocks have is combined in a few such steps.
-MOST_ROUNDINGS: Final = 384
-
-
-def sum_growth(count: FloatArray, type: ScalarType) -> FloatArray:
-    """How far a blocked sum of so many terms may be off, relatively to the greatest partial sum."""
-    if type is not ScalarType.FLOAT32:
-        return growth(count, roundoff(type))
-    # Totals are float64, and so is the oracle.
-    in_wide = growth(count, roundoff(ScalarType.FLOAT64))
-    return growth(np.minimum(count, MOST_ROUNDINGS), roundoff(type)) + in_wide
-
-
 def growth(count: FloatArray, unit: float) -> FloatArray:
     """How far ``count`` roundings in a row may change a value, relatively: (1 + unit) ** count - 1 or a little more."""
     return np.asarray(np.expm1(count * unit))
@@ -105,7 +90,7 @@ class _Flags:
 
 
 class FloatSum:
-    """Any blocked sum in the computation type: the terms' errors, and ``sum_growth`` of the greatest partial sum."""
+    """Any tree of additions in the computation type: the terms' errors, and ``growth`` of the greatest partial sum."""
 
     def __init__(self, shape: tuple[int, ...], type: ScalarType, contracted: bool) -> None:
         self.type = type
@@ -142,7 +127,7 @@ class FloatSum:
         total, spread = self.total + old, self.error + old_error
         magnitude = self.magnitude + np.where(np.isfinite(old), np.abs(old), 0.0)
         computed = computation_type(self.type)
-        wanders = sum_growth(self.count + 1, computed)
+        wanders = growth(self.count + 1, roundoff(computed))
         # The sum of all positive or of all negative terms: no partial sum, in any order, lies farther from 0.
         farthest = (magnitude + np.abs(total)) * 0.5 + spread
         opposite = (magnitude - np.abs(total)) * 0.5 + spread
