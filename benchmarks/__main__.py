@@ -16,6 +16,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from tc.counted import counted
+
 if TYPE_CHECKING:
     from benchmarks.cases import Case
     from benchmarks.contender import Contender
@@ -249,7 +251,7 @@ def _replay(path: Path | None) -> None:
                 print(line(case.name, replay_case(case, recorded[case.name])), flush=True)
             except OtherDecisionsError as error:
                 sys.exit(f"error: {error}")
-    print(f"{len(recorded)} searches made the decisions that were recorded")
+    print(f"{counted(len(recorded), 'search', 'searches')} made the decisions that were recorded")
 
 
 def _offline(given: argparse.Namespace) -> None:

@@ -13,6 +13,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 import tc
 from benchmarks.timing import machine, measure
+from tc.counted import counted
 from tc.proof import Proof
 from tc.reference.compare import compare
 
@@ -159,7 +160,10 @@ def run(output: Path) -> None:
 
 
 def _verdict(proof: Proof) -> str:
-    return f"proven ({proof.statements} statements, {proof.conflicts} conflicts, {proof.accesses} accesses)"
+    return (
+        f"proven ({counted(proof.statements, 'statement')}, {counted(proof.conflicts, 'conflict')}, "
+        f"{counted(proof.accesses, 'access', 'accesses')})"
+    )
 
 
 def draw(before: Array, after: dict[str, Array], output: Path) -> None:

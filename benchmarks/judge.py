@@ -11,6 +11,7 @@ import numpy as np
 from benchmarks.cases import Case
 from benchmarks.messages import Refused
 from benchmarks.problem import Array
+from tc.counted import counted
 from tc.reference.evaluate import Result
 from tc.reference.kept import deviation, keep_results, steps
 from tc.tuner.roofline import Work
@@ -43,7 +44,7 @@ def deviation_of_peer(given: Sequence[Array], expected: Sequence[Result]) -> flo
     what only looks transposed would leave work to others.
     """
     if not 0 < len(given) <= len(expected):
-        return Refused(f"{len(given)} results instead of {len(expected)}", wrong=True)
+        return Refused(f"{counted(len(given), 'result')} instead of {len(expected)}", wrong=True)
     worst = 0.0
     for number, (actual, result) in enumerate(zip(given, expected, strict=False)):
         if actual.size != result.values.size:

@@ -8,6 +8,7 @@ from typing import Final
 from benchmarks.report import summary
 from benchmarks.results import Report
 from benchmarks.scores import Score, score
+from tc.counted import counted
 
 _REACHED: Final = "#2a7f62"
 _MISSED: Final = "#c8553d"
@@ -62,7 +63,7 @@ def plot(report: Report, path: Path) -> None:
 
 def _machine(report: Report) -> str:
     gpu = report.machine.accelerator
-    return f"{report.machine.model}, {report.settings.threads} threads" if gpu is None else gpu.model
+    return f"{report.machine.model}, {counted(report.settings.threads, 'thread')}" if gpu is None else gpu.model
 
 
 def _label(found: Score, ratio: float) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 from benchmarks.contender import Contender
 from benchmarks.results import Report, Row
 from benchmarks.scores import Time, Verdict, mean_ratio, score
+from tc.counted import counted
 
 HEADER: Final = f"{'case':18} {'best peer, us':>25} {'ours, us':>20} {'ratio':>7} {'least':>6} {'of bound':>9}  verdict"
 
@@ -72,20 +73,21 @@ def _measurement(report: Report) -> str:
     """What was measured how, in a sentence or two."""
     machine, roofs, rounds = report.machine, report.roofs, report.settings.rounds
     versions = ", ".join(f"{name} {version}" for name, version in machine.libraries.items())
-    host = f"{machine.model} ({machine.cores} cores, {machine.system}, {versions}, {machine.compiler})"
+    host = f"{machine.model} ({counted(machine.cores, 'core')}, {machine.system}, {versions}, {machine.compiler})"
     reached = f"{roofs.operations / 1e9:,.0f} GFLOP/s and {roofs.bandwidths[-1].best / 1e9:,.1f} GB/s of memory"
     match machine.accelerator:
         case None:
             return (
-                f"Microseconds of a call, medians of {rounds} rounds or more, {report.settings.threads} threads on "
+                f"Microseconds of a call, medians of {counted(rounds, 'round')} or more, "
+                f"{counted(report.settings.threads, 'thread')} on "
                 f"{host}, which reaches {reached}, and {roofs.fresh / 1e9:.1f} GB/s of new memory.  "
                 "*Fresh outputs*: the part of ours that goes away when the outputs exist already."
             )
         case gpu:
             return (
-                f"Microseconds of a call in float32, medians of {rounds} rounds or more, between events of the GPU "
-                f"before and after it, with cold caches; of JAX, which works on streams of its own, with what the "
-                f"process does.  {gpu.model} ({gpu.architecture}, {gpu.multiprocessors} multiprocessors, "
+                f"Microseconds of a call in float32, medians of {counted(rounds, 'round')} or more, between events of "
+                f"the GPU before and after it, with cold caches; of JAX, which works on streams of its own, with what "
+                f"the process does.  {gpu.model} ({gpu.architecture}, {gpu.multiprocessors} multiprocessors, "
                 f"{gpu.driver}, {gpu.compiler}), which reaches {reached}, and takes {_digits(roofs.launch)} for a "
                 f"kernel that does nothing, in {host}."
             )

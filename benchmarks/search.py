@@ -9,6 +9,7 @@ from benchmarks.cases import Case
 from benchmarks.clock import kind_of
 from benchmarks.recording import Recording, record
 from benchmarks.tuned import Winner, Winners
+from tc.counted import counted
 from tc.measured_machine import measured_machine
 from tc.options import to_json
 
@@ -59,5 +60,5 @@ def summary(winners: Winners) -> str:
     won = sum(winner.won for winner in winners.cases.values())
     return (
         f"median gain {statistics.median(gains):.3f}, geometric mean {statistics.geometric_mean(gains):.3f}, "
-        f"{won} of {len(gains)} cases have a winner beside the default"
+        f"{won} of {counted(len(gains), 'case')} have a winner beside the default"
     )

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tc.counted import counted
+
 
 @dataclass(frozen=True, slots=True)
 class Timing:
@@ -42,5 +44,6 @@ def machine() -> str:
     if cpuinfo.exists():
         models = [line for line in cpuinfo.read_text(encoding="utf-8").splitlines() if line.startswith("model name")]
         name = models[0].partition(":")[2].strip() if models else name
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{name}, {cores} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    cores = counted(count or 1, "core")
+    return f"{name}, {cores}, {platform.system()} {platform.machine()}, Python {platform.python_version()}"

@@ -12,6 +12,7 @@ from tc.cache.faults import told
 from tc.cache.file_systems import of_this_host, sharing
 from tc.cache.lookup import Reader
 from tc.cache.place import Server, place_of
+from tc.counted import counted
 from tc.environment import Environment
 from tc.errors import CacheError, OptionsError
 from tc.private import reclaim
@@ -95,7 +96,9 @@ def read_key(file: Path | None, asked: str = "TC_CACHE_KEY") -> bytes | None:
     except OSError as error:
         raise CacheError(f"{asked}: cannot read {file}: {error.strerror}; name the file with the secret") from error
     if len(key) < _SHORTEST_KEY:
-        raise CacheError(f"{asked}: the secret in {file} has {len(key)} bytes, needs {_SHORTEST_KEY} at least")
+        raise CacheError(
+            f"{asked}: the secret in {file} has {counted(len(key), 'byte')}, needs {_SHORTEST_KEY} at least"
+        )
     return key
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import SupportsIndex
 
+from tc.counted import counted
 from tc.errors import ArgumentError, nearest
 from tc.interface import Interface, TensorParameter
 from tc.language.specialization import ArraySpec, Dynamic, Signature, SymbolicSize, contiguous_strides
@@ -198,7 +199,7 @@ def _input(tensor: TensorParameter, value: object, place: str) -> ArrayView:
 
 def _require_count(interface: Interface, arguments: Sequence[object]) -> None:
     if len(arguments) != len(interface.arguments):
-        expected = f"{len(interface.arguments)} argument{'s' * (len(interface.arguments) != 1)}"
+        expected = f"{counted(len(interface.arguments), 'argument')}"
         raise ArgumentError(
             f"{interface.name} takes {expected} ({', '.join(interface.arguments)}), got {len(arguments)}"
         )
@@ -208,13 +209,8 @@ def _require_fit(tensor: TensorParameter, type: ScalarType, shape: tuple[int, ..
     if type is not tensor.type:
         raise ArgumentError(f"{place}: expected element type {tensor.type}, got {type}")
     if len(shape) != tensor.dimensions:
-        raise ArgumentError(
-            f"{place}: expected {_dimensions(tensor.dimensions)}, got {_dimensions(len(shape))} {shape}"
-        )
-
-
-def _dimensions(count: int) -> str:
-    return "1 dimension" if count == 1 else f"{count} dimensions"
+        expected, given = (counted(number, "dimension") for number in (tensor.dimensions, len(shape)))
+        raise ArgumentError(f"{place}: expected {expected}, got {given} {shape}")
 
 
 def _outputs(interface: Interface, out: object, describe: Callable[[object, str], ArrayView]) -> dict[str, ArrayView]:
@@ -248,7 +244,7 @@ def _by_name(interface: Interface, out: object) -> Mapping[str, object]:
         return out
     if isinstance(out, (tuple, list)):
         if len(out) != len(results):
-            expected = f"{len(results)} result{'s' * (len(results) != 1)}"
+            expected = f"{counted(len(results), 'result')}"
             raise ArgumentError(f"{interface.name} has {expected} ({', '.join(results)}), out= holds {len(out)}")
         return dict(zip(results, out, strict=True))
     if len(results) != 1:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -12,6 +11,7 @@ from tc.cache.configured import Configuration, Mode, claim, configured, exists, 
 from tc.cache.ingredients import Ingredients
 from tc.cache.place import place_of
 from tc.cache.records import Variant, text_key
+from tc.counted import counted
 from tc.definition import Definition, definitions_from_json
 from tc.environment import Environment
 from tc.errors import CacheError, CacheWarning, DeviceError
@@ -20,6 +20,7 @@ from tc.generator import generator_version
 from tc.once import Once
 from tc.packing import assemble, options_text
 from tc.wanted import Wanted, default_options, target_names
+from tc.warn import warn
 
 if TYPE_CHECKING:
     from tc.cache.lookup import Reader
@@ -122,7 +123,8 @@ class KernelCache:
         if found is None:
             return f"{place}\n{self._miss(wanted)}"
         variant, _ = found
-        return f"{place}\nfound: options {variant.options}, made for {variant.threads} threads\n{variant.origin}"
+        threads = counted(variant.threads, "thread")
+        return f"{place}\nfound: options {variant.options}, made for {threads}\n{variant.origin}"
 
     def _open_store(self) -> Store:
         from tc.cache.store import Store
@@ -231,7 +233,7 @@ class KernelCache:
     def _say_once(self, kind: str, message: str) -> None:
         if kind not in self._said:
             self._said.add(kind)
-            warnings.warn(message, CacheWarning, stacklevel=2)
+            warn(message, CacheWarning)
 
 
 @functools.cache

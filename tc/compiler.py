@@ -12,6 +12,7 @@ from tc.codegen.functions import ABSENT_IN_OPENCL
 from tc.codegen.grids import cuda_source, opencl_source
 from tc.codegen.source import KernelSource, c_source, emulator_source
 from tc.convention import Convention, Operand
+from tc.counted import counted
 from tc.environment import Environment
 from tc.errors import ArgumentError, CompileError, OptionsError
 from tc.executable import Executable
@@ -267,9 +268,9 @@ def _require_resident(source: KernelSource, target: CudaTarget, resident: int) -
         most = target.multiprocessor.resident(grid.threads, 0, grid.shared_bytes)
         if resident > most:
             raise OptionsError(
-                f"resident asks for {resident} blocks of {grid.name} on a multiprocessor of {target}, which has room "
-                f"for {most} with {grid.threads} threads and {grid.shared_bytes} bytes of shared memory each; ask for "
-                "fewer, or make blocks or tiles smaller"
+                f"resident asks for {counted(resident, 'block')} of {grid.name} on a multiprocessor of {target}, which "
+                f"has room for {most} with {counted(grid.threads, 'thread')} and {grid.shared_bytes} bytes of shared "
+                "memory each; ask for fewer, or make blocks or tiles smaller"
             )
 
 
@@ -279,8 +280,8 @@ def _require_opencl_room(source: KernelSource) -> None:
     for grid in source.grids:
         if grid.threads > device.threads:
             raise OptionsError(
-                f"a block of {grid.name} has {grid.threads} threads, {device.name!r} allows {device.threads}; say how "
-                "many with GpuOptions(block=..., split=...)"
+                f"a block of {grid.name} has {counted(grid.threads, 'thread')}, {device.name!r} allows "
+                f"{device.threads}; say how many with GpuOptions(block=..., split=...)"
             )
         if grid.shared_bytes > device.shared:
             raise OptionsError(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -12,6 +10,7 @@ from tc.definition import Definition, Parsed
 from tc.errors import ArgumentError, Diagnostic, LibraryCallWarning, nearest, render
 from tc.kernels import process_cache
 from tc.options import Options
+from tc.warn import warn
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -139,26 +138,24 @@ def define(text: str, tune: str | Budget | None = None) -> Definitions:
     if not isinstance(text, str):
         raise ArgumentError(f"tc.define takes the text of definitions, got {type(text).__name__}")
     cache = process_cache()
-    known = None if cache is None else cache.definitions(text, lambda: _parsed(text))
-    return Definitions(known or {name: Parsed(program, text) for name, program in _parsed(text).items()}, tune)
+    known = None if cache is None else cache.definitions(text, lambda: parsed(text))
+    return Definitions(known or {name: Parsed(program, text) for name, program in parsed(text).items()}, tune)
 
 
-def _parsed(text: str) -> Mapping[str, Program]:
+def parsed(text: str) -> Mapping[str, Program]:
+    """What the definitions of a text mean; errors as of ``define``, and its warnings."""
     from tc.grammar.parser import parse
     from tc.language.lower import lower_text
 
-    parsed = parse(text)
-    _warn_of_libraries(parsed, text)
-    return lower_text(parsed, text)
+    found = parse(text)
+    _warn_of_libraries(found, text)
+    return lower_text(found, text)
 
 
 def _warn_of_libraries(parsed: Text, text: str) -> None:
     """Library calls behind ``<=>`` are ignored: a warning at the caller's line shows each of them."""
     from tc.grammar.syntax import CallStatement
 
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "tc":
-        frame, level = frame.f_back, level + 1
     for definition in parsed.definitions:
         for statement in definition.statements:
             library = None if isinstance(statement, CallStatement) else statement.library
@@ -167,4 +164,4 @@ def _warn_of_libraries(parsed: Text, text: str) -> None:
                     f"the library call `{library.name}` is ignored: the statement before `<=>` is what is computed"
                 )
                 found = Diagnostic(message, library.span, "remove `<=> ...`, or leave it: it changes nothing")
-                warnings.warn(render(found, text), LibraryCallWarning, stacklevel=level)
+                warn(render(found, text), LibraryCallWarning)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tc.compiler import Compilation
+from tc.counted import noun_for
 from tc.language.print_program import program_text
 from tc.stage import Stage
 
@@ -41,4 +42,5 @@ def _buffers(compilation: Compilation) -> Iterator[str]:
     for buffer in compilation.buffers:
         layout, role = buffer.layout, roles.get(buffer.name, "accumulator")
         size = layout.size * layout.type.itemsize
-        yield f"{buffer.name}: {role}, {layout.type}{list(layout.shape)}, strides {list(layout.strides)}, {size} bytes"
+        shape, strides = list(layout.shape), list(layout.strides)
+        yield f"{buffer.name}: {role}, {layout.type}{shape}, strides {strides}, {size} {noun_for(size, 'byte')}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tc.counted import counted
+
 
 @dataclass(frozen=True, slots=True)
 class Proof:
@@ -16,11 +18,7 @@ class Proof:
 
     def __str__(self) -> str:
         return (
-            f"proven: every instance of {_count(self.statements, 'statement')} runs exactly once, in "
-            f"{_count(self.leaves, 'place')}; {_count(self.conflicts, 'conflict relation')} in order, none concurrent; "
-            f"{_count(self.accesses, 'access relation')} in bounds"
+            f"proven: every instance of {counted(self.statements, 'statement')} runs exactly once, in "
+            f"{counted(self.leaves, 'place')}; {counted(self.conflicts, 'conflict relation')} in order, none "
+            f"concurrent; {counted(self.accesses, 'access relation')} in bounds"
         )
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -11,6 +11,8 @@ from enum import Enum
 from pathlib import Path
 from typing import TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
 
+from tc.counted import counted
+
 Json: TypeAlias = dict[str, object]
 Record = TypeVar("Record")
 
@@ -67,7 +69,7 @@ def _read(kind: object, data: object, place: str) -> object:
         if inners[-1] is Ellipsis:
             inners = inners[:1] * len(items)
         if len(inners) != len(items):
-            raise ValueError(f"{place} must hold {len(inners)} values, got {data!r}")
+            raise ValueError(f"{place} must hold {counted(len(inners), 'value')}, got {data!r}")
         return tuple(
             _read(inner, item, f"{place}[{n}]") for n, (inner, item) in enumerate(zip(inners, items, strict=True))
         )

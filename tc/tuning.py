@@ -27,9 +27,9 @@ from tc.tuner.budget import Budget
 from tc.tuner.console import console
 from tc.tuner.dask_crew import hire_on_dask
 from tc.tuner.progress import silence
-from tc.tuner.say import say
 from tc.tuner.session import Hire, hire_locally, tuning
 from tc.tuner.settings import Numerics, Strategy, TuningResult, TuningSettings
+from tc.tuner.status_line import StatusLine
 
 Chosen = TypeVar("Chosen", Strategy, Numerics)
 
@@ -105,7 +105,8 @@ def tune(
 ) -> TuningResult:
     """``Comprehension.tune``; the cache is the named one, else that of the environment, else none that stays."""
     settings, hire = request.settings, hire_at(request.workers)
-    listen = console(say) if request.progress else silence
+    status = StatusLine()
+    listen = console(status.say, status.show) if request.progress else silence
     with scratch_folder("tc-tune-") as folder:
         store = open_store(request.cache, environment, folder)
         with tuning(
@@ -121,7 +122,10 @@ def tune(
             hire=hire,
             listen=listen,
         ) as search:
-            return search.run()
+            try:
+                return search.run()
+            finally:
+                status.clear()
 
 
 def subject_for(interface: Interface, signature: Signature) -> Subject:

@@ -156,7 +156,7 @@ SPECS: dict[str, Refused] = {
     "argument A of mm: a shape holds integers, got (7, 13.0)": lambda: MM.output_shapes((7, 13.0), (13, 5)),
     "an array cannot have the shape (7, -13); extents are not negative": lambda: MM.output_shapes((7, -13), (13, 5)),
     "argument A of mm: expected an array (NumPy": lambda: MM.compile([7, 13], (13, 5)),
-    "1 strides for 2 dimensions; give one for each": lambda: tc.ArraySpec((7, 13), tc.ScalarType.FLOAT32, (1,)),
+    "1 stride for 2 dimensions; give one for each": lambda: tc.ArraySpec((7, 13), tc.ScalarType.FLOAT32, (1,)),
     "argument A of mm: expected element type float32, got int8": (
         lambda: MM.compile(tc.ArraySpec((7, 13), tc.ScalarType.INT8), (13, 5))
     ),

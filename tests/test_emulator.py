@@ -173,7 +173,7 @@ ORDER = "(block and grid begin with x, the innermost of the loops that are share
         (
             tc.GpuOptions(tc.ScheduleOptions(tile=(8,)), grid=(8, 4)),
             (
-                "grid has 2 sizes, but at most 1 loops of a nest can be shared by blocks; leave out the last "
+                "grid has 2 sizes, but at most 1 loop of a nest can be shared by blocks; leave out the last "
                 "ones, or tile more loops " + ORDER
             ),
         ),

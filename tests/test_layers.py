@@ -52,6 +52,7 @@ SHARED = {
     "tc.records",
     "tc.generator",
     "tc.stage",
+    "tc.warn",
 }
 # What is left of a kernel when its compiler is gone: calls need nothing else.
 EXECUTABLE = {

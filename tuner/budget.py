@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from tc.counted import counted
+from tc.counted import noun_for
 from tc.errors import OptionsError
 from tc.tuner.time_span import parse_seconds, span_text
 
@@ -51,7 +51,7 @@ class Budget:
         parts = [] if self.seconds is None else [span_text(self.seconds)]
         for count, unit in ((self.trials, "trial"), (self.generations, "generation")):
             if count is not None:
-                parts.append(counted(count, unit))
+                parts.append(f"{count} {noun_for(count, unit)}")
         return ", ".join(parts)
 
     def covers(self, other: Budget) -> bool:
@@ -70,18 +70,19 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """A budget that is being spent since ``started`` by the clock."""
+    """A budget that is being spent since ``started`` by the clock; ``kept``: seconds beside it for what comes then."""
 
     budget: Budget
     clock: Clock
     started: float
+    kept: float = 0.0
 
     def keeping(self, seconds: float) -> Allowance:
         """The same with so many seconds kept for what comes after it, but at most half of all."""
         if self.budget.seconds is None:
             return self
         kept = min(seconds, self.budget.seconds / 2)
-        return replace(self, budget=replace(self.budget, seconds=self.budget.seconds - kept))
+        return replace(self, budget=replace(self.budget, seconds=self.budget.seconds - kept), kept=kept)
 
     def spent(self) -> float:
         """Seconds since the start."""
@@ -94,6 +95,28 @@ class Allowance:
     def trials_left(self, done: int) -> int | None:
         """None where their number is not limited; ``done``: trials so far."""
         return None if self.budget.trials is None else max(0, self.budget.trials - done)
+
+    def share(self, *, trials: int, generations: int) -> float:
+        """How much is spent, after so many trials and generations: from 0 to 1, of what ends first."""
+        seconds = self.budget.seconds
+        timed = 0.0 if seconds is None else self.spent() / (seconds + self.kept)
+        return min(1.0, max(timed, self._share_of_counts(trials, generations)))
+
+    def expected(self, *, trials: int, generations: int, busy: float) -> float | None:
+        """Seconds until all is spent, at the pace of so many trials and generations in ``busy`` seconds; None where
+        nobody can tell yet.
+        """
+        found = []
+        if self.budget.seconds is not None:
+            found.append(max(0.0, self.budget.seconds + self.kept - self.spent()))
+        share = self._share_of_counts(trials, generations)
+        if share > 0:
+            found.append(max(0.0, busy * (1 - share) / share))
+        return min(found, default=None)
+
+    def _share_of_counts(self, trials: int, generations: int) -> float:
+        limits = ((trials, self.budget.trials), (generations, self.budget.generations))
+        return max((done / limit for done, limit in limits if limit is not None), default=0.0)
 
     def allows(self, *, trials: int, generations: int) -> bool:
         """Whether there may be more, after so many trials and whole generations."""

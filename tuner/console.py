@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, assert_never
 
+from tc.counted import counted
 from tc.reference.memory import bytes_text
-from tc.tuner.outcome import FailureKind
-from tc.tuner.progress import Decided, Event, Generation, Judging, Listener, Started
+from tc.tuner.outcome import FailureKind, counted_failures
+from tc.tuner.progress import Decided, Event, Generation, Judging, Listener, Standing, Started, Trying
+from tc.tuner.time_span import rough_text
 
 # Bytes that are worth a word.
 _MUCH: Final = 1 << 28
 
 
-def console(say: Callable[[str], None]) -> Listener:
-    """A listener that says what happens, line by line."""
+def console(say: Callable[[str], None], show: Callable[[str], None] = lambda _text: None) -> Listener:
+    """A listener that says what happens, line by line, and shows meanwhile how far the search is."""
 
     def listen(event: Event) -> None:
         match event:
@@ -23,6 +25,8 @@ def console(say: Callable[[str], None]) -> Listener:
                     say(f"the oracle computes what is right, with {bytes_text(event.bytes)} of memory")
             case Started():
                 say(_started(event))
+            case Trying():
+                show(_trying(event))
             case Generation():
                 say(_generation(event))
             case Decided():
@@ -45,14 +49,15 @@ def duration(seconds: float) -> str:
 def _started(event: Started) -> str:
     parts = [f"{event.definition} on {event.target}: {event.encodings:.1e} encodings"]
     if event.known:
-        parts.append(f"{event.known} trials are known from before")
+        are = "is" if event.known == 1 else "are"
+        parts.append(f"{counted(event.known, 'trial')} {are} known from before")
     if event.bound is not None:
         parts.append(f"no call takes less than {duration(event.bound)} here")
     return "; ".join(parts)
 
 
 def _generation(event: Generation) -> str:
-    parts = [f"generation {event.number}: {event.trials} trials"]
+    parts = [f"generation {event.number}: {counted(event.trials, 'trial')}"]
     if event.best is not None and event.median is not None and event.worst is not None:
         times = ", ".join(map(duration, (event.best, event.median, event.worst)))
         parts.append(f"best, median, worst {times}")
@@ -63,13 +68,25 @@ def _generation(event: Generation) -> str:
         if event.before is not None:
             gain += f", {event.before / event.quickest:.2f}x the best before"
         parts.append(gain)
-    if event.left is not None:
-        parts.append(f"{event.left:.0f} s left")
+    parts.append(_standing(event.standing))
     return "; ".join(parts)
 
 
+def _trying(event: Trying) -> str:
+    parts = [_standing(event.standing), counted(event.trials, "trial")]
+    if event.quickest is not None:
+        parts.append(f"best so far {duration(event.quickest)}")
+    return "; ".join(parts)
+
+
+def _standing(standing: Standing) -> str:
+    """``12 % of the budget, 1h30m left``"""
+    left = "" if standing.left is None else f", {rough_text(standing.left)} left"
+    return f"{100 * standing.share:.0f} % of the budget{left}"
+
+
 def _failures(failures: Mapping[FailureKind, int]) -> str:
-    return ", ".join(f"{count} {kind.value}" for kind, count in failures.items())
+    return ", ".join(counted_failures(kind.value, count) for kind, count in failures.items())
 
 
 def _decided(event: Decided) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Final
 
 from distributed import Worker, WorkerPlugin, get_worker
 
+from tc.counted import counted
 from tc.environment import environment
 from tc.generator import generator_version
 from tc.measured_machine import measured_machine
@@ -47,7 +48,7 @@ class Introduction:
     @property
     def machine(self) -> str:
         """What must be the same where times are compared."""
-        return f"{self.processor} with {self.threads} threads"
+        return f"{self.processor} with {counted(self.threads, 'thread')}"
 
     def __str__(self) -> str:
         return f"{self.machine}, {'and' if self.measures else 'but does not offer to'} measure{'s' * self.measures}"

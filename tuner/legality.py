@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
+from tc.counted import counted
 from tc.options import GpuOptions, Options
 from tc.tuner.genes import Path
 from tc.tuner.nest import Nest
@@ -43,7 +44,7 @@ def refusal(options: Options, nest: Nest) -> str | None:
         return None
     threads, least = math.prod(options.block), min(_WARP, nest.iterations)
     if threads < least:
-        return f"a block of {threads} threads leaves most of a warp idle"
+        return f"a block of {counted(threads, 'thread')} leaves most of a warp idle"
     if options.block[2:] and options.block[2] > _MOST_THREADS_Z:
         return f"a block has at most {_MOST_THREADS_Z} threads along z, got {options.block[2]}"
     return None

@@ -8,7 +8,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, TypeAlias, assert_never
+from typing import Any, Final, TypeAlias, assert_never
+
+from tc.counted import counted
 
 
 class FailureKind(Enum):
@@ -24,6 +26,13 @@ class FailureKind(Enum):
     NUMERICS = "other bits"  # right, but not the bits that were asked for
     DEVICE = "device error"
     LOST = "worker lost"  # says nothing about the candidate
+
+
+_PLURALS: Final = {
+    FailureKind.WRONG.value: "wrong results",
+    FailureKind.DEVICE.value: "device errors",
+    FailureKind.LOST.value: "workers lost",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +86,13 @@ def outcome_from_text(text: str) -> Outcome:
 
 def count_failures(outcomes: Iterable[Outcome]) -> Mapping[FailureKind, int]:
     """How many failed, by kind, in the order in which the kinds are declared; kinds without a failure are left out."""
-    counted = Counter(outcome.kind for outcome in outcomes if isinstance(outcome, Failed))
-    return {kind: counted[kind] for kind in FailureKind if counted[kind]}
+    numbers = Counter(outcome.kind for outcome in outcomes if isinstance(outcome, Failed))
+    return {kind: numbers[kind] for kind in FailureKind if numbers[kind]}
+
+
+def counted_failures(kind: str, number: int) -> str:
+    """``1 wrong result``, ``2 wrong results``, ``2 timed out``; kinds that are unknown here stay as they are."""
+    return counted(number, kind, _PLURALS.get(kind, kind))
 
 
 def summary(outcomes: Iterable[Outcome]) -> str:
@@ -86,4 +100,5 @@ def summary(outcomes: Iterable[Outcome]) -> str:
     known = tuple(outcomes)
     failures = count_failures(known)
     measured = len(known) - sum(failures.values())
-    return ", ".join((f"{measured} measured", *(f"{count} {kind.value}" for kind, count in failures.items())))
+    told = (counted_failures(kind.value, count) for kind, count in failures.items())
+    return ", ".join((f"{measured} measured", *told))

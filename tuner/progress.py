@@ -32,11 +32,30 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """How far a search is.  ``share``: of the budget that is spent, from 0 to 1.  ``left``: seconds, as far as one can
+    tell.
+    """
+
+    share: float
+    left: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Trying:
+    """A few candidates were tried.  ``trials``: so far.  ``quickest``: seconds of the best one of all."""
+
+    trials: int
+    quickest: float | None
+    standing: Standing
+
+
+@dataclass(frozen=True, slots=True)
 class Generation:
     """A generation, or the part of it that was tried; all times in seconds of a call, of those that were measured.
 
-    ``trials``: so far.  ``quickest``: of all so far.  ``default``: of the static default.  ``left``: seconds.
-    ``before``: the quickest before this generation.
+    ``trials``: so far.  ``quickest``: of all so far.  ``default``: of the static default.  ``before``: the quickest
+    before this generation.
     """
 
     number: int
@@ -47,8 +66,8 @@ class Generation:
     failures: Mapping[FailureKind, int]
     quickest: float | None
     default: float | None
-    left: float | None
     before: float | None
+    standing: Standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +78,7 @@ class Decided:
     winner: str
 
 
-Event: TypeAlias = Judging | Started | Generation | Decided
+Event: TypeAlias = Judging | Started | Trying | Generation | Decided
 Listener: TypeAlias = Callable[[Event], None]
 
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from typing import Final
+
+ERASE: Final = "\r\x1b[K"
+"""What takes away the line in which a terminal's cursor is."""
 
 
 def say(line: str) -> None:
@@ -18,7 +22,7 @@ def say(line: str) -> None:
 def say_in_handler(line: str) -> None:
     """The same in a signal handler, which must not use streams that the interrupted code may be using."""
     with suppress(OSError):
-        os.write(2, f"{line}\n".encode())
+        os.write(2, f"{ERASE if os.isatty(2) else ''}{line}\n".encode())
 
 
 def tell(line: str) -> None:

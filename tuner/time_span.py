@@ -31,6 +31,12 @@ def parse_seconds(text: str) -> float | None:
     return sum(amount * _UNITS[place][1] for amount, place in parts if place is not None)
 
 
+def rough_text(seconds: float) -> str:
+    """The two greatest units of a length of time, as far as a person cares: ``1h30m``, ``12m5s``."""
+    unit = 1 if seconds < 3600 else 60 if seconds < 86400 else 3600
+    return span_text(unit * round(seconds / unit))
+
+
 def span_text(seconds: float) -> str:
     """Seconds as ``parse_seconds`` reads them: ``1h30m``."""
     minutes, rest = divmod(seconds, 60)

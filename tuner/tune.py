@@ -30,7 +30,7 @@ from tc.tuner.genetic import ORIGINAL, genetic_search
 from tc.tuner.ledger import Ledger
 from tc.tuner.nest import Nest
 from tc.tuner.outcome import Failed, Measured, count_failures
-from tc.tuner.progress import Decided, Generation, Listener, Started
+from tc.tuner.progress import Decided, Generation, Listener, Standing, Started, Trying
 from tc.tuner.random_search import random_search
 from tc.tuner.search import Candidate, Search, Trial
 from tc.tuner.settings import Numerics, Strategy, TuningResult, TuningSettings
@@ -88,6 +88,8 @@ class Tuning:
         self._known = ledger.known(self._trials.only)
         self._generations = 0
         self._before: float | None = None
+        # Seconds in earlier steps, and when this one began.
+        self._busy, self._resumed = 0.0, 0.0
         self._search = self._begin(self._first_options())
         self._asked: Sequence[Candidate] = ()
         self._listen(Started(task.definition, task.target, self._space.size, len(self._known), self.bound))
@@ -138,7 +140,13 @@ class Tuning:
 
         It must have begun.
         """
-        self._before = self.best
+        self._before, self._resumed = self.best, self._clock()
+        try:
+            return self._step(allowance)
+        finally:
+            self._busy += self._clock() - self._resumed
+
+    def _step(self, allowance: Allowance) -> str | None:
         if (reason := self._reason_to_end(allowance)) is not None:
             return reason
         # The default, which is the first one, was tried when the search began.
@@ -216,6 +224,7 @@ class Tuning:
         for start in range(0, len(batch), step):
             part = batch[start : start + step]
             self._try_part(part[: allowance.trials_left(len(self._search.trials))])
+            self._listen(Trying(len(self._search.trials), self.best, self._standing(allowance)))
             if (reason := self._reason_to_end(allowance)) is not None:
                 return reason
         return None
@@ -256,6 +265,11 @@ class Tuning:
             return "the budget is spent"
         return None
 
+    def _standing(self, allowance: Allowance) -> Standing:
+        done = {"trials": len(self._search.trials), "generations": self._generations}
+        busy = self._busy + self._clock() - self._resumed
+        return Standing(allowance.share(**done), allowance.expected(**done, busy=busy))
+
     def _tell_generation(self, asked: Sequence[Candidate], allowance: Allowance) -> None:
         search = self._search
         trials = search.trials[-len(asked) :]
@@ -271,8 +285,8 @@ class Tuning:
                 failures=count_failures(trial.outcome for trial in trials),
                 quickest=None if best is None else best.seconds,
                 default=default.seconds if isinstance(default.outcome, Measured) else None,
-                left=allowance.seconds_left(),
                 before=self._before,
+                standing=self._standing(allowance),
             )
         )
 

@@ -27,6 +27,8 @@ from tc.commands.quantities import parse_age, parse_size, size_text
 from tc.commands.showing import showing, source_text
 from tc.commands.sufficiency import missing
 from tc.commands.terminal import printable, shortened
+from tc.commands.warned import warned
+from tc.counted import counted
 from tc.environment import environment
 from tc.errors import CacheError, OptionsError, TCError
 from tc.generator import RELEASE
@@ -68,7 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         given = _parser().parse_args(arguments)
         command: _Command = given.command
-        status = command(given, _key(given.key))
+        with warned(lambda line: print(f"tc-cache: {line}", file=sys.stderr)):
+            status = command(given, _key(given.key))
         sys.stdout.flush()
     except TCError as error:
         print(f"tc-cache: {shortened(str(error), _LONGEST)}", file=sys.stderr)
@@ -208,7 +211,7 @@ def _differences(difference: Difference, first: str, second: str) -> Iterator[st
     for place, only in ((first, difference.only_first), (second, difference.only_second)):
         yield from (f"only in {place}: {kernel_line(kernel)}" for kernel in only)
     for other in difference.other_winners:
-        threads = "1 thread" if other.threads == 1 else f"{other.threads} threads"
+        threads = counted(other.threads, "thread")
         yield f"another winner with {threads} on {other.machine}: {kernel_line(other.kernel)}"
         for place, winner in ((first, other.first), (second, other.second)):
             yield f"    {place}: {'none' if winner is None else 'variant ' + winner[:SHORT]}"
@@ -262,17 +265,13 @@ def _export(given: argparse.Namespace, key: bytes | None) -> int:
         print(f"left out {reason}", file=sys.stderr)
     for kernel in selection.exported:
         print(kernel.file)
-    print(f"in {printable(str(given.sources))}: {_count(len(selection.exported), 'kernel')}; see README.txt")
+    print(f"in {printable(str(given.sources))}: {counted(len(selection.exported), 'kernel')}; see README.txt")
     return 0
 
 
 def _counts(rows: Mapping[str, int]) -> str:
-    parts = [_count(number, name.removesuffix("s")) for name, number in rows.items() if number]
+    parts = [counted(number, name.removesuffix("s")) for name, number in rows.items() if number]
     return ", ".join(parts) or "nothing"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 if __name__ == "__main__":

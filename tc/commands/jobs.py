@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from tc.arguments import bind_specs
 from tc.definition import Definition, Parsed
+from tc.definitions import parsed
 from tc.errors import ArgumentError, OptionsError, TCError, nearest
 from tc.language.program import Expression, Literal, Program, SizeReference
 from tc.language.specialization import ArraySpec, Dynamic, Signature, dynamic
@@ -192,10 +193,7 @@ def parse_sizes(text: str) -> dict[str, int]:
 
 
 def _definitions(text: str) -> dict[str, Definition]:
-    from tc.grammar.parser import parse
-    from tc.language.lower import lower_text
-
-    return {name: Parsed(program, text) for name, program in lower_text(parse(text), text).items()}
+    return {name: Parsed(program, text) for name, program in parsed(text).items()}
 
 
 def _with_dtype(text: str, dtype: str, place: str) -> str:

@@ -12,6 +12,7 @@ from tc.cache.tables import OUTCOMES
 from tc.commands.dossier import Dossier
 from tc.commands.terminal import printable, shortened
 from tc.commands.wording import facts_said, options_said, shapes_said, time_said
+from tc.counted import counted
 
 _INDENT: Final = "    "
 _WIDTH: Final = 13
@@ -89,8 +90,7 @@ def _facts(variant: Variant, target: str, measured: list[Measurement]) -> Iterat
 
 
 def _measurement(one: Measurement) -> str:
-    samples = "1 sample" if one.samples == 1 else f"{one.samples} samples"
-    threads = "1 thread" if one.threads == 1 else f"{one.threads} threads"
+    samples, threads = counted(one.samples, "sample"), counted(one.threads, "thread")
     run = f" of run {one.run[:8]}" if one.run else ""
     return f"{time_said(one)}; {samples}{run}, {one.policy}, {threads} on {one.machine}, {one.at}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -14,6 +14,7 @@ from tc.cache.configured import read_key
 from tc.cache.store import Store
 from tc.commands.interruption import Interruption, StoppedError, interruptible
 from tc.commands.jobs import Job, Night, Request, parse_sizes, read_night, read_text
+from tc.commands.warned import warned
 from tc.counted import counted
 from tc.environment import Environment, environment
 from tc.errors import OptionsError, TCError, TuningError
@@ -28,6 +29,7 @@ from tc.tuner.progress import Listener, silence
 from tc.tuner.say import say, tell
 from tc.tuner.session import Hire, tuning
 from tc.tuner.settings import Numerics, Strategy, TuningResult, TuningSettings
+from tc.tuner.status_line import StatusLine
 from tc.tuning import choice, hire_at, open_store
 
 _HELP: Final = """\
@@ -69,7 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if given[:1] == ["report"]:
             return _report(given[1:])
-        return _tune(_parser().parse_args(given))
+        with warned(lambda line: say(f"tc-tune: {line}")):
+            return _tune(_parser().parse_args(given))
     except TCError as error:
         say(f"tc-tune: {error}")
         return 2
@@ -110,7 +113,16 @@ def _tune(given: argparse.Namespace) -> int:
     here, hire = environment(), hire_at(value.get("workers"))
     with interruptible() as stop:
         store = open_store(value.get("cache"), here, Path.cwd())
-        results = _search(jobs, target, store, settings, here, hire, stop, quiet=given.quiet)
+        status = StatusLine()
+
+        def listen(job: Job) -> Listener:
+            said, shown = (lambda line: status.say(f"{job}: {line}")), (lambda text: status.show(f"{job}: {text}"))
+            return silence if given.quiet else console(said, shown)
+
+        try:
+            results = _search(jobs, target, store, settings, here, hire, stop, listen)
+        finally:
+            status.clear()
         for job, result in results:
             tell(_result(job, result))
         if stop():
@@ -165,8 +177,7 @@ def _search(
     here: Environment,
     hire: Hire,
     stop: Interruption,
-    *,
-    quiet: bool,
+    listen: Callable[[Job], Listener],
 ) -> list[tuple[Job, TuningResult | TCError]]:
     """What came of every job."""
     results: dict[int, TuningResult | TCError] = {}
@@ -185,7 +196,7 @@ def _search(
                         here,
                         scalars=job.scalars,
                         hire=hire,
-                        listen=silence if quiet else _named(job),
+                        listen=listen(job),
                         stop=stop,
                     )
                 )
@@ -221,10 +232,6 @@ def _finished(turn: Turn, stop: Interruption) -> TuningResult | TCError:
         return turn.search.finish(turn.over or "the budget is spent", stop.deadline)
     except TCError as error:
         return error
-
-
-def _named(job: Job) -> Listener:
-    return console(lambda line: say(f"{job}: {line}"))
 
 
 def _result(job: Job, result: TuningResult | TCError) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tc.counted import counted
 from tc.errors import Span, nearest
 from tc.grammar import syntax
 from tc.language.calls import fresh_name
@@ -52,13 +53,14 @@ def resolve_call(
     before = report.count
     if len(call.arguments) != len(callee.arguments):
         report.error(
-            f"`{name}` takes {len(callee.arguments)} arguments ({', '.join(callee.arguments)}), "
+            f"`{name}` takes {counted(len(callee.arguments), 'argument')} ({', '.join(callee.arguments)}), "
             f"{len(call.arguments)} given",
             call.span,
         )
     if len(call.results) != len(callee.results):
         report.error(
-            f"`{name}` has {len(callee.results)} results ({', '.join(callee.results)}), {len(call.results)} taken",
+            f"`{name}` has {counted(len(callee.results), 'result')} ({', '.join(callee.results)}), "
+            f"{len(call.results)} taken",
             call.span,
         )
     results: dict[str, Span] = {}

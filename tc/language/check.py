@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
+from tc.counted import counted
 from tc.errors import Span, nearest
 from tc.grammar import syntax
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
@@ -118,7 +119,7 @@ class ExpressionChecker:
             return Literal(0, INDEX_TYPE)
         if expression.dimension >= view.rank:
             self._report.error(
-                f"`{expression.tensor}` has {_count(view.rank, 'dimension')}, so there is no "
+                f"`{expression.tensor}` has {counted(view.rank, 'dimension')}, so there is no "
                 f"`{expression.tensor}.{expression.dimension}`",
                 expression.span,
                 "dimensions are counted from 0",
@@ -135,7 +136,7 @@ class ExpressionChecker:
         if len(arguments) != view.rank:
             written = f"{len(arguments)} given" if arguments else "none given"
             self._report.error(
-                f"`{name}` has {_count(view.rank, 'dimension')} and needs as many subscripts, {written}",
+                f"`{name}` has {counted(view.rank, 'dimension')} and needs as many subscripts, {written}",
                 span,
                 _declared(name, view),
             )
@@ -231,7 +232,7 @@ class ExpressionChecker:
 
     def _wrong_count(self, what: str, expected: int, expression: syntax.Apply) -> None:
         self._report.error(
-            f"{what} takes {_count(expected, 'argument')}, {len(expression.arguments)} given", expression.span
+            f"{what} takes {counted(expected, 'argument')}, {len(expression.arguments)} given", expression.span
         )
 
     # --- indices ---------------------------------------------------------------------------------------------
@@ -319,7 +320,3 @@ def _declared(name: str, view: View) -> str | None:
     if not view.shape:
         return f"it is a single number: write `{name}`"
     return f"it is declared with the sizes ({', '.join(map(expression_text, view.shape))})"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

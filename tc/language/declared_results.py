@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from tc.counted import counted
 from tc.grammar import syntax
 from tc.grammar.syntax import BinaryOperator
 from tc.language.expression_text import expression_text
@@ -48,7 +49,7 @@ def _conditions(declared: syntax.Parameter, program: Program, type: ScalarType, 
     sizes = declared.dimensions or ()
     if len(sizes) != len(tensor.shape):
         report.error(
-            f"the result `{declared.name}` is declared with {len(sizes)} dimensions, its statements give it "
+            f"the result `{declared.name}` is declared with {counted(len(sizes), 'dimension')}, its statements give it "
             f"{len(tensor.shape)}",
             declared.span,
         )

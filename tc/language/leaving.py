@@ -116,10 +116,9 @@ class Leaving:
         read, where = self.access.read, f" at {place}" if place else ""
         if self.access.writes and value < 0:
             return f"`{read.tensor}` would be written at subscript {value}, below 0{where and ','}{where}"
-        return (
-            f"`{expression_text(read)}` leaves `{read.tensor}`{where}: "
-            f"dimension {self.dimension} has {expression_text(self.extent)} elements"
-        )
+        extent = expression_text(self.extent)
+        elements = f"{extent} {'element' if extent == '1' else 'elements'}"
+        return f"`{expression_text(read)}` leaves `{read.tensor}`{where}: dimension {self.dimension} has {elements}"
 
     @property
     def hint(self) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from tc.counted import counted
 from tc.errors import ArgumentError
 from tc.types import ScalarType
 
@@ -50,7 +51,9 @@ class ArraySpec:
         if any(extent < 0 for extent in self.shape):
             raise ArgumentError(f"an array cannot have the shape {self.shape}; extents are not negative")
         if self.strides is not None and len(self.strides) != len(self.shape):
-            raise ArgumentError(f"{len(self.strides)} strides for {len(self.shape)} dimensions; give one for each")
+            raise ArgumentError(
+                f"{counted(len(self.strides), 'stride')} for {counted(len(self.shape), 'dimension')}; give one for each"
+            )
         if self.strides == contiguous_strides(self.shape):
             object.__setattr__(self, "strides", None)
 

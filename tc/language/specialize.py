@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from tc.counted import counted
 from tc.errors import ArgumentError
 from tc.language.calls import map_statement
 from tc.language.expression_text import expression_text
@@ -162,7 +163,7 @@ def _check_argument(program: Program, tensor: Tensor, spec: ArraySpec, sizes: di
     if len(spec.shape) != len(tensor.shape):
         declared = ", ".join(expression_text(extent) for extent in tensor.shape)
         raise ArgumentError(
-            f"{name} is declared ({declared}), with {len(tensor.shape)} dimensions, got shape {spec.shape}"
+            f"{name} is declared ({declared}), with {counted(len(tensor.shape), 'dimension')}, got shape {spec.shape}"
         )
     for dimension, (declared_extent, extent) in enumerate(zip(tensor.shape, spec.shape, strict=True)):
         place = f"`{tensor.name}.{dimension}`"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_never
 
+from tc.counted import counted
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
 from tc.language.functions import FUNCTIONS
 from tc.language.operators import ARITHMETIC, LOGIC
@@ -72,7 +73,7 @@ def _read_error(
         return f"unknown tensor `{tensor}`"
     declared, rank = ranks[tensor]
     if len(subscripts) != rank:
-        return f"`{tensor}` has {rank} dimensions, read with {len(subscripts)} subscripts"
+        return f"`{tensor}` has {counted(rank, 'dimension')}, read with {counted(len(subscripts), 'subscript')}"
     if type is not declared:
         return f"`{tensor}` is {declared}, read as {type}"
     wrong = next((s.type for s in subscripts if s.type is not INDEX_TYPE), None)
@@ -94,7 +95,7 @@ def _call_error(name: str, arguments: list[ScalarType], type: ScalarType) -> str
     if function is None:
         return f"unknown function `{name}`"
     if len(arguments) != function.arity:
-        return f"`{name}` takes {function.arity} arguments, {len(arguments)} given"
+        return f"`{name}` takes {counted(function.arity, 'argument')}, {len(arguments)} given"
     if any(argument is not type for argument in arguments):
         return f"`{name}` of {', '.join(map(str, arguments))} does not give {type}"
     return None if type.is_floating or function.keeps_integers else f"`{name}` needs floating-point operands"

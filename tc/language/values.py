@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from tc.counted import counted
 from tc.errors import Span
 from tc.language.report import Report
 
@@ -146,7 +147,7 @@ class _Tracker:
                 version.rank = rank
             elif rank is not None and rank != version.rank:
                 self.report.error(
-                    f"`{name}` is written with {rank} subscripts here and with {version.rank} before", span
+                    f"`{name}` is written with {counted(rank, 'subscript')} here and with {version.rank} before", span
                 )
                 version.broken = True
                 version = self.start(name, rank)
@@ -164,8 +165,8 @@ class _Tracker:
             outgoing = last[version.name]
             if None not in (version.rank, outgoing.rank) and version.rank != outgoing.rank:
                 self.report.error(
-                    f"`{version.name}` comes in through `out=` with {version.rank} dimensions and goes out with "
-                    f"{outgoing.rank}, but it is one array",
+                    f"`{version.name}` comes in through `out=` with {counted(version.rank or 0, 'dimension')} and goes "
+                    f"out with {outgoing.rank}, but it is one array",
                     self.places[version.name],
                     "write the result to another name",
                 )

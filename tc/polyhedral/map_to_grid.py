@@ -16,6 +16,7 @@ from typing import assert_never
 
 import islpy as isl
 
+from tc.counted import counted
 from tc.errors import OptionsError
 from tc.options import Distribution
 from tc.polyhedral.extents import extent_of
@@ -47,8 +48,9 @@ def refuse_surplus_dimensions(tree: ScheduleTree, choose: ChooseCuts, grid: Grid
         most = max(dimensions, default=0)
         if len(sizes or ()) > most:
             raise OptionsError(
-                f"{name} has {len(sizes or ())} sizes, but at most {most} loops of a nest can be shared by "
-                f"{'blocks' if name == 'grid' else 'threads'}; leave out the last ones, or tile more loops ({ORDER})"
+                f"{name} has {counted(len(sizes or ()), 'size')}, but at most {counted(most, 'loop')} of a nest can be "
+                f"shared by {'blocks' if name == 'grid' else 'threads'}; leave out the last ones, or tile more loops "
+                f"({ORDER})"
             )
 
 

@@ -14,6 +14,7 @@ from typing import Final, assert_never
 
 import islpy as isl
 
+from tc.counted import counted
 from tc.errors import OptionsError
 from tc.options import Distribution
 from tc.polyhedral.extents import extent_of
@@ -126,16 +127,16 @@ def nest_of(band: Band, cuts: tuple[Cut, ...], domain: isl.UnionSet, grid: Grid)
         threads.append(usual if grid.threads is None else size_at(grid.threads, dimension))
         if threads[-1] > along:
             raise OptionsError(
-                f"a block has {threads[-1]} threads along dimension {dimension}, where GPUs have at most "
+                f"a block has {counted(threads[-1], 'thread')} along dimension {dimension}, where GPUs have at most "
                 f"{along}; make the block smaller ({ORDER})"
             )
         if threads[-1] > size:
             raise OptionsError(
-                f"a block has {threads[-1]} threads along dimension {dimension}, but "
+                f"a block has {counted(threads[-1], 'thread')} along dimension {dimension}, but "
                 + (
-                    f"the loops that they share have at most {size} iterations; make the block smaller"
+                    f"the loops that they share have at most {counted(size, 'iteration')}; make the block smaller"
                     if dimension < len(along_rows)
-                    else f"a tile only {size} points; make the tile larger or the block smaller"
+                    else f"a tile only {counted(size, 'point')}; make the tile larger or the block smaller"
                 )
                 + f" ({ORDER})"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tc.counted import counted
 from tc.errors import OptionsError
 from tc.options import CpuOptions, Options
 from tc.polyhedral.paths import paths_below
@@ -18,8 +19,8 @@ def refuse_surplus_sizes(tree: ScheduleTree, scop: Scop, options: Options) -> No
     tile = options.schedule.tile or ()
     if len(tile) > depth:
         raise OptionsError(
-            f"tile has {len(tile)} sizes, but loops are nested {depth} deep at most; leave out the last ones "
-            f"({OUTERMOST_FIRST})"
+            f"tile has {counted(len(tile), 'size')}, but loops are nested {depth} deep at most; leave out the last "
+            f"ones ({OUTERMOST_FIRST})"
         )
     if not isinstance(options, CpuOptions):
         return
@@ -29,6 +30,6 @@ def refuse_surplus_sizes(tree: ScheduleTree, scop: Scop, options: Options) -> No
     register_tile = options.register_tile or ()
     if len(register_tile) > most:
         raise OptionsError(
-            f"register_tile has {len(register_tile)} sizes, but the target of a reduction has {most} loops at most; "
-            "leave out the first ones"
+            f"register_tile has {counted(len(register_tile), 'size')}, but the target of a reduction has "
+            f"{counted(most, 'loop')} at most; leave out the first ones"
         )

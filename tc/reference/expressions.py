@@ -9,6 +9,7 @@ from typing import assert_never
 
 import numpy as np
 
+from tc.counted import counted
 from tc.errors import ArgumentError, line_and_column
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
 from tc.language.program import (
@@ -275,7 +276,8 @@ def _require_inside(read: Read, dimension: int, index: Array, wrong: BoolArray, 
     what = f"index tensor {names[0]}" if names else "the subscript"
     raise ArgumentError(
         f"{frame.program.name}: {_place(frame)}{what} gives {value} for dimension {dimension} of {read.tensor}, "
-        f"which has {extent} elements{', at ' + at if at else ''}; indices must be at least 0 and less than {extent}"
+        f"which has {counted(extent, 'element')}{', at ' + at if at else ''}; indices must be at least 0 and less "
+        f"than {extent}"
     )
 
 

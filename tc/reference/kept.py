@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from tc.counted import counted
 from tc.errors import ArgumentError
 from tc.reference.compare import compare
 from tc.reference.evaluate import Result
@@ -43,7 +44,7 @@ def kept_results(folder: Path, call: int = 0) -> tuple[Result, ...]:
 def deviation(given: Sequence[npt.NDArray[Any]], expected: Sequence[Result]) -> float | str:
     """How much of the oracle's bound the worst element of all results uses, below 1 if they are right; else why not."""
     if len(given) != len(expected):
-        return f"{len(given)} results instead of {len(expected)}"
+        return f"{counted(len(given), 'result')} instead of {len(expected)}"
     worst = 0.0
     for number, (actual, result) in enumerate(zip(given, expected, strict=True)):
         if actual.shape != result.values.shape:

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from tc.counted import counted
 from tc.errors import DeviceError, StickyDeviceError
 from tc.grid import GridKernel
 from tc.runtime.view import Stream
@@ -153,7 +154,9 @@ class CudaDriver(Protocol):
 def configuration(kernel: GridKernel) -> str:
     """How a kernel is launched, for errors."""
     grid, block = ("x".join(map(str, sizes)) for sizes in (kernel.grid, kernel.block))
-    return f"{kernel.name} (grid {grid}, block {block}, {kernel.shared_bytes} bytes of shared memory per block)"
+    return (
+        f"{kernel.name} (grid {grid}, block {block}, {counted(kernel.shared_bytes, 'byte')} of shared memory per block)"
+    )
 
 
 def packed_launch(arguments: bytes) -> ctypes.Array[ctypes.c_char]:

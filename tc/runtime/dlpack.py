@@ -6,6 +6,7 @@ import ctypes
 from types import MappingProxyType
 from typing import Final, Protocol, runtime_checkable
 
+from tc.counted import counted
 from tc.errors import ArgumentError, DeviceError
 from tc.runtime.chosen_driver import cuda_driver
 from tc.runtime.chosen_stream import chosen_stream
@@ -105,7 +106,9 @@ def describe_dlpack(array: Exporter, place: str, framework: Framework = Framewor
     tensor, read_only = _read(capsule, place)
     type = _TYPES.get((tensor.code, tensor.bits))
     if type is None or tensor.lanes != 1:
-        raise unsupported_type(f"DLPack code {tensor.code}, {tensor.bits} bits, {tensor.lanes} lanes", place)
+        raise unsupported_type(
+            f"DLPack code {tensor.code}, {counted(tensor.bits, 'bit')}, {counted(tensor.lanes, 'lane')}", place
+        )
     shape = tuple(tensor.shape[: tensor.ndim])
     given = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else row_major(shape)
     address = tensor.data + tensor.byte_offset

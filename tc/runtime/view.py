@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, TypeAlias
 
+from tc.counted import counted
 from tc.errors import ArgumentError
 from tc.types import ScalarType
 
@@ -102,7 +103,8 @@ def element_strides(shape: tuple[int, ...], strides: tuple[int, ...], unit: int,
             step, rest = divmod(stride, unit)
             if rest:
                 raise ArgumentError(
-                    f"{place}: a stride of {stride} bytes is no multiple of the element size, {unit} bytes; pass a copy"
+                    f"{place}: a stride of {counted(stride, 'byte')} is no multiple of the element size, "
+                    f"{unit} bytes; pass a copy"
                 )
         found.append(step)
         contiguous = step * max(extent, 1)

@@ -86,7 +86,7 @@ def test_recordings_in_files(found: TuningResult, tmp_path: Path, capsys: pytest
     main(["replay", "--recording", str(path)])
     printed = capsys.readouterr().out
     assert printed.splitlines()[1].split()[:2] == [CASE.name, "24"]
-    assert printed.endswith("1 searches made the decisions that were recorded\n")
+    assert printed.endswith("1 search made the decisions that were recorded\n")
     save_recording("nobody", recording, path)
     with pytest.raises(SystemExit, match="2"):
         main(["replay", "--recording", str(path)])

@@ -298,7 +298,7 @@ def test_kernels_without_a_winner_are_left_out(capsys: pytest.CaptureFixture[str
     assert main(["export", str(cache), "--sources", str(tmp_path / "kernels")]) == 0
     assert set(capsys.readouterr().err.splitlines()) == {
         f"left out {tried.key[:12]}: it was only tried, and nothing of it was kept",
-        f"left out {strange.key[:12]}: of its 1 variants none was measured, and none has the default options",
+        f"left out {strange.key[:12]}: of its 1 variant none was measured, and none has the default options",
     }
 
 

@@ -114,7 +114,7 @@ Wrong = Callable[[ProgramBuilder, TensorHandle, TensorHandle], object]
     ("wrong", "message"),
     [
         (lambda b, x, y: b.argument("x", F32, []), "`x` is declared already"),
-        (lambda b, x, y: b.statement(y(ROW), x(ROW, COLUMN)), "`x` has 1 dimensions, read with 2 subscripts"),
+        (lambda b, x, y: b.statement(y(ROW), x(ROW, COLUMN)), "`x` has 1 dimension, read with 2 subscripts"),
         (lambda b, x, y: b.statement(y(ROW), Read("z", (ROW,), F32)), "unknown tensor `z`"),
         (lambda b, x, y: b.statement(y(ROW), Read("x", (ROW,), ScalarType.INT8)), "`x` is float32, read as int8"),
         (lambda b, x, y: b.statement(y(ROW), x(x(ROW))), "a subscript of `x` is float32, not int64"),
@@ -137,7 +137,7 @@ Wrong = Callable[[ProgramBuilder, TensorHandle, TensorHandle], object]
             "a choice by float32 between float32 and float32 does not give float32",
         ),
         (lambda b, x, y: b.statement(y(ROW), Call("exq", (x(ROW),), F32)), "unknown function `exq`"),
-        (lambda b, x, y: b.statement(y(ROW), Call("exp", (x(ROW), x(ROW)), F32)), "`exp` takes 1 arguments, 2 given"),
+        (lambda b, x, y: b.statement(y(ROW), Call("exp", (x(ROW), x(ROW)), F32)), "`exp` takes 1 argument, 2 given"),
         (lambda b, x, y: b.statement(y(ROW), Call("exp", (ROW,), F32)), "`exp` of int64 does not give float32"),
         (
             lambda b, x, y: b.statement(y(ROW), x(Call("exp", (ROW,), INDEX_TYPE))),

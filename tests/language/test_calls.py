@@ -103,7 +103,7 @@ def test_functions_hidden_by_names_of_the_caller_keep_their_meaning() -> None:
         ("r = MPL1(a, w, b)", "unknown name `MPL1` [did you mean `MLP1`?]", "MPL1"),
         ("(r) = MPL1(a, w, b)", "unknown definition `MPL1` [did you mean `MLP1`?]", "MPL1"),
         ("r = MLP1(a, w)", "`MLP1` takes 3 arguments (I, W1, B1), 2 given", "r = MLP1(a, w)"),
-        ("(r, t) = MLP1(a, w, b)", "`MLP1` has 1 results (O1), 2 taken", "(r, t) = MLP1(a, w, b)"),
+        ("(r, t) = MLP1(a, w, b)", "`MLP1` has 1 result (O1), 2 taken", "(r, t) = MLP1(a, w, b)"),
         (
             "r = MLP1(a, w, 3)",
             "argument `B1` of `MLP1` is a tensor and needs the name of one [write the expression to a tensor first]",

@@ -112,7 +112,7 @@ def test_refusals() -> None:
         describe(Failing(BufferError("no luck")), PLACE)
     with pytest.raises(ArgumentError, match="A of mm: __dlpack__ returned NoneType, not a fresh DLPack capsule"):
         describe(Failing(None), PLACE)
-    with pytest.raises(ArgumentError, match="element type DLPack code 5, 64 bits, 1 lanes is not supported"):
+    with pytest.raises(ArgumentError, match="element type DLPack code 5, 64 bits, 1 lane is not supported"):
         describe(Exporter(np.ones(3, np.complex64)), PLACE)
 
 

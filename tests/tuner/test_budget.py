@@ -71,6 +71,24 @@ def test_a_budget_is_spent() -> None:
     assert allowance.seconds_left() == 0
 
 
+def test_how_far_it_is_spent() -> None:
+    now = [100.0]
+    timed = Budget(seconds=100).start(lambda: now[0]).keeping(20)
+    now[0] = 130.0
+    assert timed.share(trials=7, generations=0) == 0.3
+    assert timed.expected(trials=7, generations=0, busy=3.0) == 70.0
+    now[0] = 250.0
+    assert (timed.share(trials=7, generations=0), timed.expected(trials=7, generations=0, busy=3.0)) == (1.0, 0.0)
+    counted = Budget(trials=40, generations=5).start(lambda: now[0])
+    assert (counted.share(trials=0, generations=0), counted.expected(trials=0, generations=0, busy=9.0)) == (0.0, None)
+    # At the pace of this search, whatever others do meanwhile.
+    assert (counted.share(trials=10, generations=0), counted.expected(trials=10, generations=0, busy=6.0)) == (0.25, 18)
+    assert counted.share(trials=10, generations=4) == 0.8
+    both = Budget(seconds=100, trials=10).start(lambda: now[0])
+    assert both.expected(trials=5, generations=0, busy=30.0) == 30.0
+    assert both.expected(trials=1, generations=0, busy=30.0) == 100.0
+
+
 def test_what_is_not_limited_goes_on() -> None:
     allowance = Budget(trials=3).start(lambda: 0.0)
     assert allowance.allows(trials=2, generations=1000)

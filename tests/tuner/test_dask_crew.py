@@ -125,7 +125,7 @@ def test_workers_on_other_machines_do_not_measure(folder: Path) -> None:
             pass
     model, threads = processor().model, len(os.sched_getaffinity(0))
     assert f"no worker measures on {model} with {threads} threads" in str(raised.value)
-    assert f"is {model} with 1 threads, and measures; start one" in str(raised.value)
+    assert f"is {model} with 1 thread, and measures; start one" in str(raised.value)
 
 
 def test_workers_with_other_versions_are_refused_at_the_start_and_left_out_later(

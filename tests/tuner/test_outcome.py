@@ -58,5 +58,5 @@ def test_failures_are_counted_by_kind() -> None:
         Failed(FailureKind.WRONG, "c"),
     ]
     assert list(count_failures(outcomes).items()) == [(FailureKind.ILLEGAL, 1), (FailureKind.WRONG, 2)]
-    assert summary(iter(outcomes)) == "1 measured, 1 illegal, 2 wrong result"
+    assert summary(iter(outcomes)) == "1 measured, 1 illegal, 2 wrong results"
     assert summary([]) == "0 measured"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import Final
 
+from tc.tuner.outcome import counted_failures
 from tc.tuner.report.brief import time_or_none
 from tc.tuner.report.case import Case, count_kinds
 from tc.tuner.report.markup import Content, Element, element
@@ -140,7 +141,7 @@ def _stacks(columns: Sequence[Column], middles: Sequence[float], width: float, b
         below = 0
         for kind, count in column.failures.items():
             top = scale.place(below + count)
-            title = f"generation {column.name}: {count} {kind}"
+            title = f"generation {column.name}: {counted_failures(kind, count)}"
             yield bar(middle - half, top, 2 * half, scale.place(below) - top, f"stack {kind_style(kind)}", title)
             below += count
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
+from tc.counted import counted
 from tc.tuner.report.case import Case, Point
 from tc.tuner.report.markup import Content, Element, element
 from tc.tuner.report.palette import legend, origin_style, origins_in_order
@@ -38,7 +39,7 @@ def convergence(case: Case) -> Content:
         legend((*names, ("best", "best so far"))),
         picture(
             _HEIGHT,
-            f"Time of each of {len(points)} measured trials, and the best so far",
+            f"Time of each of {counted(len(points), 'measured trial')}, and the best so far",
             time_axis(scale, _BOX),
             _beginnings(case, along),
             (_failure(case, along.place(place), place) for place, _ in case.failed[:_MOST]),
@@ -47,7 +48,7 @@ def convergence(case: Case) -> Content:
             levels(lines, scale, _BOX),
             number_axis(along, _BOX, "trial"),
         ),
-        element("p", f"{len(drawn):,} of {len(points):,} points are drawn.", class_="note")
+        element("p", f"{len(drawn):,} of {counted(len(points), 'point')} are drawn.", class_="note")
         if drawn != points
         else None,
     )

@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from tc.counted import counted
 from tc.tuner.report.association import Association, associations
 from tc.tuner.report.case import Case
 from tc.tuner.report.flat import columns, in_order
 from tc.tuner.report.markup import Content, Element, element
 from tc.tuner.report.picture import WIDTH, Box, bar, dot, jitter, line, picture, text, time_axis
 from tc.tuner.report.scales import LogScale
-from tc.tuner.report.units import counted, share_text, time_text
+from tc.tuner.report.units import share_text, time_text
 
 _ROW: Final = 24.0
 _NAMES: Final = 150.0

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from tc.counted import counted
+from tc.tuner.outcome import counted_failures
 from tc.tuner.report.brief import Brief
 from tc.tuner.report.case import count_kinds, mean_speedup, median_speedup
 from tc.tuner.report.findings import Findings
 from tc.tuner.report.markup import Content, Element, element
 from tc.tuner.report.moments import moment_text, stretch_text
 from tc.tuner.report.palette import kind_style, legend
-from tc.tuner.report.units import counted, ratio_text, time_text
+from tc.tuner.report.units import ratio_text, time_text
 
 # So many different values are named; more are counted.
 _NAMED: Final = 4
@@ -25,7 +27,9 @@ def head(findings: Findings) -> Element:
         element("h1", "What the tuner found"),
         element("p", listed((case.name for case in findings.cases), "kernel") or "nothing", class_="lead"),
         element("div", _tiles(findings, failures), class_="tiles"),
-        legend((kind_style(kind), f"{count:,} {kind}") for kind, count in failures.items()) if failures else None,
+        legend((kind_style(kind), counted_failures(kind, count)) for kind, count in failures.items())
+        if failures
+        else None,
         element("dl", _facts(findings), class_="facts"),
         _runs(findings) if findings.briefs else None,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from tc.counted import counted
 from tc.tuner.report.association import Association
 from tc.tuner.report.by_generation import by_generation
 from tc.tuner.report.case import Case
@@ -14,7 +15,7 @@ from tc.tuner.report.failures import failures
 from tc.tuner.report.genes import explained, gene_associations, strips
 from tc.tuner.report.markup import Content, Element, element
 from tc.tuner.report.summary import anchor, interval_of, sizes_text, target_text
-from tc.tuner.report.units import counted, ratio_text, share_text, time_text
+from tc.tuner.report.units import ratio_text, share_text, time_text
 from tc.tuner.report.winner import details, options_table, source
 
 _MEANING: Final = (
@@ -77,7 +78,8 @@ def _sentence(case: Case) -> str:
     """What came of the kernel, in words."""
     tried = f"{counted(len(case.trials), 'trial')} on {target_text(case)}, {counted(case.threads, 'thread')}"
     if case.copies:
-        tried += f"; {counted(case.copies, 'trial')} made a source that was timed before and share its time"
+        share = "shares" if case.copies == 1 else "share"
+        tried += f"; {counted(case.copies, 'trial')} made a source that was timed before and {share} its time"
     if case.seconds is None or case.default is None:
         return f"Nothing has won yet: {tried}." if case.trials else "Nothing was tried."
     between = interval_of(case)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from tc.counted import counted
+from tc.tuner.outcome import counted_failures
 from tc.tuner.report.brief import time_or_none
 from tc.tuner.report.case import Case
 from tc.tuner.report.markup import Content, Element, element
-from tc.tuner.report.units import counted, interval_text, ratio_text, share_text, time_text
+from tc.tuner.report.units import interval_text, ratio_text, share_text, time_text
 
 _BAR: Final = (88.0, 10.0)
 _TIMES: Final = "\N{MULTIPLICATION SIGN}"
@@ -79,7 +81,10 @@ def _row(case: Case, number: int, greatest: float, machines: bool) -> Element:
         _number(None if case.bound is None else time_text(case.bound)),
         _number(None if case.fraction is None else share_text(case.fraction)),
         _number(f"{len(case.trials):,}"),
-        _number(f"{len(case.failed):,}", title=", ".join(f"{count} {kind}" for kind, count in case.failures.items())),
+        _number(
+            f"{len(case.failed):,}",
+            title=", ".join(counted_failures(kind, count) for kind, count in case.failures.items()),
+        ),
     )
 
 

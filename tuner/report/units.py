@@ -1,4 +1,4 @@
-"""Numbers for people: times in the unit that fits, ratios, shares, counts."""
+"""Numbers for people: times in the unit that fits, ratios, shares."""
 
 from __future__ import annotations
 
@@ -69,8 +69,3 @@ def share_text(share: float) -> str:
     """A share of a whole in per cent; one that is there is never 0."""
     percent = 100 * share
     return "< 1 %" if 0 < percent < 0.5 else f"{percent:.0f} %"
-
-
-def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """A number with its noun: ``1 trial``, ``2 trials``."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

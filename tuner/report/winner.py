@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator
 
 from tc.cache.records import Measurement, Variant
+from tc.counted import counted
 from tc.tuner.report.case import Case
 from tc.tuner.report.flat import differences, flat_options, value_text
 from tc.tuner.report.markup import Content, Element, element
 from tc.tuner.report.moments import moment_text
-from tc.tuner.report.units import counted
 
 
 def options_table(case: Case) -> Content:
@@ -73,7 +73,7 @@ def resources_text(text: str) -> str:
         if name == "grids" and isinstance(value, list):
             grids = value
         elif value not in (0, None, ""):
-            parts.append(f"{name} {value:,} bytes" if type(value) is int else f"{name} {value_text(value)}")
+            parts.append(f"{name} {counted(value, 'byte')}" if type(value) is int else f"{name} {value_text(value)}")
     lines = [", ".join(parts)] if parts else []
     return "\n".join([*lines, *(_grid(grid) for grid in grids if isinstance(grid, dict))])
 

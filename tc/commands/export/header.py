@@ -11,6 +11,7 @@ from tc.commands.export.sizes import extents_said, open_sizes
 from tc.commands.quantities import size_text
 from tc.commands.wording import options_said, time_said
 from tc.convention import Operand
+from tc.counted import counted
 from tc.faults import DIVERGED, OUTSIDE
 from tc.language.specialization import contiguous_strides
 from tc.runtime.kernel import NO_MEMORY
@@ -112,8 +113,7 @@ def _time(kernel: Exported) -> str:
     decision = kernel.dossier.deciding
     if decision is None:
         return "was never measured"
-    threads = "1 thread" if decision.threads == 1 else f"{decision.threads} threads"
-    return f"takes {time_said(decision)}, on {threads} of {decision.machine}"
+    return f"takes {time_said(decision)}, on {counted(decision.threads, 'thread')} of {decision.machine}"
 
 
 def _member(type: ScalarType) -> str:

@@ -13,6 +13,7 @@ from tc.cache.faults import damaged
 from tc.cache.records import Variant
 from tc.commands.dossier import SHORT, Dossier, dossiers
 from tc.commands.listing import Filter
+from tc.counted import counted
 from tc.errors import CacheError, OptionsError
 from tc.executable import Executable
 from tc.packing import assemble
@@ -80,7 +81,7 @@ def select(contents: Contents, wanted: Filter) -> Selection:
 def _reason(dossier: Dossier) -> str:
     if not dossier.variants:
         return "it was only tried, and nothing of it was kept"
-    return f"of its {len(dossier.variants)} variants none was measured, and none has the default options"
+    return f"of its {counted(len(dossier.variants), 'variant')} none was measured, and none has the default options"
 
 
 def _executable(contents: Contents, variant: Variant) -> Executable:
