@@ -37,11 +37,7 @@ class ScalarType(Enum):
 
     @property
     def kind(self) -> Kind:
-        if self is ScalarType.BOOL:
-            return Kind.BOOLEAN
-        if self.value.startswith("int"):
-            return Kind.SIGNED
-        return Kind.UNSIGNED if self.value.startswith("uint") else Kind.FLOATING
+        return _KIND[self]
 
     @property
     def is_floating(self) -> bool:
@@ -84,6 +80,10 @@ class ScalarType(Enum):
         return _SMALLEST_SUBNORMAL.get(self, 0.0)
 
 
+_KINDS_OF_NAMES: Final = (("bool", Kind.BOOLEAN), ("int", Kind.SIGNED), ("uint", Kind.UNSIGNED))
+_KIND: Final = {
+    t: next((kind for name, kind in _KINDS_OF_NAMES if t.value.startswith(name)), Kind.FLOATING) for t in ScalarType
+}
 _ITEMSIZE: Final = {
     t: 1 if t is ScalarType.BOOL else int(t.value.lstrip("abcdefghijklmnopqrstuvwxyz")) // 8 for t in ScalarType
 }

@@ -35,6 +35,9 @@ _FUNCTIONS: Final = {
 }
 
 
+_LEAST: Final = ScalarType.INT64.minimum
+
+
 class WideIndexError(Exception):
     """An index, or something on the way to it, may not fit the index type."""
 
@@ -44,10 +47,10 @@ def require_fit(expression: IndexExpression, ranges: Ranges, dialect: Dialect) -
 
     Offsets of 64 bits always do: every tensor lies in memory.
     """
-    type = dialect.index_type
-    if dialect.narrow and not all(
-        type.minimum <= found.least and found.most <= type.maximum for found in ranges_within(expression, ranges)
-    ):
+    if not dialect.narrow:
+        return
+    least, most = dialect.index_type.minimum, dialect.index_type.maximum
+    if not all(least <= found.least and found.most <= most for found in ranges_within(expression, ranges)):
         raise WideIndexError(str(expression))
 
 
@@ -58,15 +61,9 @@ def index_fragment(expression: IndexExpression, variables: Mapping[str, str], di
             return index_literal(value)
         case IndexVariable(name):
             return Fragment(variables[name])
-        case IndexOperation(IndexOperator.ADD, (left, IndexLiteral(value))) if value < 0:
-            return infix("-", index_fragment(left, variables, dialect), index_literal(-value))
-        case IndexOperation(
-            IndexOperator.ADD, (IndexOperation(IndexOperator.MULTIPLY, (IndexLiteral(factor), left)), right)
-        ) if factor < 0:
-            # isl writes -16 * x + 100 for what people write as 100 - 16 * x.
-            product = IndexOperation(IndexOperator.MULTIPLY, (IndexLiteral(-factor), left))
-            return index_fragment(IndexOperation(IndexOperator.SUBTRACT, (right, product)), variables, dialect)
         case IndexOperation(operator, operands):
+            if operator is IndexOperator.ADD and (difference := _difference(operands)) is not None:
+                return infix("-", *(index_fragment(operand, variables, dialect) for operand in difference))
             fragments = tuple(index_fragment(operand, variables, dialect) for operand in operands)
             if all(isinstance(operand, IndexLiteral) for operand in operands):
                 # Arithmetic on plain literals would be done in int.
@@ -76,9 +73,20 @@ def index_fragment(expression: IndexExpression, variables: Mapping[str, str], di
             assert_never(expression)
 
 
+def _difference(operands: tuple[IndexExpression, ...]) -> tuple[IndexExpression, IndexExpression] | None:
+    """What people write as a difference: isl writes ``x + -1``, and ``-16 * x + 100`` for ``100 - 16 * x``."""
+    match operands:
+        case left, IndexLiteral(value) if value < 0:
+            return left, IndexLiteral(-value)
+        case IndexOperation(IndexOperator.MULTIPLY, (IndexLiteral(factor), left)), right if factor < 0:
+            return right, IndexOperation(IndexOperator.MULTIPLY, (IndexLiteral(-factor), left))
+        case _:
+            return None
+
+
 def index_literal(value: int) -> Fragment:
     """A literal; of type int where it fits, so it must stand beside an operand of the index type."""
-    if value == ScalarType.INT64.minimum:
+    if value == _LEAST:
         return Fragment("INT64_MIN")
     return Fragment(str(value), Precedence.PREFIX if value < 0 else Precedence.POSTFIX)
 

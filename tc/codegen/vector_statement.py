@@ -100,6 +100,7 @@ class VectorStatement:
         self._known = known
         self._widest = widest
         self._spread: dict[Expression, str] = {}
+        self._coefficients: dict[str, int] = {}
 
     def spread(self) -> list[str]:
         """The declarations of what the lines so far share."""
@@ -258,8 +259,10 @@ class VectorStatement:
 
     def _coefficient(self, name: str) -> int:
         """How far an iterator of the statement moves from lane to lane."""
-        argument = self._arguments[name]
-        return _slope(argument, self._loop.iterator)
+        found = self._coefficients.get(name)
+        if found is None:
+            found = self._coefficients[name] = _slope(self._arguments[name], self._loop.iterator)
+        return found
 
 
 def reads_in(expression: Expression) -> Iterator[Read]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import is_
 from types import MappingProxyType
 from typing import Final, assert_never
 
@@ -35,14 +36,17 @@ _FOLDED: Final[Mapping[IndexOperator, Callable[..., int]]] = MappingProxyType(
 
 
 def at_values(expression: IndexExpression, values: Mapping[str, int]) -> IndexExpression:
-    """The expression where the variables have these values."""
+    """The expression where the variables have these values; the very same object where it mentions none of them."""
     match expression:
         case IndexLiteral():
             return expression
         case IndexVariable(name):
             return IndexLiteral(values[name]) if name in values else expression
         case IndexOperation(operator, operands):
-            return _folded(operator, tuple(at_values(operand, values) for operand in operands))
+            inner = tuple([at_values(operand, values) for operand in operands])
+            if all(map(is_, inner, operands)):
+                return expression
+            return _folded(operator, inner)
         case _:
             assert_never(expression)
 

@@ -42,7 +42,7 @@ from tc.polyhedral.strides import accesses
 from tc.polyhedral.surplus import refuse_surplus_sizes
 from tc.polyhedral.tree import ScheduleTree, tree_text
 from tc.polyhedral.tree_execution import tree_execution
-from tc.polyhedral.unroll_copies import unroll_copies
+from tc.polyhedral.unroll_copies import count_copies, unroll_copies
 from tc.polyhedral.verify import prove
 from tc.polyhedral.verify_beginnings import prove_beginnings
 from tc.polyhedral.verify_copies import prove_copies
@@ -207,6 +207,10 @@ class Prepared:
         return untransformed_tree(scop) if tree is None else tree
 
 
+# As many as the largest ``unroll`` allows in one loop: several such loops would make texts that nobody waits for, neither
+# while they are written nor while they are compiled.
+_MOST_COPIES: Final = 4096
+
 # Instances of a nest that a GPU goes through in about the time in which it starts a few kernels.
 _SHORT: Final = 1 << 22
 
@@ -262,7 +266,7 @@ class _Run:
         if isinstance(self.options, GpuOptions):
             root, kernels = self.joined(root, scop, self.options)
             self.done("kernels", kernels)
-        copies = unroll_copies(root)
+        copies = self.unrolled(root)
 
         demands = cache(lambda: demands_of(scop))
 
@@ -297,6 +301,17 @@ class _Run:
                 return fewer_buffers(root, scop, options, self.prepared.specialization.program.name) or root
             case _:
                 assert_never(self.options)
+
+    def unrolled(self, root: LoopTree) -> LoopTree:
+        """The loops with copies in the place of those that are unrolled; OptionsError where these are too many."""
+        count = count_copies(root)
+        unroll = self.options.schedule.unroll
+        if unroll > 1 and count > _MOST_COPIES:
+            raise OptionsError(
+                f"unroll={unroll} writes out {count} statements for {self.prepared.specialization.program.name}, more "
+                f"than {_MOST_COPIES}, the most that a kernel may hold; make it smaller"
+            )
+        return unroll_copies(root)
 
     def joined(self, root: LoopTree, scop: Scop, options: GpuOptions) -> tuple[LoopTree, str]:
         """The loops in as few kernels as the options allow, and what these are."""

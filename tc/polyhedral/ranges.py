@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias, assert_never
 
@@ -37,12 +37,17 @@ def range_of(expression: IndexExpression, variables: Ranges) -> Range:
             assert_never(expression)
 
 
-def ranges_within(expression: IndexExpression, variables: Ranges) -> Iterator[Range]:
-    """The range of the expression and of everything that is computed for it."""
-    yield range_of(expression, variables)
-    if isinstance(expression, IndexOperation):
-        for operand in expression.operands:
-            yield from ranges_within(operand, variables)
+def ranges_within(expression: IndexExpression, variables: Ranges) -> list[Range]:
+    """The ranges of everything that is computed for the expression, and of itself, which comes last."""
+    if not isinstance(expression, IndexOperation):
+        return [range_of(expression, variables)]
+    found: list[Range] = []
+    operands: list[Range] = []
+    for operand in expression.operands:
+        found += ranges_within(operand, variables)
+        operands.append(found[-1])
+    found.append(_operation(expression.operator, tuple(operands)))
+    return found
 
 
 def iterator_range(loop: Loop, variables: Ranges) -> Range:

@@ -34,7 +34,7 @@ def unroll_copies(root: LoopTree) -> LoopTree:
 
 
 def count_copies(root: LoopTree) -> int:
-    """The instances in the text, at most: of every statement, once for each copy of the loops around it."""
+    """The instances in the text, at most: every statement once for each copy of the unrolled loops around it."""
     match root:
         case Instance():
             return 1

@@ -167,6 +167,17 @@ def test_copies_cost_the_proof_nothing() -> None:
     assert more.proof.leaves == found.proof.leaves < 30
 
 
+def test_more_copies_than_anybody_waits_for_are_refused() -> None:
+    """Each of the two loops holds fewer than 4,096 statements; both together do not."""
+    program = specialized("def two(float(M,N) A) -> (B, C) { B(m,n) = A(m,n)  C(n,m) = A(m,n) }", ((48, 64),))
+    options = CpuOptions(ScheduleOptions(fusion=Fusion.MINIMAL, tile=(), unroll=3072), vectorize=False, threads=1)
+    with pytest.raises(tc.OptionsError) as caught:
+        map_program(program, options, MACHINE)
+    assert str(caught.value) == (
+        "unroll=3072 writes out 6144 statements for two, more than 4096, the most that a kernel may hold; make it smaller"
+    )
+
+
 @pytest.mark.parametrize(
     ("target", "options"),
     [
