@@ -207,8 +207,8 @@ class Prepared:
         return untransformed_tree(scop) if tree is None else tree
 
 
-# As many as the largest ``unroll`` allows in one loop: several such loops would make texts that nobody waits for, neither
-# while they are written nor while they are compiled.
+# As many as the largest ``unroll`` allows in one loop.  Nobody waits until the text of several such loops is printed
+# and compiled.
 _MOST_COPIES: Final = 4096
 
 # Instances of a nest that a GPU goes through in about the time in which it starts a few kernels.
