@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -226,13 +225,13 @@ def _search(given: argparse.Namespace) -> None:
 def _compile(given: argparse.Namespace) -> None:
     from benchmarks.cases import Suite, chosen
     from benchmarks.compiled import HEADER, compile_cases, line
-    from tc.options import CpuOptions, GpuOptions, from_json
+    from tc.options import CpuOptions, GpuOptions, Options
 
     suites = tuple(Suite) if given.suite == "all" else (Suite(given.suite),)
-    kind = CpuOptions if given.target.startswith("cpu") else GpuOptions
+    kind: type[Options] = CpuOptions if given.target.startswith("cpu") else GpuOptions
     with _as_usage():
         cases = chosen(suites, given.kernels)
-        options = None if given.json_options is None else from_json(json.loads(given.json_options), kind)
+        options = None if given.json_options is None else kind.from_json(given.json_options)
     print(HEADER, flush=True)
     for compiled in compile_cases(cases, given.target, options):
         print(line(compiled), flush=True)

@@ -30,7 +30,7 @@ from benchmarks.prepared import Prepared, prepare
 from benchmarks.problem import Array
 from tc.environment import environment
 from tc.errors import TCError
-from tc.options import to_json
+from tc.options_json import to_json
 from tc.reference.kept import kept_results
 from tc.target import parse_cpu_target
 from tc.tuner.roofline import Roofs

@@ -13,7 +13,8 @@ import tc
 from benchmarks.contender import Contender
 from benchmarks.messages import Prepare, Refused
 from benchmarks.problem import Array, Problem
-from tc.options import CpuOptions, GpuOptions, from_json
+from tc.options import CpuOptions, GpuOptions, Options
+from tc.options_json import from_json
 from tc.runtime.device_array import DeviceArray
 from tc.runtime.threads import get_threads
 
@@ -58,7 +59,7 @@ def prepare(question: Prepare, arguments: Sequence[Array], *, gpu: bool) -> Prep
 
 def _prepare_ours(question: Prepare, arguments: Sequence[Array], *, gpu: bool) -> Prepared | Refused:
     comprehension = question.case.problem.comprehension
-    kind = GpuOptions if gpu else CpuOptions
+    kind: type[Options] = GpuOptions if gpu else CpuOptions
     options = kind() if question.options is None else from_json(question.options, kind)
     if question.arrays is Contender.TORCH and (absent := _absent_torch(gpu=gpu)) is not None:
         return absent

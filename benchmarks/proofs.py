@@ -19,7 +19,8 @@ import tc
 from benchmarks.cases import case_called
 from tc.compiler import translate
 from tc.errors import CompileError, OptionsError
-from tc.options import CpuOptions, GpuOptions, Options, to_json
+from tc.options import CpuOptions, GpuOptions, Options
+from tc.options_json import to_json
 from tc.target import CpuTarget, parse_target
 from tc.tuner.nests import nest_of, silent_options
 from tc.tuner.outcome import Failed

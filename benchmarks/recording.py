@@ -11,7 +11,8 @@ from random import Random
 from typing import Final
 
 from benchmarks.cases import Case
-from tc.options import CpuOptions, GpuOptions, to_json
+from tc.options import CpuOptions, GpuOptions
+from tc.options_json import to_json
 from tc.packing import options_from_text
 from tc.records import load_record, save_record
 from tc.target import CpuTarget, parse_target

@@ -11,7 +11,7 @@ from benchmarks.recording import Recording, record
 from benchmarks.tuned import Winner, Winners
 from tc.counted import counted
 from tc.measured_machine import measured_machine
-from tc.options import to_json
+from tc.options_json import to_json
 
 
 def search_case(

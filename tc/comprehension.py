@@ -13,6 +13,7 @@ from tc.options import Options
 from tc.runtime.named_target import named_target
 from tc.runtime.warm import WarmCalls
 from tc.target import Target
+from tc.usual_options import Usual
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,10 +37,12 @@ class Comprehension:
         definition: Definition,
         siblings: Mapping[str, Definition] | None = None,
         tune: str | Budget | None = None,
+        usual: Usual = (),
     ) -> None:
         self._definition: Final = definition
         self._siblings: Final = {definition.interface.name: definition} if siblings is None else siblings
-        self._kernels: Final = Kernels(definition, self._siblings, tune)
+        self._kernels: Final = Kernels(definition, self._siblings, tune, usual)
+        self._usual: Final = usual
         self.interface: Final = definition.interface
         self.name: Final = self.interface.name
         self._warm: Final = WarmCalls()
@@ -50,13 +53,13 @@ class Comprehension:
         return self._definition.program
 
     @staticmethod
-    def of(program: Program) -> Comprehension:
-        """The comprehension of a program that was built in Python."""
-        return Comprehension(Parsed(program))
+    def of(program: Program, usual: Usual = ()) -> Comprehension:
+        """The comprehension of a program that was built in Python.  ``usual``: options of calls that name none."""
+        return Comprehension(Parsed(program), usual=usual)
 
-    def __reduce__(self) -> tuple[Callable[[Program], Comprehension], tuple[Program]]:
+    def __reduce__(self) -> tuple[Callable[[Program, Usual], Comprehension], tuple[Program, Usual]]:
         # Copies and processes that receive one make kernels of their own.
-        return Comprehension.of, (self.program,)
+        return Comprehension.of, (self.program, self._usual)
 
     def __repr__(self) -> str:
         arguments, results = ", ".join(self.interface.arguments), ", ".join(self.interface.results)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tc.comprehension import Comprehension
 from tc.definition import Definition, Parsed
-from tc.errors import ArgumentError, Diagnostic, LibraryCallWarning, nearest, render
+from tc.errors import ArgumentError, Diagnostic, LibraryCallWarning, OptionsError, nearest, render
 from tc.kernels import process_cache
 from tc.options import Options
+from tc.usual_options import Usual, usual_options
 from tc.warn import warn
 
 if TYPE_CHECKING:
@@ -31,8 +32,12 @@ class Definitions(Mapping[str, "Comprehension"]):
     method of this class are reached by item.
     """
 
-    def __init__(self, definitions: Mapping[str, Definition], tune: str | Budget | None = None) -> None:
-        self._comprehensions = {name: Comprehension(found, definitions, tune) for name, found in definitions.items()}
+    def __init__(
+        self, definitions: Mapping[str, Definition], tune: str | Budget | None = None, usual: Usual = ()
+    ) -> None:
+        self._comprehensions = {
+            name: Comprehension(found, definitions, tune, usual) for name, found in definitions.items()
+        }
         self._only = next(iter(self._comprehensions.values())) if len(definitions) == 1 else None
 
     def __getitem__(self, name: str) -> Comprehension:
@@ -127,19 +132,30 @@ class Definitions(Mapping[str, "Comprehension"]):
         return self.single().explain(*arguments, target=target, options=options, **named)
 
 
-def define(text: str, tune: str | Budget | None = None) -> Definitions:
+def define(
+    text: str, tune: str | Budget | None = None, *, options: Options | Sequence[Options] | None = None
+) -> Definitions:
     """The definitions of a text in the tensor comprehension language.
 
     ``tune``: a budget, as in ``"30s"``: the first call for other types, shapes or strides than before searches so long
     for the quickest options, unless the cache has the winner of an earlier search; see ``Comprehension.tune``.
+    ``options``: what calls of all definitions use that name none, on the targets that take them: ``tc.CpuOptions``,
+    ``tc.GpuOptions``, or a list with one of each.  Calls on other targets raise OptionsError until they name some; a
+    winner of ``tune`` of a definition takes their place.
     ParseError if it is not in the grammar; SemanticError or RangeError, with all complaints together, if it means
     nothing.
     """
     if not isinstance(text, str):
         raise ArgumentError(f"tc.define takes the text of definitions, got {type(text).__name__}")
+    usual = usual_options(options)
+    if usual and tune is not None:
+        raise OptionsError(
+            "tc.define takes options or tune, not both: one says which options to use, the other to look for better "
+            "ones; a search that begins with given options is f.tune(..., start=options)"
+        )
     cache = process_cache()
     known = None if cache is None else cache.definitions(text, lambda: parsed(text))
-    return Definitions(known or {name: Parsed(program, text) for name, program in parsed(text).items()}, tune)
+    return Definitions(known or {name: Parsed(program, text) for name, program in parsed(text).items()}, tune, usual)
 
 
 def parsed(text: str) -> Mapping[str, Program]:

@@ -12,6 +12,7 @@ from tc.errors import ArgumentError, OptionsError
 from tc.once import Once
 from tc.options import CpuOptions, GpuOptions, Options
 from tc.target import CpuTarget, Target
+from tc.usual_options import Usual, usual_for
 
 if TYPE_CHECKING:
     from tc.cached import KernelCache
@@ -26,15 +27,21 @@ class Kernels:
     """Kernels by signature, options and target; options None stand for the best ones that are known.
 
     ``siblings``: all definitions of the text.  ``tune``: how long to search for options where nobody did yet; None
-    does not.  Safe from many threads, each kernel is made once.
+    does not.  ``usual``: what stands for options None until a search has found better ones.  Safe from many threads,
+    each kernel is made once.
     """
 
     def __init__(
-        self, definition: Definition, siblings: Mapping[str, Definition], tune: str | Budget | None = None
+        self,
+        definition: Definition,
+        siblings: Mapping[str, Definition],
+        tune: str | Budget | None = None,
+        usual: Usual = (),
     ) -> None:
         self._definition: Final = definition
         self._siblings: Final = siblings
         self._tune: Final = tune
+        self._usual: Final = usual
         self._made: Final[Once[tuple[Signature, Options | None, Target], Kernel]] = Once()
         # Those with symbolic sizes, which serve calls with other signatures.
         self._open: Final[dict[tuple[Signature, Options | None, Target], Kernel]] = {}
@@ -48,15 +55,21 @@ class Kernels:
             raise OptionsError(f"options must be tc.{kind.__name__} for target {str(target)!r}, got {options!r}")
 
         def make() -> Kernel:
-            found = None
+            found, chosen = None, self._chosen(target, options)
             if prepared is None:
-                found = self._found(signature, target, options)
-                found = found or self._serving(signature, target, options) or self._tuned(signature, target, options)
+                # What a search has found in this process goes before the options of the text.
+                found = self._serving(signature, target, options) if chosen is not options else None
+                found = found or self._found(signature, target, chosen)
+                found = found or self._serving(signature, target, options) or self._tuned(signature, target, chosen)
             if found is None:
-                found = self.compile(signature, target, kind() if options is None else options, prepared)
+                found = self.compile(signature, target, kind() if chosen is None else chosen, prepared)
             return self._noted(found, target, options)
 
         return self._made.get((signature, options, target), make)
+
+    def _chosen(self, target: Target, options: Options | None) -> Options | None:
+        """The options of a call, or those of the text."""
+        return usual_for(self._usual, target) if options is None else options
 
     def put(self, signature: Signature, target: Target, kernel: Kernel) -> None:
         """From now on, this is the best kernel, also for calls that others with symbolic sizes have served."""
@@ -100,7 +113,7 @@ class Kernels:
     def decision(self, signature: Signature, target: Target, options: Options | None) -> str:
         """What the cache has for such a kernel, as text; empty without a cache."""
         cache = process_cache()
-        return "" if cache is None else cache.explain(self._wanted(signature, target, options))
+        return "" if cache is None else cache.explain(self._wanted(signature, target, self._chosen(target, options)))
 
     def _found(self, signature: Signature, target: Target, options: Options | None) -> Kernel | None:
         """The kernel from the cache, unless its stages are to be seen, or it is to be tuned first."""

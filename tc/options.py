@@ -1,20 +1,19 @@
 """Typed options: what a user, the tuner and the cache may choose about a kernel.
 
 Target-neutral options stand inside the options of a target.  Construction validates; ``to_json`` and
-``from_json`` round-trip; an unknown name is refused with its nearest match.
+``from_json`` round-trip (``options_json``).
 """
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias
 
-from tc.errors import OptionsError, nearest
+from tc.errors import OptionsError
+from tc.options_json import Written
 
 
 class Fusion(Enum):
@@ -26,7 +25,7 @@ class Fusion(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduleOptions:
+class ScheduleOptions(Written):
     """Choices that every target shares.
 
     ``tile``: tile sizes of the loops around every statement, outermost first; loops beyond the tuple, or with size 0,
@@ -62,7 +61,7 @@ class TileLayout(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class CpuOptions:
+class CpuOptions(Written):
     """Options of the ``cpu`` target.
 
     ``register_tile``: sizes of the tile of independent loops inside a reduction, innermost last; further ones move out
@@ -121,7 +120,7 @@ MOST_THREADS: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class GpuOptions:
+class GpuOptions(Written):
     """Options of the targets that run blocks of threads.
 
     ``schedule.tile`` cuts the outermost independent loops into tiles, which go to blocks, the points of a tile to
@@ -222,65 +221,3 @@ def _require_integer(name: str, value: object, least: int, most: int) -> None:
 def _require_boolean(name: str, value: object) -> None:
     if not isinstance(value, bool):
         raise OptionsError(f"{name} must be True or False, got {value!r}")
-
-
-def to_json(options: Options) -> dict[str, Any]:
-    """The options as plain JSON values."""
-    return {field.name: _to_json(getattr(options, field.name)) for field in dataclasses.fields(options)}
-
-
-def _to_json(value: object) -> object:
-    match value:
-        case ScheduleOptions():
-            return {field.name: _to_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
-        case Enum():
-            return value.value
-        case tuple():
-            return list(value)
-        case _:
-            return value
-
-
-Kind = TypeVar("Kind", bound=CpuOptions | GpuOptions)
-
-
-def from_json(data: Mapping[str, Any], options: type[Kind]) -> Kind:
-    """The inverse of ``to_json``; missing names keep their defaults.  OptionsError for anything else."""
-    values = _known(data, options)
-    if "schedule" in values:
-        schedule = _known(values["schedule"], ScheduleOptions)
-        _named(schedule, "fusion", Fusion)
-        _listed_as_tuple(schedule, "tile")
-        values["schedule"] = ScheduleOptions(**schedule)
-    _named(values, "distribution", Distribution)
-    _named(values, "layout", TileLayout)
-    for name in ("register_tile", "block", "grid", "split"):
-        _listed_as_tuple(values, name)
-    return options(**values)
-
-
-def _listed_as_tuple(values: dict[str, Any], name: str) -> None:
-    if values.get(name) is not None:
-        if not isinstance(values[name], list):
-            raise OptionsError(f"{name} must be a list of integers or null, got {values[name]!r}")
-        values[name] = tuple(values[name])
-
-
-def _named(values: dict[str, Any], name: str, choices: type[Enum]) -> None:
-    if name in values:
-        found = [choice for choice in choices if choice.value == values[name]]
-        if not found:
-            raise OptionsError(f"{name} must be one of {', '.join(c.value for c in choices)}, got {values[name]!r}")
-        values[name] = found[0]
-
-
-def _known(data: object, options: type) -> dict[str, Any]:
-    if not isinstance(data, Mapping):
-        raise OptionsError(f"{options.__name__} must be a JSON object, got {data!r}")
-    names = [f.name for f in dataclasses.fields(options)]
-    for name in data:
-        if name not in names:
-            guess = nearest(str(name), names)
-            hint = f"; did you mean {guess!r}?" if guess else f"; known: {', '.join(names)}"
-            raise OptionsError(f"{options.__name__} has no option {name!r}{hint}")
-    return dict(data)

@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass
 
 from tc.convention import Convention
-from tc.errors import OptionsError, TCError
+from tc.errors import TCError
 from tc.executable import Executable
-from tc.options import CpuOptions, GpuOptions, Options, from_json, to_json
+from tc.options import CpuOptions, GpuOptions, Options
 from tc.proof import Proof
 from tc.records import from_json as record_from_json
 from tc.records import to_json as record_to_json
@@ -30,16 +30,12 @@ class _Description:
 
 def options_text(options: Options) -> str:
     """The options as canonical JSON: equal options have equal texts."""
-    return json.dumps(to_json(options), sort_keys=True, separators=(",", ":"))
+    return options.to_json()
 
 
 def options_from_text(text: str, target: str) -> Options:
     """The inverse, for options of a target; OptionsError for anything else."""
-    try:
-        data = json.loads(text)
-    except ValueError as error:
-        raise OptionsError(f"options must be JSON, got {text[:80]!r}: {error}") from error
-    return from_json(data, CpuOptions) if target.startswith("cpu") else from_json(data, GpuOptions)
+    return CpuOptions.from_json(text) if target.startswith("cpu") else GpuOptions.from_json(text)
 
 
 def describe(executable: Executable) -> str:

@@ -40,6 +40,7 @@ SHARED = {
     "tc.errors",
     "tc.types",
     "tc.options",
+    "tc.options_json",
     "tc.target",
     "tc.multiprocessor",
     "tc.grid",

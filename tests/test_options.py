@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import tc
 from tc.kernel import Kernel
-from tc.options import from_json, to_json
+from tc.options_json import from_json, to_json
 
 DEFINITIONS = tc.define(
     """
@@ -55,6 +55,16 @@ gpu_options = st.builds(
     block=st.none() | st.lists(st.integers(1, 10), max_size=3).map(tuple),
     grid=st.none() | st.lists(st.integers(1, (1 << 31) - 1), max_size=3).map(tuple),
     distribution=st.sampled_from(tc.Distribution),
+    split=st.none() | st.sets(st.integers(2, 1 << 20), max_size=3).map(lambda parts: tuple(sorted(parts)[::-1])),
+    across=st.none() | st.integers(1, 1 << 16),
+    shuffles=st.booleans(),
+    private=st.integers(0, 1 << 10),
+    fragments=st.integers(0, 1 << 10),
+    shared=st.integers(0, 1 << 18),
+    layout=st.sampled_from(tc.TileLayout),
+    padding=st.integers(0, 64),
+    stages=st.none() | st.integers(1, 8),
+    resident=st.integers(1, 32),
     check_indices=st.booleans(),
 )
 
@@ -70,6 +80,10 @@ def loops(kernel: Kernel) -> list[str]:
 @given(options | gpu_options)
 def test_options_travel_as_json(chosen: tc.CpuOptions | tc.GpuOptions) -> None:
     assert from_json(json.loads(json.dumps(to_json(chosen))), type(chosen)) == chosen
+    assert type(chosen).from_json(chosen.to_json()) == chosen
+    assert tc.ScheduleOptions.from_json(chosen.schedule.to_json()) == chosen.schedule
+    # However it is written, it is written the same again.
+    assert type(chosen).from_json(json.dumps(to_json(chosen), indent=2)).to_json() == chosen.to_json()
 
 
 def test_what_json_leaves_out_keeps_its_default() -> None:
@@ -94,6 +108,22 @@ UNKNOWN: list[tuple[Any, str]] = [
     ({"schedule": {"tile": 32}}, "tile must be a list of integers or null, got 32"),
     ({"schedule": {"tile": [1.5]}}, "tile must be an integer from 0 to 1073741824, got 1.5"),
     ({"schedule": None}, "ScheduleOptions must be a JSON object, got None"),
+    ({"tile": [8]}, 'CpuOptions has no option \'tile\'; it belongs to schedule: write {"schedule": {"tile": ...}}'),
+    ({"block": [8]}, "CpuOptions has no option 'block'; tc.GpuOptions has one"),
+    ({"schedule": {"threads": 2}}, "ScheduleOptions has no option 'threads'; tc.CpuOptions has one"),
+    (
+        {"schedule": {"fusion": "Maximal"}},
+        "fusion must be one of maximal, preserve-parallel, minimal, got 'Maximal'; did you mean 'maximal'?",
+    ),
+    (
+        {"schedule": {"fusion": ["maximal"]}},
+        "fusion must be one of maximal, preserve-parallel, minimal, got ['maximal']",
+    ),
+    ({"threads": "2"}, "threads must be an integer from 0 to 4096, got '2'"),
+    ({"threads": 2.0}, "threads must be an integer from 0 to 4096, got 2.0"),
+    ({"threads": None}, "threads must be an integer from 0 to 4096, got None"),
+    ({"vectorize": 1}, "vectorize must be True or False, got 1"),
+    ({"register_tile": [[8]]}, "register_tile must be an integer from 1 to 1024, got [8]"),
     ([], "CpuOptions must be a JSON object, got []"),
 ]
 
@@ -102,6 +132,25 @@ UNKNOWN: list[tuple[Any, str]] = [
 def test_json_that_means_nothing_is_refused(data: Any, message: str) -> None:
     with pytest.raises(tc.OptionsError, match=f"^{re.escape(message)}$"):
         from_json(data, tc.CpuOptions)
+    with pytest.raises(tc.OptionsError, match=f"^{re.escape(message)}$"):
+        tc.CpuOptions.from_json(json.dumps(data))
+
+
+NO_JSON: list[tuple[Any, str]] = [
+    ("threads=2", "options must be JSON such as {\"threads\": 1}, got 'threads=2': "),
+    ("", "options must be JSON such as {\"threads\": 1}, got '': "),
+    ("[" * 100_000, 'options must be JSON such as {"threads": 1}, got \'[['),
+    ('{"threads": 1, "threads": 2}', "threads stands in the options twice; write it once"),
+    ({"threads": 1}, "options must be text in JSON, got dict"),
+    (None, "options must be text in JSON, got NoneType"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), NO_JSON, ids=[message[-20:] for _, message in NO_JSON])
+@pytest.mark.parametrize("kind", [tc.CpuOptions, tc.GpuOptions, tc.ScheduleOptions])
+def test_text_that_is_no_json_is_refused(kind: Any, text: Any, message: str) -> None:
+    with pytest.raises(tc.OptionsError, match=f"^{re.escape(message)}"):
+        kind.from_json(text)
 
 
 IMPOSSIBLE: list[tuple[type, dict[str, Any], str]] = [

@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tc.options import Options, to_json
+from tc.options import Options
+from tc.options_json import to_json
 from tc.tuner.outcome import Outcome
 from tc.tuner.search import Origin, Search, Trial
 

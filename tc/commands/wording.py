@@ -10,7 +10,7 @@ from typing import Final
 from tc.cache.ingredients import Ingredients
 from tc.cache.records import Measurement
 from tc.commands.dossier import default_options
-from tc.options import to_json
+from tc.options_json import to_json
 from tc.tuner.console import duration
 from tc.wanted import extents_of
 

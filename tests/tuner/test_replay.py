@@ -9,7 +9,8 @@ from random import Random
 
 import pytest
 
-from tc.options import CpuOptions, Fusion, Options, ScheduleOptions, to_json
+from tc.options import CpuOptions, Fusion, Options, ScheduleOptions
+from tc.options_json import to_json
 from tc.tuner.outcome import Measured, Outcome, outcome_from_text, outcome_to_text
 from tc.tuner.replay import key, replay
 from tests.tuner.landscapes import LANDSCAPES, SPACE, convex, measured
