@@ -131,6 +131,7 @@ class Comprehension:
         strategy: str = "combined",
         numerics: str = "any",
         workers: str | None = None,
+        start: Options | Sequence[Options] | None = None,
         **named: object,
     ) -> TuningResult:
         """Searches for the quickest options for such arguments: arrays, which are tuned on, specs or shapes.
@@ -142,6 +143,8 @@ class Comprehension:
         compilations at a time.  ``strategy``: ``combined``, ``genetic``, ``original`` or ``random``.  ``numerics``:
         ``bitwise`` takes no winner whose results differ in a bit from those of the default options.  ``workers``:
         ``dask://host:port`` compiles and measures on the Dask cluster of that scheduler; None does so here.
+        ``start``: options, or several, that are tried right after the default ones; what came of them is in
+        ``.started``, also where they failed, which does not end the search.
 
         Calls without options run the winner from now on.  TuningError where not even the default options run.
         """
@@ -150,7 +153,7 @@ class Comprehension:
 
         arguments = self._in_order(arguments, named)
         chosen, subject = self._target(arguments, target), subject_of(self.interface, arguments)
-        request = TuningRequest(budget, cache, seed, progress, jobs, strategy, numerics, workers)
+        request = TuningRequest(budget, cache, seed, progress, jobs, strategy, numerics, workers, start)
         result = tune(self._definition, self._siblings, subject, chosen, environment(), request)
         self._kernels.put(subject.signature, chosen, Kernel(result.executable))
         self._warm.forget()

@@ -100,6 +100,7 @@ class Definitions(Mapping[str, "Comprehension"]):
         strategy: str = "combined",
         numerics: str = "any",
         workers: str | None = None,
+        start: Options | Sequence[Options] | None = None,
         **named: object,
     ) -> TuningResult:
         """``Comprehension.tune`` of the only definition."""
@@ -114,6 +115,7 @@ class Definitions(Mapping[str, "Comprehension"]):
             strategy=strategy,
             numerics=numerics,
             workers=workers,
+            start=start,
             **named,
         )
 

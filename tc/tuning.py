@@ -18,6 +18,7 @@ from tc.environment import Environment
 from tc.errors import ArgumentError, CacheError, OptionsError
 from tc.interface import Interface
 from tc.language.specialization import ArraySpec, Signature
+from tc.options import Options
 from tc.runtime.borrow import borrow
 from tc.runtime.scalars import convert_scalar
 from tc.runtime.scratch import scratch_folder
@@ -29,6 +30,7 @@ from tc.tuner.dask_crew import hire_on_dask
 from tc.tuner.progress import silence
 from tc.tuner.session import Hire, hire_locally, tuning
 from tc.tuner.settings import Numerics, Strategy, TuningResult, TuningSettings
+from tc.tuner.starts import given_starts
 from tc.tuner.status_line import StatusLine
 
 Chosen = TypeVar("Chosen", Strategy, Numerics)
@@ -76,6 +78,7 @@ class TuningRequest:
     strategy: str = Strategy.COMBINED.value
     numerics: str = Numerics.ANY.value
     workers: str | None = None
+    start: Options | Sequence[Options] | None = None
 
     @property
     def settings(self) -> TuningSettings:
@@ -86,6 +89,7 @@ class TuningRequest:
             strategy=choice(Strategy, self.strategy, "strategy"),
             numerics=choice(Numerics, self.numerics, "numerics"),
             jobs=available_threads() if self.jobs is None else _counted_jobs(self.jobs),
+            starts=given_starts(self.start),
         )
 
 

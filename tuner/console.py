@@ -7,8 +7,8 @@ from typing import Final, assert_never
 
 from tc.counted import counted
 from tc.reference.memory import bytes_text
-from tc.tuner.outcome import FailureKind, counted_failures
-from tc.tuner.progress import Decided, Event, Generation, Judging, Listener, Standing, Started, Trying
+from tc.tuner.outcome import Failed, FailureKind, Measured, counted_failures
+from tc.tuner.progress import Decided, Event, Generation, Judging, Listener, Standing, Start, Started, Trying
 from tc.tuner.time_span import rough_text
 
 # Bytes that are worth a word.
@@ -25,6 +25,8 @@ def console(say: Callable[[str], None], show: Callable[[str], None] = lambda _te
                     say(f"the oracle computes what is right, with {bytes_text(event.bytes)} of memory")
             case Started():
                 say(_started(event))
+            case Start():
+                say(_start(event))
             case Trying():
                 show(_trying(event))
             case Generation():
@@ -54,6 +56,16 @@ def _started(event: Started) -> str:
     if event.bound is not None:
         parts.append(f"no call takes less than {duration(event.bound)} here")
     return "; ".join(parts)
+
+
+def _start(event: Start) -> str:
+    match event.outcome:
+        case Measured(seconds):
+            return f"start {event.number}: {duration(seconds)}"
+        case Failed(kind, reason):
+            return f"start {event.number} failed: {kind.value}: {reason}"
+        case _:
+            assert_never(event.outcome)
 
 
 def _generation(event: Generation) -> str:

@@ -20,11 +20,15 @@ _RETRIES: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A genome that may be illegal or known, how it came about, and the numbers of its parents."""
+    """A genome that may be illegal or known, how it came about, and the numbers of its parents.
+
+    ``options``: what is tried, exactly, where the genome stands for something near; None: what it stands for.
+    """
 
     genome: Genome
     origin: Origin
     parents: tuple[int, ...] = ()
+    options: Options | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +117,7 @@ class Generations:
         batch: list[Candidate] = []
         repeated = 0
         for proposal in breeder.propose(Past(self._space, tuple(self._trials)), self._random):
-            options = self._space.decode(proposal.genome)
+            options = proposal.options or self._space.decode(proposal.genome)
             if isinstance(options, Failed) or options in self._known:
                 repeated += 1
                 if repeated == _RETRIES:
@@ -133,13 +137,13 @@ class Generations:
 def seeded(size: int, seeds: Iterable[Options], propose: Propose) -> Breeder:
     """A first generation: the static default, the seeds, and proposals up to ``size`` in all.
 
-    All seeds are tried, even if they are more.
+    All seeds are tried exactly as they are, even if they are more.
     """
     known = tuple(seeds)
 
     def propose_first(past: Past, random: Random) -> Iterator[Proposal]:
         for options in (past.space.defaults, *known):
-            yield Proposal(past.space.encode(options), Origin.SEED)
+            yield Proposal(past.space.encode(options), Origin.SEED, options=options)
         yield from propose(past, random)
 
     return Breeder(max(size, len(known) + 1), propose_first)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tc.tuner.confirm import Contender
-from tc.tuner.outcome import FailureKind
+from tc.tuner.outcome import FailureKind, Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,14 @@ class Started:
     encodings: int
     known: int
     bound: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What came of options that the search was to start from; ``number`` counts them from 1."""
+
+    number: int
+    outcome: Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +86,7 @@ class Decided:
     winner: str
 
 
-Event: TypeAlias = Judging | Started | Trying | Generation | Decided
+Event: TypeAlias = Judging | Started | Start | Trying | Generation | Decided
 Listener: TypeAlias = Callable[[Event], None]
 
 

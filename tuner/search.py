@@ -15,7 +15,7 @@ from tc.tuner.outcome import Measured, Outcome
 class Origin(Enum):
     """How a candidate came about."""
 
-    SEED = "seed"  # given: the static default first, then cached winners
+    SEED = "seed"  # given: the static default first, then what the search was to start from, then cached winners
     RANDOM = "random"
     CROSSED = "crossed"  # of three parents, perhaps mutated after
     MUTATED = "mutated"  # of one

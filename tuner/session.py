@@ -37,6 +37,7 @@ from tc.tuner.progress import Judging, Listener, silence
 from tc.tuner.roofline import Roofs, Work, highest, stable
 from tc.tuner.roofs import measure_roofs
 from tc.tuner.settings import TuningSettings
+from tc.tuner.starts import require_startable
 from tc.tuner.task import Task, parse_task
 from tc.tuner.tune import Tuning
 from tc.tuner.work import least_work
@@ -86,8 +87,9 @@ def tuning(
     Where sizes stay open, candidates are measured with the greatest ones, and checked with others too.
     ``arrays``: arguments and first values of in-out results by name; None makes random ones.  ``scalars``: values of
     the scalar arguments.  ``siblings``: all definitions of the text.  On CUDA candidates run on the first device;
-    DeviceError without one that runs them.
+    DeviceError without one that runs them.  OptionsError for options to start from that the target does not take.
     """
+    require_startable(settings.starts, target)
     if isinstance(target, CudaTarget):
         check_cuda_device(target.architecture, 0)
     program = definition.program

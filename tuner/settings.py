@@ -13,6 +13,7 @@ from tc.options import Options
 from tc.tuner.budget import Budget
 from tc.tuner.outcome import FailureKind, count_failures
 from tc.tuner.search import Trial
+from tc.tuner.starts import Starts
 
 # Of one measurement.
 SECONDS: Final = 0.08
@@ -38,7 +39,8 @@ class Numerics(Enum):
 class TuningSettings:
     """How a search goes about it.
 
-    ``seconds``: of one measurement.  ``capsules``: the folder for scripts that reproduce what was killed.
+    ``seconds``: of one measurement.  ``starts``: options to try first.  ``capsules``: the folder for scripts that
+    reproduce what was killed.
     """
 
     budget: Budget
@@ -48,6 +50,7 @@ class TuningSettings:
     jobs: int = 2
     seconds: float = SECONDS
     capsules: Path | None = None
+    starts: Starts = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,8 @@ class TuningResult:
     """What a search came to; times are seconds of a call, with intervals of 95 % confidence.
 
     ``default``: of the static default options, measured in turns with the winner.  ``bound``: the least that this
-    machine allows, None if it is not known.  ``stopped``: why the search ended.
+    machine allows, None if it is not known.  ``stopped``: why the search ended.  ``started``: what came of the options
+    that it was to start from, as far as they were tried.
     """
 
     best: Options
@@ -67,6 +71,7 @@ class TuningResult:
     trials: tuple[Trial, ...]
     stopped: str
     executable: Executable = field(repr=False)
+    started: tuple[Trial, ...] = ()
 
     @property
     def is_default(self) -> bool:

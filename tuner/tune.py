@@ -30,7 +30,7 @@ from tc.tuner.genetic import ORIGINAL, genetic_search
 from tc.tuner.ledger import Ledger
 from tc.tuner.nest import Nest
 from tc.tuner.outcome import Failed, Measured, count_failures
-from tc.tuner.progress import Decided, Generation, Listener, Standing, Started, Trying
+from tc.tuner.progress import Decided, Generation, Listener, Standing, Start, Started, Trying
 from tc.tuner.random_search import random_search
 from tc.tuner.search import Candidate, Search, Trial
 from tc.tuner.settings import Numerics, Strategy, TuningResult, TuningSettings
@@ -180,12 +180,15 @@ class Tuning:
     # --- the search ---------------------------------------------------------------------------------------------
 
     def _first_options(self) -> tuple[Options, ...]:
-        """Seeds from the cache, the same ones as when a search with these settings began before."""
+        """What the search is to start from, then seeds from the cache, the same ones as when a search with these
+        settings began before.
+        """
         identity = {
             "kernel": self._ledger.ingredients.key,
             "seed": self._settings.seed,
             "strategy": self._settings.strategy.value,
             "numerics": self._settings.numerics.value,
+            "starts": [options_text(options) for options in self._settings.starts],
         }
         earlier = self._ledger.earlier(identity)
         if earlier is None:
@@ -203,7 +206,7 @@ class Tuning:
             "bound": self.bound,
         }
         self._ledger.begin(Run(self._run, json.dumps(told), self._ledger.wanted.machine, utc_now()))
-        return chosen
+        return (*self._settings.starts, *chosen)
 
     def _begin(self, first: Sequence[Options]) -> Search:
         random = Random(self._settings.seed)
@@ -240,7 +243,10 @@ class Tuning:
         for candidate, text in zip(part, texts, strict=True):
             if text not in self._known and text not in found:
                 break
-            self._search.tell((self._known[text] if text in self._known else found[text].outcome,))
+            outcome = self._known[text] if text in self._known else found[text].outcome
+            self._search.tell((outcome,))
+            if candidate.options in self._settings.starts:
+                self._listen(Start(self._settings.starts.index(candidate.options) + 1, outcome))
             if text in found:
                 self._note(candidate, found[text])
 
@@ -372,6 +378,7 @@ class Tuning:
             trials=tuple(self._search.trials),
             executable=executable,
             stopped=stopped,
+            started=tuple(t for t in self._search.trials if t.candidate.options in self._settings.starts),
         )
 
 

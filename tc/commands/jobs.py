@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -68,10 +69,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Night:
-    """A file of requests; what it says of the search counts where the command line says nothing."""
+    """A file of requests; what it says of the search counts where the command line says nothing.
+
+    ``starts``: options to try first, in JSON or in files.
+    """
 
     requests: tuple[Request, ...]
     settings: Mapping[str, str]
+    starts: tuple[str, ...] = ()
 
 
 _SIZE: Final = re.compile(r"[0-9]{1,18}")
@@ -83,8 +88,8 @@ _KERNEL: Final = ("file", "text", "definition", "sizes", "dtypes")
 def read_night(path: Path) -> Night:
     """The requests in a TOML file; OptionsError, naming the place, for anything else."""
     data = _toml(path)
-    _require_known(data, (*_SETTINGS, "kernel"), str(path))
-    kernels = data.pop("kernel", None)
+    _require_known(data, (*_SETTINGS, "start", "kernel"), str(path))
+    kernels, starts = data.pop("kernel", None), data.pop("start", [])
     if not isinstance(kernels, list) or not kernels:
         raise OptionsError(
             f"{path} names no kernels; write a table [[kernel]] with file, definition and sizes for each"
@@ -92,7 +97,20 @@ def read_night(path: Path) -> Night:
     requests = tuple(
         _request(kernel, f"{path}: kernel {number}", path.parent) for number, kernel in enumerate(kernels, 1)
     )
-    return Night(requests, {name: str(value) for name, value in data.items()})
+    settings = {name: str(value) for name, value in data.items()}
+    return Night(requests, settings, tuple(_starts(starts, path)))
+
+
+def _starts(given: object, path: Path) -> Iterator[str]:
+    """Names of files are relative to that of the night."""
+    for one in given if isinstance(given, list) else (given,):
+        match one:
+            case dict():
+                yield json.dumps(one)
+            case str(text):
+                yield text if text.lstrip().startswith(("{", "[")) else str(path.parent / text)
+            case _:
+                raise OptionsError(f"{path}: start must be tables, JSON or names of files, got {one!r}")
 
 
 def _one_letter_off(name: str, known: Iterable[str]) -> str | None:

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +30,7 @@ from tc.tuner.progress import Listener, silence
 from tc.tuner.say import say, tell
 from tc.tuner.session import Hire, tuning
 from tc.tuner.settings import Numerics, Strategy, TuningResult, TuningSettings
+from tc.tuner.starts import read_starts
 from tc.tuner.status_line import StatusLine
 from tc.tuning import choice, hire_at, open_store
 
@@ -50,6 +52,7 @@ _EPILOG: Final = """\
 a night in a file:
   budget = "8h"
   cache = "tuned.db"
+  start = ["options.json"]               # options to try first: files, JSON or tables
   [[kernel]]
   file = "kernels.tc"
   definition = "mm"                      # all of the file's if it is left out
@@ -100,6 +103,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--numerics", help="any (default), or bitwise: as the default options compute it")
     parser.add_argument("--capsules", help="folder for scripts that reproduce what crashed (default: beside the cache)")
     parser.add_argument("--workers", help="dask://host:port: compile and measure there")
+    start = "options in JSON, or a file with them, to try first; may be repeated"
+    parser.add_argument("--start", action="append", default=[], metavar="JSON", help=start)
     parser.add_argument("--quiet", action="store_true", help="print the results alone")
     return parser
 
@@ -107,8 +112,8 @@ def _parser() -> argparse.ArgumentParser:
 def _tune(given: argparse.Namespace) -> int:
     night = _night(given)
     value = {**night.settings, **{name: v for name, v in vars(given).items() if isinstance(v, str)}}
-    settings = _settings(value)
     target = named_target(value.get("target", "cpu"))
+    settings = replace(_settings(value), starts=read_starts(given.start or night.starts, target))
     jobs = [job for request in night.requests for job in request.jobs()]
     here, hire = environment(), hire_at(value.get("workers"))
     with interruptible() as stop:
