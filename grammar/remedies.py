@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,8 +11,9 @@ from typing import Final
 
 from lark import Token
 
-from tc.errors import line_and_column
+from tc.errors import line_and_column, nearest
 from tc.grammar.builder import span_of
+from tc.grammar.slips import HEADS, STATEMENTS, find_slip
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,27 +54,52 @@ def unclosed_body(place: Place) -> str:
     return f"the body of `{place.tokens[opening + 1]}` is not closed with `}}`"
 
 
+_RANGE: Final = "a range is written `i in begin:end`, and its end is excluded"
 _NO_BITS: Final = "there are no operations on bits"
 _SUBSCRIPTS: Final = "subscripts are written in parentheses: `A(i, j)`"
+_QUOTES: Final = "write no quotes: names stand alone"
 _CHARACTERS: Final = {
     "[": _SUBSCRIPTS, "]": _SUBSCRIPTS, "&": f"write `&&`; {_NO_BITS}", "|": f"write `||`; {_NO_BITS}",
-    "^": f"write `pow(x, y)`; {_NO_BITS}", "~": _NO_BITS, "\u00a0": "write an ordinary space",
+    "^": f"write `pow(x, y)`; {_NO_BITS}", "~": _NO_BITS, "`": _QUOTES,
     "\u2192": "write `->`", "\u21d2": "write `->`", "\u2264": "write `<=`", "\u2265": "write `>=`",
-    "\u2260": "write `!=`", "\u2212": "write `-`", "\u2013": "write `-`", "\u00d7": "write `*`", "\u00b7": "write `*`",
-    "\u201c": "write no quotes: names stand alone", "\u201d": "write no quotes: names stand alone",
-    '"': "write no quotes: names stand alone", "'": "write no quotes: names stand alone",
-    "\u2018": "write no quotes: names stand alone", "\u2019": "write no quotes: names stand alone",
-    "@": "a product of matrices is a statement: `C(i,j) +=! A(i,k) * B(k,j)`", "\u2014": "write `-`",
-    "\u22c5": "write `*`", "\u00f7": "write `/`", "\ufeff": "remove the byte order mark",
+    "\u2260": "write `!=`", "\u2212": "write `-`", "\u2013": "write `-`", "\u2014": "write `-`", "\u00d7": "write `*`",
+    "\u00b7": "write `*`", "\u22c5": "write `*`", "\u2217": "write `*`", "\u2022": "write `*`", "\u00f7": "write `/`",
+    "\u2215": "write `/`", "\u2227": "write `&&`", "\u2228": "write `||`", "\u00ac": "write `!`", "\u2190": "write `=`",
+    "\u2208": "write `in`", "\u221a": "write `sqrt(x)`", "\u03c0": "write `3.141592653589793`",
+    "\u221e": "write `1.0 / 0`", "\u2295": "write `+`", "\u2297": "write `*`", "\u2299": "write `*`",
+    "\u220f": "a product is a statement: write `*=!` in the place of `=`", "\u2254": "write `=`",
+    "\u00b2": "write `x * x`", "\u00b3": "write `x * x * x`", "\u2026": _RANGE,
+    "\u201c": _QUOTES, "\u201d": _QUOTES, '"': _QUOTES, "'": _QUOTES, "\u2018": _QUOTES, "\u2019": _QUOTES,
+    "@": "a product of matrices is a statement: `C(i,j) +=! A(i,k) * B(k,j)`",
+    "\\": "lines need no sign to go on",
 }  # fmt: skip
 _USED: Final = re.compile(r"[A-Za-z0-9_().,:;?{}<>=!+\-*/%&|]*")
 
 
+def _slip(place: Place) -> str | None:
+    """What is written around the place, whatever the parser makes of it."""
+    opened = [token.type for token in place.tokens if token.type in ("DEF", "LBRACE", "RBRACE")]
+    is_body = bool(opened) and opened[-1] == "LBRACE"
+    return find_slip(place.text, place.position, STATEMENTS if is_body else HEADS)
+
+
 def _character(place: Place) -> str | None:
     hint = _CHARACTERS.get(place.found)
-    if hint is None and not _USED.fullmatch(place.found):
-        return "the language does not use this character"
-    return hint
+    if hint is not None or _USED.fullmatch(place.found):
+        return hint
+    if place.found.isspace():
+        return "write an ordinary space"
+    if unicodedata.category(place.found) == "Cf":
+        return "remove this character, which nobody sees"
+    # What looks like a character that the language uses: full width, superscripts, letters of formulas.
+    plain = unicodedata.normalize("NFKC", place.found)
+    if plain.isascii() and plain != place.found:
+        return f"write `{plain}`"
+    if place.found.isalpha():
+        *_, name = unicodedata.name(place.found, "").lower().split() or [""]
+        letters = "names have the letters a to z, digits and `_`"
+        return f"{letters}: write `{name}`" if "GREEK" in unicodedata.name(place.found, "") else letters
+    return "the language does not use this character"
 
 
 # What was found where a terminal of the grammar could stand.
@@ -91,7 +118,7 @@ _CONFUSED: Final = {
     ("UPDATE", "*"): "write `*=` without a space",
     ("EQUALITY", "!"): "write `!=` without a space",
     ("FLOAT", "+"): "there is no unary `+`",
-    ("COMMA", ":"): "`:` stands in the ranges of `where` and in conditionals only",
+    ("QMARK", ":"): "`:` stands in the ranges of `where` and in conditionals only",
     ("COMMA", "where"): "a statement has one `where`; separate its clauses with commas",
 }
 
@@ -106,8 +133,10 @@ def _confusion(place: Place) -> str | None:
 _OPERATOR: Final = re.compile(r"=[+*]\s*!?|=\s*[+*]\s*!|[+*]\s*!\s*=?|!\s*[+*]\s*=?")
 _REDUCERS: Final = {
     "sum": "+=!", "add": "+=!", "mean": "+=!", "prod": "*=!", "mul": "*=!", "product": "*=!",
-    "max": "max=!", "maximum": "max=!", "min": "min=!", "minimum": "min=!",
+    "max": "max=!", "maximum": "max=!", "min": "min=!", "minimum": "min=!", "avg": "+=!", "average": "+=!",
+    "times": "*=!", "plus": "+=!", "amax": "max=!", "amin": "min=!",
 }  # fmt: skip
+_MEANS: Final = ("mean", "avg", "average")
 
 
 def _assignment(place: Place) -> str | None:
@@ -118,11 +147,12 @@ def _assignment(place: Place) -> str | None:
         start = span_of(place.tokens[-1]).start
     else:
         return None
-    word = re.compile(r"([a-z]+)\s*(?:=|!)").match(place.text, start)
+    word = re.compile(r"([A-Za-z]+)\s*(?:=|!)").match(place.text, start)
     if word is not None and word[1] in ("min", "max") and word[0].endswith("="):
         return None
-    if word is not None and word[1] in _REDUCERS:
-        return f"write `{_REDUCERS[word[1]]}`" + ("" if word[1] != "mean" else ", then divide by the size")
+    reducer = None if word is None else word[1].lower()
+    if reducer in _REDUCERS:
+        return f"write `{_REDUCERS[reducer]}`" + (", then divide by the size" if reducer in _MEANS else "")
     found = _OPERATOR.match(place.text, start)
     if found is None:
         return None
@@ -130,6 +160,8 @@ def _assignment(place: Place) -> str | None:
     return f"write `{operator}=!` (or `{operator}=` to go on with what is there)"
 
 
+_UNDECLARED: Final = "write `x = ...`: names need no declaration; inside a statement, `where x = ...`"
+_NO_COMMANDS: Final = "there are no commands: a statement assigns, `B(i) = A(i)`"
 _WORDS: Final = {
     "for": "loops go without saying: every index runs over all its values; `where i in 0:N` gives its range",
     "if": "a conditional is written `condition ? value : value`",
@@ -138,15 +170,12 @@ _WORDS: Final = {
     "or": "logical operators are written `&&`, `||` and `!`",
     "not": "logical operators are written `&&`, `||` and `!`",
     "return": "results are named behind `->`, and written like `B(i) = A(i)`",
-    "let": "write `x = ...`: names need no declaration; inside a statement, `where x = ...`",
-    "var": "write `x = ...`: names need no declaration",
-    "const": "write `x = ...`: names need no declaration",
-    "auto": "write `x = ...`: names need no declaration",
+    "yield": "results are named behind `->`, and written like `B(i) = A(i)`",
     "lambda": "there are no functions of functions: write another `def` and call it in a statement of its own",
     "while": "there are no such loops: every index runs over all its values",
-    "float": "names need no declaration: write `x = ...`",
-    "int": "names need no declaration: write `x = ...`",
-    "double": "names need no declaration: write `x = ...`",
+    **dict.fromkeys(("let", "var", "const", "auto", "val", "mut"), _UNDECLARED),
+    **dict.fromkeys(("float", "int", "double", "half", "bool", "float32", "int32"), _UNDECLARED.partition(";")[0]),
+    **dict.fromkeys(("break", "continue", "pass", "import", "from", "print", "assert", "raise", "goto"), _NO_COMMANDS),
 }
 
 
@@ -158,16 +187,6 @@ def _word(place: Place) -> str | None:
     return _WORDS[line[-1]] if line else None
 
 
-def _borrowed(place: Place) -> str | None:
-    """Spellings of other languages."""
-    around = place.text[max(0, place.position - 1) : place.position + 2]
-    if "//" in around or "/*" in around:
-        return "a comment starts with `#`"
-    if "**" in around:
-        return "write `pow(x, y)`"
-    return None
-
-
 def _number(place: Place) -> str | None:
     if "FLOAT" not in place.accepted or not re.match(r"\.?[0-9]", place.found):
         return None
@@ -176,9 +195,6 @@ def _number(place: Place) -> str | None:
     if re.fullmatch(r"0[0-9]+", place.found):
         return "write the number without zeros in front"
     return "this is neither a number nor a name"
-
-
-_RANGE: Final = "a range is written `i in begin:end`, and its end is excluded"
 
 
 def _colon(place: Place) -> str | None:
@@ -248,22 +264,65 @@ def _statement(place: Place) -> str | None:
 
 
 def _body(place: Place) -> str | None:
-    """A body without its end: the text ends, or the next definition was read as statements."""
-    tokens = place.tokens
-    if not place.found and "RBRACE" in place.accepted:
-        return unclosed_body(place)
-    for first, second in pairwise(tokens):
+    """A body without its end."""
+    return unclosed_body(place) if not place.found and "RBRACE" in place.accepted else None
+
+
+def _unfinished(place: Place) -> str | None:
+    """The next definition, read as statements of the one before it."""
+    for first, second in pairwise(place.tokens):
         if first == "def" and first.type == second.type == "NAME":
             line, column = line_and_column(place.text, span_of(first).start)
             return f"{unclosed_body(place)} before the `def` at {line}:{column}"
     return None
 
 
+_KEYWORDS: Final = ("where", "in", "exists")
+
+
+def _missing(place: Place) -> str | None:
+    """What a statement lacks that the parser took for the target of an assignment."""
+    start = _target(place)
+    if start is None:
+        return None
+    name, before = place.tokens[start], place.tokens[start - 1]
+    keyword = nearest(name, _KEYWORDS)
+    if keyword is not None and len(name) > 1 and before.type in _OPERAND_ENDS:
+        return f"did you mean `{keyword}`?"
+    if before.type == "NAME" and place.follows(")"):
+        return f"a call has parentheses, `{before}(...)`, and a product a `*`"
+    if before.type in _OPERAND_ENDS:
+        return f"an operator is missing before `{name}`, or an assignment behind it"
+    return f"a statement assigns: `{name}(i) = ...`" if place.follows(name) else "a statement assigns: `B(i) = A(i)`"
+
+
+_OPERAND_ENDS: Final = ("NAME", "RPAR", "INTEGER", "FLOAT")
+
+
+def _target(place: Place) -> int | None:
+    """Where the target begins behind which an assignment is expected; None if the parser expects something else."""
+    if "UPDATE" not in place.accepted:
+        return None
+    depth, position = 0, len(place.tokens) - 1
+    while depth or place.tokens[position].type == "RPAR":
+        depth += {"RPAR": 1, "LPAR": -1}.get(place.tokens[position].type, 0)
+        position -= 1
+    return position
+
+
+def _list(place: Place) -> str | None:
+    """Two expressions side by side where only a list may go on."""
+    if {"COMMA", "RPAR"} <= place.accepted and re.match(r"[A-Za-z0-9_.]", place.found):
+        return "an operator or a comma is missing here"
+    return None
+
+
 _ADVICE: Final[tuple[Callable[[Place], str | None], ...]] = (
+    _unfinished,
+    _slip,
     _assignment,
     _word,
     _character,
-    _borrowed,
     _confusion,
     _number,
     _parenthesis,
@@ -271,5 +330,7 @@ _ADVICE: Final[tuple[Callable[[Place], str | None], ...]] = (
     _colon,
     _header,
     _statement,
+    _missing,
+    _list,
     _body,
 )

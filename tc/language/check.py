@@ -12,8 +12,9 @@ from tc.grammar import syntax
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
 from tc.language.expression_text import expression_text
 from tc.language.fold import fold
+from tc.language.foreign import FOREIGN
 from tc.language.functions import Function, builtin
-from tc.language.operators import ARITHMETIC, LOGIC
+from tc.language.operators import ARITHMETIC, EQUALITIES, LOGIC, RELATIONS
 from tc.language.program import (
     INDEX_TYPE,
     Binary,
@@ -54,6 +55,10 @@ class ExpressionChecker:
         self._report = report
         self.iterators: dict[str, Span] = {}
         self.places: dict[Read, Span] = {}
+
+    def is_declared(self, name: str) -> bool:
+        """Whether a bare name is something else than an iterator."""
+        return name in self._lets or self._scope.is_declared(name)
 
     # --- values ----------------------------------------------------------------------------------------------
 
@@ -169,6 +174,12 @@ class ExpressionChecker:
             compared = Binary(operator, self.index(left), self.index(right), ScalarType.BOOL)
             return Typed(compared, Strength.STRONG, span)
         first, second = self.value(left), self.value(right)
+        if _is_chained(operator, left) and not second.is_bool:
+            hint = "write `0 <= i && i < N`, and a range as `i in 0:N`; parentheses compare the outcome of the first"
+            if isinstance(left, syntax.Binary) and isinstance(left.left, syntax.Name) and left.left.name in FOREIGN:
+                hint = f"write {FOREIGN[left.left.name]}"  # `cast<float>(x)`
+            self._report.error("comparisons do not chain: each has two sides", span, hint)
+            return unknown(span)
         type, strength = common(first, second)
         if operator in ARITHMETIC and first.is_bool and second.is_bool:
             self._refuse_arithmetic(operator.value, span)
@@ -231,9 +242,13 @@ class ExpressionChecker:
         return Typed(Call(function.name, converted, type), strength, expression.span)
 
     def _wrong_count(self, what: str, expected: int, expression: syntax.Apply) -> None:
-        self._report.error(
-            f"{what} takes {counted(expected, 'argument')}, {len(expression.arguments)} given", expression.span
-        )
+        name, given = expression.name, len(expression.arguments)
+        hint = None
+        if name in ("min", "max") and given == 1:
+            hint = f"of many elements it is a reduction: `m(i) {name}=! A(i,j)`"
+        elif name in ("min", "max"):
+            hint = f"nest it: `{name}({name}(x, y), z)`"
+        self._report.error(f"{what} takes {counted(expected, 'argument')}, {given} given", expression.span, hint)
 
     # --- indices ---------------------------------------------------------------------------------------------
 
@@ -311,6 +326,15 @@ class ExpressionChecker:
                 return self._is_index(then) and self._is_index(otherwise)
             case _:
                 assert_never(expression)
+
+
+def _is_chained(operator: BinaryOperator, left: syntax.Expression) -> bool:
+    """Whether the left side of a comparison is one itself, without parentheses, which would begin before it."""
+    return (
+        isinstance(left, syntax.Binary)
+        and any(operator in level and left.operator in level for level in (EQUALITIES, RELATIONS))
+        and left.span.start == left.left.span.start
+    )
 
 
 def _declared(name: str, view: View) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import assert_never
 
 from tc.errors import Span
@@ -76,6 +77,7 @@ def check_comprehension(
     checker = ExpressionChecker(scope, views, lets, report)
     subscripts = tuple(checker.index(s) for s in statement.subscripts or ())
     value = checker.value(statement.value)
+    _check_negation(statement, checker, report)
     clauses = _clauses(statement, checker, report)
     order = iteration_order([*subscripts, value.expression, *clauses.required, *clauses.conditions], clauses.bounds)
     left = iterators_in(subscripts)
@@ -102,7 +104,36 @@ def check_comprehension(
         ),
         origin=TextOrigin(statement.span),
     )
-    return check_rules(draft, atoms, report) if are_lets_sound else draft
+    if are_lets_sound and _check_names(draft, scope, report):
+        return check_rules(draft, atoms, report)
+    return draft
+
+
+def _check_negation(statement: syntax.Assign, checker: ExpressionChecker, report: Report) -> None:
+    """Refuses ``=!`` and ``+= !`` before a number, which are meant as one operator."""
+    value = statement.value
+    if not isinstance(value, syntax.Unary) or value.operator is not syntax.UnaryOperator.NOT:
+        return
+    is_one_word = value.span.start == statement.assignment_span.end
+    if is_one_word and not checker.value(value.operand).is_bool:
+        report.error(
+            f"`{statement.assignment.value}!` is no assignment",
+            statement.assignment_span.to(Span(value.span.start, value.span.start + 1)),
+            "write `+=!` (`*=!`, `min=!`, `max=!`) to reduce, or `= !x` to negate what is true",
+        )
+
+
+def _check_names(draft: Draft, scope: Scope, report: Report) -> bool:
+    """Whether every name that would be an iterator is one: a subscript has it, or a range is its own."""
+    subscripts = [*draft.subscripts, *(s for guarded in draft.reads() for s in guarded.read.subscripts)]
+    unknown = set(draft.order) - iterators_in([*subscripts, *draft.conditions]) - draft.bounds.keys()
+    in_bounds = iterators_in(e for bounds in draft.bounds.values() for e in (bounds.begin, bounds.end))
+    complain = report.error if draft.reduction is None else report.range_error
+    for name in (n for n in draft.order if n in unknown):
+        message = f"unknown name `{name}`: it stands only on the right, and in no subscript, as an index would"
+        hint = scope.suggested_value(name, is_index=name in in_bounds)
+        complain(message, draft.places.iterator(name), hint)
+    return not unknown
 
 
 # --- where ---------------------------------------------------------------------------------------------------
@@ -110,8 +141,16 @@ def check_comprehension(
 
 def _clauses(statement: syntax.Assign, checker: ExpressionChecker, report: Report) -> _Clauses:
     clauses = _Clauses({}, [], [], [])
-    for clause in statement.where:
+    for clause, following in zip_longest(statement.where, statement.where[1:]):
         match clause:
+            case syntax.ConditionClause(syntax.Name(name)) if isinstance(
+                following, syntax.RangeClause
+            ) and not checker.is_declared(name):
+                report.error(
+                    f"`{name}` alone is no condition",
+                    clause.span,
+                    f"every index has a range of its own: `where {name} in 0:N, ...`",
+                )
             case syntax.RangeClause():
                 _range(clause, checker, clauses, report)
             case syntax.LetClause():
@@ -143,7 +182,8 @@ def _range(clause: syntax.RangeClause, checker: ExpressionChecker, clauses: _Cla
 
 
 def _condition(condition: Expression, span: Span, clauses: _Clauses, report: Report) -> None:
-    if not check_where((condition,), span, report):
+    before = report.count
+    if not check_where((condition,), span, report) or before:
         return
     if iterators_in((condition,)):
         clauses.conditions.append(condition)

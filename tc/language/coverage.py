@@ -20,6 +20,7 @@ from tc.language.affine import (
 from tc.language.parameters import integer_parameters, possible_parameters
 from tc.language.polynomial import LEAST_SIZE
 from tc.language.program import Program, Statement
+from tc.language.remedies import named_size
 from tc.language.session import MAX_OPERATIONS, isl_context
 from tc.language.specialization import Sizes
 from tc.language.written import (
@@ -134,7 +135,8 @@ class _Prover:
         if element is not None:
             yield Problem(
                 f"`{name}{element}` is never written",
-                f"give `{name}` all its elements, for example with a second statement for the rest, or start at 0",
+                named_size(e for statement in value.initial for e in statement.subscripts)
+                or f"give `{name}` all its elements, for example with a second statement for the rest, or start at 0",
                 value.initial[0],
                 is_overlap=False,
             )

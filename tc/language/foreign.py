@@ -44,6 +44,8 @@ FOREIGN: Final = MappingProxyType(
         "mean": "two statements: `s(i) +=! A(i,j)  m(i) = s(i) / N`",
         "avg": "two statements: `s(i) +=! A(i,j)  m(i) = s(i) / N`",
         "var": "`v(i) +=! (A(i,j) - m(i)) * (A(i,j) - m(i))` behind the mean `m`, then divide by the size",
+        "average": "two statements: `s(i) +=! A(i,j)  m(i) = s(i) / N`",
+        "variance": "`v(i) +=! (A(i,j) - m(i)) * (A(i,j) - m(i))` behind the mean `m`, then divide by the size",
         "prod": "a statement that reduces: `p(i) *=! A(i,j)`",
         "dot": "a statement that reduces: `s +=! a(i) * b(i)`",
         "matmul": "a statement that reduces: `C(i,j) +=! A(i,k) * B(k,j)`",
@@ -66,8 +68,64 @@ FOREIGN: Final = MappingProxyType(
         "shape": _SIZE,
         "cast": "the type like a function: `float32(x)`",
         "astype": "the type like a function: `float32(x)`",
+        "exists": "`exists A(i)`, without parentheses around the access",
+        "std": "the square root of the variance: `sqrt(v(i))`",
+        "argmax": "`m(i) max=! A(i,j)`, then compare with `m(i)`: indices are no results of reductions",
+        "argmin": "`m(i) min=! A(i,j)`, then compare with `m(i)`: indices are no results of reductions",
+        "norm": "`n(i) +=! A(i,j) * A(i,j)`, and `sqrt(n(i))` where it is used",
+        "step": "`x > 0 ? 1 : 0`",
+        "heaviside": "`x > 0 ? 1 : 0`",
+        "arange": "the index itself: `B(i) = i where i in 0:N`",
+        "iota": "the index itself: `B(i) = i where i in 0:N`",
+        "range": "the index itself: `B(i) = i where i in 0:N`",
+        "zeros": "the number: `B(i) = 0 where i in 0:N`",
+        "ones": "the number: `B(i) = 1 where i in 0:N`",
+        "full": "the number: `B(i) = 1 where i in 0:N`",
+        "eye": "`B(i,j) = i == j ? 1 : 0 where i in 0:N, j in 0:N`",
+        "tril": "`j <= i ? A(i,j) : 0`",
+        "triu": "`j >= i ? A(i,j) : 0`",
+        "cumsum": "a triangular reduction: `c(i) +=! x(j) where i in 0:N, j in 0:i+1`",
+        "concat": "two statements: `O(i) = A(i)  O(i + M) = B(i)`",
+        "cat": "two statements: `O(i) = A(i)  O(i + M) = B(i)`",
+        "reshape": "the subscripts that you want: `B(i) = A(i / 4, i % 4) where i in 0:N`",
+        "any": "a reduction: `r(i) max=! A(i,j) > 0`",
+        "all": "a reduction: `r(i) min=! A(i,j) > 0`",
+        "div": "`x / y`, which truncates for integers",
+        "tan_h": "`tanh(x)`",
+        "isnan": "`x != x`",
+        "isinf": "`abs(x) == 1.0 / 0.0`",
+        "switch": _CHOICE,
+        "iif": _CHOICE,
+        "ifelse": _CHOICE,
+        "static_cast": "the type like a function: `float32(x)`",
+        "let": "`where x = ...`: a name needs no word before it",
+        "print": "nothing: `f.reference` and `TC_DUMP` show what is computed",
         "rand": "an argument: there are no random numbers",
         "randn": "an argument: there are no random numbers",
+    }
+)
+
+_TRUE: Final = "`1 > 0`, or the condition itself"
+_FALSE: Final = "`1 < 0`, or the condition itself"
+_INFINITY: Final = "`1.0 / 0.0`; an empty `min=!` gives it, too"
+_NAN: Final = "`0.0 / 0.0`"
+_NOTHING: Final = "a value: every element of a tensor has one"
+_EPSILON: Final = "the number, for example `1e-5`, or declare `float eps` among the parameters"
+
+# By name in small letters: what to write instead of a constant.
+CONSTANTS: Final = MappingProxyType(
+    {
+        **dict.fromkeys(("pi", "m_pi"), "the number: `3.141592653589793`"),
+        **dict.fromkeys(("e", "m_e"), "the number: `2.718281828459045`, or `exp(x)`"),
+        **dict.fromkeys(("inf", "infinity", "infty", "huge_val"), _INFINITY),
+        **dict.fromkeys(("nan",), _NAN),
+        **dict.fromkeys(("true",), _TRUE),
+        **dict.fromkeys(("false",), _FALSE),
+        **dict.fromkeys(("null", "none", "nullptr", "nil", "undefined"), _NOTHING),
+        **dict.fromkeys(("flt_max", "dbl_max"), "the number: `3.4028234663852886e38`"),
+        **dict.fromkeys(("eps", "epsilon", "flt_epsilon"), _EPSILON),
+        **dict.fromkeys(("zeros", "zero"), "`0`"),
+        **dict.fromkeys(("ones", "one"), "`1`"),
     }
 )
 

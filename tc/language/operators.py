@@ -13,12 +13,12 @@ ARITHMETIC: Final = (
     BinaryOperator.DIVIDE,
     BinaryOperator.REMAINDER,
 )
-COMPARISONS: Final = (
-    BinaryOperator.EQUAL,
-    BinaryOperator.NOT_EQUAL,
+EQUALITIES: Final = (BinaryOperator.EQUAL, BinaryOperator.NOT_EQUAL)
+RELATIONS: Final = (
     BinaryOperator.LESS,
     BinaryOperator.LESS_EQUAL,
     BinaryOperator.GREATER,
     BinaryOperator.GREATER_EQUAL,
 )
+COMPARISONS: Final = EQUALITIES + RELATIONS
 LOGIC: Final = (BinaryOperator.AND, BinaryOperator.OR)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tc.errors import nearest
 from tc.language.draft import CallDraft, Draft, Item
 from tc.language.expression_text import expression_text
 from tc.language.polynomial import Atoms, Polynomial
+from tc.language.program import IteratorReference, iterators_in
 from tc.language.report import Report
 
 if TYPE_CHECKING:
@@ -18,9 +19,13 @@ if TYPE_CHECKING:
 class RangeErrors:
     """Renders complaints about ranges into a report."""
 
-    def __init__(self, atoms: Atoms, sizes: Iterable[str], report: Report) -> None:
+    def __init__(
+        self, atoms: Atoms, sizes: Iterable[str], inputs: Mapping[str, Sequence[Polynomial]], report: Report
+    ) -> None:
+        """``sizes``: their names; ``inputs``: the extents of the arguments."""
         self._atoms = atoms
         self._sizes = tuple(sizes)
+        self._inputs = inputs
         self._report = report
 
     def _text(self, polynomial: Polynomial) -> str:
@@ -32,11 +37,22 @@ class RangeErrors:
         for name in (n for n in draft.order if n in progress.unresolved):
             guess = nearest(name, self._sizes)
             also = "" if guess is None else f", or did you mean the size `{guess}`?"
+            if name in iterators_in(draft.conditions):
+                also += "; a condition leaves out what does not fulfil it, and gives no range"
             self._report.range_error(
                 f"the range of `{name}` is undetermined: no access of a tensor bounds it",
                 draft.places.iterator(name),
-                f"give its range, for example `where {name} in 0:{self._sizes[0] if self._sizes else 10}`{also}",
+                f"give its range, for example `where {name} in 0:{self._end(name, draft)}`{also}",
             )
+
+    def _end(self, name: str, draft: Draft) -> str:
+        """An end for a range: that of a dimension in which the iterator stands alone, else any size."""
+        for guarded in draft.reads():
+            read = guarded.read
+            for subscript, extent in zip(read.subscripts, self._inputs.get(read.tensor, ()), strict=False):
+                if subscript == IteratorReference(name):
+                    return self._text(extent)
+        return self._sizes[0] if self._sizes else "10"
 
     def circular(self, item: Item) -> None:
         """A statement reads a tensor whose extents depend on the statement."""

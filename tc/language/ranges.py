@@ -66,7 +66,7 @@ class _Solver:
         self.broken = set(known.broken)
         self.atoms = atoms
         self.requirements = requirements
-        self.errors = RangeErrors(atoms, known.sizes, report)
+        self.errors = RangeErrors(atoms, known.sizes, self.inputs, report)
         self.progress: dict[int, Progress] = {}
         self.calls: dict[int, BoundCall] = {}
         self.extents: dict[tuple[int, str, int], Polynomial] = {}

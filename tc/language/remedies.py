@@ -7,7 +7,7 @@ grants what it says and bounds nothing.  An assignment must give every element a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tc.language.affine import affine_function, frame_of, iteration_domain
@@ -21,6 +21,7 @@ from tc.language.program import (
     Expression,
     Program,
     Read,
+    SizeReference,
     Statement,
     guarded_reads,
     iterators_in,
@@ -46,6 +47,9 @@ def remedy(statement: Statement, reads: Sequence[Read], program: Program) -> str
     """What keeps reads of a statement inside, in the words of its text, whatever the sizes are."""
     if isinstance(statement.origin, DerivedOrigin):
         return _GENERAL  # the text is that of another definition
+    size = named_size(e for read in reads for e in read.subscripts)
+    if size is not None:
+        return size
     doubtful = {read: _doubtful(statement, read, program) for read in reads}
     found = [subscript for subscripts in doubtful.values() for subscript in subscripts]
     if not found:
@@ -57,6 +61,18 @@ def remedy(statement: Statement, reads: Sequence[Read], program: Program) -> str
         return f"what lies outside may add nothing: `where {', '.join(dict.fromkeys([*ranges, *inside]))}`"
     guards = [_guarded(read, subscripts) for read, subscripts in doubtful.items() if subscripts]
     return "guard the read: " + ", ".join(guards)
+
+
+def named_size(subscripts: Iterable[Expression]) -> str | None:
+    """The hint for a subscript that is a size by itself, which was meant to be an index."""
+    found = next((e for e in subscripts if isinstance(e, SizeReference)), None)
+    if found is None:
+        return None
+    return f"`{found.name}` is a size, one number: give the index another name, for example `{_other(found.name)}`"
+
+
+def _other(name: str) -> str:
+    return name.lower() if name.lower() != name else f"{name}_index"
 
 
 def _doubtful(statement: Statement, read: Read, program: Program) -> list[_Subscript]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import assert_never
 
 from tc.errors import Span
-from tc.grammar.syntax import BinaryOperator
+from tc.grammar.syntax import BinaryOperator, UnaryOperator
 from tc.language.draft import Bounds, Draft
 from tc.language.polynomial import Atoms, Polynomial
 from tc.language.program import (
@@ -141,7 +141,10 @@ def _check_reduction(draft: Draft, report: Report) -> None:
         report.error(
             f"`{draft.reduction.value}=` is not defined on bool",
             draft.value.span,
-            "cast to a number first, for example `int32(...)`, or use `min=` and `max=`",
+            "cast to a number first, for example `int32(...)`, or use `min=` and `max=`"
+            + (
+                f"; `{draft.reduction.value}=!`, which starts afresh, has no space in it" if _is_negation(draft) else ""
+            ),
         )
     if draft.initialize:
         for name in draft.order:
@@ -155,6 +158,11 @@ def _check_reduction(draft: Draft, report: Report) -> None:
                         bounds.span,
                         "let the range of the reduced iterator depend on the other one",
                     )
+
+
+def _is_negation(draft: Draft) -> bool:
+    value = draft.value.expression
+    return isinstance(value, Unary) and value.operator is UnaryOperator.NOT and not draft.initialize
 
 
 # --- updates in place ----------------------------------------------------------------------------------------

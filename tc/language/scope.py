@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tc.errors import nearest
-from tc.language.foreign import FOREIGN
-from tc.language.functions import FUNCTIONS
+from tc.language.foreign import CONSTANTS, FOREIGN
+from tc.language.functions import FUNCTIONS, builtin
 from tc.language.program import Expression, SizeReference
-from tc.types import ScalarType, type_names
+from tc.types import ScalarType, scalar_type, type_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,31 @@ class Scope:
         """What to write for a name that is known elsewhere, or the known one that looks most like it."""
         if name.lower() in FOREIGN:
             return f"write {FOREIGN[name.lower()]}"
+        factor = re.fullmatch(r"([0-9]+)([A-Za-z_]\w*)", name)
+        if factor is not None and (factor[2] in self.tensors or builtin(factor[2]) is not None):
+            return f"write `{factor[1]} * {factor[2]}`"
         guess = nearest(name, (*self.tensors, *FUNCTIONS, *type_names(), *self.definitions))
         if guess is not None:
             return f"did you mean `{guess}`?"
         return f"there are the tensors {', '.join(f'`{t}`' for t in sorted(self.tensors))}" if self.tensors else None
+
+    def suggested_value(self, name: str, *, is_index: bool) -> str:
+        """What to write for a bare name that stands for no index and nothing else.
+
+        ``is_index``: whether it stands where only integers may, in a range or a condition.
+        """
+        known = CONSTANTS.get(name.lower()) or FOREIGN.get(name.lower())
+        if known is not None:
+            return f"write {known}"
+        if name[0].isdigit():
+            return "numbers are written `1000`, `0.5`, `1e-3f` or `0x1f`, and products with a `*`"
+        if builtin(name) is not None or scalar_type(name) is not None:
+            return f"`{name}` takes its operand in parentheses: `{name}(x)`"
+        tensor, _, letters = name.partition("_")
+        if tensor in self.tensors and letters.isalpha():
+            return f"write `{tensor}({','.join(letters)})`"
+        guess = nearest(name, (*self.scalars, *self.sizes, *self.tensors))
+        kind = "size " if guess in self.sizes else ""
+        also = "" if guess is None else f"did you mean the {kind}`{guess}`? Else ".replace("the `", "`")
+        type = "int" if is_index else "float"
+        return f"{also}declare it: `{type} {name}` among the parameters; an index needs a range: `where {name} in 0:N`"

@@ -60,6 +60,7 @@ MESSAGES = {
 1:5: expected a name, found `1e5`
     def 1e5() -> (c) { }
         ^^^
+    hint: a name is not a number
 """,
     "def f(float(N+1) a) -> (c) { }": """
 1:14: expected `,` or `)`, found `+`
@@ -132,11 +133,13 @@ MESSAGES = {
 1:20: expected an assignment (`=`, `+=`, `*=`, `min=`, `max=`) or `(`, found `}`
     def f() -> (c) { c }
                        ^
+    hint: a statement assigns: `c(i) = ...`
 """,
     "def f() -> (c) { c(i) }": """
 1:23: expected an assignment (`=`, `+=`, `*=`, `min=`, `max=`), found `}`
     def f() -> (c) { c(i) }
                           ^
+    hint: a statement assigns: `B(i) = A(i)`
 """,
     "def f() -> (c) { c(i) == a(i) }": """
 1:23: expected an assignment (`=`, `+=`, `*=`, `min=`, `max=`), found `==`
@@ -190,6 +193,7 @@ MESSAGES = {
 1:23: expected an assignment (`=`, `+=`, `*=`, `min=`, `max=`), found `<=`
     def f() -> (c) { c(i) <= a(i) }
                           ^^
+    hint: a statement assigns: `B(i) = A(i)`
 """,
     "def f() -> (c) { (c) += g(a) }": """
 1:22: expected `=`, found `+=`
@@ -217,11 +221,13 @@ MESSAGES = {
 1:23: expected an operator, a statement, `where` or `}`, found `,`
     def f() -> (c) { c = a, d = b }
                           ^
+    hint: a statement writes one tensor; several results take those of a call: `(A, B) = f(C)`
 """,
     "def f() -> (c) { c = a; ; d = b }": """
 1:25: expected a statement or `}`, found `;`
     def f() -> (c) { c = a; ; d = b }
                             ^
+    hint: one `;` is enough
 """,
     "def f() -> (c) { c = a; where i < 3 }": """
 1:31: expected an assignment (`=`, `+=`, `*=`, `min=`, `max=`) or `(`, found `i`
@@ -239,6 +245,7 @@ MESSAGES = {
 1:26: expected an expression, found `)`
     def f() -> (c) { c = g(a,) }
                              ^
+    hint: remove the comma
 """,
     "def f() -> (c) { c = +a }": """
 1:22: expected an expression, found `+`
@@ -286,13 +293,13 @@ MESSAGES = {
 1:25: expected an expression, found `/`
     def f() -> (c) { c = a // b }
                             ^
-    hint: a comment starts with `#`
+    hint: a comment starts with `#`; a division is written `/`, and that of integers truncates
 """,
     "def f() -> (c) { /* all */ c = a }": """
 1:18: expected a statement or `}`, found `/`
     def f() -> (c) { /* all */ c = a }
                      ^
-    hint: a comment starts with `#`
+    hint: a comment starts with `#`; a division is written `/`, and that of integers truncates
 """,
     "def f() -> (c) { c = a and b }": """
 1:28: expected an assignment (`=`, `+=`, `*=`, `min=`, `max=`) or `(`, found `b`
@@ -352,21 +359,25 @@ MESSAGES = {
 1:26: expected an operator, `,` or `)`, found `b`
     def f() -> (c) { c = g(a b) }
                              ^
+    hint: an operator or a comma is missing here
 """,
     "def f() -> (c) { c = a.x }": """
 1:24: expected the number of a dimension, found `x`
     def f() -> (c) { c = a.x }
                            ^
+    hint: only the number of a dimension stands behind a point: `A.0` is the first size of `A`
 """,
     "def f() -> (c) { c = a.1.5 }": """
 1:24: expected the number of a dimension, found `1.5`
     def f() -> (c) { c = a.1.5 }
                            ^^^
+    hint: only the number of a dimension stands behind a point: `A.0` is the first size of `A`
 """,
     "def f() -> (c) { c = a -> b }": """
 1:25: expected an expression, found `>`
     def f() -> (c) { c = a -> b }
                             ^
+    hint: results are named in the head, behind `->`; an assignment is written `B(i) = A(i)`
 """,
     # Numbers.
     "def f() -> (c) { c = 1.5.2 }": """
@@ -410,11 +421,13 @@ MESSAGES = {
 1:30: expected an expression or `exists`, found `}`
     def f() -> (c) { c = a where }
                                  ^
+    hint: behind `where` stand ranges and conditions: `where i in 0:N, j < i`
 """,
     "def f() -> (c) { c = a where exists T }": """
 1:39: expected an assignment (`=`, `+=`, `*=`, `min=`, `max=`) or `(`, found `}`
     def f() -> (c) { c = a where exists T }
                                           ^
+    hint: write `exists T(i)`, with the subscripts
 """,
     "def f() -> (c) { c = a where in 0:3 }": """
 1:33: expected an operator, a statement, `=`, `,`, `in` or `}`, found `0`
@@ -431,13 +444,13 @@ MESSAGES = {
 1:35: expected an expression, found `0..3`
     def f() -> (c) { c = a where i in 0..3 }
                                       ^^^^
-    hint: a range is written `i in begin:end`, and its end is excluded
+    hint: write `i in 0:3`; a range excludes its end
 """,
     "def f() -> (c) { c = a where i in range(3), j in 0:2 }": """
 1:43: expected an operator or `:`, found `,`
     def f() -> (c) { c = a where i in range(3), j in 0:2 }
                                               ^
-    hint: a range is written `i in begin:end`, and its end is excluded
+    hint: write `i in 0:3`; a range excludes its end
 """,
     "def f() -> (c) { c = a where i < 3 where j < 3 }": """
 1:36: expected an operator, a statement, `,`, `in` or `}`, found `where`
@@ -449,21 +462,15 @@ MESSAGES = {
 1:38: expected an operator, a statement, `,` or `}`, found `:`
     def f() -> (c) { c = a where i in 0:3:2 }
                                          ^
-    hint: `:` stands in the ranges of `where` and in conditionals only
+    hint: ranges have no step: write `2 * i` in the subscripts
 """,
     "def f() -> (c) { c = a(0:3) }": """
 1:25: expected an operator, `,` or `)`, found `:`
     def f() -> (c) { c = a(0:3) }
                             ^
-    hint: `:` stands in the ranges of `where` and in conditionals only
+    hint: there are no slices: give each dimension an index, `A(i, j)`, and a range with `where j in 0:N`
 """,
     # Characters of other alphabets.
-    "\ufeffdef f() -> (c) { }": """
-1:1: expected `def`, found the character U+FEFF
-    \ufffddef f() -> (c) { }
-    ^
-    hint: remove the byte order mark
-""",
     "def f() \u2192 (c) { }": """
 1:9: expected `->`, found `\u2192`
     def f() \u2192 (c) { }
@@ -534,7 +541,7 @@ MESSAGES = {
 1:22: expected an expression, found `\xe9`
     def f() -> (c) { c = \xe9 }
                          ^
-    hint: the language does not use this character
+    hint: names have the letters a to z, digits and `_`
 """,
     'def f() -> (c) { c = "a" }': """
 1:22: expected an expression, found `"`
