@@ -177,13 +177,6 @@ ORDER = "(block and grid begin with x, the innermost of the loops that are share
                 "ones, or tile more loops " + ORDER
             ),
         ),
-        (
-            tc.GpuOptions(tc.ScheduleOptions(tile=(8, 16)), block=(32,)),
-            (
-                "a block has 32 threads along dimension 0, but a tile only 16 points; make the tile larger or the "
-                "block smaller " + ORDER
-            ),
-        ),
     ],
 )
 def test_what_a_kernel_cannot_honour_is_refused(options: tc.GpuOptions, message: str) -> None:

@@ -99,16 +99,23 @@ def _repair_tile(settings: dict[Path, object], nest: Nest) -> None:
 
 
 def _repair_block(settings: dict[Path, object], nest: Nest) -> None:
-    """Blocks get no more threads than their tiles have points, and no more dimensions than there are tiles."""
+    """Blocks get no more threads than their tiles have points, and no more dimensions than there are loops to share."""
     tile = _sizes(settings, _TILE)
+    tiled = nest.parallel
     if tile is None:  # the target chooses tiles that have points for all threads
         points: tuple[int, ...] = (_MOST_THREADS,) * min(3, nest.parallel)
     else:
-        points = tuple(size for size in tile[: nest.parallel] if size)[:-4:-1]
-    for path in (_BLOCK, _GRID):
+        cut = tile[: nest.parallel]
+        while cut and not cut[-1]:
+            cut = cut[:-1]
+        tiled = len(cut) - cut.count(0)
+        # Threads share all iterations of the innermost loops that are not cut.
+        whole = (max(nest.extents.values(), default=1),) * (nest.parallel - len(cut))
+        points = tuple(size for size in (*cut, *whole) if size)[:-4:-1]
+    for path, most in ((_BLOCK, len(points)), (_GRID, tiled)):
         sizes = _sizes(settings, path)
         if sizes is not None:
-            settings[path] = sizes[: len(points) if tile is not None else nest.parallel]
+            settings[path] = sizes[:most]
     block = _sizes(settings, _BLOCK)
     if block is not None:
         block = _within(tuple(map(min, block, points)), _MOST_THREADS)

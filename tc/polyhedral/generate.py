@@ -92,6 +92,7 @@ class _LoopMark:
 
     kind: LoopKind
     depth: int
+    launched: int
 
     @property
     def iterator(self) -> str:
@@ -134,8 +135,7 @@ class _Converter:
         if not mark.kind.is_mapped or _leads_to(node, mark.iterator):
             return self.convert(node, mark, known)
         # isl leaves out a loop over one value; the hardware has a first block and a first thread all the same.
-        only = IndexLiteral(0)
-        return Loop(mark.iterator, only, only, 1, mark.kind, self.convert(node, None, known))
+        return _launched(mark.iterator, IndexLiteral(0), mark, self.convert(node, None, known))
 
     def loop(self, node: isl.AstNode, mark: _LoopMark | None, known: Mapping[str, IndexExpression]) -> LoopTree:
         name = node.for_get_iterator().get_id().get_name()
@@ -147,10 +147,22 @@ class _Converter:
         body = self.convert(node.for_get_body(), None, inner)
         step = index_expression(node.for_get_inc(), known)
         if node.for_is_degenerate():
-            return Loop(name, lower, lower, 1, kind, body)
+            return Loop(name, lower, lower, 1, kind, body) if mark is None else _launched(name, lower, mark, body)
         if not isinstance(step, IndexLiteral) or step.value < 1:
             raise AssertionError(f"isl generated a loop with step {step}")
-        return Loop(name, lower, _upper_bound(node.for_get_cond(), name, known), step.value, kind, body)
+        upper = _upper_bound(node.for_get_cond(), name, known)
+        if mark is not None and kind.is_mapped and lower == IndexLiteral(0) and step.value == 1:
+            return _launched(name, upper, mark, body)
+        return Loop(name, lower, upper, step.value, kind, body)
+
+
+def _launched(name: str, upper: IndexExpression, mark: _LoopMark, body: LoopTree) -> Loop:
+    """A loop over blocks or threads from 0 on; a guard keeps threads from its body that are launched beyond its end."""
+    last = IndexLiteral(mark.launched - 1)
+    if not mark.launched or upper == last:
+        return Loop(name, IndexLiteral(0), upper, 1, mark.kind, body)
+    within = IndexOperation(IndexOperator.LESS_EQUAL, (IndexVariable(name), upper))
+    return Loop(name, IndexLiteral(0), last, 1, mark.kind, Guard(within, body, None))
 
 
 def _leads_to(node: isl.AstNode, iterator: str) -> bool:

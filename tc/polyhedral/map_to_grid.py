@@ -30,7 +30,7 @@ def map_to_grid(tree: ScheduleTree, choose: ChooseCuts, grid: Grid) -> ScheduleT
     """The tree with a band of blocks and threads around every outermost nest.
 
     ``choose``: the tile sizes, by which the nests will be tiled afterwards.  OptionsError where a block has more
-    threads than a tile has points.
+    threads along a dimension than GPUs have.
     """
     if tree.domain.is_empty():
         return tree
@@ -79,13 +79,12 @@ class _Mapper:
 
     def band(self, band: Band, domain: isl.UnionSet) -> Node:
         nest = nest_of(band, self.choose(band, domain, 0, ()), domain, self.grid)
-        self.block_dimensions.append(len(nest.shared))
+        self.block_dimensions.append(len(nest.tiles))
         self.thread_dimensions.append(len(nest.threads))
         blocks: list[Member] = []
-        for member, size in nest.shared:
-            blocks.append(self.block(member, size, domain, self.most_blocks(blocks, len(nest.shared), domain)))
-        counts = nest.threads[1:] if nest.rows else nest.threads
-        threads = [self.thread(m, size, n) for (m, size), n in zip(nest.shared, counts, strict=False)]
+        for member, size in nest.tiles:
+            blocks.append(self.block(member, size, domain, self.most_blocks(blocks, len(nest.tiles), domain)))
+        threads = [self.thread(*own) for own in nest.dealt]
         if not nest.rows:
             return _around(band, domain, blocks, threads)
         below = replace(band, child=_in_groups(band.child, nest, self.grid.distribution))
@@ -103,7 +102,12 @@ class _Mapper:
             else:
                 number = isl.UnionPwAff.val_on_domain(own, isl.Val.zero(domain.get_ctx()))
             function = function.union_add(number.intersect_domain(own))
-        return Member(function, coincident=True, kind=LoopKind.THREAD)
+        return self.over_threads(function, nest.threads[0])
+
+    def over_threads(self, function: isl.UnionPwAff, threads: int) -> Member:
+        """A loop over threads; options say how many there are, whether all have iterations or not."""
+        launched = 0 if self.grid.threads is None else threads
+        return Member(function, coincident=True, kind=LoopKind.THREAD, launched=launched)
 
     def dealt(self, function: isl.UnionPwAff, threads: int, extent: int) -> isl.UnionPwAff:
         """The thread of each iteration of a loop of so many, one by one or in runs."""
@@ -141,7 +145,7 @@ class _Mapper:
     def thread(self, member: Member, size: int, threads: int) -> Member:
         """The points of a tile, dealt out one by one or in runs."""
         point = member.function.mod_val(isl.Val.int_from_si(member.function.get_ctx(), size))
-        return Member(self.dealt(point, threads, size), coincident=True, kind=LoopKind.THREAD)
+        return self.over_threads(self.dealt(point, threads, size), threads)
 
 
 def grid_cuts(choose: ChooseCuts, grid: Grid) -> ChooseCuts:
@@ -153,7 +157,7 @@ def grid_cuts(choose: ChooseCuts, grid: Grid) -> ChooseCuts:
             return cuts
         nest = nest_of(band, cuts, domain, grid)
         groups: dict[int, int] = {}
-        for (member, size), threads in zip(nest.shared, nest.threads[1:] if nest.rows else nest.threads, strict=False):
+        for member, size, threads in nest.dealt:
             position = next(n for n, own in enumerate(band.members) if own is member)
             groups[position] = group_size(grid.distribution, threads, size)
         return tuple(

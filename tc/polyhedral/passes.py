@@ -24,7 +24,7 @@ from tc.polyhedral.promote_shared import SharedRoom, promote_shared
 from tc.polyhedral.promote_temporaries import Memory, promote_temporaries
 from tc.polyhedral.register_tile import default_tile, explicit_tile, register_tile_tree
 from tc.polyhedral.scop import Scop
-from tc.polyhedral.share_loops import Grid
+from tc.polyhedral.share_loops import Grid, whole_loops
 from tc.polyhedral.stream import streamed_results
 from tc.polyhedral.tile import ChooseCuts, explicit_sizes, tile_tree
 from tc.polyhedral.tree import ScheduleTree
@@ -146,7 +146,9 @@ def _place_barriers(tree: ScheduleTree, scop: Scop, _options: GpuOptions) -> Sta
 
 def tiles_of(options: GpuOptions, scop: Scop) -> ChooseCuts:
     sizes = options.schedule.tile
-    return default_tiles(scop, options.block or ()) if sizes is None else explicit_sizes(sizes, rounded=True)
+    if sizes is None:
+        return default_tiles(scop, options.block or ())
+    return whole_loops(explicit_sizes(sizes, rounded=True))
 
 
 def _unroll_in_threads(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:

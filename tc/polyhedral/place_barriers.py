@@ -92,7 +92,9 @@ class _Placer:
         kinds = (*above, *(member.kind for member in band.members))
         for position in range(len(above), len(kinds)):
             if kinds[position] is LoopKind.THREAD:
-                self.most[position] = _most(inner, position)
+                launched = band.members[position - len(above)].launched
+                most = isl.Val.int_from_si(self.scop.context, launched - 1)
+                self.most[position] = most if launched else _most(inner, position)
         visited = self.visit(band.child, inner, kinds)
         members: tuple[Member, ...] = ()
         for position in reversed(range(len(band.members))):

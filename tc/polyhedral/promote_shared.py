@@ -288,7 +288,8 @@ def _bytes(scop: Scop, buffer: str) -> int:
 
 def _thread_counts(members: Items[Member], domain: isl.UnionSet) -> list[int]:
     """The threads of a block along each dimension, in the order of the members."""
-    return [extent_of(member.function, domain) for member in members if member.kind is LoopKind.THREAD]
+    along = [member for member in members if member.kind is LoopKind.THREAD]
+    return [member.launched or extent_of(member.function, domain) for member in along]
 
 
 def _run_too(members: Items[Member], ahead: Items[Dealt], above: Items[Member]) -> tuple[Member, ...]:

@@ -48,6 +48,7 @@ class _Promoter:
         self.memory = memory
         self.shared_bytes = 0
         self.threads: list[int] = []  # of a block of the kernel, x last
+        self.warps = False  # whether its neighbours along x are the lanes of warps
 
     def visit(self, node: Node, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node:
         match node:
@@ -56,7 +57,10 @@ class _Promoter:
             case Band(members, _, child):
                 if any(member.kind is LoopKind.BLOCK for member in members):
                     self.shared_bytes = 0  # another kernel
-                    self.threads = [extent_of(m.function, domain) for m in members if m.kind is LoopKind.THREAD]
+                    along = [(m, extent_of(m.function, domain)) for m in members if m.kind is LoopKind.THREAD]
+                    self.threads = [extent for _, extent in along]
+                    # Lanes that are launched beyond the iterations hold nothing to combine.
+                    self.warps = has_warps_along_x(self.threads) and along[-1][0].launched in (0, along[-1][1])
                 return replace(node, child=self.visit(child, domain, (*above, *members)))
             case Sequence(filters):
                 # Further inside, buffers are smaller.
@@ -81,7 +85,7 @@ class _Promoter:
             return node
         relations = [relation_of(self.scop.statement(access.statement), access) for access in accesses]
         own = has_owner(relations, above)
-        if not own and self.memory.shuffles and has_warps_along_x(self.threads):
+        if not own and self.memory.shuffles and self.warps:
             found = promote_to_lanes(self.scop, temporary, accesses, node, domain, above, self.memory.private)
             if found is not None:
                 self.scop, changed = found

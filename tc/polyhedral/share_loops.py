@@ -1,8 +1,10 @@
 """Which loops of a nest blocks and threads share, and how many of them there are.
 
-Tiles of the outermost coincident loops go to blocks, the points of a tile to the threads of a block.  Where there are
-coincident loops inside of these, neighbouring threads share the innermost one instead: the rows of a matrix go to
-blocks, and its columns to threads, in one statement after the other.
+Tiles of the outermost coincident loops go to blocks, the points of a tile to the threads of a block.  The innermost of
+these loops, where sizes of tiles leave them whole, are one tile: threads share all of their iterations (paper, Section
+5.4: the innermost permutable band goes to threads).  Where there are coincident loops inside of these, neighbouring
+threads share the innermost one instead: the rows of a matrix go to blocks, and its columns to threads, in one statement
+after the other.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from tc.counted import counted
 from tc.errors import OptionsError
 from tc.options import Distribution
 from tc.polyhedral.extents import extent_of
-from tc.polyhedral.tile import OUTERMOST_FIRST, Cut
+from tc.polyhedral.tile import OUTERMOST_FIRST, ChooseCuts, Cut, is_counted
 from tc.polyhedral.tree import Band, Extension, Leaf, Member, Node, Sequence, statement_names
 
 # Those that somebody gives sizes for.  Beyond so many, blocks and threads are numbered along x.
@@ -39,7 +41,8 @@ ORDER: Final = f"block and grid begin with x, the innermost of the loops that ar
 class Grid:
     """The most blocks of a grid and the threads of a block, along each dimension, x first.
 
-    ``blocks`` None: as many as there are tiles.  ``threads`` None: about 256, or as many as a tile has points.
+    ``blocks`` None: as many as there are tiles.  ``threads`` None: about 256, or as many as a tile has points.  A block
+    has exactly the ``threads`` that are named: those beyond the points of a tile have none, but copy what all share.
     """
 
     blocks: tuple[int, ...] | None
@@ -97,24 +100,32 @@ def statement_of(domain: isl.UnionSet, name: str) -> isl.UnionSet:
 class Nest:
     """What blocks and threads share of a nest.
 
-    ``shared``: the loops whose tiles go to blocks, with the sizes of these, x first.  ``rows``: by statement, the loops
-    inside that threads share.  ``threads``: along every dimension, x first; where there are rows, x is theirs.
+    ``tiles``: the loops whose tiles go to blocks, with the sizes of these, x first.  ``points``: those whose points go
+    to threads, which also has loops that are one tile.  ``rows``: by statement, the loops inside that threads share.
+    ``threads``: along every dimension, x first; where there are rows, x is theirs.
     """
 
-    shared: list[tuple[Member, int]]
+    tiles: list[tuple[Member, int]]
+    points: list[tuple[Member, int]]
     rows: Mapping[str, Row]
     threads: tuple[int, ...]
 
+    @property
+    def dealt(self) -> list[tuple[Member, int, int]]:
+        """The loops whose points threads share, with the points of a tile, and the threads, x first."""
+        counts = self.threads[1:] if self.rows else self.threads
+        return [(member, size, count) for (member, size), count in zip(self.points, counts, strict=False)]
+
 
 def nest_of(band: Band, cuts: tuple[Cut, ...], domain: isl.UnionSet, grid: Grid) -> Nest:
-    """How a nest is shared; OptionsError where there are more threads than iterations for them."""
+    """How a nest is shared; OptionsError where there are more threads along a dimension than GPUs have."""
     chosen = [(m, cut) for m, cut in zip(band.members, cuts, strict=True) if m.coincident and cut.size][::-1]
     chosen.sort(key=lambda own: own[1].last)
-    shared = [(member, cut.size) for member, cut in chosen]
+    points = [(member, cut.size) for member, cut in chosen]
     rows = inner_loops(band.child, domain)
     along_rows = [max(row.extent for row in rows.values())] if rows else []
     wished = [*(0 for _ in along_rows), *(cut.threads for _, cut in chosen)]
-    sizes = [*along_rows, *(size for _, size in shared)]
+    sizes = [*along_rows, *(size for _, size in points)]
     if grid.threads is not None:
         sizes = sizes[:DIMENSIONS]
     threads: list[int] = []
@@ -130,19 +141,28 @@ def nest_of(band: Band, cuts: tuple[Cut, ...], domain: isl.UnionSet, grid: Grid)
                 f"a block has {counted(threads[-1], 'thread')} along dimension {dimension}, where GPUs have at most "
                 f"{along}; make the block smaller ({ORDER})"
             )
-        if threads[-1] > size:
-            raise OptionsError(
-                f"a block has {counted(threads[-1], 'thread')} along dimension {dimension}, but "
-                + (
-                    f"the loops that they share have at most {counted(size, 'iteration')}; make the block smaller"
-                    if dimension < len(along_rows)
-                    else f"a tile only {counted(size, 'point')}; make the tile larger or the block smaller"
-                )
-                + f" ({ORDER})"
-            )
     while len(threads) > 1 and threads[-1] == 1 and grid.threads is None:
         threads.pop()
-    return Nest(shared, rows, tuple(threads))
+    return Nest([(member, cut.size) for member, cut in chosen if not cut.whole], points, rows, tuple(threads))
+
+
+def whole_loops(choose: ChooseCuts) -> ChooseCuts:
+    """The cuts in which the innermost coincident loops of a nest that are not cut are one tile each."""
+
+    def chosen(band: Band, domain: isl.UnionSet, depth: int, points: tuple[Member, ...]) -> tuple[Cut, ...]:
+        cuts = list(choose(band, domain, depth, points))
+        if depth > 0:
+            return tuple(cuts)
+        for position in reversed(range(len(cuts))):
+            member = band.members[position]
+            if not member.coincident or not is_counted(member):
+                continue
+            if cuts[position].size:
+                break
+            cuts[position] = Cut(extent_of(member.function, domain), whole=True)
+        return tuple(cuts)
+
+    return chosen
 
 
 def even_threads(points: int, threads: int, most: int) -> int:

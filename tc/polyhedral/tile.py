@@ -24,7 +24,8 @@ class Cut:
 
     ``within``: the points are walked in two loops, over groups of so many and inside a group; 0 for one loop.
     ``threads``: how many of a block share the points if nobody has said so; 0 for what is usual.  ``last``: among the
-    dimensions of a grid and its blocks, it comes behind all others.
+    dimensions of a grid and its blocks, it comes behind all others.  ``whole``: the loop is one tile, for the threads
+    of a block; a grid has no dimension for it.
     """
 
     size: int
@@ -32,6 +33,7 @@ class Cut:
     within: int = 0
     threads: int = 0
     last: bool = False
+    whole: bool = False
 
 
 WHOLE: Final = Cut(0)

@@ -24,7 +24,8 @@ class Member:
     outer bands leave together is separated by it, so its iterations may run at the same time.  ``in_group``: it counts
     what is inside of one iteration of another member, which sizes of tiles are given for.  ``split``: it counts the
     partial results that blocks have of one reduction (split-K); no size of a tile is given for it, since each block has
-    one of them.
+    one of them.  ``launched``: of a loop over threads, how many a block has along it, which may be more than the loop
+    has iterations; 0 for as many.
     """
 
     function: isl.UnionPwAff
@@ -32,6 +33,7 @@ class Member:
     kind: LoopKind = LoopKind.SEQUENTIAL
     in_group: bool = False
     split: bool = False
+    launched: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,15 +149,15 @@ def _node_lines(node: Node, depth: int) -> Iterator[str]:
 # --- to isl --------------------------------------------------------------------------------------------------
 
 
-def mark_name(kind: LoopKind, depth: int) -> str:
-    """The name of the isl mark above a loop of this kind, with so many members above it."""
-    return f"loop:{kind.value}:{depth}"
+def mark_name(member: Member, depth: int) -> str:
+    """The name of the isl mark above the loop of a member, with so many members above it."""
+    return f"loop:{member.kind.value}:{depth}:{member.launched}"
 
 
-def marked_loop(mark: str) -> tuple[LoopKind, int]:
-    """The inverse of ``mark_name``."""
-    _, kind, depth = mark.split(":")
-    return LoopKind(kind), int(depth)
+def marked_loop(mark: str) -> tuple[LoopKind, int, int]:
+    """From a name of ``mark_name``: the kind of the loop, the members above it, and the threads that are launched."""
+    _, kind, depth, launched = mark.split(":")
+    return LoopKind(kind), int(depth), int(launched)
 
 
 def allocation_mark(buffer: str) -> str:
@@ -214,7 +216,7 @@ def _yaml_child(node: Node, depth: int, barriers: frozenset[str]) -> str:
             for position, member in reversed(list(enumerate(members, depth))):
                 below = f", child: {{ {_yaml_member(member, barriers)}{below} }}"
                 if member.kind is not LoopKind.SEQUENTIAL:
-                    below = f', child: {{ mark: "{mark_name(member.kind, position)}"{below} }}'
+                    below = f', child: {{ mark: "{mark_name(member, position)}"{below} }}'
             return below
         case Extension(buffer, instances, child, _):
             below = _yaml_child(child, depth, barriers)

@@ -53,7 +53,8 @@ def gpu(tile: object, block: object, grid: object = None) -> Settings:
         (gpu((64, 64), (64, 64)), gpu((64, 64), (32, 32))),
         (gpu((0, 64), (128, 4), (9, 9)), gpu((0, 64), (64,), (9,))),
         (gpu((4, 4), (8, 8)), gpu((4, 4), None)),
-        (gpu((), (32,)), gpu((), None)),
+        (gpu((), (32,), (9,)), gpu((), (32,), ())),
+        (gpu((1,), (64, 4, 2), (9, 9)), gpu((1,), (64, 1), (9,))),
     ],
 )
 def test_blocks_are_no_larger_than_tiles(before: Settings, after: Settings) -> None:
