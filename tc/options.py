@@ -124,9 +124,9 @@ class GpuOptions(Written):
     """Options of the targets that run blocks of threads.
 
     ``schedule.tile`` cuts the outermost independent loops into tiles, which go to blocks, the points of a tile to
-    threads, which also share the innermost independent loops that have no size; None lets the target choose.  Mind the
-    order: ``tile`` begins with the outermost loop, ``block`` and ``grid`` with x, which is the innermost of the loops
-    that are shared: ``tile=(8, 32)`` goes with ``block=(32, 8)``.
+    threads; where tiles are single points, they share the innermost independent loops that have no size.  None lets the
+    target choose.  Mind the order: ``tile`` begins with the outermost loop, ``block`` and ``grid`` with x, which is the
+    innermost of the loops that are shared: ``tile=(8, 32)`` goes with ``block=(32, 8)``.
     ``block``: threads of a block along every dimension, x (the innermost of the loops that are shared) first; exactly
     so many are launched, those beyond the points of a tile only copy.  None takes about 256, or as many as a tile has
     points.  Of loops inside that threads share, a tile has a multiple of so

@@ -109,8 +109,9 @@ def _repair_block(settings: dict[Path, object], nest: Nest) -> None:
         while cut and not cut[-1]:
             cut = cut[:-1]
         tiled = len(cut) - cut.count(0)
-        # Threads share all iterations of the innermost loops that are not cut.
-        whole = (max(nest.extents.values(), default=1),) * (nest.parallel - len(cut))
+        # Where tiles are single points, threads share all iterations of the innermost loops that are not cut.
+        inside = 0 if any(size > 1 for size in cut) else nest.parallel - len(cut)
+        whole = (max(nest.extents.values(), default=1),) * inside
         points = tuple(size for size in (*cut, *whole) if size)[:-4:-1]
     for path, most in ((_BLOCK, len(points)), (_GRID, tiled)):
         sizes = _sizes(settings, path)

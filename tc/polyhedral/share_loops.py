@@ -1,10 +1,10 @@
 """Which loops of a nest blocks and threads share, and how many of them there are.
 
-Tiles of the outermost coincident loops go to blocks, the points of a tile to the threads of a block.  The innermost of
-these loops, where sizes of tiles leave them whole, are one tile: threads share all of their iterations (paper, Section
-5.4: the innermost permutable band goes to threads).  Where there are coincident loops inside of these, neighbouring
-threads share the innermost one instead: the rows of a matrix go to blocks, and its columns to threads, in one statement
-after the other.
+Tiles of the outermost coincident loops go to blocks, the points of a tile to the threads of a block.  Where tiles are
+single points, the innermost of these loops that have no size are one tile: threads share all of their iterations
+(paper, Section 5.4: the innermost permutable band goes to threads).  Where there are coincident loops inside of these,
+neighbouring threads share the innermost one instead: the rows of a matrix go to blocks, and its columns to threads, in
+one statement after the other.
 """
 
 from __future__ import annotations
@@ -147,19 +147,19 @@ def nest_of(band: Band, cuts: tuple[Cut, ...], domain: isl.UnionSet, grid: Grid)
 
 
 def whole_loops(choose: ChooseCuts) -> ChooseCuts:
-    """The cuts in which the innermost coincident loops of a nest that are not cut are one tile each."""
+    """The cuts in which the innermost coincident loops that are not cut are one tile each, if tiles are single points.
+
+    Larger tiles have points for threads; what is inside of them is for each thread to go through.
+    """
 
     def chosen(band: Band, domain: isl.UnionSet, depth: int, points: tuple[Member, ...]) -> tuple[Cut, ...]:
         cuts = list(choose(band, domain, depth, points))
-        if depth > 0:
-            return tuple(cuts)
-        for position in reversed(range(len(cuts))):
-            member = band.members[position]
-            if not member.coincident or not is_counted(member):
-                continue
-            if cuts[position].size:
-                break
-            cuts[position] = Cut(extent_of(member.function, domain), whole=True)
+        own = [n for n, member in enumerate(band.members) if member.coincident and is_counted(member)]
+        if depth == 0 and all(cuts[position].size <= 1 for position in own):
+            for position in reversed(own):
+                if cuts[position].size:
+                    break
+                cuts[position] = Cut(extent_of(band.members[position].function, domain), whole=True)
         return tuple(cuts)
 
     return chosen
