@@ -23,6 +23,7 @@ from tc.language.program import (
     Select,
     SizeReference,
     Unary,
+    children,
     rebuild,
     walk,
 )
@@ -105,6 +106,22 @@ def substitute(
     return (simplify or fold)(rebuild(expression, lambda child: substitute(child, values, simplify)))
 
 
+def put_in(expression: Expression, values: Mapping[Expression, Expression]) -> Expression:
+    """The expression of a definition with placeholders of extents replaced; only what holds one is folded.
+
+    So a text folds in the same way when it is printed, with extents where nothing had to be said of them.
+    """
+    found = values.get(expression) if isinstance(expression, SizeReference) else None
+    if found is not None:
+        return found
+    parts = children(expression)
+    changed = [put_in(part, values) for part in parts]
+    if all(new is old for new, old in zip(changed, parts, strict=True)):
+        return expression
+    following = iter(changed)
+    return fold_keeping_reads(rebuild(expression, lambda _: next(following)))
+
+
 def fold_keeping_reads(expression: Expression) -> Expression:
     """``fold`` for definitions: a result that is read before it is written comes in, whatever is read of it."""
     folded = fold(expression)
@@ -143,10 +160,10 @@ def fold(expression: Expression) -> Expression:
 
 
 def _fold_call(name: str, arguments: tuple[Expression, ...], type: ScalarType) -> Expression | None:
-    """The integer functions: on literals, or of one argument twice."""
+    """The integer functions: on literals, or of one argument twice, nested ones included."""
     values = [int(argument.value) for argument in arguments if isinstance(argument, Literal)]
     if len(values) < len(arguments):
-        return arguments[0] if name in ("min", "max") and arguments[0] == arguments[1] else None
+        return _fold_choice(name, arguments, type) if name in ("min", "max") else None
     match name:
         case "min":
             return Literal(min(values), type)
@@ -156,6 +173,24 @@ def _fold_call(name: str, arguments: tuple[Expression, ...], type: ScalarType) -
             return Literal(wrap(abs(values[0]), type), type)
         case _:
             return None
+
+
+def _fold_choice(name: str, arguments: tuple[Expression, ...], type: ScalarType) -> Expression | None:
+    """``max(a, max(a, b))`` as ``max(a, b)``: what stands for an extent may hold a part that stands beside it."""
+    parts = [part for argument in arguments for part in _nested(name, argument)]
+    kept = list(dict.fromkeys(parts))
+    if len(kept) == len(parts):
+        return None
+    result = kept[0]
+    for part in kept[1:]:
+        result = Call(name, (result, part), type)
+    return result
+
+
+def _nested(name: str, expression: Expression) -> list[Expression]:
+    if isinstance(expression, Call) and expression.function == name:
+        return [part for argument in expression.arguments for part in _nested(name, argument)]
+    return [expression]
 
 
 def _fold_logic(expression: Binary) -> Expression:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tc.language.draft import Draft
 from tc.language.extents import Writing, written_extent
 from tc.language.extremes import Extremes, Interval
-from tc.language.fold import fold_keeping_reads, substitute
+from tc.language.fold import put_in
 from tc.language.inequalities import inequalities, is_implied, linearize
 from tc.language.polynomial import Atoms, Polynomial, constant
 from tc.language.program import Expression, GuardedRead, Read, iterators_in, walk
@@ -44,7 +44,7 @@ class Progress:
 def begin(draft: Draft, values: Mapping[Expression, Expression], atoms: Atoms, errors: RangeErrors) -> Progress:
     """The state of a statement before its first round; ``values`` replace the placeholders of extents."""
     if values:
-        draft = draft.rebuilt(lambda expression: substitute(expression, values, fold_keeping_reads))
+        draft = draft.rebuilt(lambda expression: put_in(expression, values))
     facts = tuple(fact for condition in draft.conditions for fact in inequalities(condition, True, atoms))
     progress = Progress(draft, {}, set(draft.order) - draft.bounds.keys(), facts)
     for name, bounds in draft.bounds.items():

@@ -97,6 +97,25 @@ def test_results_that_come_in_do_so_in_the_printed_text_too(text: str) -> None:
     assert lower(program_text(program), "f") == program
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "O(i) = D(i) where i in 0:max(6, D.0), i < D.0",
+        "O(i) = D(i % D.0) where i in 0:max(max(6, D.0), max(D.0, N))",
+        "O(i) = D(0) where i in 0:min(min(6, D.0), min(D.0 + 1, N))",
+        "D(i + 1) += 1 where i in 0:D.0 - 1 O(i) = D(i)",
+        "O(i) = 3 >= 31 ? D(i) : i where i in 0:2 * D.0, i < D.0",
+        "P(i) = D(i) P(i + D.0) = D(i) where i in 0:D.0 O(i) = 3 >= 31 ? P(i) : i",
+    ],
+)
+@pytest.mark.parametrize("first", ["D(k % 4) +=! x(k)", "D(k % 4) +=! x(k) D(k + 4) = x(k)", "D(k) = x(k)"])
+def test_extents_that_only_a_call_knows_print_as_their_names(first: str, statement: str) -> None:
+    program = lower(definition(f"{first} {statement}", "float(N) x"))
+    printed = program_text(program)
+    assert lower(printed) == program
+    assert program_text(lower(printed)) == printed
+
+
 def test_preconditions_print_as_conditions_of_the_first_statement() -> None:
     program = lower("def f(int s, float(N) x) -> (y) { y(i) = x(s*i) }")
     assert program_text(program).splitlines()[1].endswith("where i in 0:(N + s - 1) / s, s >= 1")
