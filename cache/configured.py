@@ -8,10 +8,11 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
+from tc.cache.database import is_empty
 from tc.cache.faults import told
 from tc.cache.file_systems import of_this_host, sharing
 from tc.cache.lookup import Reader
-from tc.cache.place import Server, place_of
+from tc.cache.place import File, Server, place_of
 from tc.counted import counted
 from tc.environment import Environment
 from tc.errors import CacheError, OptionsError
@@ -114,8 +115,10 @@ def open_reader(configuration: Configuration) -> Reader:
 
 
 def exists(configuration: Configuration) -> bool:
-    """Whether there is anything to read; a server is asked when it is read."""
-    return not _is_file(configuration) or Path(str(place_of(configuration.where))).exists()
+    """Whether there is anything to read, which an empty file has not; a server is asked when it is read."""
+    place = place_of(configuration.where)
+    # Somebody may be making the cache.
+    return not isinstance(place, File) or (place.path.exists() and not is_empty(place.path))
 
 
 def _is_file(configuration: Configuration) -> bool:

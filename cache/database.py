@@ -127,6 +127,12 @@ def unmerged(path: Path) -> Path | None:
     return None
 
 
+def is_empty(path: Path) -> bool:
+    """Whether a file is one that nobody has written yet."""
+    with told(str(path)):
+        return path.stat().st_size == 0
+
+
 def _inode(path: Path) -> tuple[int, int]:
     with told(str(path)):
         status = path.stat()

@@ -61,8 +61,8 @@ def _of_sqlite(error: sqlite3.Error) -> str:
 
 
 _REMEDIES = {
-    sqlite3.SQLITE_ERROR: "does not have the tables of a cache of tc ({}); name another file",
-    sqlite3.SQLITE_NOTADB: "is not a cache of tc ({}); name another file or delete it",
+    sqlite3.SQLITE_ERROR: "belongs to another application, or lost a part ({}); name another file",
+    sqlite3.SQLITE_NOTADB: "is not a cache of tc ({}); name another file",
     sqlite3.SQLITE_CORRUPT: "is damaged ({}); restore the file from a copy or run `tc-cache verify`",
     sqlite3.SQLITE_FULL: "cannot grow, so nothing of this write was kept ({}); free some space or run `tc-cache prune`",
     sqlite3.SQLITE_TOOBIG: "holds a value too big to be real ({}); restore the file from a copy",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from tc.cache.database import Database, FrozenFile
+from tc.cache.database import Database, FrozenFile, is_empty
 from tc.cache.faults import told
 from tc.cache.live import LiveFile
 from tc.cache.place import File, Place, Server
@@ -24,6 +24,8 @@ def database_at(place: Place, *, immutable: bool, sealed: bool) -> Database:
                 if not path.exists():
                     raise CacheError(f"{path} does not exist; make a cache with tc-tune, or name another file")
             require_trusted(path, sealed=sealed)
+            if is_empty(path):
+                raise CacheError(f"{path} is empty; make a cache with tc-tune, or name another file")
             return FrozenFile.open(path) if immutable else LiveFile.open(path)
         case Server():
             # SQLAlchemy costs more than all the rest of a process that runs cached kernels.

@@ -117,6 +117,10 @@ class DeviceError(TCError):
     """A target cannot serve on this machine, or its driver reported a fault."""
 
 
+class NoRoomError(DeviceError):
+    """A temporary file cannot be written; it says which folder there is, how much room in it, and what to do."""
+
+
 class StickyDeviceError(DeviceError):
     """A kernel broke its device for this process: every further call fails, until another process is started."""
 

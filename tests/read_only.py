@@ -1,4 +1,6 @@
-"""Programs in a mount namespace of their own, in which nothing can be written: a container with a read-only root."""
+"""Programs in a mount namespace of their own: where nothing can be written, as in a container with a read-only root, or
+with another folder for temporary files.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,8 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -31,8 +34,25 @@ def run_read_only(
 
     ``environment`` adds to the variables of this process, of which those with writable folders are left out.
     """
+    return _run_apart(_LOCK, command, environment or {}, check=check)
+
+
+def run_with_temporary(
+    folder: Path, options: str, *command: str, environment: Mapping[str, str] | None = None, check: bool = True
+) -> subprocess.CompletedProcess[str]:
+    """What becomes of a command that has a file system of its own, mounted with these options (``size=64k``,
+    ``noexec``), for temporary files; skips the test where that cannot be had.
+    """
+    place = shlex.quote(str(folder))
+    mount = f"mount -t tmpfs -o {options} none {place} || exit {_SKIPPED}\nexport TMPDIR={place}"
+    return _run_apart(mount, command, environment or {}, check=check)
+
+
+def _run_apart(
+    first: str, command: Sequence[str], environment: Mapping[str, str], *, check: bool
+) -> subprocess.CompletedProcess[str]:
     unshare = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--map-root-user"]
-    script = f"{_LOCK}\nexec {shlex.join(command)}"
+    script = f"{first}\nexec {shlex.join(command)}"
     variables = {name: value for name, value in os.environ.items() if name != "TMPDIR"}
     try:
         done = subprocess.run(
@@ -40,7 +60,7 @@ def run_read_only(
             capture_output=True,
             text=True,
             cwd=ROOT,
-            env={**variables, **(environment or {})},
+            env={**variables, **environment},
             check=False,
         )
     except FileNotFoundError:

@@ -200,6 +200,16 @@ def test_a_missing_file_is_an_error_where_it_is_only_read(tmp_path: Path) -> Non
     assert not (tmp_path / "k.db").exists()
 
 
+def test_an_empty_file_is_a_cache_that_is_being_made(tmp_path: Path) -> None:
+    (tmp_path / "k.db").touch(0o600)
+    assert cache(tmp_path / "k.db").find(wanted()) is None
+    for mode in (Mode.WARN, Mode.STRICT):
+        with pytest.raises(tc.CacheError, match=r"k\.db is empty; make a cache with tc-tune, or name another file"):
+            cache(tmp_path / "k.db", mode).find(wanted())
+    keep(tmp_path / "k.db", wanted())
+    assert cache(tmp_path / "k.db").find(wanted()) is not None
+
+
 def test_warn_compiles_and_says_so_once(tmp_path: Path) -> None:
     keep(tmp_path / "k.db", wanted())
     reading = cache(tmp_path / "k.db", Mode.WARN)

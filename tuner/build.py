@@ -7,7 +7,7 @@ from typing import assert_never
 
 from tc.compiler import build_once
 from tc.environment import environment
-from tc.errors import DeviceError, OptionsError, TCError
+from tc.errors import DeviceError, NoRoomError, OptionsError, TCError
 from tc.interface import Interface
 from tc.language.interface import interface_of
 from tc.language.specialize import specialize
@@ -47,6 +47,8 @@ class BuildBench:
             kept.keep(source, executable)
         except OptionsError as error:
             return Failed(FailureKind.ILLEGAL, str(error)), b""
+        except NoRoomError as error:
+            return Failed(FailureKind.LOST, str(error)), b""
         except DeviceError as error:
             return Failed(FailureKind.DEVICE, str(error)), b""
         except MemoryError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy.typing as npt
 
@@ -18,6 +18,9 @@ from tc.tuner.task import Task
 
 Array: TypeAlias = npt.NDArray[Any]
 
+# Of an element of a result: its value, its bound, and whether it is ambiguous.
+_KEPT_BYTES: Final = 8 + 8 + 1
+
 
 def specialized_calls(task: Task, program: Program) -> tuple[Specialization, ...]:
     """The program for each of ``task.calls``.
@@ -28,6 +31,12 @@ def specialized_calls(task: Task, program: Program) -> tuple[Specialization, ...
     if signature.symbolic:
         specialize(program, signature)
     return tuple(specialize(program, signature.at(sizes)) for sizes in task.calls)
+
+
+def room_for(calls: Sequence[Specialization], arrays: Mapping[str, Array]) -> int:
+    """About how many bytes ``keep_calls`` writes."""
+    elements = sum(call.layouts[name].size for call in calls for name in call.program.results)
+    return sum(array.nbytes for array in arrays.values()) + _KEPT_BYTES * elements
 
 
 def keep_calls(

@@ -10,9 +10,9 @@ from typing import Final
 from tc.language.interface import interface_of
 from tc.private import make_folder, write_file
 from tc.records import from_json, to_json
-from tc.runtime.scratch import scratch_folder
+from tc.runtime.scratch import scratch_folder, told_of_room
 from tc.tuner.arrays import random_arrays
-from tc.tuner.calls import keep_calls, specialized_calls
+from tc.tuner.calls import keep_calls, room_for, specialized_calls
 from tc.tuner.crew import Limits, LocalCrew
 from tc.tuner.outcome import Failed, FailureKind
 from tc.tuner.task import Task, parse_task
@@ -66,7 +66,8 @@ def reproduce(task: str, options: str, seed: int) -> str:
     types = {scalar.name: scalar.type for scalar in interface_of(program).scalars}
     scalars = {name: given.value(name, types[name]) for name, _ in given.scalars}
     with scratch_folder("tc-capsule-") as folder:
-        keep_calls(calls, arrays, scalars, folder)
+        with told_of_room(room_for(calls, arrays)):
+            keep_calls(calls, arrays, scalars, folder)
         with LocalCrew(given, folder, 1, Limits()) as crew:
             (built,) = crew.build([options], Limits().prepare)
             if isinstance(built, Failed):

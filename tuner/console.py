@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, assert_never
 
-from tc.counted import counted
-from tc.reference.memory import bytes_text
+from tc.counted import bytes_text, counted
 from tc.tuner.outcome import Failed, FailureKind, Measured, counted_failures
 from tc.tuner.progress import Decided, Event, Generation, Judging, Listener, Standing, Start, Started, Trying
 from tc.tuner.time_span import rough_text

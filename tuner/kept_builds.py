@@ -23,14 +23,17 @@ class KeptBuilds:
             return None
 
     def keep(self, source: str, executable: Executable) -> None:
-        """From now on, everybody finds it."""
+        """From now on, everybody finds it, if there is room for it."""
         path = self._path(source)
         if path.exists():
             return
         # Whoever reads meanwhile finds all of it, or nothing.
         draft = path.with_suffix(f".{os.getpid()}")
-        draft.write_bytes(pack(executable))
-        draft.replace(path)
+        try:
+            draft.write_bytes(pack(executable))
+            draft.replace(path)
+        except OSError:  # on a full disk, everybody builds their own
+            draft.unlink(missing_ok=True)
 
     def _path(self, source: str) -> Path:
         return self._folder / f"built-{source}.tc"

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tc.arguments import bind
-from tc.errors import ArgumentError, DeviceError, TCError
+from tc.errors import ArgumentError, DeviceError, NoRoomError, TCError
 from tc.interface import Interface
 from tc.kernel import Kernel
 from tc.packing import unpack
@@ -103,6 +103,8 @@ class MeasureBench:
                 self._slots[slot] = kernel
                 self._placed = kept
             return answer
+        except NoRoomError as error:
+            return Failed(FailureKind.LOST, str(error))
         except DeviceError as error:
             return Failed(FailureKind.DEVICE, str(error))
         except MemoryError:
@@ -177,6 +179,8 @@ class MeasureBench:
             noise = before / self._quickest_calibration if self._calibration is not None else 1.0
             samples = self._arena.times(call, seconds, noise * quickest)
             return Timed(samples, before, self._calibrated())
+        except NoRoomError as error:
+            return Failed(FailureKind.LOST, str(error))
         except (ArgumentError, DeviceError, MemoryError) as error:
             return Failed(FailureKind.DEVICE, f"{type(error).__name__}: {error}")
 

@@ -22,13 +22,13 @@ from tc.options import CpuOptions, GpuOptions
 from tc.packing import pack
 from tc.reference.memory import need_of
 from tc.runtime.cuda import check_cuda_device
-from tc.runtime.scratch import clear_abandoned, scratch_folder
+from tc.runtime.scratch import clear_abandoned, scratch_folder, told_of_room
 from tc.runtime.threads import available_threads
 from tc.runtime.total_memory import oracle_memory
 from tc.target import CpuTarget, CudaTarget, Target
 from tc.tuner.arrays import random_arrays
 from tc.tuner.bound import Bound
-from tc.tuner.calls import keep_calls, specialized_calls
+from tc.tuner.calls import keep_calls, room_for, specialized_calls
 from tc.tuner.crew import Crew, Limits, LocalCrew, Packed
 from tc.tuner.cuda_roofs import measure_cuda_roofs
 from tc.tuner.ledger import Ledger
@@ -105,7 +105,8 @@ def tuning(
     bound = _bound(least_work(calls[0], given), target)
     clear_abandoned()
     with scratch_folder("tc-tune-") as folder:
-        keep_calls(calls, given, values, folder)
+        with told_of_room(room_for(calls, given)):
+            keep_calls(calls, given, values, folder)
         nest, silent = nest_of(calls[0]), silent_options(calls[0], target)
         # A night has many searches, and their arrays are in files now.
         del given, calls

@@ -7,6 +7,7 @@ import math
 import secrets
 import statistics
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from random import Random
 from typing import Final, assert_never
 
@@ -256,7 +257,9 @@ class Tuning:
         self._tried[candidate.number] = tried
         outcome, folder = tried.outcome, self._settings.capsules
         if isinstance(outcome, Failed) and outcome.kind in KEPT and folder is not None:
-            write_capsule(folder, self._task, options_text(candidate.options), self._settings.seed, outcome)
+            # A night does not end because a folder cannot be written.
+            with suppress(OSError):
+                write_capsule(folder, self._task, options_text(candidate.options), self._settings.seed, outcome)
 
     def _reason_to_end(self, allowance: Allowance) -> str | None:
         search = self._search

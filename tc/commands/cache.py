@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 from tc.cache.configured import claim, configured, read_key
 from tc.cache.contents import Contents
+from tc.cache.database import is_empty
 from tc.cache.difference import Difference, diff
 from tc.cache.lookup import Reader
 from tc.cache.merge import merge
@@ -23,12 +24,12 @@ from tc.cache.verify import verify
 from tc.commands.dossier import SHORT, find_dossier
 from tc.commands.export.folder import export_folder
 from tc.commands.listing import Filter, kernel_line, listing
-from tc.commands.quantities import parse_age, parse_size, size_text
+from tc.commands.quantities import parse_age, parse_size
 from tc.commands.showing import showing, source_text
 from tc.commands.sufficiency import missing
 from tc.commands.terminal import printable, shortened
 from tc.commands.warned import warned
-from tc.counted import counted
+from tc.counted import bytes_text, counted
 from tc.environment import environment
 from tc.errors import CacheError, OptionsError, TCError
 from tc.generator import RELEASE
@@ -127,7 +128,7 @@ def _add_changing(add: Callable[..., argparse.ArgumentParser]) -> None:
     examples = ("tuned.db --older-than 90d", "tuned.db --keep-bytes 1G")
     one = add("prune", _prune, "removes what is old, but no winner, and gives the space back", *examples)
     one.add_argument("file", help="file or URL")
-    one.add_argument("--older-than", metavar="90d", help="what was stored longer ago: 12h, 90d, 4w")
+    one.add_argument("--older-than", metavar="90d", help="what was stored longer ago: 30min, 12h, 90d, 4w")
     one.add_argument("--keep-bytes", metavar="1G", help="then the oldest variants, until the file has this size")
     examples = ("tuned.db --ship production.db", "tuned.db --sources kernels/ --target cpu:x86-64-v3")
     one = add("export", _export, "writes what others need of a cache", *examples)
@@ -158,10 +159,12 @@ def _contents(where: str, key: bytes | None) -> Iterator[Contents]:
 
 
 def _existing(where: str) -> str:
-    """The same; CacheError for a file that is not there, which some commands would make."""
+    """The same; CacheError for a file that is not there or is empty, in which some commands would make a cache."""
     place = place_of(where)
     if isinstance(place, File) and not place.path.exists():
         raise CacheError(f"{place} does not exist; name the file of a cache")
+    if isinstance(place, File) and place.path.is_file() and is_empty(place.path):
+        raise CacheError(f"{place} is empty; name the file of a cache")
     return where
 
 
@@ -221,7 +224,7 @@ def _prune(given: argparse.Namespace, key: bytes | None) -> int:
     older_than = None if given.older_than is None else parse_age(given.older_than)
     largest = None if given.keep_bytes is None else parse_size(given.keep_bytes)
     report = prune(_existing(given.file), older_than=older_than, largest=largest, key=key)
-    sizes = f"; {size_text(report.before)} became {size_text(report.after)}" if report.before else ""
+    sizes = f"; {bytes_text(report.before)} became {bytes_text(report.after)}" if report.before else ""
     print(f"{printable(given.file)} lost {_counts(report.removed)}{sizes}")
     if largest is not None and report.after > largest:
         print("what is left are winners, which stay")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from tc.counted import bytes_text
 from tc.errors import TooLargeError
 from tc.language.program import Role, Tensor
 from tc.language.specialization import Specialization
@@ -19,7 +20,6 @@ _TOTALS: Final = 12 * 8
 # What a step computes with: arrays of at most a million elements.
 _STEP_ELEMENTS: Final = 1 << 20
 _STEP_BYTES: Final = 24 * 8
-_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +56,6 @@ def need_of(specialization: Specialization) -> Need:
     shape = " x ".join(map(str, layouts[name].shape))
     steps = min(elements, _STEP_ELEMENTS) * _STEP_BYTES
     return Need(sum(sizes.values()) + steps, f"{name} ({shape})" if shape else name)
-
-
-def bytes_text(size: int) -> str:
-    """Bytes in the unit that fits: ``1.5 GiB``."""
-    amount, place = float(size), 0
-    while amount >= 1024 and place < len(_UNITS) - 1:
-        amount, place = amount / 1024, place + 1
-    return f"{amount:.3g} {_UNITS[place]}"
 
 
 def _bytes_each(tensor: Tensor, scattered: bool) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import re
@@ -19,6 +20,7 @@ from typing import Final
 from tc.environment import Environment
 from tc.errors import CompileError, DeviceError
 from tc.runtime.disk import temporary_folder
+from tc.runtime.scratch import no_room, told_of_room
 from tc.target import HostTarget, machine_name, processor
 
 # Never -ffast-math or -Ofast, neither here nor at link time: the start-up code they link in turns subnormals off
@@ -50,6 +52,8 @@ LIBRARIES: Final = ("-lm",)
 # Five minutes: a hundred times what the largest kernel takes; a compiler that hangs must not hang the program.
 TIMEOUT: Final = 300.0
 _ANSWER_TIMEOUT: Final = 10.0
+# Bytes in a folder for temporary files that no kernel comes out of, whatever language the compiler complains in.
+_LEAST_ROOM: Final = 1 << 16
 
 _CANDIDATES: Final = ("cc", "gcc", "clang")
 _INSTALL: Final = (
@@ -156,7 +160,8 @@ def compiling(
     """
     with temporary_folder() as folder:
         text, library = folder / "kernel.c", folder / "kernel.so"
-        text.write_text(source, encoding="utf-8")
+        with told_of_room():
+            text.write_text(source, encoding="utf-8")
         command = (*compiler.command, *flags, "-o", str(library), str(text), *LIBRARIES)
 
         with _started(command) as answer:
@@ -165,12 +170,15 @@ def compiling(
                 status, log = answer(timeout)
                 if status == 0 and library.exists():
                     return library.read_bytes()
+                if os.strerror(errno.ENOSPC) in log or shutil.disk_usage(folder).free < _LEAST_ROOM:
+                    raise no_room()
                 kept = keep(source, "kernel.c")
                 reason = f"gave up after {timeout:g} s" if status is None else f"exit status {status}"
-                printed = log.replace(str(text), str(kept)).strip() or "(no output)"
+                place = str(text if kept is None else kept)
+                printed = log.replace(str(text), place).strip() or "(no output)"
                 raise CompileError(
                     f"the C compiler refused the generated source ({reason})\n"
-                    f"source kept in: {kept}\ncommand: {shlex.join(command).replace(str(text), str(kept))}\n{printed}"
+                    f"{kept_text(kept)}\ncommand: {shlex.join(command).replace(str(text), place)}\n{printed}"
                 )
 
             yield compiled
@@ -215,8 +223,23 @@ def _started(command: Sequence[str]) -> Iterator[Callable[[float], tuple[int | N
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def keep(source: str, name: str) -> Path:
-    """The file in which a source that a compiler refused stays."""
-    file = Path(tempfile.mkdtemp(prefix="tc-refused-"), name)
-    file.write_text(source, encoding="utf-8")
+def keep(source: str, name: str) -> Path | None:
+    """The file in which a source that a compiler refused stays; None where none can be written."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="tc-refused-"))
+    except OSError:
+        return None
+    try:
+        file = folder / name
+        file.write_text(source, encoding="utf-8")
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)
+        return None
     return file
+
+
+def kept_text(kept: Path | None) -> str:
+    """Where ``keep`` has put a source, in words."""
+    if kept is None:
+        return "the source is not kept, because no temporary file can be written; name a writable folder in TMPDIR"
+    return f"source kept in: {kept}"

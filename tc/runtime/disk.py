@@ -8,11 +8,10 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from tc.errors import DeviceError
 from tc.private import OTHERS_WRITE, make_folder, reclaim
 from tc.runtime.scratch import scratch_folder
 
@@ -21,12 +20,8 @@ _DIGEST_BYTES: Final = hashlib.sha256().digest_size
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """A private folder that goes when the block ends; DeviceError when there is no place for one."""
-    with ExitStack() as stack:
-        try:
-            folder = stack.enter_context(scratch_folder(_prefix(os.getpid())))
-        except OSError as error:
-            raise DeviceError(f"no place for temporary files: {error}; name a writable folder in TMPDIR") from error
+    """A private folder that goes when the block ends; NoRoomError when there is no place for one."""
+    with scratch_folder(_prefix(os.getpid())) as folder:
         yield folder
 
 

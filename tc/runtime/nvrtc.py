@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tc.errors import CompileError, DeviceError
 from tc.runtime.binary import Binary, KernelUse
-from tc.runtime.compiler import keep
+from tc.runtime.compiler import keep, kept_text
 
 _INSTALL: Final = "install both, for example by: pip install 'tensor-comprehensions[cuda]'"
 # Without --use_fast_math: subnormals are kept, divisions and roots are rounded correctly.  Sums of products are fused,
@@ -62,7 +62,7 @@ def compile_cuda(source: str, architecture: str) -> Binary:
         log = _text(nvrtc, program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).decode(errors="replace")
         if int(status) != _SUCCESS:
             raise CompileError(
-                f"NVRTC refused the generated source ({status.name})\nsource kept in: {keep(source, 'kernel.cu')}\n"
+                f"NVRTC refused the generated source ({status.name})\n{kept_text(keep(source, 'kernel.cu'))}\n"
                 f"options: {' '.join(nvrtc_flags(architecture))}\n{log.strip()}"
             )
         code = _text(nvrtc, program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)

@@ -18,7 +18,7 @@ from typing import Any, Final
 from tc.errors import CompileError, DeviceError
 from tc.grid import Argument, GridKernel, Place
 from tc.runtime.binary import Binary
-from tc.runtime.compiler import keep
+from tc.runtime.compiler import keep, kept_text
 from tc.types import Kind, ScalarType
 
 _INSTALL: Final = (
@@ -86,8 +86,8 @@ def compile_opencl(source: str) -> Binary:
         program.build(list(device.flags), cache_dir=False)
     except cl.Error as error:
         raise CompileError(
-            f"the OpenCL compiler of {device.name!r} refused the generated source\nsource kept in: "
-            f"{keep(source, 'kernel.cl')}\noptions: {' '.join(device.flags)}\n{str(error).strip()}"
+            f"the OpenCL compiler of {device.name!r} refused the generated source\n"
+            f"{kept_text(keep(source, 'kernel.cl'))}\noptions: {' '.join(device.flags)}\n{str(error).strip()}"
         ) from error
     (binary,) = program.get_info(cl.program_info.BINARIES)
     return Binary(bytes(binary))

@@ -33,8 +33,8 @@ def of_sqlite(code: int) -> sqlite3.Error:
 
 
 CASES = [
-    (of_sqlite(sqlite3.SQLITE_ERROR), "does not have the tables of a cache of tc (reason); name another file"),
-    (of_sqlite(sqlite3.SQLITE_NOTADB), "is not a cache of tc (reason); name another file or delete it"),
+    (of_sqlite(sqlite3.SQLITE_ERROR), "belongs to another application, or lost a part (reason); name another file"),
+    (of_sqlite(sqlite3.SQLITE_NOTADB), "is not a cache of tc (reason); name another file"),
     (of_sqlite(sqlite3.SQLITE_CORRUPT), "is damaged (reason); restore the file from a copy or run `tc-cache verify`"),
     (of_sqlite(sqlite3.SQLITE_CORRUPT_INDEX), "is damaged (reason); restore"),
     (of_sqlite(sqlite3.SQLITE_FULL), "cannot grow, so nothing of this write was kept (reason); free some space"),

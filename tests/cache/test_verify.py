@@ -92,4 +92,4 @@ def test_what_is_no_cache_is_one_complaint(tmp_path: Path) -> None:
     (tmp_path / "text.db").write_text("hello " * 1000)
     (tmp_path / "text.db").chmod(0o600)
     (complaint,) = verify(tmp_path / "text.db")
-    assert "is not a cache of tc (file is not a database); name another file or delete it" in complaint
+    assert "is not a cache of tc (file is not a database); name another file" in complaint

@@ -17,7 +17,8 @@ from tc.cache.lookup import Reader
 from tc.cache.ship import ship
 from tc.cache.store import Store
 from tc.commands.cache import main
-from tc.commands.quantities import parse_age, parse_size, size_text
+from tc.commands.quantities import parse_age, parse_size
+from tc.counted import bytes_text
 from tc.errors import OptionsError
 from tc.options import CpuOptions, ScheduleOptions
 from tc.packing import options_text
@@ -247,7 +248,7 @@ def test_prune_says_what_went(capsys: pytest.CaptureFixture[str], cache: Path) -
 
 def test_prune_refuses_what_it_does_not_understand(capsys: pytest.CaptureFixture[str], cache: Path) -> None:
     assert refused(capsys, "prune", cache, "--older-than", "soon") == (
-        "tc-cache: an age is written as 12h, 90d or 4w, got 'soon'"
+        "tc-cache: an age is written as 30min, 12h, 90d or 4w, got 'soon'"
     )
     assert refused(capsys, "prune", cache, "--keep-bytes", "-1") == (
         "tc-cache: a size is written as 500K, 200M or 1G, got '-1'"
@@ -261,15 +262,18 @@ def test_quantities() -> None:
     assert [parse_age(text).days for text in ("90d", " 4w ", "36 h", "0.5w")] == [90, 28, 1, 3]
     assert parse_age("12h") == timedelta(hours=12)
     assert [parse_size(text) for text in ("12", "1k", "1.5K", "2 MiB", "1GB")] == [12, 1024, 1536, 2 << 20, 1 << 30]
-    assert [size_text(size) for size in (0, 1023, 1536, 5 << 20, 3 << 41)] == [
+    assert [bytes_text(size) for size in (0, 1023, 1536, 5 << 20, 3 << 41)] == [
         "0 B",
         "1023 B",
         "1.5 KiB",
         "5 MiB",
         "6 TiB",
     ]
-    for text in ("", "d", "1", "1m", "999999999w", "1e3d", "-1d", "\u0663d"):
-        with pytest.raises(OptionsError, match=r"an age is written as 12h, 90d or 4w, got "):
+    assert parse_age("1d 12h") == timedelta(days=1.5)
+    assert [parse_age(text).seconds for text in ("10min", "90 s", "2 Hours")] == [600, 90, 7200]
+    assert parse_age("2 weeks") == timedelta(weeks=2)
+    for text in ("", "d", "1", "1m", "1h30m", "3 m", "3 months", "1h1d", "999999999w", "1e3d", "-1d", "\u0663d"):
+        with pytest.raises(OptionsError, match=r"an age is written as 30min, 12h, 90d or 4w, got "):
             parse_age(text)
     for text in ("", "G", "1X", "1e3", "-1", "1" * 20, "\u0663"):
         with pytest.raises(OptionsError, match=r"a size is written as 500K, 200M or 1G, got "):

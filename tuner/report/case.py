@@ -12,6 +12,7 @@ from tc.cache.ingredients import Ingredients
 from tc.cache.records import Measurement, Trial, Variant
 from tc.tuner.outcome import FailureKind
 from tc.tuner.report.brief import Brief, time_or_none
+from tc.tuner.report.own_definition import own_definition
 from tc.wanted import extents_of
 
 _KINDS = tuple(kind.value for kind in FailureKind)
@@ -52,8 +53,9 @@ class Case:
 
     @property
     def text(self) -> str:
-        """The comprehension, as the last run knew it, or else the canonical form of its program."""
-        return next((brief.text for brief in reversed(self.briefs) if brief.text), self.ingredients.program)
+        """Its definition, as the last run knew it, or else the canonical form of its program."""
+        known = (own_definition(brief.text, brief.definition) for brief in reversed(self.briefs) if brief.text)
+        return next(known, self.ingredients.program)
 
     @property
     def sizes(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -113,6 +115,11 @@ class Case:
         if self.beside is not None:
             return self.beside.options
         return next((trial.options for trial in self.trials if _is_default(trial)), None)
+
+    @property
+    def default_won(self) -> bool:
+        """Whether the static default is the winner."""
+        return self.best is not None and self.best.options == self.default_options
 
     @property
     def speedup(self) -> float | None:

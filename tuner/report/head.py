@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from tc.counted import counted
 from tc.tuner.outcome import counted_failures
 from tc.tuner.report.brief import Brief
-from tc.tuner.report.case import count_kinds, mean_speedup, median_speedup
+from tc.tuner.report.case import Case, count_kinds, mean_speedup, median_speedup
 from tc.tuner.report.findings import Findings
 from tc.tuner.report.markup import Content, Element, element
 from tc.tuner.report.moments import moment_text, stretch_text
@@ -47,12 +47,17 @@ def _tiles(findings: Findings, failures: Mapping[str, int]) -> Iterator[Element]
     trials, failed = len(findings.trials), sum(failures.values())
     yield _tile("median speed-up", "none" if median is None else ratio_text(median), "over the static default", True)
     yield _tile("geometric mean", "none" if mean is None else ratio_text(mean), "over the static default", True)
-    yield _tile(
-        "kernels", f"{len(findings.cases):,}", f"{sum(1 for case in findings.cases if case.best)} with a winner"
-    )
+    yield _tile("kernels", f"{len(findings.cases):,}", _won(findings.cases))
     yield _tile("runs", f"{len(findings.briefs):,}", None)
     yield _tile("trials", f"{trials:,}", f"{trials - failed:,} measured")
     yield _tile("failures", f"{failed:,}", f"{100 * failed / trials:.1f} % of the trials" if trials else None)
+
+
+def _won(cases: Sequence[Case]) -> str:
+    """For how many kernels something else than the default won, and for how many the default."""
+    default = sum(case.default_won for case in cases)
+    won = sum(case.best is not None for case in cases) - default
+    return f"{won:,} with a winner" + (f", {default:,} with the default" if default else "")
 
 
 def _tile(name: str, value: str, note: str | None, accent: bool = False) -> Element:

@@ -14,8 +14,8 @@ from tc.tuner.report.convergence import convergence
 from tc.tuner.report.failures import failures
 from tc.tuner.report.genes import explained, gene_associations, strips
 from tc.tuner.report.markup import Content, Element, element
-from tc.tuner.report.summary import anchor, interval_of, sizes_text, target_text
-from tc.tuner.report.units import ratio_text, share_text, time_text
+from tc.tuner.report.summary import anchor, gain_text, interval_of, sizes_text, target_text
+from tc.tuner.report.units import share_text, time_text
 from tc.tuner.report.winner import details, options_table, source
 
 _MEANING: Final = (
@@ -31,7 +31,7 @@ def section(case: Case, number: int, *, unfolded: bool) -> Element:
         "summary",
         element("h3", case.name),
         element("span", f"{sizes_text(case)} {case.types}", class_="sizes"),
-        element("b", "no winner" if case.speedup is None else ratio_text(case.speedup)),
+        element("b", "no winner" if case.speedup is None else gain_text(case)),
     )
     genes = gene_associations(case)
     body = (
@@ -84,7 +84,7 @@ def _sentence(case: Case) -> str:
         return f"Nothing has won yet: {tried}." if case.trials else "Nothing was tried."
     between = interval_of(case)
     won = f"{time_text(case.seconds)}{f' ({between})' if between else ''}"
-    if case.best is not None and case.best.options == case.default_options:
+    if case.default_won:
         won = f"The static default stands, with {won}"
     else:
         won += f" instead of {time_text(case.default)}"

@@ -77,7 +77,7 @@ def _row(case: Case, number: int, greatest: float, machines: bool) -> Element:
         element("td", target_text(case), element("small", place), title=architecture),
         _number(None if case.default is None else time_text(case.default)),
         _number(None if case.seconds is None else time_text(case.seconds), interval_of(case)),
-        element("td", _gain(case.speedup, greatest), class_="gain"),
+        element("td", _gain(case, greatest), class_="gain"),
         _number(None if case.bound is None else time_text(case.bound)),
         _number(None if case.fraction is None else share_text(case.fraction)),
         _number(f"{len(case.trials):,}"),
@@ -92,18 +92,23 @@ def _number(text: str | None, note: str | None = None, title: str | None = None)
     return element("td", text or _NONE, element("small", note) if note else None, class_="number", title=title or None)
 
 
-def _gain(speedup: float | None, greatest: float) -> Content:
+def gain_text(case: Case) -> str:
+    """How many times as quick as the default a winner is, or that it is the default."""
+    return "default" if case.default_won else _NONE if case.speedup is None else ratio_text(case.speedup)
+
+
+def _gain(case: Case, greatest: float) -> Content:
     """The number and a bar, with a mark where the default is."""
-    if speedup is None:
-        return _NONE
+    if case.speedup is None:
+        return gain_text(case)
     width, height = _BAR
     scale = (width - 2) / max(greatest, 1.0)
     box = f"0 0 {width:g} {height:g}"
     return (
-        element("b", ratio_text(speedup)),
+        element("b", gain_text(case)),
         element(
             "svg",
-            element("rect", x=0, y=2, width=scale * speedup, height=height - 4, class_="gain-bar"),
+            element("rect", x=0, y=2, width=scale * case.speedup, height=height - 4, class_="gain-bar"),
             element("line", x1=scale, x2=scale, y1=0, y2=height, class_="one"),
             viewBox=box,
             width=width,

@@ -8,10 +8,9 @@ from typing import Final
 from tc.commands.export.c_text import comment
 from tc.commands.export.selection import Exported
 from tc.commands.export.sizes import extents_said, open_sizes
-from tc.commands.quantities import size_text
 from tc.commands.wording import options_said, time_said
 from tc.convention import Operand
-from tc.counted import counted
+from tc.counted import bytes_text, counted
 from tc.faults import DIVERGED, OUTSIDE
 from tc.language.specialization import contiguous_strides
 from tc.runtime.kernel import NO_MEMORY
@@ -100,9 +99,9 @@ def _memory(kernel: Exported) -> str:
     convention = kernel.executable.convention
     if kernel.host is None:
         shared = max((grid.shared_bytes for grid in convention.grids), default=0)
-        return f"{size_text(sum(convention.temporaries))} for temporaries, and {size_text(shared)} for every block"
+        return f"{bytes_text(sum(convention.temporaries))} for temporaries, and {bytes_text(shared)} for every block"
     memory = convention.memory
-    return f"{size_text(memory.shared)} for temporaries, and {size_text(memory.scratch)} for every thread"
+    return f"{bytes_text(memory.shared)} for temporaries, and {bytes_text(memory.scratch)} for every thread"
 
 
 def _options(kernel: Exported) -> str:

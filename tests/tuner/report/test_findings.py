@@ -45,6 +45,9 @@ def test_a_case_knows_what_it_is_compared_with(findings: Findings) -> None:
     assert case.sizes == (("A", ("1024", "1024")), ("B", ("1024", "1024")))
     assert case.text == MATMUL.text
     assert case.types == "float32"
+    assert not case.default_won
+    assert case_of(findings, SETTLED.name).default_won
+    assert not case_of(findings, BROKEN.name).default_won
     assert case.default == MATMUL.default
     assert case.bound == pytest.approx(0.42 * MATMUL.default)
     assert case.seconds == min(point.seconds for point in case.points)
@@ -53,6 +56,19 @@ def test_a_case_knows_what_it_is_compared_with(findings: Findings) -> None:
     assert case.beside is not None
     assert case.beside.options == case.default_options != case.best.options
     assert len(case.briefs) == 2
+
+
+def test_a_case_shows_its_own_definition(findings: Findings) -> None:
+    case = case_of(findings, MATMUL.name)
+    for text in (
+        f"# {HOSTILE}\n{SETTLED.text}\n{MATMUL.text} # of all\n{SETTLED.text.replace('copy', 'other')}",
+        f"{MATMUL.text}{SETTLED.text}",
+        MATMUL.text,
+    ):
+        briefs = tuple(replace(brief, text=text) for brief in case.briefs)
+        assert replace(case, briefs=briefs).text == MATMUL.text
+    for text in (SETTLED.text, "def mm(", HOSTILE, MATMUL.text + " " * 100_000):
+        assert replace(case, briefs=(replace(case.briefs[0], text=text),)).text == text
 
 
 def test_failures_are_counted_by_kind(findings: Findings) -> None:

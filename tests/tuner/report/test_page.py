@@ -114,6 +114,8 @@ def test_every_part_is_there(checked: Checker) -> None:
         "every instance of 2 statements",
         "temporaries 4,096 bytes",
         "The static default stands",
+        "2 with a winner, 1 with the default",
+        "x 1048576 float32default",
         "Nothing has won yet",
         "no winner",
         "8.10\N{NO-BREAK SPACE}ms",
