@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from typing import Final, Protocol, TypeAlias
 
 from tc.tuner.messages import EMPTY, Build, Built, Calibrate, Check, Checked, Done, Prepare, Question, Time, Timed
 from tc.tuner.outcome import Failed, FailureKind
-from tc.tuner.process import KILLED, Process
+from tc.tuner.process import INTERRUPTED, KILLED, Process
 from tc.tuner.task import Task
 
 # The packed executable of a candidate.
@@ -25,7 +26,9 @@ _CHECKS_PER_PROCESS: Final = 200
 # What is killed before it is asked anything is started so many times.
 _STARTS: Final = 10
 _KILLED: Final = Failed(FailureKind.LOST, KILLED)
-_STOPPED: Final = Failed(FailureKind.LOST, "it was interrupted")
+# Seconds that are left to what is in flight when a search is stopped, before what was found is kept.  Who kills a job
+# after a signal waits 30 s at least.
+_FINISHING: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +90,15 @@ class LocalCrew:
         self._slots: Final[dict[str, Packed]] = {}
 
     def build(self, options: Sequence[str], limit: float) -> list[Packed | Failed]:
-        alone = len(options) == 1
-        return list(self._threads.map(lambda text: self._build(text, limit, needed=alone), options))
+        # What is compiled alone after the end is for the last comparison.
+        last = len(options) == 1 and self._stop()
+        return list(self._threads.map(lambda text: self._build(text, limit, last=last), options))
 
-    def _build(self, options: str, limit: float, *, needed: bool) -> Packed | Failed:
-        if self._stop() and not needed:
-            return _STOPPED
+    def _build(self, options: str, limit: float, *, last: bool) -> Packed | Failed:
+        if self._stop() and not last:
+            return INTERRUPTED
         with self._builder() as builder:
-            answer, packed = builder.ask(Build(options), limit, _BUILDS_PER_PROCESS)
+            answer, packed = builder.ask(Build(options), limit, self._patience(), _BUILDS_PER_PROCESS)
         match answer:
             case Built():
                 return packed
@@ -112,7 +116,7 @@ class LocalCrew:
             self._builders.put(builder)
 
     def check(self, packed: Packed, slot: str) -> Checked | Failed:
-        answer, _ = self._runner.ask(Check(slot), self._limits.run, _CHECKS_PER_PROCESS, packed)
+        answer, _ = self._runner.ask(Check(slot), self._limits.run, self._patience(), _CHECKS_PER_PROCESS, packed)
         if isinstance(answer, Checked):
             self._slots[slot] = packed
             return answer
@@ -120,14 +124,21 @@ class LocalCrew:
 
     def time(self, slot: str, seconds: float, quickest: float) -> Timed | Failed:
         question, limit = Time(slot, seconds, quickest), self._limits.run + seconds
-        answer, _ = self._runner.ask(question, limit)
+        answer, _ = self._runner.ask(question, limit, self._patience())
         if answer == EMPTY:
             # Whoever was checked in a process that is gone is checked again in the next one.
             again = self.check(self._slots[slot], slot)
             if isinstance(again, Failed):
                 return again
-            answer, _ = self._runner.ask(question, limit)
+            answer, _ = self._runner.ask(question, limit, self._patience())
         return answer if isinstance(answer, Timed) else self._failed(answer)
+
+    def _patience(self) -> Callable[[], bool] | None:
+        """What says when to wait no more for what is asked now: some seconds after somebody has stopped the search.
+
+        None for what is asked afterwards.
+        """
+        return None if self._stop() else _Patience(self._stop)
 
     def _failed(self, answer: object) -> Failed:
         """Why a candidate was not measured; a device that failed may take no more work from the same process."""
@@ -157,6 +168,22 @@ class LocalCrew:
         self._threads.shutdown()
 
 
+class _Patience:
+    """Called, it tells whether a search was stopped, as it says itself, longer ago than what is in flight may take."""
+
+    def __init__(self, stopped: Callable[[], bool]) -> None:
+        self._stopped: Final = stopped
+        self._since: float | None = None
+
+    def __call__(self) -> bool:
+        if not self._stopped():
+            return False
+        now = time.monotonic()
+        if self._since is None:
+            self._since = now
+        return now - self._since >= _FINISHING
+
+
 class _Prepared:
     """A process that knows its task, also after it was started again."""
 
@@ -168,34 +195,41 @@ class _Prepared:
         self._asked = 0
 
     def ask(
-        self, question: Question, limit: float, most: int | None = None, payload: bytes = b""
+        self,
+        question: Question,
+        limit: float,
+        give_up: Callable[[], bool] | None,
+        most: int | None = None,
+        payload: bytes = b"",
     ) -> tuple[object, bytes]:
         """The answer within ``limit`` seconds; a process that has answered ``most`` such questions is replaced first.
+
+        ``give_up``: as of ``Process.ask``.
 
         What kills a process from outside says nothing about the candidate, which has a second chance.
         """
         if most is not None and self._asked >= most:
             self.process.stop()
         for _ in range(2):
-            answer = self._made_ready()
+            answer = self._made_ready(give_up)
             if not isinstance(answer, Done):
                 return answer, b""
             self._asked += most is not None
-            answer, content = self.process.ask(question, limit, payload)
+            answer, content = self.process.ask(question, limit, payload, give_up)
             if answer != _KILLED:
                 return answer, content
         return Failed(FailureKind.MEMORY, f"{KILLED} twice, most likely for its memory"), b""
 
-    def _made_ready(self) -> object:
+    def _made_ready(self, give_up: Callable[[], bool] | None) -> object:
         """Starts the process if it is not there; ``Done``, or why it cannot be made ready."""
         answer: object = Done()
         for _ in range(_STARTS):
             if self.process.alive:
                 return answer
             self._asked = 0
-            answer, _ = self.process.ask(self._prepare, self._limits.prepare)
+            answer, _ = self.process.ask(self._prepare, self._limits.prepare, give_up=give_up)
             if isinstance(answer, Done) and self._calibration is not None:
-                answer, _ = self.process.ask(Calibrate(), self._limits.prepare, self._calibration)
+                answer, _ = self.process.ask(Calibrate(), self._limits.prepare, self._calibration, give_up)
             if isinstance(answer, Done):
                 return answer
             self.process.stop()

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import Final, cast
@@ -19,7 +20,10 @@ from tc.tuner.outcome import Failed, FailureKind
 
 KILLED: Final = "the process was killed"
 CLOSED: Final = Failed(FailureKind.LOST, "the process was ended")
+INTERRUPTED: Final = Failed(FailureKind.LOST, "it was interrupted")
 _LAST_WORDS: Final = 400
+# Seconds after which who waits for an answer asks whether to go on.
+_LOOKING: Final = 0.1
 
 
 class Process:
@@ -44,8 +48,13 @@ class Process:
         """The number that the system gave the process; None if there is none."""
         return None if self._process is None else self._process.pid
 
-    def ask(self, question: Question, limit: float, payload: bytes = b"") -> tuple[Answer, bytes]:
-        """The answer and its bytes; ``Failed`` if the process dies of the question, or takes over ``limit`` seconds."""
+    def ask(
+        self, question: Question, limit: float, payload: bytes = b"", give_up: Callable[[], bool] | None = None
+    ) -> tuple[Answer, bytes]:
+        """The answer and its bytes; ``Failed`` if the process dies of the question, or takes over ``limit`` seconds.
+
+        ``give_up``: asked meanwhile; where it says so, the process ends, and the answer is ``INTERRUPTED``.
+        """
         if self._closed:
             return CLOSED, b""
         process = self._started()
@@ -54,8 +63,10 @@ class Process:
         # A process that died has closed its pipes; why shows when its answer is awaited.
         with suppress(BrokenPipeError):
             send(process.stdin, question, limit, payload)
-        if not _readable(process.stdout.fileno(), limit):
+        if not _readable(process.stdout.fileno(), limit, give_up):
             self.stop()
+            if give_up is not None and give_up():
+                return INTERRUPTED, b""
             return Failed(FailureKind.TIMEOUT, f"no answer within {limit:.3g} s"), b""
         received = receive(process.stdout)
         if received is None:
@@ -138,7 +149,14 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _readable(descriptor: int, seconds: float) -> bool:
+def _readable(descriptor: int, seconds: float, give_up: Callable[[], bool] | None) -> bool:
+    """Whether something can be read within so many seconds, and before somebody gives up."""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN | select.POLLHUP)
-    return bool(poll.poll(seconds * 1e3))
+    deadline = time.monotonic() + seconds
+    while (left := deadline - time.monotonic()) > 0:
+        if poll.poll(1e3 * (left if give_up is None else min(left, _LOOKING))):
+            return True
+        if give_up is not None and give_up():
+            return False
+    return bool(poll.poll(0))

@@ -69,7 +69,10 @@ class Trials:
         for text, built in zip(options, self._build(options), strict=True):
             if self._stop():
                 break
-            tried.append(self._judge(text, built))
+            found = self._judge(text, built)
+            if self._stop() and isinstance(found.outcome, Failed) and found.outcome.kind is FailureKind.LOST:
+                break  # it was in flight, and nobody knows
+            tried.append(found)
             self.follow(text, tried[-1].outcome)
         return tried
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from tc.private import OTHERS_WRITE, make_folder, reclaim
 from tc.runtime.scratch import scratch_folder
 
+# How the names of files begin that are being written.
+_NEW: Final = "new-"
 _DIGEST_BYTES: Final = hashlib.sha256().digest_size
 
 
@@ -46,6 +49,7 @@ def remembered(folder: Path | None, ingredients: tuple[str, ...], make: Callable
     if folder is None or not _private(folder):
         return make()
     file = folder / key
+    _clear_abandoned(folder)
     found = _read(file)
     if found is None:
         found = make()
@@ -65,6 +69,15 @@ def _private(folder: Path) -> bool:
     return ours and not status.st_mode & OTHERS_WRITE
 
 
+def _clear_abandoned(folder: Path) -> None:
+    """Removes what processes were writing when they were killed."""
+    with suppress(OSError):
+        for path in folder.glob(f"{_NEW}*"):
+            with suppress(OSError), path.open("rb") as stream:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()
+
+
 def _read(file: Path) -> bytes | None:
     try:
         content = file.read_bytes()
@@ -77,9 +90,11 @@ def _read(file: Path) -> bytes | None:
 def _write(file: Path, body: bytes) -> None:
     """Puts the file in place at once or, on a full or read-only disk, not at all."""
     try:
-        with tempfile.NamedTemporaryFile(dir=file.parent, prefix="new-", delete=False) as new:
+        with tempfile.NamedTemporaryFile(dir=file.parent, prefix=_NEW, delete=False) as new:
             temporary = Path(new.name)
             try:
+                # The system takes the lock from a process that is killed.
+                fcntl.flock(new, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 new.write(hashlib.sha256(body).digest() + body)
                 new.close()
                 temporary.replace(file)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import os
+import signal
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tc.runtime.disk import remembered, temporary_folder
+from tests.programs import ROOT
 
 
 class Maker:
@@ -106,4 +112,26 @@ def test_many_at_once_agree_and_leave_one_file(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as threads:
         found = list(threads.map(lambda _: remembered(folder, ("x",), Maker(b"binary" * 1000)), range(32)))
     assert set(found) == {b"binary" * 1000}
+    assert len(list(folder.iterdir())) == 1
+
+
+def test_what_a_killed_process_was_writing_goes_when_the_next_one_begins(tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    program = f"""
+import os, signal
+from pathlib import Path
+from tc.runtime.disk import remembered
+Path.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+remembered(Path({str(folder)!r}), ("x",), lambda: b"binary")
+"""
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == -signal.SIGKILL
+    (left,) = folder.iterdir()
+    assert left.name.startswith("new-")
+    # What somebody is writing stays.
+    with (folder / "new-other").open("wb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        assert remembered(folder, ("x",), Maker(b"binary")) == b"binary"
+        assert not left.exists()
+        assert {path.name[:4] for path in folder.iterdir()} == {"new-", hashlib.sha256(b"x").hexdigest()[:4]}
+    assert remembered(folder, ("x",), Maker(b"other")) == b"binary"
     assert len(list(folder.iterdir())) == 1
