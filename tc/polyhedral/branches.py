@@ -12,6 +12,7 @@ import islpy as isl
 
 from tc.polyhedral.execution import Concurrency, Execution, ThreadLeaf
 from tc.polyhedral.functions import Function
+from tc.polyhedral.iterations import Inverse
 from tc.polyhedral.loops import LoopKind, Sharing
 from tc.polyhedral.times import Times
 
@@ -54,7 +55,8 @@ class Branch:
     """The way to one leaf: ``points`` of some space, the statement instance of each, and its time.
 
     ``is_identity``: the points are the instances.  ``barriers``: for every level of time that numbers a sequence, the
-    own position and those of barriers.  ``scopes``: the allocations around it.
+    own position and those of barriers.  ``scopes``: the allocations around it.  ``inverse``: the point of each
+    instance, where that is known.
     """
 
     instances: isl.Map
@@ -64,6 +66,7 @@ class Branch:
     scopes: tuple[Scope, ...] = ()
     barriers: tuple[tuple[int, frozenset[int]] | None, ...] = ()
     is_identity: bool = False
+    inverse: Inverse | None = None
 
     @property
     def statement(self) -> str:
@@ -77,12 +80,14 @@ class Branch:
         They are not read off the times: to say what has a time, isl would solve an integer problem for every
         division in it.
         """
+        if self.inverse is not None:
+            return self.inverse.runs
         return self.instances.domain() if self.is_identity else self.instances.range()
 
     @property
     def runs_once(self) -> bool:
         """Whether no instance is that of two points."""
-        return self.is_identity or bool(self.instances.is_injective())
+        return self.is_identity or self.inverse is not None or bool(self.instances.is_injective())
 
 
 def defined(points: isl.Set, time: Time) -> tuple[isl.Set, Time]:
@@ -226,6 +231,9 @@ def _times(branch: Branch, levels: _Levels, *, alone: bool) -> Times:
     for level, sorts in enumerate(levels):
         own, value = branch.time[level] if level < len(branch.time) else (None, zero)
         values += [value if sort is own else zero for sort in sorts]
+    if branch.inverse is not None:
+        iteration = branch.inverse.iteration
+        return Times(branch.runs, [value.pullback_multi_aff(iteration) for value in values], None, alone=alone)
     return Times(points, values, None if branch.is_identity else branch.instances, alone=alone)
 
 

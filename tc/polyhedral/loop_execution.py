@@ -22,6 +22,7 @@ from tc.polyhedral.branches import (
 from tc.polyhedral.execution import Concurrency, Execution, LocalSubscripts
 from tc.polyhedral.functions import Function, vector_map
 from tc.polyhedral.index_functions import fit_for_c, index_condition, index_function
+from tc.polyhedral.iterations import Inverse, find_inverse
 from tc.polyhedral.launched import is_run_as_launched
 from tc.polyhedral.loops import (
     Allocation,
@@ -33,7 +34,7 @@ from tc.polyhedral.loops import (
     Loop,
     LoopTree,
 )
-from tc.polyhedral.ranges import Range
+from tc.polyhedral.ranges import Range, Ranges, iterator_range
 
 
 def loop_execution(
@@ -49,9 +50,10 @@ def loop_execution(
     ``barriers``: the statements that are.  ``sizes``: those that the loops are run for.
     """
     paths = list(loop_paths(root, ()))
-    launches = Launches(root, {parameter_name(name): Range(1, most) for name, most in sizes})
+    known = {parameter_name(name): Range(1, most) for name, most in sizes}
+    launches = Launches(root, known)
     branches = [
-        _loop_branch(instance, path, dimensions[instance.statement], frame_of_path(path, context, sizes))
+        _loop_branch(instance, path, dimensions[instance.statement], frame_of_path(path, context, sizes), known)
         for instance, path in paths
     ]
     places = [Place(path, branch.instances.domain()) for branch, (_, path) in zip(branches, paths, strict=True)]
@@ -142,15 +144,33 @@ def follow_path(path: tuple[Step, ...], frame: Frame) -> Reached:
     return Reached(points, tuple(time), tuple(misuse), tuple(scopes))
 
 
-def _loop_branch(instance: Instance, path: tuple[Step, ...], dimensions: int, frame: Frame) -> Branch:
+def _loop_branch(instance: Instance, path: tuple[Step, ...], dimensions: int, frame: Frame, ranges: Ranges) -> Branch:
     reached = follow_path(path, frame)
     misuse = [*reached.misuse, *(_misuse(argument, reached.points, frame) for argument in instance.arguments)]
     points, time = defined(reached.points, reached.time)
-    instances = instance_map(replace(instance, arguments=instance.arguments[:dimensions]), points, frame)
+    own = replace(instance, arguments=instance.arguments[:dimensions])
+    instances = instance_map(own, points, frame)
     further = instance.arguments[dimensions:]
     local = tuple(index_function(subscript, frame) for subscript in further)
     broken = tuple(where for where in misuse if not where.is_empty())
-    return Branch(instances, time, broken, local, reached.scopes)
+    inverse = inverse_of(own, path, points, frame, ranges)
+    return Branch(instances, time, broken, local, reached.scopes, inverse=inverse)
+
+
+def inverse_of(
+    instance: Instance, path: tuple[Step, ...], points: isl.Set, frame: Frame, ranges: Ranges
+) -> Inverse | None:
+    """The iteration of the loops on the path that each instance belongs to; None where its arguments do not tell.
+
+    ``ranges``: of the sizes that the loops are run for.
+    """
+    known = dict(ranges)
+    for step in path:
+        if isinstance(step, Loop):
+            known[step.iterator] = iterator_range(step, known)
+    arguments = [index_function(argument, frame) for argument in instance.arguments]
+    instances = instance_map(instance, points, frame).get_space().range()
+    return find_inverse(arguments, points, [known[name] for name in frame.iterators], instances)
 
 
 def _misuse(expression: IndexExpression, points: isl.Set, frame: Frame) -> isl.Set:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import islpy as isl
 
-from tc.polyhedral.loop_execution import follow_path, frame_of_path, instance_map, loop_paths
+from tc.language.affine import parameter_name
+from tc.polyhedral.loop_execution import follow_path, frame_of_path, instance_map, inverse_of, loop_paths
 from tc.polyhedral.loops import Instance, LoopTree, Sharing
+from tc.polyhedral.ranges import Range
 from tc.polyhedral.scop import Scop
 
 
@@ -17,11 +19,14 @@ def has_missing_copies(root: LoopTree, scop: Scop) -> bool:
     """
     shared = {promotion.loads for promotion in scop.promotions if promotion.buffer.sharing is Sharing.BLOCK}
     missing = {statement.name: statement.domain for statement in scop.statements if statement.name in shared}
+    ranges = {parameter_name(name): Range(1, most) for name, most in scop.sizes}
     for instance, path in loop_paths(root, ()):
         domain = missing.get(instance.statement)
         if domain is not None:
             frame = frame_of_path(path, scop.context, scop.sizes)
             copy = Instance(instance.statement, instance.arguments[: domain.dim(isl.dim_type.set)])
-            run = instance_map(copy, follow_path(path, frame).points, frame).range()
+            points = follow_path(path, frame).points
+            inverse = inverse_of(copy, path, points, frame, ranges)
+            run = instance_map(copy, points, frame).range() if inverse is None else inverse.runs
             missing[instance.statement] = domain.subtract(run)
     return any(not domain.is_empty() for domain in missing.values())
