@@ -20,12 +20,16 @@ def latest(measurements: Iterable[Measurement]) -> tuple[Measurement, ...]:
 def winner_of(measurements: Iterable[Measurement], machine: str, threads: int) -> str | None:
     """The identity of the variant of one kernel to run; None if none was measured.
 
-    What was measured on the same machine goes before all else, then what runs on as many threads, then the least
-    time.  The identity decides between equals.
+    What was measured on the same machine goes before all else, then what runs on as many threads, then what somebody
+    chose, the last of it, then the least time.  The identity decides between equals.
     """
     counting = latest(measurements)
-    order = ((one.machine != machine, one.threads != threads, one.seconds, one.variant) for one in counting)
-    return min(order)[-1] if counting else None
+    nearest = min(((one.machine != machine, one.threads != threads) for one in counting), default=None)
+    running = [one for one in counting if (one.machine != machine, one.threads != threads) == nearest]
+    chosen = max((one for one in running if one.chosen), key=_age, default=None)
+    if chosen is not None:
+        return chosen.variant
+    return min(((one.seconds, one.variant) for one in running), default=(0.0, None))[1]
 
 
 def champions(measurements: Iterable[Measurement]) -> dict[tuple[str, int], str]:

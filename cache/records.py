@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from tc.cache.encoding import digest_of
 
@@ -56,6 +56,11 @@ class Variant(_Content):
         return variant_identity(self.kernel, self.options, self.threads)
 
 
+CHOSEN: Final = ", chosen"
+"""The end of a measurement's policy whose variant somebody chose: it goes before what is quicker, until it is measured
+again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Measurement(_Content):
     """How long a variant took on one machine, with an interval of confidence; all times in seconds.
@@ -76,6 +81,11 @@ class Measurement(_Content):
     samples: int
     run: str
     at: str
+
+    @property
+    def chosen(self) -> bool:
+        """Whether its variant goes before what is quicker."""
+        return self.policy.endswith(CHOSEN)
 
     @property
     def variant(self) -> str:

@@ -124,7 +124,7 @@ class KernelCache:
             return f"{place}\n{self._miss(wanted)}"
         variant, _ = found
         threads = counted(variant.threads, "thread")
-        return f"{place}\nfound: options {variant.options}, made for {threads}\n{variant.origin}"
+        return f"{place}\nfound: options {variant.options}, made for {threads}\n{variant.proof}\n{variant.origin}"
 
     def _open_store(self) -> Store:
         from tc.cache.store import Store

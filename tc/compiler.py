@@ -161,6 +161,12 @@ class _Toolchain:
     flags: tuple[str, ...]
 
 
+def compile_source(source: str, target: Target, settings: Environment) -> Binary:
+    """A source that somebody wrote, in the language of the target; errors as of ``build``."""
+    with _toolchain(target, settings).compiling(source) as finished:
+        return finished()
+
+
 def _toolchain(target: Target, settings: Environment) -> _Toolchain:
     match target:
         case CudaTarget(architecture):

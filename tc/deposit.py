@@ -14,7 +14,7 @@ from tc.definition import Definition, definitions_to_json
 from tc.environment import Environment
 from tc.executable import Executable
 from tc.generator import RELEASE, generator_version
-from tc.packing import describe, options_text
+from tc.packing import describe, variant_options
 from tc.records import to_json
 from tc.runtime.libc import required_libc
 from tc.runtime.native import NATIVES, native_binary, native_source
@@ -68,7 +68,7 @@ def _variant_of(key: str, executable: Executable, made: str, numerics: str, text
     }
     return Variant(
         kernel=key,
-        options=options_text(executable.options),
+        options=variant_options(executable),
         threads=executable.threads,
         source=executable.source,
         binary=executable.binary.code,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
+from typing import Final
 
 from tc.convention import Convention
 from tc.errors import TCError
 from tc.executable import Executable
 from tc.options import CpuOptions, GpuOptions, Options
+from tc.options_json import to_json
 from tc.proof import Proof
 from tc.records import from_json as record_from_json
 from tc.records import to_json as record_to_json
@@ -33,6 +36,28 @@ def options_text(options: Options) -> str:
     return options.to_json()
 
 
+_SOURCE: Final = "source"
+
+
+def variant_options(executable: Executable) -> str:
+    """How a cache tells the variants of a kernel apart: by their options, and by what stands in their place where
+    somebody wrote the source, so that whoever asks for the options gets what was proven.
+    """
+    if executable.proof.tried is None:
+        return options_text(executable.options)
+    digest = hashlib.sha256(executable.source.encode()).hexdigest()
+    return json.dumps({**to_json(executable.options), _SOURCE: digest}, sort_keys=True, separators=(",", ":"))
+
+
+def has_injected_source(options: str) -> bool:
+    """Whether the options of a variant, as ``variant_options`` makes them, stand for a source that somebody wrote."""
+    try:
+        found = json.loads(options)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and _SOURCE in found
+
+
 def options_from_text(text: str, target: str) -> Options:
     """The inverse, for options of a target; OptionsError for anything else."""
     return CpuOptions.from_json(text) if target.startswith("cpu") else GpuOptions.from_json(text)
@@ -55,6 +80,8 @@ def assemble(description: str, options: str, source: str, code: bytes) -> Execut
     """The inverse of ``describe``; ValueError for text that it did not make."""
     found = record_from_json(_Description, json.loads(description))
     try:
+        if found.proof.tried is not None:
+            options = _without_source(options)
         chosen, target = options_from_text(options, found.target), parse_target(found.target)
     except TCError as error:
         raise ValueError(str(error)) from error
@@ -71,9 +98,16 @@ def assemble(description: str, options: str, source: str, code: bytes) -> Execut
     )
 
 
+def _without_source(options: str) -> str:
+    data = json.loads(options)
+    if not isinstance(data, dict) or not isinstance(data.pop(_SOURCE, None), str):
+        raise ValueError("these are not the options of an injected source")
+    return json.dumps(data)
+
+
 def pack(executable: Executable) -> bytes:
     """An executable as one piece: a line of JSON, then the code."""
-    head = {"about": describe(executable), "options": options_text(executable.options), "source": executable.source}
+    head = {"about": describe(executable), "options": variant_options(executable), "source": executable.source}
     return json.dumps(head).encode() + b"\n" + executable.binary.code
 
 

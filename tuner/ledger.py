@@ -9,7 +9,7 @@ from itertools import islice
 from typing import assert_never
 
 from tc.cache.ingredients import Ingredients
-from tc.cache.records import Measurement, Run, Variant
+from tc.cache.records import CHOSEN, Measurement, Run, Variant
 from tc.cache.records import Trial as StoredTrial
 from tc.cache.store import Store, utc_now
 from tc.cache.winners import winners
@@ -20,7 +20,7 @@ from tc.errors import OptionsError, TCError
 from tc.executable import Executable
 from tc.language.specialization import ArraySpec, Signature
 from tc.language.specialize import specialize
-from tc.packing import options_from_text, options_text
+from tc.packing import assemble, options_from_text, options_text, variant_options
 from tc.runtime.version import compiler_version
 from tc.target import CudaTarget
 from tc.tuner.confirm import Contender
@@ -114,25 +114,46 @@ class Ledger:
         """The winner so far."""
         return self.store.reader.winner(self.ingredients.key, self.wanted.machine, self.wanted.threads)
 
-    def keep(self, executable: Executable, contender: Contender, default: Contender, run: str) -> None:
-        """Stores an executable with what was measured of it beside the default one."""
+    def executable(self, variant: Variant) -> Executable | None:
+        """The executable of a stored variant; None if this version does not understand it."""
+        try:
+            found = assemble(variant.executable, variant.options, variant.source, variant.binary)
+        except ValueError:
+            return None
+        return found.renamed(self.wanted.definition.interface)
+
+    def keep(
+        self,
+        executable: Executable,
+        contender: Contender,
+        default: Contender,
+        run: str,
+        *,
+        made: str | None = None,
+        chosen: bool = False,
+    ) -> None:
+        """Stores an executable with what was measured of it beside the default one.
+
+        ``made``: how it came about, where that was no search.  ``chosen``: it goes before what is quicker.
+        """
         low, high = contender.interval
+        policy = _COLD if isinstance(self.wanted.target, CudaTarget) else _WARM
         deposit(
             self.store,
             self.wanted,
             self.siblings,
             executable,
             self.settings,
-            made=f"tuned in run {run}",
+            made=f"tuned in run {run}" if made is None else made,
             numerics=contender.numerics,
         )
         self.store.add_measurement(
             Measurement(
                 kernel=self.ingredients.key,
-                options=options_text(executable.options),
+                options=variant_options(executable),
                 threads=executable.threads,
                 machine=self.wanted.machine,
-                policy=_COLD if isinstance(self.wanted.target, CudaTarget) else _WARM,
+                policy=policy + CHOSEN if chosen else policy,
                 seconds=contender.seconds,
                 low=low,
                 high=high,

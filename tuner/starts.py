@@ -33,28 +33,30 @@ def require_startable(starts: Starts, target: Target) -> None:
             raise OptionsError(f"start must be tc.{kind.__name__} for target {str(target)!r}, got {one!r}")
         if not one.check_indices:
             raise OptionsError(
-                "start leaves out the checks of indices, and a winner serves calls that rely on them; leave "
+                "options leave out the checks of indices, and a winner serves calls that rely on them; leave "
                 "check_indices out"
             )
 
 
-def read_starts(texts: Sequence[str], target: Target) -> Starts:
+def read_starts(texts: Sequence[str], target: Target, what: str = "start") -> Starts:
     """The options that texts name: each is JSON, options or a list of them, or the name of a file with such JSON.
 
-    OptionsError, naming the text or the file, for anything else.
+    ``what``: what they are for.  OptionsError, naming that or the file, for anything else.
     """
     kind = _kind(target)
-    return tuple(dict.fromkeys(one for text in texts for one in _read(text, kind)))
+    return tuple(dict.fromkeys(one for text in texts for one in _read(text, kind, what)))
 
 
-def _read(text: str, kind: type[CpuOptions] | type[GpuOptions]) -> Iterator[Options]:
-    place, content = "start", text
+def _read(text: str, kind: type[CpuOptions] | type[GpuOptions], what: str) -> Iterator[Options]:
+    place, content = what, text
     if not text.lstrip().startswith(("{", "[")):
-        place = f"start {text}"
+        place = f"{what} {text}"
         try:
             content = Path(text).read_text(encoding="utf-8")
         except OSError as error:
-            raise OptionsError(f"start is JSON, or the name of a file with JSON; {text!r}: {error.strerror}") from error
+            raise OptionsError(
+                f"{what} must be JSON, or the name of a file with JSON; {text!r}: {error.strerror}"
+            ) from error
         except ValueError as error:
             raise OptionsError(f"{place} is no text: {error}") from error
     try:

@@ -95,6 +95,10 @@ class Trials:
             self._packed[options] = built
         return self._packed[options]
 
+    def remember(self, options: str, packed: Packed) -> None:
+        """The executable of options, so that nobody compiles them."""
+        self._packed[options] = packed
+
     def numerics_of(self, options: str) -> str | None:
         """The hash of the bits of the results with these options; None if they fail."""
         packed = self.packed(options)

@@ -16,7 +16,7 @@ from tc.cache.store import utc_now
 from tc.errors import TuningError
 from tc.executable import Executable
 from tc.options import CpuOptions, GpuOptions, Options
-from tc.packing import options_from_text, options_text, unpack
+from tc.packing import has_injected_source, options_from_text, options_text, pack, unpack
 from tc.records import to_json
 from tc.target import CpuTarget
 from tc.tuner.bound import NEAR, Bound
@@ -84,6 +84,7 @@ class Tuning:
         self._trials = Trials(crew, settings.seconds, clock, stop)
         self._tried: dict[int, Tried] = {}
         self._incumbent = ledger.incumbent()
+        self._remember_incumbent()
         if settings.numerics is Numerics.BITWISE:
             self._trials.only = self._trials.numerics_of(options_text(kind()))
         self._known = ledger.known(self._trials.only)
@@ -208,6 +209,14 @@ class Tuning:
         }
         self._ledger.begin(Run(self._run, json.dumps(told), self._ledger.wanted.machine, utc_now()))
         return (*self._settings.starts, *chosen)
+
+    def _remember_incumbent(self) -> None:
+        """A source that somebody wrote competes as it is stored: nothing can make it again."""
+        one = self._incumbent
+        if one is not None and has_injected_source(one.options):
+            executable = self._ledger.executable(one)
+            if executable is not None:
+                self._trials.remember(one.options, pack(executable))
 
     def _begin(self, first: Sequence[Options]) -> Search:
         random = Random(self._settings.seed)

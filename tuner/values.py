@@ -85,7 +85,7 @@ def _splits(path: Path, nest: Nest) -> Iterator[Gene]:
 NUMBERS: Final[Mapping[str, MakeGenes]] = MappingProxyType(
     {
         "tile": _list(lambda nest: nest.depth, _tiles),
-        "unroll": _numbers(1, 2, 4, 8, 16, 32, 64, 128, 256),
+        "unroll": _numbers(*(1 << power for power in range(13))),
         # of CpuOptions
         "register_tile": _list(lambda nest: nest.independent, _register_tiles),
         "lane": _lanes,
@@ -109,8 +109,11 @@ NUMBERS: Final[Mapping[str, MakeGenes]] = MappingProxyType(
     }
 )
 
-# What differs on processors: nearly all candidates that compilers take too long for ask for more copies than these.
-ON_PROCESSORS: Final[Mapping[str, MakeGenes]] = MappingProxyType({"unroll": _numbers(1, 2, 4, 8, 16, 32, 64)})
+# What differs on processors: nearly all candidates that compilers take too long for ask for more copies than 64, of
+# which there are fewer values.
+ON_PROCESSORS: Final[Mapping[str, MakeGenes]] = MappingProxyType(
+    {"unroll": _numbers(1, 2, 4, 8, 16, 32, 64, 256, 1024, 4096)}
+)
 
 # These say what a call does or may take, not how.
 NOT_SEARCHED: Final = frozenset({"threads", "check_indices"})

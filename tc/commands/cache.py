@@ -20,13 +20,14 @@ from tc.cache.merge import merge
 from tc.cache.place import File, place_of
 from tc.cache.prune import prune
 from tc.cache.ship import ship
+from tc.cache.store import Store
 from tc.cache.verify import verify
 from tc.commands.dossier import SHORT, find_dossier
 from tc.commands.export.folder import export_folder
 from tc.commands.listing import Filter, kernel_line, listing
 from tc.commands.quantities import parse_age, parse_size
 from tc.commands.showing import showing, source_text
-from tc.commands.sufficiency import missing
+from tc.commands.sufficiency import missing, unproven
 from tc.commands.terminal import printable, shortened
 from tc.commands.warned import warned
 from tc.counted import bytes_text, counted
@@ -44,6 +45,7 @@ Looks into caches of compiled kernels, and brings them where they are needed.
 
   tc-cache merge all.db monday.db tuesday.db      # what several machines found, in one file
   tc-cache diff all.db monday.db
+  tc-cache add all.db kernels.tc --definition mm --size M=64,N=64,K=64 --options options.json
   tc-cache prune all.db --older-than 90d --keep-bytes 1G
   tc-cache verify all.db
   tc-cache manifest all.db                        # one hash, to compare between machines
@@ -122,6 +124,21 @@ def _add_looking(add: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def _add_changing(add: Callable[..., argparse.ArgumentParser]) -> None:
+    examples = (
+        "tuned.db kernels.tc --definition mm --size M=64,N=64,K=64 --options '{\"threads\": 1}'",
+        "tuned.db kernels.tc --definition mm --size M=64,N=64,K=64 --source mm.c",
+    )
+    adds = "adds options or a source of yours as the winner of a kernel, once it is compiled, checked and timed"
+    one = add("add", _add, adds, *examples)
+    one.add_argument("files", nargs="+", metavar="file", help="a cache (default: the usual one), and definitions")
+    one.add_argument("--definition", help="which one of the definitions")
+    sizes = "sizes, ..128 for one that stays open from 1 to 128; may be repeated"
+    one.add_argument("--size", action="append", default=[], metavar="M=..128,N=256", help=sizes)
+    one.add_argument("--dtype", action="append", default=[], help="in the place of float32; may be repeated")
+    one.add_argument("--target", default="cpu", help="cpu (default), cpu:x86-64-v3, cuda, opencl, ...")
+    one.add_argument("--options", metavar="JSON", help="options in JSON, or a file with them (default: the default)")
+    source = "a source instead of what these options make, with its entry and arguments (`show --source`); not proven"
+    one.add_argument("--source", type=Path, metavar="FILE", help=source)
     one = add("merge", _merge, "adds all that other caches hold to one", "all.db monday.db tuesday.db")
     one.add_argument("target", help="file or URL; a file is made if need be")
     one.add_argument("sources", nargs="+", metavar="source", help="file or URL")
@@ -195,6 +212,19 @@ def _show(given: argparse.Namespace, key: bytes | None) -> int:
     return 0
 
 
+def _add(given: argparse.Namespace, key: bytes | None) -> int:
+    # Others need neither the compiler nor the tuner.
+    from tc.commands.add import add
+    from tc.tuning import open_store
+
+    def open_cache(where: str | None) -> Store:
+        return Store.open(where, key=key) if where is not None else open_store(None, environment(), Path.cwd())
+
+    for line in add(given, open_cache):
+        print(printable(line))
+    return 0
+
+
 def _merge(given: argparse.Namespace, key: bytes | None) -> int:
     for source in given.sources:
         _existing(source)
@@ -236,6 +266,8 @@ def _verify(given: argparse.Namespace, key: bytes | None) -> int:
     if not complaints:
         with _contents(given.file, key) as contents:
             complaints = missing(contents)
+            for note in unproven(contents):
+                print(printable(note))
     for complaint in complaints:
         print(printable(complaint))
     return int(bool(complaints))

@@ -14,6 +14,7 @@ from tc.cache.tables import MEASUREMENTS, TRIAL_COUNTS
 from tc.commands.dossier import SHORT, deciding, names_of
 from tc.commands.terminal import shortened, table
 from tc.commands.wording import dtypes_said, shapes_said, speedup_said, target_said
+from tc.packing import has_injected_source
 from tc.tuner.console import duration
 
 _HEADINGS: Final = ("key", "definition", "shapes", "types", "target", "time", "speed-up", "trials")
@@ -65,8 +66,14 @@ def _description(ingredients: Ingredients, name: str) -> tuple[str, ...]:
 
 def _row(ingredients: Ingredients, name: str, measured: tuple[Measurement, ...], trials: int) -> tuple[str, ...]:
     decision = deciding(measured, ingredients.target)
-    time = ("-", "-") if decision is None else (duration(decision.seconds), speedup_said(decision) or "-")
+    time = ("-", "-") if decision is None else (duration(decision.seconds), _gain(decision))
     return *_description(ingredients, name), *time, str(trials)
+
+
+def _gain(decision: Measurement) -> str:
+    """The speed-up, and that nothing proves a source that somebody wrote."""
+    gain = speedup_said(decision) or "-"
+    return f"{gain}, injected source" if has_injected_source(decision.options) else gain
 
 
 def _times(contents: Contents) -> Mapping[str, tuple[Measurement, ...]]:

@@ -18,6 +18,7 @@ from tc.commands.listing import kernel_line
 from tc.deposit import TEXT
 from tc.errors import TCError
 from tc.generator import generator_version
+from tc.packing import has_injected_source
 from tc.runtime.native import NATIVES, native_source
 from tc.target import CpuTarget, EmulatorTarget, parse_target, processor
 
@@ -35,6 +36,15 @@ class _Helpers:
             return tuple(name for name in NATIVES if (name, native_source(name).digest) not in found)
         # What another version of tc needs, only that one knows.
         return () if found else NATIVES
+
+
+def unproven(contents: Contents) -> Iterator[str]:
+    """A note for every winner whose source somebody wrote; that is no fault."""
+    kernels = {ingredients.key: ingredients for ingredients, _ in contents.kernels()}
+    champions = {key: frozenset(places.values()) for key, places in contents.champions().items()}
+    for variant, _ in contents.records(VARIANTS):
+        if variant.identity in champions.get(variant.kernel, ()) and has_injected_source(variant.options):
+            yield f"note: kernel {kernel_line(kernels[variant.kernel])} is {variant.proof}"
 
 
 def missing(contents: Contents) -> tuple[str, ...]:

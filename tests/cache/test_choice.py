@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from tc.cache.choice import champions, latest, winner_of
+from tc.cache.records import CHOSEN
 from tests.cache.samples import MACHINE, OTHER_MACHINE, measurement, variant
 
 FAST, SLOW = variant(options='{"a": 1}'), variant(options='{"a": 2}')
@@ -43,6 +44,17 @@ def test_only_the_latest_measurement_of_a_variant_on_a_machine_counts() -> None:
     assert set(latest((lucky, elsewhere))) == {lucky, elsewhere}
 
 
+def test_what_somebody_chose_goes_before_time_until_it_is_measured_again() -> None:
+    chosen = measurement(SLOW, 2.0, at="2026-01-01", policy="warm" + CHOSEN)
+    fast = measurement(FAST, 1.0, at="2026-01-02")
+    assert winner_of((chosen, fast), MACHINE, 2) == SLOW.identity
+    assert winner_of((chosen, measurement(SERIAL, 1.0)), MACHINE, 1) == SERIAL.identity, "threads go before"
+    later = measurement(FAST, 3.0, at="2026-01-03", policy="cold" + CHOSEN)
+    assert winner_of((chosen, fast, later), MACHINE, 2) == FAST.identity, "the last choice counts"
+    assert winner_of((chosen, fast, measurement(SLOW, 2.0, at="2026-01-03")), MACHINE, 2) == FAST.identity
+    assert not fast.chosen
+
+
 def test_between_equals_the_order_of_arrival_does_not_count() -> None:
     equal = [measurement(one) for one in (FAST, SLOW)] + [measurement(FAST, 3.0, policy="cold")]
     winners = {winner_of(order, MACHINE, 2) for order in itertools.permutations(equal)}
@@ -59,6 +71,7 @@ def test_whoever_asks_a_champion_wins(seed: int) -> None:
             float(random.randint(1, 5)),
             random.choice(machines),
             f"2026-01-0{random.randint(1, 9)}",
+            policy=random.choice(("warm", "warm", "warm" + CHOSEN)),
         )
         for _ in range(12)
     ]

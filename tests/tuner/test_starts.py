@@ -60,7 +60,10 @@ WRONG: list[tuple[Any, str]] = [
     ("fast", "start must be tc.CpuOptions(...), tc.GpuOptions(...) or a list of them, got 'fast'"),
     ([GOOD, None], "start must be tc.CpuOptions(...), tc.GpuOptions(...) or a list of them, got None"),
     (tc.GpuOptions(), "start must be tc.CpuOptions for target 'cpu:"),
-    (tc.CpuOptions(check_indices=False), "start leaves out the checks of indices, and a winner serves calls that rely"),
+    (
+        tc.CpuOptions(check_indices=False),
+        "options leave out the checks of indices, and a winner serves calls that ",
+    ),
 ]
 
 
@@ -87,7 +90,7 @@ NO_STARTS: list[tuple[str, str]] = [
     ('{"thread": 1}', "start: CpuOptions has no option 'thread'; did you mean 'threads'?"),
     ('[{"threads": 1}, 2]', "start: CpuOptions must be a JSON object, got 2"),
     ("{threads: 1}", "start: options must be JSON such as "),
-    ("nowhere.json", "start is JSON, or the name of a file with JSON; 'nowhere.json': No such file or directory"),
+    ("nowhere.json", "start must be JSON, or the name of a file with JSON; 'nowhere.json': No such file or directory"),
 ]
 
 
