@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.commands.caches import command
+from tc.cache.tables import TRIALS
+from tests.commands.caches import command, contents, dossier
 from tests.programs import ROOT
 from tests.read_only import python, run_read_only
+from tests.waiting import PATIENCE, wait_until
 
 KERNELS: Final = """
 def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,r_k) * B(r_k,n) }
@@ -36,20 +39,51 @@ def home(tmp_path: Path) -> Path:
     return folder
 
 
-def step(folder: Path, *words: str, cache: str = "tuned.db") -> str:
-    """What a command prints that somebody types in the project's folder."""
-    variables = {"HOME": str(folder.parent), "XDG_CACHE_HOME": "", "TC_CACHE": cache, "TC_CACHE_MODE": "store"}
-    done = subprocess.run(
+def begin(folder: Path, *words: str) -> subprocess.Popen[str]:
+    """A command that somebody types in the project's folder."""
+    variables = {"HOME": str(folder.parent), "XDG_CACHE_HOME": "", "TC_CACHE": "tuned.db", "TC_CACHE_MODE": "store"}
+    return subprocess.Popen(
         words,
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
         umask=0o002,
     )
-    assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
+
+
+def step(folder: Path, *words: str) -> str:
+    """What such a command prints."""
+    with begin(folder, *words) as process:
+        output, errors = process.communicate()
+    assert process.returncode == 0, f"{words}\n{output}\n{errors}"
+    return output
+
+
+def tune_until_it_is_ended(folder: Path) -> None:
+    """A night that Slurm, systemd or Kubernetes ends: the winner so far is kept."""
+    words = ("kernels.tc", "--definition", "mm", "--size", "M=7,N=5,K=13", "--budget", "8h", "--cache", "tuned.db")
+    with begin(folder, *command("tune", *words, "--quiet")) as process:
+        try:
+            wait_until(lambda: process.poll() is not None or tried(folder / "tuned.db"))
+            process.terminate()
+            output, errors = process.communicate(timeout=PATIENCE)
+        except BaseException:
+            process.kill()
+            raise
+    assert process.returncode == 128 + signal.SIGTERM, errors
+    assert errors == (
+        "SIGTERM: finishing what is in flight; a second signal stops at once\n"
+        "interrupted; the same command goes on from here\n"
+    )
+    assert output.startswith("mm(M=7,N=5,K=13): ")
+    assert dossier(folder / "tuned.db", "mm").deciding is not None
+
+
+def tried(cache: Path) -> bool:
+    with contents(cache) as found:
+        return any(found.records(TRIALS))
 
 
 def production(folder: Path, cache: str, mode: str) -> subprocess.CompletedProcess[str]:
@@ -62,8 +96,10 @@ def production(folder: Path, cache: str, mode: str) -> subprocess.CompletedProce
 LOOKING: Final = """
 import sys
 from tc.commands.cache import main
+from tc.tuner.report.page import report
 for name in ("list", "verify", "manifest"):
     assert main([name, sys.argv[1]]) == 0
+assert "What the tuner found" in report(sys.argv[1])
 """
 
 
@@ -71,8 +107,7 @@ for name in ("list", "verify", "manifest"):
 def test_from_a_definition_to_production(home: Path, tuned: bool) -> None:
     assert "islpy" in step(home, *python(CALLS))
     if tuned:
-        tune = command("tune", "kernels.tc", "--definition", "mm", "--size", "M=7,N=5,K=13", "--budget", "2 trials")
-        assert step(home, *tune, "--cache", "tuned.db", "--quiet").startswith("mm(")
+        tune_until_it_is_ended(home)
     shipped = "production/tuned.db"
     assert step(home, *command("cache", "export", "tuned.db", "--ship", shipped)) == (
         f"wrote {shipped}; use it with TC_CACHE={shipped} TC_CACHE_MODE=strict\n"
