@@ -195,7 +195,7 @@ class Comprehension:
 
         TooLargeError, before it begins, where the oracle needs more than a quarter of the memory there is.
         """
-        results = self.oracle(*self._in_order(arguments, named), out=out)
+        results = self._evaluate(self._in_order(arguments, named), out, None, bounds=False)
         values = tuple(results[name].values for name in self.program.results)
         return values[0] if len(values) == 1 else values
 
@@ -205,6 +205,11 @@ class Comprehension:
         ``memory``: bytes that it may take beside the arguments; None stands for a quarter of what there is.
         TooLargeError, before it begins, where it needs more.
         """
+        return self._evaluate(arguments, out, memory, bounds=True)
+
+    def _evaluate(
+        self, arguments: tuple[object, ...], out: object, memory: int | None, *, bounds: bool
+    ) -> Mapping[str, Result]:
         from tc.arguments import bind
         from tc.reference.evaluate import evaluate
         from tc.reference.memory import need_of
@@ -214,8 +219,9 @@ class Comprehension:
         bound = bind(self.interface, arguments, out, writes=False)
         arrays = {name: borrow(view) for name, view in (*bound.inputs.items(), *bound.outputs.items())}
         specialization = self.specialize(*arguments)
-        need_of(specialization).require(oracle_memory() if memory is None else memory, self.name)
-        return evaluate(specialization, arrays, bound.scalars)
+        need = need_of(specialization, bounds=bounds)
+        need.require(oracle_memory() if memory is None else memory, self.name)
+        return evaluate(specialization, arrays, bound.scalars, bounds=bounds)
 
     def explain(
         self, *arguments: object, target: str | None = None, options: Options | None = None, **named: object

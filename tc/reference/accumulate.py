@@ -27,6 +27,7 @@ from tc.reference.placement import Placement
 from tc.types import Kind, ScalarType, computation_type
 
 ZERO, ONE = np.zeros(()), np.ones(())
+ZERO.flags.writeable = ONE.flags.writeable = False
 
 
 class Accumulator(Protocol):

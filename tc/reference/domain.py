@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tc.language.program import Statement, initial_conditions, iterators_in, written_iterators
-from tc.reference.access import Box, extents, grid, halves, volume
+from tc.language.program import Expression, Statement, initial_conditions, iterators_in, written_iterators
+from tc.reference.access import Box, extents, grid, halves, linear_form, volume
 from tc.reference.bounded import BoolArray
 from tc.reference.expressions import ALWAYS, Frame, all_of, evaluate
 
@@ -31,10 +31,18 @@ def bounding_box(frame: Frame) -> Box:
         if any(len(box[frame.positions[name]]) == 0 for name in used):
             box[position] = range(0)
             continue
-        begin, end = (evaluate(bound, here, ALWAYS).value for bound in (iterator.begin, iterator.end))
-        low, high = int(begin.min()), int(end.max())
+        low, high = _bounds(iterator.begin, here)[0], _bounds(iterator.end, here)[1]
         box[position] = range(low, max(low, high))
     return tuple(box)
+
+
+def _bounds(expression: Expression, frame: Frame) -> tuple[int, int]:
+    """The least and the greatest value of an index on the frame's box, which is not empty where it matters."""
+    form = linear_form(expression, frame.positions)
+    if form is not None:
+        return form.bounds(frame.box)
+    values = evaluate(expression, frame, ALWAYS).value
+    return int(values.min()), int(values.max())
 
 
 def fills_box(statement: Statement) -> bool:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from tc.errors import ArgumentError
 from tc.grammar.syntax import BinaryOperator
@@ -30,9 +32,12 @@ from tc.reference.contract import absorb_product, largest_intermediate
 from tc.reference.domain import bounding_box, fills_box, initialized, instances, pieces, positions
 from tc.reference.expressions import ALWAYS, Frame, is_product, unknown
 from tc.reference.expressions import evaluate as evaluate_expression
-from tc.reference.placement import placement
+from tc.reference.lifetimes import lifetimes, reads_elsewhere
+from tc.reference.placement import Placement, placement
 from tc.reference.windows import Window, windows
 from tc.types import ScalarType
+
+ElementType = TypeVar("ElementType", bound=np.generic)
 
 # Elements of the arrays that one step computes with: a dozen of them stay near the cache, or below 256 MB.
 _STEP = 1 << 18
@@ -62,22 +67,30 @@ def evaluate(
     *,
     check_indices: bool = True,
     temporaries: bool = False,
+    bounds: bool = True,
 ) -> dict[str, Result]:
     """The results of a call, by name of the output or in-out tensor, in the order in which callers get them.
 
     ``arrays``: the input and in-out tensors, in their declared types and shapes.  ``scalars``: the scalar arguments.
     ``check_indices``: an index that leaves its tensor is an ArgumentError; otherwise anything may be read there.
-    ``temporaries``: give those too, behind the results.
+    ``temporaries``: give those too, behind the results.  ``bounds``: whether errors and ambiguity of the results are
+    asked for, which take as much memory as their values; without, they are arrays of zeros without memory of their own.
     """
     program = specialization.program
+    spans = lifetimes(program, bounds=bounds, temporaries=temporaries)
     with np.errstate(all="ignore"):
         tensors = {t.name: _initial(t, specialization.layouts[t.name], arrays, program.name) for t in program.tensors}
         values = {s.name: constant(_scalar(s.name, scalars or {}, program.name), s.type) for s in program.scalars}
-        for statement in program.statements:
+        for number, statement in enumerate(program.statements):
             frame = Frame(program, statement, positions(statement), (), tensors, values, check_indices)
-            tensors[statement.target] = _run(frame, specialization.layouts[statement.target].type)
+            keeps = number < spans[statement.target].bounds
+            type = specialization.layouts[statement.target].type
+            tensors[statement.target] = _run(frame, type, keeps_bounds=keeps)
+            for name in [n for n in tensors if spans[n].last <= number]:
+                del tensors[name]
         further = [t.name for t in program.tensors if temporaries and t.role is Role.TEMPORARY]
-        return {name: _result(tensors[name], program.tensor(name).type) for name in (*program.results, *further)}
+        wanted = (*program.results, *further)
+        return {name: _result(tensors.pop(name), program.tensor(name).type, bounds) for name in dict.fromkeys(wanted)}
 
 
 def _initial(tensor: Tensor, layout: Layout, arrays: Mapping[str, Array], program: str) -> Bounded:
@@ -92,7 +105,8 @@ def _initial(tensor: Tensor, layout: Layout, arrays: Mapping[str, Array], progra
             f"{program}: argument {tensor.name} must be {layout.type} of shape {layout.shape}, "
             f"got {array.dtype.name} of shape {array.shape}"
         )
-    return Bounded(array.astype(numpy_type(layout.type)))
+    # Arguments are only read, and results that come in are written to.
+    return Bounded(array if tensor.role is Role.INPUT else array.astype(numpy_type(layout.type)))
 
 
 def _scalar(name: str, scalars: Mapping[str, bool | int | float], program: str) -> bool | int | float:
@@ -101,27 +115,43 @@ def _scalar(name: str, scalars: Mapping[str, bool | int | float], program: str) 
     return scalars[name]
 
 
-def _result(tensor: Bounded, type: ScalarType) -> Result:
+def _result(tensor: Bounded, type: ScalarType, bounds: bool) -> Result:
+    shape = tensor.value.shape
+    if not bounds:
+        return Result(type, tensor.value, np.broadcast_to(EXACT, shape), np.broadcast_to(CERTAIN, shape))
     whole = _Whole.of(tensor)
-    np.logical_or(whole.ambiguous, np.isinf(whole.error), out=whole.ambiguous)
+    ambiguous, error = whole.ambiguous.reshape(-1), whole.error.reshape(-1)
+    for start in range(0, error.size, _STEP):
+        part = slice(start, start + _STEP)
+        ambiguous[part] |= np.isinf(error[part])
     return Result(type, whole.value, whole.error, whole.ambiguous)
 
 
 # --- statements ----------------------------------------------------------------------------------------------
 
 
-def _run(frame: Frame, type: ScalarType) -> Bounded:
-    """The target after the statement."""
+def _run(frame: Frame, type: ScalarType, *, keeps_bounds: bool) -> Bounded:
+    """The target after the statement, in the same memory; ``keeps_bounds``: whether anybody asks for its bounds."""
     box = bounding_box(frame)
     frame = replace(frame, box=box)
     before = frame.tensors[frame.statement.target]
+    if reads_elsewhere(frame.statement):
+        before = Bounded(np.array(before.value), np.array(before.error), np.array(before.ambiguous))
+    after = _Whole.of(before) if keeps_bounds else _Whole.without_bounds(before)
     reduction = frame.statement.reduction
-    return _assign(frame, before, type) if reduction is None else _reduce(frame, reduction, before, type)
+    if reduction is None:
+        _assign(frame, after, type)
+    else:
+        _reduce(frame, reduction, before, after, type)
+    return after.compact() if keeps_bounds else Bounded(after.value)
 
 
 @dataclass(frozen=True, slots=True)
 class _Whole:
-    """Arrays of a tensor's shape that are written to: they belong to nobody else."""
+    """Arrays that are written to: of a tensor's shape, or, where nobody asks for bounds, its values alone.
+
+    Those of a tensor that is written already are its own: a statement reads of its target what it then replaces.
+    """
 
     value: Array
     error: FloatArray
@@ -130,11 +160,30 @@ class _Whole:
     @staticmethod
     def of(tensor: Bounded) -> _Whole:
         shape = tensor.value.shape
-        return _Whole(
-            np.array(tensor.value),
-            np.array(np.broadcast_to(tensor.error, shape)),
-            np.array(np.broadcast_to(tensor.ambiguous, shape)),
-        )
+        return _Whole(tensor.value, _own(tensor.error, shape), _own(tensor.ambiguous, shape))
+
+    @staticmethod
+    def without_bounds(tensor: Bounded) -> _Whole:
+        return _Whole(tensor.value, EXACT, CERTAIN)
+
+    @property
+    def has_bounds(self) -> bool:
+        return self.error is not EXACT
+
+    def assign(self, terms: Bounded, place: Placement) -> None:
+        """Writes terms over a box."""
+        place.assign(self.value, terms.value)
+        if self.has_bounds:
+            place.assign(self.error, terms.error)
+            place.assign(self.ambiguous, terms.ambiguous)
+
+    def replace(self, window: Window, found: Bounded, changed: BoolArray) -> None:
+        """Writes the elements of a window that change."""
+        part = window.slices
+        np.copyto(self.value[part], found.value, where=changed)
+        if self.has_bounds:
+            np.copyto(self.error[part], found.error, where=changed)
+            np.copyto(self.ambiguous[part], found.ambiguous, where=changed)
 
     def compact(self) -> Bounded:
         """The same without arrays of zeros, so that what is computed from exact values stays cheap."""
@@ -145,41 +194,39 @@ class _Whole:
         )
 
 
-def _assign(frame: Frame, before: Bounded, type: ScalarType) -> Bounded:
-    shape = before.value.shape
-    after = _Whole.of(before)
+def _own(array: npt.NDArray[ElementType], shape: tuple[int, ...]) -> npt.NDArray[ElementType]:
+    """The array itself if it has the shape and can be written to, else one that does."""
+    if array.shape == shape and array.flags.writeable:
+        return array
+    if array.ndim == 0 and not array:
+        return np.zeros(shape, array.dtype)  # takes no memory before it is written to
+    return np.array(np.broadcast_to(array, shape))
+
+
+def _assign(frame: Frame, after: _Whole, type: ScalarType) -> None:
     for piece in pieces(frame.box, frozenset(), _fits_step):
         here = replace(frame, box=piece)
         mask = instances(here)
         if not mask.any():
             continue
         terms = collapse(evaluate_expression(frame.statement.value, here, mask), type)
-        place = placement(here, mask, shape)
-        place.assign(after.value, terms.value)
-        place.assign(after.error, terms.error)
-        place.assign(after.ambiguous, terms.ambiguous)
-    return after.compact()
+        after.assign(terms, placement(here, mask, after.value.shape))
 
 
 def _fits_step(box: Box) -> bool:
     return volume(box) <= _STEP
 
 
-def _reduce(frame: Frame, reduction: Reduction, before: Bounded, type: ScalarType) -> Bounded:
+def _reduce(frame: Frame, reduction: Reduction, before: Bounded, after: _Whole, type: ScalarType) -> None:
     statement, summed = frame.statement, type
     if type.is_half and isinstance(statement.value, Cast):
         summed = ScalarType.FLOAT32
         frame = replace(frame, statement=replace(statement, value=float32_term(statement.value)))
-    after = _Whole.of(before)
     for window in windows(frame, before.value.shape):
         found, changed = _reduce_window(window.restricted(frame), reduction, window, before, summed)
         if summed is not type:
             found = decisions.convert(settle(found, summed), summed, type)
-        found, part = collapse(found, type), window.slices
-        np.copyto(after.value[part], found.value, where=changed)
-        np.copyto(after.error[part], found.error, where=changed)
-        np.copyto(after.ambiguous[part], found.ambiguous, where=changed)
-    return after.compact()
+        after.replace(window, collapse(found, type), changed)
 
 
 def _reduce_window(
@@ -213,7 +260,7 @@ def _absorb(frame: Frame, total: Accumulator, touched: BoolArray, window: Window
         here = replace(frame, box=piece)
         mask = instances(here)
         if mask.any():
-            place = placement(here, mask, window.shape, window.origin)
+            place = placement(here, mask, window.shape, window.origin, window.whole)
             total.absorb(evaluate_expression(frame.statement.value, here, mask), place)
             place.fold(np.logical_or, touched, ALWAYS, ~ALWAYS)
 
@@ -230,7 +277,7 @@ def _contract(
 
     for piece in pieces(frame.box, kept, fits):
         here = replace(frame, box=piece)
-        place = placement(here, ALWAYS, window.shape, window.origin)
+        place = placement(here, ALWAYS, window.shape, window.origin, window.whole)
         operands = [settle(evaluate_expression(factor, here, ALWAYS), factor.type) for factor in factors]
         grids = [_open(operand, len(piece)) for operand in operands]
         if place.forms is not None and absorb_product(total, grids, place):
@@ -264,6 +311,6 @@ def _fresh(frame: Frame, window: Window) -> BoolArray:
     for piece in pieces(here.box, frozenset(), _fits_step):
         mask = instances(replace(here, box=piece))
         if mask.any():
-            place = placement(replace(here, box=piece), mask, window.shape, window.origin)
+            place = placement(replace(here, box=piece), mask, window.shape, window.origin, window.whole)
             place.fold(np.logical_or, fresh, ALWAYS, ~ALWAYS)
     return fresh

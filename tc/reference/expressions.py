@@ -44,6 +44,7 @@ from tc.reference.bounded import (
     collapse,
     constant,
     hull,
+    numpy_type,
     settle,
     span,
     unsigned_zeros,
@@ -52,6 +53,7 @@ from tc.reference.functions import call
 from tc.types import ScalarType
 
 ALWAYS: BoolArray = np.ones((), dtype=np.bool_)
+ALWAYS.flags.writeable = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +224,7 @@ def _read(read: Read, frame: Frame, mask: BoolArray) -> Bounded:
     forms = linear_forms(read.subscripts, frame.positions)
     if forms is not None and inside(forms, shape, frame.box):
         return Bounded(
-            strided_view(tensor.value, forms, frame.box),
+            _held(strided_view(tensor.value, forms, frame.box), read.type),
             strided_view(tensor.error, forms, frame.box) if tensor.error.ndim else tensor.error,
             strided_view(tensor.ambiguous, forms, frame.box) if tensor.ambiguous.ndim else tensor.ambiguous,
         )
@@ -236,7 +238,7 @@ def _read(read: Read, frame: Frame, mask: BoolArray) -> Bounded:
             _require_inside(read, dimension, index.value, beyond & ~wavering & mask, frame)
         outside, uncertain = outside | beyond, uncertain | wavering
     if tensor.value.size == 0:
-        return Bounded(np.zeros(outside.shape, tensor.value.dtype), np.asarray(unknown(read.type)))
+        return Bounded(np.zeros(outside.shape, numpy_type(read.type)), np.asarray(unknown(read.type)))
     clamped = tuple(np.clip(index.value, 0, n - 1) for index, n in zip(indices, shape, strict=True))
     return _gathered(tensor, clamped, np.asarray(outside | uncertain), any_ambiguous(*indices), read.type)
 
@@ -245,13 +247,18 @@ def _gathered(
     tensor: Bounded, indices: tuple[Array, ...], open_: BoolArray, ambiguous: BoolArray, type: ScalarType
 ) -> Bounded:
     """The elements at ``indices``; nothing is known where another index could have been meant."""
-    value = np.asarray(tensor.value[indices])
+    value = _held(np.asarray(tensor.value[indices]), type)
     error = tensor.error[indices] if tensor.error.ndim else tensor.error
     if tensor.ambiguous.ndim:
         ambiguous = np.logical_or(ambiguous, tensor.ambiguous[indices])
     if open_.any():
         return Bounded(value, np.where(open_, unknown(type), error), np.logical_or(ambiguous, open_))
     return Bounded(value, error, ambiguous)
+
+
+def _held(value: Array, type: ScalarType) -> Array:
+    """As the oracle computes with it: arguments keep their own types until they are read."""
+    return value.astype(numpy_type(type), copy=False)
 
 
 def unknown(type: ScalarType) -> float:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from tc.counted import bytes_text
 from tc.errors import TooLargeError
-from tc.language.program import Role, Tensor
-from tc.language.specialization import Specialization
+from tc.language.program import Read, Role, Statement, Tensor, walk
+from tc.language.specialization import Layout, Specialization
 from tc.reference.bounded import numpy_type
 from tc.reference.domain import positions
-from tc.reference.windows import separate_forms
+from tc.reference.lifetimes import lifetimes, reads_elsewhere
+from tc.reference.windows import MOST_SHARED, separate_forms
 
 # Bytes of an element beside its value: its bound, and whether it is ambiguous.
 _BOUND: Final = 8 + 1
-# Of an element of a target that has no windows, for the totals of a reduction and what they become.
+# Of an element of a window whose elements several instances write, for the totals of a reduction and what they become.
 _TOTALS: Final = 12 * 8
-# What a step computes with: arrays of at most a million elements.
-_STEP_ELEMENTS: Final = 1 << 20
+# Elements of the arrays that a step computes with, for an assignment and for a reduction, and bytes for each of them.
+_STEP_ELEMENTS: Final = 1 << 18
+_REDUCED_ELEMENTS: Final = 1 << 20
 _STEP_BYTES: Final = 24 * 8
 
 
@@ -39,28 +42,40 @@ class Need:
             )
 
 
-def need_of(specialization: Specialization) -> Need:
-    """What the oracle needs for results, for copies of the arguments in its own types, and for its steps."""
+def need_of(specialization: Specialization, *, bounds: bool = True) -> Need:
+    """What the oracle needs for results and temporaries, while it has them, and for its steps.
+
+    ``bounds``: as of ``evaluate``.
+    """
     program, layouts = specialization.program, specialization.layouts
-    scattered = {
-        statement.target
-        for statement in program.statements
-        if statement.reduction is not None and separate_forms(statement.subscripts, positions(statement)) is None
-    }
+    spans = lifetimes(program, bounds=bounds)
     sizes = {
-        tensor.name: layouts[tensor.name].size * _bytes_each(tensor, tensor.name in scattered)
+        tensor.name: layouts[tensor.name].size * _bytes_each(tensor, has_bounds=spans[tensor.name].bounds > 0)
         for tensor in program.tensors
+        if tensor.role is not Role.INPUT
     }
-    name = max(sizes, key=lambda name: sizes[name])
-    elements = max(layouts[tensor.name].size for tensor in program.tensors)
-    shape = " x ".join(map(str, layouts[name].shape))
-    steps = min(elements, _STEP_ELEMENTS) * _STEP_BYTES
-    return Need(sum(sizes.values()) + steps, f"{name} ({shape})" if shape else name)
+    most = Need(0, "")
+    for number, statement in enumerate(program.statements):
+        held = {n: s for n, s in sizes.items() if n in program.arguments or spans[n].first <= number <= spans[n].last}
+        total = sum(held.values()) + _step_bytes(statement, layouts)
+        if reads_elsewhere(statement):
+            total += sizes[statement.target]
+        if total >= most.bytes:
+            name = max(held, key=lambda name: held[name])
+            shape = " x ".join(map(str, layouts[name].shape))
+            most = Need(total, f"{name} ({shape})" if shape else name)
+    return most
 
 
-def _bytes_each(tensor: Tensor, scattered: bool) -> int:
-    value = numpy_type(tensor.type).itemsize
-    if tensor.role is Role.INPUT:
-        return value
-    # Statements that read what they write see it as it was before.
-    return 2 * value + _BOUND + (_TOTALS if scattered else 0)
+def _step_bytes(statement: Statement, layouts: Mapping[str, Layout]) -> int:
+    """What a statement computes with at a time."""
+    used = {statement.target, *(part.tensor for part in walk(statement.value) if isinstance(part, Read))}
+    most = _STEP_ELEMENTS if statement.reduction is None else _REDUCED_ELEMENTS
+    step = min(max(layouts[name].size for name in used), most) * _STEP_BYTES
+    if statement.reduction is None or separate_forms(statement.subscripts, positions(statement)) is not None:
+        return step
+    return step + min(layouts[statement.target].size, MOST_SHARED) * _TOTALS
+
+
+def _bytes_each(tensor: Tensor, *, has_bounds: bool) -> int:
+    return numpy_type(tensor.type).itemsize + (_BOUND if has_bounds else 0)

@@ -18,12 +18,15 @@ class Placement:
 
     ``forms``: the subscripts, where each iterator occurs in at most one of them and each subscript has at most one:
     then a strided view reaches every element once.  None where elements are reached through their indices.
-    ``mask``: the points of the box that are instances.
+    ``mask``: the points of the box that are instances.  ``origin``: the element of the target with which the arrays
+    begin; ``whole``: the target's shape.
     """
 
     frame: Frame
     forms: tuple[LinearForm, ...] | None
     mask: BoolArray
+    origin: tuple[int, ...]
+    whole: tuple[int, ...]
 
     @property
     def kept(self) -> frozenset[int]:
@@ -65,35 +68,41 @@ class Placement:
         operation(view, total, out=view)
 
     def _elements(self, array: Array, terms: Array) -> tuple[Array, Array]:
-        """Flat indices of the elements written, and what goes there."""
+        """Flat indices of the elements written, and what goes there; what lies in other windows is left out."""
         frame = self.frame
         shape = extents(frame.box)
         indices = [evaluate(subscript, frame, self.mask).value for subscript in frame.statement.subscripts]
         flat = np.zeros((), np.int64)
         outside = np.zeros((), np.bool_)
-        for index, extent in zip(indices, array.shape, strict=True):
-            flat = flat * extent + index
-            outside = outside | (index < 0) | (index >= extent)
+        here = self.mask
+        for index, first, extent, end in zip(indices, self.origin, array.shape, self.whole, strict=True):
+            flat = flat * extent + (index - first)
+            outside = outside | (index < 0) | (index >= end)
+            if extent < end:
+                here = here & (index >= first) & (index < first + extent)
         if (outside & self.mask).any():
             raise IndexError(f"statement {frame.statement.name} writes outside {frame.statement.target}")
-        selected = np.broadcast_to(self.mask, shape)
+        selected = np.broadcast_to(here, shape)
         return np.broadcast_to(flat, shape)[selected], np.broadcast_to(terms, shape)[selected]
 
 
 def placement(
-    frame: Frame, mask: BoolArray, shape: tuple[int, ...], origin: tuple[int, ...] | None = None
+    frame: Frame,
+    mask: BoolArray,
+    shape: tuple[int, ...],
+    origin: tuple[int, ...] | None = None,
+    whole: tuple[int, ...] | None = None,
 ) -> Placement:
     """Where the statement of the frame writes at the points of its box (not empty) where ``mask`` holds.
 
-    ``shape``: of the arrays, which begin at the element ``origin`` of the target; that is one other than the first only
-    where each subscript has an iterator of its own.
+    ``shape``: of the arrays, which begin at the element ``origin`` of the target, whose shape is ``whole``.
     """
+    origin = (0,) * len(shape) if origin is None else origin
     forms = linear_forms(frame.statement.subscripts, frame.positions)
     if forms is not None:
-        if origin is not None:
-            forms = tuple(form.plus(LinearForm(-first, {})) for form, first in zip(forms, origin, strict=True))
+        forms = tuple(form.plus(LinearForm(-first, {})) for form, first in zip(forms, origin, strict=True))
         used = [p for form in forms for p in form.coefficients]
         separable = len(used) == len(set(used)) and all(len(form.coefficients) <= 1 for form in forms)
         if not separable or not inside(forms, shape, frame.box):
             forms = None
-    return Placement(frame, forms, mask)
+    return Placement(frame, forms, mask, origin, shape if whole is None else whole)

@@ -15,16 +15,18 @@ from tc.reference.access import Box, LinearForm, inside, linear_forms, volume
 from tc.reference.domain import pieces
 from tc.reference.expressions import Frame
 
-# Elements of the target.
+# Elements of a window.  Where several instances of a box may write an element, windows may have the same instances,
+# which then are evaluated for each of them: there are fewer of them.
 _MOST: Final = 1 << 20
+MOST_SHARED: Final = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Ranges of the elements of a target; ``forms``: the subscripts of who writes it, None where it is all of it."""
+    """Ranges of the elements of a target of the shape ``whole``."""
 
     elements: Box
-    forms: tuple[LinearForm, ...] | None
+    whole: tuple[int, ...]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -42,26 +44,31 @@ class Window:
         return (*(slice(interval.start, interval.stop) for interval in self.elements), ...)
 
     def restricted(self, frame: Frame) -> Frame:
-        """The frame with those points of its box that write into the window."""
-        if self.forms is None:
+        """The frame without points of its box that surely write elsewhere."""
+        forms = linear_forms(frame.statement.subscripts, frame.positions)
+        if forms is None or self.shape == self.whole:
             return frame
         box = list(frame.box)
-        forms = linear_forms(frame.statement.subscripts, frame.positions) or ()
         for form, interval in zip(forms, self.elements, strict=True):
             for position, coefficient in form.coefficients.items():
-                box[position] = _reaching(box[position], form.constant, coefficient, interval)
+                if volume(tuple(box)) == 0:
+                    break
+                others = LinearForm(form.constant, {p: c for p, c in form.coefficients.items() if p != position})
+                box[position] = _reaching(box[position], others.bounds(tuple(box)), coefficient, interval)
         return replace(frame, box=tuple(box))
 
 
 def windows(frame: Frame, shape: tuple[int, ...]) -> Iterator[Window]:
-    """The windows of the statement's target; one where an element is not chosen by an iterator for each dimension."""
+    """The windows of the statement's target."""
     whole = tuple(range(extent) for extent in shape)
     forms = separate_forms(frame.statement.subscripts, frame.positions)
-    if forms is None or volume(frame.box) == 0 or not inside(forms, shape, frame.box):
-        yield Window(whole, None)
+    is_separate = forms is not None and volume(frame.box) > 0 and inside(forms, shape, frame.box)
+    most = _MOST if is_separate else MOST_SHARED
+    if volume(whole) <= most:
+        yield Window(whole, shape)
         return
-    for elements in pieces(whole, frozenset(), lambda part: volume(part) <= _MOST):
-        yield Window(elements, forms)
+    for elements in pieces(whole, frozenset(), lambda part: volume(part) <= most):
+        yield Window(elements, shape)
 
 
 def separate_forms(subscripts: Sequence[Expression], positions: Mapping[str, int]) -> tuple[LinearForm, ...] | None:
@@ -74,9 +81,9 @@ def separate_forms(subscripts: Sequence[Expression], positions: Mapping[str, int
     return forms if separate else None
 
 
-def _reaching(interval: range, constant: int, coefficient: int, elements: range) -> range:
-    """The values of an iterator with which ``constant + coefficient * iterator`` is one of the elements."""
-    first, last = elements.start - constant, elements.stop - 1 - constant
+def _reaching(interval: range, others: tuple[int, int], coefficient: int, elements: range) -> range:
+    """The values of an iterator with which ``other + coefficient * iterator`` may be one of the elements."""
+    first, last = elements.start - others[1], elements.stop - 1 - others[0]
     if coefficient < 0:
         first, last, coefficient = -last, -first, -coefficient
     low, high = -(-first // coefficient), last // coefficient

@@ -1,0 +1,56 @@
+"""For how long the oracle keeps a tensor, and for how long anybody asks for the bounds of its elements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tc.language.program import Expression, Program, Read, Role, Statement, walk
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """Numbers of statements.  ``first``: who uses it first.  ``last``: who uses it last; all of them, for a result.
+
+    ``bounds``: behind it, nobody computes with the bounds of the elements; -1 if nobody ever does.
+    """
+
+    first: int
+    last: int
+    bounds: int
+
+
+def lifetimes(program: Program, *, bounds: bool, temporaries: bool = False) -> dict[str, Lifetime]:
+    """Of every tensor.  ``bounds``: those of results are asked for; ``temporaries``: these are results, too."""
+    count = len(program.statements)
+    kept = {*program.results, *(t.name for t in program.tensors if temporaries and t.role is Role.TEMPORARY)}
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    read: dict[str, int] = {}
+    for number, statement in enumerate(program.statements):
+        reads = {expression.tensor for expression in _reads(statement)}
+        if statement.reduction is not None:
+            reads.add(statement.target)  # what it held before counts
+        for name in {*reads, statement.target}:
+            first.setdefault(name, number)
+            last[name] = number
+        read.update(dict.fromkeys(reads, number))
+    return {
+        tensor.name: Lifetime(
+            first.get(tensor.name, 0),
+            count if tensor.name in kept else last.get(tensor.name, -1),
+            count if bounds and tensor.name in kept else read.get(tensor.name, -1),
+        )
+        for tensor in program.tensors
+    }
+
+
+def reads_elsewhere(statement: Statement) -> bool:
+    """Whether a statement reads other elements of its target than the one that it writes."""
+    return any(r.tensor == statement.target and r.subscripts != statement.subscripts for r in _reads(statement))
+
+
+def _reads(statement: Statement) -> Iterator[Read]:
+    expressions: list[Expression] = [*statement.subscripts, statement.value, *statement.conditions]
+    expressions += [bound for iterator in statement.iterators for bound in (iterator.begin, iterator.end)]
+    yield from (part for expression in expressions for part in walk(expression) if isinstance(part, Read))
