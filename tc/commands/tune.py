@@ -264,8 +264,8 @@ def _report(arguments: Sequence[str]) -> int:
     try:
         output.write_text(page, encoding="utf-8")
     except OSError as error:
-        raise OptionsError(f"cannot write {output}: {error.strerror}") from error
-    print(output)
+        raise OptionsError(f"cannot write {output}: {error.strerror}; name another place with --output") from error
+    tell(str(output))
     return 0
 
 

@@ -117,5 +117,7 @@ def test_from_a_definition_to_production(home: Path, tuned: bool) -> None:
         done = production(home, cache, mode)
         assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")
     looked = run_read_only(*python(LOOKING), str(home / "tuned.db")).stdout.splitlines()
+    refused = run_read_only(*command("tune", "report", str(home / "tuned.db")), check=False)
+    assert refused.stderr.endswith("tuned.db.html: Read-only file system; name another place with --output\n")
     assert [line.split()[1] for line in looked[1:-1]] == ["mm", "scale"]
     assert len(looked[-1]) == 64

@@ -328,9 +328,19 @@ def test_the_report_is_written_where_it_is_wanted(
     page = folder / "page.html"
     assert main(["report", str(called), "--output", str(page)]) == 0
     assert capsys.readouterr().out == f"{page}\n"
+    # It is a document, not code: its owner's mask says who else reads it.
+    for mask, mode in ((0o002, 0o664), (0o022, 0o644), (0o077, 0o600)):
+        page.unlink()
+        before = os.umask(mask)
+        try:
+            assert main(["report", str(called), "--output", str(page)]) == 0
+        finally:
+            os.umask(before)
+        assert page.stat().st_mode & 0o777 == mode
+    capsys.readouterr()
     assert page.read_text().startswith("<!DOCTYPE html>")
     assert refused(capsys, "report", called, "--output", folder / "none" / "page.html") == (
-        f"tc-tune: cannot write {folder}/none/page.html: No such file or directory\n"
+        f"tc-tune: cannot write {folder}/none/page.html: No such file or directory; name another place with --output\n"
     )
 
 
