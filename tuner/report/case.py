@@ -90,11 +90,13 @@ class Case:
 
     @property
     def bound(self) -> float | None:
-        """The least seconds that a run found that no call falls below; None where the winner falls below them, all the
-        same: then others kept the machine busy when they were measured.
+        """The least seconds that a run found that no call falls below; None where something that was measured does so,
+        all the same: then others kept the machine busy when they were found.
         """
         bound = min((brief.bound for brief in self.briefs if brief.bound is not None), default=None)
-        return None if bound is None or (self.seconds is not None and self.seconds < bound) else bound
+        known = (self.seconds, self.default, *(point.seconds for point in self.points))
+        quickest = min((seconds for seconds in known if seconds is not None), default=None)
+        return None if bound is None or (quickest is not None and quickest < bound) else bound
 
     @property
     def seconds(self) -> float | None:

@@ -58,6 +58,21 @@ def test_a_case_knows_what_it_is_compared_with(findings: Findings) -> None:
     assert len(case.briefs) == 2
 
 
+def test_a_bound_that_something_falls_below_is_none(findings: Findings) -> None:
+    case = case_of(findings, MATMUL.name)
+    assert case.bound is not None
+    assert case.best is not None
+    for quick in (
+        replace(case, best=replace(case.best, seconds=0.9 * case.bound)),
+        replace(case, best=replace(case.best, default_seconds=0.9 * case.bound)),
+        replace(case, trials=(*case.trials, replace(case.trials[0], seconds=0.9 * case.bound))),
+    ):
+        assert quick.bound is None
+        assert quick.fraction is None
+    equal = replace(case, best=replace(case.best, seconds=case.bound))
+    assert equal.fraction == 1.0
+
+
 def test_a_case_shows_its_own_definition(findings: Findings) -> None:
     case = case_of(findings, MATMUL.name)
     for text in (
