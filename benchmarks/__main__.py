@@ -96,6 +96,8 @@ def _parser() -> argparse.ArgumentParser:
     proofs.add_argument("--count", type=int, default=500, help="random options for each")
     proofs.add_argument("--seed", type=int, default=0, help="of the random choices")
     proofs.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    overlapping = commands.add_parser("overlapping", help="`+=!` whose elements several instances write")
+    overlapping.add_argument("--rounds", type=int, default=100, help="calls of each form, in turns")
     replay = commands.add_parser("replay", help="searches of the suite once more, told what was recorded")
     replay.add_argument("--recording", type=Path, default=None, help="file of what they were told")
     return parser
@@ -145,6 +147,8 @@ def _run(given: argparse.Namespace) -> None:
             _compile(given)
         case "proofs":
             _proofs(given)
+        case "overlapping":
+            _overlapping(given.rounds)
         case "replay":
             _replay(given.recording)
         case _:
@@ -177,6 +181,20 @@ def _suite(given: argparse.Namespace) -> None:
         _plot(report, given.plot)
     if failed := failures(report):
         sys.exit("\n".join(["failed:", *failed]))
+
+
+def _overlapping(rounds: int) -> None:
+    from benchmarks.overlapping import FORMS, HEADER, MOST_RATIO, line, measure_forms
+
+    if rounds < 1:
+        raise UsageError("--rounds must be at least 1")
+    print(HEADER, flush=True)
+    late: list[str] = []
+    for found in measure_forms(FORMS, rounds):
+        print(line(found), flush=True)
+        late += [found.name] if found.ratio > MOST_RATIO else []
+    if late:
+        sys.exit(f"more than {MOST_RATIO} times as long in one statement: {', '.join(late)}")
 
 
 def _proofs(given: argparse.Namespace) -> None:

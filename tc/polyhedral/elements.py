@@ -1,7 +1,7 @@
 """Statements that run once for every element that they write, whatever subscripts it is written at.
 
-``y(i/2) +=! a(i)`` begins every element of ``y`` once, though two instances of the update share it: the instances of
-its beginning are the elements themselves, the image of the iteration domain under the subscripts.
+``y(i/2) +=! a(i)`` initializes every element of ``y`` once, though two instances of the update share it: the instances
+of the initialization are the elements themselves, the image of the iteration domain under the subscripts.
 """
 
 from __future__ import annotations

@@ -44,8 +44,8 @@ from tc.polyhedral.tree import ScheduleTree, tree_text
 from tc.polyhedral.tree_execution import tree_execution
 from tc.polyhedral.unroll_copies import count_copies, unroll_copies
 from tc.polyhedral.verify import prove
-from tc.polyhedral.verify_beginnings import prove_beginnings
 from tc.polyhedral.verify_copies import prove_copies
+from tc.polyhedral.verify_initialization import prove_initialization
 from tc.polyhedral.verify_split import prove_split
 from tc.polyhedral.verify_statements import prove_statements
 from tc.proof import Proof
@@ -146,7 +146,7 @@ class Prepared:
         if plan not in self._scops:
             specialization, between_kernels, parts = self._split(plan, context)
             scop = build_scop(specialization, context)
-            prove_beginnings(specialization, scop)
+            prove_initialization(specialization, scop)
             self._scops[plan] = replace(scop, between_kernels=between_kernels, shared_parts=parts)
         return self._scops[plan]
 

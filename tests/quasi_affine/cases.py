@@ -81,8 +81,10 @@ class Case:
         points = self.points()
         if self.operator == "+=!":
             names = frozenset().union(*map(names_in, self.left))
+            others = {name for name, _, _ in self.ranges} - names
             ranges = tuple(r for r in self.ranges if r[0] in names)
-            points = replace(self, ranges=ranges).points()
+            conditions = tuple(c for c in self.conditions if not names_in(c) & others)
+            points = replace(self, ranges=ranges, conditions=conditions).points()
         return [tuple(evaluate(e, point) for e in self.left) for point in points]
 
     def shape(self) -> tuple[int, ...]:
@@ -99,14 +101,15 @@ class Case:
         )
 
     def writes_fit(self) -> bool:
-        """Whether nothing is written below 0, and without a reduction every element exactly once."""
+        """Whether nothing is written below 0, and every element is: without a reduction, exactly once."""
         written = self.written()
         if any(subscript < 0 for element in written for subscript in element):
             return False
-        if self.operator != "=":
+        if self.operator == "+=":
             return True
         counts = Counter(written)
-        return not written or (set(counts.values()) <= {1} and len(counts) == int(np.prod(self.shape())))
+        is_covered = not written or len(counts) == int(np.prod(self.shape()))
+        return is_covered and (self.operator == "+=!" or set(counts.values()) <= {1})
 
     def result(self) -> Integers:
         """What a call gives, for a case that fits."""
@@ -178,7 +181,10 @@ def _moved(rng: random.Random, term: Term, values: list[int]) -> Term:
 
 
 def _writing(rng: random.Random, size: int, scalar: int) -> Case:
-    """``y(e) = x(i)`` with subscripts that mostly reach every element once, and ``y(e) += x(i)`` with any."""
+    """``y(e) = x(i)`` with subscripts that mostly reach every element once; ``y(e) += x(i)`` and ``+=!`` with any.
+
+    Of these, several instances often share an element.
+    """
     i, j, n = Name("i"), Name("j"), Name("N")
     a = rng.choice((2, 3, 4))
     factor = Number(a)
@@ -188,7 +194,7 @@ def _writing(rng: random.Random, size: int, scalar: int) -> Case:
     ranges: list[tuple[str, Term, Term]] = one
     operator = "="
     left: tuple[Term, ...]
-    match rng.randrange(9):
+    match rng.randrange(11):
         case 0:
             left = (Operation("/", i, factor), Operation("-", i, Operation("*", factor, Operation("/", i, factor))))
         case 1:
@@ -209,10 +215,17 @@ def _writing(rng: random.Random, size: int, scalar: int) -> Case:
         case 7:
             left = (Operation("/", i, factor),)
             conditions = (Operation("==", Operation("%", i, factor), Number(rng.randrange(0, 2))),)
+        case 8:
+            left, operator = (rng.choice((Operation("/", i, factor), Operation("%", i, factor))),), "+=!"
+        case 9:
+            ranges, operator = two, "+=!"
+            left = (rng.choice((Operation("+", i, j), Operation("/", Operation("+", i, j), factor))),)
         case _:
             ranges = rng.choice((one, two))
             left = (random_term(rng, [name for name, _, _ in ranges], 2),)
-            operator = rng.choice(("=", "+="))
+            operator = rng.choice(("=", "+=", "+=!"))
+    if rng.random() < 0.3:
+        operator = "+=!"
     if rng.random() < 0.15:
         last = rng.randrange(1, 9)
         conditions = (*conditions, Operation(rng.choice(("<", ">=", "!=")), i, Number(last)))
@@ -223,6 +236,6 @@ def _writing(rng: random.Random, size: int, scalar: int) -> Case:
     if set(names) - frozenset().union(
         *map(names_in, left)
     ):  # a reduction without an operator says nothing about subscripts
-        operator = "+="
+        operator = rng.choice(("+=", "+=!")) if operator == "=" else operator
     extents = tuple(max(1, 1 + max((point[name] for point in points), default=0)) for name in names)
     return Case(tuple(ranges), conditions, left, operator, read, None, extents, size, scalar)

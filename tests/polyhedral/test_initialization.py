@@ -1,4 +1,4 @@
-"""What reductions start from: one instance for every element, and a proof that notices every other beginning."""
+"""What reductions start from: one instance for every element, and a proof that notices every other initialization."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tc.polyhedral import pipeline
 from tc.polyhedral.counterexample import Violation
 from tc.polyhedral.pipeline import map_program
 from tc.polyhedral.scop import Scop, ScopStatement, build_scop
-from tc.polyhedral.verify_beginnings import find_wrong_beginning
+from tc.polyhedral.verify_initialization import find_wrong_initialization
 from tc.types import ScalarType
 from tests.polyhedral.support import MACHINE, specialized
 
@@ -196,19 +196,19 @@ LIES: dict[str, tuple[str, tuple[tuple[int, ...], ...], Callable[[Scop], Scop], 
 
 
 @pytest.mark.parametrize("text", [PRODUCT, HALVES, LOADED, MATVEC])
-def test_honest_beginnings_are_proven(text: str) -> None:
+def test_honest_initialization_is_proven(text: str) -> None:
     shapes = {PRODUCT: ((5,), (3,)), HALVES: ((7,),), LOADED: ((7,),), MATVEC: ((5, 4), (4,))}[text]
     with isl_context() as context:
         specialization = specialized(text, shapes)
-        assert find_wrong_beginning(specialization, build_scop(specialization, context)) is None
+        assert find_wrong_initialization(specialization, build_scop(specialization, context)) is None
 
 
 @pytest.mark.parametrize("name", LIES)
-def test_a_wrong_beginning_is_noticed(name: str) -> None:
+def test_a_wrong_initialization_is_noticed(name: str) -> None:
     text, shapes, lie, expected = LIES[name]
     with isl_context() as context:
         specialization = specialized(text, shapes)
-        found = find_wrong_beginning(specialization, lie(build_scop(specialization, context)))
+        found = find_wrong_initialization(specialization, lie(build_scop(specialization, context)))
     assert found is not None
     assert found.violation is expected
 
@@ -217,12 +217,12 @@ def test_a_witness_is_an_element_that_nobody_began() -> None:
     text, shapes, lie, _ = LIES["the last element is left out"]
     with isl_context() as context:
         specialization = specialized(text, shapes)
-        found = find_wrong_beginning(specialization, lie(build_scop(specialization, context)))
+        found = find_wrong_initialization(specialization, lie(build_scop(specialization, context)))
     assert str(found) == "an element is updated that is not set to the neutral element before: C[6]"
 
 
-def test_no_kernel_is_made_from_a_wrong_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_kernel_is_made_from_a_wrong_initialization(monkeypatch: pytest.MonkeyPatch) -> None:
     text, shapes, lie, _ = LIES["the last element is left out"]
     monkeypatch.setattr(pipeline, "build_scop", lambda s, context: lie(build_scop(s, context)))
-    with pytest.raises(VerificationError, match=r"the beginnings of reductions are not proven correct: .*C\[6\]"):
+    with pytest.raises(VerificationError, match=r"the initialization of reductions is not proven correct: .*C\[6\]"):
         map_program(specialized(text, shapes), CpuOptions(), MACHINE)

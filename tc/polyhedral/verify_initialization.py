@@ -1,4 +1,4 @@
-"""The proof that the scop begins what the program reduces: every element once, before all its updates.
+"""The proof that the scop initializes what the program reduces: every element once, before all its updates.
 
 It goes through the statements of the program, and takes those of the scop that stand for each, in their order:
 
@@ -38,14 +38,14 @@ from tc.polyhedral.scop import Scop, ScopStatement
 from tc.types import ScalarType
 
 
-def prove_beginnings(specialization: Specialization, scop: Scop) -> None:
-    """VerificationError where ``scop``, before any pass, does not begin what the program reduces."""
-    found = find_wrong_beginning(specialization, scop)
+def prove_initialization(specialization: Specialization, scop: Scop) -> None:
+    """VerificationError where ``scop``, before any pass, does not initialize what the program reduces."""
+    found = find_wrong_initialization(specialization, scop)
     if found is not None:
-        raise VerificationError(f"the beginnings of reductions are not proven correct: {found}")
+        raise VerificationError(f"the initialization of reductions is not proven correct: {found}")
 
 
-def find_wrong_beginning(specialization: Specialization, scop: Scop) -> Counterexample | None:
+def find_wrong_initialization(specialization: Specialization, scop: Scop) -> Counterexample | None:
     """The first thing that is wrong, or None."""
     program = specialization.program
     storage = dict(specialization.signature.aliases)
@@ -67,7 +67,7 @@ def find_wrong_beginning(specialization: Specialization, scop: Scop) -> Countere
             return Counterexample(Violation.CHANGED, f"{update.body.target} is not of {statement.name} alone")
         found = (
             group.wrong_update()
-            or next(filter(None, map(group.wrong_beginning, before)), None)
+            or next(filter(None, map(group.wrong_initialization, before)), None)
             or next(filter(None, map(group.wrong_store, after)), None)
         )
         if found is not None:
@@ -128,7 +128,7 @@ class _Group:
         )
         return None if same else Counterexample(Violation.CHANGED, update.name)
 
-    def wrong_beginning(self, first: ScopStatement) -> Counterexample | None:
+    def wrong_initialization(self, first: ScopStatement) -> Counterexample | None:
         """Unless it gives every element that the update may write its first value, once."""
         body = first.body
         if body.target != self.update.body.target:
