@@ -142,7 +142,7 @@ def report_cache() -> None:
     """Print what the cache and the tuner take, with their targets."""
     print(f"{'cached lookup, warm, on top of a call':44} {lookup_in_a_warm_process() * 1e6:10.2f} us   (target < 5 us)")
     first = first_call_of_a_cold_process() * 1e3
-    print(f"{'first call of a cold process, shipped cache':44} {first:10.1f} ms   (target < 100 ms)")
+    print(f"{'first call of a cold process, shipped cache':44} {first:10.1f} ms   (target < 60 ms)")
     live, shipped = lookup_among(100_000)
     print(f"{'lookup among 100,000 kernels':44} {live * 1e3:10.2f} ms   (target < 1 ms)")
     print(f"{'the same, in a shipped file':44} {shipped * 1e3:10.2f} ms   (target < 1 ms)")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Final
@@ -16,6 +15,7 @@ from tc.cache.place import File, Server, place_of
 from tc.counted import counted
 from tc.environment import Environment
 from tc.errors import CacheError, OptionsError
+from tc.frozen import frozen
 from tc.private import reclaim
 
 
@@ -28,7 +28,7 @@ class Mode(Enum):
     OFF = "off"  # there is no cache
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Configuration:
     """``where``: a path or a URL.  ``key``: the secret of its seals.  ``own``: nobody named it, so it is the user's own
     cache, whose faults must not stop anybody.

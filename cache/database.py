@@ -7,7 +7,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final, Protocol
 from weakref import WeakSet
@@ -17,6 +17,7 @@ from tc.cache.faults import told
 from tc.cache.forks import inside_sqlite
 from tc.cache.rows import Row
 from tc.errors import CacheError
+from tc.frozen import frozen
 from tc.once import Once
 
 UNCHANGING: Final = "mode=ro&immutable=1"
@@ -41,7 +42,7 @@ class Database(Protocol):
         """Begins to read; CacheError where that is impossible."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileSession:
     """A session on a connection of the standard library."""
 
@@ -70,7 +71,7 @@ class FileSession:
                 yield dict(zip(names, values, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FrozenFile:
     """A file that nobody changes: no locks, nothing is written, not even beside it.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 
 from tc.cache.encoding import digest_of
+from tc.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ingredients:
     """What a kernel was made from; two calls with equal ingredients may run the same kernels.
 

@@ -6,7 +6,6 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from tc.cache.connection import connect
@@ -15,9 +14,10 @@ from tc.cache.faults import told
 from tc.cache.file_systems import is_of_this_host, sharing
 from tc.cache.forks import inside_sqlite
 from tc.errors import CacheError
+from tc.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LiveFile:
     """A file that others may be writing.  Every session has a connection of its own: SQLite's do not survive a fork.
 

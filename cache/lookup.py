@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from tc.cache.choice import winner_of
@@ -33,9 +33,10 @@ from tc.cache.tables import (
     where,
 )
 from tc.cache.version import require_readable
+from tc.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reader:
     """A cache that is open for reading; many threads may share one, also after a fork.
 

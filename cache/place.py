@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from tc.cache.faults import told
 from tc.errors import CacheError
+from tc.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class File:
     """An SQLite file; ``path`` is absolute and free of symbolic links."""
 
@@ -21,7 +21,7 @@ class File:
         return str(self.path)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Server:
     """A database that SQLAlchemy reaches by ``url``."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from tc.cache.encoding import digest_of
+from tc.frozen import frozen
 
 
 class _Content:
@@ -27,7 +27,7 @@ class _Content:
         return self.digest
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Variant(_Content):
     """One compiled form of a kernel, all that a process without a compiler needs in order to call it.
 
@@ -61,7 +61,7 @@ CHOSEN: Final = ", chosen"
 again."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Measurement(_Content):
     """How long a variant took on one machine, with an interval of confidence; all times in seconds.
 
@@ -93,7 +93,7 @@ class Measurement(_Content):
         return variant_identity(self.kernel, self.options, self.threads)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trial(_Content):
     """One candidate that a run tried, also if nothing came of it; never changed once it is stored.
 
@@ -120,7 +120,7 @@ class Trial(_Content):
     at: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Run(_Content):
     """One search for better variants.  ``name``: unique, in hexadecimal.  ``started``: ISO 8601, UTC."""
 
@@ -135,7 +135,7 @@ class Run(_Content):
         return digest_of("run name", (("name", self.name),))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Text(_Content):
     """What a raw text means, so that nobody needs to parse it again.
 
@@ -151,7 +151,7 @@ class Text(_Content):
         return self.key
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Native(_Content):
     """A compiled helper of ours that belongs to no kernel.  ``source``: hash of what it was compiled from."""
 

@@ -7,16 +7,16 @@ take, on SQLite and on PostgreSQL.
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from tc.cache.ingredients import FIELDS
 from tc.cache.records import Measurement, Native, Record, Run, Text, Trial, Variant
+from tc.frozen import frozen
 
 Kept = TypeVar("Kept", bound=Record)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Table(Generic[Kept]):
     """A table of records of one class: a column for every field, and the columns of ``KEPT``.
 

@@ -13,12 +13,12 @@ import os
 import shlex
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from tc.cache.faults import told
 from tc.cache.private_group import has_access_list, is_private_group
 from tc.errors import CacheError
+from tc.frozen import frozen
 
 COMPANIONS = ("-wal", "-shm", "-journal")
 """What SQLite keeps beside a database and reads as a part of it: endings of the file's name."""
@@ -38,7 +38,7 @@ def sealed(digest: str, seal: str, key: bytes) -> bool:
     return hmac.compare_digest(seal_of(digest, key).encode("ascii"), seal.encode("utf-8", "surrogatepass"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Piece:
     """A file, or the folder in which it lies, with what the system says of it."""
 

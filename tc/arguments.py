@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import SupportsIndex
 
 from tc.counted import counted
 from tc.errors import ArgumentError, nearest
+from tc.frozen import frozen
 from tc.interface import Interface, TensorParameter
 from tc.language.specialization import ArraySpec, Dynamic, Signature, SymbolicSize, contiguous_strides
 from tc.runtime.arrays import describe, describe_output, followed
@@ -17,7 +18,7 @@ from tc.runtime.view import ArrayView, Framework, element_strides
 from tc.types import ScalarType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arguments:
     """One call: views of the tensors by name, values of the scalars by name, and whose kind the results are.
 

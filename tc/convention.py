@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tc.faults import Check
+from tc.frozen import frozen
 from tc.grid import GridKernel
 from tc.interface import Interface
 from tc.language.specialization import Layout, Signature
 from tc.runtime.kernel import Memory
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operand:
     """An array that a kernel takes: an argument or a result, where its elements lie, and whether it is stored to."""
 
@@ -20,7 +21,7 @@ class Operand:
     writable: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Convention:
     """What the caller of a kernel brings, and what its faults mean.
 

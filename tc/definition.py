@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
+from tc.frozen import frozen
 from tc.interface import Interface
 from tc.once import Once
 from tc.records import from_json, to_json
@@ -72,13 +72,13 @@ class Remembered:
         return self._program.get(None, self._parse)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Entry:
     interface: Interface
     canonical: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Entries:
     definitions: tuple[_Entry, ...]
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from tc.frozen import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Environment:
     """What the user asked for outside the program; None where nothing was asked.
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tc.convention import Convention
 from tc.errors import DeviceError
 from tc.fault_report import report_fault
+from tc.frozen import frozen
 from tc.interface import Interface
 from tc.options import CpuOptions, Options
 from tc.proof import Proof
@@ -26,7 +27,7 @@ if TYPE_CHECKING:  # their drivers are not everybody's
     from tc.runtime.opencl import OpenClKernel
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Executable:
     """All that calls of a kernel need, and what can be told of it without the compiler.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from tc.frozen import frozen
 
 # Threads of a block wait at different barriers; an access is outside of its buffer; one to several elements begins
 # between multiples of their bytes.
@@ -12,7 +13,7 @@ OUTSIDE: Final = -3
 MISALIGNED: Final = -4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Check:
     """A gather that is checked at run time: dimension ``dimension`` of a read of ``tensor`` in ``statement``."""
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.util
-from pathlib import Path
+import os
 from typing import Final
 
 RELEASE: Final = "0.1.0"
 
 _SOURCES: Final = (".py", ".h", ".c", ".lark")
-# These look at kernels from outside.
-_ASIDE: Final = ("commands", "cache", "tuner")
+# These look at kernels from outside, or are packages of their own.
+_ASIDE: Final = ("commands", "cache", "tuner", "grammar", "__pycache__")
 
 
 @functools.cache
@@ -23,16 +23,21 @@ def generator_version() -> str:
         spec = importlib.util.find_spec(package)
         assert spec is not None
         for folder in sorted(spec.submodule_search_locations or ()):
-            for name, content in _files(Path(folder)):
+            for name, content in _files(folder):
                 digest.update(f"{package}/{name}\0{len(content)}\0".encode())
                 digest.update(content)
     return f"{RELEASE} {digest.hexdigest()[:16]}"
 
 
-def _files(folder: Path) -> list[tuple[str, bytes]]:
-    found = []
-    for path in folder.rglob("*"):
-        name = path.relative_to(folder)
-        if path.suffix in _SOURCES and name.parts[0] not in (*_ASIDE, "grammar"):
-            found.append((name.as_posix(), path.read_bytes()))
+def _files(folder: str) -> list[tuple[str, bytes]]:
+    """Name and content of each source in the folder, in order."""
+    found: list[tuple[str, bytes]] = []
+    for parent, folders, names in os.walk(folder):
+        inside = parent[len(folder) + 1 :]
+        folders[:] = [name for name in folders if inside or name not in _ASIDE]
+        for name in names:
+            if name.endswith(_SOURCES):
+                # Objects for all paths would take longer than all else here.
+                with open(f"{parent}/{name}", "rb", buffering=0) as stream:  # noqa: PTH123
+                    found.append((f"{inside}/{name}" if inside else name, stream.read()))
     return sorted(found)

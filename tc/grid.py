@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+from tc.frozen import frozen
 
 # More shared memory than this has no size of its own in a kernel: the launch gives it (CUDA Programming Guide, "Shared
 # Memory" of every architecture since Volta).
@@ -21,7 +22,7 @@ class Place(Enum):
     FAULT = "fault"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Argument:
     """What a kernel is given: the address of a buffer or a temporary, a scalar, or where faults are noted.
 
@@ -32,7 +33,7 @@ class Argument:
     number: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GridKernel:
     """One kernel: its name, blocks of the grid and threads of a block along x, y and z, and what it is given."""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tc.frozen import frozen
 from tc.types import ScalarType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TensorParameter:
     """An argument or a result.
 
@@ -22,7 +23,7 @@ class TensorParameter:
     first_size: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScalarParameter:
     """A scalar argument.  ``structural``: kernels are made for its value, which shapes or subscripts depend on."""
 
@@ -31,7 +32,7 @@ class ScalarParameter:
     structural: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Interface:
     """A definition as callers see it.
 

@@ -7,9 +7,11 @@ architecture traits in its libcu++.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
+
+from tc.frozen import frozen
 
 _WARP: Final = 32
 # Registers are given to warps in units of so many; memory that blocks share, in bytes.
@@ -17,7 +19,7 @@ _REGISTER_UNIT: Final = 256
 _REGISTERS: Final = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Multiprocessor:
     """The most threads, blocks and bytes of shared memory on one multiprocessor at a time.
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Final, TypeAlias
 
 from tc.errors import OptionsError
+from tc.frozen import frozen
 from tc.options_json import Written
 
 
@@ -24,7 +25,7 @@ class Fusion(Enum):
     MINIMAL = "minimal"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScheduleOptions(Written):
     """Choices that every target shares.
 
@@ -60,7 +61,7 @@ class TileLayout(Enum):
     POINTS = "points"  # what the points of a thread's tile read for one step of a reduction lies side by side
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CpuOptions(Written):
     """Options of the ``cpu`` target.
 
@@ -119,7 +120,7 @@ class CpuOptions(Written):
 MOST_THREADS: Final = 1024
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GpuOptions(Written):
     """Options of the targets that run blocks of threads.
 

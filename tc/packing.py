@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
 from typing import Final
 
 from tc.convention import Convention
 from tc.errors import TCError
 from tc.executable import Executable
+from tc.frozen import frozen
 from tc.options import CpuOptions, GpuOptions, Options
 from tc.options_json import to_json
 from tc.proof import Proof
@@ -19,7 +19,7 @@ from tc.runtime.binary import Binary, KernelUse
 from tc.target import CpuTarget, parse_target
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Description:
     """What stands beside the source and the binary of an executable."""
 

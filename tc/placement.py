@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tc.arguments import Arguments
 from tc.errors import DeviceError
+from tc.frozen import frozen
 from tc.interface import Interface
 from tc.language.specialization import ArraySpec
 from tc.runtime.arrays import describe
@@ -15,7 +15,7 @@ from tc.runtime.view import DEFAULT_STREAM, ArrayView, CudaMemory, Framework, St
 from tc.target import CudaTarget, Target
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CudaPlace:
     """The device and the stream of a call.
 

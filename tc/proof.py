@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tc.counted import counted
+from tc.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Proof:
     """How much was shown, for people; ``leaves``: places in the generated loops where a statement stands.
 

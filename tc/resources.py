@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tc.frozen import frozen
 from tc.grid import GridKernel
 from tc.runtime.binary import Binary, KernelUse
 from tc.runtime.kernel import Memory
 from tc.target import CudaTarget, Target
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GridResources:
     """What one kernel of a GPU takes: blocks and threads along x, y and z, and what the assembler says of it.
 
@@ -30,7 +29,7 @@ class GridResources:
     occupancy: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Resources:
     """What a kernel takes beyond its arguments and results, in bytes.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from tc.arguments import Arguments
 from tc.convention import Convention
 from tc.executable import Executable
 from tc.fault_report import report_fault
+from tc.frozen import frozen
 from tc.placement import CudaPlace, check_on_host, cuda_place
 from tc.runtime.arrays import allocator, deliver, describe
 from tc.runtime.kernel import LoadedKernel
@@ -36,7 +36,7 @@ class Site(Protocol):
         """What the caller gets for the memory of a result."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostSite:
     """The memory of this machine.  ``most_threads``: of a call, 0 where there is no limit."""
 
@@ -57,7 +57,7 @@ class HostSite:
         return deliver(memory, self.framework, type)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CudaSite:
     """The memory of a GPU; nothing waits for what runs there.
 

@@ -6,16 +6,16 @@ import functools
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from tc.errors import DeviceError, OptionsError, nearest
+from tc.frozen import frozen
 from tc.multiprocessor import MULTIPROCESSORS, Multiprocessor
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _March:
     """One architecture level: its vector registers and, per processor flag of Linux, the compiler's option.
 
@@ -79,7 +79,7 @@ _MARCHES: Final[Mapping[str, _March]] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Extension:
     """A feature beyond a level that compilers use unasked."""
 
@@ -103,7 +103,7 @@ def machine_name(name: str) -> str:
     return _MACHINE_NAMES.get(name.lower(), name.lower())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CpuTarget:
     """A processor family: an architecture level and the extensions beyond it, by name.
 
@@ -158,7 +158,7 @@ class CpuTarget:
         return frozenset(extensions | _MARCHES[self.march].features.keys())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EmulatorTarget:
     """A GPU whose threads are run one after the other, by code for the plainest processor of this machine's kind."""
 
@@ -183,7 +183,7 @@ class EmulatorTarget:
         return self.host.features
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CudaTarget:
     """NVIDIA's GPUs of one architecture, by the name that the compiler has for it: ``sm_90``."""
 
@@ -202,7 +202,7 @@ class CudaTarget:
         return MULTIPROCESSORS[self.architecture]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OpenClTarget:
     """The first device that OpenCL finds on this machine."""
 
@@ -214,7 +214,7 @@ HostTarget: TypeAlias = CpuTarget | EmulatorTarget
 Target: TypeAlias = HostTarget | CudaTarget | OpenClTarget
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Processor:
     """What this machine is: its name as ``uname -m`` gives it, and the flags and the model of ``/proc/cpuinfo``."""
 

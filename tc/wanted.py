@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import fields, replace
 from typing import Final, assert_never
 
 from tc.cache.ingredients import Ingredients
 from tc.definition import Definition
+from tc.frozen import frozen
 from tc.generator import generator_version
 from tc.language.specialization import ArraySpec, Signature, SymbolicSize, extents_text
 from tc.measured_machine import measured_machine
@@ -21,7 +22,7 @@ from tc.target import CpuTarget, CudaTarget, EmulatorTarget, OpenClTarget, Targe
 _ALIGNMENT: Final = "element"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wanted:
     """A kernel that somebody asks for; ``options`` None asks for the best ones that are known."""
 
@@ -86,7 +87,7 @@ class Wanted:
         return f"{self.definition.interface.name}({shapes}) on {self.target}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Extents:
     """Ingredients as ``Wanted`` makes them."""
 
@@ -95,10 +96,13 @@ class _Extents:
     symbolic: tuple[tuple[int, tuple[int, ...]], ...]
 
 
+_NAMES: Final = tuple(field.name for field in fields(_Extents))
+
+
 def extents_of(ingredients: Ingredients) -> tuple[tuple[str, ...], ...] | None:
     """``extents_text`` of all arguments; None for ingredients that ``Wanted`` does not make."""
     try:
-        found = from_json(_Extents, {name: json.loads(getattr(ingredients, name)) for name in _Extents.__slots__})
+        found = from_json(_Extents, {name: json.loads(getattr(ingredients, name)) for name in _NAMES})
         opened = {place: most for most, places in found.symbolic for place in places}
         # Those of the results come behind them.
         places = [place for place, _ in found.strides[: len(found.shapes)]]

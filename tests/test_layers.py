@@ -51,6 +51,7 @@ SHARED = {
     "tc.private",
     "tc.proof",
     "tc.records",
+    "tc.frozen",
     "tc.generator",
     "tc.stage",
     "tc.warn",

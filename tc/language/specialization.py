@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from tc.counted import counted
 from tc.errors import ArgumentError
+from tc.frozen import frozen
 from tc.types import ScalarType
 
 if TYPE_CHECKING:  # ``import tc`` offers ArraySpec, and need not wait for the classes of programs
@@ -33,7 +34,7 @@ def dynamic(most: int) -> int:
     return Dynamic(most)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArraySpec:
     """What a call must know of an array: ``strides`` in elements; None means C-contiguous.
 
@@ -68,7 +69,7 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Extent:
     """How many elements a dimension has, as a function of the symbolic sizes: a constant, and a factor for each."""
 
@@ -80,7 +81,7 @@ class Extent:
         return self.constant + sum(factor * size for factor, size in zip(self.factors, sizes, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layout:
     """Where the elements of a tensor lie: shape and strides, both in elements.
 
@@ -124,7 +125,7 @@ class Layout:
 Sizes: TypeAlias = tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SymbolicSize:
     """A size that stays open: one kernel serves every one from 1 to ``most``.
 
@@ -140,7 +141,7 @@ class SymbolicSize:
         return f"{self.arguments[0]}.0"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Signature:
     """What distinguishes one compilation of a program from another.
 
@@ -214,7 +215,7 @@ def _with_first(spec: ArraySpec, extent: int) -> ArraySpec:
     return ArraySpec(shape, spec.dtype, strides)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Specialization:
     """A program whose sizes and structural scalars are literals, proven to stay inside its tensors.
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from tc.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelUse:
     """What the assembler says of a kernel: registers of a thread; bytes of its stack and of what it spills there.
 
@@ -20,7 +22,7 @@ class KernelUse:
     static_shared: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Binary:
     """Code for one target, and what the kernels in it use, by name, where the compiler says so."""
 

@@ -13,13 +13,14 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from tc.environment import Environment
 from tc.errors import CompileError, DeviceError
+from tc.frozen import frozen
 from tc.runtime.disk import temporary_folder
+from tc.runtime.flags import SHARED
 from tc.runtime.scratch import no_room, told_of_room
 from tc.target import HostTarget, machine_name, processor
 
@@ -46,7 +47,6 @@ GCC_ONLY: Final = (
     "-fno-ipa-pure-const",
     "-fno-ipa-modref",
 )
-SHARED: Final = ("-std=gnu11", "-g0", "-fPIC", "-shared", "-fno-semantic-interposition")
 LIBRARIES: Final = ("-lm",)
 
 # Five minutes: a hundred times what the largest kernel takes; a compiler that hangs must not hang the program.
@@ -61,7 +61,7 @@ _INSTALL: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compiler:
     """A C compiler: its command, and an identity that changes whenever the program on disk does."""
 

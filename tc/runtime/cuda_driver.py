@@ -6,11 +6,11 @@ import ctypes
 import struct
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 from tc.counted import counted
 from tc.errors import DeviceError, StickyDeviceError
+from tc.frozen import frozen
 from tc.grid import GridKernel
 from tc.runtime.view import Stream
 
@@ -45,7 +45,7 @@ _SPACE: Final = bytes(_LIST.size)
 KEPT: Final = 256 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CudaDevice:
     """One GPU: its name, and the major and minor number of its compute capability.
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, assert_never
 
 from tc.errors import DeviceError
+from tc.frozen import frozen
 from tc.runtime.library import load_library
 from tc.runtime.pool import Pool
 from tc.types import Kind, ScalarType
@@ -18,7 +18,7 @@ ENTRY: Final = "tc_kernel"
 NO_MEMORY: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Memory:
     """Bytes that a call needs beyond its arrays: ``shared`` by its threads, and ``scratch`` for each of them."""
 

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from typing import Final
 
 from tc.errors import DeviceError
-from tc.runtime.disk import temporary_folder
 
 _DESCRIPTORS: Final = "/proc/self/fd/"
 _NAME: Final = "tc-library"
@@ -33,6 +32,8 @@ def load_library(binary: bytes, kind: type[ctypes.CDLL] = ctypes.CDLL) -> ctypes
         with _in_memory(binary) as path:
             return _open(path, kind)
     except OSError as refused:
+        from tc.runtime.disk import temporary_folder
+
         # The file says more clearly what is wrong with a library that is refused everywhere.
         try:
             with temporary_folder() as folder:

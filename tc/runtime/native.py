@@ -1,19 +1,24 @@
-"""The parts of the runtime that are written in C, built once per machine."""
+"""The parts of the runtime that are written in C, built once per machine.
+
+The compiler is imported where it is needed: production has all parts in its cache.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tc.cache.configured import Mode, configured, exists, open_reader
 from tc.environment import Environment
 from tc.errors import DeviceError
-from tc.runtime.compiler import SHARED, Compiler, compile_shared, find_compiler
-from tc.runtime.disk import remembered
+from tc.frozen import frozen
+from tc.runtime.flags import SHARED
 from tc.target import processor
+
+if TYPE_CHECKING:
+    from tc.runtime.compiler import Compiler
 
 _FOLDER: Final = Path(__file__).parent
 _FLAGS: Final = (*SHARED, "-O2", "-Wall", "-Wextra", "-pthread")
@@ -24,7 +29,7 @@ _INCLUDE: Final = re.compile(r'^#include "(\w+\.h)"$', re.MULTILINE)
 NATIVES: Final = ("pool.c", "warm.c", "dlpack.c")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NativeSource:
     """A source of this folder, whole, for a kind of machine."""
 
@@ -54,6 +59,8 @@ def native_binary(name: str, settings: Environment) -> bytes:
         shipped = open_reader(configuration).native(name, source.machine, source.digest)
         if shipped is not None:
             return shipped.binary
+    from tc.runtime.compiler import find_compiler
+
     try:
         compiler = find_compiler(settings)
     except DeviceError:
@@ -67,6 +74,9 @@ def native_binary(name: str, settings: Environment) -> bytes:
 
 
 def _built(source: NativeSource, compiler: Compiler, settings: Environment) -> bytes:
+    from tc.runtime.compiler import compile_shared
+    from tc.runtime.disk import remembered
+
     folder = None if settings.cache_home is None else settings.cache_home / "tc" / "runtime"
     return remembered(
         folder,

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from tc.environment import environment
+from tc.frozen import frozen
 from tc.runtime.library import load_library
 from tc.runtime.native import native_binary
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pool:
     """The loaded pool.  ``run`` takes a packed ``tc_launch`` (see ``pool.h``), releases the interpreter's lock while
     the kernel runs, and returns the kernel's fault; ``address`` is that function's in C."""

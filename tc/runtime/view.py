@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Final, TypeAlias
 
 from tc.counted import counted
 from tc.errors import ArgumentError
+from tc.frozen import frozen
 from tc.types import ScalarType
 
 
@@ -24,7 +25,7 @@ class Framework(Enum):
     OTHER = "DLPack"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stream:
     """An order of work on a CUDA device: its handle in the driver, 0 for the default one of the device.
 
@@ -45,7 +46,7 @@ DEFAULT_STREAM: Final = Stream(0)
 Seen: TypeAlias = tuple[Hashable, int, Stream]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CudaMemory:
     """Where elements lie that a GPU works on: the number of the device, and the stream on which they are ready."""
 
@@ -56,7 +57,7 @@ class CudaMemory:
         return f"cuda:{self.device}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArrayView:
     """Elements at ``address``, with strides in elements (negative ones too).
 

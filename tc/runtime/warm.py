@@ -7,12 +7,12 @@ import functools
 import struct
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
 from tc.environment import environment
+from tc.frozen import frozen
 from tc.runtime.dlpack import capsule_pointer
 from tc.runtime.kernel import LoadedKernel
 from tc.runtime.library import load_library
@@ -26,7 +26,7 @@ Allocator: TypeAlias = Callable[[], object]
 Announcer: TypeAlias = Callable[..., object]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """What is to be done for calls of one kind.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from tc.frozen import frozen
 from tc.runtime.arrays import address_of
 from tc.runtime.chosen_stream import chosen_stream
 from tc.runtime.glance import Glance, glance_of
@@ -21,7 +21,7 @@ Announcer: TypeAlias = Callable[..., object]
 _Look: TypeAlias = tuple[tuple[Hashable, ...], list[int], list[int], list[Stream]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CudaPlan:
     """What is to be done for calls of one kind.
 

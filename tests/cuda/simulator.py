@@ -22,8 +22,9 @@ from tc.executable import Executable, load
 from tc.grid import Argument, GridKernel, Place
 from tc.kernel import Kernel
 from tc.options import Options
-from tc.runtime.compiler import SHARED, compile_shared, find_compiler
+from tc.runtime.compiler import compile_shared, find_compiler
 from tc.runtime.disk import temporary_folder
+from tc.runtime.flags import SHARED
 from tc.runtime.kernel import LoadedKernel
 from tc.runtime.named_target import named_target
 from tc.types import ScalarType

@@ -11,7 +11,8 @@ import pytest
 
 from tc.environment import environment
 from tc.errors import DeviceError
-from tc.runtime.compiler import SHARED, compile_shared, find_compiler
+from tc.runtime.compiler import compile_shared, find_compiler
+from tc.runtime.flags import SHARED
 from tc.runtime.library import load_library
 
 COUNTING = "static int count = {}; int next(void) {{ return count++; }}"
@@ -27,7 +28,7 @@ def refuse() -> None:
 
 def test_every_library_is_its_own_though_descriptors_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     code = [binary(10 * number) for number in range(3)]
-    monkeypatch.setattr("tc.runtime.library.temporary_folder", refuse)
+    monkeypatch.setattr("tc.runtime.disk.temporary_folder", refuse)
     descriptors = Path("/proc/self/fd")
     before = len([*descriptors.iterdir()])
     loaded = [load_library(code[number % 3]) for number in range(12)]
@@ -49,7 +50,7 @@ def test_nobody_can_change_what_is_being_loaded(monkeypatch: pytest.MonkeyPatch)
             super().__init__(path, mode)
 
     code = binary(7)
-    monkeypatch.setattr("tc.runtime.library.temporary_folder", refuse)
+    monkeypatch.setattr("tc.runtime.disk.temporary_folder", refuse)
     assert load_library(code, Attacked).next() == 7
     assert refused == [errno.EPERM, errno.EPERM]
 
@@ -71,7 +72,7 @@ def test_a_kernel_that_does_not_know_a_flag_is_asked_without(monkeypatch: pytest
         return create(name, flags)
 
     monkeypatch.setattr(os, "memfd_create", old)
-    monkeypatch.setattr("tc.runtime.library.temporary_folder", refuse)
+    monkeypatch.setattr("tc.runtime.disk.temporary_folder", refuse)
     assert load_library(code).next() == 3
     assert len(asked) == 2
 

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 import tc.codegen
 from tc.environment import Environment, environment
 from tc.errors import DeviceError
-from tc.runtime.compiler import SHARED, compile_shared, find_compiler
+from tc.runtime.compiler import compile_shared, find_compiler
+from tc.runtime.flags import SHARED
 from tc.runtime.native import native_binary
 from tc.runtime.pool import shared_pool
 from tc.types import ScalarType
