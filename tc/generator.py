@@ -20,13 +20,17 @@ def generator_version() -> str:
     """The release and a hash of the sources, so that any change of them is another version; takes milliseconds."""
     digest = hashlib.sha256()
     for package in ("tc", "tc.grammar"):
-        spec = importlib.util.find_spec(package)
-        assert spec is not None
-        for folder in sorted(spec.submodule_search_locations or ()):
-            for name, content in _files(folder):
-                digest.update(f"{package}/{name}\0{len(content)}\0".encode())
-                digest.update(content)
+        for name, content in sources(package):
+            digest.update(f"{package}/{name}\0{len(content)}\0".encode())
+            digest.update(content)
     return f"{RELEASE} {digest.hexdigest()[:16]}"
+
+
+def sources(package: str) -> list[tuple[str, bytes]]:
+    """The sources of a package that decide what kernels are: their names in it, and what they contain."""
+    spec = importlib.util.find_spec(package)
+    assert spec is not None
+    return [file for folder in sorted(spec.submodule_search_locations or ()) for file in _files(folder)]
 
 
 def _files(folder: str) -> list[tuple[str, bytes]]:

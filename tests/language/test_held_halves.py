@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tc.errors import SemanticError
+from tc.generator import sources
 from tc.grammar.syntax import BinaryOperator
 from tc.language.builder import ProgramBuilder
+from tc.language.canonical import canonical
 from tc.language.print_program import program_text
 from tc.language.program import Binary, IteratorReference, Program, Reduction
 from tc.types import ScalarType
@@ -154,3 +156,23 @@ def test_programs_made_in_python_follow_the_rule(type: ScalarType) -> None:
         "temporary `s` holds a reduction of halves, which stays float32\n"
         "    hint: make it FLOAT32, and cast where a result stores what is computed from it"
     )
+
+
+def test_a_cache_tells_programs_apart_that_hold_something_else() -> None:
+    """The key has the canonical text, which says all types, and a hash of the sources, this rule's among them."""
+    texts = [
+        "def f(half(N) a) -> (c) { s +=! a(i)  c = s / N }",
+        "def f(half(N) a) -> (c) { s +=! a(i)  c = half(s) / N }",
+        "def f(half(N) a) -> (c) { s +=! a(i)  t = half(s)  c = t / N }",
+        "def f(half(N) a) -> (c, s) { s +=! a(i)  c = s / N }",
+        "def f(bfloat16(N) a) -> (c) { s +=! a(i)  c = s / N }",
+        "def f(half(N) a) -> (c) { s +=! float(a(i))  c = s / N }",
+        "def f(half(N) a) -> (c) { s = a(0)  s max= a(i) where i in 0:N  c = s / N }",
+        "def f(half(N) a) -> (c) { s = a(0)  c = s / N where exists a(0) }",
+    ]
+    programs = [canonical(lower(text)) for text in texts]
+    canonical_texts = [program_text(program) for program in programs]
+    assert len(set(canonical_texts)) == len(texts)
+    for program, text in zip(programs, canonical_texts, strict=True):
+        assert lower(text) == program  # what a key stands for has these types, and no others
+    assert "language/held.py" in {name for package in ("tc", "tc.grammar") for name, _ in sources(package)}
