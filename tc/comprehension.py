@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tc.language.specialization import Signature, Specialization
     from tc.reference.evaluate import Result
     from tc.tuner.budget import Budget
+    from tc.tuner.preferences import Constraint, Objective
     from tc.tuner.settings import TuningResult
 
 
@@ -123,7 +124,7 @@ class Comprehension:
         self,
         *arguments: object,
         target: str | None = None,
-        budget: str | Budget = "10m",
+        budget: str | Budget | None = None,
         cache: str | Path | None = None,
         seed: int | None = None,
         progress: bool = True,
@@ -132,19 +133,27 @@ class Comprehension:
         numerics: str = "any",
         workers: str | None = None,
         start: Options | Sequence[Options] | None = None,
+        objective: Objective | None = None,
+        constraint: Constraint | None = None,
+        effort: str = "default",
         **named: object,
     ) -> TuningResult:
         """Searches for the quickest options for such arguments: arrays, which are tuned on, specs or shapes.
 
         Where a first extent is ``tc.dynamic``, the winner serves all of its values; it is timed with the greatest.
-        ``budget``: wall-clock time, trials or generations, as in ``"10m"`` or ``"200 trials"``.  ``cache``: the file or
-        URL that trials and winner go to; None takes that of the environment.  ``seed``: the same one repeats the
-        search, and goes on with one that was interrupted.  ``progress``: lines on the standard error.  ``jobs``:
-        compilations at a time.  ``strategy``: ``combined``, ``genetic``, ``original`` or ``random``.  ``numerics``:
-        ``bitwise`` takes no winner whose results differ in a bit from those of the default options.  ``workers``:
+        ``effort``: ``quick``, ``default`` or ``thorough``, the budget and how much is tried and measured (see
+        ``tc.tuner.effort``).  ``budget``: wall-clock time, trials or generations, as in ``"10m"`` or ``"200 trials"``;
+        None takes that of the effort.  ``cache``: the file or URL that trials and winner go to; None takes that of the
+        environment.  ``seed``: the same one repeats the search, and goes on with one that was interrupted.
+        ``progress``: lines on the standard error.  ``jobs``: compilations at a time.  ``strategy``: ``combined``,
+        ``genetic``, ``original`` or ``random``.  ``numerics``: ``bitwise`` takes no winner whose results differ in any
+        bit from those of the default options.  ``workers``:
         ``dask://host:port`` compiles and measures on the Dask cluster of that scheduler; None does so here.
         ``start``: options, or several, that are tried right after the default ones; what came of them is in
-        ``.started``, also where they failed, which does not end the search.
+        ``.started``, also where they failed, which does not end the search.  ``objective``: a callable that is given
+        the record of a trial (``options``, ``seconds``, ``samples``) and returns a finite number, which is made small
+        instead of the seconds.  ``constraint``: a callable that is given options and returns whether they may win.
+        Both are called in this process; TuningError where they fail.
 
         Calls without options run the winner from now on.  TuningError where not even the default options run.
         """
@@ -153,7 +162,9 @@ class Comprehension:
 
         arguments = self._in_order(arguments, named)
         chosen, subject = self._target(arguments, target), subject_of(self.interface, arguments)
-        request = TuningRequest(budget, cache, seed, progress, jobs, strategy, numerics, workers, start)
+        request = TuningRequest(
+            budget, cache, seed, progress, jobs, strategy, numerics, workers, start, objective, constraint, effort
+        )
         result = tune(self._definition, self._siblings, subject, chosen, environment(), request)
         self._kernels.put(subject.signature, chosen, Kernel(result.executable))
         self._warm.forget()

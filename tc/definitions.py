@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tc.kernel import Kernel
     from tc.language.program import Program
     from tc.tuner.budget import Budget
+    from tc.tuner.preferences import Constraint, Objective
     from tc.tuner.settings import TuningResult
 
 
@@ -92,7 +93,7 @@ class Definitions(Mapping[str, "Comprehension"]):
         self,
         *arguments: object,
         target: str | None = None,
-        budget: str | Budget = "10m",
+        budget: str | Budget | None = None,
         cache: str | Path | None = None,
         seed: int | None = None,
         progress: bool = True,
@@ -101,6 +102,9 @@ class Definitions(Mapping[str, "Comprehension"]):
         numerics: str = "any",
         workers: str | None = None,
         start: Options | Sequence[Options] | None = None,
+        objective: Objective | None = None,
+        constraint: Constraint | None = None,
+        effort: str = "default",
         **named: object,
     ) -> TuningResult:
         """``Comprehension.tune`` of the only definition."""
@@ -116,6 +120,9 @@ class Definitions(Mapping[str, "Comprehension"]):
             numerics=numerics,
             workers=workers,
             start=start,
+            objective=objective,
+            constraint=constraint,
+            effort=effort,
             **named,
         )
 

@@ -27,6 +27,8 @@ from tc.target import Target
 from tc.tuner.budget import Budget
 from tc.tuner.console import console
 from tc.tuner.dask_crew import hire_on_dask
+from tc.tuner.effort import DEFAULT, effort_of
+from tc.tuner.preferences import Constraint, Objective, Preferences
 from tc.tuner.progress import silence
 from tc.tuner.session import Hire, hire_locally, tuning
 from tc.tuner.settings import Numerics, Strategy, TuningResult, TuningSettings
@@ -70,7 +72,7 @@ def subject_of(interface: Interface, arguments: Sequence[object]) -> Subject:
 class TuningRequest:
     """How to tune, as ``Comprehension.tune`` takes it."""
 
-    budget: str | Budget
+    budget: str | Budget | None = None
     cache: str | Path | None = None
     seed: int | None = None
     progress: bool = True
@@ -79,12 +81,20 @@ class TuningRequest:
     numerics: str = Numerics.ANY.value
     workers: str | None = None
     start: Options | Sequence[Options] | None = None
+    objective: Objective | None = None
+    constraint: Constraint | None = None
+    effort: str = DEFAULT.name
 
     @property
     def settings(self) -> TuningSettings:
         """The same, checked; OptionsError for what is not known."""
+        effort = effort_of(self.effort)
+        budget = effort.budget if self.budget is None else self.budget
         return TuningSettings(
-            budget=Budget.parse(self.budget) if isinstance(self.budget, str) else self.budget,
+            budget=Budget.parse(budget) if isinstance(budget, str) else budget,
+            effort=effort,
+            seconds=effort.seconds,
+            preferences=Preferences(self.objective, self.constraint),
             seed=secrets.randbits(32) if self.seed is None else self.seed,
             strategy=choice(Strategy, self.strategy, "strategy"),
             numerics=choice(Numerics, self.numerics, "numerics"),

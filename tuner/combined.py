@@ -14,7 +14,7 @@ from typing import Final
 from tc.options import Options
 from tc.tuner.generations import Breeder, Generations, Past, Proposal, seeded
 from tc.tuner.genetic import DEFAULT, GeneticParameters, genetic_breeder, propose_around
-from tc.tuner.refine import GENERATION, propose_neighbours
+from tc.tuner.refine import propose_neighbours
 from tc.tuner.search import Origin
 from tc.tuner.space import Space
 
@@ -30,8 +30,13 @@ def _first_guesses(past: Past, random: Random) -> Iterator[Proposal]:
 
 
 def combined_search(
-    space: Space, random: Random, seeds: Iterable[Options] = (), parameters: GeneticParameters = DEFAULT
+    space: Space,
+    random: Random,
+    seeds: Iterable[Options] = (),
+    parameters: GeneticParameters = DEFAULT,
+    first: int = _FIRST,
 ) -> Generations:
-    """The search to use where nothing else is asked for."""
-    first = seeded(_FIRST, seeds, _first_guesses)
-    return Generations(space, random, first, (Breeder(GENERATION, propose_neighbours), genetic_breeder(parameters)))
+    """The search to use where nothing else is asked for; a generation of neighbours has half of the population."""
+    refining = Breeder(parameters.population // 2, propose_neighbours)
+    begin = seeded(first, seeds, _first_guesses)
+    return Generations(space, random, begin, (refining, genetic_breeder(parameters)))

@@ -82,6 +82,12 @@ def is_quicker(one: Contender, than: Contender) -> bool:
     return interval(ratios)[1] < _WORTH
 
 
+def is_cheaper(one: Sequence[float], than: Sequence[float]) -> bool:
+    """The same of costs, round by round, which may be of either sign: whether the difference is worth a change."""
+    differences = [mine - yours for mine, yours in zip(one, than, strict=True)]
+    return interval(differences)[1] < -(1 - _WORTH) * abs(statistics.median(than))
+
+
 def interval(samples: Sequence[float]) -> tuple[float, float]:
     """Where the median of a distribution lies, with 95 % confidence: between two of the samples (order statistics).
 

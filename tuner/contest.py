@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tc.packing import options_text, unpack
-from tc.tuner.confirm import Contender, is_quicker
+from tc.tuner.confirm import Contender, is_cheaper, is_quicker
 from tc.tuner.crew import Packed
 from tc.tuner.outcome import Measured
 from tc.tuner.search import Trial
@@ -33,7 +34,7 @@ def contenders(
     """
     # Options that make one source share its outcome.
     apart = {trial.outcome: trial for trial in reversed(trials) if isinstance(trial.outcome, Measured)}
-    quickest = sorted(apart.values(), key=lambda trial: trial.seconds)[:_LOOKED_AT]
+    quickest = sorted(apart.values(), key=lambda trial: trial.cost)[:_LOOKED_AT]
     wanted = {DEFAULT: options_text(trials[0].candidate.options)}
     if incumbent is not None:
         wanted[INCUMBENT] = incumbent
@@ -48,15 +49,24 @@ def contenders(
     return chosen
 
 
-def winner_of(found: Mapping[str, Contender], *, bitwise: bool) -> str:
-    """The name of who wins; the default must be among them.
+def winner_of(
+    found: Mapping[str, Contender], *, bitwise: bool, costs: Mapping[str, tuple[float, ...]] | None = None
+) -> str | None:
+    """The name of who wins; the default must be among them.  None where nobody may win.
 
     Whoever holds the title keeps it until somebody is quicker beyond doubt: the default, then the incumbent.
-    ``bitwise``: only who computes the bits of the default may win.
+    ``bitwise``: only who computes the bits of the default may win.  ``costs``: of every round, of those who may win,
+    where it is not time that counts.
     """
-    winner = DEFAULT
-    for name in sorted(found, key=lambda name: (name != INCUMBENT, found[name].seconds)):
-        same = found[name].numerics == found[DEFAULT].numerics
-        if (same or not bitwise) and is_quicker(found[name], found[winner]):
+    counts = {name: contender.samples for name, contender in found.items()} if costs is None else costs
+
+    def better(one: str, than: str) -> bool:
+        return is_quicker(found[one], found[than]) if costs is None else is_cheaper(costs[one], costs[than])
+
+    winner = DEFAULT if DEFAULT in counts else None
+    for name in sorted(counts, key=lambda name: (name != INCUMBENT, statistics.median(counts[name]))):
+        if bitwise and found[name].numerics != found[DEFAULT].numerics:
+            continue
+        if winner is None or better(name, winner):
             winner = name
     return winner

@@ -39,9 +39,9 @@ class Past:
     trials: tuple[Trial, ...]
 
     def ranked(self) -> tuple[Trial, ...]:
-        """The trials that were measured, quickest first, the earlier of equals first."""
+        """The trials that were measured, those that cost least first, the earlier of equals first."""
         measured = (trial for trial in self.trials if isinstance(trial.outcome, Measured))
-        return tuple(sorted(measured, key=lambda trial: (trial.seconds, trial.candidate.number)))
+        return tuple(sorted(measured, key=lambda trial: (trial.cost, trial.candidate.number)))
 
     def latest(self) -> tuple[Trial, ...]:
         """The trials of the last generation."""
@@ -110,7 +110,7 @@ class Generations:
     def best(self) -> Trial | None:
         """See ``Search``."""
         measured = (trial for trial in self._trials if isinstance(trial.outcome, Measured))
-        return min(measured, key=lambda trial: trial.seconds, default=None)
+        return min(measured, key=lambda trial: trial.cost, default=None)
 
     def _bred(self, breeder: Breeder) -> tuple[Candidate, ...]:
         """New candidates, until there are enough, or hardly any new ones."""

@@ -123,7 +123,10 @@ def _chosen(pool: Sequence[Trial], selection: Selection, random: Random) -> list
     """Three parents; the same may be drawn again, as in the original."""
     match selection:
         case Selection.ROULETTE:
-            chances = [1e-6 / trial.seconds for trial in pool]
+            # What a user makes small may be negative, or nothing.
+            least = min(trial.cost for trial in pool)
+            above = 1e-9 - least if least <= 0 else 0.0
+            chances = [1e-6 / (trial.cost + above) for trial in pool]
         case Selection.RANK:
             chances = [float(len(pool) - rank) for rank in range(len(pool))]
         case _:
@@ -132,8 +135,12 @@ def _chosen(pool: Sequence[Trial], selection: Selection, random: Random) -> list
 
 
 def genetic_search(
-    space: Space, random: Random, seeds: Iterable[Options] = (), parameters: GeneticParameters = DEFAULT
+    space: Space,
+    random: Random,
+    seeds: Iterable[Options] = (),
+    parameters: GeneticParameters = DEFAULT,
+    first: int | None = None,
 ) -> Generations:
     """Seeds and random candidates, then generations of children."""
-    first = seeded(parameters.population, seeds, propose_random)
-    return Generations(space, random, first, (genetic_breeder(parameters),))
+    begin = seeded(parameters.population if first is None else first, seeds, propose_random)
+    return Generations(space, random, begin, (genetic_breeder(parameters),))

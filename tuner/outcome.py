@@ -39,11 +39,13 @@ _PLURALS: Final = {
 class Measured:
     """``seconds`` of one call, from ``samples``, each the seconds of a call in one measurement.
 
-    ValueError unless the seconds are a positive number.
+    ``cost``: what a search makes small, None where that is the seconds.  ValueError unless the seconds are a positive
+    number.
     """
 
     seconds: float
     samples: tuple[float, ...]
+    cost: float | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.seconds < math.inf:

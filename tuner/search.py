@@ -46,6 +46,13 @@ class Trial:
         """Of one call; infinite for a failure."""
         return self.outcome.seconds if isinstance(self.outcome, Measured) else float("inf")
 
+    @property
+    def cost(self) -> float:
+        """What the search makes small; infinite for a failure."""
+        if isinstance(self.outcome, Measured) and self.outcome.cost is not None:
+            return self.outcome.cost
+        return self.seconds
+
 
 class Search(Protocol):
     """A search.  What it asks for depends on its seed, its first options and what it was told, and on nothing else.
@@ -75,5 +82,5 @@ class Search(Protocol):
 
     @property
     def best(self) -> Trial | None:
-        """The quickest trial so far, the first of equals; None while none was measured."""
+        """The quickest trial so far, or what costs least, the first of equals; None while none was measured."""
         ...

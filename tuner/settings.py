@@ -11,12 +11,14 @@ from typing import Final
 from tc.executable import Executable
 from tc.options import Options
 from tc.tuner.budget import Budget
+from tc.tuner.effort import DEFAULT, Effort
 from tc.tuner.outcome import FailureKind, count_failures
+from tc.tuner.preferences import PLAIN, Preferences
 from tc.tuner.search import Trial
 from tc.tuner.starts import Starts
 
 # Of one measurement.
-SECONDS: Final = 0.08
+SECONDS: Final = DEFAULT.seconds
 
 
 class Strategy(Enum):
@@ -40,7 +42,8 @@ class TuningSettings:
     """How a search goes about it.
 
     ``seconds``: of one measurement.  ``starts``: options to try first.  ``capsules``: the folder for scripts that
-    reproduce what was killed.
+    reproduce what was killed.  ``effort``: how many candidates a generation has, and how often they are measured.
+    ``preferences``: what makes a winner.
     """
 
     budget: Budget
@@ -51,6 +54,8 @@ class TuningSettings:
     seconds: float = SECONDS
     capsules: Path | None = None
     starts: Starts = ()
+    effort: Effort = DEFAULT
+    preferences: Preferences = PLAIN
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,16 @@ from tc.tuner.genes import ChoiceGene, CountGene, Gene, Genome, Path, Share, Siz
 from tc.tuner.legality import Settings, refusal, repaired
 from tc.tuner.nest import Nest
 from tc.tuner.outcome import Failed, FailureKind
+from tc.tuner.preferences import PLAIN, Preferences
 from tc.tuner.values import genes_of
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 Record = TypeVar("Record", bound="DataclassInstance")
+
+# Of options.
+REFUSED: Final = "the constraint refuses them"
 
 # Smaller parts of a loop are sizes for their own sake: of vectors, of lines of the cache.
 _SMALLEST_PART: Final = 16
@@ -36,14 +40,23 @@ class Space:
     defaults: Options
     nest: Nest
     genes: tuple[Gene, ...]
+    preferences: Preferences = PLAIN
 
     @staticmethod
-    def of(options: type[CpuOptions] | type[GpuOptions], nest: Nest, *, fixed: Collection[str] = ()) -> Space:
+    def of(
+        options: type[CpuOptions] | type[GpuOptions],
+        nest: Nest,
+        *,
+        fixed: Collection[str] = (),
+        preferences: Preferences = PLAIN,
+    ) -> Space:
         """The space of a target's options; ``fixed``: names of options that keep their defaults.
+
+        What genomes stand for is allowed by the constraint of ``preferences``.
 
         TypeError for an option of which nobody said which values to try.
         """
-        return Space(options(), nest, tuple(genes_of(options, nest, fixed=fixed)))
+        return Space(options(), nest, tuple(genes_of(options, nest, fixed=fixed)), preferences)
 
     @property
     def size(self) -> int:
@@ -57,6 +70,8 @@ class Space:
         except OptionsError as error:
             return Failed(FailureKind.ILLEGAL, str(error))
         reason = refusal(options, self.nest)
+        if reason is None and not self.preferences.allow(options):
+            reason = REFUSED
         return options if reason is None else Failed(FailureKind.ILLEGAL, reason)
 
     def encode(self, options: Options, *, relative: bool = False) -> Genome:

@@ -44,14 +44,27 @@ class Tried:
 class Trials:
     """Tries candidates with a crew.
 
-    ``seconds``: of one measurement.  ``stop``: asked between candidates whether to end now.
+    ``seconds``: of one measurement.  ``stop``: asked between candidates whether to end now.  ``repeats``: measurements
+    while the machine is not quiet.  ``led``: who is slow is not timed for long, and who seems the quickest is timed in
+    turns with the one that was; otherwise slow ones matter as much as others.
     """
 
-    def __init__(self, crew: Crew, seconds: float, clock: Clock, stop: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self,
+        crew: Crew,
+        seconds: float,
+        clock: Clock,
+        stop: Callable[[], bool] = lambda: False,
+        *,
+        repeats: int = _REPEATS,
+        led: bool = True,
+    ) -> None:
         self._crew = crew
         self._seconds = seconds
         self._clock = clock
         self._stop = stop
+        self._repeats = repeats
+        self._led = led
         self._longest_build = LONGEST_BUILD
         self._quickest_calibration = math.inf
         self._by_source: dict[str, Tried] = {}
@@ -78,7 +91,7 @@ class Trials:
 
     def follow(self, options: str, outcome: Outcome) -> None:
         """Options that were tried, here or before, lead from now on if they are the quickest."""
-        if isinstance(outcome, Measured) and outcome.seconds < self.quickest:
+        if self._led and isinstance(outcome, Measured) and outcome.seconds < self.quickest:
             self.leader = Leader(options, outcome)
 
     @property
@@ -160,7 +173,7 @@ class Trials:
         There are more of them while the quickest one is not repeated: then others keep the machine busy.
         """
         found: list[tuple[float, ...]] = []
-        while len(found) < _REPEATS or (len(found) < _MOST_REPEATS and not _is_repeated(found)):
+        while len(found) < self._repeats or (len(found) < _MOST_REPEATS and not _is_repeated(found)):
             timed = self._crew.time(_TRIAL, self._seconds, math.inf)
             if isinstance(timed, Failed):
                 return timed
@@ -172,7 +185,7 @@ class Trials:
         """The first measurement of several that finds the machine quiet, else the one that finds it least busy."""
         noise = math.inf
         samples: tuple[float, ...] = ()
-        for _ in range(_REPEATS):
+        for _ in range(self._repeats):
             timed = self._crew.time(_TRIAL, self._seconds, quickest)
             if isinstance(timed, Failed):
                 return timed

@@ -27,15 +27,15 @@ from tc.tuner.confirm import Contender, confirm
 from tc.tuner.contest import DEFAULT, FINALISTS, INCUMBENT, contenders, winner_of
 from tc.tuner.crew import Crew, Packed
 from tc.tuner.deadline import Deadline
-from tc.tuner.genetic import ORIGINAL, genetic_search
+from tc.tuner.genetic import ORIGINAL, GeneticParameters, genetic_search
 from tc.tuner.ledger import Ledger
 from tc.tuner.nest import Nest
-from tc.tuner.outcome import Failed, Measured, count_failures
+from tc.tuner.outcome import Failed, FailureKind, Measured, count_failures
 from tc.tuner.progress import Decided, Generation, Listener, Standing, Start, Started, Trying
 from tc.tuner.random_search import random_search
 from tc.tuner.search import Candidate, Search, Trial
 from tc.tuner.settings import Numerics, Strategy, TuningResult, TuningSettings
-from tc.tuner.space import Space
+from tc.tuner.space import REFUSED, Space
 from tc.tuner.task import Task
 from tc.tuner.transfer import seeds
 from tc.tuner.trials import LONGEST_BUILD, Trials, Tried
@@ -45,7 +45,6 @@ _PER_JOB: Final = 4
 _SEEDS: Final = 8
 # What measuring takes beside what is timed.
 _OVERHEAD: Final = 1.3
-_ROUNDS: Final = 11
 _LEAST_ROUNDS: Final = 3
 
 
@@ -75,13 +74,17 @@ class Tuning:
         self._crew = crew
         self._ledger = ledger
         self._settings = settings
-        self._bound = bound
+        self._prefer = settings.preferences
+        # It says nothing of anything but time.
+        self._bound = bound if self._prefer.are_plain else None
         self._listen = listen
         self._stop = stop
         self._clock = clock
-        self._space = Space.of(kind, nest, fixed=silent)
+        self._space = Space.of(kind, nest, fixed=silent, preferences=self._prefer)
         self._run = secrets.token_hex(8)
-        self._trials = Trials(crew, settings.seconds, clock, stop)
+        self._trials = Trials(
+            crew, settings.seconds, clock, stop, repeats=settings.effort.repeats, led=self._prefer.are_plain
+        )
         self._tried: dict[int, Tried] = {}
         self._incumbent = ledger.incumbent()
         self._remember_incumbent()
@@ -118,7 +121,7 @@ class Tuning:
     @property
     def finishing(self) -> float:
         """Seconds that ``finish`` takes, about."""
-        return _ROUNDS * (FINALISTS + 2) * self._settings.seconds * _OVERHEAD
+        return self._settings.effort.rounds * (FINALISTS + 2) * self._settings.seconds * _OVERHEAD
 
     def begin(self) -> None:
         """Tries the static default, which all others are compared with.
@@ -191,6 +194,8 @@ class Tuning:
             "strategy": self._settings.strategy.value,
             "numerics": self._settings.numerics.value,
             "starts": [options_text(options) for options in self._settings.starts],
+            "effort": self._settings.effort.name,
+            **self._prefer.names,
         }
         earlier = self._ledger.earlier(identity)
         if earlier is None:
@@ -208,7 +213,10 @@ class Tuning:
             "bound": self.bound,
         }
         self._ledger.begin(Run(self._run, json.dumps(told), self._ledger.wanted.machine, utc_now()))
-        return (*self._settings.starts, *chosen)
+        for number, options in enumerate(self._settings.starts, 1):
+            if not self._prefer.allow(options):
+                self._listen(Start(number, Failed(FailureKind.ILLEGAL, REFUSED)))
+        return tuple(options for options in (*self._settings.starts, *chosen) if self._prefer.allow(options))
 
     def _remember_incumbent(self) -> None:
         """A source that somebody wrote competes as it is stored: nothing can make it again."""
@@ -219,12 +227,13 @@ class Tuning:
                 self._trials.remember(one.options, pack(executable))
 
     def _begin(self, first: Sequence[Options]) -> Search:
-        random = Random(self._settings.seed)
+        random, effort = Random(self._settings.seed), self._settings.effort
+        genetic = GeneticParameters(population=effort.population, parents=effort.population)
         match self._settings.strategy:
             case Strategy.COMBINED:
-                return combined_search(self._space, random, first)
+                return combined_search(self._space, random, first, genetic, effort.first)
             case Strategy.GENETIC:
-                return genetic_search(self._space, random, first)
+                return genetic_search(self._space, random, first, genetic)
             case Strategy.ORIGINAL:
                 return genetic_search(self._space, random, first, ORIGINAL)
             case Strategy.RANDOM:
@@ -254,11 +263,13 @@ class Tuning:
             if text not in self._known and text not in found:
                 break
             outcome = self._known[text] if text in self._known else found[text].outcome
+            if text in found:
+                self._note(candidate, found[text])
+            if isinstance(outcome, Measured):
+                outcome = self._prefer.priced(candidate.options, outcome)
             self._search.tell((outcome,))
             if candidate.options in self._settings.starts:
                 self._listen(Start(self._settings.starts.index(candidate.options) + 1, outcome))
-            if text in found:
-                self._note(candidate, found[text])
 
     def _note(self, candidate: Candidate, tried: Tried) -> None:
         """Keeps a trial, and what does it again if it should never happen."""
@@ -318,12 +329,13 @@ class Tuning:
         """
         best = self._search.best
         tried = None if best is None else self._tried.get(best.candidate.number)
-        if best is None or tried is None:
+        if best is None or tried is None or math.isinf(best.cost):
             return
         packed = self._trials.packed(options_text(best.candidate.options))
         if packed is not None:
             default = Contender((self._search.trials[0].seconds,), "")
-            self._ledger.keep(unpack(packed), _contender(best, tried.numerics), default, run="")
+            chosen = not self._prefer.are_plain
+            self._ledger.keep(unpack(packed), _contender(best, tried.numerics), default, run="", chosen=chosen)
 
     def _decide(self, stopped: str, deadline: Deadline | None) -> TuningResult:
         """The default, the incumbent and the quickest few, measured in turns."""
@@ -334,11 +346,11 @@ class Tuning:
             return self._undecided(f"{stopped} before the last comparison")
         if DEFAULT not in found:
             raise TuningError(f"{self._task.definition}: the static default ran before, and fails now")
-        winner = winner_of(found, bitwise=self._settings.numerics is Numerics.BITWISE)
+        winner = self._winner(found, packed)
         if self._bound is not None and self._bound.is_beaten(found[winner].seconds):
             again = self._compare(packed, deadline)
             found = again if DEFAULT in again else found
-            winner = winner_of(found, bitwise=self._settings.numerics is Numerics.BITWISE)
+            winner = self._winner(found, packed)
             if self._bound.is_beaten(found[winner].seconds):
                 self._bound.drop()
         self._listen(Decided(found, winner))
@@ -348,13 +360,35 @@ class Tuning:
             if name in found:
                 # One that was interrupted has not gone as far as its budget says.
                 run = self._run if deadline is None else ""
-                self._ledger.keep(unpack(packed[name]), found[name], found[DEFAULT], run)
+                # Calls run the quickest, if nobody wants something else.
+                chosen = name == winner and not self._prefer.are_plain
+                self._ledger.keep(unpack(packed[name]), found[name], found[DEFAULT], run, chosen=chosen)
         return self._result(unpack(packed[winner]), found[winner], found[DEFAULT].seconds, stopped)
+
+    def _winner(self, found: Mapping[str, Contender], packed: Mapping[str, Packed]) -> str:
+        """The name of who wins; TuningError where the constraint refuses all of them."""
+        costs = None
+        if not self._prefer.are_plain:
+            options = {name: unpack(packed[name]).options for name in found}
+            costs = {
+                name: self._prefer.costs(options[name], contender.samples)
+                for name, contender in found.items()
+                if self._prefer.allow(options[name])
+            }
+        winner = winner_of(found, bitwise=self._settings.numerics is Numerics.BITWISE, costs=costs)
+        if winner is None:
+            raise TuningError(
+                f"{self._task.definition}: nothing wins, because the constraint allows none of what was measured; "
+                "search longer, start from options that it allows (start=...), or allow more"
+            )
+        return winner
 
     def _compare(self, packed: Mapping[str, Packed], deadline: Deadline | None) -> dict[str, Contender]:
         slowest = self._search.trials[0].seconds if deadline is not None else 0.0
         seconds, go_on = self._settings.seconds, self._ending()
-        return confirm(self._crew, packed, _ROUNDS, seconds, go_on, deadline=deadline, call=slowest)
+        return confirm(
+            self._crew, packed, self._settings.effort.rounds, seconds, go_on, deadline=deadline, call=slowest
+        )
 
     def _ending(self) -> Callable[[int], bool]:
         """Whether the last comparison may go on after so many rounds: not long once it is interrupted, nor far beyond

@@ -81,7 +81,18 @@ class Night:
 
 _SIZE: Final = re.compile(r"[0-9]{1,18}")
 _OPEN: Final = re.compile(r"\.\.([0-9]{1,18})")
-_SETTINGS: Final = ("budget", "target", "cache", "seed", "jobs", "strategy", "numerics", "capsules", "workers")
+_SETTINGS: Final = (
+    "budget",
+    "effort",
+    "target",
+    "cache",
+    "seed",
+    "jobs",
+    "strategy",
+    "numerics",
+    "capsules",
+    "workers",
+)
 _KERNEL: Final = ("file", "text", "definition", "sizes", "dtypes")
 
 

@@ -25,6 +25,7 @@ from tc.runtime.threads import MOST_THREADS, available_threads
 from tc.target import Target
 from tc.tuner.budget import Budget
 from tc.tuner.console import console, duration
+from tc.tuner.effort import DEFAULT, EFFORTS, effort_of
 from tc.tuner.night import Turn, share_time
 from tc.tuner.progress import Listener, silence
 from tc.tuner.say import say, tell
@@ -96,7 +97,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--dtype", action="append", default=[], help="in the place of float32; may be repeated")
     parser.add_argument("--target", help="cpu (default), cpu:x86-64-v3, cuda, opencl, ...")
     parser.add_argument("--cache", help="file or URL for trials and winners (default: TC_CACHE, else the user's own)")
-    parser.add_argument("--budget", help="for all kernels together: 8h, 10m, '200 trials' (default: 10m)")
+    parser.add_argument("--budget", help="for all kernels together: 8h, 10m, '200 trials' (default: the effort's)")
+    efforts = "; ".join(f"{effort.name}: {effort.budget}" for effort in EFFORTS.values())
+    parser.add_argument("--effort", help=f"how much is tried and measured, and for how long ({efforts})")
     parser.add_argument("--jobs", help="compilations at a time (default: the processors there are)")
     parser.add_argument("--seed", help="the same one repeats a search, or goes on with it (default: 0)")
     parser.add_argument("--strategy", help=f"{', '.join(s.value for s in Strategy)} (default: combined)")
@@ -149,8 +152,11 @@ def _night(given: argparse.Namespace) -> Night:
 def _settings(value: dict[str, str]) -> TuningSettings:
     cache = value.get("cache")
     beside = Path(f"{cache}.capsules") if cache is not None and "://" not in cache else None
+    effort = effort_of(value.get("effort", DEFAULT.name))
     return TuningSettings(
-        budget=Budget.parse(value.get("budget", "10m")),
+        budget=Budget.parse(value.get("budget", effort.budget)),
+        effort=effort,
+        seconds=effort.seconds,
         seed=_number(value, "seed", 0),
         strategy=choice(Strategy, value.get("strategy", "combined"), "strategy"),
         numerics=choice(Numerics, value.get("numerics", "any"), "numerics"),
