@@ -10,8 +10,8 @@ from tc.target import processor
 
 
 @functools.cache
-def measured_machine(*, gpu: bool) -> str:
-    """The first GPU, or the processor.
+def measured_machine(*, gpu: bool, device: int = 0) -> str:
+    """The GPU with this number, or the processor.
 
     Where there is no GPU, kernels for one are the processor's, which makes them.
     """
@@ -19,5 +19,5 @@ def measured_machine(*, gpu: bool) -> str:
         from tc.runtime.chosen_driver import cuda_driver
 
         with suppress(DeviceError):
-            return cuda_driver().devices()[0].name
+            return cuda_driver().devices()[device].name
     return processor().model

@@ -24,12 +24,16 @@ _ALIGNMENT: Final = "element"
 
 @frozen
 class Wanted:
-    """A kernel that somebody asks for; ``options`` None asks for the best ones that are known."""
+    """A kernel that somebody asks for; ``options`` None asks for the best ones that are known.
+
+    ``device``: the number of the GPU that it is measured on, if it runs on one.
+    """
 
     definition: Definition
     signature: Signature
     target: Target
     options: Options | None
+    device: int = 0
 
     def ingredients(self, compiler: str) -> Ingredients:
         """What the kernel depends on, with names replaced by positions."""
@@ -77,7 +81,7 @@ class Wanted:
     @property
     def machine(self) -> str:
         """What measurements of the kernel are made on."""
-        return measured_machine(gpu=isinstance(self.target, CudaTarget))
+        return measured_machine(gpu=isinstance(self.target, CudaTarget), device=self.device)
 
     def __str__(self) -> str:
         signature = self.signature

@@ -95,10 +95,10 @@ class HostArena:
         return time_once(call)
 
 
-def arena_of(target: Target) -> Arena:
-    """Where kernels of a target run; DeviceError without a device."""
+def arena_of(target: Target, device: int = 0) -> Arena:
+    """Where kernels of a target run, on a GPU with this number; DeviceError without it."""
     if isinstance(target, CudaTarget):
         from tc.tuner.cuda_arena import CudaArena
 
-        return CudaArena()
+        return CudaArena(device)
     return HostArena()

@@ -28,7 +28,7 @@ class BuildBench:
 
     def answer(self, question: Question, _payload: bytes, /) -> tuple[Answer, bytes]:
         match question:
-            case Prepare(task, folder):
+            case Prepare(task, folder, _):
                 self._prepared = (*_prepare(task), KeptBuilds(Path(folder)))
                 return Done(), b""
             case Build(options):

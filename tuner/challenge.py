@@ -7,7 +7,7 @@ import statistics
 from dataclasses import dataclass
 from typing import Final
 
-from tc.tuner.crew import Crew
+from tc.tuner.crew import Lane
 from tc.tuner.messages import Timed
 from tc.tuner.outcome import Failed, Measured
 
@@ -23,7 +23,7 @@ class Leader:
     measured: Measured
 
 
-def challenge(crew: Crew, leader: Measured, slots: tuple[str, str], seconds: float) -> Measured | Failed:
+def challenge(crew: Lane, leader: Measured, slots: tuple[str, str], seconds: float) -> Measured | Failed:
     """The time of the challenger by that of the leader: what it takes, in turns with it, as a part of what that takes.
 
     ``slots``: those of the leader and of the challenger, who were checked; ``seconds``: of one measurement.  What

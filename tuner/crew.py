@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
@@ -40,12 +40,8 @@ class Limits:
     memory: int = 0
 
 
-class Crew(Protocol):
-    """Compiles candidates, several at a time, and measures them, one at a time."""
-
-    def build(self, options: Sequence[str], limit: float) -> list[Packed | Failed]:
-        """What became of the options, in canonical JSON, in their order; each within so many seconds."""
-        ...
+class Lane(Protocol):
+    """Measures candidates, one at a time."""
 
     def check(self, packed: Packed, slot: str) -> Checked | Failed:
         """Whether the results are right; the executable then is in the slot."""
@@ -55,16 +51,25 @@ class Crew(Protocol):
         """Times what is in the slot for about so many seconds; ``quickest``: see ``Time``."""
         ...
 
+
+class Crew(Lane, Protocol):
+    """Compiles candidates, several at a time, and measures them, one at a time."""
+
+    def build(self, options: Sequence[str], limit: float) -> list[Packed | Failed]:
+        """What became of the options, in canonical JSON, in their order; each within so many seconds."""
+        ...
+
     def rest(self) -> None:
         """Gives back what is not needed until the next question."""
         ...
 
 
 class LocalCrew:
-    """``jobs`` processes that compile, and one that measures; use it in a ``with`` statement.
+    """``jobs`` processes that compile, and one that measures on each device; use it in a ``with`` statement.
 
     ``calibration``: an executable that tells how quick the machine is at the moment.  ``stop``: whether what is not
-    being compiled yet stays undone.
+    being compiled yet stays undone.  ``devices``: numbers of the GPUs, where candidates run on some; the first one
+    measures what is asked of the crew itself, every one what is asked of its lane.
     """
 
     def __init__(
@@ -75,6 +80,7 @@ class LocalCrew:
         limits: Limits,
         calibration: Packed | None = None,
         stop: Callable[[], bool] = lambda: False,
+        devices: Sequence[int] = (0,),
     ) -> None:
         self._stop: Final = stop
         self._prepare: Final = Prepare(task, str(folder))
@@ -84,10 +90,13 @@ class LocalCrew:
         builders = [_Prepared(Process("build", limits.memory), self._prepare, limits) for _ in range(jobs)]
         for builder in builders:
             self._builders.put(builder)
-        self._runner: Final = _Prepared(Process("measure", limits.memory), self._prepare, limits, calibration)
-        self._all: Final = (*builders, self._runner)
+        runners = [
+            _Prepared(Process("measure", limits.memory), replace(self._prepare, device=device), limits, calibration)
+            for device in devices
+        ]
+        self.lanes: Final = tuple(_Runner(runner, limits, stop) for runner in runners)
+        self._all: Final = (*builders, *runners)
         self._threads: Final = ThreadPoolExecutor(jobs)
-        self._slots: Final[dict[str, Packed]] = {}
 
     def build(self, options: Sequence[str], limit: float) -> list[Packed | Failed]:
         # What is compiled alone after the end is for the last comparison.
@@ -116,37 +125,10 @@ class LocalCrew:
             self._builders.put(builder)
 
     def check(self, packed: Packed, slot: str) -> Checked | Failed:
-        answer, _ = self._runner.ask(Check(slot), self._limits.run, self._patience(), _CHECKS_PER_PROCESS, packed)
-        if isinstance(answer, Checked):
-            self._slots[slot] = packed
-            return answer
-        return self._failed(answer)
+        return self.lanes[0].check(packed, slot)
 
     def time(self, slot: str, seconds: float, quickest: float) -> Timed | Failed:
-        question, limit = Time(slot, seconds, quickest), self._limits.run + seconds
-        answer, _ = self._runner.ask(question, limit, self._patience())
-        if answer == EMPTY:
-            # Whoever was checked in a process that is gone is checked again in the next one.
-            again = self.check(self._slots[slot], slot)
-            if isinstance(again, Failed):
-                return again
-            answer, _ = self._runner.ask(question, limit, self._patience())
-        return answer if isinstance(answer, Timed) else self._failed(answer)
-
-    def _patience(self) -> Callable[[], bool] | None:
-        """What says when to wait no more for what is asked now: some seconds after somebody has stopped the search.
-
-        None for what is asked afterwards.
-        """
-        return None if self._stop() else _Patience(self._stop)
-
-    def _failed(self, answer: object) -> Failed:
-        """Why a candidate was not measured; a device that failed may take no more work from the same process."""
-        if not isinstance(answer, Failed):
-            return Failed(FailureKind.CRASH, f"the runner answered {answer!r}")
-        if answer.kind is FailureKind.DEVICE:
-            self._runner.process.stop()
-        return answer
+        return self.lanes[0].time(slot, seconds, quickest)
 
     def rest(self) -> None:
         for prepared in self._all:
@@ -182,6 +164,49 @@ class _Patience:
         if self._since is None:
             self._since = now
         return now - self._since >= _FINISHING
+
+
+class _Runner:
+    """A process that measures, and what it was given."""
+
+    def __init__(self, runner: _Prepared, limits: Limits, stop: Callable[[], bool]) -> None:
+        self._runner: Final = runner
+        self._stop: Final = stop
+        self._limits: Final = limits
+        self._slots: Final[dict[str, Packed]] = {}
+
+    def check(self, packed: Packed, slot: str) -> Checked | Failed:
+        answer, _ = self._runner.ask(Check(slot), self._limits.run, self._patience(), _CHECKS_PER_PROCESS, packed)
+        if isinstance(answer, Checked):
+            self._slots[slot] = packed
+            return answer
+        return self._failed(answer)
+
+    def time(self, slot: str, seconds: float, quickest: float) -> Timed | Failed:
+        question, limit = Time(slot, seconds, quickest), self._limits.run + seconds
+        answer, _ = self._runner.ask(question, limit, self._patience())
+        if answer == EMPTY:
+            # Whoever was checked in a process that is gone is checked again in the next one.
+            again = self.check(self._slots[slot], slot)
+            if isinstance(again, Failed):
+                return again
+            answer, _ = self._runner.ask(question, limit, self._patience())
+        return answer if isinstance(answer, Timed) else self._failed(answer)
+
+    def _patience(self) -> Callable[[], bool] | None:
+        """What says when to wait no more for what is asked now: some seconds after somebody has stopped the search.
+
+        None for what is asked afterwards.
+        """
+        return None if self._stop() else _Patience(self._stop)
+
+    def _failed(self, answer: object) -> Failed:
+        """Why a candidate was not measured; a device that failed may take no more work from the same process."""
+        if not isinstance(answer, Failed):
+            return Failed(FailureKind.CRASH, f"the runner answered {answer!r}")
+        if answer.kind is FailureKind.DEVICE:
+            self._runner.process.stop()
+        return answer
 
 
 class _Prepared:

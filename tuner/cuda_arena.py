@@ -22,22 +22,22 @@ from tc.tuner.cuda_clock import event_times
 
 Array = npt.NDArray[Any]
 
-_DEVICE: Final = 0
 # Bytes on either side, which hold what no kernel computes, most likely.
 _GUARD: Final = 1 << 16
 _POISON: Final = 0xFB
 
 
 class CudaArena:
-    """The memory of the first GPU."""
+    """The memory of a GPU."""
 
     keeps: Final = True
 
-    def __init__(self) -> None:
+    def __init__(self, device: int = 0) -> None:
         self._driver = cuda_driver()
+        self._device = device
 
     def place(self, array: Array) -> DeviceGuarded:
-        placed = DeviceGuarded(self._driver, array.shape, array.dtype, array.strides)
+        placed = DeviceGuarded(self._driver, array.shape, array.dtype, array.strides, self._device)
         placed.write(array)
         return placed
 
@@ -46,10 +46,10 @@ class CudaArena:
         return placed.is_changed
 
     def guarded(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> DeviceGuarded:
-        return DeviceGuarded(self._driver, shape, dtype, None)
+        return DeviceGuarded(self._driver, shape, dtype, None, self._device)
 
     def finish(self) -> None:
-        synchronize_cuda(_DEVICE)
+        synchronize_cuda(self._device)
 
     def call_of(self, kernel: Kernel, arguments: Sequence[object], firsts: Mapping[str, Array]) -> Callable[[], object]:
         """All results are there already, and nobody waits to get arrays back: what is left is the kernel."""
@@ -68,12 +68,12 @@ class CudaArena:
         return lambda: kernel.run(ready)
 
     def times(self, call: Callable[[], object], seconds: float, quickest: float) -> tuple[float, ...]:
-        found = event_times(call, seconds, quickest)
+        found = event_times(call, seconds, quickest, self._device)
         self.finish()
         return found
 
     def seconds(self, call: Callable[[], object]) -> float:
-        return statistics.median(event_times(call, 0.0))
+        return statistics.median(event_times(call, 0.0, device=self._device))
 
 
 class DeviceGuarded:
@@ -83,10 +83,16 @@ class DeviceGuarded:
     """
 
     def __init__(
-        self, driver: CudaDriver, shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...] | None
+        self,
+        driver: CudaDriver,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        strides: tuple[int, ...] | None,
+        device: int = 0,
     ) -> None:
         self._driver = driver
-        self._memory = CudaMemory(_DEVICE, DEFAULT_STREAM)
+        self._device = device
+        self._memory = CudaMemory(device, DEFAULT_STREAM)
         self.dtype = dtype
         self._shape = shape
         self._strides = strides if strides is not None else _contiguous(shape, dtype.itemsize)
@@ -94,7 +100,7 @@ class DeviceGuarded:
         self._before = -sum(step for step in steps if step < 0) if 0 not in shape else 0
         behind = sum(step for step in steps if step > 0) + dtype.itemsize if 0 not in shape else 0
         self._image = np.full(self._before + behind + 2 * _GUARD, _POISON, np.uint8)
-        with driver.on(_DEVICE):
+        with driver.on(device):
             self._address = driver.allocate(self._image.size, DEFAULT_STREAM)
         self._send()
 
@@ -148,12 +154,12 @@ class DeviceGuarded:
         )
 
     def _send(self) -> None:
-        with self._driver.on(_DEVICE):
+        with self._driver.on(self._device):
             self._driver.copy_to_device(self._address, self._image.ctypes.data, self._image.size)
 
     def _received(self) -> Array:
         found = np.empty_like(self._image)
-        with self._driver.on(_DEVICE):
+        with self._driver.on(self._device):
             self._driver.copy_to_host(found.ctypes.data, self._address, found.size)
         return found
 

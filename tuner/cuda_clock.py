@@ -25,14 +25,16 @@ _BATCH: Final = 8
 _WARM_UP: Final = 3
 
 
-def event_times(call: Callable[[], object], seconds: float, quickest: float = math.inf) -> tuple[float, ...]:
-    """What the default stream of the first device takes for calls, each from its first kernel to the end of its last.
+def event_times(
+    call: Callable[[], object], seconds: float, quickest: float = math.inf, device: int = 0
+) -> tuple[float, ...]:
+    """What the default stream of a device takes for calls, each from its first kernel to the end of its last.
 
     The process is ahead of the device, so that what it takes itself is not seen.  About so many ``seconds`` in all.
     ``quickest``: see ``messages.Time``.
     """
     driver = cuda_driver()
-    with driver.on(0), eviction(driver) as evict:
+    with driver.on(device), eviction(driver, device) as evict:
         watch = _Watch(driver, call, evict)
         first = watch.first()
         if first >= GIVE_UP * quickest:
@@ -101,9 +103,9 @@ class _Watch:
 
 
 @contextmanager
-def eviction(driver: CudaDriver) -> Iterator[Callable[[], None]]:
-    """Writes more than the second-level cache holds; in the block the collector of garbage rests."""
-    size = _TIMES_THE_CACHE * driver.devices()[0].cache
+def eviction(driver: CudaDriver, device: int = 0) -> Iterator[Callable[[], None]]:
+    """Writes more than the second-level cache of a device holds; in the block the collector of garbage rests."""
+    size = _TIMES_THE_CACHE * driver.devices()[device].cache
     memory = driver.allocate(size, DEFAULT_STREAM)
     enabled = gc.isenabled()
     gc.disable()

@@ -108,6 +108,6 @@ def measure_cuda_roofs(device: int = 0) -> Roofs:
         operations = kernels.operations / kernels.seconds(kernels.multiply_add)
         read, copied = (kernels.size / kernels.seconds(work) for work in (kernels.read, kernels.copy))
         bandwidth = Bandwidth(kernels.size, read, copied)
-        launch = min(event_times(kernels.nothing, _LAUNCHING_SECONDS))
+        launch = min(event_times(kernels.nothing, _LAUNCHING_SECONDS, device=device))
     # New memory comes from the framework's allocator, which does not clear it.
     return Roofs(operations, (bandwidth,), fresh=copied, launch=launch)

@@ -24,12 +24,12 @@ from tc.packing import assemble, options_from_text, options_text, variant_option
 from tc.runtime.version import compiler_version
 from tc.target import CudaTarget
 from tc.tuner.confirm import Contender
+from tc.tuner.measuring import Tried
 from tc.tuner.nests import nest_of
 from tc.tuner.outcome import Failed, FailureKind, Measured, Outcome
 from tc.tuner.search import Candidate
 from tc.tuner.task import Task, parse_task
 from tc.tuner.transfer import Winner
-from tc.tuner.trials import Tried
 from tc.types import ScalarType
 from tc.wanted import Wanted
 

@@ -60,8 +60,8 @@ class MeasureBench:
 
     def answer(self, question: Question, payload: bytes, /) -> tuple[Answer, bytes]:
         match question:
-            case Prepare(task, folder):
-                return self._prepare(task, Path(folder)), b""
+            case Prepare(task, folder, device):
+                return self._prepare(task, Path(folder), device), b""
             case Calibrate():
                 return self._calibrate(Kernel(unpack(payload))), b""
             case Check(slot):
@@ -73,12 +73,12 @@ class MeasureBench:
             case _:
                 assert_never(question)
 
-    def _prepare(self, task: Task, folder: Path) -> Answer:
+    def _prepare(self, task: Task, folder: Path, device: int) -> Answer:
         self._task, self._folder, self._arrays = task, folder, {}
         self._slots.clear()
         self._placed.clear()
         try:
-            self._arena = arena_of(parse_target(task.target))
+            self._arena = arena_of(parse_target(task.target), device)
         except DeviceError as error:
             return Failed(FailureKind.LOST, str(error))
         return Done()

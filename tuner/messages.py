@@ -13,10 +13,14 @@ from tc.tuner.task import Task
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """Make ready for a task, whose arrays and expected results lie in ``folder``; nothing comes back but ``Done``."""
+    """Make ready for a task, whose arrays and expected results lie in ``folder``; nothing comes back but ``Done``.
+
+    ``device``: the number of the GPU that candidates run on, if they run on one.
+    """
 
     task: Task
     folder: str
+    device: int = 0
 
 
 @dataclass(frozen=True, slots=True)

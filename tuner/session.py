@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -15,13 +15,15 @@ from tc.cache.store import Store
 from tc.compiler import build
 from tc.definition import Definition, Parsed
 from tc.environment import Environment
+from tc.errors import OptionsError
 from tc.language.print_program import program_text
 from tc.language.specialization import ArraySpec, Signature
 from tc.language.specialize import specialize
 from tc.options import CpuOptions, GpuOptions
 from tc.packing import pack
 from tc.reference.memory import need_of
-from tc.runtime.cuda import check_cuda_device
+from tc.runtime.chosen_driver import cuda_driver
+from tc.runtime.cuda import check_cuda_device, device_number
 from tc.runtime.scratch import clear_abandoned, scratch_folder, told_of_room
 from tc.runtime.threads import available_threads
 from tc.runtime.total_memory import oracle_memory
@@ -66,6 +68,33 @@ def hire_locally(
     return LocalCrew(task, folder, jobs, Limits(), calibration, stop)
 
 
+def hire_on_devices(devices: Sequence[int]) -> Hire:
+    """Processes on this machine, of which each one of these GPUs has one that measures."""
+
+    def hire(
+        task: Task, folder: Path, jobs: int, calibration: Packed | None, stop: Callable[[], bool]
+    ) -> AbstractContextManager[Crew]:
+        return LocalCrew(task, folder, jobs, Limits(), calibration, stop, devices)
+
+    return hire
+
+
+def require_devices(devices: Sequence[int], target: Target) -> None:
+    """OptionsError for GPUs that cannot measure for each other, or for a target that runs on none; DeviceError for
+    those that are not there, or do not run its kernels.
+    """
+    if not isinstance(target, CudaTarget):
+        raise OptionsError(f"devices are numbers of GPUs, and target {str(target)!r} runs on none; use target 'cuda'")
+    names = [cuda_driver().devices()[device_number(device)].name for device in devices]
+    for device, name in zip(devices, names, strict=True):
+        check_cuda_device(target.architecture, device)
+        if name != names[0]:
+            raise OptionsError(
+                f"devices {devices[0]} ({names[0]}) and {device} ({name}) differ: times on one say nothing of "
+                "the other; search on one kind at a time"
+            )
+
+
 @contextmanager
 def tuning(
     definition: Definition,
@@ -79,6 +108,7 @@ def tuning(
     arrays: Mapping[str, Array] | None = None,
     scalars: Mapping[str, int | float] | None = None,
     hire: Hire = hire_locally,
+    device: int = 0,
     listen: Listener = silence,
     stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[Tuning]:
@@ -86,12 +116,13 @@ def tuning(
 
     Where sizes stay open, candidates are measured with the greatest ones, and checked with others too.
     ``arrays``: arguments and first values of in-out results by name; None makes random ones.  ``scalars``: values of
-    the scalar arguments.  ``siblings``: all definitions of the text.  On CUDA candidates run on the first device;
-    DeviceError without one that runs them.  OptionsError for options to start from that the target does not take.
+    the scalar arguments.  ``siblings``: all definitions of the text.  On CUDA candidates run where ``hire`` says, of
+    which ``device`` is the first; DeviceError where it does not run them.  OptionsError for options to start from that
+    the target does not take.
     """
     require_startable(settings.starts, target)
     if isinstance(target, CudaTarget):
-        check_cuda_device(target.architecture, 0)
+        check_cuda_device(target.architecture, device)
     program = definition.program
     values = dict(scalars or {})
     text = definition.text if definition.text is not None else program_text(program)
@@ -102,7 +133,7 @@ def tuning(
     need.require(oracle_memory(), definition.interface.name)
     listen(Judging(definition.interface.name, need.bytes))
     given = random_arrays(program, calls[0], settings.seed) if arrays is None else arrays
-    bound = _bound(least_work(calls[0], given), target)
+    bound = _bound(least_work(calls[0], given), target, device)
     clear_abandoned()
     with scratch_folder("tc-tune-") as folder:
         with told_of_room(room_for(calls, given)):
@@ -110,7 +141,7 @@ def tuning(
         nest, silent = nest_of(calls[0]), silent_options(calls[0], target)
         # A night has many searches, and their arrays are in files now.
         del given, calls
-        wanted = Wanted(definition, signature, target, None)
+        wanted = Wanted(definition, signature, target, None, device)
         with hire(task, folder, settings.jobs, calibration(target, environment), stop) as crew:
             yield Tuning(
                 task,
@@ -126,30 +157,30 @@ def tuning(
             )
 
 
-def _bound(work: Work | None, target: Target) -> Bound | None:
+def _bound(work: Work | None, target: Target, device: int) -> Bound | None:
     """What no call for this work falls below; None where nobody knows."""
     if work is None or not isinstance(target, CpuTarget | CudaTarget):
         return None
-    roofs = machine_roofs(target, available_threads())
+    roofs = machine_roofs(target, available_threads(), device)
 
     def again() -> float:
         nonlocal roofs
-        roofs = highest(roofs, _measured_roofs(target, available_threads()))
+        roofs = highest(roofs, _measured_roofs(target, available_threads(), device))
         return roofs.bound(work)
 
     return Bound(roofs.bound(work), again)
 
 
 @functools.cache
-def machine_roofs(target: CpuTarget | CudaTarget, threads: int) -> Roofs:
-    """What this machine or its first GPU can do at most, measured once in a process until another measurement adds
+def machine_roofs(target: CpuTarget | CudaTarget, threads: int, device: int = 0) -> Roofs:
+    """What this machine or one of its GPUs can do at most, measured once in a process until another measurement adds
     nothing; takes a few seconds.
     """
-    return stable(lambda: _measured_roofs(target, threads), _MOST_ROOFS)
+    return stable(lambda: _measured_roofs(target, threads, device), _MOST_ROOFS)
 
 
-def _measured_roofs(target: CpuTarget | CudaTarget, threads: int) -> Roofs:
-    return measure_cuda_roofs() if isinstance(target, CudaTarget) else measure_roofs(target, threads)
+def _measured_roofs(target: CpuTarget | CudaTarget, threads: int, device: int) -> Roofs:
+    return measure_cuda_roofs(device) if isinstance(target, CudaTarget) else measure_roofs(target, threads)
 
 
 @functools.cache

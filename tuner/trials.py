@@ -1,44 +1,24 @@
-"""``Trials``: candidates are compiled beside each other and measured one by one; each source once."""
+"""``Trials``: candidates are compiled beside each other and measured, one by one on each device; each source once."""
 
 from __future__ import annotations
 
 import hashlib
 import math
-import statistics
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from tc.packing import unpack
 from tc.tuner.budget import Clock
-from tc.tuner.challenge import Leader, challenge
-from tc.tuner.crew import Crew, Packed
-from tc.tuner.messages import HOPELESS, Timed
+from tc.tuner.challenge import Leader
+from tc.tuner.crew import Crew, Lane, Packed
+from tc.tuner.measuring import REPEATS, Measuring, Tried
 from tc.tuner.outcome import Failed, FailureKind, Measured, Outcome
 
-# The machine is quiet while the calibrating kernel takes at most this many times its quickest.
-_QUIET: Final = 1.15
-_REPEATS: Final = 3
-_MOST_REPEATS: Final = 9
-_AGREE: Final = 1.1
-# Slots of the crew.
-_TRIAL, _LEADER = "trial", "leader"
 # Seconds for a compilation: of the default, and of any other, which have so many times what the default took.
 LONGEST_BUILD: Final = 600.0
 _SHORTEST_BUILD: Final = 2.0
 _TIMES_DEFAULT: Final = 6.0
-
-
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """What came of a candidate.  ``source``: the hash of its source; ``numerics``: that of the bits of its results.
-
-    Both are empty where it did not come to them.
-    """
-
-    outcome: Outcome
-    source: str = ""
-    numerics: str = ""
 
 
 class Trials:
@@ -46,7 +26,8 @@ class Trials:
 
     ``seconds``: of one measurement.  ``stop``: asked between candidates whether to end now.  ``repeats``: measurements
     while the machine is not quiet.  ``led``: who is slow is not timed for long, and who seems the quickest is timed in
-    turns with the one that was; otherwise slow ones matter as much as others.
+    turns with the one that was; otherwise slow ones matter as much as others.  ``lanes``: devices of one kind that
+    measure beside each other; none: the crew measures.
     """
 
     def __init__(
@@ -56,21 +37,18 @@ class Trials:
         clock: Clock,
         stop: Callable[[], bool] = lambda: False,
         *,
-        repeats: int = _REPEATS,
+        repeats: int = REPEATS,
         led: bool = True,
+        lanes: Sequence[Lane] = (),
     ) -> None:
         self._crew = crew
-        self._seconds = seconds
         self._clock = clock
         self._stop = stop
-        self._repeats = repeats
+        self._lanes = tuple(Measuring(lane, seconds, repeats, self.packed) for lane in lanes or (crew,))
         self._led = led
         self._longest_build = LONGEST_BUILD
-        self._quickest_calibration = math.inf
         self._by_source: dict[str, Tried] = {}
         self._packed: dict[str, Packed] = {}
-        # Whose executable is in the slot of the leader.
-        self._seated: str | None = None
         # The best so far, which others are compared with.
         self.leader: Leader | None = None
         # The hash of the bits that results must have; None accepts any.
@@ -79,14 +57,16 @@ class Trials:
     def try_all(self, options: Sequence[str]) -> list[Tried]:
         """What comes of options, as canonical JSON; of the first ones only where somebody stops it."""
         tried: list[Tried] = []
-        for text, built in zip(options, self._build(options), strict=True):
+        built = self._build(options)
+        for start in range(0, len(options), len(self._lanes)):
+            part = slice(start, start + len(self._lanes))
             if self._stop():
                 break
-            found = self._judge(text, built)
-            if self._stop() and isinstance(found.outcome, Failed) and found.outcome.kind is FailureKind.LOST:
-                break  # it was in flight, and nobody knows
-            tried.append(found)
-            self.follow(text, tried[-1].outcome)
+            for text, found in zip(options[part], self._judge(options[part], built[part]), strict=True):
+                if self._stop() and isinstance(found.outcome, Failed) and found.outcome.kind is FailureKind.LOST:
+                    return tried  # it was in flight, and nobody knows
+                tried.append(found)
+                self.follow(text, found.outcome)
         return tried
 
     def follow(self, options: str, outcome: Outcome) -> None:
@@ -115,8 +95,7 @@ class Trials:
     def numerics_of(self, options: str) -> str | None:
         """The hash of the bits of the results with these options; None if they fail."""
         packed = self.packed(options)
-        checked = None if packed is None else self._crew.check(packed, _TRIAL)
-        return None if checked is None or isinstance(checked, Failed) else checked.numerics
+        return None if packed is None else self._lanes[0].numerics_of(packed)
 
     def _build(self, options: Sequence[str]) -> list[Packed | Failed]:
         """Compiles candidates; nobody waits for one that takes much longer than the first one, the default."""
@@ -126,85 +105,34 @@ class Trials:
             self._longest_build = max(_SHORTEST_BUILD, _TIMES_DEFAULT * (self._clock() - begun))
         return built
 
-    def _judge(self, options: str, built: Packed | Failed) -> Tried:
-        """The outcome of a candidate; options that make a known source again are as quick as that was."""
-        if isinstance(built, Failed):
-            return Tried(built)
-        source = hashlib.sha256(unpack(built).source.encode()).hexdigest()
-        if source not in self._by_source:
-            self._by_source[source] = self._measure(built, source)
-        tried = self._by_source[source]
-        if isinstance(tried.outcome, Measured):
-            self._packed[options] = built
-        return tried
-
-    def _measure(self, packed: Packed, source: str) -> Tried:
-        checked = self._crew.check(packed, _TRIAL)
-        if isinstance(checked, Failed):
-            return Tried(checked, source)
-        if self.only is not None and checked.numerics != self.only:
-            other = Failed(FailureKind.NUMERICS, "its bits are not those of the static default")
-            return Tried(other, source, checked.numerics)
-        return Tried(self._timed(), source, checked.numerics)
-
-    def _timed(self) -> Outcome:
-        """The time of what is in the slot of trials; of what seems to be the best, in turns with who was until now."""
-        leader = self.leader
-        samples = self._first() if leader is None else self._later(leader.measured.seconds)
-        if isinstance(samples, Failed):
-            return samples
-        outcome = Measured(statistics.median(samples), samples)
-        if leader is None or outcome.seconds >= leader.measured.seconds or not self._seat(leader):
-            return outcome
-        return challenge(self._crew, leader.measured, (_LEADER, _TRIAL), self._seconds)
-
-    def _seat(self, leader: Leader) -> bool:
-        """Whether the leader is in its slot; it is not if it fails now."""
-        if self._seated != leader.options:
-            packed = self.packed(leader.options)
-            self._seated = None
-            if packed is not None and not isinstance(self._crew.check(packed, _LEADER), Failed):
-                self._seated = leader.options
-        return self._seated == leader.options
-
-    def _first(self) -> tuple[float, ...] | Failed:
-        """The quickest of several measurements: the first one wakes the machine, and nothing says how quick that is.
-
-        There are more of them while the quickest one is not repeated: then others keep the machine busy.
+    def _judge(self, options: Sequence[str], built: Sequence[Packed | Failed]) -> list[Tried]:
+        """What comes of as many candidates as there are lanes; options that make a known source again are as quick as
+        that was.
         """
-        found: list[tuple[float, ...]] = []
-        while len(found) < self._repeats or (len(found) < _MOST_REPEATS and not _is_repeated(found)):
-            timed = self._crew.time(_TRIAL, self._seconds, math.inf)
-            if isinstance(timed, Failed):
-                return timed
-            self._noise(timed)
-            found.append(timed.samples)
-        return min(found, key=statistics.median)
+        sources = ["" if isinstance(one, Failed) else _source_of(one) for one in built]
+        new = {
+            source: one
+            for source, one in zip(sources, built, strict=True)
+            if not isinstance(one, Failed) and source not in self._by_source
+        }
+        self._by_source |= dict(zip(new, self._measured(new), strict=True))
+        for text, source, one in zip(options, sources, built, strict=True):
+            if not isinstance(one, Failed) and isinstance(self._by_source[source].outcome, Measured):
+                self._packed[text] = one
+        return [
+            Tried(one) if isinstance(one, Failed) else self._by_source[source]
+            for source, one in zip(sources, built, strict=True)
+        ]
 
-    def _later(self, quickest: float) -> tuple[float, ...] | Failed:
-        """The first measurement of several that finds the machine quiet, else the one that finds it least busy."""
-        noise = math.inf
-        samples: tuple[float, ...] = ()
-        for _ in range(self._repeats):
-            timed = self._crew.time(_TRIAL, self._seconds, quickest)
-            if isinstance(timed, Failed):
-                return timed
-            found = self._noise(timed)
-            if found < noise:
-                noise, samples = found, timed.samples
-            hopeless = min(samples) > HOPELESS * noise * quickest
-            if noise <= _QUIET or hopeless or len(timed.samples) == 1:
-                break
-        return samples
-
-    def _noise(self, timed: Timed) -> float:
-        """How many times as long as at best the calibrating kernel takes."""
-        calibrations = (timed.before, timed.after)
-        self._quickest_calibration = min(self._quickest_calibration, *calibrations)
-        return max(calibrations) / self._quickest_calibration if self._quickest_calibration else 1.0
+    def _measured(self, new: Mapping[str, Packed]) -> list[Tried]:
+        """What comes of executables by source, each on a lane of its own."""
+        leader, only = self.leader, self.only
+        work = [(lane, packed, source) for lane, (source, packed) in zip(self._lanes, new.items(), strict=False)]
+        if len(work) <= 1:
+            return [lane.measure(packed, source, leader, only) for lane, packed, source in work]
+        with ThreadPoolExecutor(len(self._lanes)) as threads:
+            return list(threads.map(lambda one: one[0].measure(one[1], one[2], leader, only), work))
 
 
-def _is_repeated(found: Sequence[tuple[float, ...]]) -> bool:
-    """Whether the two quickest measurements agree."""
-    first, second, *_ = sorted(map(statistics.median, found))
-    return second <= _AGREE * first
+def _source_of(packed: Packed) -> str:
+    return hashlib.sha256(unpack(packed).source.encode()).hexdigest()

@@ -25,10 +25,11 @@ from tc.tuner.capsule import KEPT, write_capsule
 from tc.tuner.combined import combined_search
 from tc.tuner.confirm import Contender, confirm
 from tc.tuner.contest import DEFAULT, FINALISTS, INCUMBENT, contenders, winner_of
-from tc.tuner.crew import Crew, Packed
+from tc.tuner.crew import Crew, LocalCrew, Packed
 from tc.tuner.deadline import Deadline
 from tc.tuner.genetic import ORIGINAL, GeneticParameters, genetic_search
 from tc.tuner.ledger import Ledger
+from tc.tuner.measuring import Tried
 from tc.tuner.nest import Nest
 from tc.tuner.outcome import Failed, FailureKind, Measured, count_failures
 from tc.tuner.progress import Decided, Generation, Listener, Standing, Start, Started, Trying
@@ -38,7 +39,7 @@ from tc.tuner.settings import Numerics, Strategy, TuningResult, TuningSettings
 from tc.tuner.space import REFUSED, Space
 from tc.tuner.task import Task
 from tc.tuner.transfer import seeds
-from tc.tuner.trials import LONGEST_BUILD, Trials, Tried
+from tc.tuner.trials import LONGEST_BUILD, Trials
 
 # So many candidates for every process that compiles are compiled before they are measured.
 _PER_JOB: Final = 4
@@ -83,7 +84,13 @@ class Tuning:
         self._space = Space.of(kind, nest, fixed=silent, preferences=self._prefer)
         self._run = secrets.token_hex(8)
         self._trials = Trials(
-            crew, settings.seconds, clock, stop, repeats=settings.effort.repeats, led=self._prefer.are_plain
+            crew,
+            settings.seconds,
+            clock,
+            stop,
+            repeats=settings.effort.repeats,
+            led=self._prefer.are_plain,
+            lanes=crew.lanes if isinstance(crew, LocalCrew) else (),
         )
         self._tried: dict[int, Tried] = {}
         self._incumbent = ledger.incumbent()

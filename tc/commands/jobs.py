@@ -84,6 +84,7 @@ _OPEN: Final = re.compile(r"\.\.([0-9]{1,18})")
 _SETTINGS: Final = (
     "budget",
     "effort",
+    "devices",
     "target",
     "cache",
     "seed",

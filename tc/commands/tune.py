@@ -29,7 +29,7 @@ from tc.tuner.effort import DEFAULT, EFFORTS, effort_of
 from tc.tuner.night import Turn, share_time
 from tc.tuner.progress import Listener, silence
 from tc.tuner.say import say, tell
-from tc.tuner.session import Hire, tuning
+from tc.tuner.session import Hire, hire_on_devices, require_devices, tuning
 from tc.tuner.settings import Numerics, Strategy, TuningResult, TuningSettings
 from tc.tuner.starts import read_starts
 from tc.tuner.status_line import StatusLine
@@ -108,6 +108,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--workers", help="dask://host:port: compile and measure there")
     start = "options in JSON, or a file with them, to try first; may be repeated"
     parser.add_argument("--start", action="append", default=[], metavar="JSON", help=start)
+    devices = "numbers of GPUs of one kind, which measure beside each other (default: 0)"
+    parser.add_argument("--devices", metavar="0,1", help=devices)
     parser.add_argument("--quiet", action="store_true", help="print the results alone")
     return parser
 
@@ -115,10 +117,11 @@ def _parser() -> argparse.ArgumentParser:
 def _tune(given: argparse.Namespace) -> int:
     night = _night(given)
     value = {**night.settings, **{name: v for name, v in vars(given).items() if isinstance(v, str)}}
-    target = named_target(value.get("target", "cpu"))
+    devices = _devices(value.get("devices"))
+    target = named_target(value.get("target", "cpu"), devices[0] if devices else None)
     settings = replace(_settings(value), starts=read_starts(given.start or night.starts, target))
     jobs = [job for request in night.requests for job in request.jobs()]
-    here, hire = environment(), hire_at(value.get("workers"))
+    here, hire = environment(), _hire(devices, value.get("workers"), target)
     with interruptible() as stop:
         store = open_store(value.get("cache"), here, Path.cwd())
         status = StatusLine()
@@ -128,7 +131,7 @@ def _tune(given: argparse.Namespace) -> int:
             return silence if given.quiet else console(said, shown)
 
         try:
-            results = _search(jobs, target, store, settings, here, hire, stop, listen)
+            results = _search(jobs, target, store, settings, here, hire, devices[0] if devices else 0, stop, listen)
         finally:
             status.clear()
         for job, result in results:
@@ -165,6 +168,30 @@ def _settings(value: dict[str, str]) -> TuningSettings:
     )
 
 
+def _devices(text: str | None) -> tuple[int, ...]:
+    """The numbers of GPUs, in their order; none where nobody says which."""
+    if text is None:
+        return ()
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() and len(part) <= _DIGITS for part in parts):
+        raise OptionsError(f"devices are written as numbers of GPUs, such as 0,1, got {text!r}")
+    devices = tuple(int(part) for part in parts)
+    if len(set(devices)) < len(devices):
+        raise OptionsError(f"each device measures for itself; name it once, got {text!r}")
+    return devices
+
+
+def _hire(devices: tuple[int, ...], workers: str | None, target: Target) -> Hire:
+    if not devices:
+        return hire_at(workers)
+    if workers is not None:
+        raise OptionsError(
+            "--devices are those of this machine, and the workers of a cluster have their own; leave it out"
+        )
+    require_devices(devices, target)
+    return hire_on_devices(devices)
+
+
 def _jobs(value: dict[str, str]) -> int:
     """As many as there are processors: nobody measures while they compile."""
     jobs = _number(value, "jobs", available_threads())
@@ -187,6 +214,7 @@ def _search(
     settings: TuningSettings,
     here: Environment,
     hire: Hire,
+    device: int,
     stop: Interruption,
     listen: Callable[[Job], Listener],
 ) -> list[tuple[Job, TuningResult | TCError]]:
@@ -207,6 +235,7 @@ def _search(
                         here,
                         scalars=job.scalars,
                         hire=hire,
+                        device=device,
                         listen=listen(job),
                         stop=stop,
                     )

@@ -20,8 +20,9 @@ from tc.commands.interruption import Interruption, interruptible
 from tc.commands.tune import main
 from tc.environment import environment
 from tc.generator import RELEASE
+from tc.tuner.measuring import Tried
 from tc.tuner.say import say
-from tc.tuner.trials import Trials, Tried
+from tc.tuner.trials import Trials
 from tests.commands.caches import command, contents, dossier
 from tests.programs import ROOT
 from tests.turns import every

@@ -14,6 +14,7 @@ import tc
 from tc.commands.tune import main
 from tc.comprehension import Comprehension
 from tc.language.specialize import specialize
+from tc.measured_machine import measured_machine
 from tc.options import GpuOptions, ScheduleOptions
 from tc.packing import pack
 from tc.runtime.arrays import describe
@@ -39,8 +40,8 @@ def gpu() -> Simulator:
     return simulator()
 
 
-def packed(gpu: Simulator, text: str = TEXT) -> bytes:
-    return pack(gpu.compile(tc.define(text).mm, *SHAPES, options=OPTIONS).executable)
+def packed(gpu: Simulator, text: str = TEXT, target: str = "cuda") -> bytes:
+    return pack(gpu.compile(tc.define(text).mm, *SHAPES, options=OPTIONS, target=target).executable)
 
 
 @pytest.fixture
@@ -64,6 +65,39 @@ def test_a_candidate_is_checked_and_timed(bench: MeasureBench, gpu: Simulator) -
     assert isinstance(timed, Timed)
     assert timed.samples[0] == pytest.approx(SECONDS)
     assert len(timed.samples) >= 2
+
+
+def test_candidates_run_on_the_device_that_is_named(bench: MeasureBench, gpu: Simulator) -> None:
+    """Arrays, guards, calls and events are those of the second device."""
+    assert bench._task is not None
+    assert bench.answer(Prepare(bench._task, str(bench._folder), 1), b"") == (Done(), b"")
+    gpu.log()
+    checked, _ = bench.answer(Check("a"), packed(gpu, target="cuda:sm_80"))
+    assert isinstance(checked, Checked), checked
+    timed, _ = bench.answer(Time("a", 0.01, 1.0), b"")
+    assert isinstance(timed, Timed)
+    launches = [call for call in gpu.log() if call.startswith("cuLaunchKernel")]
+    assert launches
+    assert all(" on 1:" in call for call in launches)
+
+
+def test_machines_are_called_by_their_devices(gpu: Simulator) -> None:
+    assert [measured_machine(gpu=True, device=device) for device in (0, 1)] == ["Simulated 0", "Simulated 1"]
+
+
+def test_devices_of_other_kinds_measure_nothing_for_each_other(gpu: Simulator, capsys: Any, tmp_path: Path) -> None:
+    (tmp_path / "mm.tc").write_text(TEXT)
+    command = [str(tmp_path / "mm.tc"), "--size", "M=5,K=7,N=3", "--cache", str(tmp_path / "tuned.db")]
+    refused = {
+        ("cuda:sm_80", "0,1"): "a kernel for sm_80 does not run on cuda:0, Simulated 0",
+        ("cuda", "7"): "there is no device cuda:7; this process has 2, numbered from 0",
+        ("cuda", "0,x"): "devices are written as numbers of GPUs, such as 0,1, got '0,x'",
+        ("cuda", "1,1"): "each device measures for itself; name it once, got '1,1'",
+        ("cpu", "0"): "devices are numbers of GPUs, and target 'cpu:",
+    }
+    for (target, devices), message in refused.items():
+        assert main([*command, "--target", target, "--devices", devices]) == 2
+        assert message in capsys.readouterr().err, (target, devices)
 
 
 def test_a_candidate_that_cannot_win_is_called_once(bench: MeasureBench, gpu: Simulator) -> None:

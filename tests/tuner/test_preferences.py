@@ -110,7 +110,7 @@ def test_costs_decide_whatever_their_sign() -> None:
 @pytest.fixture
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the machine allows takes long to measure, and decides nothing here."""
-    monkeypatch.setattr("tc.tuner.session._bound", lambda _work, _target: None)
+    monkeypatch.setattr("tc.tuner.session._bound", lambda _work, _target, _device: None)
 
 
 @pytest.mark.usefixtures("_quick")

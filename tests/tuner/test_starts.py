@@ -26,7 +26,7 @@ BAD = tc.CpuOptions(tc.ScheduleOptions(tile=(8, 8, 8, 8)))
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the machine allows takes long to measure, and decides nothing here."""
-    monkeypatch.setattr("tc.tuner.session._bound", lambda _work, _target: None)
+    monkeypatch.setattr("tc.tuner.session._bound", lambda _work, _target, _device: None)
 
 
 def test_starts_are_tried_first_and_bad_ones_end_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
