@@ -107,7 +107,7 @@ class LocalCrew:
         if self._stop() and not last:
             return INTERRUPTED
         with self._builder() as builder:
-            answer, packed = builder.ask(Build(options), limit, self._patience(), _BUILDS_PER_PROCESS)
+            answer, packed = builder.ask(Build(options), limit, _patience(self._stop), _BUILDS_PER_PROCESS)
         match answer:
             case Built():
                 return packed
@@ -166,6 +166,14 @@ class _Patience:
         return now - self._since >= _FINISHING
 
 
+def _patience(stop: Callable[[], bool]) -> Callable[[], bool] | None:
+    """What says when to wait no more for what is asked now: some seconds after somebody has stopped the search.
+
+    None for what is asked afterwards.
+    """
+    return None if stop() else _Patience(stop)
+
+
 class _Runner:
     """A process that measures, and what it was given."""
 
@@ -176,7 +184,7 @@ class _Runner:
         self._slots: Final[dict[str, Packed]] = {}
 
     def check(self, packed: Packed, slot: str) -> Checked | Failed:
-        answer, _ = self._runner.ask(Check(slot), self._limits.run, self._patience(), _CHECKS_PER_PROCESS, packed)
+        answer, _ = self._runner.ask(Check(slot), self._limits.run, _patience(self._stop), _CHECKS_PER_PROCESS, packed)
         if isinstance(answer, Checked):
             self._slots[slot] = packed
             return answer
@@ -184,21 +192,14 @@ class _Runner:
 
     def time(self, slot: str, seconds: float, quickest: float) -> Timed | Failed:
         question, limit = Time(slot, seconds, quickest), self._limits.run + seconds
-        answer, _ = self._runner.ask(question, limit, self._patience())
+        answer, _ = self._runner.ask(question, limit, _patience(self._stop))
         if answer == EMPTY:
             # Whoever was checked in a process that is gone is checked again in the next one.
             again = self.check(self._slots[slot], slot)
             if isinstance(again, Failed):
                 return again
-            answer, _ = self._runner.ask(question, limit, self._patience())
+            answer, _ = self._runner.ask(question, limit, _patience(self._stop))
         return answer if isinstance(answer, Timed) else self._failed(answer)
-
-    def _patience(self) -> Callable[[], bool] | None:
-        """What says when to wait no more for what is asked now: some seconds after somebody has stopped the search.
-
-        None for what is asked afterwards.
-        """
-        return None if self._stop() else _Patience(self._stop)
 
     def _failed(self, answer: object) -> Failed:
         """Why a candidate was not measured; a device that failed may take no more work from the same process."""

@@ -88,10 +88,10 @@ def test_what_is_measured_while_the_machine_is_busy_is_measured_again() -> None:
     crew = Scripted([(1.0, 1.0), (1.3, 1.0), (1.0, 1.6), (1.2, 1.1)])
     trials = Trials(crew, 0.1, Clock())
     led(trials, 1.0)
-    first = trials._measure(b"", "source")
+    first = trials._measured({"source": b""})[0]
     assert first.outcome == Measured(1.0, (1.0, 1.0, 1.0, 9.0))
     led(trials, 0.9)
-    second = trials._measure(b"", "source")
+    second = trials._measured({"source": b""})[0]
     # Of three measurements, all of them noisy, the least noisy one counts.
     assert second.outcome == Measured(1.2, (1.2, 1.2, 1.2, 9.0))
     assert crew.quickest == [1.0, 0.9, 0.9, 0.9]
@@ -101,9 +101,9 @@ def test_what_is_measured_while_the_machine_is_busy_is_measured_again() -> None:
 def test_who_is_too_slow_even_for_a_busy_machine_is_measured_once() -> None:
     crew = Scripted([*[(1.0, 1.0)] * 3, (1.3, 1.0)])
     trials = Trials(crew, 0.1, Clock())
-    trials._measure(b"", "source")
+    trials._measured({"source": b""})[0]
     led(trials, 0.6)
-    assert trials._measure(b"", "source").outcome == Measured(1.3, (1.3, 1.3, 1.3, 9.0))
+    assert trials._measured({"source": b""})[0].outcome == Measured(1.3, (1.3, 1.3, 1.3, 9.0))
     assert crew.noise == []
 
 
@@ -111,5 +111,5 @@ def test_what_is_measured_first_is_measured_until_the_quickest_is_repeated() -> 
     """Nothing says whether the machine was awake, or at rest."""
     crew = Scripted([(1.7, 1.6), (1.1, 1.2), (1.4, 1.2), (1.2, 1.2)])
     trials = Trials(crew, 0.1, Clock())
-    assert trials._measure(b"", "source").outcome == Measured(1.1, (1.1, 1.1, 1.1, 9.0))
+    assert trials._measured({"source": b""})[0].outcome == Measured(1.1, (1.1, 1.1, 1.1, 9.0))
     assert crew.quickest == [math.inf] * 4

@@ -9,7 +9,7 @@ from dataclasses import replace
 from tc.executable import Executable
 from tc.options import CpuOptions
 from tc.packing import options_text, pack, unpack
-from tc.tuner.crew import LocalCrew, Packed
+from tc.tuner.crew import Limits, LocalCrew, Packed
 from tc.tuner.messages import Checked, Timed
 from tc.tuner.outcome import Failed, Measured
 from tc.tuner.trials import Trials
@@ -85,7 +85,7 @@ def test_a_source_is_measured_once() -> None:
 
 
 def test_a_crew_has_a_process_for_each_device() -> None:
-    with trial.folder() as folder, LocalCrew(trial.TASK, folder, 1, trial.Limits(), devices=(0, 3)) as crew:
+    with trial.folder() as folder, LocalCrew(trial.TASK, folder, 1, Limits(), devices=(0, 3)) as crew:
         assert len(crew.lanes) == 2
         packed = pack(trial.right())
         for lane in crew.lanes:
