@@ -39,6 +39,17 @@ def finish(writers: list[subprocess.Popen[str]]) -> list[int]:
     return committed
 
 
+def wait_while_writing(happened: Callable[[], bool], writers: list[subprocess.Popen[str]]) -> None:
+    """Waits for what writers do that write without end; those that have failed will never do it, and say why."""
+
+    def ended() -> list[subprocess.Popen[str]]:
+        return [writer for writer in writers if writer.poll() is not None]
+
+    wait_until(lambda: happened() or bool(ended()))
+    for writer in ended():
+        assert not writer.communicate()[1]
+
+
 def require_committed(where: str | Path, numbers: list[int]) -> None:
     assert verify(where) == ()
     reader = Reader.open(where)
@@ -81,7 +92,7 @@ def test_what_was_committed_survives_killed_writers(tmp_path: Path, rounds: int)
                 assert writer.stdout is not None
                 lines += [writer.stdout.readline() for _ in range(random.randint(1, 9))]
         else:
-            wait_until(path.exists)
+            wait_while_writing(path.exists, writers)
         for writer in writers:
             writer.kill()
             output, errors = writer.communicate(timeout=PATIENCE)
@@ -109,7 +120,7 @@ MOMENTS: Final[tuple[Callable[[Path], bool], ...]] = (
 def test_a_cache_that_was_killed_in_the_making_can_be_made(tmp_path: Path, moment: int) -> None:
     path = tmp_path / "cache.db"
     writers = [start(path, number) for number in range(2)]
-    wait_until(lambda: MOMENTS[moment](path))
+    wait_while_writing(lambda: MOMENTS[moment](path), writers)
     for writer in writers:
         writer.kill()
         writer.communicate(timeout=PATIENCE)

@@ -21,6 +21,7 @@ from tc.language.specialization import Extent, Layout
 from tc.types import ScalarType
 from tests.commands.caches import MM, add_variant, contents, dossier
 from tests.programs import run
+from tests.waiting import PATIENCE
 
 PROGRAM = Path(__file__).with_name("program.c")
 OPEN_PROGRAM = Path(__file__).with_name("open_sizes.c")
@@ -47,7 +48,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
 
 
 def shell(*arguments: str | Path, folder: Path) -> str:
-    done = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
