@@ -173,7 +173,7 @@ _WORDS: Final = {
     "yield": "results are named behind `->`, and written like `B(i) = A(i)`",
     "lambda": "there are no functions of functions: write another `def` and call it in a statement of its own",
     "while": "there are no such loops: every index runs over all its values",
-    **dict.fromkeys(("let", "var", "const", "auto", "val", "mut"), _UNDECLARED),
+    **dict.fromkeys(("let", "var", "const", "auto", "val", "mut", "Var", "Func", "RDom"), _UNDECLARED),
     **dict.fromkeys(("float", "int", "double", "half", "bool", "float32", "int32"), _UNDECLARED.partition(";")[0]),
     **dict.fromkeys(("break", "continue", "pass", "import", "from", "print", "assert", "raise", "goto"), _NO_COMMANDS),
 }

@@ -286,7 +286,11 @@ class ExpressionChecker:
             return fold(Cast(result.expression, INDEX_TYPE))
         if not result.type.is_integer:
             self._report.error(
-                f"a subscript or a range needs an integer, this is {result.type}", span, "cast it: `int64(...)`"
+                f"a subscript or a range needs an integer, this is {result.type}",
+                span,
+                "cast it: `int64(...)`"
+                if not isinstance(result.expression, Binary) or result.expression.operator in ARITHMETIC
+                else "a condition stands behind a comma of its own: `where i in 0:N, i > 2`",
             )
             return Literal(0, INDEX_TYPE)
         return convert(result, INDEX_TYPE, self._report)

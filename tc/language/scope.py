@@ -62,6 +62,8 @@ class Scope:
         """What to write for a name that is known elsewhere, or the known one that looks most like it."""
         if name.lower() in FOREIGN:
             return f"write {FOREIGN[name.lower()]}"
+        if name in self.scalars or name in self.sizes:
+            return f"`{name}` is a single number, written without parentheses"
         factor = re.fullmatch(r"([0-9]+)([A-Za-z_]\w*)", name)
         if factor is not None and (factor[2] in self.tensors or builtin(factor[2]) is not None):
             return f"write `{factor[1]} * {factor[2]}`"
