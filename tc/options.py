@@ -32,7 +32,8 @@ class ScheduleOptions(Written):
     ``tile``: tile sizes of the loops around every statement, outermost first; loops beyond the tuple, or with size 0,
     are not tiled.  None lets the target choose; an empty tuple tiles nothing.  More sizes than loops are refused.
     ``unroll``: loops whose bodies hold at most this many statement instances in all are unrolled; 1 unrolls none.
-    Parallel loops and vector lanes stay loops.  OptionsError where 4,096 statements of a kernel are not enough.
+    Parallel loops and vector lanes stay loops.  OptionsError where that writes out more than 4,096
+    statements and conditions of a kernel.
     """
 
     fusion: Fusion = Fusion.PRESERVE_PARALLEL

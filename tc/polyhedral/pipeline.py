@@ -74,10 +74,11 @@ def map_program(
     machine: Machine,
     *,
     verify_every_pass: bool = False,
-    max_operations: int = MAX_OPERATIONS,
+    max_operations: int | None = None,
 ) -> MappedProgram:
     """Schedule, transform, generate, and prove the schedule and what was generated.
 
+    ``max_operations``: of isl; by default so many for each statement.
     The final tree and the generated loops are always proven; ``verify_every_pass`` proves the tree after every pass.
     Where scheduling exhausts isl's budget the program keeps its order, untransformed.  CompileError if a proof or the
     generation exhausts it, too; VerificationError if a proof fails.
@@ -112,6 +113,15 @@ def _timed(name: str, prove: Callable[[], Proof]) -> tuple[Proof, Stage]:
 _WHOLE: Final = Plan()
 
 
+# About three seconds of isl's work: nobody waits longer to learn that options are refused.
+_PER_STATEMENT: Final = 12_000_000
+
+
+def _budget(specialization: Specialization) -> int:
+    """Operations for all that isl does for a compilation."""
+    return min(MAX_OPERATIONS, _PER_STATEMENT * max(1, len(specialization.program.statements)))
+
+
 class Prepared:
     """What all compilations of a specialization share: its scop, and the schedule of every fusion strategy.
 
@@ -119,9 +129,9 @@ class Prepared:
     as long as this object.
     """
 
-    def __init__(self, specialization: Specialization, *, max_operations: int = MAX_OPERATIONS) -> None:
+    def __init__(self, specialization: Specialization, *, max_operations: int | None = None) -> None:
         self.specialization: Final = specialization
-        self._max_operations = max_operations
+        self.max_operations: Final = _budget(specialization) if max_operations is None else max_operations
         self._context = isl.Context()
         self._scops: dict[Plan, Scop] = {}
         self._schedules: dict[tuple[Fusion, Plan], ScheduleTree] = {}
@@ -129,7 +139,7 @@ class Prepared:
     @contextmanager
     def generated(self, options: Options, machine: Machine, *, verify_every_pass: bool = False) -> Iterator[Generated]:
         """The loops for one choice of options, to be proven before the block ends; errors are ``map_program``'s."""
-        with isl_context(self._max_operations, self._context) as context:
+        with isl_context(self.max_operations, self._context) as context:
             try:
                 yield _Run(context, self, options, machine, verify_every_pass).generate()
             except isl.Error as error:
@@ -137,8 +147,8 @@ class Prepared:
                     raise
                 name = self.specialization.program.name
                 raise CompileError(
-                    f"{name}: the proof or the generation of its loops exceeds isl's budget of {self._max_operations} "
-                    "operations; split the definition into several"
+                    f"{name}: the proof or the generation of its loops exceeds isl's budget of {self.max_operations} "
+                    "operations; choose other tiles, or split the definition into several"
                 ) from error
 
     def scop(self, context: isl.Context, plan: Plan = _WHOLE) -> Scop:
@@ -195,7 +205,7 @@ class Prepared:
 
     def _scheduled(self, scop: Scop, fusion: Fusion, context: isl.Context) -> ScheduleTree:
         context.reset_operations()
-        context.set_max_operations(self._max_operations // 2)
+        context.set_max_operations(self.max_operations // 2)
         try:
             tree = schedule_scop(scop, fusion)
         except isl.Error as error:
@@ -203,7 +213,7 @@ class Prepared:
                 raise
             tree = None
         context.reset_operations()
-        context.set_max_operations(self._max_operations)
+        context.set_max_operations(self.max_operations)
         return untransformed_tree(scop) if tree is None else tree
 
 
@@ -308,8 +318,9 @@ class _Run:
         unroll = self.options.schedule.unroll
         if unroll > 1 and count > _MOST_COPIES:
             raise OptionsError(
-                f"unroll={unroll} writes out {count} statements for {self.prepared.specialization.program.name}, more "
-                f"than {_MOST_COPIES}, the most that a kernel may hold; make it smaller"
+                f"unroll={unroll} writes out {count} statements and conditions for "
+                f"{self.prepared.specialization.program.name}, more than {_MOST_COPIES}, the most that a kernel may "
+                "hold; make it smaller"
             )
         return unroll_copies(root)
 

@@ -34,14 +34,14 @@ def unroll_copies(root: LoopTree) -> LoopTree:
 
 
 def count_copies(root: LoopTree) -> int:
-    """The instances in the text, at most: every statement once for each copy of the unrolled loops around it."""
+    """The statements and conditions in the text, at most: each once for every copy of the unrolled loops around it."""
     match root:
         case Instance():
             return 1
         case Block(children):
             return sum(count_copies(child) for child in children)
         case Guard(_, then, otherwise):
-            return count_copies(then) + (0 if otherwise is None else count_copies(otherwise))
+            return 1 + count_copies(then) + (0 if otherwise is None else count_copies(otherwise))
         case Loop(kind=LoopKind.COPIED):
             return len(iterations(root)) * count_copies(root.body)
         case Loop() | Allocation():

@@ -14,7 +14,7 @@ from tc.polyhedral.localize import NotAffineError
 from tc.polyhedral.loops import Allocation, Block, Guard, IndexLiteral, Instance, Loop, LoopKind, LoopTree
 from tc.polyhedral.parallelize import WORTH_SPREADING
 from tc.polyhedral.passes import PASSES
-from tc.polyhedral.pipeline import map_program
+from tc.polyhedral.pipeline import Prepared, map_program
 from tc.polyhedral.ranges import Ranges, iterator_range, most_iterations
 from tc.polyhedral.schedule import schedule_scop, untransformed_tree
 from tc.polyhedral.scop import Scop
@@ -284,3 +284,11 @@ def runs(tree: LoopTree, statement: str, ranges: Ranges) -> int:
             return 0
         case _:
             assert_never(tree)
+
+
+def test_the_budget_of_isl_grows_with_the_statements() -> None:
+    """By default, a proof of one statement ends after about three seconds, whatever the options."""
+    one = specialized("def f(float(N) a) -> (b) { b(i) = a(i) }", ((8,),))
+    many = specialized(f"def f(float(N) a) -> (b) {{ b(i) = a(i) {'b(i) += a(i) ' * 20} }}", ((8,),))
+    assert Prepared(one).max_operations == 12_000_000
+    assert Prepared(many).max_operations == 200_000_000
