@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -17,12 +17,16 @@ from tc.packing import options_from_text
 from tc.records import load_record, save_record
 from tc.target import CpuTarget, parse_target
 from tc.tuner.combined import combined_search
+from tc.tuner.genes import Gene, SizeGene
 from tc.tuner.nests import nest_of, silent_options
 from tc.tuner.outcome import Failed, FailureKind, Measured, Outcome
 from tc.tuner.replay import Decision
 from tc.tuner.search import Origin, Search, Trial
 from tc.tuner.settings import TuningResult
 from tc.tuner.space import Space
+
+_COPIES: Final = ("schedule", "unroll")
+_MOST_COPIES: Final = 4096
 
 DEFAULT: Final = Path(__file__).parent / "options" / "cpu-trials.json"
 
@@ -36,7 +40,8 @@ class Recording:
     """All that the decisions of a search depend on.
 
     ``seeds``: options that were tried first, beside the default.  ``outcomes``: of the trials in order, separated by
-    commas: seconds, or the kind of a failure.  ``decisions``: a hash over what was asked for, and why.
+    commas: seconds, or the kind of a failure.  ``decisions``: a hash over what was asked for, and why.  ``unroll``: the
+    most copies of a loop's body that the space had; older recordings do not say.
     """
 
     target: str
@@ -44,6 +49,7 @@ class Recording:
     seeds: tuple[object, ...]
     outcomes: str
     decisions: str
+    unroll: int = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,7 @@ def record(found: TuningResult, seed: int) -> Recording:
         seeds=tuple(to_json(options) for options in seeds),
         outcomes=",".join(_word(trial.outcome) for trial in found.trials),
         decisions=_digest(found.trials),
+        unroll=_MOST_COPIES,
     )
 
 
@@ -71,8 +78,17 @@ def search_again(case: Case, recording: Recording) -> Search:
     target = parse_target(recording.target)
     kind = CpuOptions if isinstance(target, CpuTarget) else GpuOptions
     space = Space.of(kind, nest_of(specialization), fixed=silent_options(specialization, target))
+    space = replace(space, genes=tuple(_as_then(gene, recording) for gene in space.genes))
     seeds = [options_from_text(json.dumps(options), recording.target) for options in recording.seeds]
     return combined_search(space, Random(recording.seed), seeds)
+
+
+def _as_then(gene: Gene, recording: Recording) -> Gene:
+    """A gene with the values that it had when a search was recorded."""
+    if not isinstance(gene, SizeGene) or gene.path != _COPIES:
+        return gene
+    known = zip(gene.values, gene.sizes(), strict=True)
+    return replace(gene, values=tuple(value for value, size in known if size <= recording.unroll))
 
 
 def replay_case(case: Case, recording: Recording) -> tuple[Trial, ...]:

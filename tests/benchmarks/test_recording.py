@@ -37,7 +37,7 @@ def _measured() -> TuningResult:
 def _invented() -> TuningResult:
     """With outcomes that nobody measured, on which decisions depend as much."""
     kernel = CASE.problem.comprehension.compile(*CASE.problem.shapes(CASE.sizes).values())
-    search = search_again(CASE, Recording(str(kernel.executable.target), 3, (), "", ""))
+    search = search_again(CASE, Recording(str(kernel.executable.target), 3, (), "", "", unroll=4096))
     random = Random(4)
     while len(search.trials) < 24:
         seconds = [random.uniform(1e-5, 1e-3) for _ in search.ask()][: 24 - len(search.trials)]
