@@ -85,6 +85,10 @@ def test_sums_beyond_the_range_of_halves(name: str) -> None:
     check(name, list(HALVES)[place % 2], list(TARGETS)[1 + place % (len(TARGETS) - 1)])
 
 
+def test_terms_of_partial_results_are_not_rounded() -> None:
+    check("attention", "float16", "emulator, partial results")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("type", HALVES)
 @pytest.mark.parametrize("target", TARGETS)

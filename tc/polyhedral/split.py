@@ -17,7 +17,6 @@ from tc.language.calls import fresh_name, map_statement
 from tc.language.program import (
     INDEX_TYPE,
     Binary,
-    Cast,
     DerivedOrigin,
     Expression,
     IterationVariable,
@@ -28,6 +27,7 @@ from tc.language.program import (
     Role,
     Statement,
     Tensor,
+    float32_term,
     in_terms_of,
     initial_conditions,
     iterators_in,
@@ -170,7 +170,7 @@ class _Splitter:
             target=partials.name,
             subscripts=subscripts,
             initialize=True,
-            value=split.value if split.value.type is partials.type else Cast(split.value, partials.type),
+            value=float32_term(split.value) if split.value.type.is_half else split.value,
             origin=origin,
         )
         total = self.total_of(statement)

@@ -14,7 +14,6 @@ import islpy as isl
 from tc.errors import VerificationError
 from tc.language.affine import access_relation, affine_function, frame_of, iteration_domain
 from tc.language.program import (
-    Cast,
     Expression,
     IteratorReference,
     Literal,
@@ -22,6 +21,7 @@ from tc.language.program import (
     Read,
     Role,
     Statement,
+    float32_term,
     in_terms_of,
     initial_conditions,
     iterators_in,
@@ -99,7 +99,8 @@ def _is_partial(
     return bool(
         partial.reduction is statement.reduction
         and partial.initialize
-        and partial.value in (same, Cast(same, computation_type(partial.value.type)))
+        # What is added up of halves is rounded once, when all of it is there.
+        and partial.value == (float32_term(same) if same.type.is_half else same)
         and stands_for.is_bijective()
         and stands_for.range().is_equal(wanted)
     )
