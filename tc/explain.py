@@ -11,7 +11,7 @@ from tc.stage import Stage
 
 
 def explain_kernel(compilation: Compilation, stages: tuple[Stage, ...], decision: str) -> str:
-    """Sections: definition, target, buffers, schedule before and after, kernels, proof, times, cache, source.
+    """Sections: definition, target, buffers, schedule before and after, kernels, sums, proof, times, cache, source.
 
     ``decision``: what the cache has for such a call.
     """
@@ -26,6 +26,7 @@ def _sections(compilation: Compilation, stages: tuple[Stage, ...], decision: str
     yield "schedule", _stage(stages, "schedule")
     yield "schedule, mapped", compilation.schedule
     yield "kernels", _stage(stages, "kernels")
+    yield "sums", _stage(stages, "sums")
     yield "proof", str(compilation.proof)
     yield "times", "\n".join(f"{stage.seconds * 1e3:9.2f} ms  {stage.name}" for stage in stages)
     yield "cache", decision

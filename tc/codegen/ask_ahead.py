@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from tc.codegen.boxes import Side, accesses_in, box_of, iterator_ranges, trips
-from tc.codegen.offsets import LinearForm, index_form
 from tc.codegen.requests import MOST_LINES, change_tiles, is_large, reductions, with_request
 from tc.codegen.vector_statement import reads_in
 from tc.language.program import Expression
@@ -33,6 +32,7 @@ from tc.polyhedral.loops import (
     StatementBody,
     variables,
 )
+from tc.polyhedral.offsets import LinearForm, index_form
 
 # A loop of a tile with more iterations than there are lines asks for one with each, if they are not many more.
 _MOST_SURPLUS: Final = 1.5

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tc.codegen.boxes import Side, accesses_in, box_of, iterator_ranges
-from tc.codegen.offsets import LinearForm
 from tc.codegen.requests import MOST_LINES, change_tiles, is_large
 from tc.codegen.vector_statement import reads_in
 from tc.language.program import Expression
 from tc.language.specialization import Layout
 from tc.polyhedral.loops import LINE_BYTES, Loop, LoopProgram, Request, StatementBody
+from tc.polyhedral.offsets import LinearForm
 
 
 def ask_to_store(program: LoopProgram) -> LoopProgram:

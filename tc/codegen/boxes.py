@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
-from tc.codegen.offsets import Arguments, LinearForm, index_form, subscript_form
 from tc.language.program import Expression
 from tc.polyhedral.loops import (
     Allocation,
@@ -20,6 +19,7 @@ from tc.polyhedral.loops import (
     StatementBody,
     variables,
 )
+from tc.polyhedral.offsets import Arguments, LinearForm, index_form, subscript_form
 from tc.polyhedral.ranges import Ranges, iterator_range, range_of
 
 # Which elements an instance of a statement touches: names of tensors with subscripts.

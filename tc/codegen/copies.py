@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from tc.codegen.fragment import prefix
 from tc.codegen.indices import trip_count, values_of
 from tc.codegen.names import comment
-from tc.codegen.offsets import LinearForm, straightened
 from tc.codegen.routines import STREAM, braced
 from tc.codegen.transpose import copied, transposed_nest, transposition, transposition_width
 from tc.language.program import Read
 from tc.polyhedral.loops import IndexVariable, Instance, Loop, LoopKind, variables
+from tc.polyhedral.offsets import LinearForm, straightened
 from tc.polyhedral.substitute import substituted
 
 if TYPE_CHECKING:

@@ -58,6 +58,8 @@ class Dialect:
     ``exchange``: the statement that declares ``{other}`` of ``{type}`` as the ``{value}`` of the lane of the warp whose
     number differs in the bits of ``{distance}``, number ``{number}`` of the kernel.
 
+    ``aside``: what stands before the declaration of an array that must not take registers.
+
     ``library``: the functions that it brings.  ``grids``: of machines that run the blocks and threads of a kernel.
     ``wraps``: signed integers that overflow wrap around.  ``watches``: every access is looked at, and what is wrong
     with it reported.  ``narrow``: iterators and offsets have 32 bits.  ``asks_behind``: a loop around barriers that has
@@ -82,6 +84,7 @@ class Dialect:
     arrived: str | None = None
     pieces: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     exchange: str | None = None
+    aside: str = ""
     library: Library = C_LIBRARY
     grids: GridWords | None = None
     wraps: bool = True
@@ -173,6 +176,7 @@ CUDA: Final = replace(
     ahead="tc_copy_ahead<{bytes}>({to}, {source});",
     arrived="tc_arrived<{pending}>();",
     exchange="const {type} {other} = __shfl_xor_sync(0xffffffffu, {value}, {distance});",
+    aside="volatile ",
     pieces={
         bytes: f"*({type} *){{to}} = *(const {type} *){{source}};" for bytes, type in ((8, "uint2"), (16, "uint4"))
     },

@@ -15,7 +15,6 @@ from tc.codegen.functions import function_name
 from tc.codegen.indices import index_fragment, index_literal, require_fit
 from tc.codegen.literals import bare_integer, literal_fragment
 from tc.codegen.names import Names
-from tc.codegen.offsets import Arguments, LinearForm, recombined, subscript_form
 from tc.codegen.shared_offsets import SharedOffsets
 from tc.faults import OUTSIDE, Check
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
@@ -36,6 +35,7 @@ from tc.language.program import (
 )
 from tc.language.specialization import Layout
 from tc.polyhedral.loops import IndexExpression, IndexLiteral
+from tc.polyhedral.offsets import Arguments, LinearForm, recombined, subscript_form
 from tc.polyhedral.ranges import Ranges
 from tc.types import Kind, ScalarType, computation_type
 

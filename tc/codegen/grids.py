@@ -9,18 +9,20 @@ from tc.codegen.kernel import KernelPrinter
 from tc.codegen.launches import launch
 from tc.codegen.names import names_of
 from tc.codegen.numerics import prelude
-from tc.codegen.source import KernelSource, heading, parameters_of, scope_of, with_narrow_indices
+from tc.codegen.source import KernelSource, heading, in_blocks, parameters_of, scope_of, with_narrow_indices
 from tc.polyhedral.loops import Block, LoopProgram
 
 
 def cuda_source(program: LoopProgram) -> KernelSource:
     """C++20 for NVRTC's ``-default-device``, to be compiled without any option that gives up IEEE values."""
+    program = in_blocks(program)
     headers = ("cuda.h", "ahead.h") if program.copied_ahead else ("cuda.h",)
     return with_narrow_indices(lambda dialect: _source(program, dialect, headers), CUDA)
 
 
 def opencl_source(program: LoopProgram) -> KernelSource:
     """OpenCL C 1.2, to be compiled without any option that gives up IEEE values."""
+    program = in_blocks(program)
     return with_narrow_indices(lambda dialect: _source(program, dialect, ("opencl.h",)), OPENCL)
 
 

@@ -7,15 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, assert_never
 
-from tc.codegen.accumulate import (
-    Accumulation,
-    Partial,
-    accumulation,
-    accumulator_name,
-    halves,
-    lane_of,
-    reached_name,
-)
 from tc.codegen.copies import copying_call
 from tc.codegen.dialect import Dialect
 from tc.codegen.expressions import ExpressionPrinter, Site
@@ -31,9 +22,28 @@ from tc.codegen.promises import promises
 from tc.codegen.registers import RegisterPrinter
 from tc.codegen.routines import SCRATCH, Parameter, braced, finished, mentioned, region, region_call
 from tc.codegen.shared_offsets import SharedOffsets
+from tc.codegen.totals import (
+    ArrayTotals,
+    TotalNames,
+    fold_variable,
+    folds_in,
+    folds_of_variables,
+    is_all_folded,
+    lanes_of_total,
+    total_of_variable,
+)
 from tc.codegen.vector_statement import NotVectorsError
 from tc.grid import GridKernel
 from tc.language.program import Literal, Read, Reduction
+from tc.polyhedral.accumulate import (
+    Accumulation,
+    Partial,
+    accumulation,
+    accumulator_name,
+    halves,
+    lane_of,
+    reached_name,
+)
 from tc.polyhedral.loop_execution import loop_paths
 from tc.polyhedral.loops import (
     LINE_BYTES,
@@ -53,6 +63,7 @@ from tc.polyhedral.loops import (
     LoopTree,
     Request,
     StatementBody,
+    Total,
 )
 from tc.polyhedral.ranges import Ranges, always_runs, iterator_range
 from tc.types import ScalarType, computation_type
@@ -60,6 +71,7 @@ from tc.types import ScalarType, computation_type
 _FIRST_LANE: Final = IndexLiteral(0)
 _ITERATION: Final = "iteration"
 _LINE: Final = "line"
+_EVERY_LANE: Final = "for ({} lane = 0; lane < {}; lane += 1)"
 # Bytes of the smallest copy that ends by itself.
 _LEAST_AHEAD: Final = 4
 # Of buffers on the stack of a thread, which may have as few as 32 KiB in all.
@@ -74,7 +86,7 @@ class Scope:
     parallel loop.  ``accumulation``: the accumulator that the instances below reduce into; ``lane``: the lane in which
     they do.  ``innermost``: the printed loop right around the lanes of a register tile; ``offsets``: what its lanes
     share.  ``launch``: the grid that runs this.  ``stack``, ``scratch``: bytes of the thread's stack and scratch memory
-    that buffers around the node take.
+    that buffers around the node take.  ``totals``: those of buffers, by the statement that adds to them.
     """
 
     variables: Mapping[str, str]
@@ -88,6 +100,7 @@ class Scope:
     launch: Launch | None = None
     stack: int = 0
     scratch: int = 0
+    totals: Mapping[str, ArrayTotals] = field(default_factory=dict)
 
     def inside(self, loop: Loop) -> Scope:
         """The scope of the loop's body."""
@@ -266,16 +279,31 @@ class KernelPrinter:
         """The loop, around which local variables keep what it reduces into, where they may."""
         found = None
         if scope.accumulation is None:
+            totals = any(total.buffer is None for total in loop.totals)
             # Lanes are promised of one reduction only.
-            several = self.dialect.vector is None
-            found = accumulation(loop, self.bodies, scope.ranges, several=several)
+            several = self.dialect.vector is None or totals
+            found = accumulation(loop, self.bodies, scope.ranges, several=several, always=totals)
         return self._loop(loop, scope) if found is None else self._accumulate(loop, found, scope)
 
     def _loop(self, loop: Loop, scope: Scope) -> list[str]:
         inner = scope.inside(loop)
         if loop.kind is LoopKind.REDUCTION:
             inner = replace(inner, lane=lane_of(loop))
-        return self.loop(loop, scope, self.tree(loop.body, inner))
+        own = [self._array_totals(total) for total in loop.totals if total.buffer is not None]
+        inner = replace(inner, totals={**scope.totals, **{totals.total.statement: totals for totals in own}})
+        lines = [*self.tree(loop.body, inner), *folds_of_variables(self, loop, scope)]
+        for fold in loop.folds:
+            if fold.statement in inner.totals:
+                lines += inner.totals[fold.statement].fold(fold)
+        lines = self.loop(loop, scope, lines)
+        for totals in own:
+            lines = totals.around(loop, lines)
+        return lines
+
+    def _array_totals(self, total: Total) -> ArrayTotals:
+        assert total.buffer is not None
+        names = TotalNames(self._names.tensors[total.buffer])
+        return ArrayTotals(self, total, names, self.layouts[total.buffer].span)
 
     def loop(self, loop: Loop, scope: Scope, body: list[str]) -> list[str]:
         """A loop around lines that were printed in ``scope.inside(loop)``."""
@@ -378,42 +406,66 @@ class KernelPrinter:
             body = partial.body
             site = self.site(partial.instance, scope)
             target = self.expressions.location(body.target, body.subscripts, site)
-            declared, combined = self._accumulator_lines(partial, found, target)
+            declared, combined = self._accumulator_lines(loop, partial, found, target)
             before += declared
             behind += combined
         return braced("", [*before, *self._loop(loop, replace(scope, accumulation=found)), *behind])
 
     def _accumulator_lines(
-        self, partial: Partial, found: Accumulation, target: Fragment
+        self, loop: Loop, partial: Partial, found: Accumulation, target: Fragment
     ) -> tuple[list[str], list[str]]:
         """What declares an accumulator, and what brings its value to the target."""
         expressions, layout = self.expressions, self.layouts[partial.body.target]
-        name, type = Fragment(accumulator_name(partial, found)), self.dialect.values[layout.type]
+        name, type, lanes = accumulator_name(partial, found), self.dialect.values[layout.type], found.lanes
+        own = (total for total in loop.totals if total.statement == partial.body.name and total.buffer is None)
+        total = next(own, None)
         loaded = expressions.load(target, layout.type)
-        if partial.always_runs and found.lanes is None:
-            stored = f"{target} = {expressions.store(name, layout.type)};"
+        if partial.always_runs and lanes is None and total is None:
+            stored = f"{target} = {expressions.store(Fragment(name), layout.type)};"
             return [f"{type} {name} = {loaded};"], [stored]
         neutral = literal_fragment(neutral_element(partial.reduction, layout.type), self.dialect)
-        declared, total, combined = [f"{type} {name} = {neutral};"], name, list[str]()
-        if found.lanes is not None:
-            every = f"for ({self.dialect.index} lane = 0; lane < {{}}; lane += 1)"
-            declared = [
-                f"{type} {name}[{found.lanes}] __attribute__((aligned(64)));",
-                *([self.dialect.vector] if self.dialect.vector else []),
-                *braced(every.format(found.lanes), [f"{name}[lane] = {neutral};"]),
-            ]
-            for kept, count in halves(found.lanes):
-                left, right = Fragment(f"{name}[lane]"), Fragment(f"{name}[lane + {kept}]")
-                value = expressions.combine(partial.reduction, left, right, computation_type(layout.type))
-                combined += [self.dialect.vector] if self.dialect.vector and count > 1 else []
-                combined += braced(every.format(count), [f"{left} = {value};"])
-            total = Fragment(f"{name}[0]")
-        value = expressions.combine(partial.reduction, loaded, total, layout.type)
+        declared, combined = self._variable(name, type, str(neutral), lanes), list[str]()
+        result, computed = name, computation_type(layout.type)
+        if total is not None:
+            names = TotalNames(name)
+            declared += names.counters(loop, total)
+        if total is not None and total.wide:
+            folded = any(folds_in(loop, partial.body.name))
+            result, computed, lanes = names.total, ScalarType.FLOAT64, lanes_of_total(found, folded)
+            declared += self._variable(result, self.dialect.values[computed], "0.0" if folded else None, lanes)
+            if not folded:
+                combined += total_of_variable(self, found, names)
+            elif not is_all_folded(loop, total):
+                combined += fold_variable(self, found, names)
+        if lanes is not None:
+            combined += self._lanes_combined(partial.reduction, result, computed, lanes)
+            result = f"{result}[0]"
+        value = expressions.combine(partial.reduction, loaded, Fragment(result), computed)
         stored = f"{target} = {expressions.store(value, layout.type)};"
         if partial.always_runs:
             return declared, [*combined, stored]
         reached = reached_name(partial, found)
         return [*declared, f"int32_t {reached} = 0;"], [*combined, *braced(f"if ({reached})", [stored])]
+
+    def _variable(self, name: str, type: str, value: str | None, lanes: int | None) -> list[str]:
+        """The declaration of a variable, or of one for every lane; ``value``: what it begins with."""
+        if lanes is None:
+            return [f"{type} {name} = {value};" if value is not None else f"{type} {name};"]
+        declared = f"{type} {name}[{lanes}] __attribute__((aligned(64)));"
+        if value is None:
+            return [declared]
+        vector = [self.dialect.vector] if self.dialect.vector else []
+        return [declared, *vector, *braced(_EVERY_LANE.format(self.dialect.index, lanes), [f"{name}[lane] = {value};"])]
+
+    def _lanes_combined(self, reduction: Reduction, name: str, type: ScalarType, lanes: int) -> list[str]:
+        """What combines all lanes into the first one, halves of them at a time."""
+        lines: list[str] = []
+        for kept, count in halves(lanes):
+            left, right = Fragment(f"{name}[lane]"), Fragment(f"{name}[lane + {kept}]")
+            value = self.expressions.combine(reduction, left, right, type)
+            lines += [self.dialect.vector] if self.dialect.vector and count > 1 else []
+            lines += braced(_EVERY_LANE.format(self.dialect.index, count), [f"{left} = {value};"])
+        return lines
 
     def site(self, instance: Instance, scope: Scope) -> Site:
         """Where an instance is printed."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final, assert_never
 
-from tc.codegen.accumulate import REACHED, Accumulation, accumulator_name
 from tc.codegen.expressions import FAULTED
 from tc.codegen.functions import C_LIBRARY, function_name
 from tc.codegen.routines import mentions
 from tc.language.program import Reduction
+from tc.polyhedral.accumulate import REACHED, Accumulation, accumulator_name
+from tc.polyhedral.element_counts import goes_on, most_trips
 from tc.polyhedral.loops import (
     MOST_UNROLLED,
     Allocation,
@@ -20,7 +22,7 @@ from tc.polyhedral.loops import (
     LoopKind,
     LoopTree,
 )
-from tc.polyhedral.ranges import Ranges, iterator_range, most_iterations
+from tc.polyhedral.ranges import Ranges, iterator_range
 from tc.types import ScalarType, computation_type
 
 if TYPE_CHECKING:
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
 
 # A loop of unknown length is unrolled so often.
 _UNROLL_UNKNOWN: Final = 4
+# A run of a long sum in a tile: with so few iterations, processors foresee where it ends.  Of one in lanes, GCC 12
+# makes two loops otherwise.
+_UNROLL_TILE: Final = 4
+_UNROLL_LANES: Final = 2
 # Instances in the body of a loop around unrolled ones, when some of its iterations run one after the other: enough
 # that what neighbouring iterations read side by side is read at once, and few enough for the cache of instructions.
 _UNROLLED_INSTANCES: Final = 256
@@ -43,10 +49,12 @@ def promises(kernel: KernelPrinter, loop: Loop, scope: Scope, body: list[str]) -
         case LoopKind.REDUCTION if dialect.grids is None:
             return _reduction_promises(kernel, loop, scope.accumulation, body)
         case LoopKind.UNROLLED | LoopKind.REDUCTION:
-            count = most_iterations(loop, scope.ranges)
+            count = _trips(loop, scope.ranges)
             return _unrolled(kernel, loop, min(count, MOST_UNROLLED) if count is not None else _UNROLL_UNKNOWN)
         case LoopKind.SEQUENTIAL if dialect.grids is not None:
             return _unrolled(kernel, loop, _repetitions(loop, scope.ranges))
+        case LoopKind.SEQUENTIAL if goes_on(loop) and not _holds_loop(loop.body, LoopKind.SEQUENTIAL):
+            return _unrolled(kernel, loop, _runs_at_once(loop.body))
         case LoopKind.SEQUENTIAL | LoopKind.PARALLEL | LoopKind.REGISTER:
             return []
         case LoopKind.COPIED | LoopKind.BLOCK | LoopKind.THREAD | LoopKind.LANES:
@@ -64,13 +72,19 @@ def _unrolled(kernel: KernelPrinter, loop: Loop, count: int) -> list[str]:
     return [template.format(count=count)] if template and count > 1 else []
 
 
+def _trips(loop: Loop, ranges: Ranges) -> int | None:
+    """The most iterations; None where no bound is known."""
+    found = most_trips(loop, ranges)
+    return None if math.isinf(found) else int(found)
+
+
 def _has_constant_bounds(loop: Loop) -> bool:
     return isinstance(loop.lower, IndexLiteral) and isinstance(loop.upper, IndexLiteral)
 
 
 def _repetitions(loop: Loop, ranges: Ranges) -> int:
     """How many iterations of a loop around unrolled ones, which are those of a thread's own array, are one body."""
-    trips = most_iterations(loop, ranges)
+    trips = _trips(loop, ranges)
     inside = _unrolled_instances(loop.body, {**ranges, loop.iterator: iterator_range(loop, ranges)})
     if not trips or not inside or inside == 1:
         return 1
@@ -82,7 +96,7 @@ def _unrolled_instances(tree: LoopTree, ranges: Ranges) -> int | None:
     """The instances of a tree that has unrolled loops only; None for others, and where some are left out."""
     match tree:
         case Loop(kind=LoopKind.UNROLLED):
-            trips = most_iterations(tree, ranges)
+            trips = _trips(tree, ranges)
             inside = _unrolled_instances(tree.body, {**ranges, tree.iterator: iterator_range(tree, ranges)})
             return None if trips is None or inside is None else trips * inside
         case Loop() | Allocation() | Guard():
@@ -98,7 +112,7 @@ def _unrolled_instances(tree: LoopTree, ranges: Ranges) -> int | None:
 
 def _reduction_promises(kernel: KernelPrinter, loop: Loop, found: Accumulation | None, body: list[str]) -> list[str]:
     vector, clause = kernel.dialect.vector, kernel.dialect.vector_reduction
-    if found is None or vector is None or clause is None or _holds_reduction_loop(loop.body):
+    if found is None or vector is None or clause is None or _holds_loop(loop.body, LoopKind.REDUCTION):
         return []
     if found.lanes is not None:
         return [] if mentions(body, FAULTED) or mentions(body, REACHED) else [vector]
@@ -114,16 +128,23 @@ def _reduction_promises(kernel: KernelPrinter, loop: Loop, found: Accumulation |
     return [" ".join((vector, *clauses))]
 
 
-def _holds_reduction_loop(tree: LoopTree) -> bool:
+def _runs_at_once(tree: LoopTree) -> int:
+    """How many iterations of a run are one body, which goes through the rows and lanes of a tile, or through lanes."""
+    if _holds_loop(tree, LoopKind.REGISTER) or _holds_loop(tree, LoopKind.VECTOR):
+        return _UNROLL_TILE
+    return _UNROLL_LANES if _holds_loop(tree, LoopKind.REDUCTION) else 1
+
+
+def _holds_loop(tree: LoopTree, wanted: LoopKind) -> bool:
     match tree:
         case Allocation(_, body):
-            return _holds_reduction_loop(body)
+            return _holds_loop(body, wanted)
         case Loop(kind=kind, body=body):
-            return kind is LoopKind.REDUCTION or _holds_reduction_loop(body)
+            return kind is wanted or _holds_loop(body, wanted)
         case Guard(_, then, otherwise):
-            return _holds_reduction_loop(then) or (otherwise is not None and _holds_reduction_loop(otherwise))
+            return _holds_loop(then, wanted) or (otherwise is not None and _holds_loop(otherwise, wanted))
         case Block(children):
-            return any(_holds_reduction_loop(child) for child in children)
+            return any(_holds_loop(child, wanted) for child in children)
         case Instance():
             return False
         case _:

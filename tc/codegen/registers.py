@@ -17,6 +17,7 @@ from tc.codegen.routines import braced
 from tc.codegen.shared_offsets import SharedOffsets
 from tc.codegen.transpose import transposed_nest
 from tc.codegen.vector_statement import NotVectorsError, Vector, VectorStatement, iterations, reads_in, spelled
+from tc.codegen.vector_totals import VectorTotals
 from tc.language.program import Read
 from tc.polyhedral.loops import (
     Allocation,
@@ -54,6 +55,7 @@ class RegisterPrinter:
         self._vectors = tuple(self._cut(vector_bytes // self._type.itemsize))
         self._variables: set[str] = set()
         self._uses_array = False
+        self._totals: VectorTotals | None = None
         self._numbers = itertools.count()
 
     def _cut(self, width: int) -> Iterator[Vector]:
@@ -108,9 +110,7 @@ class RegisterPrinter:
                 return self._lane_loop(tree, scope, known, repeated=repeated)
             case Loop():
                 if _touches(tree.body, self._buffer.name, self._kernel.bodies):
-                    inner = replace(scope.inside(tree), innermost=tree)
-                    lines = self._sharing(tree.body, inner, known, repeated=True)
-                    return self._kernel.loop(tree, spelled(scope, known), lines)
+                    return self._repeating_loop(tree, scope, known)
                 return self._kernel.tree(tree, spelled(scope, known))
             case Guard(condition, then, otherwise):
                 test = self._kernel.index(condition, spelled(scope, known))
@@ -124,6 +124,31 @@ class RegisterPrinter:
                 return self._kernel.tree(tree, spelled(scope, known))
             case _:
                 assert_never(tree)
+
+    def _repeating_loop(self, loop: Loop, scope: Scope, known: Mapping[str, int]) -> list[str]:
+        """A loop in which the tile is used again and again, with the totals that the loop keeps of it."""
+        if any(total.buffer != self._buffer.name for total in loop.totals):
+            raise NotVectorsError("totals of something else than the tile")
+        for total in loop.totals:
+            self._totals = VectorTotals(self, loop, total, self._vectors, self._rows_in_use())
+        inner = replace(scope.inside(loop), innermost=loop)
+        lines = self._sharing(loop.body, inner, known, repeated=True)
+        totals = self._totals
+        for fold in loop.folds:
+            if totals is None or fold.statement != totals.total.statement:
+                raise NotVectorsError("partial sums of something else than the tile")
+            lines = [*lines, *totals.fold(fold, inner.variables[loop.iterator])]
+        lines = self._kernel.loop(loop, spelled(scope, known), lines)
+        if totals is not None and loop.totals:
+            self._totals = None
+            return totals.around(lines)
+        return lines
+
+    def _rows_in_use(self) -> list[int]:
+        """The rows of the tile that hold something: those that were begun."""
+        rows = range(self._buffer.layout.span // self._lanes)
+        used = [row for row in rows if any(f"{self._name}_{row}_{v.number}" in self._variables for v in self._vectors)]
+        return used or list(rows)
 
     def _lane_loop(self, loop: Loop, scope: Scope, known: Mapping[str, int], *, repeated: bool) -> list[str]:
         if not _touches(loop.body, self._buffer.name, self._kernel.bodies):
@@ -206,6 +231,11 @@ class RegisterPrinter:
     @property
     def buffer(self) -> Buffer:
         return self._buffer
+
+    @property
+    def name(self) -> str:
+        """The variable of the tile, as an array."""
+        return self._name
 
     @property
     def kernel(self) -> KernelPrinter:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tc.codegen.offsets import LinearForm
 from tc.polyhedral.loops import IndexExpression
+from tc.polyhedral.offsets import LinearForm
 
 
 class SharedOffsets:

@@ -22,8 +22,10 @@ from tc.grid import Argument, GridKernel, Place
 from tc.language.affine import parameter_name
 from tc.language.expression_text import expression_text
 from tc.language.program import INDEX_TYPE
+from tc.polyhedral.block_sums import block_sums
 from tc.polyhedral.loops import Buffer, LoopProgram, StatementBody
 from tc.polyhedral.ranges import Range
+from tc.polyhedral.verify_blocks import prove_blocks
 from tc.types import Kind, ScalarType
 
 _HEADERS: Final = ("math.h", "stdbool.h", "stdint.h")
@@ -59,7 +61,7 @@ def c_source(program: LoopProgram, vector_bytes: int, dialect: Dialect = C) -> K
     ``program.sizes``, and the runtime.  It must be compiled with ``-fwrapv`` and without any option that gives up IEEE
     values.
     """
-    program = ask_to_store(ask_ahead(program))
+    program = in_blocks(ask_to_store(ask_ahead(program)))
     names = names_of(program)
     offsets, shared_bytes = side_by_side(program.temporaries)
     parameters = parameters_of(program, names, offsets, dialect)
@@ -86,6 +88,16 @@ def c_source(program: LoopProgram, vector_bytes: int, dialect: Dialect = C) -> K
     ]
     text = "\n\n".join(part for part in parts if part)
     return KernelSource(text, printer.expressions.checks, shared_bytes, printer.scratch_bytes)
+
+
+def in_blocks(program: LoopProgram) -> LoopProgram:
+    """The program whose long sums have totals.
+
+    That comes last: what is asked for ahead follows from the loops as they were tiled.
+    """
+    root = block_sums(program).root
+    prove_blocks(program, root)
+    return replace(program, root=root)
 
 
 def scope_of(program: LoopProgram, names: Names) -> Scope:

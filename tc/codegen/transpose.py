@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tc.codegen.indices import values_of
-from tc.codegen.offsets import LinearForm
 from tc.language.program import Read
 from tc.language.specialization import Layout
 from tc.polyhedral.loops import IndexVariable, Instance, Loop, LoopKind, StatementBody
+from tc.polyhedral.offsets import LinearForm
 from tc.types import ScalarType
 
 _PLAIN = (LoopKind.SEQUENTIAL, LoopKind.VECTOR, LoopKind.REGISTER)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from tc.codegen.expressions import Site
 from tc.codegen.fragment import Fragment, infix, prefix
-from tc.codegen.offsets import evaluate, index_form
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
 from tc.language.program import (
     Binary,
@@ -33,6 +32,7 @@ from tc.polyhedral.loops import (
     Loop,
     StatementBody,
 )
+from tc.polyhedral.offsets import evaluate, index_form
 from tc.polyhedral.strides import stride
 from tc.polyhedral.substitute import substituted
 

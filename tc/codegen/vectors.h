@@ -51,6 +51,53 @@ TC_VECTOR(float64, double, 8)
 TC_MASKED(float64, double, 8, unsigned char, __builtin_ia32_loadupd512_mask, __builtin_ia32_storeupd512_mask)
 #endif
 
+//= tc_in_memory
+// The array is in memory here: what is used now and then must not take registers from what is used all the time.
+#define tc_in_memory(array) __asm__ volatile("" : "+m"(*(char (*)[sizeof array])array))
+
+//= tc_add_float32x* tc_put_wide_* tc_add_wide_* tc_sum_wide_* < tc_float32x* tc_float64x*
+// Totals beside vectors: as many places in memory, of float32 or of float64, which has vectors of `part` lanes: GCC
+// converts longer ones lane by lane.  The sum of both is rounded once.
+#define TC_TOTALS(count, part)                                                                                        \
+  typedef union {                                                                                                     \
+    tc_float32x##count whole;                                                                                         \
+    tc_float32x##part parts[count / part];                                                                            \
+  } tc_parts_of_##count;                                                                                              \
+  static inline void tc_add_float32x##count(float *total, tc_float32x##count v) {                                     \
+    tc_store_float32x##count(total, tc_load_float32x##count(total) + v);                                              \
+  }                                                                                                                   \
+  static inline void tc_put_wide_float32x##count(double *total, tc_float32x##count v) {                               \
+    const tc_parts_of_##count own = {v};                                                                              \
+    for (int i = 0; i < count / part; i++)                                                                            \
+      tc_store_float64x##part(total + part * i, __builtin_convertvector(own.parts[i], tc_float64x##part));            \
+  }                                                                                                                   \
+  static inline void tc_add_wide_float32x##count(double *total, tc_float32x##count v) {                               \
+    const tc_parts_of_##count own = {v};                                                                              \
+    for (int i = 0; i < count / part; i++)                                                                            \
+      tc_store_float64x##part(total + part * i, tc_load_float64x##part(total + part * i) +                            \
+                                                    __builtin_convertvector(own.parts[i], tc_float64x##part));        \
+  }                                                                                                                   \
+  static inline tc_float32x##count tc_sum_wide_float32x##count(const double *total, tc_float32x##count v) {           \
+    tc_parts_of_##count own = {v};                                                                                    \
+    for (int i = 0; i < count / part; i++)                                                                            \
+      own.parts[i] = __builtin_convertvector(tc_load_float64x##part(total + part * i) +                               \
+                                                 __builtin_convertvector(own.parts[i], tc_float64x##part),            \
+                                             tc_float32x##part);                                                      \
+    return own.whole;                                                                                                 \
+  }
+TC_TOTALS(2, 2)
+#ifdef __AVX__
+TC_TOTALS(4, 4)
+#else
+TC_TOTALS(4, 2)
+#endif
+#ifdef __AVX512F__
+TC_TOTALS(8, 8)
+TC_TOTALS(16, 8)
+#elif defined(__AVX__)
+TC_TOTALS(8, 4)
+#endif
+
 //= tc_lanes_* < tc_float32x* tc_float64x*
 // The functions of numerics.h in lanes, NaN and all: the lanes of b where `taken` has ones, else those of a.
 #define TC_LANES(name, integer, count)                                                                                \

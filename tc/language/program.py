@@ -302,6 +302,18 @@ def float32_term(value: Expression) -> Expression:
     return value if value.type is ScalarType.FLOAT32 else Cast(value, ScalarType.FLOAT32)
 
 
+def is_product_of_two(value: Expression) -> bool:
+    """Whether the terms of a sum are products of two things that are read, as in a product of matrices."""
+    match value:
+        case Cast(operand, type) if operand.type is type:
+            return is_product_of_two(operand)
+        case Binary(BinaryOperator.MULTIPLY, left, right):
+            first, second = ({part for part in walk(side) if isinstance(part, Read)} for side in (left, right))
+            return bool(first and second) and first != second
+        case _:
+            return False
+
+
 def touches(statement: Statement, tensor: str) -> bool:
     """Whether the statement reads or writes the tensor."""
     reads = (e for x in (statement.value, *statement.subscripts) for e in walk(x) if isinstance(e, Read))

@@ -127,10 +127,34 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
+class Total:
+    """What the partial sums of one statement are added to while a loop runs.
+
+    ``wide``: in float64; else in float32.  ``buffer``: what the partial sums are in, if not in variables.
+    ``cascaded``: totals are in float32, each of a few partial sums, and these are added up in float64.
+    """
+
+    statement: str
+    wide: bool
+    buffer: str | None = None
+    cascaded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """The partial sums of a statement are added to their totals, and begun again, behind so many iterations each."""
+
+    statement: str
+    every: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Loop:
     """``for (iterator = lower; iterator <= upper; iterator += step) body``.
 
     ``requests``: made at the beginning of every iteration; they change nothing but the time that it takes.
+    ``totals``: the sums that are begun with 0 before the loop, added to totals while it runs, and to what they were
+    before when it ends.  ``folds``: made at the end of iterations.
     """
 
     iterator: str
@@ -140,6 +164,8 @@ class Loop:
     kind: LoopKind
     body: LoopTree
     requests: tuple[Request, ...] = ()
+    totals: tuple[Total, ...] = ()
+    folds: tuple[Fold, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

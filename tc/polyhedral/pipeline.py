@@ -17,8 +17,10 @@ from tc.language.affine import parameter_name
 from tc.language.session import MAX_OPERATIONS, is_out_of_operations, isl_context
 from tc.language.specialization import Specialization
 from tc.options import CpuOptions, Fusion, GpuOptions, Options
+from tc.polyhedral.block_sums import block_sums
 from tc.polyhedral.demands import demands_of
 from tc.polyhedral.describe_kernels import describe_kernels
+from tc.polyhedral.describe_sums import describe_sums
 from tc.polyhedral.fewer_buffers import fewer_buffers
 from tc.polyhedral.fix_copied import fix_copied
 from tc.polyhedral.fix_counts import fix_counts
@@ -155,7 +157,7 @@ class Prepared:
         """The statements, with reductions split; ``context`` must be the one that was entered."""
         if plan not in self._scops:
             specialization, between_kernels, parts = self._split(plan, context)
-            scop = build_scop(specialization, context)
+            scop = build_scop(specialization, context, plan.wide)
             prove_initialization(specialization, scop)
             self._scops[plan] = replace(scop, between_kernels=between_kernels, shared_parts=parts)
         return self._scops[plan]
@@ -235,12 +237,14 @@ class _Run:
         options: Options,
         machine: Machine,
         verify_every_pass: bool,
+        plan: Plan | None = None,
     ) -> None:
         self.context = context
         self.prepared = prepared
         self.options = options
         self.machine = machine
         self.verify_every_pass = verify_every_pass
+        self.plan = plan
         self.stages: list[Stage] = []
         self.started = time.perf_counter()
 
@@ -250,7 +254,7 @@ class _Run:
         self.started = time.perf_counter()
 
     def generate(self) -> Generated:
-        plan = self.prepared.plan(self.options)
+        plan = self.prepared.plan(self.options) if self.plan is None else self.plan
         scop = self.prepared.scop(self.context, plan)
         self.done("scop", "\n".join(f"{s.name}: {s.domain}" for s in scop.statements))
         tree = self.prepared.schedule(self.options.schedule.fusion, self.context, plan)
@@ -270,13 +274,20 @@ class _Run:
                 prove(scop, tree_execution(tree, self.context, scop.barrier_names), f"schedule after {name}")
         found = self.loops(tree, scop)
         if isinstance(found, CpuOptions | GpuOptions):
-            return _Run(self.context, self.prepared, found, self.machine, self.verify_every_pass).generate()
+            return self.again(found, self.plan)
         self.done("generate", "")
         root = found
         if isinstance(self.options, GpuOptions):
             root, kernels = self.joined(root, scop, self.options)
             self.done("kernels", kernels)
         copies = self.unrolled(root)
+        loops = self.loop_program(scop, copies)
+        blocked = block_sums(loops)
+        if blocked.left:
+            return self.again(self.options, replace(plan, wide=plan.wide | blocked.left))
+        sums = describe_sums(blocked.root, plan.wide)
+        if sums:
+            self.done("sums", sums)
 
         demands = cache(lambda: demands_of(scop))
 
@@ -291,7 +302,11 @@ class _Run:
             execution = loop_execution(root, dimensions, self.context, scop.barrier_names, scop.sizes)
             return prove(scop, execution, "generated code", demands())
 
-        return Generated(self.loop_program(scop, copies), tuple(self.stages), prove_schedule, prove_loops)
+        return Generated(loops, tuple(self.stages), prove_schedule, prove_loops)
+
+    def again(self, options: Options, plan: Plan | None) -> Generated:
+        """With other options, or with reductions split in another way."""
+        return _Run(self.context, self.prepared, options, self.machine, self.verify_every_pass, plan).generate()
 
     def loops(self, tree: ScheduleTree, scop: Scop) -> LoopTree | Options:
         """The loops of the tree; or the options to take instead, with which there are better ones, or any at all."""

@@ -36,7 +36,7 @@ from tc.polyhedral.elements import at_elements, element_instances, element_names
 from tc.polyhedral.found_once import FoundOnce
 from tc.polyhedral.gathered import Gathered
 from tc.polyhedral.loops import Buffer, StatementBody
-from tc.types import ScalarType
+from tc.types import ScalarType, computation_type
 
 
 @dataclass(frozen=True)
@@ -219,9 +219,9 @@ def _limit(value: int, type: ScalarType) -> bool | int:
     return bool(value) if type is ScalarType.BOOL else value
 
 
-def build_scop(specialization: Specialization, context: isl.Context) -> Scop:
-    """The static control part of a specialized program."""
-    builder = _Builder(specialization, context)
+def build_scop(specialization: Specialization, context: isl.Context, wide: frozenset[str] = frozenset()) -> Scop:
+    """The static control part of a specialized program; ``wide``: statements that accumulate in float64."""
+    builder = _Builder(specialization, context, wide)
     for statement in specialization.program.statements:
         builder.add(statement)
     return builder.finish()
@@ -230,7 +230,8 @@ def build_scop(specialization: Specialization, context: isl.Context) -> Scop:
 class _Builder:
     """Collects statements and the accumulators that they need."""
 
-    def __init__(self, specialization: Specialization, context: isl.Context) -> None:
+    def __init__(self, specialization: Specialization, context: isl.Context, wide: frozenset[str]) -> None:
+        self.wide = wide
         self.program = specialization.program
         self.layouts = dict(specialization.layouts)
         self.storage = dict(specialization.signature.aliases)
@@ -241,29 +242,37 @@ class _Builder:
 
     def add(self, statement: Statement) -> None:
         layout = self.layouts[statement.target]
-        if statement.reduction is None or not layout.type.is_half:
+        type = self.accumulated_in(statement, layout.type)
+        if type is layout.type:
             self.add_initialization(statement, layout.type)
             self.add_statement(statement)
             return
-        accumulator = self.accumulator(layout)
+        accumulator = self.accumulator(layout, type)
         element = Read(statement.target, statement.subscripts, layout.type)
-        partial = replace(statement, target=accumulator, value=float32_term(statement.value))
+        value = float32_term(statement.value) if layout.type.is_half else statement.value
+        partial = replace(statement, target=accumulator, value=_cast(value, type))
         if statement.initialize:
-            self.add_initialization(partial, ScalarType.FLOAT32)
+            self.add_initialization(partial, type)
         else:
             loading = _without_reduced(statement, "load")
-            self.add_once(replace(loading, target=accumulator, value=_cast(element, ScalarType.FLOAT32)))
+            self.add_once(replace(loading, target=accumulator, value=_cast(element, type)))
         self.add_statement(partial)
-        total = Read(accumulator, statement.subscripts, ScalarType.FLOAT32)
+        total = Read(accumulator, statement.subscripts, type)
         self.add_once(replace(_without_reduced(statement, "round"), value=_cast(total, layout.type)))
 
-    def accumulator(self, layout: Layout) -> str:
-        """A float32 temporary of the same shape, under a name that no tensor has."""
+    def accumulated_in(self, statement: Statement, stored: ScalarType) -> ScalarType:
+        """The type of a statement's accumulator: its target's, if it needs none of its own."""
+        if statement.reduction is None:
+            return stored
+        return ScalarType.FLOAT64 if statement.name in self.wide else computation_type(stored)
+
+    def accumulator(self, layout: Layout, type: ScalarType) -> str:
+        """A temporary of the same shape, under a name that no tensor has."""
         number = len(self.accumulators)
         while f"sum{number}" in self.layouts:
             number += 1
         name = f"sum{number}"
-        self.layouts[name] = Layout(ScalarType.FLOAT32, layout.shape, contiguous_strides(layout.shape))
+        self.layouts[name] = Layout(type, layout.shape, contiguous_strides(layout.shape))
         self.accumulators.append(name)
         return name
 

@@ -45,6 +45,7 @@ class Plan:
     ``parts``: of each in the threads of a block, combined in how many, and so on.  ``blocks``: that share each
     reduction.  ``among``: the statements that are split, by name; None for all.  ``required_parts``,
     ``required_blocks``: somebody has asked for them.  ``lanes``: the lanes of a warp combine theirs without memory.
+    ``wide``: the statements whose sums are accumulated in float64 in memory.
     """
 
     parts: tuple[int, ...] = ()
@@ -53,6 +54,7 @@ class Plan:
     required_parts: bool = False
     required_blocks: bool = False
     lanes: bool = False
+    wide: frozenset[str] = frozenset()
 
     @property
     def steps(self) -> tuple[Step, ...]:

@@ -5,7 +5,7 @@ The arrays have the shape of the target; terms arrive box by box through a ``Pla
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -40,17 +40,45 @@ class Accumulator(Protocol):
         """The target afterwards; where ``initialize`` holds, what it held before does not count."""
 
 
-def accumulator(reduction: Reduction, shape: tuple[int, ...], type: ScalarType, contracted: bool) -> Accumulator:
-    """``contracted``: the term is a product, which a fused multiply-add may combine with the sum."""
+def accumulator(
+    reduction: Reduction, shape: tuple[int, ...], type: ScalarType, contracted: bool, of_two: bool = False
+) -> Accumulator:
+    """``contracted``: the term is a product, which a fused multiply-add may combine with the sum.
+
+    ``of_two``: of two things that are read.
+    """
     if not type.is_floating:
         return IntegerReduction(reduction, shape, type)
     match reduction:
         case Reduction.ADD:
-            return FloatSum(shape, type, contracted)
+            return FloatSum(shape, type, contracted, of_two)
         case Reduction.MULTIPLY:
             return FloatProduct(shape, type)
         case Reduction.MINIMUM | Reduction.MAXIMUM:
             return FloatExtremum(reduction, shape, type)
+
+
+# Sums in float32 are sums of partial sums (``tc.polyhedral.block_sums``), on any target and with any options.  So many
+# terms may be added up one after the other.  What comes of that is added up in float64, but for two lanes or a few
+# other partial sums, and rounded to float32 twice at most; where there are more of these, runs are shorter.
+_CHAIN: Final = 32.0
+_BEYOND_CHAIN: Final = 3.0
+_LEAST_RUN: Final = 16.0
+_ORACLE_BLOCK: Final = 1024.0
+# A sum is off by half of its last place at most, which is less than its unit of rounding but for powers of two: in a
+# chain that grows evenly from 0 to s, by 3/8 of n s in all, and that of a few first terms.
+_EVEN: Final = 3.0 / 8.0
+_FIRST_TERMS: Final = 0.75
+
+
+def chain_roundings(count: FloatArray, evenness: FloatArray) -> FloatArray:
+    """How many whole roundings of its sum equal those in a chain of ``count`` terms, at most.
+
+    ``evenness``: the mean magnitude of all terms, divided by the greatest one.  A chain whose terms have the sum s and
+    none beyond a needs s/a terms to get there, and stays at s at worst: of n additions, these are off by less.  That is
+    concave in s, so no way to deal terms out to chains is worse than the same sum for each (Jensen's inequality).
+    """
+    return count * (1.0 - (1.0 - _EVEN) * evenness) + _FIRST_TERMS
 
 
 def growth(count: FloatArray, unit: float) -> FloatArray:
@@ -91,11 +119,19 @@ class _Flags:
 
 
 class FloatSum:
-    """Any tree of additions in the computation type: the terms' errors, and ``growth`` of the greatest partial sum."""
+    """Any tree of additions in the computation type, which for float32 has short chains.
 
-    def __init__(self, shape: tuple[int, ...], type: ScalarType, contracted: bool) -> None:
+    The terms' errors, and the roundings of partial sums: of all, none of which is beyond the sum of all terms of one
+    sign; or, where there are fewer, of those on the way of each term.
+    """
+
+    def __init__(self, shape: tuple[int, ...], type: ScalarType, contracted: bool, of_two: bool = False) -> None:
         self.type = type
         self.contracted = contracted
+        self.of_two = of_two
+        # The greatest term; those of products are not looked at one by one (``tc.reference.contract``).
+        even = computation_type(type) is ScalarType.FLOAT32 and not (contracted or of_two)
+        self.greatest = np.zeros(shape) if even else None
         self.overflowed = False
         self.total, self.magnitude = np.zeros(shape), np.zeros(shape)
         self.error, self.count = np.zeros(shape), np.zeros(shape)
@@ -117,23 +153,46 @@ class FloatSum:
         place.fold(np.add, self.total, single.value, ZERO)
         place.fold(np.add, self.magnitude, magnitude, ZERO)
         place.fold(np.add, self.count, ONE, ZERO)
+        if self.greatest is not None:
+            place.fold(np.maximum, self.greatest, magnitude, ZERO)
         if not single.is_exact:
             place.fold(np.add, self.error, single.error, ZERO)
         self.ambiguous.absorb(single.ambiguous, place)
+
+    def rounded(self, farthest: FloatArray, old: FloatArray, spread: FloatArray) -> FloatArray:
+        """What rounding adds; no partial sum is farther from 0 than ``farthest``; ``old``: what there was before."""
+        computed = computation_type(self.type)
+        count = self.count + 1.0
+        unit = roundoff(computed)
+        every = growth(count, unit) * farthest
+        if computed is not ScalarType.FLOAT32 or self.of_two:
+            return every
+        evenness = np.zeros(())
+        if self.greatest is not None:
+            most = self.count * self.greatest
+            evenness = np.divide(self.magnitude, most, out=np.zeros(most.shape), where=most > 0)
+        ways = chain_roundings(np.minimum(count, _CHAIN), np.minimum(evenness, 1.0)) + _BEYOND_CHAIN
+        # Totals are float64, of runs, or else of all terms; and so is the oracle, which adds up blocks of terms.
+        wide = ScalarType.FLOAT64.unit_roundoff
+        runs = growth(ways, unit) + growth(count / _LEAST_RUN, wide) + growth(count / _ORACLE_BLOCK + 64.0, wide)
+        relative = np.maximum(runs, growth(count, wide) + 2.0 * unit)
+        few = relative * (self.magnitude + spread) + growth(np.minimum(count, _CHAIN + _BEYOND_CHAIN), unit) * old
+        return np.minimum(every, few)
 
     def finish(self, before: Bounded, initialize: BoolArray) -> Bounded:
         settled = settle(before, self.type)
         old = np.where(initialize, 0.0, settled.value)
         old_error = np.where(initialize, 0.0, settled.error)
         total, spread = self.total + old, self.error + old_error
-        magnitude = self.magnitude + np.where(np.isfinite(old), np.abs(old), 0.0)
+        old_magnitude = np.where(np.isfinite(old), np.abs(old), 0.0)
+        magnitude = self.magnitude + old_magnitude
         computed = computation_type(self.type)
-        wanders = growth(self.count + 1, roundoff(computed))
         # The sum of all positive or of all negative terms: no partial sum, in any order, lies farther from 0.
         farthest = (magnitude + np.abs(total)) * 0.5 + spread
         opposite = (magnitude - np.abs(total)) * 0.5 + spread
-        largest = farthest * (1.0 + wanders)
-        error = spread + farthest * wanders
+        rounded = self.rounded(farthest, old_magnitude, spread)
+        largest = farthest + rounded
+        error = spread + rounded
         # Finite terms give infinity for certain only if they cannot add up to the other infinity on the way.
         threshold = overflow_threshold(computed)
         overflow = np.isfinite(total) & (largest >= threshold)

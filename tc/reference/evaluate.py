@@ -11,7 +11,17 @@ import numpy.typing as npt
 
 from tc.errors import ArgumentError
 from tc.grammar.syntax import BinaryOperator
-from tc.language.program import Binary, Cast, Expression, Reduction, Role, Tensor, float32_term, iterators_in
+from tc.language.program import (
+    Binary,
+    Cast,
+    Expression,
+    Reduction,
+    Role,
+    Tensor,
+    float32_term,
+    is_product_of_two,
+    iterators_in,
+)
 from tc.language.specialization import Layout, Specialization
 from tc.reference import decisions
 from tc.reference.access import Box, extents, volume
@@ -237,7 +247,7 @@ def _reduce_window(
     ``type``: in which terms are combined.
     """
     statement = frame.statement
-    total = accumulator(reduction, window.shape, type, contracted=is_product(statement.value))
+    total = accumulator(reduction, window.shape, type, is_product(statement.value), is_product_of_two(statement.value))
     touched = np.zeros(window.shape, np.bool_)
     factors = _factors(statement.value)
     if isinstance(total, FloatSum) and len(factors) > 1 and fills_box(statement):

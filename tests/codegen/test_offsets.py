@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from tc.codegen.offsets import LinearForm, divided, evaluate, recombined
 from tc.polyhedral.loops import IndexExpression, IndexVariable
+from tc.polyhedral.offsets import LinearForm, divided, evaluate, recombined
 from tc.polyhedral.ranges import Range
 
 EXTENTS = {"x": 8, "y": 3, "z": 26, "lane": 4}

@@ -10,9 +10,9 @@ from typing import Final
 import numpy as np
 import pytest
 
-from tc.codegen.accumulate import accumulation
 from tc.codegen.source import c_source
 from tc.language.program import IteratorReference, Reduction
+from tc.polyhedral.accumulate import accumulation
 from tc.polyhedral.loops import (
     Block,
     Guard,

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import tc
-from tc.codegen.offsets import LinearForm, index_form
 from tc.codegen.shared_offsets import SharedOffsets
 from tc.polyhedral.loops import IndexLiteral, IndexOperation, IndexOperator, IndexVariable
+from tc.polyhedral.offsets import LinearForm, index_form
 
 ROW, COLUMN = IndexVariable("i"), IndexVariable("j")
 

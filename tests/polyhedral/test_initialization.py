@@ -223,6 +223,6 @@ def test_a_witness_is_an_element_that_nobody_began() -> None:
 
 def test_no_kernel_is_made_from_a_wrong_initialization(monkeypatch: pytest.MonkeyPatch) -> None:
     text, shapes, lie, _ = LIES["the last element is left out"]
-    monkeypatch.setattr(pipeline, "build_scop", lambda s, context: lie(build_scop(s, context)))
+    monkeypatch.setattr(pipeline, "build_scop", lambda s, context, wide: lie(build_scop(s, context, wide)))
     with pytest.raises(VerificationError, match=r"the initialization of reductions is not proven correct: .*C\[6\]"):
         map_program(specialized(text, shapes), CpuOptions(), MACHINE)

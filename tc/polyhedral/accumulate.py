@@ -63,11 +63,12 @@ _Path: TypeAlias = tuple[Loop | Guard, ...]
 
 
 def accumulation(
-    loop: Loop, bodies: Mapping[str, StatementBody], ranges: Ranges, *, several: bool
+    loop: Loop, bodies: Mapping[str, StatementBody], ranges: Ranges, *, several: bool, always: bool = False
 ) -> Accumulation | None:
     """The accumulation that a nest makes as a whole; None where a target moves or is read inside, or no lanes are.
 
-    ``several``: without lanes, more than one statement may reduce, too.
+    ``several``: without lanes, more than one statement may reduce, too.  ``always``: also where no
+    iterations may run in lanes.
     """
     places = list(_places(loop, ()))
     if not places or any(path is None for _, path in places):
@@ -91,7 +92,7 @@ def accumulation(
     if lanes is not None:
         return Accumulation(partials, lanes)
     once = len(places) == (len(partials) if several else 1)
-    return Accumulation(partials, None) if loop.kind is LoopKind.REDUCTION and once else None
+    return Accumulation(partials, None) if always or (loop.kind is LoopKind.REDUCTION and once) else None
 
 
 def _lanes(paths: list[_Path]) -> int | None:
@@ -168,11 +169,18 @@ def _reads(body: StatementBody, targets: set[str]) -> bool:
 
 
 def _reaches_instance(path: _Path, ranges: Ranges) -> bool:
+    around: Loop | None = None
     for node in path:
-        if isinstance(node, Guard) or not always_runs(node, ranges):
+        if isinstance(node, Guard) or not (always_runs(node, ranges) or _is_run(node, around)):
             return False
+        around = node
         ranges = {**ranges, node.iterator: iterator_range(node, ranges)}
     return True
+
+
+def _is_run(loop: Loop, around: Loop | None) -> bool:
+    """Whether the loop begins where an iteration of a loop that was cut into runs does, and so has one itself."""
+    return around is not None and bool(around.folds) and loop.lower == IndexVariable(around.iterator)
 
 
 def lane_of(loop: Loop) -> IndexExpression:
