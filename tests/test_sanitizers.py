@@ -241,13 +241,13 @@ from unittest.mock import patch
 from tc.runtime.compiler import compile_shared
 from tests.stress import compute_from_many_threads
 
-def weaken(source, flags, compiler):
+def weaken(source, flags, compiler, **options):
     if "kept_workspaces" in source:  # the pool, not the kernels
         assert "{order}" in source
         source = source.replace("{order}", "memory_order_relaxed")
-    return compile_shared(source, flags, compiler)
+    return compile_shared(source, flags, compiler, **options)
 
-with patch("tc.runtime.native.compile_shared", weaken):
+with patch("tc.runtime.compiler.compile_shared", weaken):
     compute_from_many_threads(200, 4)
 """
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -94,12 +95,19 @@ def nobody() -> Iterator[int]:
         os.seteuid(0)
 
 
-def test_what_may_not_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str], nobody: int) -> None:
-    folder = tmp_path / "theirs"
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that everybody may go through, unlike those of pytest."""
+    with TemporaryDirectory() as name:
+        path = Path(name)
+        path.chmod(0o755)
+        yield path
+
+
+def test_what_may_not_be_read(open_folder: Path, capsys: pytest.CaptureFixture[str], nobody: int) -> None:
+    folder = open_folder / "theirs"
     folder.mkdir()
     os.chown(folder, nobody, nobody)
-    for path in (tmp_path, *tmp_path.parents[:2]):
-        path.chmod(0o755)
     file = folder / "k.db"
     database(file, "CREATE TABLE bookmarks (url)")
     # What it imports may lie where only root can read.

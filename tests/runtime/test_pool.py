@@ -300,7 +300,7 @@ def test_the_pool_is_built_once_and_remembered(tmp_path: Path, monkeypatch: pyte
     settings = Environment.read({"XDG_CACHE_HOME": str(tmp_path)})
     first = native_binary("pool.c", settings)
     with monkeypatch.context() as without:
-        without.setattr("tc.runtime.native.compile_shared", None)
+        without.setattr("tc.runtime.compiler.compile_shared", None)
         assert native_binary("pool.c", settings) == first
 
 
