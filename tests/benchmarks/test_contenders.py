@@ -78,6 +78,7 @@ def test_ours(judged: dict[str, Path]) -> None:
             ready(worker.ask(CheckAgain()))
 
 
+@pytest.mark.slow
 def test_ours_on_the_arrays_of_pytorch(judged: dict[str, Path]) -> None:
     with Worker(2) as worker:
         for contender in OWN:

@@ -9,7 +9,7 @@ import pytest
 
 import tc
 from tc.reference.compare import compare
-from tests.turns import every
+from tests.turns import every, every_row
 
 MM = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }"
 NORMALIZE = """
@@ -135,13 +135,16 @@ LAYER_SHAPES = ((3, 17), (64, 17), (64,), (32, 64), (32,), (2, 32), (2,))
 @pytest.mark.parametrize("fusion", every(3, [tc.Fusion.MAXIMAL, tc.Fusion.PRESERVE_PARALLEL, tc.Fusion.MINIMAL]))
 @pytest.mark.parametrize(
     ("text", "shapes", "tile", "block"),
-    [
-        (BATCHED, ((3, 26, 9), (3, 7, 9)), (1,), (7, 26)),
-        (BATCHED, ((5, 9, 11), (5, 13, 11)), (), (4, 3, 2)),
-        (GROUPED, ((2, 3, 2, 7, 7), (3, 4, 2, 3, 3), (3, 4)), (1, 1, 1), (4, 8, 4)),
-        (GROUPED, ((2, 3, 2, 7, 7), (3, 4, 2, 3, 3), (3, 4)), (1, 1), (8, 7, 7)),
-        (LAYERS, LAYER_SHAPES, (1,), (128,)),
-    ],
+    every_row(
+        2,
+        [
+            (BATCHED, ((3, 26, 9), (3, 7, 9)), (1,), (7, 26)),
+            (BATCHED, ((5, 9, 11), (5, 13, 11)), (), (4, 3, 2)),
+            (GROUPED, ((2, 3, 2, 7, 7), (3, 4, 2, 3, 3), (3, 4)), (1, 1, 1), (4, 8, 4)),
+            (GROUPED, ((2, 3, 2, 7, 7), (3, 4, 2, 3, 3), (3, 4)), (1, 1), (8, 7, 7)),
+            (LAYERS, LAYER_SHAPES, (1,), (128,)),
+        ],
+    ),
 )
 def test_threads_share_the_innermost_loops_that_tiles_leave_whole(
     text: str, shapes: tuple[tuple[int, ...], ...], tile: tuple[int, ...], block: tuple[int, ...], fusion: tc.Fusion
