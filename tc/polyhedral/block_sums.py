@@ -24,7 +24,7 @@ from tc.language.affine import parameter_name
 from tc.language.program import Read, Reduction, is_product_of_two, walk
 from tc.language.specialization import Layout
 from tc.polyhedral.accumulate import accumulation, target_iterators
-from tc.polyhedral.element_counts import Count, Path, most_trips, moving_loops
+from tc.polyhedral.element_counts import Count, Elements, Path, most_met, most_trips, moving_loops
 from tc.polyhedral.loop_execution import loop_paths
 from tc.polyhedral.loops import (
     Allocation,
@@ -63,8 +63,6 @@ _MOST_ROUNDINGS: Final = 2
 _MOST_ELEMENTS: Final = 1024
 # How many additions to one element of the target of each statement follow each other.
 _Added: TypeAlias = Mapping[str, Count]
-# Elements, by the ranges of the iterators that choose them.
-_Elements: TypeAlias = tuple[Range, ...]
 _IN_ORDER: Final = (LoopKind.SEQUENTIAL, LoopKind.REDUCTION, LoopKind.UNROLLED, LoopKind.REGISTER)
 
 
@@ -149,17 +147,16 @@ class _Sums:
 
         Of a buffer, for one run of what it is allocated for.
         """
-        found = self._by_element(tree, name, path)
-        return max((sum(found[other] for other in found if _overlap(own, other)) for own in found), default=0)
+        return most_met(self._by_element(tree, name, path))
 
-    def _by_element(self, tree: LoopTree, name: str, path: Path) -> dict[_Elements, Count]:
+    def _by_element(self, tree: LoopTree, name: str, path: Path) -> dict[Elements, Count]:
         """The same for elements that are known by their ranges: those of a tile, and what is left behind it."""
         body = self.bodies[name]
         match tree:
             case Instance(statement, _):
                 return {self._elements(tree, path): self._times(tree, path, path)} if statement == name else {}
             case Block(children):
-                counts: dict[_Elements, Count] = {}
+                counts: dict[Elements, Count] = {}
                 for child in children:
                     for elements, count in self._by_element(child, name, path).items():
                         counts[elements] = counts.get(elements, 0) + count
@@ -175,7 +172,7 @@ class _Sums:
                 inside = path.from_here() if buffer.name == body.target else path
                 return self._by_element(inner, name, inside)
             case Loop(totals=totals) if any(total.statement == name for total in totals):
-                found_once: dict[_Elements, Count] = {}
+                found_once: dict[Elements, Count] = {}
                 for instance, inside in _paths(tree, path):
                     if instance.statement == name:
                         elements = self._elements(instance, inside)
@@ -188,7 +185,7 @@ class _Sums:
             case _:
                 assert_never(tree)
 
-    def _elements(self, instance: Instance, path: Path) -> _Elements:
+    def _elements(self, instance: Instance, path: Path) -> Elements:
         """The ranges of what chooses the element."""
         body = self.bodies[instance.statement]
         chosen = target_iterators(body)
@@ -403,10 +400,6 @@ def _without_promises(tree: LoopTree) -> LoopTree:
             return replace(tree, kind=kind, body=_without_promises(tree.body))
         case _:
             assert_never(tree)
-
-
-def _overlap(one: _Elements, other: _Elements) -> bool:
-    return all(a.least <= b.most and b.least <= a.most for a, b in zip(one, other, strict=True))
 
 
 def _hull(ranges: Iterable[Range]) -> Range:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Final, TypeAlias
 
 from tc.language.program import iterators_in
@@ -24,10 +26,14 @@ from tc.polyhedral.loops import (
     variables,
 )
 from tc.polyhedral.offsets import LinearForm, recombined, subscript_form
-from tc.polyhedral.ranges import Ranges, iterator_range, most_iterations, range_of
+from tc.polyhedral.ranges import Range, Ranges, iterator_range, most_iterations, range_of
 
 # A number of iterations; infinite where no bound is known.
 Count: TypeAlias = int | float
+# Elements, by the ranges of the iterators that choose them.
+Elements: TypeAlias = tuple[Range, ...]
+# As good as infinite, and still a number that can be subtracted.
+_MANY: Final = 1 << 62
 _AT_ONCE: Final = (LoopKind.BLOCK, LoopKind.THREAD, LoopKind.PARALLEL, LoopKind.VECTOR)
 _QUOTIENTS: Final = (IndexOperator.FLOOR_DIVIDE, IndexOperator.NONNEGATIVE_DIVIDE)
 
@@ -170,3 +176,41 @@ def _is_mixed_radix(terms: Items[tuple[int, Count, str, Count]]) -> bool:
             return False
         reach += factor * (extent - 1)
     return True
+
+
+def most_met(counts: Mapping[Elements, Count]) -> Count:
+    """The most instances that come to one element; of copies of unrolled loops, there are thousands of elements."""
+    dimensions = len(next(iter(counts), ()))
+    for dimension in range(dimensions):
+        parts = list(_apart(counts, dimension))
+        if len(parts) > 1:
+            return max(map(most_met, parts))
+    # Whoever meets another element does so in every dimension.
+    met = [_met_along(counts, dimension) for dimension in range(dimensions)]
+    return max(map(min, zip(*met, strict=True)), default=0) if met else sum(counts.values())
+
+
+def _met_along(counts: Mapping[Elements, Count], dimension: int) -> list[Count]:
+    """For each of the elements, the instances of those that have values of a dimension in common with it."""
+    begins = sorted((own[dimension].least, min(count, _MANY)) for own, count in counts.items())
+    ends = sorted((own[dimension].most, min(count, _MANY)) for own, count in counts.items())
+    begun, ended = ([0, *accumulate(count for _, count in ordered)] for ordered in (begins, ends))
+    first, last = ([place for place, _ in ordered] for ordered in (begins, ends))
+    return [
+        begun[bisect_right(first, own[dimension].most)] - ended[bisect_left(last, own[dimension].least)]
+        for own in counts
+    ]
+
+
+def _apart(counts: Mapping[Elements, Count], dimension: int) -> Iterator[dict[Elements, Count]]:
+    """Parts that have no value of a dimension in common."""
+    part: dict[Elements, Count] = {}
+    most: Count = -math.inf
+    for elements in sorted(counts, key=lambda own: own[dimension].least):
+        if part and elements[dimension].least > most:
+            yield part
+            part = {}
+        part[elements] = counts[elements]
+        most = max(most, elements[dimension].most)
+    if part:
+        yield part
