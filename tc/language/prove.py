@@ -87,14 +87,18 @@ def _always_leaving(statement: Statement, program: Program, place_of: PlaceOf | 
     with isl_context() as context:
         names = integer_parameters(program)
         possible = possible_parameters(program, context, names, LEAST_SIZE)
+        # Sizes of 0 often leave no instances, which says nothing; where they leave some, they may be what is meant.
+        empty_too = possible_parameters(program, context, names, 0)
         for access in suspects:
             frame = frame_of(access.running, context, names)
             domain = iteration_domain(access.running, frame)
             if domain is None or possible.is_empty():
                 continue
             shape = program.tensor(access.read.tensor).shape
+            running = domain.intersect_params(empty_too)
+            outside = [found.instances.params() for found in leaving(access, running, shape, frame)]
             for found in leaving(access, domain.intersect_params(possible), shape, frame):
-                if possible.is_subset(found.instances.params()):
+                if possible.is_subset(found.instances.params()) and any(map(running.params().is_subset, outside)):
                     inside = ", inside the call" if isinstance(statement.origin, DerivedOrigin) else ""
                     span = span_of(statement.origin)
                     yield Diagnostic(

@@ -160,6 +160,7 @@ def test_a_range_that_would_start_above_zero() -> None:
         "def f(float(N) x, float(K) w) -> (y) { y(i) = x(i) where i in K-1:N }",
         "def f(float(N) x, float(K) w) -> (y) { y(i) = x(i) where i in 1-K:N }",
         "def f(float(N) x, float(K) w) -> (y) { y(i) = x(i) where i in 0:N+K-1 }",
+        "def f(float(N) n, float(M) x) -> (y) { y(i) = x(0-3*N) where i in 0:4 }",  # of no n
     ],
 )
 def test_what_some_sizes_fulfil_is_left_to_the_call(text: str) -> None:
