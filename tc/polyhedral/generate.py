@@ -93,6 +93,7 @@ class _LoopMark:
     kind: LoopKind
     depth: int
     launched: int
+    last: int | None
 
     @property
     def iterator(self) -> str:
@@ -158,6 +159,8 @@ class _Converter:
 
 def _launched(name: str, upper: IndexExpression, mark: _LoopMark, body: LoopTree) -> Loop:
     """A loop over blocks or threads from 0 on; a guard keeps threads from its body that are launched beyond its end."""
+    if mark.last is not None and isinstance(upper, IndexLiteral):  # beyond the last thread, nothing has an instance
+        upper = IndexLiteral(min(upper.value, mark.last))
     last = IndexLiteral(mark.launched - 1)
     if not mark.launched or upper == last:
         return Loop(name, IndexLiteral(0), upper, 1, mark.kind, body)

@@ -38,6 +38,7 @@ from tc.polyhedral.schedule import schedule_scop, untransformed_tree
 from tc.polyhedral.scop import Scop, build_scop
 from tc.polyhedral.separate import separate_tiles
 from tc.polyhedral.separate_counts import separate_counts
+from tc.polyhedral.settled_guards import without_settled_guards
 from tc.polyhedral.split import Dealing, split_reductions
 from tc.polyhedral.split_plan import Plan, Whose, plan_split
 from tc.polyhedral.strides import accesses
@@ -322,7 +323,8 @@ class _Run:
             case CpuOptions():
                 return root
             case GpuOptions() as options:
-                root = separate_counts(fix_counts(guard_nests(root), scop), scop.barrier_names)
+                root = guard_nests(without_settled_guards(root, ranges))
+                root = separate_counts(fix_counts(root, scop), scop.barrier_names)
                 return fewer_buffers(root, scop, options, self.prepared.specialization.program.name) or root
             case _:
                 assert_never(self.options)

@@ -114,11 +114,19 @@ class _Placer:
         """The subtree inside the members, which run its barriers, too."""
         if not members:
             return visited
-        changed = (
-            replace(member, function=_at_barriers(member.function, visited.barriers, depth + position))
-            for position, member in enumerate(members)
-        )
+        changed = (self.at_barriers(member, visited.barriers, depth + n) for n, member in enumerate(members))
         return replace(visited, node=Band(tuple(changed), band.permutable, visited.node))
+
+    def at_barriers(self, member: Member, barriers: tuple[isl.Set, ...], position: int) -> Member:
+        """The member with barriers below it, of which every thread has its own.
+
+        isl may let a loop over threads run further, to a bound of their numbers, so the highest number is said.
+        """
+        changed = replace(member, function=_at_barriers(member.function, barriers, position))
+        if not barriers or member.kind is not LoopKind.THREAD:
+            return changed
+        most = self.most[position]
+        return replace(changed, last=most.to_python() if most.is_int() else None)
 
     def ended(self, visited: _Visited, above: tuple[LoopKind, ...], step: int | None) -> _Visited:
         """The subtree and a barrier; ``step``: between the iterations of the innermost member, if there is one in every

@@ -92,19 +92,35 @@ def _operation(operator: IndexOperator, operands: tuple[Range, ...]) -> Range:
             return Range(1 - divisor.most, divisor.most - 1)
         case IndexOperator.SELECT, (_, then, otherwise):
             return Range(min(then.least, otherwise.least), max(then.most, otherwise.most))
-        case (
-            IndexOperator.EQUAL
-            | IndexOperator.LESS
-            | IndexOperator.LESS_EQUAL
-            | IndexOperator.GREATER
-            | IndexOperator.GREATER_EQUAL
-            | IndexOperator.AND
-            | IndexOperator.OR,
-            _,
-        ):
-            return Range(0, 1)
+        case _, (left, right):
+            return _condition(operator, left, right)
         case _:
             return UNBOUNDED
+
+
+def _condition(operator: IndexOperator, left: Range, right: Range) -> Range:
+    match operator:
+        case IndexOperator.LESS_EQUAL:
+            return _truth(always=left.most <= right.least, never=left.least > right.most)
+        case IndexOperator.LESS:
+            return _truth(always=left.most < right.least, never=left.least >= right.most)
+        case IndexOperator.GREATER | IndexOperator.GREATER_EQUAL:
+            opposite = IndexOperator.LESS if operator is IndexOperator.GREATER else IndexOperator.LESS_EQUAL
+            return _condition(opposite, right, left)
+        case IndexOperator.EQUAL:
+            apart = left.most < right.least or right.most < left.least
+            return _truth(always=left == right and left.least == left.most, never=apart)
+        case IndexOperator.AND:
+            return Range(min(left.least, right.least), min(left.most, right.most))
+        case IndexOperator.OR:
+            return Range(max(left.least, right.least), max(left.most, right.most))
+        case _:
+            return UNBOUNDED
+
+
+def _truth(*, always: bool, never: bool) -> Range:
+    """Of a condition, which is 1 where it holds."""
+    return Range(1 if always else 0, 0 if never else 1)
 
 
 def _product(left: Range, right: Range) -> Range:

@@ -25,7 +25,8 @@ class Member:
     what is inside of one iteration of another member, which sizes of tiles are given for.  ``split``: it counts the
     partial results that blocks have of one reduction (split-K); no size of a tile is given for it, since each block has
     one of them.  ``launched``: of a loop over threads, how many a block has along it, which may be more than the loop
-    has iterations; 0 for as many.
+    has iterations; 0 for as many.  ``last``: the highest number of a thread at the barriers below a loop over threads;
+    None where none is below.
     """
 
     function: isl.UnionPwAff
@@ -34,6 +35,7 @@ class Member:
     in_group: bool = False
     split: bool = False
     launched: int = 0
+    last: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +153,14 @@ def _node_lines(node: Node, depth: int) -> Iterator[str]:
 
 def mark_name(member: Member, depth: int) -> str:
     """The name of the isl mark above the loop of a member, with so many members above it."""
-    return f"loop:{member.kind.value}:{depth}:{member.launched}"
+    last = "" if member.last is None else member.last
+    return f"loop:{member.kind.value}:{depth}:{member.launched}:{last}"
 
 
-def marked_loop(mark: str) -> tuple[LoopKind, int, int]:
-    """From a name of ``mark_name``: the kind of the loop, the members above it, and the threads that are launched."""
-    _, kind, depth, launched = mark.split(":")
-    return LoopKind(kind), int(depth), int(launched)
+def marked_loop(mark: str) -> tuple[LoopKind, int, int, int | None]:
+    """From a name of ``mark_name``: the kind of the loop, the members above it, its threads and the last one."""
+    _, kind, depth, launched, last = mark.split(":")
+    return LoopKind(kind), int(depth), int(launched), int(last) if last else None
 
 
 def allocation_mark(buffer: str) -> str:

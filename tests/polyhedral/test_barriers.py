@@ -112,6 +112,11 @@ RAGGED = {
         ((21, 33),),
         tc.GpuOptions(),
     ),
+    "a remainder": (  # isl takes 12 for the last thread; it is 11
+        "def f(int32(N) A, int32(M) B) -> (O, P) { O(i/2) = A(i) where i in 0:N, i % 2 == 1  P(i/2) +=! B(i) }",
+        ((14,), (4,)),
+        tc.GpuOptions(),
+    ),
     "a scan": (  # copies in vectors, the last of which is cut
         "def f(int32(K) S) -> (O) { O(k) +=! (r < k) ? S(r) : 0 where k in 0:K+1 }",
         ((4,),),
