@@ -120,12 +120,15 @@ class Leaving:
         elements = f"{extent} {'element' if extent == '1' else 'elements'}"
         return f"`{expression_text(read)}` leaves `{read.tensor}`{where}: dimension {self.dimension} has {elements}"
 
-    @property
-    def hint(self) -> str | None:
+    def hint(self, frame: Frame) -> str | None:
         """What to do about a write; reads have remedies of their own."""
         if not self.access.writes:
             return None
-        return f"shift the subscript `{expression_text(self.access.read.subscripts[self.dimension])}` to start at 0"
+        subscript = expression_text(self.access.read.subscripts[self.dimension])
+        if self._first(frame)[1] < 0:
+            return f"shift the subscript `{subscript}` to start at 0"
+        end = f"{self.access.read.tensor}.{self.dimension}"
+        return f"leave out what lies outside: add `{subscript} < {end}` to the `where`"
 
     def _first(self, frame: Frame) -> tuple[str, int]:
         """The first instance, for the least sizes where they are open, and the subscript there."""

@@ -104,7 +104,7 @@ def _always_leaving(statement: Statement, program: Program, place_of: PlaceOf | 
                     yield Diagnostic(
                         f"{found.message(frame)}{inside}",
                         span if place_of is None else place_of(statement, access.read),
-                        found.hint or remedy(statement, (access.read,), program),
+                        found.hint(frame) or remedy(statement, (access.read,), program),
                     )
                     return
 
@@ -200,7 +200,7 @@ def _complaints(
             reached = domain.intersect(guard_domain(access.guarded, frame))
             first = next(leaving(access, reached, shapes[access.read.tensor], frame), None)
             if first is not None:
-                found.append((first.message(frame), first.hint, access.read))
+                found.append((first.message(frame), first.hint(frame), access.read))
     if found:
         outside = {read for _, hint, read in found if hint is None}
         reads = tuple(a.read for a in accesses_of(general.statement) if general.specialized(a.read) in outside)

@@ -64,6 +64,14 @@ class RangeErrors:
             "give the ranges of one of the statements with a `where`",
         )
 
+    def unfinished(self, item: Item, tensor: str, dimension: int) -> None:
+        """An extent that only a call knows is used before all of its tensor is written."""
+        self._report.range_error(
+            f"`{tensor}.{dimension}` is used before all of `{tensor}` is written, and only a call knows it",
+            item.places.statement if isinstance(item, Draft) else item.span,
+            f"write all of `{tensor}` first, or write what follows to another tensor that begins with a copy of it",
+        )
+
     def no_extent(self, tensor: str, writers: Iterable[Progress]) -> None:
         """All writers of a tensor take its extents from each other, or write it with unbounded subscripts."""
         for progress in writers:

@@ -12,13 +12,23 @@ from dataclasses import dataclass, replace
 
 from tc.language.calls import BoundCall, bind_call
 from tc.language.draft import CallDraft, Draft, Item
+from tc.language.extents import extent_name, named_extent
 from tc.language.fold import substitute
 from tc.language.polynomial import Atoms, Polynomial
 from tc.language.program import Expression, Role, SizeReference, walk
 from tc.language.range_errors import RangeErrors
 from tc.language.report import Report
 from tc.language.requirements import Requirements
-from tc.language.rounds import Access, Progress, accesses_of_target, begin, bound_accesses, extent_of_target, run_rounds
+from tc.language.rounds import (
+    Access,
+    Progress,
+    accesses_of_target,
+    begin,
+    bound_accesses,
+    extent_of_target,
+    gives_elements,
+    run_rounds,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +95,8 @@ class _Solver:
                     break
                 self.relaxed = True
         self._complain(waiting)
+        for item in self.items:
+            self._check_extents_are_whole(item)
         resolved = {number: p for number, p in self.progress.items() if not p.unresolved and p.accesses is not None}
         return Ranges(resolved, self.calls, self._shapes())
 
@@ -182,7 +194,7 @@ class _Solver:
             hull, complete = self._hull([w for w in writers if w != reader], tensor, dimension)
         return hull if complete else None
 
-    def _hull(self, writers: Iterable[int], tensor: str, dimension: int) -> tuple[Polynomial | None, bool]:
+    def _hull(self, writers: Sequence[int], tensor: str, dimension: int) -> tuple[Polynomial | None, bool]:
         """The greatest extent that the writers give, and whether all that give one are known.
 
         A stalled writer gives none: it will follow the others.
@@ -194,7 +206,15 @@ class _Solver:
                 found.append(extent)
             elif not self.relaxed and not self._is_stalled(writer):
                 return None, False
-        return (self.atoms.greatest(found) if found else None), True
+        return (self._named(found, writers, tensor, dimension) if found else None), True
+
+    def _named(self, extents: Sequence[Polynomial], writers: Sequence[int], tensor: str, dimension: int) -> Polynomial:
+        """The greatest extent; the name of all of it where that is not linear: then the text says ``T.0``, too."""
+        hull = self.atoms.greatest(extents)
+        leaves = {e for e in walk(self.atoms.expression(hull)) if isinstance(e, SizeReference)}
+        targets = (self.progress[w].draft.target for w in writers if w in self.progress)
+        names = [name for t in (tensor, *targets) if (name := extent_name(t, dimension)) in leaves]
+        return self.atoms.variable(names[0]) if names else hull
 
     def _is_stalled(self, number: int) -> bool:
         progress = self.progress.get(number)
@@ -257,6 +277,32 @@ class _Solver:
             if not self.broken.intersection(reads):
                 self.errors.circular(item)
             self.broken.update([item.target] if isinstance(item, Draft) else item.tensors.values())
+
+    def _check_extents_are_whole(self, item: Item) -> None:
+        """An extent that only a call knows is that of all elements: what uses it stands behind what gives them."""
+        expressions = item.expressions() if isinstance(item, Draft) else item.scalars.values()
+        sizes = {leaf for e in expressions for leaf in walk(e) if isinstance(leaf, SizeReference)}
+        for size in sizes:
+            named = named_extent(size)
+            if named is None or named[0] in self.inputs:
+                continue
+            writers = self.known.writers.get(named[0], ())
+            hull, _ = self._hull([w for w in writers if w < item.number], *named)
+            if hull is None or hull != self.atoms.variable(size):
+                continue
+            drafts = {w: self.progress[w].draft for w in writers if w in self.progress}
+            giving = [w for w in writers if w not in drafts or gives_elements(drafts[w])]
+            # Where nothing gives elements, those that there are come in, and all that do not follow the name count.
+            growing = giving or [w for w in writers if not self._follows(w, size, named[1])]
+            if any(w >= item.number for w in growing):
+                self.errors.unfinished(item, *named)
+                return
+
+    def _follows(self, writer: int, extent: SizeReference, dimension: int) -> bool:
+        """Whether what a statement writes depends on an extent."""
+        progress = self.progress[writer]
+        ends = (self.atoms.expression(e) for i in progress.intervals.values() for e in (i.begin, i.end))
+        return any(extent in walk(e) for e in (progress.draft.subscripts[dimension], *ends))
 
     def _shapes(self) -> dict[str, tuple[Polynomial, ...]]:
         shapes: dict[str, tuple[Polynomial, ...]] = {}

@@ -189,6 +189,12 @@ def _smallest(limits: Sequence[Polynomial], atoms: Atoms) -> list[Polynomial]:
     return kept
 
 
+def gives_elements(draft: Draft) -> bool:
+    """Whether a statement gives elements, rather than updating those that there are."""
+    own = any(isinstance(e, Read) and e.tensor == draft.target for e in walk(draft.value.expression))
+    return draft.initialize or not (draft.reduction is not None or own)
+
+
 def extent_of_target(progress: Progress, dimension: int, atoms: Atoms) -> Polynomial | None:
     """One past the greatest subscript that a statement writes; None while its iterators are unresolved.
 
@@ -203,8 +209,6 @@ def extent_of_target(progress: Progress, dimension: int, atoms: Atoms) -> Polyno
     written = iterators_in(draft.subscripts)
     if written & progress.unresolved or not written <= progress.intervals.keys():
         return None
-    own = any(isinstance(e, Read) and e.tensor == draft.target for e in walk(draft.value.expression))
-    gives = draft.initialize or not (draft.reduction is not None or own)
     ranges = {name: progress.intervals[name] for name in draft.order if name in progress.intervals}
-    writing = Writing(draft.target, dimension, subscript, written, ranges, draft.conditions, gives)
+    writing = Writing(draft.target, dimension, subscript, written, ranges, draft.conditions, gives_elements(draft))
     return written_extent(writing, atoms)

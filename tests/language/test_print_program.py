@@ -6,12 +6,13 @@ import re
 
 import pytest
 
+from tc.errors import RangeError
 from tc.language.canonical import canonical, canonical_text
 from tc.language.print_program import program_text
 from tc.language.program import Role
 from tests.comprehensions.case import Case
 from tests.comprehensions.corpus import CASES
-from tests.language.support import definition, lower, lower_all
+from tests.language.support import complaints, definition, lower, lower_all
 from tests.turns import every
 
 PARAMETERS = (
@@ -114,6 +115,32 @@ def test_extents_that_only_a_call_knows_print_as_their_names(first: str, stateme
     printed = program_text(program)
     assert lower(printed) == program
     assert program_text(lower(printed)) == printed
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "D(i + D.0) = 1 where i in 0:D.0",
+        "D(D.0) = 1",
+        "E(i) = 1 where i in 0:D.0 D(k + 4) = x(k)",
+        "D(k + 4) = x(k) D(i + D.0/2) = 1 where i in 0:D.0",
+    ],
+)
+def test_what_goes_on_behind_an_end_that_only_a_call_knows(statement: str) -> None:
+    text = definition(f"D(k % 4) +=! x(k) {statement} O(i) = D(i)", "float(N) x")
+    (found,) = complaints(text, RangeError)
+    assert found == (
+        "`D.0` is used before all of `D` is written, and only a call knows it [write all of `D` first, or write what "
+        "follows to another tensor that begins with a copy of it]"
+    )
+
+
+@pytest.mark.parametrize(
+    "statements", ["T(i + D.0) = 1 where i in 0:D.0", "T(T.0) = 1", "T(i) += 1 where i in 0:T.0/2"]
+)
+def test_a_copy_goes_on_behind_such_an_end(statements: str) -> None:
+    program = lower(definition(f"D(k % 4) +=! x(k) T(i) = D(i) {statements} O(i) = T(i)", "float(N) x"))
+    assert lower(program_text(program)) == program
 
 
 def test_preconditions_print_as_conditions_of_the_first_statement() -> None:

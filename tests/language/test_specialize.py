@@ -199,6 +199,11 @@ def test_requirements_of_a_where_must_hold() -> None:
             {"x": 2, "k": 2},
             "`k(i + 1)` leaves `k` at i = 1: dimension 0 has 2 elements",
         ),
+        (
+            "def f(float(N) x) -> (y) { y(k % 4) +=! x(k) y(i + 1) += 1 where i in 0:y.0 }",
+            {"x": 9},
+            "`y(i + 1)` leaves `y` at i = 3: dimension 0 has 4 elements",
+        ),
         ("def f(float(N) x) -> (y) { y = x(5) }", {"x": 3}, "`x(5)` leaves `x`: dimension 0 has 3 elements"),
         (
             "def f(float(N) x, float(M) z) -> (y) { y(i) = x(i) y(i) += z(i) }",
@@ -267,3 +272,10 @@ def test_all_complaints_of_a_specialization_come_together() -> None:
         "`x(2 * i)` leaves `x` at i = 1: dimension 0 has 2 elements",
         "`x(i + 1)` leaves `x` at i = 1: dimension 0 has 2 elements",
     ]
+
+
+def test_writes_that_leave_are_left_out_as_the_hint_says() -> None:
+    text = "def f(float(N) x) -> (y) { y(k % 4) +=! x(k) y(i + 1) += 1 where i in 0:y.0 }"
+    with pytest.raises(RangeError, match=r"add `i \+ 1 < y\.0` to the `where`"):
+        specialize(lower(text), signature(x=array(9)))
+    specialize(lower(text.replace("0:y.0", "0:y.0, i + 1 < y.0")), signature(x=array(9)))
