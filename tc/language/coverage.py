@@ -17,6 +17,7 @@ from tc.language.affine import (
     isl_name,
     iteration_domain,
 )
+from tc.language.leaving import with_least_parameters
 from tc.language.parameters import integer_parameters, possible_parameters
 from tc.language.polynomial import LEAST_SIZE
 from tc.language.program import Program, Statement
@@ -87,9 +88,10 @@ class _Prover:
             return
         pairs = written.apply_range(written.reverse())
         pairs = pairs.subtract(isl.Map.identity(pairs.get_space()))
-        element = self._witness(pairs.domain().apply(written), self.typical)
-        if element is not None:
-            message = f"`{statement.target}{element}` is written by more than one instance of the statement"
+        found = self._witness(pairs.domain().apply(written), self.typical)
+        if found is not None:
+            element = f"`{statement.target}{found.element}`"
+            message = f"{element} is written by more than one instance of the statement{found.sizes}"
             hint = "reduce with `+=!`, `*=!`, `min=!` or `max=!`"
             if reads_target(statement):
                 hint = (
@@ -104,9 +106,10 @@ class _Prover:
         for (_, first), (second_statement, second) in combinations(given, 2):
             if first is None or second is None:
                 continue
-            element = self._witness(first.intersect(second), self.typical)
-            if element is not None:
-                message = f"`{value.tensor.name}{element}` is written twice: here and by an earlier statement"
+            found = self._witness(first.intersect(second), self.typical)
+            if found is not None:
+                element = f"`{value.tensor.name}{found.element}`"
+                message = f"{element} is written twice{found.sizes}: here and by an earlier statement"
                 hint = "write disjoint parts, or update with `+=`, or read the value before it is replaced"
                 yield Problem(message, hint, second_statement, is_overlap=True)
 
@@ -131,10 +134,10 @@ class _Prover:
             if given is None:
                 return
             missing = missing.subtract(given)
-        element = self._witness(missing, self.possible)
-        if element is not None:
+        found = self._witness(missing, self.possible)
+        if found is not None:
             yield Problem(
-                f"`{name}{element}` is never written",
+                f"`{name}{found.element}` is never written{found.sizes}",
                 named_size(e for statement in value.initial for e in statement.subscripts)
                 or f"give `{name}` all its elements, for example with a second statement for the rest, or start at 0",
                 value.initial[0],
@@ -154,17 +157,42 @@ class _Prover:
         extents: Sequence[int | None] = [None] * len(statement.subscripts)
         return access_relation(statement.target, statement.subscripts, extents, frame).intersect_domain(domain)
 
-    def _witness(self, elements: isl.Set, values: isl.Set) -> str | None:
-        """The subscripts of one of the elements, if there are some for all ``values``, or for an open size."""
+    def _witness(self, elements: isl.Set, values: isl.Set) -> Witness | None:
+        """One of the elements, if there are some for all ``values``, or for an open size."""
+        names = (*self.parameters, *(name for name, _ in self.sizes))
         if self.sizes and not elements.is_empty():
-            return element_text(elements, self.sizes)
+            return witness_of(elements, elements.params(), names)
         if elements.is_empty() or values.is_empty() or not values.is_subset(elements.params()):
             return None
-        return element_text(elements.intersect_params(values), self.parameters)
+        return witness_of(elements, values, names)
 
 
-def element_text(elements: isl.Set, parameters: Sequence[object]) -> str:
-    """``(0, 3)`` or ``(0, 3) for N = 2``: the first element of a set that is not empty."""
-    point = elements.lexmin().sample_point() if not parameters else elements.sample_point()
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """The subscripts of an element, ``(0, 3)``, and the sizes for which it is one, `` for N = 2``.
+
+    No sizes where it is one for all of them.
+    """
+
+    element: str
+    sizes: str
+
+
+def witness_of(elements: isl.Set, values: isl.Set, names: Sequence[str]) -> Witness:
+    """The first element that is there for all values of the parameters, or else for the least.
+
+    ``values``: for each of which there is an element.  ``names``: of the parameters.
+    """
+    chosen = elements.intersect_params(values)
+    somewhere = chosen.project_out_all_params()
+    everywhere = somewhere.subtract(somewhere.intersect_params(values).subtract(chosen).project_out_all_params())
+    found = with_least_parameters(chosen, len(names)) if everywhere.is_empty() else everywhere
+    point = found.lexmin().sample_point()
     subscripts = [str(point.get_coordinate_val(isl.dim_type.set, d)) for d in range(elements.dim(isl.dim_type.set))]
-    return f"({', '.join(subscripts)})"
+    relevant = elements.gist_params(values)
+    sizes = [
+        f"{name} = {point.get_coordinate_val(isl.dim_type.param, position)}"
+        for position, name in enumerate(names if everywhere.is_empty() else ())
+        if relevant.involves_dims(isl.dim_type.param, position, 1)
+    ]
+    return Witness(f"({', '.join(subscripts)})", f" for {', '.join(sizes)}" if sizes else "")

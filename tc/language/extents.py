@@ -130,10 +130,9 @@ def _quotient_extent(subscript: Polynomial, ranges: Mapping[str, Interval], atom
         return None
     dividend, divisor = atoms.polynomial(quotient.left), atoms.polynomial(quotient.right)
     last = Extremes(atoms, ranges).greatest(dividend)
-    sign = Extremes(atoms, ranges).is_positive(divisor)
-    if last is None or not sign or atoms.variables(divisor) or not _is_linear(dividend, atoms):
+    if last is None or atoms.variables(divisor) or not atoms.is_nonnegative(divisor - 1):  # quotients by 0 are 0
         return None
-    if not atoms.is_nonnegative(dividend):
+    if not _is_linear(dividend, atoms) or not atoms.is_nonnegative(dividend):
         return None
     return atoms.quotient(last + divisor, divisor) + subscript.rest(compound[0])
 

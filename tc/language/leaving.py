@@ -132,7 +132,7 @@ class Leaving:
 
     def _first(self, frame: Frame) -> tuple[str, int]:
         """The first instance, for the least sizes where they are open, and the subscript there."""
-        point = _with_least_parameters(self.instances, len(frame.names)).lexmin().sample_point()
+        point = with_least_parameters(self.instances, len(frame.names)).lexmin().sample_point()
         iterators = [iterator.name for iterator in self.access.running.iterators]
         names = [*iterators, *frame.parameters, *(name for name, _ in frame.sizes)]
         values = [point.get_coordinate_val(isl.dim_type.set, d) for d in range(len(iterators))]
@@ -141,7 +141,7 @@ class Leaving:
         return place, int(self.position.eval(point).to_python())
 
 
-def _with_least_parameters(instances: isl.Set, parameters: int) -> isl.Set:
+def with_least_parameters(instances: isl.Set, parameters: int) -> isl.Set:
     """The instances for the least values of the parameters that have a least one, each after those before it."""
     for position in range(parameters):
         if instances.dim_has_lower_bound(isl.dim_type.param, position):

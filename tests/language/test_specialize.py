@@ -69,6 +69,14 @@ def test_empty_ranges_give_empty_shapes() -> None:
     assert specialize(MM, signature(A=array(2, 0), B=array(0, 3))).layouts["C"].shape == (2, 3)
 
 
+@pytest.mark.parametrize(("divisor", "shape"), [(0, (1,)), (-2, (1,)), (1, (5,)), (2, (3,)), (7, (1,))])
+def test_the_extent_of_quotients_is_right_for_any_divisor(divisor: int, shape: tuple[int, ...]) -> None:
+    """Quotients by 0 are 0, so that there is one; those of small numbers by negative ones are 0, too."""
+    program = lower("def f(float(N) x, int s) -> (y) { y(i / s) +=! x(i) }")
+    extent = 2 if divisor < 0 else 5
+    assert output_shapes(program, signature({"s": divisor}, x=array(extent))) == {"y": shape}
+
+
 def test_output_shapes_prove_nothing() -> None:
     program = lower("def f(float(I) B, float(L) C, float(J) D) -> (A) { A(i,j) = B(i) * C(i+j) * D(j) }")
     assert output_shapes(program, signature(B=array(7), C=array(1), D=array(3))) == {"A": (7, 3)}

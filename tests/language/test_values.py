@@ -286,6 +286,9 @@ def test_parts_that_make_a_whole() -> None:
         ("O(i) +=! A(i,k) O(i) *=! A(i,k)", SemanticError, "`O(0)` is written twice: here and by an earlier statement"),
         ("O(i,j) = 3 where i in 4:8, j in 3:20", RangeError, "`O(0, 0)` is never written"),
         ("O(i) +=! A(i,k) where i in 0:M, i >= 1", RangeError, "`O(0)` is never written"),
+        ("O(2*i+N) = A(i,0) where i in 0:8", RangeError, "`O(0)` is never written"),
+        # One element for one size, and another one for the next.
+        ("O(max(N,i) - 2*i) +=! A(i,0) where i in 0:8, i != 7", RangeError, "`O(0)` is never written for N = 1"),
     ],
 )
 def test_elements_written_twice_or_never(statements: str, kind: type[SemanticError], message: str) -> None:
