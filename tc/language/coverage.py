@@ -1,11 +1,10 @@
-"""Every element of a value is written exactly once: proven with isl, for given sizes or for all typical ones."""
+"""Every element of a value is written exactly once: proven with isl, for given sizes, or refused where no size fits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Final
 
 import islpy as isl
 
@@ -34,10 +33,6 @@ from tc.language.written import (
     written_values,
 )
 
-# What is written twice is refused in a definition when it is for all sizes from here on: one element is never written
-# twice, and the text that forgot to reduce is better refused where it stands.
-_LEAST_TYPICAL_SIZE: Final = 2
-
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -50,7 +45,7 @@ class Problem:
 
 
 def find_problems(program: Program, max_operations: int = MAX_OPERATIONS, sizes: Sizes = ()) -> list[Problem]:
-    """Elements written twice or not at all: for the sizes of a specialized program, else for all typical sizes.
+    """Elements written twice or not at all: for the sizes of a specialized program, else for all sizes from 1 on.
 
     ``sizes``: those of a specialized program that stay open; one value of them suffices for a problem.  What depends on
     other sizes that are still open, or is not affine in them, is no problem yet.  ``isl.Error`` when isl spends more
@@ -78,7 +73,6 @@ class _Prover:
         self.sizes = sizes
         names = integer_parameters(program)
         self.parameters = names[len(sizes) :]
-        self.typical = possible_parameters(program, context, names[len(sizes) :], _LEAST_TYPICAL_SIZE)
         self.possible = possible_parameters(program, context, names[len(sizes) :], LEAST_SIZE)
 
     def repeated(self, statement: Statement) -> Iterator[Problem]:
@@ -88,7 +82,7 @@ class _Prover:
             return
         pairs = written.apply_range(written.reverse())
         pairs = pairs.subtract(isl.Map.identity(pairs.get_space()))
-        found = self._witness(pairs.domain().apply(written), self.typical)
+        found = self._witness(pairs.domain().apply(written))
         if found is not None:
             element = f"`{statement.target}{found.element}`"
             message = f"{element} is written by more than one instance of the statement{found.sizes}"
@@ -106,7 +100,7 @@ class _Prover:
         for (_, first), (second_statement, second) in combinations(given, 2):
             if first is None or second is None:
                 continue
-            found = self._witness(first.intersect(second), self.typical)
+            found = self._witness(first.intersect(second))
             if found is not None:
                 element = f"`{value.tensor.name}{found.element}`"
                 message = f"{element} is written twice{found.sizes}: here and by an earlier statement"
@@ -134,7 +128,7 @@ class _Prover:
             if given is None:
                 return
             missing = missing.subtract(given)
-        found = self._witness(missing, self.possible)
+        found = self._witness(missing)
         if found is not None:
             yield Problem(
                 f"`{name}{found.element}` is never written{found.sizes}",
@@ -157,14 +151,14 @@ class _Prover:
         extents: Sequence[int | None] = [None] * len(statement.subscripts)
         return access_relation(statement.target, statement.subscripts, extents, frame).intersect_domain(domain)
 
-    def _witness(self, elements: isl.Set, values: isl.Set) -> Witness | None:
-        """One of the elements, if there are some for all ``values``, or for an open size."""
+    def _witness(self, elements: isl.Set) -> Witness | None:
+        """One of the elements, if there are some for all sizes, or for one that stays open."""
         names = (*self.parameters, *(name for name, _ in self.sizes))
         if self.sizes and not elements.is_empty():
             return witness_of(elements, elements.params(), names)
-        if elements.is_empty() or values.is_empty() or not values.is_subset(elements.params()):
+        if elements.is_empty() or self.possible.is_empty() or not self.possible.is_subset(elements.params()):
             return None
-        return witness_of(elements, values, names)
+        return witness_of(elements, self.possible, names)
 
 
 @dataclass(frozen=True, slots=True)

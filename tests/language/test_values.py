@@ -280,8 +280,11 @@ def test_parts_that_make_a_whole() -> None:
 @pytest.mark.parametrize(
     ("statements", "kind", "message"),
     [
-        ("O(i+k) = A(i,k)", SemanticError, "`O(1)` is written by more than one instance of the statement"),
-        ("O(i/2) = A(i,0)", SemanticError, "`O(0)` is written by more than one instance of the statement"),
+        (
+            "O(i/2) = 1.0 where i in 0:2*M",
+            SemanticError,
+            "`O(0)` is written by more than one instance of the statement",
+        ),
         ("O(i) = A(i,0) O(i) = A(i,1)", SemanticError, "`O(0)` is written twice: here and by an earlier statement"),
         ("O(i) +=! A(i,k) O(i) *=! A(i,k)", SemanticError, "`O(0)` is written twice: here and by an earlier statement"),
         ("O(i,j) = 3 where i in 4:8, j in 3:20", RangeError, "`O(0, 0)` is never written"),
@@ -303,9 +306,14 @@ def test_elements_written_twice_or_never(statements: str, kind: type[SemanticErr
         ("O(i) = A(i,0) where i in 3:M-1", (1, 1), (5, 1), "`O(0)` is never written"),
         ("O(i,j) = A(i,j) where i in 0:M, j in 0:i+1", (1, 1), (2, 2), "`O(0, 1)` is never written"),
         ("O(i) = A(i,0) where i in N-1:M", (5, 1), (5, 3), "`O(0)` is never written"),
+        ("O(i/2) = A(i,0)", (1, 3), (2, 1), "`O(0)` is written by more than one instance of the statement"),
+        ("O(i+k) = A(i,k)", (5, 1), (5, 3), "`O(1)` is written by more than one instance of the statement"),
+        ("O(i+k) = A(i,k)", (0, 0), (2, 2), "`O(1)` is written by more than one instance of the statement"),
+        ("O(i%3) = A(i,0)", (3, 1), (4, 1), "`O(0)` is written by more than one instance of the statement"),
+        ("O(i) = A(i,0) O(i+1) = A(i,0)", (1, 1), (2, 1), "`O(1)` is written twice: here and by an earlier statement"),
     ],
 )
-def test_what_is_never_written_for_some_sizes_is_refused_for_those(
+def test_what_is_wrong_for_some_sizes_is_refused_for_those(
     statements: str, fits: tuple[int, int], fails: tuple[int, int], message: str
 ) -> None:
     program = body(statements)
