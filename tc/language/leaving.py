@@ -144,9 +144,9 @@ class Leaving:
 def with_least_parameters(instances: isl.Set, parameters: int) -> isl.Set:
     """The instances for the least values of the parameters that have a least one, each after those before it."""
     for position in range(parameters):
-        if instances.dim_has_lower_bound(isl.dim_type.param, position):
-            values = instances.params().move_dims(isl.dim_type.set, 0, isl.dim_type.param, position, 1)
-            least = values.lexmin().sample_point().get_coordinate_val(isl.dim_type.set, 0)
+        values = instances.params().move_dims(isl.dim_type.set, 0, isl.dim_type.param, position, 1)
+        least = values.project_out_all_params().dim_min_val(0)
+        if least.is_int():
             instances = instances.fix_val(isl.dim_type.param, position, least)
     return instances
 

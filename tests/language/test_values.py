@@ -299,6 +299,13 @@ def test_elements_written_twice_or_never(statements: str, kind: type[SemanticErr
     assert [complaint.split(" [")[0] for complaint in found] == [message]
 
 
+def test_a_witness_may_stand_for_one_value_of_a_scalar_of_either_sign() -> None:
+    with pytest.raises(SemanticError) as caught:
+        lower("def f(int s, float(N) x) -> (y) { y(i/2 + s) = x(i) }")
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.message == "`y(0)` is written by more than one instance of the statement for N = 2, s = 0"
+
+
 @pytest.mark.parametrize(
     ("statements", "fits", "fails", "message"),
     [
