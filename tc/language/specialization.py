@@ -71,14 +71,19 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 @frozen
 class Extent:
-    """How many elements a dimension has, as a function of the symbolic sizes: a constant, and a factor for each."""
+    """How many elements a dimension has, as a function of the symbolic sizes: a constant, and a factor for each.
+
+    The sum is divided by ``divisor``, rounding down; it is never negative.
+    """
 
     constant: int
     factors: tuple[int, ...]
+    divisor: int = 1
 
     def at(self, sizes: tuple[int, ...]) -> int:
         """The number for these sizes."""
-        return self.constant + sum(factor * size for factor, size in zip(self.factors, sizes, strict=True))
+        total = self.constant + sum(factor * size for factor, size in zip(self.factors, sizes, strict=True))
+        return total // self.divisor
 
 
 @frozen

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from tc.errors import ArgumentError
+from tc.grammar.syntax import BinaryOperator
 from tc.language.affine import Frame, affine_condition
 from tc.language.expression_text import expression_text
-from tc.language.polynomial import Atoms
-from tc.language.program import Expression, Literal, Program, Read, SizeReference, Tensor, walk
+from tc.language.polynomial import Atoms, Polynomial, constant
+from tc.language.program import Binary, Expression, Literal, Program, Read, SizeReference, Tensor, walk
 from tc.language.session import isl_context
 from tc.language.specialization import Extent, Signature, Sizes
 
@@ -44,7 +46,10 @@ def _require_fixed_strides(program: Program, tensor: Tensor, names: Collection[s
 
 
 def symbolic_extent(program: Program, tensor: Tensor, extent: Expression, sizes: Sizes) -> Extent:
-    """An extent that depends on symbolic sizes; ArgumentError unless it is linear in them and never negative."""
+    """An extent that depends on symbolic sizes; ArgumentError unless it is linear in them and never negative.
+
+    Linear functions may be divided by a number.
+    """
     found = linear_extent(extent, sizes)
     if found is None:
         raise ArgumentError(
@@ -60,8 +65,26 @@ def symbolic_extent(program: Program, tensor: Tensor, extent: Expression, sizes:
 
 
 def linear_extent(extent: Expression, sizes: Sizes) -> Extent | None:
-    """The extent as a function of symbolic sizes; None unless it is linear in them."""
-    polynomial = Atoms(name for name, _ in sizes).polynomial(extent)
+    """The extent as a function of symbolic sizes; None unless it is linear in them, or in a quotient of them."""
+    atoms = Atoms(name for name, _ in sizes)
+    polynomial = atoms.polynomial(extent)
+    quotients = [atom for atom in polynomial.atoms if isinstance(atoms[atom], Binary)]
+    if len(quotients) != 1 or polynomial.coefficient(quotients[0]) != constant(1):
+        return _linear(polynomial, sizes)
+    quotient = atoms[quotients[0]]
+    assert isinstance(quotient, Binary)
+    divisor = atoms.polynomial(quotient.right).constant
+    if quotient.operator is not BinaryOperator.DIVIDE or divisor is None or divisor < 1:
+        return None
+    dividend = _linear(atoms.polynomial(quotient.left), sizes)
+    # Quotients truncate, which is rounding down for what is not negative.
+    if dividend is None or least(dividend, sizes) < 0:
+        return None
+    whole = _linear(polynomial.rest(quotients[0]) * divisor + atoms.polynomial(quotient.left), sizes)
+    return None if whole is None else replace(whole, divisor=divisor)
+
+
+def _linear(polynomial: Polynomial, sizes: Sizes) -> Extent | None:
     factors = tuple(polynomial.terms.get((number,), 0) for number in range(len(sizes)))
     found = Extent(polynomial.terms.get((), 0), factors)
     return found if len(polynomial.terms) == sum(map(bool, (*factors, found.constant))) else None
@@ -70,13 +93,13 @@ def linear_extent(extent: Expression, sizes: Sizes) -> Extent | None:
 def least(extent: Extent, sizes: Sizes) -> int:
     """The least value of an extent."""
     ends = (min(factor, factor * most) for factor, (_, most) in zip(extent.factors, sizes, strict=True))
-    return extent.constant + sum(ends)
+    return (extent.constant + sum(ends)) // extent.divisor
 
 
 def greatest(extent: Extent, sizes: Sizes) -> int:
     """The greatest value of an extent."""
     ends = (max(factor, factor * most) for factor, (_, most) in zip(extent.factors, sizes, strict=True))
-    return extent.constant + sum(ends)
+    return (extent.constant + sum(ends)) // extent.divisor
 
 
 def always_holds(condition: Expression, sizes: Sizes) -> bool:

@@ -95,4 +95,6 @@ class _Boxes:
         end = frame.constant(extent.constant)
         for (name, _), factor in zip(self.sizes, extent.factors, strict=True):
             end = end.add(frame.require(parameter_name(name)).mul(frame.constant(factor)))
+        if extent.divisor > 1:
+            end = end.scale_down_val(isl.Val.int_from_si(box.get_ctx(), extent.divisor)).floor()
         return frame.require(names[0]).lt_set(end)

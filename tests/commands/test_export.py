@@ -203,6 +203,7 @@ def test_the_program_of_the_readme_passes_the_greatest_sizes(
         (Extent(9, (-1, 3)), "[-1 * x.0 + 3 * y.0 + 9][7]"),
         (Extent(1, (1, -2)), "[x.0 - 2 * y.0 + 1][7]"),
         (Extent(0, (0, 0)), "[0][7]"),
+        (Extent(1, (1, 0), 2), "[(x.0 + 1) / 2][7]"),
     ],
 )
 def test_extents_are_said_in_terms_of_sizes(opened: Path, first: Extent | None, said: str) -> None:

@@ -18,4 +18,7 @@ def extents_said(kernel: Exported, layout: Layout) -> tuple[str, ...]:
     pairs = zip(open_sizes(kernel), layout.first.factors, strict=True)
     terms = [size.name if factor == 1 else f"{factor} * {size.name}" for size, factor in pairs if factor]
     constant = [str(layout.first.constant)] if layout.first.constant or not terms else []
-    return (" + ".join((*terms, *constant)).replace("+ -", "- "), *map(str, layout.shape[1:]))
+    said = " + ".join((*terms, *constant)).replace("+ -", "- ")
+    if layout.first.divisor > 1:
+        said = f"({said}) / {layout.first.divisor}"
+    return (said, *map(str, layout.shape[1:]))
