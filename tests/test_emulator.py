@@ -226,3 +226,10 @@ def test_loops_up_to_the_end_of_32_bits_are_counted_in_64() -> None:
     assert "int64_t c0 = 0" in fill.compile(large, target="emulator").source
     small = tc.ArraySpec(((1 << 31) - 1,), tc.ScalarType.INT8, (0,))
     assert "int32_t c0 = 0" in fill.compile(small, target="emulator").source
+
+
+def test_reads_that_no_iteration_reaches_are_proven_too() -> None:
+    """For two elements, nothing of `X` is read: its access relation is empty."""
+    text = "A(i % 1) +=! O(i)  X(i) = A(i)  B min=! i < X.0 ? X(i) : 1.5 where i in 1:M  C(j) max=! X(j)"
+    comprehension = tc.define(f"def f(uint32(M) O) -> (B) {{ {text} }}").single()
+    assert comprehension(np.array([8, 1], np.uint32), target="emulator") == 1.5

@@ -190,14 +190,15 @@ def _check_owners(scop: Scop, promotion: Promotion, execution: Execution) -> Cou
     shared = promotion.buffer.sharing is Sharing.BLOCK or not execution.places
     if shared or not any(access.writes for _, access in through):
         return None
-    holding: list[tuple[isl.UnionMap, bool]] = []
+    holding: list[tuple[isl.Map, bool]] = []
     for _, access in sorted(through, key=lambda use: not use[1].writes):
-        if not any(access.element.plain_is_equal(element.as_map()) for element, _ in holding):
-            holding.append((isl.UnionMap.from_map(access.element), access.writes))
+        if not any(access.element.plain_is_equal(element) for element, _ in holding):
+            holding.append((access.element, access.writes))
     nobody = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
 
     def reached(arrays: isl.UnionMap, *, writing: bool) -> isl.UnionMap:
-        own = (element.reverse().apply_range(arrays) for element, writes in holding if writes is writing)
+        elements = (isl.UnionMap.from_map(element.reverse()) for element, writes in holding if writes is writing)
+        own = (element.apply_range(arrays) for element in elements)
         return reduce(isl.UnionMap.union, own, nobody)
 
     arrays = execution.scopes.get(name, nobody)
