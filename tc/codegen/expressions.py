@@ -15,6 +15,7 @@ from tc.codegen.functions import function_name
 from tc.codegen.indices import index_fragment, index_literal, require_fit
 from tc.codegen.literals import bare_integer, literal_fragment
 from tc.codegen.names import Names
+from tc.codegen.offset_texts import OffsetTexts
 from tc.codegen.shared_offsets import SharedOffsets
 from tc.faults import OUTSIDE, Check
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
@@ -32,11 +33,13 @@ from tc.language.program import (
     Select,
     SizeReference,
     Unary,
+    iterators_in,
 )
 from tc.language.specialization import Layout
 from tc.polyhedral.loops import IndexExpression, IndexLiteral
-from tc.polyhedral.offsets import Arguments, LinearForm, recombined, subscript_form
+from tc.polyhedral.offsets import Arguments, Forms, LinearForm, recombined, subscript_form
 from tc.polyhedral.ranges import Ranges
+from tc.polyhedral.remembered import Remembered
 from tc.types import Kind, ScalarType, computation_type
 
 # The local variable in which a routine notes a fault.
@@ -71,6 +74,10 @@ class ExpressionPrinter:
         self._checked = checked
         self._dialect = dialect
         self._checks: dict[Check, int] = {}
+        self._forms: Final = Forms()
+        self._elements: Final = Remembered[Fragment]()
+        self._iterators: Final = Remembered[tuple[str, ...]]()
+        self._last_texts: OffsetTexts | None = None
 
     @property
     def checks(self) -> tuple[Check, ...]:
@@ -113,7 +120,7 @@ class ExpressionPrinter:
         """Where the element is; None where that depends on data."""
         total = LinearForm()
         for subscript, stride in zip(subscripts, self._layouts[tensor].strides, strict=True):
-            form = subscript_form(subscript, site.arguments, site.ranges)
+            form = subscript_form(subscript, site.arguments, site.ranges, self._forms)
             if form is None:
                 return None
             total = total.plus(form, stride)
@@ -221,11 +228,20 @@ class ExpressionPrinter:
         self, tensor: str, subscripts: Sequence[Expression], indices: Mapping[int, Fragment], site: Site
     ) -> Fragment:
         """The element in memory; ``indices``: the subscripts that depend on data, by dimension."""
+        if indices:
+            return self._element_at(tensor, subscripts, indices, site)
+        names = self._iterators.of((subscripts,), lambda: tuple(iterators_in(subscripts)))
+        where = (subscripts, site.variables, site.ranges, site.offsets, *(site.arguments[name] for name in names))
+        return self._elements.of((tensor, *where), lambda: self._element_at(tensor, subscripts, indices, site))
+
+    def _element_at(
+        self, tensor: str, subscripts: Sequence[Expression], indices: Mapping[int, Fragment], site: Site
+    ) -> Fragment:
         layout = self._layouts[tensor]
         linear = LinearForm()
         terms: list[tuple[str, Fragment]] = []
         for dimension, (subscript, stride) in enumerate(zip(subscripts, layout.strides, strict=True)):
-            form = None if dimension in indices else subscript_form(subscript, site.arguments, site.ranges)
+            form = None if dimension in indices else subscript_form(subscript, site.arguments, site.ranges, self._forms)
             if form is not None:
                 linear = linear.plus(form, stride)
                 continue
@@ -257,11 +273,18 @@ class ExpressionPrinter:
     def _index(self, form: LinearForm, site: Site) -> Fragment:
         shared = None if site.offsets is None else site.offsets.name(form)
         if shared is None:
-            return self._index_fragment(form.expression(), site)
+            return self._texts(site).text(form)
         if form.constant == 0:
             return Fragment(shared)
         sign = "-" if form.constant < 0 else "+"
         return infix(sign, Fragment(shared), index_literal(abs(form.constant)))
+
+    def _texts(self, site: Site) -> OffsetTexts:
+        """What was printed in the same loops before."""
+        last = self._last_texts
+        if last is None or last.variables is not site.variables or last.ranges is not site.ranges:
+            last = self._last_texts = OffsetTexts(site.variables, site.ranges, self._dialect)
+        return last
 
     def _index_fragment(self, expression: IndexExpression, site: Site) -> Fragment:
         require_fit(expression, site.ranges, self._dialect)

@@ -9,7 +9,7 @@ from typing import Final, assert_never
 from tc.codegen.dialect import Dialect
 from tc.codegen.fragment import Fragment, Precedence, call, cast, conditional, infix, prefix
 from tc.polyhedral.loops import IndexExpression, IndexLiteral, IndexOperation, IndexOperator, IndexVariable, Loop
-from tc.polyhedral.ranges import Ranges, ranges_within
+from tc.polyhedral.ranges import Range, Ranges, ranges_within
 from tc.types import ScalarType
 
 _INFIX: Final = {
@@ -36,6 +36,8 @@ _FUNCTIONS: Final = {
 
 
 _LEAST: Final = ScalarType.INT64.minimum
+_LEAST_NARROW: Final = ScalarType.INT32.minimum
+_MOST_NARROW: Final = ScalarType.INT32.maximum
 
 
 class WideIndexError(Exception):
@@ -47,11 +49,15 @@ def require_fit(expression: IndexExpression, ranges: Ranges, dialect: Dialect) -
 
     Offsets of 64 bits always do: every tensor lies in memory.
     """
-    if not dialect.narrow:
-        return
-    least, most = dialect.index_type.minimum, dialect.index_type.maximum
-    if not all(least <= found.least and found.most <= most for found in ranges_within(expression, ranges)):
-        raise WideIndexError(str(expression))
+    if dialect.narrow:
+        for found in ranges_within(expression, ranges):
+            require_range(found, expression, dialect)
+
+
+def require_range(values: Range, computed: object, dialect: Dialect) -> None:
+    """WideIndexError unless all of the values, which are computed for something, fit the dialect's index type."""
+    if dialect.narrow and not (values.least >= _LEAST_NARROW and values.most <= _MOST_NARROW):
+        raise WideIndexError(str(computed))
 
 
 def index_fragment(expression: IndexExpression, variables: Mapping[str, str], dialect: Dialect) -> Fragment:

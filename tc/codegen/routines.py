@@ -63,13 +63,17 @@ def braced(header: str, lines: Iterable[str]) -> list[str]:
 
 def mentions(lines: Iterable[str], name: str) -> bool:
     """Whether a name occurs in the lines, comments aside."""
-    return any(name in _WORD.findall(line.split("//")[0]) for line in lines)
+    return any(name in line and name in _WORD.findall(_code(line)) for line in lines)
 
 
 def mentioned(parameters: Iterable[Parameter], lines: Iterable[str]) -> tuple[Parameter, ...]:
     """Those of the parameters whose names occur in the lines, comments aside."""
-    words = {word for line in lines for word in _WORD.findall(line.split("//")[0])}
+    words = set(_WORD.findall("\n".join(map(_code, lines))))
     return tuple(parameter for parameter in parameters if parameter.name in words)
+
+
+def _code(line: str) -> str:
+    return line.partition("//")[0]
 
 
 def finished(lines: Sequence[str], dialect: Dialect) -> list[str]:

@@ -17,7 +17,7 @@ beside, is named; it is accumulated in float64 in memory (``tc.polyhedral.scop``
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias, assert_never
 
 from tc.language.affine import parameter_name
@@ -45,7 +45,9 @@ from tc.polyhedral.loops import (
     StatementBody,
     Total,
 )
+from tc.polyhedral.offsets import Forms
 from tc.polyhedral.ranges import Range, Ranges, range_of
+from tc.polyhedral.remembered import Remembered
 from tc.polyhedral.strides import accesses
 from tc.types import ScalarType
 
@@ -128,6 +130,8 @@ class _Sums:
     bodies: Mapping[str, StatementBody]
     layouts: Mapping[str, Layout]
     threads: bool
+    _once: Remembered[tuple[Elements, Count]] = field(default_factory=Remembered)
+    _forms: Forms = field(default_factory=Forms)
 
     # --- counting
 
@@ -154,7 +158,10 @@ class _Sums:
         body = self.bodies[name]
         match tree:
             case Instance(statement, _):
-                return {self._elements(tree, path): self._times(tree, path, path)} if statement == name else {}
+                if statement != name:
+                    return {}
+                where = (body, path, *self._chosen(tree))
+                return dict([self._once.of(where, lambda: (self._elements(tree, path), self._times(tree, path, path)))])
             case Block(children):
                 counts: dict[Elements, Count] = {}
                 for child in children:
@@ -187,15 +194,18 @@ class _Sums:
 
     def _elements(self, instance: Instance, path: Path) -> Elements:
         """The ranges of what chooses the element."""
+        return tuple(range_of(argument, path.ranges) for argument in self._chosen(instance))
+
+    def _chosen(self, instance: Instance) -> list[IndexExpression]:
+        """The arguments that choose the element."""
         body = self.bodies[instance.statement]
         chosen = target_iterators(body)
-        pairs = zip(body.iterators, instance.arguments, strict=True)
-        return tuple(range_of(argument, path.ranges) for name, argument in pairs if name in chosen)
+        return [own for name, own in zip(body.iterators, instance.arguments, strict=True) if name in chosen]
 
     def _times(self, instance: Instance, path: Path, whole: Path) -> Count:
         """How many iterations of the loops on a path come to one element; ``whole``: the path on to the instance."""
         body = self.bodies[instance.statement]
-        moving = moving_loops(instance, body, self.layouts[body.target], whole)
+        moving = moving_loops(instance, body, self.layouts[body.target], whole, self._forms)
         inside = {iterator: trips for iterator, trips in whole.trips.items() if iterator not in path.trips}
         return moving.repeated(path.trips, inside)
 
@@ -427,8 +437,22 @@ def _paths(tree: LoopTree, path: Path) -> Iterator[tuple[Instance, Path]]:
             assert_never(tree)
 
 
-def _instances(tree: LoopTree) -> Iterator[Instance]:
-    return (instance for instance, _ in loop_paths(tree, ()))
+def _instances(root: LoopTree) -> Iterator[Instance]:
+    """In no order: this is asked at every loop, of all copies."""
+    waiting = [root]
+    while waiting:
+        tree = waiting.pop()
+        match tree:
+            case Instance():
+                yield tree
+            case Block(children):
+                waiting += children
+            case Guard(_, then, otherwise):
+                waiting += (then,) if otherwise is None else (then, otherwise)
+            case Loop() | Allocation():
+                waiting.append(tree.body)
+            case _:
+                assert_never(tree)
 
 
 def _allocations(tree: LoopTree) -> Iterator[Allocation]:

@@ -25,7 +25,7 @@ from tc.polyhedral.loops import (
     StatementBody,
     variables,
 )
-from tc.polyhedral.offsets import LinearForm, recombined, subscript_form
+from tc.polyhedral.offsets import Forms, LinearForm, recombined, subscript_form
 from tc.polyhedral.ranges import Range, Ranges, iterator_range, most_iterations, range_of
 
 # A number of iterations; infinite where no bound is known.
@@ -104,17 +104,19 @@ class Moving:
         return own * math.prod(count for iterator, count in inside.items() if iterator in self.others)
 
 
-def moving_loops(instance: Instance, body: StatementBody, layout: Layout, path: Path) -> Moving:
+def moving_loops(
+    instance: Instance, body: StatementBody, layout: Layout, path: Path, known: Forms | None = None
+) -> Moving:
     """How the loops on the path choose the element that the statement writes.
 
     The number of the element in a dimension is one in a mixed radix of the loops that choose it: every factor is
     greater than what all smaller ones add up to.  Where a loop takes part in several dimensions, the offset of the
-    element is looked at instead.
+    element is looked at instead.  ``known``: forms of arguments, where many instances have the same.
     """
     arguments = dict(zip(body.iterators, instance.arguments, strict=True))
     forms: list[LinearForm] = []
     for subscript in body.subscripts:
-        own = subscript_form(subscript, arguments, path.ranges)
+        own = subscript_form(subscript, arguments, path.ranges, known)
         if own is None:
             used = (variables(arguments[name]) for name in iterators_in(body.subscripts))
             return Moving({}, frozenset().union(*used))

@@ -7,7 +7,7 @@ from operator import is_
 from types import MappingProxyType
 from typing import Final, assert_never
 
-from tc.polyhedral.loops import IndexExpression, IndexLiteral, IndexOperation, IndexOperator, IndexVariable
+from tc.polyhedral.loops import IndexExpression, IndexLiteral, IndexOperation, IndexOperator, IndexVariable, variables
 
 _FOLDED: Final[Mapping[IndexOperator, Callable[..., int]]] = MappingProxyType(
     {
@@ -33,6 +33,30 @@ _FOLDED: Final[Mapping[IndexOperator, Callable[..., int]]] = MappingProxyType(
         IndexOperator.GREATER_EQUAL: lambda left, right: int(left >= right),
     }
 )
+
+
+class AtValues:
+    """``at_values``, worked out once for the same object at the same values: copies then share what is equal in them.
+
+    Expressions that it was asked about are kept.
+    """
+
+    def __init__(self) -> None:
+        self._known: Final[
+            dict[int, tuple[IndexExpression, tuple[str, ...], dict[tuple[int | None, ...], IndexExpression]]]
+        ] = {}
+
+    def __call__(self, expression: IndexExpression, values: Mapping[str, int]) -> IndexExpression:
+        if not values:
+            return expression
+        known = self._known.get(id(expression))
+        if known is None:
+            known = self._known[id(expression)] = expression, tuple(variables(expression)), {}
+        _, names, found = known
+        own = tuple(map(values.get, names))
+        if own not in found:
+            found[own] = at_values(expression, values)
+        return found[own]
 
 
 def at_values(expression: IndexExpression, values: Mapping[str, int]) -> IndexExpression:

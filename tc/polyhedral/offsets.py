@@ -18,6 +18,7 @@ from tc.grammar.syntax import BinaryOperator, UnaryOperator
 from tc.language.program import Binary, Expression, IteratorReference, Literal, Unary
 from tc.polyhedral.loops import IndexExpression, IndexLiteral, IndexOperation, IndexOperator, IndexVariable
 from tc.polyhedral.ranges import Ranges, range_of
+from tc.polyhedral.remembered import Remembered
 
 _QUOTIENTS: Final = (IndexOperator.FLOOR_DIVIDE, IndexOperator.NONNEGATIVE_DIVIDE)
 
@@ -82,31 +83,36 @@ class LinearForm:
         return IndexOperation(IndexOperator.ADD, (total, IndexLiteral(self.constant)))
 
 
-def subscript_form(subscript: Expression, arguments: Arguments, ranges: Ranges = _NOTHING_KNOWN) -> LinearForm | None:
+def subscript_form(
+    subscript: Expression, arguments: Arguments, ranges: Ranges = _NOTHING_KNOWN, forms: Forms | None = None
+) -> LinearForm | None:
     """A subscript where the iterators have these values; None where it is not quasi-affine in them.
 
-    ``ranges``: of the variables that the values mention.
+    ``ranges``: of the variables that the values mention.  ``forms``: of values, for many subscripts that have the same.
     """
     match subscript:
         case Literal(value, type) if type.is_integer:
             return LinearForm(int(value))
         case IteratorReference(name):
-            return index_form(arguments[name])
+            return index_form(arguments[name]) if forms is None else forms.of(arguments[name])
         case Unary(UnaryOperator.NEGATE, operand):
-            inner = subscript_form(operand, arguments, ranges)
+            inner = subscript_form(operand, arguments, ranges, forms)
             return None if inner is None else LinearForm().plus(inner, -1)
         case Binary(BinaryOperator.ADD | BinaryOperator.SUBTRACT as operator, left, right):
-            first, second = subscript_form(left, arguments, ranges), subscript_form(right, arguments, ranges)
+            first, second = (
+                subscript_form(left, arguments, ranges, forms),
+                subscript_form(right, arguments, ranges, forms),
+            )
             if first is None or second is None:
                 return None
             return first.plus(second, 1 if operator is BinaryOperator.ADD else -1)
         case Binary(BinaryOperator.MULTIPLY, Literal(value), other) | Binary(
             BinaryOperator.MULTIPLY, other, Literal(value)
         ):
-            inner = subscript_form(other, arguments, ranges)
+            inner = subscript_form(other, arguments, ranges, forms)
             return None if inner is None else LinearForm().plus(inner, int(value))
         case Binary(BinaryOperator.DIVIDE | BinaryOperator.REMAINDER as operator, left, Literal(value)) if value > 0:
-            inner = subscript_form(left, arguments, ranges)
+            inner = subscript_form(left, arguments, ranges, forms)
             # The language rounds towards zero, which is down where nothing is negative.
             if inner is None or range_of(inner.expression(), ranges).least < 0:
                 return None
@@ -116,25 +122,44 @@ def subscript_form(subscript: Expression, arguments: Arguments, ranges: Ranges =
             return None
 
 
+class Forms:
+    """``index_form`` of expressions, found once for the very same one."""
+
+    def __init__(self) -> None:
+        self._found: Final = Remembered[LinearForm]()
+
+    def of(self, expression: IndexExpression) -> LinearForm:
+        """The linear form of an expression."""
+        return self._found.of((expression,), lambda: index_form(expression))
+
+
 def index_form(expression: IndexExpression) -> LinearForm:
     """An index expression as a linear form; what is not linear is a term of its own."""
+    factors: dict[IndexExpression, int] = {}
+    constant = _add_form(expression, 1, factors)
+    return LinearForm(constant, {term: factor for term, factor in factors.items() if factor})
+
+
+def _add_form(expression: IndexExpression, factor: int, factors: dict[IndexExpression, int]) -> int:
+    """Adds a multiple of the terms of an expression to ``factors``; the same multiple of its constant."""
     match expression:
         case IndexLiteral(value):
-            return LinearForm(value)
+            return factor * value
         case IndexOperation(IndexOperator.ADD, (left, right)):
-            return index_form(left).plus(index_form(right))
+            return _add_form(left, factor, factors) + _add_form(right, factor, factors)
         case IndexOperation(IndexOperator.SUBTRACT, (left, right)):
-            return index_form(left).plus(index_form(right), -1)
+            return _add_form(left, factor, factors) + _add_form(right, -factor, factors)
         case IndexOperation(IndexOperator.NEGATE, (operand,)):
-            return LinearForm().plus(index_form(operand), -1)
-        case IndexOperation(IndexOperator.MULTIPLY, (IndexLiteral(factor), other)) | IndexOperation(
-            IndexOperator.MULTIPLY, (other, IndexLiteral(factor))
+            return _add_form(operand, -factor, factors)
+        case IndexOperation(IndexOperator.MULTIPLY, (IndexLiteral(times), other)) | IndexOperation(
+            IndexOperator.MULTIPLY, (other, IndexLiteral(times))
         ):
-            return LinearForm().plus(index_form(other), factor)
+            return _add_form(other, factor * times, factors)
         case IndexOperation() if _is_number(expression):
-            return LinearForm(evaluate(expression, {}))
+            return factor * evaluate(expression, {})
         case _:
-            return LinearForm(0, {expression: 1})
+            factors[expression] = factors.get(expression, 0) + factor
+            return 0
 
 
 def divided(form: LinearForm, divisor: int, ranges: Ranges) -> tuple[LinearForm, LinearForm]:

@@ -20,6 +20,7 @@ from typing import Final, TypeAlias, assert_never
 import islpy as isl
 
 from tc.polyhedral.box import own_space
+from tc.polyhedral.distances import distances_of, equal, first_earlier, first_later
 from tc.polyhedral.extents import later_in, outermost, with_all_values
 from tc.polyhedral.loops import LoopKind
 from tc.polyhedral.scop import Await, Rotation, Scop, ScopStatement
@@ -69,11 +70,16 @@ class _Placer:
         self.most: dict[int, isl.Val] = {}
         self._accesses = {s.name: _accesses(scop, s) for s in scop.statements}
         self._conflicts: dict[tuple[str, str], list[isl.Map]] = {}
+        # Of every statement, the values of all members around it, wherever it stands.
+        self._whole: dict[str, isl.Map] = {}
+        self._together: dict[tuple[str, str, tuple[LoopKind, ...]], bool] = {}
 
     def visit(self, node: Node, where: _Where, above: tuple[LoopKind, ...]) -> _Visited:
         """The subtree with barriers; ``above``: the kinds of the members around it."""
         match node:
             case Leaf():
+                for name, values in where.items():
+                    self._whole[name] = values.union(self._whole[name]) if name in self._whole else values
                 return _Visited(node, where, where, where)
             case Extension(instances=instances, child=child):
                 visited = self.visit(child, {**where, **_by_name(instances.reverse())}, above)
@@ -206,37 +212,51 @@ class _Placer:
             self.pair_waits(self.conflicts(one, other), first[one], second[other], above, later=later)
             for one in first
             for other in second
+            if not self.are_together(one, other, above)
         )
+
+    def are_together(self, first: str, second: str, above: tuple[LoopKind, ...]) -> bool:
+        """Whether all that touch one place in one block are on one thread, which is so at most levels."""
+        places = tuple(kind if kind in _PLACES else LoopKind.SEQUENTIAL for kind in above)
+        while places[-1] is LoopKind.SEQUENTIAL:
+            places = places[:-1]
+        key = first, second, places
+        if key not in self._together:
+            begun, ended = (_of_places(self._whole[name], places) for name in (first, second))
+            kinds = tuple(kind for kind in places if kind in _PLACES)
+            self._together[key] = not self.pair_waits(self.conflicts(first, second), begun, ended, kinds, later=False)
+        return self._together[key]
 
     def pair_waits(
         self, conflicts: Items[isl.Map], first: isl.Map, second: isl.Map, above: tuple[LoopKind, ...], *, later: bool
     ) -> bool:
         """Whether this is so for two statements, with so many pairs of instances that touch one place."""
+        begun, ended = (_of_outermost(values, len(above)) for values in (first, second))
         for pairs in conflicts:
-            values = pairs.apply_domain(first).apply_range(second)
+            apart = distances_of(pairs.apply_domain(begun).apply_range(ended))
             for position, kind in enumerate(above[:-1] if later else above):
                 if kind is not LoopKind.THREAD:
-                    values = values.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
+                    apart = equal(apart, position)
             if later:
-                values = values.order_lt(isl.dim_type.in_, len(above) - 1, isl.dim_type.out, len(above) - 1)
+                apart = first_earlier(apart, len(above) - 1)
             for position, kind in enumerate(above):
                 if kind is LoopKind.THREAD:
-                    here = (isl.dim_type.in_, position, isl.dim_type.out, position)
-                    if not (values.order_lt(*here).is_empty() and values.order_gt(*here).is_empty()):
+                    if not (first_earlier(apart, position).is_empty() and first_later(apart, position).is_empty()):
                         return True
-                    values = values.equate(*here)
+                    apart = equal(apart, position)
         return False
 
     def conflicts(self, first: str, second: str) -> list[isl.Map]:
         """Pairs of instances that touch one place, one of them writing."""
         found = self._conflicts.get((first, second))
         if found is None:
-            found = self._conflicts[first, second] = [
-                a.place.apply_range(b.place.reverse())
-                for a in self._accesses.get(first, ())
-                for b in self._accesses.get(second, ())
-                if (a.writes or b.writes) and a.memory == b.memory
-            ]
+            found = self._conflicts[first, second] = []
+            for a in self._accesses.get(first, ()):
+                for b in self._accesses.get(second, ()):
+                    if (a.writes or b.writes) and a.memory == b.memory:
+                        pairs = a.place.apply_range(b.place.reverse())
+                        if not any(pairs.plain_is_equal(other) for other in found):  # a reduction reads what it writes
+                            found.append(pairs)
         return found
 
     def barrier(self, where: _Where, above: tuple[LoopKind, ...]) -> isl.Set:
@@ -313,6 +333,20 @@ def _extended(values: isl.Map, members: Items[Member]) -> isl.Map:
     return values
 
 
+def _of_outermost(values: isl.Map, depth: int) -> isl.Map:
+    """The values of so many members only."""
+    return values.project_out(isl.dim_type.out, depth, values.dim(isl.dim_type.out) - depth)
+
+
+def _of_places(values: isl.Map, kinds: tuple[LoopKind, ...]) -> isl.Map:
+    """The values of those members, of so many outermost ones, that say where instances run."""
+    values = _of_outermost(values, len(kinds))
+    for position in reversed(range(len(kinds))):
+        if kinds[position] not in _PLACES:
+            values = values.project_out(isl.dim_type.out, position, 1)
+    return values
+
+
 def _as_one(points: isl.Set) -> isl.Set:
     """The points by as few conditions as possible: all proofs of what waits for a barrier go through them.
 
@@ -382,7 +416,7 @@ def _without_gaps(barrier: isl.Set, step: int) -> isl.Set:
 def _await(barrier: isl.Set, values: isl.Map, above: tuple[LoopKind, ...], rotation: Rotation) -> Await:
     """``values``: of the members above a copy, and further ones."""
     name, depth = barrier.get_tuple_name(), len(above)
-    first = values.project_out(isl.dim_type.out, depth, values.dim(isl.dim_type.out) - depth)
+    first = _of_outermost(values, depth)
     for position, kind in enumerate(above):
         if kind is LoopKind.THREAD:
             first = first.project_out(isl.dim_type.out, position, 1).insert_dims(isl.dim_type.out, position, 1)

@@ -6,10 +6,10 @@ The loops are proven as loops; that every copy is the body at its iteration is f
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never
 
-from tc.polyhedral.fold_index import at_values
+from tc.polyhedral.fold_index import AtValues
 from tc.polyhedral.loops import (
     Allocation,
     Block,
@@ -30,7 +30,7 @@ def unroll_copies(root: LoopTree) -> LoopTree:
 
     These have numbers as bounds (``tc.polyhedral.fix_copied``).  Guards that are settled in a copy are left out.
     """
-    return _unrolled(root, {})
+    return _Unrolling(AtValues()).unrolled(root, {})
 
 
 def count_copies(root: LoopTree) -> int:
@@ -59,29 +59,39 @@ def iterations(loop: Loop) -> range:
             raise AssertionError("unrolled loops begin and end at numbers")
 
 
-def _unrolled(tree: LoopTree, values: _Values) -> LoopTree:
-    match tree:
-        case Instance(arguments=arguments):
-            return replace(tree, arguments=tuple(at_values(a, values) for a in arguments)) if values else tree
-        case Block(children):
-            return _in_order(_unrolled(child, values) for child in children)
-        case Guard(condition, then, otherwise):
-            condition = at_values(condition, values)
-            other = Block(()) if otherwise is None else otherwise
-            if isinstance(condition, IndexLiteral):
-                return _unrolled(then if condition.value else other, values)
-            return Guard(condition, _unrolled(then, values), None if otherwise is None else _unrolled(other, values))
-        case Allocation():
-            return replace(tree, body=_unrolled(tree.body, values))
-        case Loop(kind=LoopKind.COPIED, iterator=iterator, body=body):
-            return _in_order(_unrolled(body, {**values, iterator: value}) for value in iterations(tree))
-        case Loop(iterator=iterator):
-            assert not tree.requests, "what is asked for ahead is decided when loops are printed"
-            inner = {name: value for name, value in values.items() if name != iterator}
-            lower, upper = (at_values(bound, values) for bound in (tree.lower, tree.upper))
-            return replace(tree, lower=lower, upper=upper, body=_unrolled(tree.body, inner))
-        case _:
-            assert_never(tree)
+@dataclass(frozen=True, slots=True)
+class _Unrolling:
+    at: AtValues
+
+    def unrolled(self, tree: LoopTree, values: _Values) -> LoopTree:
+        """The tree with copies, at values of the unrolled loops around it."""
+        match tree:
+            case Instance(statement, arguments):
+                return Instance(statement, tuple([self.at(a, values) for a in arguments])) if values else tree
+            case Block(children):
+                return _in_order(self.unrolled(child, values) for child in children)
+            case Guard():
+                return self.guard(tree, values)
+            case Allocation():
+                return replace(tree, body=self.unrolled(tree.body, values))
+            case Loop(kind=LoopKind.COPIED, iterator=iterator, body=body):
+                return _in_order(self.unrolled(body, {**values, iterator: value}) for value in iterations(tree))
+            case Loop(iterator=iterator):
+                assert not tree.requests, "what is asked for ahead is decided when loops are printed"
+                inner = {name: value for name, value in values.items() if name != iterator}
+                lower, upper = (self.at(bound, values) for bound in (tree.lower, tree.upper))
+                return replace(tree, lower=lower, upper=upper, body=self.unrolled(tree.body, inner))
+            case _:
+                assert_never(tree)
+
+    def guard(self, guard: Guard, values: _Values) -> LoopTree:
+        """The branches, or the one that the values settle on."""
+        condition, otherwise = self.at(guard.condition, values), guard.otherwise
+        other = Block(()) if otherwise is None else otherwise
+        if isinstance(condition, IndexLiteral):
+            return self.unrolled(guard.then if condition.value else other, values)
+        then = self.unrolled(guard.then, values)
+        return Guard(condition, then, None if otherwise is None else self.unrolled(other, values))
 
 
 def _in_order(trees: Iterator[LoopTree]) -> LoopTree:

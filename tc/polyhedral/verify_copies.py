@@ -13,7 +13,7 @@ from typing import TypeAlias, assert_never
 
 from tc.errors import VerificationError
 from tc.polyhedral.counterexample import Counterexample, Violation
-from tc.polyhedral.fold_index import at_values
+from tc.polyhedral.fold_index import AtValues
 from tc.polyhedral.loops import (
     Allocation,
     Block,
@@ -41,7 +41,7 @@ def prove_copies(loops: LoopTree, copies: LoopTree) -> None:
 
 def find_false_copy(loops: LoopTree, copies: LoopTree) -> Counterexample | None:
     """The first difference, or None."""
-    for wanted, found in zip_longest(_read(loops, {}), _read(copies, {})):
+    for wanted, found in zip_longest(_read(loops, {}, AtValues()), _read(copies, {}, AtValues())):
         if wanted != found:
             return Counterexample(Violation.MISCOPIED, f"{found or 'nothing'} instead of {wanted or 'nothing'}")
     return None
@@ -59,35 +59,35 @@ class _Step:
     about: Buffer | tuple[str, int, LoopKind, tuple[Request, ...]] | None = None
 
 
-def _read(tree: LoopTree, values: _Values) -> Iterator[_Step]:
+def _read(tree: LoopTree, values: _Values, at: AtValues) -> Iterator[_Step]:
     """From the beginning to the end, with unrolled loops written out and without branches that are settled."""
     match tree:
         case Instance(statement, arguments):
-            yield _Step(statement, tuple(at_values(argument, values) for argument in arguments))
+            yield _Step(statement, tuple(at(argument, values) for argument in arguments))
         case Block(children):
             for child in children:
-                yield from _read(child, values)
+                yield from _read(child, values, at)
         case Guard(condition, then, otherwise):
-            holds = at_values(condition, values)
+            holds = at(condition, values)
             branches = then, Block(()) if otherwise is None else otherwise
             if isinstance(holds, IndexLiteral):
-                yield from _read(branches[0 if holds.value else 1], values)
+                yield from _read(branches[0 if holds.value else 1], values, at)
                 return
             for what, branch in zip(("if", "else"), branches, strict=True):
                 yield _Step(what, (holds,))
-                yield from _read(branch, values)
+                yield from _read(branch, values, at)
             yield _Step("end if")
         case Allocation(buffer, body):
             yield _Step("array", about=buffer)
-            yield from _read(body, values)
+            yield from _read(body, values, at)
             yield _Step("end array")
         case Loop(iterator, IndexLiteral(first), IndexLiteral(last), step, LoopKind.COPIED, body):
             for value in range(first, last + 1, step):
-                yield from _read(body, {**values, iterator: value})
+                yield from _read(body, {**values, iterator: value}, at)
         case Loop(iterator, lower, upper, step, kind, body, requests):
-            bounds = at_values(lower, values), at_values(upper, values)
+            bounds = at(lower, values), at(upper, values)
             yield _Step("for", bounds, (iterator, step, kind, requests))
-            yield from _read(body, {name: value for name, value in values.items() if name != iterator})
+            yield from _read(body, {name: value for name, value in values.items() if name != iterator}, at)
             yield _Step("end for")
         case _:
             assert_never(tree)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
+from tc.codegen.dialect import CUDA
+from tc.codegen.indices import WideIndexError, index_fragment
+from tc.codegen.offset_texts import OffsetTexts
 from tc.polyhedral.loops import IndexExpression, IndexVariable
 from tc.polyhedral.offsets import LinearForm, divided, evaluate, recombined
 from tc.polyhedral.ranges import Range
@@ -58,3 +62,23 @@ def test_values_are_those_of_division(seed: int) -> None:
         assert value >= 0
         got = tuple(evaluate(part.expression(), values) for part in (quotient, remainder))
         assert got == divmod(value, divisor)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_texts_of_offsets_are_those_of_their_expressions(seed: int) -> None:
+    source = random.Random(seed)
+    variables = {name: f"c_{name}" for name in EXTENTS}
+    texts = OffsetTexts(variables, RANGES, CUDA)
+    names = source.sample(list(EXTENTS), source.randint(0, 3))
+    factors = {name: source.choice([1, 2, 7, -1, -4]) for name in names}
+    for constant in (0, 5, -5, 1 << 40, -(1 << 40)):
+        offset = form(constant, **factors)
+        assert texts.text(offset) == index_fragment(offset.expression(), variables, CUDA)
+
+
+@pytest.mark.parametrize("constant", [1 << 31, (1 << 31) - 7, -(1 << 31) - 1])
+def test_texts_of_offsets_fit_their_type(constant: int) -> None:
+    texts = OffsetTexts({"x": "c0"}, RANGES, replace(CUDA, narrow=True))
+    assert str(texts.text(form(5, x=1))) == "c0 + 5"
+    with pytest.raises(WideIndexError):
+        texts.text(form(constant, x=1))

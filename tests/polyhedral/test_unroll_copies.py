@@ -13,7 +13,7 @@ import tc
 from tc.options import CpuOptions, Fusion, ScheduleOptions
 from tc.polyhedral.counterexample import Counterexample, Violation
 from tc.polyhedral.fix_copied import fix_copied
-from tc.polyhedral.fold_index import at_values
+from tc.polyhedral.fold_index import AtValues, at_values
 from tc.polyhedral.loops import (
     Block,
     Guard,
@@ -60,6 +60,17 @@ def nest() -> LoopTree:
 
 def instances(tree: LoopTree) -> Iterator[Instance]:
     return (node for node in nodes(tree) if isinstance(node, Instance))
+
+
+def test_copies_share_what_is_equal_in_them() -> None:
+    at, own = AtValues(), operation(IndexOperator.ADD, A, operation(IndexOperator.MULTIPLY, number(4), B))
+    assert at(own, {}) is own
+    for b in (0, 1, 2):
+        here = at(own, {"b": b, "c": 7})
+        assert here == at_values(own, {"b": b})
+        assert here is at(own, {"b": b, "c": 8})
+    assert at(own, {"a": 1, "b": 2}) == number(9)
+    assert at(own, {"c": 7}) is own
 
 
 def test_every_iteration_has_a_copy_and_settled_conditions_are_gone() -> None:
