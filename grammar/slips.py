@@ -55,6 +55,7 @@ _REDUCTIONS: Final = (
     "the reductions are `+=`, `*=`, `min=` and `max=`; of truth values, `min=` is *and*, and `max=` is *or*"
 )
 _SUM: Final = "a sum is a statement: write `+=!` in the place of `=`, and the terms behind it"
+_SUMS: Final = "a sum is a statement: `s(i) +=! A(i,k)`, and a product of matrices `C(i,j) +=! A(i,k) * B(k,j)`"
 _MATRIX: Final = "a product is a statement: `C(i,j) +=! A(i,k) * B(k,j)`"
 _NO_PREFIX: Final = r"names have no prefix: `\g<a>`"
 _LOOP: Final = "loops go without saying: every index runs over all its values; `where i in 0:N` gives its range"
@@ -100,10 +101,18 @@ STATEMENTS: Final = _table(
         rf"[=+*/(,-]\s*{_TYPE}\s+\w+(?:\([^()]*\))?\s*\S?": _CAST,
         r"\b(?P<a>\w+)\.(?:shape|size|dims?|sizes|len|length)\b\s*[\[(]\s*(?P<b>\d+)\s*[\])]": r"write `\g<a>.\g<b>`",
         r"\b(?P<a>\w+)\.(?:shape|size|dims?|sizes|len|length)\b": r"write `\g<a>.0` for the first size of `\g<a>`",
-        r"\b\w+\.(?:T|t|mT|transpose)\b": _TRANSPOSE,
+        r"[\w)]\s*\.\s*(?:T|t|mT|transpose|permute)\b": _TRANSPOSE,
         r"\b(?P<a>\d+)'(?P<b>\d+)": r"write `\g<a>\g<b>`",
         r"[A-Za-z_]\w*['\u2019]": _TRANSPOSE,
-        r"\b(?:np|numpy|math|torch|jnp|jax|tl|tf|F|std|cuda)\s*(?:\.|::)\s*(?P<a>\w+)": _NO_PREFIX,
+        rf"[\w)]\s*\.\s*(?:to|type|astype|view)\s*\(\s*(?:dtype\s*=\s*)?(?:\w+\.)?{_TYPE}\s*\)": _CAST,
+        r"[\w)]\s*\.\s*(?P<type>float|double|half|int|long|bool|bfloat16)\s*\(\s*\)": _CAST,
+        r"[\w)]\s*\.\s*(?:sum|reduce_sum|einsum|dot|matmul|mm|bmm)\s*\(": _SUMS,
+        r"[\w)]\s*\.\s*(?:mean|average)\s*\(": "a mean is two statements: `s(i) +=! A(i,k)  m(i) = s(i) / N`",
+        r"[\w)]\s*\.\s*(?:load|store|compute|placeholder|program_id)\s*\(": (
+            "an element is read as `A(i)` and written as `B(i) = ...`; loops and addresses go without saying"
+        ),
+        r"\)\s*\.\s*a?(?P<a>max|min)\s*\(": r"of many elements it is a statement: `m(i) \g<a>=! A(i,k)`",
+        r"\b(?:np|numpy|math|torch|jnp|jax|tl|te|tvm|tir|hl|tf|F|std|cuda)\s*(?:\.|::)\s*(?P<a>\w+)": _NO_PREFIX,
         r"[\w)]\s*\.\s*(?P<a>[A-Za-z_]\w*)\s*\(": r"there are no methods: write `\g<a>(...)`",
         r"\b\w+\.(?P<at>\S)": "only the number of a dimension stands behind a point: `A.0` is the first size of `A`",
         r"[(,]\s*(?::|\.\.\.?|\*|\u2026)\s*(?=[,)])": _SLICE,

@@ -126,6 +126,7 @@ def _check_left(draft: Draft, report: Report) -> None:
                 "a subscript on the left-hand side must be affine in the iterators: integer multiples and sums, "
                 "divided by constants",
                 draft.places.subscript(dimension),
+                "give each iterator a dimension of its own, `O(i, j)`, or divide and take remainders by constants",
             )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tc.errors import nearest
-from tc.language.foreign import CONSTANTS, FOREIGN
+from tc.language.foreign import CONSTANTS, FOREIGN, TYPES
 from tc.language.functions import FUNCTIONS, builtin
 from tc.language.program import Expression, SizeReference
 from tc.types import ScalarType, scalar_type, type_names
@@ -62,6 +62,8 @@ class Scope:
         """What to write for a name that is known elsewhere, or the known one that looks most like it."""
         if name.lower() in FOREIGN:
             return f"write {FOREIGN[name.lower()]}"
+        if name.lower() in TYPES:
+            return f"write `{TYPES[name.lower()]}(...)`"
         if name in self.scalars or name in self.sizes:
             return f"`{name}` is a single number, written without parentheses"
         factor = re.fullmatch(r"([0-9]+)([A-Za-z_]\w*)", name)
