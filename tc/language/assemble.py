@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tc.language.calls import fresh_name, inlined_statements
+from tc.language.calls import inlined_statements
 from tc.language.draft import Bounds, CallDraft, Item
 from tc.language.polynomial import Atoms, Polynomial
 from tc.language.program import (
@@ -25,9 +25,10 @@ from tc.language.program import (
     Tensor,
     TextOrigin,
 )
+from tc.language.progress import Progress
 from tc.language.ranges import Ranges
 from tc.language.requirements import Requirements
-from tc.language.rounds import Progress
+from tc.language.rewriting import fresh_name
 from tc.language.rules import iteration_order
 from tc.types import ScalarType
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from tc.counted import counted
 from tc.errors import Span, nearest
 from tc.grammar import syntax
-from tc.language.calls import fresh_name
 from tc.language.check import ExpressionChecker
 from tc.language.declarations import Declarations
 from tc.language.draft import CallDraft
 from tc.language.inference import Types
 from tc.language.program import Expression, IteratorReference, Program, Read, Role, Scalar, TextOrigin, walk
 from tc.language.report import Report
+from tc.language.rewriting import fresh_name
 from tc.language.scope import Scope, View
 from tc.language.typed import Strength, convert
 from tc.language.uses import walk_syntax

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tc.grammar.builder import MAXIMUM_DEPTH
 from tc.grammar.syntax import BinaryOperator
 from tc.language.draft import CallDraft
 from tc.language.expression_text import expression_text
-from tc.language.extents import rename_extent
 from tc.language.fold import fold_keeping_reads, substitute
 from tc.language.polynomial import Atoms, Polynomial
 from tc.language.program import (
     Binary,
     DerivedOrigin,
     Expression,
-    IteratorReference,
     Literal,
-    Read,
     Role,
     ScalarReference,
     SizeReference,
     Statement,
     children,
-    rebuild,
 )
 from tc.language.range_errors import RangeErrors
 from tc.language.requirements import Requirements
+from tc.language.rewriting import fresh_name, map_statement, rename
 from tc.types import ScalarType
 
 # A scalar argument that doubles from call to call would otherwise fill the memory.
@@ -159,38 +156,3 @@ def inlined_statements(bound: BoundCall, taken: Collection[str]) -> Iterator[Sta
         renamed = tuple(replace(i, name=iterators.get(i.name, i.name)) for i in statement.iterators)
         inlined = map_statement(replace(statement, iterators=renamed), change)
         yield replace(inlined, target=call.tensors[statement.target], origin=origin)
-
-
-def fresh_name(name: str, taken: Collection[str]) -> str:
-    """``name`` if it is free, else the first free one of ``name_1``, ``name_2``, ..."""
-    candidate, number = name, 0
-    while candidate in taken:
-        number += 1
-        candidate = f"{name}_{number}"
-    return candidate
-
-
-def rename(expression: Expression, tensors: Mapping[str, str], iterators: Mapping[str, str]) -> Expression:
-    """The expression with tensors and iterators renamed; names that are not mentioned stay."""
-    renamed = rebuild(expression, lambda child: rename(child, tensors, iterators))
-    match renamed:
-        case Read(tensor):
-            return replace(renamed, tensor=tensors.get(tensor, tensor))
-        case IteratorReference(name):
-            return IteratorReference(iterators.get(name, name))
-        case SizeReference():
-            return rename_extent(renamed, tensors) or renamed
-        case _:
-            return renamed
-
-
-def map_statement(statement: Statement, change: Callable[[Expression], Expression]) -> Statement:
-    """The statement with ``change`` applied to every expression."""
-    return replace(
-        statement,
-        iterators=tuple(replace(i, begin=change(i.begin), end=change(i.end)) for i in statement.iterators),
-        conditions=tuple(change(c) for c in statement.conditions),
-        subscripts=tuple(change(s) for s in statement.subscripts),
-        value=change(statement.value),
-        required=tuple(r for r in map(change, statement.required) if isinstance(r, Read)),
-    )

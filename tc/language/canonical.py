@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tc.language.calls import map_statement
 from tc.language.extents import rename_extent
 from tc.language.print_program import program_text
 from tc.language.program import (
@@ -18,6 +17,7 @@ from tc.language.program import (
     Statement,
     rebuild,
 )
+from tc.language.rewriting import map_statement
 
 
 def canonical(program: Program) -> Program:

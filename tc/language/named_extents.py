@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from tc.language.calls import map_statement
 from tc.language.extents import Writing, extent_name, named_extent, written_extent
 from tc.language.fold import substitute
 from tc.language.leaving import intervals_of
@@ -18,6 +17,7 @@ from tc.language.program import (
     iterators_in,
     walk,
 )
+from tc.language.rewriting import map_statement
 from tc.language.written import reads_target
 
 

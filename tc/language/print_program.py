@@ -8,10 +8,10 @@ from dataclasses import replace
 from tc.grammar import syntax
 from tc.grammar.printer import print_definition
 from tc.grammar.syntax import Assignment
-from tc.language.calls import map_statement
 from tc.language.expression_text import NOWHERE, index_syntax, value_syntax
 from tc.language.functions import FUNCTIONS
 from tc.language.program import Call, Expression, Program, Reduction, Scalar, Statement, Tensor, rebuild
+from tc.language.rewriting import map_statement
 
 _ASSIGNMENTS = {
     (None, False): Assignment.SET,

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from tc.errors import nearest
 from tc.language.draft import CallDraft, Draft, Item
 from tc.language.expression_text import expression_text
 from tc.language.polynomial import Atoms, Polynomial
 from tc.language.program import IteratorReference, iterators_in
+from tc.language.progress import Progress
 from tc.language.report import Report
-
-if TYPE_CHECKING:
-    from tc.language.rounds import Progress
 
 
 class RangeErrors:

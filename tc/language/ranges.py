@@ -16,19 +16,11 @@ from tc.language.extents import extent_name, named_extent
 from tc.language.fold import substitute
 from tc.language.polynomial import Atoms, Polynomial
 from tc.language.program import Expression, Role, SizeReference, walk
+from tc.language.progress import Access, Progress
 from tc.language.range_errors import RangeErrors
 from tc.language.report import Report
 from tc.language.requirements import Requirements
-from tc.language.rounds import (
-    Access,
-    Progress,
-    accesses_of_target,
-    begin,
-    bound_accesses,
-    extent_of_target,
-    gives_elements,
-    run_rounds,
-)
+from tc.language.rounds import accesses_of_target, begin, bound_accesses, extent_of_target, gives_elements, run_rounds
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,33 +12,10 @@ from tc.language.fold import put_in
 from tc.language.inequalities import inequalities, is_implied, linearize
 from tc.language.polynomial import Atoms, Polynomial, constant
 from tc.language.program import Expression, GuardedRead, Read, iterators_in, walk
+from tc.language.progress import Access, Progress
 from tc.language.range_errors import RangeErrors
 from tc.language.requirements import Requirements
 from tc.language.rules import is_affine
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """``condition >= 0`` keeps one subscript of a read inside."""
-
-    condition: Polynomial
-    read: Read
-
-
-@dataclass(slots=True)
-class Progress:
-    """What is known about one statement.
-
-    ``intervals``: of the resolved iterators.  ``facts``: polynomials that the ``where`` keeps from being negative.
-    ``accesses``: None until the extents of every tensor read are known.  ``failed``: it has an error already.
-    """
-
-    draft: Draft
-    intervals: dict[str, Interval]
-    unresolved: set[str]
-    facts: tuple[Polynomial, ...]
-    accesses: Sequence[Access] | None = None
-    failed: bool = False
 
 
 def begin(draft: Draft, values: Mapping[Expression, Expression], atoms: Atoms, errors: RangeErrors) -> Progress:

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from tc.counted import counted
 from tc.errors import ArgumentError
-from tc.language.calls import map_statement
 from tc.language.expression_text import expression_text
 from tc.language.fold import fold, substitute
 from tc.language.named_extents import has_named_extent, named_extents
@@ -29,6 +28,7 @@ from tc.language.program import (
     walk,
 )
 from tc.language.prove import prove_specialized
+from tc.language.rewriting import map_statement
 from tc.language.specialization import (
     ArraySpec,
     Extent,

@@ -10,8 +10,8 @@ from typing import assert_never
 import islpy as isl
 
 from tc.language.affine import isl_name
-from tc.language.calls import fresh_name
 from tc.language.program import GuardedRead, Read, walk
+from tc.language.rewriting import fresh_name
 from tc.options import TileLayout
 from tc.polyhedral.box import Box, bounding_box
 from tc.polyhedral.gathered import Gathered

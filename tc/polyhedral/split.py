@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from tc.grammar.syntax import BinaryOperator
-from tc.language.calls import fresh_name, map_statement
 from tc.language.program import (
     INDEX_TYPE,
     Binary,
@@ -35,6 +34,7 @@ from tc.language.program import (
     walk,
     written_iterators,
 )
+from tc.language.rewriting import fresh_name, map_statement
 from tc.language.specialization import Layout, Sizes, Specialization, contiguous_strides
 from tc.language.symbolic import greatest, linear_extent
 from tc.polyhedral.loops import LANES
