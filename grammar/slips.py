@@ -137,7 +137,16 @@ STATEMENTS: Final = _table(
         rf"=\s*(?P<a>max|min){_UNDER}\s*!?\s*\w+(?:\([^()]*\))?\s*\S?": r"write `\g<a>=!` in the place of `=`",
         r"=\s*(?P<a>max|min)\s*!": r"write `\g<a>=!` in the place of `=`",
         r"(?P<a>[+*])==!?": r"write `\g<a>=!`, or `\g<a>=` to go on with what is there",
+        r"<=>\s*(?:\w+\s*\([^()]*\)\s*)?(?P<at><=>)": "a statement has one library call",
+        r"\bwhere\b[^{};]*?(?P<at><=>)": "the library call stands before `where`: `... <=> gemm(A, B) where k in 0:K`",
+        r"<=>\s*\w+\s*(?P<at>[;}\w])": "the library call has arguments: `<=> gemm(A, B)`",
+        r"[{;]\s*\w+(?:\([^()]*\))?\s*(?P<at><=>)": (
+            "what the library call computes stands before it: `C(i,j) +=! A(i,k) * B(k,j) <=> gemm(A, B)`"
+        ),
         r"[(,]\s*(?:axis|dim|keepdims?)\s*=": "there are no named arguments; a sum over `k` is `s(i) +=! A(i,k)`",
+        r"[=>]\s*\w+\s*\((?:[^(){};=]*,)?\s*\w+\s*(?P<at>=)(?!=)": (
+            "arguments of a call in a text have no names: they stand in the order of the parameters"
+        ),
         # subscripts and lists
         r"\w\([^()\n]*\)\([^()\n]*\)?\s*\S?": "all subscripts stand in one pair of parentheses: `A(i, j)`",
         r"\w\(\(\s*[^()]*,": "write one pair of parentheses: `A(i, j)`",
