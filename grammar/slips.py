@@ -184,6 +184,7 @@ HEADS: Final = _table(
             f"a definition begins with `def`: {_EXAMPLE}"
         ),
         r"(?P<at>@)[\w.]+": f"a text holds definitions only, without decorators: {_EXAMPLE}",
+        r"\A\s*[\w./~\\-]*\.\w{1,4}\s*\Z": "`tc.define` takes the text itself, which is not the name of a file",
         r"\bimport\b": f"a text holds definitions only: {_EXAMPLE}",
         r"\A\s*(?P<at>\w+)\s*(?:\([^()]*\))?\s*(?:[+*]|min|max)?=(?!=)": (
             f"a statement stands in a definition: {_EXAMPLE}"

@@ -88,6 +88,7 @@ def in_order(interface: Interface, arguments: tuple[object, ...], named: Mapping
         if name not in interface.arguments:
             guess = nearest(name, interface.arguments)
             hint = f"it takes {', '.join(interface.arguments)}" if guess is None else f"did you mean {guess}?"
+            hint = "arrays for results are passed with out=" if name in interface.results else hint
             raise ArgumentError(f"{interface.name} has no argument {name}; {hint}")
         if name in given:
             raise ArgumentError(f"{interface.name}: the argument {name} is given twice, by its place and by its name")
@@ -208,7 +209,8 @@ def _require_count(interface: Interface, arguments: Sequence[object]) -> None:
 
 def _require_fit(tensor: TensorParameter, type: ScalarType, shape: tuple[int, ...], place: str) -> None:
     if type is not tensor.type:
-        raise ArgumentError(f"{place}: expected element type {tensor.type}, got {type}")
+        remedy = f"convert the array, or declare `{type}` in the text"
+        raise ArgumentError(f"{place}: expected element type {tensor.type}, got {type}; {remedy}")
     if len(shape) != tensor.dimensions:
         expected, given = (counted(number, "dimension") for number in (tensor.dimensions, len(shape)))
         raise ArgumentError(f"{place}: expected {expected}, got {given} {shape}")

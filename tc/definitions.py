@@ -42,6 +42,8 @@ class Definitions(Mapping[str, "Comprehension"]):
         self._only = next(iter(self._comprehensions.values())) if len(definitions) == 1 else None
 
     def __getitem__(self, name: str) -> Comprehension:
+        if name not in self._comprehensions:
+            raise KeyError(self._unknown(name))
         return self._comprehensions[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -55,9 +57,13 @@ class Definitions(Mapping[str, "Comprehension"]):
         if name in found:
             comprehension: Comprehension = found[name]
             return comprehension
-        guess = nearest(name, found)
+        raise AttributeError(self._unknown(name))
+
+    def _unknown(self, name: str) -> str:
+        found = self.__dict__.get("_comprehensions", {})
+        guess = nearest(str(name), found)
         hint = f"; did you mean {guess!r}?" if guess else f"; defined: {', '.join(found)}"
-        raise AttributeError(f"no definition is called {name!r}{hint}")
+        return f"no definition is called {name!r}{hint}"
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._comprehensions]

@@ -56,7 +56,9 @@ ARGUMENTS: dict[str, Refused] = {
     "argument A of mm: expected an array (NumPy, PyTorch, JAX, CuPy, PyCUDA, DLPack or __array_interface__), got": (
         lambda: MM([[1.0]], B)
     ),
-    "argument A of mm: expected element type float32, got float64": lambda: MM(A.astype("f8"), B),
+    "argument A of mm: expected element type float32, got float64; convert the array, or declare `float64` in": (
+        lambda: MM(A.astype("f8"), B)
+    ),
     "argument B of mm: expected element type float32, got bfloat16": (
         lambda: MM(A, torch.ones(13, 5, dtype=torch.bfloat16))
     ),

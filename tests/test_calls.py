@@ -43,8 +43,10 @@ def test_definitions_are_a_mapping_with_attributes() -> None:
     assert "mm" in DEFINITIONS
     assert "nn" not in DEFINITIONS
     assert repr(DEFINITIONS) == "<tc.Definitions mm, moments, affine, axpby, pick>"
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match="no definition is called 'nn'; defined: mm, moments"):
         DEFINITIONS["nn"]
+    with pytest.raises(KeyError, match="no definition is called 0; defined: mm, moments"):
+        DEFINITIONS[0]  # type: ignore[index]
 
 
 def test_an_unknown_definition_is_named_with_its_neighbour() -> None:

@@ -46,6 +46,7 @@ def test_everything_that_takes_arguments(sub: tc.Definitions | tc.Comprehension)
 MESSAGES: dict[str, Callable[[], object]] = {
     "sub has no argument a; did you mean A?": lambda: SUB(a=A, B=B, c=1),
     "sub has no argument weights; it takes A, B, c": lambda: SUB(A, B, weights=1),
+    "sub has no argument O; arrays for results are passed with out=": lambda: SUB(A, B, 1, O=A),
     "sub: the argument A is given twice, by its place and by its name": lambda: SUB(A, A=A, B=B, c=1),
     "sub: the argument B is missing": lambda: SUB(A=A, c=1),
     "sub: the arguments B, c are missing": lambda: SUB(A=A),
