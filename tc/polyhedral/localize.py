@@ -6,7 +6,6 @@ promise.  The affine hull of the subscript over the points of those loops finds 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -14,6 +13,7 @@ import islpy as isl
 
 from tc.polyhedral.barriers import Step
 from tc.polyhedral.generate import index_expression
+from tc.polyhedral.local_subscripts import local_subscripts
 from tc.polyhedral.loop_execution import follow_path, frame_of_path, instance_map
 from tc.polyhedral.loops import (
     Allocation,
@@ -41,28 +41,6 @@ def localize_loops(root: LoopTree, scop: Scop) -> LoopTree:
         s.name: s for s in scop.statements if s.promoted and len(s.body.iterators) > s.domain.dim(isl.dim_type.set)
     }
     return _Localizer(promoted, scop).visit(root, ()) if promoted else root
-
-
-def local_subscripts(statement: ScopStatement) -> Iterator[isl.Map]:
-    """``{ instance -> [subscript] }`` for every local subscript that is a further iterator of the statement, in order.
-
-    Those of a copy follow from the subscripts of its instances, but for the slot.
-    """
-    further = len(statement.body.iterators) - statement.domain.dim(isl.dim_type.set)
-    for access in statement.promoted:
-        yield from access.subscripts[:further]
-        further -= min(len(access.subscripts), further)
-
-
-def local_places(statement: ScopStatement) -> Iterator[isl.Map]:
-    """``{ instance -> [subscripts] }``: the same, those of each access together."""
-    further = len(statement.body.iterators) - statement.domain.dim(isl.dim_type.set)
-    for access in statement.promoted:
-        width = access.place.dim(isl.dim_type.out)
-        count = min(width, further)
-        if count:
-            yield access.place.project_out(isl.dim_type.out, count, width - count) if count < width else access.place
-        further -= count
 
 
 @dataclass(frozen=True)

@@ -38,22 +38,9 @@ from tc.language.rewriting import fresh_name, map_statement
 from tc.language.specialization import Layout, Sizes, Specialization, contiguous_strides
 from tc.language.symbolic import greatest, linear_extent
 from tc.polyhedral.loops import LANES
+from tc.polyhedral.splits import Split
 from tc.polyhedral.strides import stride
 from tc.types import ScalarType, computation_type
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """What was done to a statement: what its iterators are in the statement that makes the partial results.
-
-    ``values``: of those that are no longer there.  ``total``: the name of the statement that combines them.  ``part``:
-    the iterator that counts the partial results.
-    """
-
-    statement: str
-    values: Mapping[str, Expression]
-    total: str
-    part: str
 
 
 @dataclass(frozen=True, slots=True)

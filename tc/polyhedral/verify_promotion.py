@@ -24,7 +24,7 @@ from tc.language.affine import isl_name
 from tc.polyhedral.counterexample import Counterexample, Violation, pair_text, point_text
 from tc.polyhedral.execution import Execution, LocalSubscripts
 from tc.polyhedral.functions import function_map
-from tc.polyhedral.localize import local_places
+from tc.polyhedral.local_subscripts import local_places
 from tc.polyhedral.loops import Sharing
 from tc.polyhedral.scop import PromotedAccess, Promotion, Scop, ScopStatement
 

@@ -30,7 +30,7 @@ from tc.language.program import (
 )
 from tc.language.written import initialization
 from tc.polyhedral.counterexample import Counterexample, Violation
-from tc.polyhedral.split import Split
+from tc.polyhedral.splits import Split
 from tc.types import computation_type
 
 

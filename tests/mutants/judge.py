@@ -17,7 +17,8 @@ from tc.language.specialization import Specialization
 from tc.polyhedral import pipeline
 from tc.polyhedral.place_barriers import place_barriers
 from tc.polyhedral.scop import Scop
-from tc.polyhedral.split import Dealing, Split, split_reductions
+from tc.polyhedral.split import Dealing, split_reductions
+from tc.polyhedral.splits import Split
 from tc.polyhedral.tree import ScheduleTree
 from tc.proof import Proof
 from tc.reference.compare import compare

@@ -20,7 +20,8 @@ from tc.polyhedral.promote_operands import promote_operands
 from tc.polyhedral.promote_private import promote_private
 from tc.polyhedral.promote_shared import promote_shared
 from tc.polyhedral.scop import Promotion, Rotation, Scop, ScopStatement
-from tc.polyhedral.split import Dealing, Split, split_reductions
+from tc.polyhedral.split import Dealing, split_reductions
+from tc.polyhedral.splits import Split
 from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Node, ScheduleTree, Sequence, statement_names
 
 State: TypeAlias = tuple[ScheduleTree, Scop]
