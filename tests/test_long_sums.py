@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
@@ -15,7 +16,7 @@ import tc
 from tc.polyhedral.block_sums import MOST
 from tc.reference.compare import compare
 from tests.arrays import array
-from tests.turns import every_row
+from tests.turns import every, every_row
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 
@@ -35,6 +36,16 @@ SUMS: Final = tc.define(
                                             s() += x(i) }
     def halves(half(N) x) -> (s) { s +=! float(x(i)) }
     def product(float(M,K) a, float(K,N) b) -> (c) { c(m,n) +=! a(m,k) * b(k,n) }
+    def turned(float(K,M) a, float(N,K) b) -> (c) { c(m,n) +=! a(k,m) * b(n,k) }
+    def batched(float(B,M,K) a, float(B,K,N) b) -> (c) { c(z,m,n) +=! a(z,m,k) * b(z,k,n) }
+    def vector(float(M,K) a, float(K) b) -> (c) { c(m) +=! a(m,k) * b(k) }
+    def dot(float(K) a, float(K) b) -> (c) { c +=! a(k) * b(k) }
+    def convolution(float(N,C,H,W) a, float(F,C,KH,KW) b) -> (c) { c(n,f,h,w) +=! a(n,ch,h+kh,w+kw) * b(f,ch,kh,kw) }
+    def layer(float(M,K) a, float(K,N) b) -> (c) { t(m,n) = 0.5
+                                                   t(m,n) += a(m,k) * b(k,n)
+                                                   c(m,n) = fmax(t(m,n), 0) }
+    def pair(float(M,K) a, float(K,N) b, float(K,N) d) -> (c, e) { c(m,n) +=! a(m,k) * b(k,n)
+                                                                   e(m,n) +=! a(m,k) * d(k,n) }
     """
 )
 ULP: Final = 2.0**-24  # relative error of one rounding
@@ -169,6 +180,102 @@ def test_long_products_are_as_good_as_those_of_pytorch(steps: int) -> None:
     assert max(ours) <= 2 * max(*theirs, ULP)
 
 
+PRODUCTS: Final[dict[str, tuple[tuple[int, ...], ...]]] = {
+    "product": ((4, 200), (200, 6)),
+    "turned": ((200, 4), (6, 200)),
+    "batched": ((2, 4, 200), (2, 200, 6)),
+    "vector": ((6, 200), (200,)),
+    "dot": ((200,), (200,)),
+    "convolution": ((1, 23, 6, 7), (3, 23, 3, 3)),
+    "layer": ((4, 200), (200, 6)),
+    "pair": ((4, 200), (200, 6), (200, 6)),
+}
+PRODUCT_OPTIONS: Final[dict[str, tc.CpuOptions | tc.GpuOptions]] = {
+    "cpu": tc.CpuOptions(),
+    "cpu-scalar": tc.CpuOptions(vectorize=False, accumulators=0, packed=0, local=0),
+    "cpu-unpacked": tc.CpuOptions(packed=0),
+    "cpu-untiled": tc.CpuOptions(register_tile=()),
+    "cpu-memory": tc.CpuOptions(register_tile=(), packed=0, accumulators=0),
+    "cpu-steps": tc.CpuOptions(schedule=tc.ScheduleOptions(tile=(4, 6, 7))),
+    "cpu-unrolled": tc.CpuOptions(schedule=tc.ScheduleOptions(unroll=8)),
+    "gpu": tc.GpuOptions(split=()),
+    "gpu-split": tc.GpuOptions(),
+    "gpu-memory": tc.GpuOptions(split=(), private=0, shared=0),
+    "gpu-unshared": tc.GpuOptions(split=(), shared=0),
+    "gpu-private": tc.GpuOptions(split=(), private=0),
+    "gpu-across": tc.GpuOptions(split=(), across=2),
+    "gpu-points": tc.GpuOptions(schedule=tc.ScheduleOptions(tile=(4, 8)), block=(2, 2), split=()),
+    "gpu-steps": tc.GpuOptions(schedule=tc.ScheduleOptions(tile=(4, 8, 8)), block=(2, 2), split=()),
+}
+# Tiles and blocks of more loops than these have.
+FEW_LOOPS: Final = {"cpu-steps", "gpu-points", "gpu-steps"}
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    every_row(
+        13,
+        [
+            (name, options)
+            for options in PRODUCT_OPTIONS
+            for name in PRODUCTS
+            if not (name in ("vector", "dot") and options in FEW_LOOPS)
+        ],
+    ),
+)
+def test_chains_of_products_are_short(name: str, options: str) -> None:
+    """All that is added to one great term, as long as it is in one chain with it, is lost."""
+    target = "emulator" if options.startswith("gpu") else "cpu"
+    first, *others = (np.ones(shape, np.float32) for shape in PRODUCTS[name])
+    for place in (0, first.size * 2 // 5):
+        great = first.copy()
+        great.reshape(-1)[place] = 2.0**25
+        found = SUMS[name](great, *others, target=target, options=PRODUCT_OPTIONS[options])
+        exact = SUMS[name].reference(great, *others)
+        pairs = zip(found, exact, strict=True) if isinstance(found, tuple) else ((found, exact),)
+        for one, other in pairs:
+            lost = np.abs(array(one).astype(np.float64) - array(other))
+            # Where runs are added to it, it is rounded to a multiple of 4.
+            assert np.max(lost) <= MOST + 2 * (200 // MOST + 1)
+
+
+@pytest.mark.parametrize("distribution", every(5, DISTRIBUTIONS))
+@pytest.mark.parametrize("target", ["cpu", "emulator"])
+def test_errors_of_products_are_those_of_pytorch(distribution: str, target: str) -> None:
+    options = tc.GpuOptions(split=()) if target == "emulator" else None
+    ours, theirs = [], []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        a, b = (DISTRIBUTIONS[distribution](rng, shape).astype(np.float32) for shape in ((2, 1_000), (1_000, 3)))
+        exact = a.astype(np.float64) @ b.astype(np.float64)
+        spread = np.abs(a.astype(np.float64)) @ np.abs(b.astype(np.float64))
+        found = array(SUMS.product(a, b, target=target, options=options)).astype(np.float64)
+        other = (torch.from_numpy(a) @ torch.from_numpy(b)).numpy().astype(np.float64)
+        ours.append(np.max(np.abs(found - exact) / spread))
+        theirs.append(np.max(np.abs(other - exact) / spread))
+    assert max(ours) <= 2 * max(*theirs, ULP)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "sums", "lies", "resident"),
+    [
+        (((512, 1_000), (1_000, 512)), 8, "", 1),
+        (((2_048, 1_000), (1_000, 2_048)), 64, "total_private0_C", 2),
+        (((4_096, 8_192), (8_192, 4_096)), 64, "total_private0_C", 2),
+    ],
+)
+def test_totals_leave_registers_to_partial_sums(
+    shapes: tuple[tuple[int, ...], ...], sums: int, lies: str, resident: int
+) -> None:
+    """Those of many sums are in memory; as many threads find room as without them."""
+    text = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }"
+    source = tc.define(text).mm.compile(*shapes, target="cuda:sm_90").source
+    assert f"float total_private0_C[{sums}]" in source
+    assert f"__launch_bounds__(256, {resident})" in source
+    assert re.findall(r'asm volatile\("" :: "l"\((\w+)\) : "memory"\);', source) == ([lies] if lies else [])
+    assert ("double grand_total_private0_C" in source) == (shapes[0][1] > MOST * MOST)
+
+
 def test_infinities_and_nan_come_through() -> None:
     for values, wanted in (
         ((np.inf,), np.inf),
@@ -229,6 +336,11 @@ def test_explanations_say_how_sums_are_added_up() -> None:
     text = SUMS.full.explain(np.zeros(20_000, np.float32))
     assert "== sums ==\nS0: partial sums of a few terms, added up in float64" in text
     assert "== sums ==" not in SUMS.full.explain(np.zeros(20, np.float32))
+    a, b = np.zeros((8, 200), np.float32), np.zeros((200, 8), np.float32)
+    said = SUMS.product.explain(a, b, target="emulator", options=tc.GpuOptions(split=()))
+    assert "== sums ==\nS0: partial sums of a few terms, added up in float32" in said
+    said = SUMS.product.explain(a, b, options=PRODUCT_OPTIONS["cpu-memory"])
+    assert "== sums ==\nS0: every term is added in float64" in said
 
 
 @SLOW

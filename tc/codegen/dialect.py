@@ -58,7 +58,7 @@ class Dialect:
     ``exchange``: the statement that declares ``{other}`` of ``{type}`` as the ``{value}`` of the lane of the warp whose
     number differs in the bits of ``{distance}``, number ``{number}`` of the kernel.
 
-    ``aside``: what stands before the declaration of an array that must not take registers.
+    ``in_memory``: the statement behind which ``{array}`` is in memory, and takes no registers.
 
     ``library``: the functions that it brings.  ``grids``: of machines that run the blocks and threads of a kernel.
     ``wraps``: signed integers that overflow wrap around.  ``watches``: every access is looked at, and what is wrong
@@ -84,7 +84,7 @@ class Dialect:
     arrived: str | None = None
     pieces: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     exchange: str | None = None
-    aside: str = ""
+    in_memory: str | None = None
     library: Library = C_LIBRARY
     grids: GridWords | None = None
     wraps: bool = True
@@ -176,7 +176,7 @@ CUDA: Final = replace(
     ahead="tc_copy_ahead<{bytes}>({to}, {source});",
     arrived="tc_arrived<{pending}>();",
     exchange="const {type} {other} = __shfl_xor_sync(0xffffffffu, {value}, {distance});",
-    aside="volatile ",
+    in_memory='asm volatile("" :: "l"({array}) : "memory");',
     pieces={
         bytes: f"*({type} *){{to}} = *(const {type} *){{source}};" for bytes, type in ((8, "uint2"), (16, "uint4"))
     },
@@ -198,6 +198,7 @@ OPENCL: Final = replace(
     ahead=None,
     arrived=None,
     exchange=None,
+    in_memory=None,
     # PoCL 3.0 mixes up what threads keep where it sees a condition around barriers that it cannot decide.
     asks_behind=True,
     barrier="barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",

@@ -116,7 +116,8 @@ class KernelPrinter:
     """Prints one kernel.
 
     ``regions`` collects the outlined bodies of its parallel loops, inner parts first; ``scratch_bytes`` grows to what
-    every thread needs, ``shared_bytes`` and ``private_bytes`` to what a block and a thread of the last grid do.
+    every thread needs, ``shared_bytes`` and ``private_bytes`` to what a block and a thread of the last grid do;
+    ``partial_sums``: those in registers of one of its threads whose totals are in memory.
     """
 
     def __init__(
@@ -150,6 +151,7 @@ class KernelPrinter:
         self.shared_bytes = 0
         self.shared_places: dict[str, int] = {}
         self.private_bytes = 0
+        self.partial_sums = 0
         self.grids: list[GridKernel] = []
         self.barriers = sorted(program.barriers)
         self.copied_ahead = program.copied_ahead

@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 TEAM: Final = Parameter("tc_team *", "", "team", "team")
 # Dimensions of grids and blocks, as everybody calls them: neighbouring threads differ in x.
 _AXES: Final = "xyz"
+# Registers of a multiprocessor, and what a thread takes of them beside its partial sums, where these are few.
+_REGISTERS: Final = 1 << 16
+_OTHER_REGISTERS: Final = 48
+_FEW_SUMS: Final = 64
+_MOST_RESIDENT: Final = 16
 # In the emulator, blocks and threads run in another order at every launch.
 _ORDER: Final = (
     "static int64_t launches;",
@@ -125,6 +130,7 @@ def launch(kernel: KernelPrinter, tree: LoopTree, scope: Scope) -> list[str]:
     sizes = launch_sizes(tree, scope.ranges)
     found = Launch(sizes.grid, sizes.block)
     kernel.shared_bytes = kernel.private_bytes = 0
+    kernel.partial_sums = 0
     kernel.shared_places.clear()
     body = finished(kernel.tree(tree, replace(scope, launch=found)), kernel.dialect)
     around = tuple(Parameter(kernel.index_type, "", loop_variable(depth), "") for depth in range(scope.depth))
@@ -189,11 +195,22 @@ def _grid_kernel(
             numbers.append(f"const {kernel.index_type} {c.variable} = {value};")
     memory = [_shared(words, grid)] if grid.shared_bytes else []
     x, y, z = grid.block
-    header = words.kernel.format(threads=grid.threads, x=x, y=y, z=z, resident=kernel.resident)
+    resident = max(kernel.resident, _resident(kernel.partial_sums, grid.threads))
+    header = words.kernel.format(threads=grid.threads, x=x, y=y, z=z, resident=resident)
     declared = [p.declaration for p in captured]
     lines = [*moved, *numbers, *memory, *body]
     kernel.regions.append(routine(name, declared, lines, replace(kernel.dialect, routine=header)))
     return []
+
+
+def _resident(partial_sums: int, threads: int) -> int:
+    """Blocks that find room on a multiprocessor where threads have partial sums, whose totals are in memory.
+
+    Left alone, CUDA's compiler takes a few registers more for what seldom runs, and fewer blocks find room.
+    """
+    if not 0 < partial_sums <= _FEW_SUMS:
+        return 1
+    return min(max(1, _REGISTERS // (threads * (partial_sums + _OTHER_REGISTERS))), _MOST_RESIDENT)
 
 
 def _shared(words: GridWords, grid: GridKernel) -> str:

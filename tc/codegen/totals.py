@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 _ELEMENT: Final = "element"
 ZERO: Final = "0.0f"
+# Totals that stay in registers, beside as many partial sums.
+_MOST_IN_REGISTERS: Final = 16
+# What a thread reads from its memory at once.
+_VECTOR_BYTES: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,31 +153,52 @@ class ArrayTotals:
     def around(self, loop: Loop, lines: list[str]) -> list[str]:
         """The lines of the loop between what begins the totals and what brings them back."""
         dialect, names, total = self.kernel.dialect, self.names, self.total
-        wide = dialect.values[ScalarType.FLOAT64]
-        type = wide if total.wide and not total.cascaded else dialect.values[ScalarType.FLOAT32]
-        declared = [f"{dialect.aside}{type} {names.total}[{self.span}];", *names.counters(loop, total)]
+        wide, narrow = dialect.values[ScalarType.FLOAT64], dialect.values[ScalarType.FLOAT32]
+        type = wide if total.wide and not total.cascaded else narrow
+        declared = [self._declared(type, names.total), *names.counters(loop, total)]
         part, whole = f"{names.partial}[{_ELEMENT}]", f"{names.total}[{_ELEMENT}]"
-        begin = [f"{whole} = {part};", f"{part} = {ZERO};"]
-        end = [f"{part} = {whole} + {part};"]
+        begin = self._each([f"{whole} = {part};", f"{part} = {ZERO};"])
+        end = self._each([f"{part} = {whole} + {part};"])
         if total.cascaded:
             grand = f"{names.grand}[{_ELEMENT}]"
-            declared.append(f"{dialect.aside}{wide} {names.grand}[{self.span}];")
-            begin.append(f"{grand} = 0.0;")
-            end = [f"{part} = {grand} + {whole} + {part};"]
-        return braced("", [*declared, *self._each(begin), *lines, *self._each(end)])
+            declared.append(self._declared(wide, names.grand))
+            begin += self._each_in_memory([f"{grand} = 0.0;"])
+            end = [*self._each_in_memory([f"{whole} = {grand} + {whole};"]), *end]
+        if self._in_memory:
+            self.kernel.partial_sums = max(self.kernel.partial_sums, self.span)
+        return braced("", [*declared, *begin, *lines, *end])
 
     def fold(self, fold: Fold) -> list[str]:
         """What adds the partial sums to the totals, and begins them again."""
-        names = self.names
+        names, in_memory = self.names, self.kernel.dialect.in_memory
         part, whole = f"{names.partial}[{_ELEMENT}]", f"{names.total}[{_ELEMENT}]"
         lines = self._each([f"{whole} += {part};", f"{part} = {ZERO};"])
+        if self._in_memory and in_memory is not None:
+            lines.append(in_memory.format(array=names.total))
         if self.total.cascaded:
-            lines += names.when_full(self._each([f"{names.grand}[{_ELEMENT}] += {whole};", f"{whole} = {ZERO};"]))
+            grand = f"{names.grand}[{_ELEMENT}]"
+            lines += names.when_full(self._each_in_memory([f"{grand} += {whole};", f"{whole} = {ZERO};"]))
         return names.now_and_then(fold, lines)
 
+    @property
+    def _in_memory(self) -> bool:
+        """Whether the totals leave registers to the partial sums."""
+        return self.total.cascaded or self.span > _MOST_IN_REGISTERS
+
+    def _declared(self, type: str, name: str) -> str:
+        return f"{type} {name}[{self.span}] __attribute__((aligned({_VECTOR_BYTES})));"
+
     def _each(self, lines: list[str]) -> list[str]:
+        """For all elements; those of an array in registers are unrolled."""
+        return self._loop(lines, self.span)
+
+    def _each_in_memory(self, lines: list[str]) -> list[str]:
+        """For all elements of arrays in memory, one after the other, which takes few registers."""
+        return self._loop(lines, 1)
+
+    def _loop(self, lines: list[str], unrolled: int) -> list[str]:
         dialect = self.kernel.dialect
-        unroll = [dialect.unroll.format(count=self.span)] if dialect.grids and dialect.unroll and self.span > 1 else []
+        unroll = [dialect.unroll.format(count=unrolled)] if dialect.grids and dialect.unroll and self.span > 1 else []
         promised = [dialect.vector] if dialect.vector and self.span > 1 else unroll
         header = f"for ({dialect.index} {_ELEMENT} = 0; {_ELEMENT} < {self.span}; {_ELEMENT} += 1)"
         return [*promised, *braced(header, lines)]

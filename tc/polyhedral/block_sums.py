@@ -11,7 +11,8 @@ a compensated float32.  A register tile of a product has many sums and little ti
 This works on loops, since that is what says how many additions follow each other, whatever the options, the target and
 the passes were.  The loops run the same instances in the same order as before, which ``tc.polyhedral.verify_blocks``
 shows: only where a sum is kept while they run changes.  What cannot be cut, since its elements are too many to be kept
-beside, is named; it is accumulated in float64 in memory (``tc.polyhedral.scop``).
+beside, is named; it is accumulated in float64 in memory (``tc.polyhedral.scop``).  Where totals of threads lie, so that
+registers are left to the partial sums, ``tc.codegen.totals`` decides.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ _IN_ORDER: Final = (LoopKind.SEQUENTIAL, LoopKind.REDUCTION, LoopKind.UNROLLED, 
 class Blocked:
     """The loops with sums in blocks.
 
-    ``left``: the statements whose sums could not be cut, and are no products.
+    ``left``: the statements whose sums could not be cut.
     """
 
     root: LoopTree
@@ -80,29 +81,24 @@ class Blocked:
 
 
 def block_sums(program: LoopProgram) -> Blocked:
-    """The loops of a program in which no float32 sum has too many additions in a row.
-
-    Products in the tiles of threads, which have no registers left, and products in memory stay as they are.
-    """
+    """The loops of a program in which no float32 sum has too many additions in a row."""
     buffers = (*program.buffers, *program.temporaries, *program.promoted)
     layouts = {buffer.name: buffer.layout for buffer in buffers}
     whole = Path({parameter_name(name): Range(1, most) for name, most in program.sizes})
     root = program.root
-    steps = (step for _, path in loop_paths(root, ()) for step in path)
-    threads = any(isinstance(step, Loop) and step.kind is LoopKind.THREAD for step in steps)
-    sums = _Sums({body.name: body for body in program.bodies}, layouts, threads)
+    sums = _Sums({body.name: body for body in program.bodies}, layouts)
     long = [
         body.name
         for body in program.bodies
         if body.reduction is Reduction.ADD
         and layouts[body.target].type is ScalarType.FLOAT32
-        and not (threads and is_product_of_two(body.value))
         and sums.additions(root, body.name, whole) > _most(body)
     ]
     for name in long:
         root = sums.blocked(root, name, frozenset(long), whole, None)
-    others = (name for name in long if not is_product_of_two(sums.bodies[name].value))
-    return Blocked(root, frozenset(name for name in others if sums.additions(root, name, whole) > _MOST_ROUNDINGS))
+    return Blocked(
+        root, frozenset(name for name in long if sums.additions(root, name, whole) > sums.most_rounded(name))
+    )
 
 
 def _most(body: StatementBody) -> int:
@@ -125,15 +121,16 @@ class _Nest:
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """``threads``: what the arrays of a thread are in is its registers, which leave no room for totals beside them."""
-
     bodies: Mapping[str, StatementBody]
     layouts: Mapping[str, Layout]
-    threads: bool
     _once: Remembered[tuple[Elements, Count]] = field(default_factory=Remembered)
     _forms: Forms = field(default_factory=Forms)
 
     # --- counting
+
+    def most_rounded(self, name: str) -> int:
+        """How often a sum may be rounded to float32 where it is kept, one time after the other."""
+        return MOST if is_product_of_two(self.bodies[name].value) else _MOST_ROUNDINGS
 
     def additions(self, tree: LoopTree, name: str, path: Path) -> Count:
         """The most roundings that an element of the statement's target goes through, those inside of totals aside."""
@@ -264,7 +261,7 @@ class _Sums:
     def held_in_buffer(self, loop: Loop, name: str, path: Path, allocation: Allocation) -> Loop | None:
         """The loop with totals of all elements of the statement's buffer, if nothing else inside looks at them."""
         body, buffer = self.bodies[name], allocation.buffer
-        if self.threads or buffer.sharing is not Sharing.THREAD or buffer.layout.span > _MOST_ELEMENTS:
+        if buffer.sharing is not Sharing.THREAD or buffer.layout.span > _MOST_ELEMENTS:
             return None
         own = [instance for instance in _instances(loop) if instance.statement == name]
         others = {instance.statement for instance in _instances(loop)} - {name}
@@ -387,8 +384,10 @@ def _folds(tree: LoopTree, ranges: Ranges) -> Count:
         case Allocation(_, body):
             return _folds(body, ranges)
         case Loop():
-            inside = _folds(tree.body, Path(ranges).inside(tree).ranges)
-            return (inside + (1 if tree.folds else 0)) * most_trips(tree, ranges)
+            trips = most_trips(tree, ranges)
+            inside = _folds(tree.body, Path(ranges).inside(tree).ranges) * trips
+            every = min((fold.every for fold in tree.folds), default=0)
+            return inside + -(-trips // every) if every else inside
         case _:
             assert_never(tree)
 
