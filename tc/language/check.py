@@ -277,7 +277,10 @@ class ExpressionChecker:
                 if len(arguments) != function.arity:
                     self._wrong_count(f"`{name}`", function.arity, expression)
                     return Literal(0, INDEX_TYPE)
-                return Call(function.name, tuple(self.index(a) for a in arguments), INDEX_TYPE)
+                operands = tuple(self.index(a) for a in arguments)
+                if function.name == "abs":  # which is affine, if its operand is
+                    operands = (*operands, fold(Unary(UnaryOperator.NEGATE, operands[0], INDEX_TYPE)))
+                return Call("max" if function.name == "abs" else function.name, operands, INDEX_TYPE)
             case _:
                 return self._integer(self.value(expression), span)
 

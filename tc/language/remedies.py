@@ -21,6 +21,7 @@ from tc.language.program import (
     Expression,
     Program,
     Read,
+    Reduction,
     SizeReference,
     Statement,
     guarded_reads,
@@ -54,13 +55,22 @@ def remedy(statement: Statement, reads: Sequence[Read], program: Program) -> str
     found = [subscript for subscripts in doubtful.values() for subscript in subscripts]
     if not found:
         return _GENERAL
-    if statement.reduction is not None and not reads_target(statement):
+    if _may_leave_out(statement, found):
         atoms = Atoms(program.sizes, (scalar.name for scalar in program.scalars))
         inside = [f"{expression_text(s.expression)} in 0:{expression_text(s.extent)}" for s in found]
         ranges = _ranges(statement, found, Extremes(atoms, intervals_of(statement, atoms)))
         return f"what lies outside may add nothing: `where {', '.join(dict.fromkeys([*ranges, *inside]))}`"
-    guards = [_guarded(read, subscripts) for read, subscripts in doubtful.items() if subscripts]
+    other = 1 if statement.reduction is Reduction.MULTIPLY else 0
+    guards = [_guarded(read, subscripts, other) for read, subscripts in doubtful.items() if subscripts]
     return "guard the read: " + ", ".join(guards)
+
+
+def _may_leave_out(statement: Statement, subscripts: Sequence[_Subscript]) -> bool:
+    """Whether instances may be left out, for each element is initialized for other ones of the reduction."""
+    if statement.reduction is None or reads_target(statement):
+        return False
+    written = {iterator.name for iterator in written_iterators(statement)}
+    return not statement.initialize or not any(iterators_in([s.expression]) <= written for s in subscripts)
 
 
 def named_size(subscripts: Iterable[Expression]) -> str | None:
@@ -97,13 +107,13 @@ def _doubtful(statement: Statement, read: Read, program: Program) -> list[_Subsc
     return found
 
 
-def _guarded(read: Read, subscripts: Sequence[_Subscript]) -> str:
+def _guarded(read: Read, subscripts: Sequence[_Subscript], other: int) -> str:
     conditions: list[str] = []
     for subscript in subscripts:
         text = expression_text(subscript.expression)
         conditions += [f"{text} >= 0"] if subscript.below else []
         conditions += [f"{text} < {expression_text(subscript.extent)}"] if subscript.above else []
-    return f"`({' && '.join(conditions)} ? {expression_text(read)} : 0)`"
+    return f"`({' && '.join(conditions)} ? {expression_text(read)} : {other})`"
 
 
 # --- the ranges of a reduction whose reads are left out where they are outside ---------------------------------------

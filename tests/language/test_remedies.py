@@ -94,6 +94,8 @@ def test_reductions_leave_out_what_lies_outside(statement: str, index: Index) ->
     ("statement", "read", "index"),
     [
         ("y(i) = x(i-1)", "x(i-1)", lambda i: i - 1),
+        ("y(i) +=! x(i-1)", "x(i-1)", lambda i: i - 1),
+        ("y(i) max=! x(i-1)", "x(i-1)", lambda i: i - 1),
         ("y(i) = x(2*i-5)", "x(2*i-5)", lambda i: 2 * i - 5),
         ("y(i) = x(i) where i in 0:N+2", "x(i)", lambda i: i),
         ("y(i) = x(i-K) * 2", "x(i-K)", lambda i: i - 3),
@@ -109,6 +111,10 @@ def test_assignments_guard_their_reads(statement: str, read: str, index: Index) 
     expected = [x[index(i)] * factor if 0 <= index(i) < 7 else 0 for i in range(len(found))]
     assert len(found) >= 6
     np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_products_are_guarded_with_ones() -> None:
+    assert _hints("def f(float(N) x) -> (y) { y(i) *=! x(i-1) }", _draw(7)) == ["(i - 1 >= 0 ? x(i - 1) : 1)"]
 
 
 def test_one_definition_leaves_the_others_of_its_text_alone() -> None:

@@ -30,6 +30,7 @@ READS = (
     ("x(i-min(i,2))", lambda i, n: i - np.minimum(i, 2)),
     ("x(max(i,2)-i)", lambda i, n: np.maximum(i, 2) - i),
     ("x(i<3 ? 8-i : i-3)", lambda i, n: np.where(i < 3, 8 - i, i - 3)),
+    ("x(abs(i-4))", lambda i, n: np.abs(i - 4)),
     ("x((i+s)%N)", lambda i, n: (i + 4) % n),
 )
 
@@ -51,6 +52,7 @@ def test_open_sizes_may_be_read_quasi_affinely(size: int) -> None:
 
 WRITES = (
     ("y(i%9) = x(i) where i in 0:5", (10, (5,)), (10, (5,))),
+    ("y(abs(i-2)) +=! x(i)", (3, (3,)), (7, (5,))),
     ("y(i/4, i-4*(i/4)) = x(i)", (8, (2, 4)), (3, (1, 3))),
     ("y((8-i)%9) = x(i) where i in 0:9", (9, (9,)), (12, (9,))),
     ("y((i+N-3)%N) = x(i)", (5, (5,)), (0, (0,))),
