@@ -3,6 +3,9 @@
 Loops over tiles and their points write subscripts like ``96 * a + 12 * b + c``, with c below 12 and b below 8.  Whoever
 knows the sum knows all three.  Without that, the instances that run are those for which there are some a, b and c; isl
 then solves an integer problem to learn what they are, again and again.
+
+Skewed loops divide: the instances of ``y(2 * f + l)`` are ``((c - l) / 2, l)``.  The schedule says what c is, if the
+loops are as it asked for.
 """
 
 from __future__ import annotations
@@ -25,21 +28,33 @@ class Inverse:
 
 
 def find_inverse(
-    arguments: Items[isl.PwAff], points: isl.Set, ranges: Items[Range], instances: isl.Space
+    arguments: Items[isl.PwAff],
+    points: isl.Set,
+    ranges: Items[Range],
+    instances: isl.Space,
+    guess: Items[isl.Aff] | None = None,
 ) -> Inverse | None:
     """The inverse of ``{ loop iterators -> arguments }`` on the points; None where it is not read off the arguments.
 
-    ``ranges``: of the iterators.  They, and the digits, are only a guess, which is then proven.  ``instances``: their
-    space.
+    ``ranges``: of the iterators.  They, and the digits, are only a guess, which is then proven.  ``guess``: another
+    one, the iterators as functions of the instance, where the arguments do not tell.  ``instances``: their space.
     """
     if not all(argument.isa_aff() for argument in arguments):
         return None
     subscripts = [argument.as_aff() for argument in arguments]
-    loops = points.get_space()
     digits = _Digits(subscripts, ranges, instances).read()
-    if digits is None:
-        return None
-    iteration = _function(instances, loops, digits)
+    for found in (digits, guess):
+        if found is not None and (inverse := _proven(found, subscripts, points, instances)) is not None:
+            return inverse
+    return None
+
+
+def _proven(
+    iterators: Items[isl.Aff], subscripts: Items[isl.Aff], points: isl.Set, instances: isl.Space
+) -> Inverse | None:
+    """The inverse, if the iterators of every point are these functions of the instance that it writes."""
+    loops = points.get_space()
+    iteration = _function(instances, loops, iterators)
     written = _function(loops, instances, subscripts)
     if not points.is_subset(_unchanged(iteration.pullback_multi_aff(written))):
         return None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import assert_never
 
 import islpy as isl
@@ -43,17 +45,21 @@ def loop_execution(
     context: isl.Context,
     barriers: frozenset[str] = frozenset(),
     sizes: Sizes = (),
+    values: Mapping[str, Items[Function]] = MappingProxyType({}),
 ) -> Execution:
     """The execution of the loops as they will be printed, read off the loop tree alone.
 
     ``dimensions``: of the domain of every statement; further arguments of an instance are local subscripts.
-    ``barriers``: the statements that are.  ``sizes``: those that the loops are run for.
+    ``barriers``: the statements that are.  ``sizes``: those that the loops are run for.  ``values``: by statement, a
+    guess of what the iterators c0, c1, ... are for each instance, which costs less to prove than to find.
     """
     paths = list(loop_paths(root, ()))
     known = {parameter_name(name): Range(1, most) for name, most in sizes}
     launches = Launches(root, known)
     branches = [
-        _loop_branch(instance, path, dimensions[instance.statement], frame_of_path(path, context, sizes), known)
+        _Leaf(instance, path, frame_of_path(path, context, sizes)).branch(
+            dimensions[instance.statement], known, values.get(instance.statement, ())
+        )
         for instance, path in paths
     ]
     places = [Place(path, branch.instances.domain()) for branch, (_, path) in zip(branches, paths, strict=True)]
@@ -144,25 +150,39 @@ def follow_path(path: tuple[Step, ...], frame: Frame) -> Reached:
     return Reached(points, tuple(time), tuple(misuse), tuple(scopes))
 
 
-def _loop_branch(instance: Instance, path: tuple[Step, ...], dimensions: int, frame: Frame, ranges: Ranges) -> Branch:
-    reached = follow_path(path, frame)
-    misuse = [*reached.misuse, *(_misuse(argument, reached.points, frame) for argument in instance.arguments)]
-    points, time = defined(reached.points, reached.time)
-    own = replace(instance, arguments=instance.arguments[:dimensions])
-    instances = instance_map(own, points, frame)
-    further = instance.arguments[dimensions:]
-    local = tuple(index_function(subscript, frame) for subscript in further)
-    broken = tuple(where for where in misuse if not where.is_empty())
-    inverse = inverse_of(own, path, points, frame, ranges)
-    return Branch(instances, time, broken, local, reached.scopes, inverse=inverse)
+@dataclass(frozen=True)
+class _Leaf:
+    """A place in loops where a statement stands."""
+
+    instance: Instance
+    path: tuple[Step, ...]
+    frame: Frame
+
+    def branch(self, dimensions: int, ranges: Ranges, values: Items[Function]) -> Branch:
+        """The way there; arguments as ``loop_execution``'s, of this statement."""
+        instance, frame = self.instance, self.frame
+        reached = follow_path(self.path, frame)
+        misuse = [*reached.misuse, *(_misuse(argument, reached.points, frame) for argument in instance.arguments)]
+        points, time = defined(reached.points, reached.time)
+        own = replace(instance, arguments=instance.arguments[:dimensions])
+        further = instance.arguments[dimensions:]
+        local = tuple(index_function(subscript, frame) for subscript in further)
+        broken = tuple(where for where in misuse if not where.is_empty())
+        inverse = inverse_of(own, self.path, points, frame, ranges, values)
+        return Branch(instance_map(own, points, frame), time, broken, local, reached.scopes, inverse=inverse)
 
 
 def inverse_of(
-    instance: Instance, path: tuple[Step, ...], points: isl.Set, frame: Frame, ranges: Ranges
+    instance: Instance,
+    path: tuple[Step, ...],
+    points: isl.Set,
+    frame: Frame,
+    ranges: Ranges,
+    values: Items[Function] = (),
 ) -> Inverse | None:
     """The iteration of the loops on the path that each instance belongs to; None where its arguments do not tell.
 
-    ``ranges``: of the sizes that the loops are run for.
+    ``ranges``: of the sizes that the loops are run for.  ``values``: what the iterators may be, see ``loop_execution``.
     """
     known = dict(ranges)
     for step in path:
@@ -170,7 +190,10 @@ def inverse_of(
             known[step.iterator] = iterator_range(step, known)
     arguments = [index_function(argument, frame) for argument in instance.arguments]
     instances = instance_map(instance, points, frame).get_space().range()
-    return find_inverse(arguments, points, [known[name] for name in frame.iterators], instances)
+    by_name = {f"c{number}": value for number, value in enumerate(values) if isinstance(value, isl.Aff)}
+    guess = [by_name[name] for name in frame.iterators if name in by_name]
+    own = guess if len(guess) == len(frame.iterators) else None
+    return find_inverse(arguments, points, [known[name] for name in frame.iterators], instances, own)
 
 
 def _misuse(expression: IndexExpression, points: isl.Set, frame: Frame) -> isl.Set:

@@ -44,7 +44,7 @@ from tc.polyhedral.split_plan import Plan, Whose, plan_split
 from tc.polyhedral.strides import accesses
 from tc.polyhedral.surplus import refuse_surplus_sizes
 from tc.polyhedral.tree import ScheduleTree, tree_text
-from tc.polyhedral.tree_execution import tree_execution
+from tc.polyhedral.tree_execution import member_values, tree_execution
 from tc.polyhedral.unroll_copies import count_copies, unroll_copies
 from tc.polyhedral.verify import prove
 from tc.polyhedral.verify_copies import prove_copies
@@ -300,7 +300,8 @@ class _Run:
             dimensions = {s.name: s.domain.dim(isl.dim_type.set) for s in scop.statements}
             dimensions |= {barrier.get_tuple_name(): barrier.dim(isl.dim_type.set) for barrier in scop.barriers}
             prove_copies(root, copies)
-            execution = loop_execution(root, dimensions, self.context, scop.barrier_names, scop.sizes)
+            values = member_values(tree)
+            execution = loop_execution(root, dimensions, self.context, scop.barrier_names, scop.sizes, values)
             return prove(scop, execution, "generated code", demands())
 
         return Generated(loops, tuple(self.stages), prove_schedule, prove_loops)

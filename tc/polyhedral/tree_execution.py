@@ -27,6 +27,17 @@ def tree_execution(tree: ScheduleTree, context: isl.Context, barriers: frozenset
     return assemble(list(_branches(tree.root, reached, (), (), barriers)), context)
 
 
+def member_values(tree: ScheduleTree) -> Mapping[str, tuple[Function, ...]]:
+    """Of every statement, the values of the members around it, outermost first: what loops over them should have."""
+    reached = {piece.get_tuple_name(): _Way(piece, ()) for piece in _pieces(tree.domain)}
+    return {
+        branch.statement: tuple(
+            value for (_, value), place in zip(branch.time, branch.barriers, strict=True) if place is None
+        )
+        for branch in _branches(tree.root, reached, (), (), frozenset())
+    }
+
+
 @dataclass(frozen=True)
 class _Position:
     """A place in a sequence, and the places in it where a barrier runs whenever anything in the sequence does."""
