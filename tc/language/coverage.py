@@ -16,10 +16,11 @@ from tc.language.affine import (
     isl_name,
     iteration_domain,
 )
+from tc.language.expression_text import expression_text
 from tc.language.leaving import with_least_parameters
 from tc.language.parameters import integer_parameters, possible_parameters
 from tc.language.polynomial import LEAST_SIZE
-from tc.language.program import Program, Statement
+from tc.language.program import Program, Reduction, Statement
 from tc.language.remedies import named_size
 from tc.language.session import MAX_OPERATIONS, isl_context
 from tc.language.specialization import Sizes
@@ -132,8 +133,7 @@ class _Prover:
         if found is not None:
             yield Problem(
                 f"`{name}{found.element}` is never written{found.sizes}",
-                named_size(e for statement in value.initial for e in statement.subscripts)
-                or f"give `{name}` all its elements, for example with a second statement for the rest, or start at 0",
+                named_size(e for statement in value.initial for e in statement.subscripts) or _whole(value),
                 value.initial[0],
                 is_overlap=False,
             )
@@ -159,6 +159,19 @@ class _Prover:
         if elements.is_empty() or self.possible.is_empty() or not self.possible.is_subset(elements.params()):
             return None
         return witness_of(elements, self.possible, names)
+
+
+def _whole(value: WrittenValue) -> str:
+    """What gives a value all its elements: for one reduction, a statement before it; else another one for the rest."""
+    name, first = value.tensor.name, value.initial[0]
+    neutral = {Reduction.ADD: 0, Reduction.MULTIPLY: 1}.get(first.reduction) if first.reduction is not None else None
+    if neutral is None or len(value.initial) > 1 or not value.tensor.shape:
+        return f"give `{name}` all its elements, for example with a second statement for the rest, or start at 0"
+    names = [f"i{dimension}" for dimension in range(len(value.tensor.shape))]
+    ranges = (f"{i} in 0:{expression_text(e)}" for i, e in zip(names, value.tensor.shape, strict=True))
+    before = f"{name}({', '.join(names)}) = {neutral} where {', '.join(ranges)}"
+    operator = "+=" if neutral == 0 else "*="
+    return f"give `{name}` all its elements before, `{before}`, and write `{operator}` in the place of `{operator}!`"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,15 @@ def _hints(text: str, *arguments: object) -> list[str]:
     return [re.findall(r"`([^`]*)`", hint)[0] for hint in hints if hint is not None]
 
 
+def _remarks(text: str, *arguments: object) -> list[str]:
+    """What stands in quotes in the only hint, but for the last, which is replaced."""
+    with pytest.raises(tc.RangeError) as caught:
+        tc.define(text).single().specialize(*arguments)
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.hint is not None
+    return re.findall(r"`([^`]*)`", diagnostic.hint)[:-1]
+
+
 def _with_where(statement: str, hint: str) -> str:
     """The statement with the clauses of a hint, behind those that it has."""
     clauses = hint.removeprefix("where ")
@@ -110,6 +119,17 @@ def test_assignments_guard_their_reads(statement: str, read: str, index: Index) 
     factor = 2 if "* 2" in statement else 1
     expected = [x[index(i)] * factor if 0 <= index(i) < 7 else 0 for i in range(len(found))]
     assert len(found) >= 6
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("operator", "neutral"), [("+=", 0), ("*=", 1)])
+def test_reductions_into_some_elements_begin_with_all_of_them(operator: str, neutral: int) -> None:
+    x, head = _draw(5), "def f(float(N) x) -> (y)"
+    (hint, written, instead) = _remarks(f"{head} {{ y(2*i, i%2) {operator}! x(i) }}", x)
+    assert (hint, written, instead) == ("y", f"y(i0, i1) = {neutral} where i0 in 0:9, i1 in 0:2", operator)
+    (found,) = _reference(f"{head} {{ {written} y(2*i, i%2) {operator} x(i) }}", x)
+    expected = np.full((9, 2), neutral, np.float64)
+    expected[2 * np.arange(5), np.arange(5) % 2] = x
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
