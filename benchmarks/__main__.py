@@ -198,7 +198,7 @@ def _overlapping(rounds: int) -> None:
 
 
 def _proofs(given: argparse.Namespace) -> None:
-    from benchmarks.proofs import DEFINITIONS, HEADER, TARGETS, decide_all, line, slow
+    from benchmarks.proofs import DEFINITIONS, HEADER, TARGETS, decide_all, line, slow, slowest
     from tc.errors import nearest
 
     known = {definition.name: definition for definition in DEFINITIONS}
@@ -211,10 +211,13 @@ def _proofs(given: argparse.Namespace) -> None:
         raise UsageError("--count and --jobs must be at least 1")
     definitions = [known[name] for name in given.kernels or known]
     late: list[str] = []
+    longest: list[str] = []
     print(HEADER, flush=True)
     for found in decide_all(definitions, given.targets or TARGETS, given.count, given.seed, given.jobs):
         print(line(found), flush=True)
         late += slow(found)
+        longest.append(slowest(found))
+    print("\n".join(["", "the slowest of each:", *longest]))
     if late:
         sys.exit("\n".join(["nobody should have to wait for:", *late]))
 

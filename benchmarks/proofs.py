@@ -133,8 +133,19 @@ def line(found: list[Decided]) -> str:
 def slow(found: Iterable[Decided]) -> list[str]:
     """Those that nobody should have to wait for, each with its options in JSON, the slowest first."""
     late = [one for one in found if one.seconds > MOST_SECONDS or one.decision is Decision.UNDECIDED]
-    return [
-        f"{one.definition} on {one.target}: {one.decision.value} after {one.seconds:.1f} s: "
-        f"{json.dumps(to_json(one.options))}"
-        for one in sorted(late, key=lambda one: -one.seconds)
-    ]
+    return [described(one) for one in sorted(late, key=_seconds, reverse=True)]
+
+
+def slowest(found: Iterable[Decided]) -> str:
+    """The one that took longest, with its options in JSON."""
+    return described(max(found, key=_seconds))
+
+
+def described(one: Decided) -> str:
+    """Options with what became of them; the JSON is what ``from_json`` takes."""
+    options = json.dumps(to_json(one.options))
+    return f"{one.definition} on {one.target}: {one.decision.value} after {one.seconds:.1f} s: {options}"
+
+
+def _seconds(one: Decided) -> float:
+    return one.seconds

@@ -7,18 +7,27 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.__main__ import main
-from benchmarks.proofs import DEFINITIONS, MOST_SECONDS, TARGETS, Decision, decide, drawn, slow
+from benchmarks.proofs import DEFINITIONS, MOST_SECONDS, TARGETS, Decision, Definition, decide, drawn, slow
 from tc.options import CpuOptions, GpuOptions, ScheduleOptions
+
+
+def definition_called(name: str) -> Definition:
+    return next(definition for definition in DEFINITIONS if definition.name == name)
 
 
 def test_a_line_for_every_definition_and_target(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--kernels", "transpose,moments-small", "--targets", "cpu:x86-64-v3,emulator", "--count", "2"]
     main(["proofs", *arguments, "--jobs", "1"])
-    head, *lines = capsys.readouterr().out.splitlines()
+    table, _, longest = capsys.readouterr().out.partition("\nthe slowest of each:\n")
+    head, *lines = table.splitlines()
     assert head.split() == ["seconds", "target", "proven", "refused", "undecided", "median", "slowest"]
     names = [tuple(line.split()[:2]) for line in lines]
     assert names == [(k, t) for k in ("transpose", "moments-small") for t in ("cpu:x86-64-v3", "emulator")]
     assert all(sum(map(int, line.split()[2:5])) == 2 for line in lines)
+    for (kernel, target), line in zip(names, longest.splitlines(), strict=True):
+        assert line.startswith(f"{kernel} on {target}: ")
+        kind = CpuOptions if target.startswith("cpu") else GpuOptions
+        assert kind.from_json(line[line.index("{") :]) in drawn(definition_called(kernel), target, 2, seed=0)
 
 
 def test_options_are_drawn_from_the_space_of_the_target() -> None:
