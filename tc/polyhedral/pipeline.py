@@ -116,13 +116,15 @@ def _timed(name: str, prove: Callable[[], Proof]) -> tuple[Proof, Stage]:
 _WHOLE: Final = Plan()
 
 
-# About three seconds of isl's work: nobody waits longer to learn that options are refused.
-_PER_STATEMENT: Final = 12_000_000
+# Two to four seconds of isl's work: nobody waits longer to learn that options are refused.
+_PER_STATEMENT: Final = 4_000_000
+# To schedule takes longer, and is the same for all options with one fusion strategy.
+_TO_SCHEDULE: Final = 6_000_000
 
 
-def _budget(specialization: Specialization) -> int:
-    """Operations for all that isl does for a compilation."""
-    return min(MAX_OPERATIONS, _PER_STATEMENT * max(1, len(specialization.program.statements)))
+def _budget(specialization: Specialization, each: int) -> int:
+    """Operations for something that isl does for a compilation; ``each``: for every statement."""
+    return min(MAX_OPERATIONS, each * max(1, len(specialization.program.statements)))
 
 
 class Prepared:
@@ -134,7 +136,11 @@ class Prepared:
 
     def __init__(self, specialization: Specialization, *, max_operations: int | None = None) -> None:
         self.specialization: Final = specialization
-        self.max_operations: Final = _budget(specialization) if max_operations is None else max_operations
+        if max_operations is None:
+            self.max_operations = _budget(specialization, _PER_STATEMENT)
+            self._to_schedule = _budget(specialization, _TO_SCHEDULE)
+        else:
+            self.max_operations, self._to_schedule = max_operations, max_operations // 2
         self._context = isl.Context()
         self._scops: dict[Plan, Scop] = {}
         self._schedules: dict[tuple[Fusion, Plan], ScheduleTree] = {}
@@ -196,7 +202,7 @@ class Prepared:
         return found, between_kernels, MappingProxyType(parts)
 
     def schedule(self, fusion: Fusion, context: isl.Context, plan: Plan = _WHOLE) -> ScheduleTree:
-        """isl's schedule if half of the budget suffices for it, else the program's own order."""
+        """isl's schedule if its budget suffices for it, else the program's own order."""
         found = self._schedules.get((fusion, plan))
         if found is None:
             found = self._schedules[fusion, plan] = self._scheduled(self.scop(context, plan), fusion, context)
@@ -208,7 +214,7 @@ class Prepared:
 
     def _scheduled(self, scop: Scop, fusion: Fusion, context: isl.Context) -> ScheduleTree:
         context.reset_operations()
-        context.set_max_operations(self.max_operations // 2)
+        context.set_max_operations(self._to_schedule)
         try:
             tree = schedule_scop(scop, fusion)
         except isl.Error as error:
