@@ -128,10 +128,10 @@ def _require_equal(
     if difference.constant == 0:
         return
     left, right = atoms.expression(extent), atoms.expression(expected)
-    message = (
-        f"`{call.callee.name}` needs `{call.tensors[tensor]}.{dimension}` to be {expression_text(right)}, "
-        f"it is {expression_text(left)}"
-    )
+    place = f"{call.tensors[tensor]}.{dimension}"
+    message = f"`{call.callee.name}` needs `{place}` to be {expression_text(right)}"
+    if expression_text(left) != place:
+        message += f", it is {expression_text(left)}"
     if difference.constant is not None:
         errors.impossible_call(call, message)
     else:

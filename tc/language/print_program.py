@@ -9,8 +9,21 @@ from tc.grammar import syntax
 from tc.grammar.printer import print_definition
 from tc.grammar.syntax import Assignment
 from tc.language.expression_text import NOWHERE, index_syntax, value_syntax
+from tc.language.extents import named_extent
 from tc.language.functions import FUNCTIONS
-from tc.language.program import Call, Expression, Program, Reduction, Scalar, Statement, Tensor, rebuild
+from tc.language.program import (
+    Call,
+    Expression,
+    Precondition,
+    Program,
+    Reduction,
+    Scalar,
+    SizeReference,
+    Statement,
+    Tensor,
+    rebuild,
+    walk,
+)
 from tc.language.rewriting import map_statement
 
 _ASSIGNMENTS = {
@@ -37,11 +50,10 @@ def program_syntax(program: Program) -> syntax.Definition:
     declared: dict[str, Tensor | Scalar] = {tensor.name: tensor for tensor in program.tensors}
     declared.update((scalar.name, scalar) for scalar in program.scalars)
     statements = [_statement(statement) for statement in program.statements]
-    if statements:
+    for precondition, place in _places(program):
         # A condition without iterators is a precondition of the call, wherever it stands.
-        conditions = (syntax.ConditionClause(value_syntax(p.condition), NOWHERE) for p in program.preconditions)
-        first = statements[0]
-        statements[0] = replace(first, where=(*first.where, *conditions))
+        condition = syntax.ConditionClause(value_syntax(precondition.condition), NOWHERE)
+        statements[place] = replace(statements[place], where=(*statements[place].where, condition))
     return syntax.Definition(
         name=program.name,
         parameters=tuple(_parameter(declared[name]) for name in program.arguments),
@@ -50,6 +62,20 @@ def program_syntax(program: Program) -> syntax.Definition:
         span=NOWHERE,
         name_span=NOWHERE,
     )
+
+
+def _places(program: Program) -> Iterator[tuple[Precondition, int]]:
+    """The preconditions in order, and the statements that they stand at.
+
+    An extent that only a call knows is there behind the last statement that writes its tensor.
+    """
+    place = 0
+    for precondition in program.preconditions:
+        sizes = (e for e in walk(precondition.condition) if isinstance(e, SizeReference))
+        tensors = {found[0] for found in map(named_extent, sizes) if found is not None}
+        written = [n for n, statement in enumerate(program.statements) if statement.target in tensors]
+        place = min(max([place, *(n + 1 for n in written)]), len(program.statements) - 1)
+        yield precondition, place
 
 
 def _without_hidden_functions(program: Program) -> Program:

@@ -148,6 +148,21 @@ def test_preconditions_print_as_conditions_of_the_first_statement() -> None:
     assert program_text(program).splitlines()[1].endswith("where i in 0:(N + s - 1) / s, s >= 1")
 
 
+def test_preconditions_about_an_extent_print_behind_what_gives_it() -> None:
+    """The extent of `B` is no linear one, and the callee wants it to be `M`, as the columns of `A`."""
+    program = lower(
+        "def helper(float(K,L) C, float(L) D) -> (X) { X(i) +=! C(i,j) * D(j) } "
+        "def f(float(N,M) A) -> (y) { B(max(i,j)) +=! A(i,j)  y = helper(A, B) }",
+        "f",
+    )
+    (precondition,) = program.preconditions
+    assert precondition.message == "`helper` needs `B.0` to be M"
+    printed = program_text(program)
+    assert printed.splitlines()[2].endswith("B.0 == M")
+    assert lower(printed).statements == program.statements
+    assert [p.condition for p in lower(printed).preconditions] == [precondition.condition]
+
+
 def test_functions_that_a_tensor_hides_print_in_their_other_spelling() -> None:
     program = lower(
         "def g(float(N) x) -> (y) { y(i) = exp(x(i)) } def f(float(N) exp) -> (z) { y = g(exp) z(i) = y(i) + exp(i) }"
