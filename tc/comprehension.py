@@ -132,6 +132,7 @@ class Comprehension:
         strategy: str = "combined",
         numerics: str = "any",
         workers: str | None = None,
+        devices: Sequence[int] | None = None,
         start: Options | Sequence[Options] | None = None,
         objective: Objective | None = None,
         constraint: Constraint | None = None,
@@ -149,6 +150,7 @@ class Comprehension:
         ``genetic``, ``original`` or ``random``.  ``numerics``: ``bitwise`` takes no winner whose results differ in any
         bit from those of the default options.  ``workers``:
         ``dask://host:port`` compiles and measures on the Dask cluster of that scheduler; None does so here.
+        ``devices``: numbers of GPUs of one kind, which measure beside each other; None takes the first.
         ``start``: options, or several, that are tried right after the default ones; what came of them is in
         ``.started``, also where they failed, which does not end the search.  ``objective``: a callable that is given
         the record of a trial (``options``, ``seconds``, ``samples``) and returns a finite number, which is made small
@@ -158,13 +160,15 @@ class Comprehension:
         Calls without options run the winner from now on.  TuningError where not even the default options run.
         """
         from tc.kernel import Kernel
-        from tc.tuning import TuningRequest, subject_of, tune
+        from tc.tuning import TuningRequest, device_numbers, subject_of, tune
 
         arguments = self._in_order(arguments, named)
-        chosen, subject = self._target(arguments, target), subject_of(self.interface, arguments)
+        gpus = device_numbers(devices)
+        chosen = _target(target, gpus[0]) if gpus else self._target(arguments, target)
         request = TuningRequest(
-            budget, cache, seed, progress, jobs, strategy, numerics, workers, start, objective, constraint, effort
+            budget, cache, seed, progress, jobs, strategy, numerics, workers, gpus, start, objective, constraint, effort
         )
+        subject = subject_of(self.interface, arguments)
         result = tune(self._definition, self._siblings, subject, chosen, environment(), request)
         self._kernels.put(subject.signature, chosen, Kernel(result.executable))
         self._warm.forget()
@@ -238,14 +242,16 @@ class Comprehension:
         self, *arguments: object, target: str | None = None, options: Options | None = None, **named: object
     ) -> str:
         """What becomes of a call, as text: ranges, schedule before and after, buffers, proof, times, source."""
-        from tc.explain import explain_kernel
+        from tc.explain import explain_injected, explain_kernel
 
         kernel = self.compile(*arguments, target=target, options=options, **named)
+        decision = self._kernels.decision(kernel.signature, kernel.target, options)
+        if kernel.proof.tried is not None:  # somebody wrote its source, which no stage of ours has made
+            return explain_injected(self._kernels.specialize(kernel.signature), kernel.executable, decision)
         compiled = kernel
         if kernel.compilation is None:  # it comes from the cache, which has nothing of how it came about
             compiled = self._kernels.compile(kernel.signature, kernel.target, kernel.options)
         assert compiled.compilation is not None
-        decision = self._kernels.decision(kernel.signature, kernel.target, options)
         return explain_kernel(compiled.compilation, compiled.stages, decision)
 
 

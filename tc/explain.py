@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tc.compiler import Compilation
 from tc.counted import noun_for
+from tc.executable import Executable
 from tc.language.print_program import program_text
+from tc.language.specialization import Layout, Specialization
+from tc.options import Options
 from tc.stage import Stage
+from tc.target import Target
 
 
 def explain_kernel(compilation: Compilation, stages: tuple[Stage, ...], decision: str) -> str:
@@ -15,13 +19,35 @@ def explain_kernel(compilation: Compilation, stages: tuple[Stage, ...], decision
 
     ``decision``: what the cache has for such a call.
     """
-    return "\n\n".join(f"== {title} ==\n{text}" for title, text in _sections(compilation, stages, decision) if text)
+    return _joined(_sections(compilation, stages, decision))
+
+
+def explain_injected(specialization: Specialization, executable: Executable, decision: str) -> str:
+    """The same of a kernel whose source somebody wrote: no schedule, since none made it.
+
+    ``decision``: what the cache has for such a call.
+    """
+    layouts = [(operand.name, operand.layout) for operand in executable.convention.operands]
+    sections = (
+        ("definition, with sizes and ranges", program_text(specialization.program).rstrip()),
+        ("target", _target(executable.target, executable.options)),
+        ("buffers", "\n".join(_buffers(specialization, layouts))),
+        ("proof", str(executable.proof)),
+        ("cache", decision),
+        ("source", executable.source.rstrip()),
+    )
+    return _joined(iter(sections))
+
+
+def _joined(sections: Iterator[tuple[str, str]]) -> str:
+    return "\n\n".join(f"== {title} ==\n{text}" for title, text in sections if text)
 
 
 def _sections(compilation: Compilation, stages: tuple[Stage, ...], decision: str) -> Iterator[tuple[str, str]]:
     yield "definition, with sizes and ranges", program_text(compilation.specialization.program).rstrip()
-    yield "target", f"{compilation.target}\n{compilation.options}"
-    yield "buffers", "\n".join(_buffers(compilation))
+    yield "target", _target(compilation.target, compilation.options)
+    layouts = [(buffer.name, buffer.layout) for buffer in compilation.buffers]
+    yield "buffers", "\n".join(_buffers(compilation.specialization, layouts))
     yield "statements", _stage(stages, "scop")
     yield "schedule", _stage(stages, "schedule")
     yield "schedule, mapped", compilation.schedule
@@ -38,10 +64,14 @@ def _stage(stages: tuple[Stage, ...], name: str) -> str:
     return found[0].text if found else ""
 
 
-def _buffers(compilation: Compilation) -> Iterator[str]:
-    roles = {tensor.name: tensor.role.value for tensor in compilation.specialization.program.tensors}
-    for buffer in compilation.buffers:
-        layout, role = buffer.layout, roles.get(buffer.name, "accumulator")
+def _target(target: Target, options: Options) -> str:
+    return f"{target}\n{options}"
+
+
+def _buffers(specialization: Specialization, layouts: Sequence[tuple[str, Layout]]) -> Iterator[str]:
+    roles = {tensor.name: tensor.role.value for tensor in specialization.program.tensors}
+    for name, layout in layouts:
+        role = roles.get(name, "accumulator")
         size = layout.size * layout.type.itemsize
         shape, strides = list(layout.shape), list(layout.strides)
-        yield f"{buffer.name}: {role}, {layout.type}{shape}, strides {strides}, {size} {noun_for(size, 'byte')}"
+        yield f"{name}: {role}, {layout.type}{shape}, strides {strides}, {size} {noun_for(size, 'byte')}"

@@ -30,7 +30,7 @@ from tc.tuner.dask_crew import hire_on_dask
 from tc.tuner.effort import DEFAULT, effort_of
 from tc.tuner.preferences import Constraint, Objective, Preferences
 from tc.tuner.progress import silence
-from tc.tuner.session import Hire, hire_locally, tuning
+from tc.tuner.session import Hire, hire_locally, hire_on_devices, require_devices, tuning
 from tc.tuner.settings import Numerics, Strategy, TuningResult, TuningSettings
 from tc.tuner.starts import given_starts
 from tc.tuner.status_line import StatusLine
@@ -80,6 +80,7 @@ class TuningRequest:
     strategy: str = Strategy.COMBINED.value
     numerics: str = Numerics.ANY.value
     workers: str | None = None
+    devices: tuple[int, ...] = ()
     start: Options | Sequence[Options] | None = None
     objective: Objective | None = None
     constraint: Constraint | None = None
@@ -118,7 +119,7 @@ def tune(
     request: TuningRequest,
 ) -> TuningResult:
     """``Comprehension.tune``; the cache is the named one, else that of the environment, else none that stays."""
-    settings, hire = request.settings, hire_at(request.workers)
+    settings, hire = request.settings, hire_for(request.devices, request.workers, target)
     status = StatusLine()
     listen = console(status.say, status.show) if request.progress else silence
     with scratch_folder("tc-tune-") as folder:
@@ -134,6 +135,7 @@ def tune(
             arrays=subject.arrays,
             scalars=subject.scalars,
             hire=hire,
+            device=first_device(request.devices),
             listen=listen,
         ) as search:
             try:
@@ -148,12 +150,41 @@ def subject_for(interface: Interface, signature: Signature) -> Subject:
     return Subject(signature, {scalar.name: structural.get(scalar.name, 1) for scalar in interface.scalars}, None)
 
 
-def hire_at(workers: str | None) -> Hire:
+def device_numbers(devices: Sequence[int] | None) -> tuple[int, ...]:
+    """Numbers of GPUs, in their order; none where nobody says which.  OptionsError for what is no list of them."""
+    if devices is None:
+        return ()
+    found = tuple(devices) if isinstance(devices, Sequence) and not isinstance(devices, str) else ()
+    numbers = tuple(d for d in found if isinstance(d, int) and not isinstance(d, bool) and d >= 0)
+    if not found or len(numbers) < len(found):
+        raise OptionsError(f"devices are a list of numbers of GPUs, such as [0, 1], got {devices!r}")
+    if len(set(numbers)) < len(numbers):
+        raise OptionsError(f"each device measures for itself; name it once, got {devices!r}")
+    return numbers
+
+
+def first_device(devices: Sequence[int]) -> int:
+    """The number of the GPU that stands for all of them."""
+    return devices[0] if devices else 0
+
+
+def hire_for(devices: Sequence[int], workers: str | None, target: Target) -> Hire:
     """Who compiles and measures: processes on this machine, or those of the cluster ``dask://host:port``.
 
-    OptionsError for another address, or without Dask; DeviceError if the cluster does not answer.
+    ``devices``: GPUs of this machine that measure; none stands for the first one, where the target is one.
+    OptionsError for another address, without Dask, or for devices beside a cluster; DeviceError if the cluster does
+    not answer, or a device is not there; see ``require_devices``.
     """
-    return hire_locally if workers is None else hire_on_dask(workers)
+    if workers is not None:
+        if devices:
+            raise OptionsError(
+                "devices are those of this machine, and workers of a cluster have their own; leave one out"
+            )
+        return hire_on_dask(workers)
+    if not devices:
+        return hire_locally
+    require_devices(devices, target)
+    return hire_on_devices(devices)
 
 
 def open_store(cache: str | Path | None, environment: Environment, otherwise: Path) -> Store:

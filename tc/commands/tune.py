@@ -29,11 +29,11 @@ from tc.tuner.effort import DEFAULT, EFFORTS, effort_of
 from tc.tuner.night import Turn, share_time
 from tc.tuner.progress import Listener, silence
 from tc.tuner.say import say, tell
-from tc.tuner.session import Hire, hire_on_devices, require_devices, tuning
+from tc.tuner.session import Hire, tuning
 from tc.tuner.settings import Numerics, Strategy, TuningResult, TuningSettings
 from tc.tuner.starts import read_starts
 from tc.tuner.status_line import StatusLine
-from tc.tuning import choice, hire_at, open_store
+from tc.tuning import choice, device_numbers, first_device, hire_for, open_store
 
 _HELP: Final = """\
 Finds quick options for kernels by trying them, and keeps every trial and the winners in a cache file.
@@ -121,7 +121,7 @@ def _tune(given: argparse.Namespace) -> int:
     target = named_target(value.get("target", "cpu"), devices[0] if devices else None)
     settings = replace(_settings(value), starts=read_starts(given.start or night.starts, target))
     jobs = [job for request in night.requests for job in request.jobs()]
-    here, hire = environment(), _hire(devices, value.get("workers"), target)
+    here, hire = environment(), hire_for(devices, value.get("workers"), target)
     with interruptible() as stop:
         store = open_store(value.get("cache"), here, Path.cwd())
         status = StatusLine()
@@ -131,7 +131,7 @@ def _tune(given: argparse.Namespace) -> int:
             return silence if given.quiet else console(said, shown)
 
         try:
-            results = _search(jobs, target, store, settings, here, hire, devices[0] if devices else 0, stop, listen)
+            results = _search(jobs, target, store, settings, here, hire, first_device(devices), stop, listen)
         finally:
             status.clear()
         for job, result in results:
@@ -175,21 +175,7 @@ def _devices(text: str | None) -> tuple[int, ...]:
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdigit() and len(part) <= _DIGITS for part in parts):
         raise OptionsError(f"devices are written as numbers of GPUs, such as 0,1, got {text!r}")
-    devices = tuple(int(part) for part in parts)
-    if len(set(devices)) < len(devices):
-        raise OptionsError(f"each device measures for itself; name it once, got {text!r}")
-    return devices
-
-
-def _hire(devices: tuple[int, ...], workers: str | None, target: Target) -> Hire:
-    if not devices:
-        return hire_at(workers)
-    if workers is not None:
-        raise OptionsError(
-            "--devices are those of this machine, and the workers of a cluster have their own; leave it out"
-        )
-    require_devices(devices, target)
-    return hire_on_devices(devices)
+    return device_numbers([int(part) for part in parts])
 
 
 def _jobs(value: dict[str, str]) -> int:

@@ -20,6 +20,7 @@ from tc.packing import has_injected_source, options_text
 from tc.tuner.inject import INPUTS
 from tc.tuner.report.page import report
 from tests.commands.caches import contents
+from tests.test_explain import sections
 
 TEXT: Final = """
 def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,r_k) * B(r_k,n) }
@@ -36,6 +37,10 @@ np.testing.assert_array_equal(mm(a, b), np.full((33, 29), 17, np.float32))
 print(kernel.options.to_json(), kernel.proof, "edited" in kernel.source, sep="|")
 explicit = mm.compile(a, b, options=tc.CpuOptions())
 """
+EXPLAINED: Final = """
+import sys, tc
+print(tc.define(sys.argv[1]).mm.explain((33, 17), (17, 29)))
+"""
 
 
 @pytest.fixture
@@ -49,10 +54,10 @@ def add(*arguments: object) -> int:
     return main(["add", *map(str, arguments)])
 
 
-def strict(cache: Path, *, mode: str = "strict") -> subprocess.CompletedProcess[str]:
-    """What a process says that runs the product with this cache alone, without a compiler."""
+def strict(cache: Path, *, mode: str = "strict", program: str = STRICT) -> subprocess.CompletedProcess[str]:
+    """What a process says that runs a program with this cache alone, without a compiler."""
     where = {"TC_CACHE": str(cache), "TC_CACHE_MODE": mode, "TC_CC": "/nowhere/cc"}
-    return subprocess.run([sys.executable, "-c", STRICT, TEXT], env=where, capture_output=True, text=True, check=False)
+    return subprocess.run([sys.executable, "-c", program, TEXT], env=where, capture_output=True, text=True, check=False)
 
 
 def count(cache: Path) -> tuple[int, int]:
@@ -111,6 +116,11 @@ def test_a_source_is_tried_on_several_inputs_and_marked(
     assert found.stdout == f"{tc.CpuOptions().to_json()}|{unproven}|True\n"
     # Whoever names options gets what is proven, or nothing.
     assert "has no kernel for mm" in found.stderr
+    explained = sections(strict(shipped, program=EXPLAINED).stdout)
+    assert list(explained) == ["definition, with sizes and ranges", "target", "buffers", "proof", "cache", "source"]
+    assert explained["source"] == source.read_text().rstrip()
+    assert explained["proof"] == unproven
+    assert explained["buffers"].splitlines()[0] == "A: input, float32[33, 17], strides [17, 1], 2244 bytes"
     with contents(cache) as stored:
         ((variant, _),) = stored.records(VARIANTS)
         assert variant.options != options_text(tc.CpuOptions())

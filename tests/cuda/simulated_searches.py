@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from tc.tuner.cuda_arena import CudaArena, DeviceGuarded
 from tc.tuner.measure import MeasureBench
 from tc.tuner.messages import Calibrate, Check, Checked, Done, Prepare, Time, Timed
 from tc.tuner.outcome import Failed, FailureKind
+from tc.tuner.session import hire_locally
 from tc.tuner.task import Task
 from tests.cuda.simulator import Simulator, simulator
 
@@ -92,12 +94,40 @@ def test_devices_of_other_kinds_measure_nothing_for_each_other(gpu: Simulator, c
         ("cuda:sm_80", "0,1"): "a kernel for sm_80 does not run on cuda:0, Simulated 0",
         ("cuda", "7"): "there is no device cuda:7; this process has 2, numbered from 0",
         ("cuda", "0,x"): "devices are written as numbers of GPUs, such as 0,1, got '0,x'",
-        ("cuda", "1,1"): "each device measures for itself; name it once, got '1,1'",
+        ("cuda", "1,1"): "each device measures for itself; name it once, got [1, 1]",
         ("cpu", "0"): "devices are numbers of GPUs, and target 'cpu:",
     }
     for (target, devices), message in refused.items():
         assert main([*command, "--target", target, "--devices", devices]) == 2
         assert message in capsys.readouterr().err, (target, devices)
+
+
+def test_devices_are_named_in_python(gpu: Simulator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The first one says what is compiled for; workers have no such driver, so the search ends before it begins."""
+    mm, cache, found = tc.define(TEXT).mm, tmp_path / "tuned.db", []
+
+    def tuning(*given: object, hire: object, device: int, **_: object) -> object:
+        found.append((device, hire is not hire_locally, *(value for value in given if isinstance(value, CudaTarget))))
+        raise tc.TuningError("enough")
+
+    monkeypatch.setattr("tc.tuning.tuning", tuning)
+    for devices in ([1], (0,), None):
+        with pytest.raises(tc.TuningError, match="enough"):
+            mm.tune(*SHAPES, devices=devices, cache=cache, progress=False)
+    assert found == [(1, True, CudaTarget("sm_80")), (0, True, CudaTarget("sm_90")), (0, False, CudaTarget("sm_90"))]
+    refused: dict[str, dict[str, Any]] = {
+        "there is no device cuda:7; this process has 2": {"devices": [7]},
+        "devices 0 (Simulated 0) and 1 (Simulated 1) differ": {"devices": [0, 1], "target": "cuda:sm_80"},
+        "each device measures for itself; name it once, got [1, 1]": {"devices": [1, 1]},
+        "devices are numbers of GPUs, and target 'cpu:": {"devices": [0], "target": "cpu"},
+        "and workers of a cluster have their own; leave one out": {"devices": [0], "workers": "dask://here:1"},
+    }
+    for wrong in ([], "0,1", [-1], [True], [0.0], 0):
+        refused[f"devices are a list of numbers of GPUs, such as [0, 1], got {wrong!r}"] = {"devices": wrong}
+    monkeypatch.setattr("tc.tuner.session.check_cuda_device", lambda _architecture, _device: None)
+    for message, given in refused.items():
+        with pytest.raises(tc.TCError, match=re.escape(message)):
+            mm.tune(*SHAPES, cache=cache, progress=False, **given)
 
 
 def test_a_candidate_that_cannot_win_is_called_once(bench: MeasureBench, gpu: Simulator) -> None:
