@@ -18,6 +18,7 @@ from tc.language.affine import (
 )
 from tc.language.expression_text import expression_text
 from tc.language.leaving import with_least_parameters
+from tc.language.named_extents import has_named_extent
 from tc.language.parameters import integer_parameters, possible_parameters
 from tc.language.polynomial import LEAST_SIZE
 from tc.language.program import Program, Reduction, Statement
@@ -45,19 +46,24 @@ class Problem:
     is_overlap: bool
 
 
-def find_problems(program: Program, max_operations: int = MAX_OPERATIONS, sizes: Sizes = ()) -> list[Problem]:
+def find_problems(
+    program: Program,
+    max_operations: int = MAX_OPERATIONS,
+    sizes: Sizes = (),
+    definition: Program | None = None,
+) -> list[Problem]:
     """Elements written twice or not at all: for the sizes of a specialized program, else for all sizes from 1 on.
 
     ``sizes``: those of a specialized program that stay open; one value of them suffices for a problem.  What depends on
     other sizes that are still open, or is not affine in them, is no problem yet.  ``isl.Error`` when isl spends more
-    than ``max_operations``.
+    than ``max_operations``.  ``definition``: the program before its sizes were known, in whose terms hints are written.
     """
     values = [value for value in written_values(program) if not is_plainly_covered(value)]
     single = [s for s in program.statements if is_single_valued(s) and not writes_distinct_elements(s)]
     if not single and not any(value.complete or len(value.initial) > 1 for value in values):
         return []
     with isl_context(max_operations) as context:
-        prover = _Prover(program, context, sizes)
+        prover = _Prover(program, context, sizes, definition or program)
         problems = [problem for statement in single for problem in prover.repeated(statement)]
         for value in values:
             problems.extend(prover.overlapping(value))
@@ -69,7 +75,8 @@ def find_problems(program: Program, max_operations: int = MAX_OPERATIONS, sizes:
 class _Prover:
     """Decides within one isl context; before sizes are known, a problem must be one for all of them."""
 
-    def __init__(self, program: Program, context: isl.Context, sizes: Sizes) -> None:
+    def __init__(self, program: Program, context: isl.Context, sizes: Sizes, definition: Program) -> None:
+        self.definition = definition
         self.context = context
         self.sizes = sizes
         names = integer_parameters(program)
@@ -133,7 +140,8 @@ class _Prover:
         if found is not None:
             yield Problem(
                 f"`{name}{found.element}` is never written{found.sizes}",
-                named_size(e for statement in value.initial for e in statement.subscripts) or _whole(value),
+                named_size(e for statement in value.initial for e in statement.subscripts)
+                or _whole(value, self.definition),
                 value.initial[0],
                 is_overlap=False,
             )
@@ -161,14 +169,16 @@ class _Prover:
         return witness_of(elements, self.possible, names)
 
 
-def _whole(value: WrittenValue) -> str:
+def _whole(value: WrittenValue, definition: Program) -> str:
     """What gives a value all its elements: for one reduction, a statement before it; else another one for the rest."""
     name, first = value.tensor.name, value.initial[0]
     neutral = {Reduction.ADD: 0, Reduction.MULTIPLY: 1}.get(first.reduction) if first.reduction is not None else None
     if neutral is None or len(value.initial) > 1 or not value.tensor.shape:
         return f"give `{name}` all its elements, for example with a second statement for the rest, or start at 0"
     names = [f"i{dimension}" for dimension in range(len(value.tensor.shape))]
-    ranges = (f"{i} in 0:{expression_text(e)}" for i, e in zip(names, value.tensor.shape, strict=True))
+    general = zip(definition.tensor(name).shape, value.tensor.shape, strict=True)
+    extents = [given if has_named_extent(extent) else extent for extent, given in general]
+    ranges = (f"{i} in 0:{expression_text(extent)}" for i, extent in zip(names, extents, strict=True))
     before = f"{name}({', '.join(names)}) = {neutral} where {', '.join(ranges)}"
     operator = "+=" if neutral == 0 else "*="
     return f"give `{name}` all its elements before, `{before}`, and write `{operator}` in the place of `{operator}!`"

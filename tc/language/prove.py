@@ -143,7 +143,7 @@ def prove_specialized(
                 statement, _General(definition, general, values), shapes, sizes, max_operations
             )
         ]
-        problems = find_problems(program, max_operations, sizes)
+        problems = find_problems(program, max_operations, sizes, definition)
     except isl.Error as error:
         if not is_out_of_operations(error):
             raise

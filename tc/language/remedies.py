@@ -48,6 +48,8 @@ def remedy(statement: Statement, reads: Sequence[Read], program: Program) -> str
     """What keeps reads of a statement inside, in the words of its text, whatever the sizes are."""
     if isinstance(statement.origin, DerivedOrigin):
         return _GENERAL  # the text is that of another definition
+    if any(read in statement.required for read in reads):
+        return "`exists` asks for it: pass a larger tensor, or leave that clause out"
     size = named_size(e for read in reads for e in read.subscripts)
     if size is not None:
         return size

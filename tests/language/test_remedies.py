@@ -126,11 +126,18 @@ def test_assignments_guard_their_reads(statement: str, read: str, index: Index) 
 def test_reductions_into_some_elements_begin_with_all_of_them(operator: str, neutral: int) -> None:
     x, head = _draw(5), "def f(float(N) x) -> (y)"
     (hint, written, instead) = _remarks(f"{head} {{ y(2*i, i%2) {operator}! x(i) }}", x)
-    assert (hint, written, instead) == ("y", f"y(i0, i1) = {neutral} where i0 in 0:9, i1 in 0:2", operator)
+    assert (hint, written, instead) == ("y", f"y(i0, i1) = {neutral} where i0 in 0:2 * N - 1, i1 in 0:2", operator)
     (found,) = _reference(f"{head} {{ {written} y(2*i, i%2) {operator} x(i) }}", x)
     expected = np.full((9, 2), neutral, np.float64)
     expected[2 * np.arange(5), np.arange(5) % 2] = x
     np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_what_exists_asks_for_has_no_guard() -> None:
+    with pytest.raises(
+        tc.RangeError, match="hint: `exists` asks for it: pass a larger tensor, or leave that clause out"
+    ):
+        tc.define("def f(float(N) x) -> (y) { y(i) = x(i) where exists x(i+3), i in 0:N }").f.specialize((4,))
 
 
 def test_products_are_guarded_with_ones() -> None:
