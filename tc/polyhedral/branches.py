@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeAlias, assert_never
+from itertools import combinations
+from typing import Final, TypeAlias, assert_never
 
 import islpy as isl
 
@@ -136,13 +137,27 @@ def assemble(branches: Items[Branch], context: isl.Context) -> Execution:
         dimensions,
         len(branches),
         running=_union((branch.runs for branch in branches), context),
-        once=len(set(names)) == len(names) and all(branch.runs_once for branch in branches),
+        once=_run_once(branches),
         scopes=_scopes(branches, times, levels),
         rounds=cache(lambda: _scopes(branches, times, levels, Sharing.BLOCK)),
         scoped=_scoped(branches, context),
         misuse=misuse,
         places=places,
     )
+
+
+# Places of one statement of which it is asked, two by two, whether they have an instance in common.
+_FEW: Final = 8
+
+
+def _run_once(branches: Items[Branch]) -> bool:
+    """Whether no instance is that of two points, or of two branches; False also where that would take long to see."""
+    runs: dict[str, list[isl.Set]] = {}
+    for branch in branches:
+        runs.setdefault(branch.statement, []).append(branch.runs)
+    if any(len(places) > _FEW for places in runs.values()) or not all(branch.runs_once for branch in branches):
+        return False
+    return all(one.is_disjoint(other) for places in runs.values() for one, other in combinations(places, 2))
 
 
 def _union(sets: Iterable[isl.Set], context: isl.Context) -> isl.UnionSet:
