@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -19,6 +18,7 @@ from tc.cache.records import Measurement, Native, Record, Run, Text, Trial, Vari
 from tc.cache.store import Store
 from tc.cache.tables import TRIED, UNMEASURED, VARIANT_KERNELS
 from tc.cache.trust import COMPANIONS
+from tc.draft import draft_of
 from tc.errors import CacheError
 from tc.private import make_folder
 
@@ -39,25 +39,20 @@ def ship(
     anew.  CacheError, with the old file untouched, if the source is damaged or the target cannot be written.
     """
     path = _target(source, target)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     reader = Reader.open(source, key=key)
-    try:
-        with told(str(path)):
-            # Everybody may read the file, so everybody finds it; what is there already stays as it is.
-            make_folder(path.parent, 0o755)
-        store = Store.open(temporary, key=key if seal is None else seal, alone=True)
+    with told(str(path)):
+        # Everybody may read the file, so everybody finds it; what is there already stays as it is.
+        make_folder(path.parent, 0o755)
+    with told(str(path)), draft_of(path) as draft:
+        store = Store.open(draft, key=key if seal is None else seal, alone=True)
         with reader.database.session() as session:
             contents = Contents(session, reader.database.place, key)
             wanted = _selection(contents, trials=trials)
             with store.transaction() as connection:
                 pour(contents, connection, wanted, seal)
-        _close(temporary)
-        with told(str(path)):
-            temporary.replace(path)
-            _synchronize(path.parent)
-    finally:
-        for ending in ("", *COMPANIONS):
-            temporary.with_name(temporary.name + ending).unlink(missing_ok=True)
+        _close(draft)
+        draft.replace(path)
+        _synchronize(path.parent)
 
 
 def _target(source: str | Path, target: str | Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -12,8 +13,9 @@ OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 
 
 def make_folder(folder: Path, mode: int = 0o700) -> None:
-    """Makes a folder, and those above it that are missing, all of them with this mode; OSError as ``mkdir``.
+    """Makes a folder, and those above it that are missing, all of them with this mode.
 
+    OSError as ``mkdir``, and NotADirectoryError where something else has the name.
     ``Path.mkdir`` gives the mode to the last one alone, and the others what the mask leaves.
     """
     try:
@@ -23,9 +25,9 @@ def make_folder(folder: Path, mode: int = 0o700) -> None:
             raise
         make_folder(folder.parent, mode)
         folder.mkdir(mode, exist_ok=True)
-    except FileExistsError:
+    except FileExistsError as error:
         if not folder.is_dir():
-            raise
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder)) from error
 
 
 def write_file(file: Path, text: str) -> None:

@@ -37,6 +37,7 @@ def room(rooms: str = "", packages: str = "") -> Room:
 # ``syntax`` is the vocabulary of operators, which programs are made of too.
 SHARED = {
     "tc.counted",
+    "tc.draft",
     "tc.errors",
     "tc.types",
     "tc.options",
@@ -48,6 +49,7 @@ SHARED = {
     "tc.once",
     "tc.faults",
     "tc.interface",
+    "tc.locked_folder",
     "tc.private",
     "tc.proof",
     "tc.records",

@@ -39,7 +39,7 @@ def test_all_folders_that_are_made_have_the_mode(tmp_path: Path) -> None:
     for _ in range(2):
         make_folder(tmp_path / "a" / "b" / "c")
     assert [mode(tmp_path / name) for name in (".", "a", "a/b", "a/b/c")] == [0o755, 0o700, 0o700, 0o700]
-    with pytest.raises(FileExistsError):
+    with pytest.raises(NotADirectoryError):
         make_folder(write(tmp_path / "file"))
     with pytest.raises(NotADirectoryError):
         make_folder(tmp_path / "file" / "c")

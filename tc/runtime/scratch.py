@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import re
 import shutil
@@ -15,6 +14,7 @@ from typing import Final
 
 from tc.counted import bytes_text
 from tc.errors import NoRoomError
+from tc.locked_folder import clear_if_abandoned, lock_folder
 
 # Folders of searches, of capsules, and of processes by number.
 _OURS: Final = re.compile(r"tc-(tune|capsule|\d+)-.+")
@@ -29,7 +29,7 @@ def scratch_folder(prefix: str) -> Iterator[Path]:
     """
     while True:
         with _new_folder(prefix) as name:
-            lock = _locked(name)
+            lock = lock_folder(Path(name))
             if lock is None:
                 continue  # somebody took it for abandoned before it was locked
             try:
@@ -85,34 +85,4 @@ def clear_abandoned() -> None:
     with suppress(OSError):
         for folder in Path(tempfile.gettempdir()).iterdir():
             if _OURS.fullmatch(folder.name) is not None:
-                with suppress(OSError):
-                    _clear_if_abandoned(folder)
-
-
-def _clear_if_abandoned(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        if os.fstat(descriptor).st_uid == os.geteuid():
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder, ignore_errors=True)
-    finally:
-        os.close(descriptor)
-
-
-def _locked(folder: str) -> int | None:
-    """A descriptor that holds the lock of a folder as long as it is open; None if somebody removes the folder."""
-    try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    except FileNotFoundError:
-        return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    except OSError:
-        return descriptor  # a file system without locks, where nothing is taken for abandoned
-    if os.fstat(descriptor).st_nlink == 0 or not Path(folder).exists():
-        os.close(descriptor)
-        return None
-    return descriptor
+                clear_if_abandoned(folder)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
-import shutil
 import stat
 from collections.abc import Iterator
 from importlib.resources import files
@@ -18,6 +16,7 @@ from tc.commands.export.launch_table import launch_table
 from tc.commands.export.selection import Selection, select
 from tc.commands.export.sources import source_file
 from tc.commands.listing import Filter
+from tc.draft import draft_of
 from tc.errors import OptionsError
 from tc.private import OTHERS_WRITE, make_folder
 
@@ -40,18 +39,16 @@ def export_folder(contents: Contents, folder: Path, wanted: Filter) -> Selection
     except (ValueError, OverflowError, LookupError) as error:
         raise damaged(contents.place, "an exported kernel", f"it holds what tc did not make ({error})") from error
     path = folder.absolute()
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     with told(str(folder)):
-        try:
-            make_folder(temporary, 0o755)
+        make_folder(path.parent, 0o755)
+        with draft_of(path) as draft:
+            make_folder(draft, 0o755)
             for name, text in texts.items():
-                file = temporary / name
+                file = draft / name
                 file.write_text(text, encoding="utf-8")
                 # Who may write it decides what the programs run that are made of it.
                 file.chmod(stat.S_IMODE(file.stat().st_mode) & ~OTHERS_WRITE)
-            temporary.rename(path)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+            draft.rename(path)
     return selection
 
 
