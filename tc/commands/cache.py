@@ -75,15 +75,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command: _Command = given.command
         with warned(lambda line: print(f"tc-cache: {line}", file=sys.stderr)):
             status = command(given, _key(given.key))
-        sys.stdout.flush()
+        if sys.stdout is not None:  # as it is for who closes it before the start
+            sys.stdout.flush()
     except TCError as error:
         print(f"tc-cache: {shortened(str(error), _LONGEST)}", file=sys.stderr)
         return 2
     except BrokenPipeError:
         # Who read along, head for example, has seen enough; what is still buffered goes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return _CLOSED
+    except OSError as error:
+        _discard_output()
+        print(f"tc-cache: cannot print: {error.strerror}; look at where the output goes", file=sys.stderr)
+        return 2
     return status
+
+
+def _discard_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:

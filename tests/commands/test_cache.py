@@ -7,6 +7,7 @@ import re
 import shutil
 import sqlite3
 import subprocess
+import sys
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -352,3 +353,15 @@ def test_manifests_of_several_files_stand_before_their_names(capsys: pytest.Capt
     (alone,) = capsys.readouterr().out.splitlines()
     assert main(["manifest", str(called), str(called)]) == 0
     assert capsys.readouterr().out.splitlines() == [f"{alone}  {called}"] * 2
+
+
+@pytest.mark.parametrize(("where", "status"), [(">/dev/full", 2), (">&-", 0)])
+def test_output_that_goes_nowhere(tmp_path: Path, where: str, status: int) -> None:
+    """A full disk is said in a line; nobody listens where the output is closed."""
+    Store.open(tmp_path / "a.db")
+    command = f'"$0" -m tc.commands.cache list "$1" {where}'
+    ended = subprocess.run(
+        ["sh", "-c", command, sys.executable, tmp_path / "a.db"], check=False, capture_output=True, text=True
+    )
+    full = "tc-cache: cannot print: No space left on device; look at where the output goes\n"
+    assert (ended.returncode, ended.stderr) == (status, full if status else "")
