@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from tc.counted import counted
+from tc.base.counted import counted
 
 if TYPE_CHECKING:
     from benchmarks.cases import Case
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run what the command line asks for."""
     # What compiling takes is measured, too.
     os.environ["TC_CACHE_MODE"] = "off"
-    from tc.errors import TCError
+    from tc.base.errors import TCError
 
     parser = _parser()
     given = parser.parse_args(arguments)
@@ -159,7 +159,7 @@ def _suite(given: argparse.Namespace) -> None:
     from benchmarks.compilation import compilation
     from benchmarks.report import HEADER, failures, line, summary
     from benchmarks.suite import MeasurementError, run_suite
-    from tc.records import save_record
+    from tc.base.records import save_record
 
     cases, settings, winners = _cases(given), _settings(given), _winners(given)
 
@@ -199,7 +199,7 @@ def _overlapping(rounds: int) -> None:
 
 def _proofs(given: argparse.Namespace) -> None:
     from benchmarks.proofs import DEFINITIONS, HEADER, TARGETS, decide_all, line, slow, slowest
-    from tc.errors import nearest
+    from tc.base.errors import nearest
 
     known = {definition.name: definition for definition in DEFINITIONS}
     for name in given.kernels:
@@ -227,7 +227,7 @@ def _search(given: argparse.Namespace) -> None:
     from benchmarks.recording import save_recording
     from benchmarks.search import HEADER, line, search_case, summary
     from benchmarks.tuned import DEFAULT, save_winners
-    from tc.tuner.budget import Budget
+    from tc.tuner.trial.budget import Budget
 
     with _as_usage():
         Budget.parse(given.budget)
@@ -246,7 +246,7 @@ def _search(given: argparse.Namespace) -> None:
 def _compile(given: argparse.Namespace) -> None:
     from benchmarks.cases import Suite, chosen
     from benchmarks.compiled import HEADER, compile_cases, line
-    from tc.options import CpuOptions, GpuOptions, Options
+    from tc.targets.options import CpuOptions, GpuOptions, Options
 
     suites = tuple(Suite) if given.suite == "all" else (Suite(given.suite),)
     kind: type[Options] = CpuOptions if given.target.startswith("cpu") else GpuOptions
@@ -289,7 +289,7 @@ def _offline(given: argparse.Namespace) -> None:
 def _table(given: argparse.Namespace) -> None:
     from benchmarks.report import markdown
     from benchmarks.results import Report
-    from tc.records import load_record
+    from tc.base.records import load_record
 
     with _as_usage():
         report = load_record(Report, given.results)
@@ -325,7 +325,7 @@ def _settings(given: argparse.Namespace) -> Settings:
     from benchmarks.clock import kind_of
     from benchmarks.contender import Contender
     from benchmarks.results import Settings
-    from tc.runtime.threads import available_threads
+    from tc.runtime.host.threads import available_threads
 
     with _as_usage():
         kind = kind_of(given.target)
@@ -367,7 +367,7 @@ def _peer(name: str, kind: str) -> Contender:
 @contextmanager
 def _as_usage() -> Iterator[None]:
     """What is wrong in here is wrong with the command line."""
-    from tc.errors import OptionsError
+    from tc.base.errors import OptionsError
 
     try:
         yield

@@ -28,12 +28,12 @@ from benchmarks.messages import (
 )
 from benchmarks.prepared import Prepared, prepare
 from benchmarks.problem import Array
-from tc.environment import environment
-from tc.errors import TCError
-from tc.options_json import to_json
+from tc.base.environment import environment
+from tc.base.errors import TCError
 from tc.reference.kept import kept_results
-from tc.target import parse_cpu_target
-from tc.tuner.roofline import Roofs
+from tc.targets.options_json import to_json
+from tc.targets.target import parse_cpu_target
+from tc.tuner.roofline.roofline import Roofs
 
 # On processors: NumPy's product of two square matrices of this size fits into the caches and uses every core.
 CALIBRATION_SIZE: Final = 384
@@ -110,7 +110,7 @@ class Bench:
 
     def _calibrate(self) -> Ready:
         if kind_of(self._target) == "cuda":
-            from tc.tuner.cuda_roofs import roof_kernels
+            from tc.tuner.roofline.cuda_roofs import roof_kernels
 
             self._call, self._waits = self._held.enter_context(roof_kernels()).multiply_add, False
         else:
@@ -124,9 +124,9 @@ class Bench:
 
     def _roofs(self) -> Roofs:
         if kind_of(self._target) == "cuda":
-            from tc.tuner.cuda_roofs import measure_cuda_roofs
+            from tc.tuner.roofline.cuda_roofs import measure_cuda_roofs
 
             return measure_cuda_roofs()
-        from tc.tuner.roofs import measure_roofs
+        from tc.tuner.roofline.roofs import measure_roofs
 
         return measure_roofs(parse_cpu_target(self._target), self._threads)

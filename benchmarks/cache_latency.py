@@ -18,17 +18,17 @@ from typing import Final
 import numpy as np
 
 import tc
-from tc.cache.ingredients import Ingredients
-from tc.cache.insertion import Conflict, insert_kernels, insert_records
-from tc.cache.lookup import Reader
-from tc.cache.records import Variant
-from tc.cache.rows import row_of
-from tc.cache.ship import ship
-from tc.cache.store import Store, utc_now
-from tc.cache.tables import VARIANTS
+from tc.cache.content.insertion import Conflict, insert_kernels, insert_records
+from tc.cache.content.lookup import Reader
+from tc.cache.content.ship import ship
+from tc.cache.content.store import Store, utc_now
+from tc.cache.format.ingredients import Ingredients
+from tc.cache.format.records import Variant
+from tc.cache.format.rows import row_of
+from tc.cache.format.tables import VARIANTS
 from tc.reference.compare import compare
-from tc.tuner.host_clock import time_calls
-from tc.tuner.settings import SECONDS, TuningResult
+from tc.tuner.session.settings import SECONDS, TuningResult
+from tc.tuner.trial.host_clock import time_calls
 
 SCALED: Final = "def scaled(float(M,K) A, float s) -> (C) { C(m,k) = s * A(m,k) }"
 MATMUL: Final = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,r_k) * B(r_k,n) }"

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Final
 
 from benchmarks.problem import Array, PeerArguments, Problem, Sizes
-from tc.errors import nearest
+from tc.base.errors import nearest
 
 
 class Suite(Enum):

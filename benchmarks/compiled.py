@@ -14,8 +14,8 @@ from typing import Final
 import tc
 from benchmarks.cases import Case
 from benchmarks.compilation import COLUMNS, in_columns
-from tc.options import Options
-from tc.resources import Resources
+from tc.artifact.resources import Resources
+from tc.targets.options import Options
 
 # Loads the compilers, which would otherwise count for the first case.
 _FIRST: Final = "def first(float(N) x) -> (y) { y(i) = 2.0 * x(i) }"

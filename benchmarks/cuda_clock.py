@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from benchmarks.messages import Sample
-from tc.runtime.chosen_driver import cuda_driver
-from tc.tuner.cuda_clock import event_times, eviction
+from tc.runtime.cuda.chosen_driver import cuda_driver
+from tc.tuner.trial.cuda_clock import event_times, eviction
 
 _LEAST_CALLS: Final = 8
 _WARM_UP: Final = 3

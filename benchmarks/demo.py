@@ -13,8 +13,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 import tc
 from benchmarks.timing import machine, measure
-from tc.counted import counted
-from tc.proof import Proof
+from tc.base.counted import counted
+from tc.base.proof import Proof
 from tc.reference.compare import compare
 
 Array: TypeAlias = np.ndarray

@@ -11,11 +11,11 @@ import numpy as np
 from benchmarks.cases import Case
 from benchmarks.messages import Refused
 from benchmarks.problem import Array
-from tc.counted import counted
+from tc.base.counted import counted
 from tc.reference.evaluate import Result
 from tc.reference.kept import deviation, keep_results, steps
-from tc.tuner.roofline import Work
-from tc.tuner.work import work
+from tc.tuner.roofline.roofline import Work
+from tc.tuner.roofline.work import work
 
 # Peers have algorithms of their own (Winograd's for convolutions, one pass for variances), so this only tells that
 # they compute the same thing: the largest error, as a part of the largest value.

@@ -14,7 +14,7 @@ import tc
 from benchmarks.cache_latency import report_cache
 from benchmarks.timing import machine, measure
 from tc.compiler import translate
-from tc.target import parse_target
+from tc.targets.target import parse_target
 
 MATMUL = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,r_k) * B(r_k,n) }"
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tc.environment import environment
-from tc.errors import DeviceError
-from tc.runtime.compiler import find_compiler
-from tc.target import processor
+from tc.base.environment import environment
+from tc.base.errors import DeviceError
+from tc.runtime.host.compiler import find_compiler
+from tc.targets.target import processor
 
 _PACKAGES: Final = ("numpy", "torch", "triton", "jax", "jaxlib", "islpy")
 # Beginnings of the flags that tell what vectors a processor has.
@@ -91,9 +91,9 @@ def _compiler() -> str:
 
 def describe_gpu() -> Accelerator:
     """The first GPU; DeviceError without one."""
-    from tc.runtime.chosen_driver import cuda_driver
-    from tc.runtime.cuda import cuda_architecture
-    from tc.runtime.nvrtc import nvrtc_version
+    from tc.runtime.cuda.chosen_driver import cuda_driver
+    from tc.runtime.cuda.cuda import cuda_architecture
+    from tc.runtime.cuda.nvrtc import nvrtc_version
 
     driver = cuda_driver()
     device = driver.devices()[0]

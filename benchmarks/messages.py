@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 if TYPE_CHECKING:
     from benchmarks.cases import Case
     from benchmarks.contender import Contender
-    from tc.records import Json
+    from tc.base.records import Json
 
 Answer_co = TypeVar("Answer_co", covariant=True)
 

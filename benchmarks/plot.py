@@ -8,7 +8,7 @@ from typing import Final
 from benchmarks.report import summary
 from benchmarks.results import Report
 from benchmarks.scores import Score, score
-from tc.counted import counted
+from tc.base.counted import counted
 
 _REACHED: Final = "#2a7f62"
 _MISSED: Final = "#c8553d"

@@ -13,13 +13,13 @@ import tc
 from benchmarks.contender import Contender
 from benchmarks.messages import Prepare, Refused
 from benchmarks.problem import Array, Problem
-from tc.options import CpuOptions, GpuOptions, Options
-from tc.options_json import from_json
-from tc.runtime.device_array import DeviceArray
-from tc.runtime.threads import get_threads
+from tc.runtime.frameworks.device_array import DeviceArray
+from tc.runtime.host.threads import get_threads
+from tc.targets.options import CpuOptions, GpuOptions, Options
+from tc.targets.options_json import from_json
 
 if TYPE_CHECKING:
-    from tc.kernel import Kernel
+    from tc.dispatch.kernel import Kernel
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 import tc
-from tc.comprehension import Comprehension
-from tc.language.program import Expression, Literal, SizeReference
+from tc.api.comprehension import Comprehension
+from tc.language.program.program import Expression, Literal, SizeReference
 
 Array: TypeAlias = npt.NDArray[Any]  # floats, and integers that are indices
 Sizes: TypeAlias = Mapping[str, int]

@@ -17,14 +17,14 @@ from typing import Final
 
 import tc
 from benchmarks.cases import case_called
+from tc.base.errors import CompileError, OptionsError
 from tc.compiler import translate
-from tc.errors import CompileError, OptionsError
-from tc.options import CpuOptions, GpuOptions, Options
-from tc.options_json import to_json
-from tc.target import CpuTarget, parse_target
-from tc.tuner.nests import nest_of, silent_options
-from tc.tuner.outcome import Failed
-from tc.tuner.space import Space
+from tc.targets.options import CpuOptions, GpuOptions, Options
+from tc.targets.options_json import to_json
+from tc.targets.target import CpuTarget, parse_target
+from tc.tuner.space.nests import nest_of, silent_options
+from tc.tuner.space.space import Space
+from tc.tuner.trial.outcome import Failed
 
 # Until somebody is told: the processor's seconds.
 MOST_SECONDS: Final = 3.0

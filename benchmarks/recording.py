@@ -11,19 +11,19 @@ from random import Random
 from typing import Final
 
 from benchmarks.cases import Case
-from tc.options import CpuOptions, GpuOptions
-from tc.options_json import to_json
-from tc.packing import options_from_text
-from tc.records import load_record, save_record
-from tc.target import CpuTarget, parse_target
-from tc.tuner.combined import combined_search
-from tc.tuner.genes import Gene, SizeGene
-from tc.tuner.nests import nest_of, silent_options
-from tc.tuner.outcome import Failed, FailureKind, Measured, Outcome
-from tc.tuner.replay import Decision
-from tc.tuner.search import Origin, Search, Trial
-from tc.tuner.settings import TuningResult
-from tc.tuner.space import Space
+from tc.artifact.packing import options_from_text
+from tc.base.records import load_record, save_record
+from tc.targets.options import CpuOptions, GpuOptions
+from tc.targets.options_json import to_json
+from tc.targets.target import CpuTarget, parse_target
+from tc.tuner.search.combined import combined_search
+from tc.tuner.search.replay import Decision
+from tc.tuner.search.search import Origin, Search, Trial
+from tc.tuner.session.settings import TuningResult
+from tc.tuner.space.genes import Gene, SizeGene
+from tc.tuner.space.nests import nest_of, silent_options
+from tc.tuner.space.space import Space
+from tc.tuner.trial.outcome import Failed, FailureKind, Measured, Outcome
 
 _COPIES: Final = ("schedule", "unroll")
 _MOST_COPIES: Final = 4096

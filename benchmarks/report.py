@@ -7,7 +7,7 @@ from typing import Final
 from benchmarks.contender import Contender
 from benchmarks.results import Report, Row
 from benchmarks.scores import Time, Verdict, mean_ratio, score
-from tc.counted import counted
+from tc.base.counted import counted
 
 HEADER: Final = f"{'case':18} {'best peer, us':>25} {'ours, us':>20} {'ratio':>7} {'least':>6} {'of bound':>9}  verdict"
 

@@ -8,8 +8,8 @@ from benchmarks.cases import Suite
 from benchmarks.contender import Contender
 from benchmarks.machine import Machine
 from benchmarks.messages import Sample
-from tc.records import Json
-from tc.tuner.roofline import Roofs, Work
+from tc.base.records import Json
+from tc.tuner.roofline.roofline import Roofs, Work
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from benchmarks.cases import Case
 from benchmarks.clock import kind_of
 from benchmarks.recording import Recording, record
 from benchmarks.tuned import Winner, Winners
-from tc.counted import counted
-from tc.measured_machine import measured_machine
-from tc.options_json import to_json
+from tc.base.counted import counted
+from tc.store.measured_machine import measured_machine
+from tc.targets.options_json import to_json
 
 
 def search_case(

@@ -20,8 +20,8 @@ from benchmarks.messages import Calibrate, CheckAgain, Judge, MeasureRoofs, Prep
 from benchmarks.results import Measured, Missing, Report, Row, Settings
 from benchmarks.rounds import Calibration, take_turns
 from benchmarks.worker import Worker
-from tc.records import Json
-from tc.tuner.roofline import Roofs, Work, highest
+from tc.base.records import Json
+from tc.tuner.roofline.roofline import Roofs, Work, highest
 
 # A noisy case goes on for so many times the rounds that it would take.
 _PATIENCE: Final = 3

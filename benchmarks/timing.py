@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tc.counted import counted
+from tc.base.counted import counted
 
 
 @dataclass(frozen=True, slots=True)

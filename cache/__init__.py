@@ -12,9 +12,9 @@ def manifest() -> str:
 
     CacheError where there is no cache.
     """
-    from tc.cache.configured import configured, open_reader
-    from tc.environment import environment
-    from tc.errors import CacheError
+    from tc.base.environment import environment
+    from tc.base.errors import CacheError
+    from tc.cache.content.configured import configured, open_reader
 
     configuration = configured(environment())
     if configuration is None:

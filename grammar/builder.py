@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from lark import Token, Transformer, v_args
 
-from tc.errors import Diagnostic, Span
+from tc.base.errors import Diagnostic, Span
 from tc.grammar.syntax import (
     Apply,
     Assign,

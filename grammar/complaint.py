@@ -8,7 +8,7 @@ from typing import Final
 
 from lark import Token
 
-from tc.errors import Diagnostic, Span
+from tc.base.errors import Diagnostic, Span
 from tc.grammar.builder import span_of
 from tc.grammar.remedies import Place, remedy, unclosed_body
 

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from lark import Lark, Token
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 
-from tc.errors import ParseError
+from tc.base.errors import ParseError
 from tc.grammar.builder import MAXIMUM_DEPTH, Builder, RefusedError, span_of, too_deep
 from tc.grammar.complaint import complain
 from tc.grammar.syntax import Text

@@ -11,7 +11,7 @@ from typing import Final
 
 from lark import Token
 
-from tc.errors import line_and_column, nearest
+from tc.base.errors import line_and_column, nearest
 from tc.grammar.builder import span_of
 from tc.grammar.slips import HEADS, STATEMENTS, find_slip
 

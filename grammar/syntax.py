@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
-from tc.errors import Span
+from tc.base.errors import Span
 
 
 class UnaryOperator(Enum):

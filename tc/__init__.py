@@ -5,10 +5,9 @@
 >>> C = mm(A, B)
 """
 
-from tc.comprehension import Comprehension, targets
-from tc.definitions import Definitions, define
-from tc.devices import to_device
-from tc.errors import (
+from tc.api.comprehension import Comprehension, targets
+from tc.api.definitions import Definitions, define
+from tc.base.errors import (
     ArgumentError,
     CacheError,
     CacheWarning,
@@ -25,11 +24,13 @@ from tc.errors import (
     TuningError,
     VerificationError,
 )
-from tc.language.specialization import ArraySpec, dynamic
-from tc.options import CpuOptions, Distribution, Fusion, GpuOptions, ScheduleOptions, TileLayout
-from tc.runtime.threads import get_threads, set_threads
-from tc.streams import on_stream, synchronize
-from tc.types import ScalarType
+from tc.base.types import ScalarType
+from tc.dispatch.devices import to_device
+from tc.dispatch.kernel import Kernel
+from tc.dispatch.streams import on_stream, synchronize
+from tc.language.program.specialization import ArraySpec, dynamic
+from tc.runtime.host.threads import get_threads, set_threads
+from tc.targets.options import CpuOptions, Distribution, Fusion, GpuOptions, ScheduleOptions, TileLayout
 
 __all__ = [
     "ArgumentError",
@@ -44,6 +45,7 @@ __all__ = [
     "Distribution",
     "Fusion",
     "GpuOptions",
+    "Kernel",
     "LibraryCallWarning",
     "OptionsError",
     "ParseError",

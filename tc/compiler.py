@@ -8,31 +8,31 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar, assert_never
 
-from tc.codegen.functions import ABSENT_IN_OPENCL
-from tc.codegen.grids import cuda_source, opencl_source
-from tc.codegen.source import KernelSource, c_source, emulator_source
-from tc.convention import Convention, Operand
-from tc.counted import counted
-from tc.environment import Environment
-from tc.errors import ArgumentError, CompileError, OptionsError
-from tc.executable import Executable
-from tc.interface import Interface
-from tc.language.program import Call, walk
-from tc.language.specialization import Specialization
-from tc.options import CpuOptions, GpuOptions, Options
-from tc.polyhedral.loops import Buffer, LoopProgram
-from tc.polyhedral.microkernel import VectorUnit
+from tc.artifact.convention import Convention, Operand
+from tc.artifact.executable import Executable
+from tc.base.counted import counted
+from tc.base.environment import Environment
+from tc.base.errors import ArgumentError, CompileError, OptionsError
+from tc.base.interface import Interface
+from tc.base.proof import Proof
+from tc.base.stage import Stage
+from tc.codegen.printer.grids import cuda_source, opencl_source
+from tc.codegen.printer.source import KernelSource, c_source, emulator_source
+from tc.codegen.text.functions import ABSENT_IN_OPENCL
+from tc.language.program.program import Call, walk
+from tc.language.program.specialization import Specialization
+from tc.polyhedral.cpu.microkernel import VectorUnit
+from tc.polyhedral.ir.loops import Buffer, LoopProgram
 from tc.polyhedral.passes import Machine
 from tc.polyhedral.pipeline import MappedProgram, Prepared
-from tc.proof import Proof
-from tc.runtime.binary import Binary
-from tc.runtime.compiler import check_compiles, compiling, find_compiler, kernel_flags
+from tc.runtime.cuda.nvrtc import check_architecture, compiling_cuda, nvrtc_flags
+from tc.runtime.host.binary import Binary
+from tc.runtime.host.compiler import check_compiles, compiling, find_compiler, kernel_flags
+from tc.runtime.host.threads import available_threads
 from tc.runtime.kernel import Memory
-from tc.runtime.nvrtc import check_architecture, compiling_cuda, nvrtc_flags
-from tc.runtime.opencl import compiling_opencl, opencl_device
-from tc.runtime.threads import available_threads
-from tc.stage import Stage
-from tc.target import CpuTarget, CudaTarget, EmulatorTarget, HostTarget, OpenClTarget, Target
+from tc.runtime.opencl.opencl import compiling_opencl, opencl_device
+from tc.targets.options import CpuOptions, GpuOptions, Options
+from tc.targets.target import CpuTarget, CudaTarget, EmulatorTarget, HostTarget, OpenClTarget, Target
 
 Made = TypeVar("Made")
 

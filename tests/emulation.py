@@ -20,12 +20,12 @@ from tempfile import TemporaryDirectory
 from typing import Final
 from unittest.mock import patch
 
-import tc.runtime.pool
-from tc.environment import Environment
-from tc.executable import Executable
-from tc.language.specialization import Layout
+import tc.runtime.host.pool
+from tc.artifact.executable import Executable
+from tc.base.environment import Environment
+from tc.base.types import ScalarType
+from tc.language.program.specialization import Layout
 from tc.runtime.kernel import Memory
-from tc.types import ScalarType
 from tests.codegen.harness import slot
 
 TARGET: Final = "cpu:armv8-a"
@@ -47,12 +47,12 @@ def missing() -> str | None:
 def emulated() -> Iterator[None]:
     """Kernels for aarch64 can be called: ``Comprehension.compile`` and calls for ``TARGET`` work as they do there."""
     settings = Environment(compiler=COMPILER)
-    with patch("tc.kernels.environment", lambda: settings), patch("tc.kernel.load", _load):
+    with patch("tc.api.kernels.environment", lambda: settings), patch("tc.dispatch.kernel.load", _load):
         yield
 
 
 def _load(executable: Executable) -> EmulatedKernel:
-    """What ``tc.executable.load`` does for a processor that is there."""
+    """What ``tc.artifact.executable.load`` does for a processor that is there."""
     convention = executable.convention
     layouts = tuple(operand.layout for operand in convention.operands)
     types = tuple(scalar.type for scalar in convention.interface.scalars)
@@ -135,7 +135,7 @@ def _libraries() -> Path:
 @functools.cache
 def _driver() -> bytes:
     """The program that runs one launch, with the pool in it."""
-    include = Path(tc.runtime.pool.__file__).parent
+    include = Path(tc.runtime.__file__).parent
     with TemporaryDirectory(prefix="tc-emulated-") as folder:
         program = Path(folder, "driver")
         flags = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{include}")

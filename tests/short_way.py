@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from tc.arguments import Arguments
-from tc.kernel import Kernel
+from tc.dispatch.arguments import Arguments
+from tc.dispatch.kernel import Kernel
 
 
 @contextmanager

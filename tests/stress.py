@@ -25,8 +25,8 @@ import numpy as np
 import pytest
 
 import tc
-from tc.kernel import Kernel
-from tc.runtime.compiler import compile_shared
+from tc.dispatch.kernel import Kernel
+from tc.runtime.host.compiler import compile_shared
 from tests.waiting import PATIENCE
 
 Array: TypeAlias = np.ndarray

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import tc
-from tc.environment import Environment
+from tc.base.environment import Environment
 from tc.reference.compare import compare
-from tc.runtime.compiler import find_compiler, kernel_flags
-from tc.target import parse_cpu_target
+from tc.runtime.host.compiler import find_compiler, kernel_flags
+from tc.targets.target import parse_cpu_target
 from tests import emulation
 from tests.comprehensions.case import Case
 from tests.comprehensions.corpus import CASES

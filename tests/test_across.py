@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import tc
-from tc.kernel import Kernel
-from tc.options import GpuOptions
+from tc.dispatch.kernel import Kernel
 from tc.reference.compare import compare
-from tc.tuner.nests import nest_of
-from tc.tuner.outcome import Failed
-from tc.tuner.space import Space
+from tc.targets.options import GpuOptions
+from tc.tuner.space.nests import nest_of
+from tc.tuner.space.space import Space
+from tc.tuner.trial.outcome import Failed
 from tests.turns import every
 
 MM = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }").mm

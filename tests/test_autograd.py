@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import tc
-from tc.arguments import bind
+from tc.dispatch.arguments import bind
 from tests.short_way import only_the_short_way, the_thorough_way
 
 DEFINITIONS = tc.define(

@@ -14,8 +14,8 @@ import torch
 from numpy.lib.stride_tricks import as_strided
 
 import tc
-from tc.runtime.numpy_arrays import numpy_dtype
-from tc.runtime.torch_arrays import torch_dtype
+from tc.runtime.frameworks.numpy_arrays import numpy_dtype
+from tc.runtime.frameworks.torch_arrays import torch_dtype
 from tests.arrays import Array, array, whole
 
 TEXT = """

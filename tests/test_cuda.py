@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import tc
-from tc.kernel import Kernel
-from tc.language.functions import FUNCTIONS
-from tc.multiprocessor import MULTIPROCESSORS
-from tc.runtime.binary import KernelUse
-from tc.runtime.nvrtc import check_architecture, compile_cuda, compiling_cuda, kernel_uses
+from tc.dispatch.kernel import Kernel
+from tc.language.program.functions import FUNCTIONS
+from tc.runtime.cuda.nvrtc import check_architecture, compile_cuda, compiling_cuda, kernel_uses
+from tc.runtime.host.binary import KernelUse
+from tc.targets.multiprocessor import MULTIPROCESSORS
 from tests.comprehensions.case import Case
 from tests.comprehensions.corpus import CASES
 from tests.test_emulator import OPTIONS, SOME, fitting

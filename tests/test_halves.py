@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 import tc
-from tc.kernel import Kernel
+from tc.dispatch.kernel import Kernel
 from tc.reference.compare import compare
 from tests.test_emulator import OPTIONS, run
 from tests.test_opencl import missing

@@ -1,7 +1,8 @@
-"""Who may import whom: the column of the design's table of rooms, held by reading the source.
+"""Who may import whom, by folder: the table of rooms, held by reading the source.
 
-A module belongs to the room of its longest matching name.  Imports inside functions count as much as those at the
-top, except where the table says so: hiding an import does not make a layer.
+A module belongs to the room of its folder, or to one of its own where the table names the module.  A room may import
+what stands above it in the table, as far as its line says so.  Imports inside functions and for type checkers only
+count as much as those at the top: hiding an import does not make a layer.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = {"tc": "tc", "grammar": "tc.grammar", "tuner": "tc.tuner", "cache": "tc.cache"}
+MOST_MODULES = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,69 +35,155 @@ def room(rooms: str = "", packages: str = "") -> Room:
     return Room(frozenset(rooms.split()), frozenset(packages.split()))
 
 
-# What every room shares, by module.  The other modules that lie directly in ``tc`` are its face, save the compiler;
-# ``syntax`` is the vocabulary of operators, which programs are made of too.
-SHARED = {
-    "tc.counted",
-    "tc.draft",
-    "tc.errors",
-    "tc.types",
-    "tc.options",
-    "tc.options_json",
-    "tc.target",
-    "tc.multiprocessor",
-    "tc.grid",
-    "tc.environment",
-    "tc.once",
-    "tc.faults",
-    "tc.interface",
-    "tc.locked_folder",
-    "tc.private",
-    "tc.proof",
-    "tc.records",
-    "tc.frozen",
-    "tc.generator",
-    "tc.stage",
-    "tc.warn",
-}
-# What is left of a kernel when its compiler is gone: calls need nothing else.
-EXECUTABLE = {
-    "tc.arguments",
-    "tc.cached",
-    "tc.convention",
-    "tc.cuda_plan",
-    "tc.definition",
-    "tc.deposit",
-    "tc.executable",
-    "tc.fault_report",
-    "tc.kernel",
-    "tc.measured_machine",
-    "tc.packing",
-    "tc.placement",
-    "tc.resources",
-    "tc.sites",
-    "tc.streams",
-    "tc.wanted",
-}
+# By folder, without ``tc.``, those below first.
 ROOMS = {
-    "shared": room(),
-    "syntax": room("shared"),
-    "grammar": room("shared syntax", "lark"),
-    "language": room("shared syntax grammar", "islpy"),
-    "reference": room("shared syntax language", "numpy scipy"),
-    "polyhedral": room("shared syntax language", "islpy"),
-    "codegen": room("shared syntax language polyhedral"),
-    "runtime": room("shared cache", "numpy ml_dtypes torch jax cupy cuda pycuda pyopencl"),
-    "executable": room("shared cache language runtime"),
-    "compiler": room("shared language polyhedral codegen runtime executable"),
-    "cache": room("shared", "sqlalchemy"),
-    "tuner": room(
-        "shared syntax grammar language polyhedral runtime executable compiler reference cache", "numpy distributed"
+    "base": room(),
+    "grammar.syntax": room("base"),
+    "language.program": room("base grammar.syntax"),
+    "language.isl": room("base grammar.syntax language.program", "islpy"),
+    "language.algebra": room("base grammar.syntax language.program language.isl", "islpy"),
+    "grammar": room("base grammar.syntax", "lark"),
+    "language.draft": room("base grammar.syntax language.program language.algebra"),
+    "language.text": room("base grammar.syntax language.program language.algebra grammar"),
+    "language.prove": room(
+        "base grammar.syntax language.program language.isl language.algebra language.text",
+        "islpy",
     ),
-    "face": room(
-        "shared syntax grammar language reference polyhedral codegen runtime executable compiler cache tuner", "numpy"
+    "language.check": room(
+        "base grammar.syntax language.program language.algebra grammar language.draft language.text language.prove",
     ),
-    "commands": room("shared grammar syntax language runtime executable cache tuner face"),
+    "language.ranges": room(
+        "base grammar.syntax language.program language.algebra grammar language.draft language.text",
+    ),
+    "language.lower": room(
+        "base grammar.syntax language.program language.algebra language.draft language.text language.prove "
+        "language.check language.ranges",
+    ),
+    "cache.format": room("base", "sqlalchemy"),
+    "cache.database": room("base cache.format", "sqlalchemy"),
+    "cache.content": room("base cache.format cache.database", "sqlalchemy"),
+    "targets": room("base"),
+    "runtime.host": room("base cache.content targets", "numpy"),
+    "runtime.views": room("base", "numpy"),
+    "runtime.cuda": room("base targets runtime.host runtime.views", "cuda pycuda"),
+    "runtime.opencl": room("base runtime.host", "numpy pyopencl"),
+    "runtime": room("base targets runtime.host runtime.cuda runtime.opencl"),
+    "artifact": room(
+        "base language.program language.text language.lower targets runtime.host runtime.cuda runtime.opencl runtime",
+    ),
+    "polyhedral.ir": room("base language.program language.isl language.prove", "islpy"),
+    "codegen.text": room("base language.program polyhedral.ir"),
+    "polyhedral.analysis": room("grammar.syntax language.program language.isl polyhedral.ir", "islpy"),
+    "codegen.index": room("base language.program polyhedral.ir codegen.text polyhedral.analysis"),
+    "polyhedral.schedule": room(
+        "base grammar.syntax language.program language.isl language.algebra language.prove targets "
+        "polyhedral.ir polyhedral.analysis",
+        "islpy",
+    ),
+    "polyhedral.transform": room(
+        "base grammar.syntax language.program language.isl targets polyhedral.ir polyhedral.analysis",
+        "islpy",
+    ),
+    "polyhedral.cpu": room(
+        "base language.program language.isl targets polyhedral.ir polyhedral.analysis polyhedral.schedule "
+        "polyhedral.transform",
+        "islpy",
+    ),
+    "polyhedral.execution": room("language.program language.isl polyhedral.ir polyhedral.analysis", "islpy"),
+    "polyhedral.generate": room(
+        "base language.program language.isl targets polyhedral.ir polyhedral.analysis polyhedral.transform "
+        "polyhedral.execution",
+        "islpy",
+    ),
+    "polyhedral.proof": room(
+        "base language.program language.isl language.prove polyhedral.ir polyhedral.analysis polyhedral.execution",
+        "islpy",
+    ),
+    "codegen.printer": room(
+        "base grammar.syntax language.program language.isl language.text polyhedral.ir codegen.text "
+        "polyhedral.analysis codegen.index polyhedral.transform polyhedral.cpu polyhedral.execution "
+        "polyhedral.generate polyhedral.proof",
+    ),
+    "polyhedral.gpu.barriers": room("polyhedral.ir polyhedral.analysis", "islpy"),
+    "polyhedral.gpu.feasibility": room(
+        "base language.isl targets polyhedral.ir polyhedral.analysis polyhedral.execution polyhedral.generate",
+        "islpy",
+    ),
+    "polyhedral.gpu.mapping": room(
+        "base language.program targets polyhedral.ir polyhedral.analysis polyhedral.schedule polyhedral.transform",
+        "islpy",
+    ),
+    "polyhedral.gpu.promotion": room(
+        "base grammar.syntax language.program language.isl language.algebra targets polyhedral.ir "
+        "polyhedral.analysis polyhedral.transform polyhedral.cpu",
+        "islpy",
+    ),
+    "polyhedral": room(
+        "base language.program language.isl targets polyhedral.ir polyhedral.analysis polyhedral.schedule "
+        "polyhedral.transform polyhedral.cpu polyhedral.execution polyhedral.generate polyhedral.proof "
+        "polyhedral.gpu.barriers polyhedral.gpu.feasibility polyhedral.gpu.mapping polyhedral.gpu.promotion",
+        "islpy",
+    ),
+    "compiler": room(
+        "base language.program targets runtime.host runtime.cuda runtime.opencl runtime artifact "
+        "polyhedral.ir codegen.text polyhedral.cpu codegen.printer polyhedral",
+    ),
+    "runtime.frameworks": room(
+        "base runtime.host runtime.views runtime.cuda",
+        "cupy jax ml_dtypes numpy pycuda torch",
+    ),
+    "dispatch": room(
+        "base language.program targets runtime.host runtime.views runtime.cuda runtime.opencl runtime "
+        "artifact compiler runtime.frameworks",
+        "numpy",
+    ),
+    "reference": room("base grammar.syntax language.program", "numpy scipy"),
+    "store": room(
+        "base language.program cache.format cache.database cache.content targets runtime.host runtime.cuda "
+        "runtime.opencl runtime artifact",
+    ),
+    "tuner.trial": room(
+        "base language.program grammar language.lower targets runtime.host runtime.views runtime.cuda "
+        "artifact polyhedral compiler runtime.frameworks dispatch reference",
+        "numpy",
+    ),
+    "tuner.roofline": room(
+        "base language.program targets runtime.host runtime.views runtime.cuda tuner.trial",
+        "numpy",
+    ),
+    "tuner.space": room("base language.program targets tuner.trial", "_typeshed"),
+    "tuner.search": room("targets tuner.trial tuner.space"),
+    "tuner.session": room(
+        "base language.program language.text language.lower cache.format cache.content targets runtime.host "
+        "runtime.cuda runtime artifact compiler reference store tuner.trial tuner.roofline tuner.space "
+        "tuner.search",
+        "numpy",
+    ),
+    "tuner.cluster": room("base targets runtime.host runtime store tuner.trial tuner.session", "distributed"),
+    "api": room(
+        "base grammar.syntax language.program grammar language.text language.lower cache.content targets "
+        "runtime.host runtime.views runtime.cuda runtime.opencl runtime artifact polyhedral.schedule "
+        "polyhedral compiler runtime.frameworks dispatch reference store tuner.trial tuner.space "
+        "tuner.session tuner.cluster",
+        "numpy",
+    ),
+    "tc": room("base language.program targets runtime.host dispatch api"),
+    "cache": room("base cache.content"),
+    "commands.contents": room(
+        "base cache.format cache.content targets runtime.host artifact store tuner.trial tuner.session",
+    ),
+    "commands.export": room(
+        "base language.program cache.format cache.content targets runtime.host runtime.cuda runtime.opencl "
+        "runtime artifact commands.contents",
+    ),
+    "tuner.report": room(
+        "base language.program grammar cache.format cache.content store tuner.trial tuner.search",
+    ),
+    "commands": room(
+        "base language.program grammar cache.database cache.content targets runtime.host runtime artifact "
+        "dispatch store tuner.trial tuner.space tuner.session api commands.contents commands.export "
+        "tuner.report",
+    ),
 }
 # These may be absent, or cost more than the rest of the process: modules named after them hold their imports, and
 # whoever needs such a module imports it where it needs it.
@@ -104,7 +192,7 @@ OPTIONAL = ("torch", "jax", "cupy", "pycuda", "ml_dtypes", "scipy")
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """``module`` (or one of its attributes) imported at ``line``; ``deferred``: inside a function."""
+    """``module`` (or one of its attributes) imported at ``line``; ``deferred``: not when the module is imported."""
 
     module: str
     line: int
@@ -123,20 +211,14 @@ def modules() -> dict[str, Path]:
 
 
 def room_of(module: str) -> str:
-    if module in SHARED:
-        return "shared"
-    if module in EXECUTABLE:
-        return "executable"
-    if module == "tc.grammar.syntax":
-        return "syntax"
-    if module == "tc.compiler" or modules()[module].parent != ROOT / "tc":
-        return module.split(".")[1]
-    return "face"
+    name = module.removeprefix("tc.")
+    if name in ROOMS:
+        return name
+    return name.rpartition(".")[0]
 
 
 @cache
 def imports_of(module: str) -> tuple[Import, ...]:
-    """What a module imports when it runs; what only type checkers see does not count."""
     return tuple(_imports(ast.parse(modules()[module].read_text(encoding="utf-8")), deferred=False))
 
 
@@ -150,11 +232,9 @@ def _imports(node: ast.AST, *, deferred: bool) -> Iterator[Import]:
             for alias in aliases:
                 submodule = f"{name}.{alias.name}"
                 yield Import(submodule if submodule in modules() else name, node.lineno, deferred)
-        case ast.If(ast.Name("TYPE_CHECKING") | ast.Attribute(_, "TYPE_CHECKING")):
-            for statement in node.orelse:
-                yield from _imports(statement, deferred=deferred)
         case _:
-            inside = deferred or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            checked = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+            inside = deferred or checked or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
             for child in ast.iter_child_nodes(node):
                 yield from _imports(child, deferred=inside)
 
@@ -186,13 +266,46 @@ def _haste(module: str, found: Import) -> str | None:
     return None
 
 
+def _require_no_cycle(graph: dict[str, set[str]]) -> None:
+    try:
+        tuple(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        pytest.fail("a cycle of imports: " + " <- ".join(error.args[1]))
+
+
 def test_every_module_has_a_room() -> None:
-    homeless = [module for module in modules() if room_of(module) not in ROOMS]
+    """Packages of rooms say what they are, and import nothing."""
+    homeless = [module for module in modules() if room_of(module) not in ROOMS and imports_of(module)]
     assert not homeless, f"name the room of {', '.join(homeless)} in {Path(__file__).name}"
 
 
+def test_rooms_stand_below_those_that_import_them() -> None:
+    order = list(ROOMS)
+    assert [
+        f"{name} imports {other}, which stands below it in the table"
+        for name, found in ROOMS.items()
+        for other in found.rooms
+        if order.index(other) > order.index(name)
+    ] == []
+
+
+def test_the_table_allows_no_more_than_there_is() -> None:
+    used: dict[str, set[str]] = {name: set() for name in ROOMS}
+    for module in modules():
+        if (own := room_of(module)) in used:
+            used[own] |= {room_of(found.module) for found in imports_of(module) if found.module in modules()}
+    assert {name: sorted(found.rooms - used[name]) for name, found in ROOMS.items() if found.rooms - used[name]} == {}
+
+
+def test_no_folder_has_too_many_modules() -> None:
+    counts: dict[Path, int] = {}
+    for path in modules().values():
+        counts[path.parent] = counts.get(path.parent, 0) + (path.name != "__init__.py")
+    assert {str(folder.relative_to(ROOT)): count for folder, count in counts.items() if count > MOST_MODULES} == {}
+
+
 def test_imports_stay_in_the_column() -> None:
-    every = ((module, found) for module in modules() for found in imports_of(module))
+    every = ((module, found) for module in modules() if room_of(module) in ROOMS for found in imports_of(module))
     assert [f"{_place(m, found)}: {wrong}" for m, found in every if (wrong := _trespass(m, found))] == []
 
 
@@ -202,14 +315,13 @@ def test_optional_packages_are_imported_where_they_are_needed() -> None:
 
 
 def test_no_module_imports_itself_through_others() -> None:
-    graph = {
-        module: {found.module for found in imports_of(module) if found.module in modules() and found.module != module}
-        for module in modules()
-    }
-    try:
-        tuple(TopologicalSorter(graph).static_order())
-    except CycleError as error:
-        pytest.fail("a cycle of imports: " + " <- ".join(error.args[1]))
+    """Imports for type checkers count, but among the printers, which name the one that calls them."""
+    graph: dict[str, set[str]] = {}
+    for module in modules():
+        found = [i for i in imports_of(module) if i.module in modules() and i.module != module]
+        knot = {i.module for i in found if i.deferred and room_of(i.module) == room_of(module) == "codegen.printer"}
+        graph[module] = {i.module for i in found} - knot
+    _require_no_cycle(graph)
 
 
 def test_import_is_light() -> None:

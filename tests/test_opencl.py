@@ -10,7 +10,7 @@ import pytest
 
 import tc
 from tc.reference.compare import compare
-from tc.runtime.opencl import compile_opencl, opencl_device
+from tc.runtime.opencl.opencl import compile_opencl, opencl_device
 from tests.comprehensions.case import Case
 from tests.comprehensions.corpus import CASES
 from tests.test_emulator import OPTIONS, check

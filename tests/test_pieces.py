@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tc
-from tc.fault_report import report_fault
-from tc.faults import MISALIGNED
+from tc.artifact.fault_report import report_fault
+from tc.base.faults import MISALIGNED
 from tc.reference.compare import compare
 
 MM = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }").mm

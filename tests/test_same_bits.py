@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import tc
-from tc.codegen.functions import C_LIBRARY, function_name
-from tc.codegen.numerics import changes_in_lanes
-from tc.kernel import Kernel
-from tc.language.functions import FUNCTIONS
-from tc.types import ScalarType
+from tc.base.types import ScalarType
+from tc.codegen.text.functions import C_LIBRARY, function_name
+from tc.codegen.text.numerics import changes_in_lanes
+from tc.dispatch.kernel import Kernel
+from tc.language.program.functions import FUNCTIONS
 from tests.arrays import Array, array
 from tests.turns import every
 

@@ -78,7 +78,7 @@ CHILDREN = """
 import os
 import numpy as np
 from tests.runtime.kernels import addresses, load
-from tc.types import ScalarType
+from tc.base.types import ScalarType
 
 def child(body, arrays, scalars=(), threads=2):
     kernel = load(body, len(arrays), (ScalarType.INT64,) * len(scalars))
@@ -175,7 +175,7 @@ def test_a_race_between_chunks_is_reported() -> None:
 
 BROKEN = """
 from unittest.mock import patch
-from tc.runtime.compiler import compiling
+from tc.runtime.host.compiler import compiling
 from tests.fuzz.execute import execute
 from tests.test_sanitizers import COPY
 
@@ -238,7 +238,7 @@ call_and_compile(2, 16)
 """
 WEAKER = """
 from unittest.mock import patch
-from tc.runtime.compiler import compile_shared
+from tc.runtime.host.compiler import compile_shared
 from tests.stress import compute_from_many_threads
 
 def weaken(source, flags, compiler, **options):
@@ -247,7 +247,7 @@ def weaken(source, flags, compiler, **options):
         source = source.replace("{order}", "memory_order_relaxed")
     return compile_shared(source, flags, compiler, **options)
 
-with patch("tc.runtime.compiler.compile_shared", weaken):
+with patch("tc.runtime.host.compiler.compile_shared", weaken):
     compute_from_many_threads(200, 4)
 """
 

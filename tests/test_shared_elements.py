@@ -10,7 +10,7 @@ import pytest
 
 import tc
 from tc.reference.compare import compare
-from tc.runtime.numpy_arrays import numpy_dtype
+from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 from tests.turns import every_row
 
 OPERATORS = ("+=!", "*=!", "min=!", "max=!")
@@ -34,7 +34,7 @@ def agree(f: tc.Comprehension, *arrays: np.ndarray[Any, Any], **how: Any) -> Non
         assert comparison.ok, f"{name}: {comparison}"
 
 
-def results_of(kernel: tc.kernel.Kernel, *arrays: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], ...]:
+def results_of(kernel: tc.Kernel, *arrays: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], ...]:
     results = kernel(*arrays)
     assert isinstance(results, tuple)
     return tuple(np.asarray(result) for result in results)

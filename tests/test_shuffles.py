@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tc
-from tc.kernel import Kernel
+from tc.dispatch.kernel import Kernel
 from tc.reference.compare import compare
 from tests.turns import every
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import tc
-from tc.kernel import Kernel
-from tc.polyhedral.place_barriers import place_barriers
-from tc.polyhedral.scop import Scop
-from tc.polyhedral.tree import ScheduleTree
+from tc.dispatch.kernel import Kernel
+from tc.polyhedral.gpu.barriers.place_barriers import place_barriers
+from tc.polyhedral.ir.scop import Scop
+from tc.polyhedral.ir.tree import ScheduleTree
 from tc.reference.compare import compare
 from tests.turns import every
 

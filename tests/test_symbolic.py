@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import tc
-from tc.errors import VerificationError
-from tc.kernels import Kernels
-from tc.language.specialization import ArraySpec, Extent, Signature, SymbolicSize, contiguous_strides
-from tc.language.symbolic import greatest, symbolic_extent
-from tc.polyhedral.generate import generate_loops
-from tc.polyhedral.loops import Allocation, Block, Guard, IndexLiteral, IndexVariable, Instance, Loop, LoopTree
+from tc.api.kernels import Kernels
+from tc.base.errors import VerificationError
+from tc.language.program.specialization import ArraySpec, Extent, Signature, SymbolicSize, contiguous_strides
+from tc.language.prove.symbolic import greatest, symbolic_extent
+from tc.polyhedral.generate.generate import generate_loops
+from tc.polyhedral.ir.loops import Allocation, Block, Guard, IndexLiteral, IndexVariable, Instance, Loop, LoopTree
 from tc.reference.compare import compare
 from tests.programs import run
 from tests.turns import every, every_row
@@ -138,7 +138,7 @@ def sizes_up_to(most: int) -> list[int]:
     return sorted({1, 2, 7, most // 2 + 1, most - 1, most})
 
 
-def agree(comprehension: tc.Comprehension, kernel: tc.kernel.Kernel, arrays: list[np.ndarray[Any, Any]]) -> None:
+def agree(comprehension: tc.Comprehension, kernel: tc.Kernel, arrays: list[np.ndarray[Any, Any]]) -> None:
     expected = comprehension.oracle(*arrays)
     results = kernel(*arrays)
     for name, result in zip(expected, results if isinstance(results, tuple) else (results,), strict=True):
@@ -397,8 +397,8 @@ def test_accesses_behind_the_open_size_are_refused(monkeypatch: pytest.MonkeyPat
         found = symbolic_extent(*given)
         return replace(found, constant=found.constant - 1)
 
-    monkeypatch.setattr("tc.language.specialize.symbolic_extent", shorter)
-    monkeypatch.setattr("tc.language.specialize.greatest", lambda *given: greatest(*given) + 1)
+    monkeypatch.setattr("tc.language.lower.specialize.symbolic_extent", shorter)
+    monkeypatch.setattr("tc.language.lower.specialize.greatest", lambda *given: greatest(*given) + 1)
     with pytest.raises(VerificationError, match=r"an access leaves its buffer: .*size_M"):
         tc.define(MM).mm.compile(*PROGRAMS["mm"].specs())
 
@@ -603,7 +603,7 @@ except tc.CacheError as error:
 
 
 def test_production_serves_sizes_that_nobody_has_seen(tmp_path: Path) -> None:
-    from tc.cache.ship import ship
+    from tc.cache.content.ship import ship
 
     settings = {"TC_CACHE_MODE": "store", "TC_CACHE": str(tmp_path / "k.db")}
     run(f"import tc; tc.define({MM!r}).mm.compile((tc.dynamic(64), 16), (16, 8))", environment=settings)

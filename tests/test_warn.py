@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 
 import tc
-from tc.cache.configured import Configuration, Mode
-from tc.cache.store import Store
-from tc.cached import KernelCache
+from tc.artifact.definition import Definition, Parsed, definitions_from_json, definitions_to_json
+from tc.base.environment import environment
+from tc.base.warn import warn
+from tc.cache.content.configured import Configuration, Mode
+from tc.cache.content.store import Store
 from tc.commands.tune import main
-from tc.definition import Definition, Parsed, definitions_from_json, definitions_to_json
-from tc.environment import environment
 from tc.grammar.parser import parse
-from tc.language.lower import lower_text
-from tc.language.program import Program
-from tc.warn import warn
+from tc.language.lower.lower import lower_text
+from tc.language.program.program import Program
+from tc.store.cached import KernelCache
 
 LIBRARY = "def twice(float(M,N) x) -> (y) { y(m,n) = 2 * x(m,n) <=> scale(x) }"
 X = np.ones((3, 5), np.float32)
@@ -64,8 +64,8 @@ WAYS: dict[str, _Way] = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_what_is_found_when_a_text_is_parsed_again(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tc.definitions.process_cache", Remembering)
-    monkeypatch.setattr("tc.kernels.process_cache", lambda: None)
+    monkeypatch.setattr("tc.api.definitions.process_cache", Remembering)
+    monkeypatch.setattr("tc.api.kernels.process_cache", lambda: None)
     f = tc.define(LIBRARY)["twice"]
     with pytest.warns(tc.LibraryCallWarning, match="the library call `scale` is ignored") as caught:
         WAYS[way](f)
@@ -81,7 +81,7 @@ def a_cache(path: Path, mode: Mode, *, own: bool = False) -> KernelCache:
 def test_what_a_call_finds_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Store.open(tmp_path / "k.db")
     known = a_cache(tmp_path / "k.db", Mode.WARN)
-    monkeypatch.setattr("tc.kernels.process_cache", lambda: known)
+    monkeypatch.setattr("tc.api.kernels.process_cache", lambda: known)
     f = tc.define("def one(float(N) x) -> (y) { y(i) = x(i) + 1 }")
     with pytest.warns(tc.CacheWarning, match="has no kernel for one") as caught:
         f(X[0])
@@ -91,11 +91,11 @@ def test_what_a_call_finds_in_the_cache(tmp_path: Path, monkeypatch: pytest.Monk
 def test_what_a_definition_finds_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "k.db").write_bytes(b"this is no cache" * 100)
     own = a_cache(tmp_path / "k.db", Mode.STORE, own=True)
-    monkeypatch.setattr("tc.definitions.process_cache", lambda: own)
+    monkeypatch.setattr("tc.api.definitions.process_cache", lambda: own)
     with pytest.warns(tc.CacheWarning, match="the cache of compiled kernels is not used") as caught:
         f = tc.define("def one(float(N) x) -> (y) { y(i) = x(i) + 1 }")
     assert [(warning.filename, warning.lineno) for warning in caught] == [(__file__, here() - 1)]
-    monkeypatch.setattr("tc.kernels.process_cache", lambda: own)
+    monkeypatch.setattr("tc.api.kernels.process_cache", lambda: own)
     with pytest.warns(tc.CacheWarning, match="a kernel is not kept") as caught:
         f(X[0])
     assert [(warning.filename, warning.lineno) for warning in caught] == [(__file__, here() - 1)]
@@ -108,7 +108,7 @@ def here() -> int:
 
 def test_a_program_that_is_all_of_this_package(monkeypatch: pytest.MonkeyPatch) -> None:
     # As ``python -m tc.commands.tune`` is: then it is the outermost line.
-    monkeypatch.setattr("tc.warn._BETWEEN", ("tc", __name__.partition(".")[0], "_pytest", "pluggy", "pytest"))
+    monkeypatch.setattr("tc.base.warn._BETWEEN", ("tc", __name__.partition(".")[0], "_pytest", "pluggy", "pytest"))
     with pytest.warns(UserWarning, match="all ours") as caught:
         warn("all ours", UserWarning)
     assert caught[0].filename != __file__

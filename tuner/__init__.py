@@ -1,0 +1,1 @@
+"""The autotuner: spaces, searches, trials."""

@@ -1,0 +1,1 @@
+"""Loop programs to source text, for every member of the C family."""

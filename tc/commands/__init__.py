@@ -1,0 +1,1 @@
+"""The commands ``tc-tune`` and ``tc-cache``."""

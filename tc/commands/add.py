@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from tc.cache.store import Store
+from tc.base.environment import environment
+from tc.base.errors import OptionsError
+from tc.cache.content.store import Store
 from tc.commands.jobs import Job, Request, parse_sizes, read_text
-from tc.environment import environment
-from tc.errors import OptionsError
-from tc.options import Options
 from tc.runtime.named_target import named_target
-from tc.target import Target
-from tc.tuner.console import duration
-from tc.tuner.inject import Injected, Wish, inject
-from tc.tuner.starts import read_starts
-from tc.wanted import default_options
+from tc.store.wanted import default_options
+from tc.targets.options import Options
+from tc.targets.target import Target
+from tc.tuner.session.console import duration
+from tc.tuner.session.inject import Injected, Wish, inject
+from tc.tuner.space.starts import read_starts
 
 _SQLITE: Final = b"SQLite format 3\0"
 

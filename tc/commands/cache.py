@@ -11,29 +11,29 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from tc.cache.configured import claim, configured, read_key
-from tc.cache.contents import Contents
-from tc.cache.database import is_empty
-from tc.cache.difference import Difference, diff
-from tc.cache.lookup import Reader
-from tc.cache.merge import merge
-from tc.cache.place import File, place_of
-from tc.cache.prune import prune
-from tc.cache.ship import ship
-from tc.cache.store import Store
-from tc.cache.verify import verify
-from tc.commands.dossier import SHORT, find_dossier
+from tc.base.counted import bytes_text, counted
+from tc.base.environment import environment
+from tc.base.errors import CacheError, OptionsError, TCError
+from tc.base.generator import RELEASE
+from tc.cache.content.configured import claim, configured, read_key
+from tc.cache.content.contents import Contents
+from tc.cache.content.difference import Difference, diff
+from tc.cache.content.lookup import Reader
+from tc.cache.content.merge import merge
+from tc.cache.content.prune import prune
+from tc.cache.content.ship import ship
+from tc.cache.content.store import Store
+from tc.cache.content.verify import verify
+from tc.cache.database.database import is_empty
+from tc.cache.database.place import File, place_of
+from tc.commands.contents.dossier import SHORT, find_dossier
+from tc.commands.contents.listing import Filter, kernel_line, listing
+from tc.commands.contents.quantities import parse_age, parse_size
+from tc.commands.contents.showing import showing, source_text
+from tc.commands.contents.sufficiency import missing, unproven
+from tc.commands.contents.terminal import printable, shortened
 from tc.commands.export.folder import export_folder
-from tc.commands.listing import Filter, kernel_line, listing
-from tc.commands.quantities import parse_age, parse_size
-from tc.commands.showing import showing, source_text
-from tc.commands.sufficiency import missing, unproven
-from tc.commands.terminal import printable, shortened
 from tc.commands.warned import warned
-from tc.counted import bytes_text, counted
-from tc.environment import environment
-from tc.errors import CacheError, OptionsError, TCError
-from tc.generator import RELEASE
 
 _HELP: Final = """\
 Looks into caches of compiled kernels, and brings them where they are needed.
@@ -223,8 +223,8 @@ def _show(given: argparse.Namespace, key: bytes | None) -> int:
 
 def _add(given: argparse.Namespace, key: bytes | None) -> int:
     # Others need neither the compiler nor the tuner.
+    from tc.api.tuning import open_store
     from tc.commands.add import add
-    from tc.tuning import open_store
 
     def open_cache(where: str | None) -> Store:
         return Store.open(where, key=key) if where is not None else open_store(None, environment(), Path.cwd())

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from tc.tuner.deadline import Deadline
-from tc.tuner.say import say_in_handler
+from tc.tuner.session.say import say_in_handler
+from tc.tuner.trial.deadline import Deadline
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Seconds for comparing what was found; who kills a job a while after SIGTERM waits 30 s at least.

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from tc.arguments import bind_specs
-from tc.definition import Definition, Parsed
-from tc.definitions import parsed
-from tc.errors import ArgumentError, OptionsError, TCError, nearest
-from tc.language.program import Expression, Literal, Program, SizeReference
-from tc.language.specialization import ArraySpec, Dynamic, Signature, dynamic
-from tc.types import ScalarType
+from tc.api.definitions import parsed
+from tc.artifact.definition import Definition, Parsed
+from tc.base.errors import ArgumentError, OptionsError, TCError, nearest
+from tc.base.types import ScalarType
+from tc.dispatch.arguments import bind_specs
+from tc.language.program.program import Expression, Literal, Program, SizeReference
+from tc.language.program.specialization import ArraySpec, Dynamic, Signature, dynamic
 
 
 @dataclass(frozen=True, slots=True)

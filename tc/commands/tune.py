@@ -11,29 +11,29 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from tc.cache.configured import read_key
-from tc.cache.store import Store
+from tc.api.tuning import choice, device_numbers, first_device, hire_for, open_store
+from tc.base.counted import counted
+from tc.base.environment import Environment, environment
+from tc.base.errors import OptionsError, TCError, TuningError
+from tc.base.generator import RELEASE
+from tc.cache.content.configured import read_key
+from tc.cache.content.store import Store
 from tc.commands.interruption import Interruption, StoppedError, interruptible
 from tc.commands.jobs import Job, Night, Request, parse_sizes, read_night, read_text
 from tc.commands.warned import warned
-from tc.counted import counted
-from tc.environment import Environment, environment
-from tc.errors import OptionsError, TCError, TuningError
-from tc.generator import RELEASE
+from tc.runtime.host.threads import MOST_THREADS, available_threads
 from tc.runtime.named_target import named_target
-from tc.runtime.threads import MOST_THREADS, available_threads
-from tc.target import Target
-from tc.tuner.budget import Budget
-from tc.tuner.console import console, duration
-from tc.tuner.effort import DEFAULT, EFFORTS, effort_of
-from tc.tuner.night import Turn, share_time
-from tc.tuner.progress import Listener, silence
-from tc.tuner.say import say, tell
-from tc.tuner.session import Hire, tuning
-from tc.tuner.settings import Numerics, Strategy, TuningResult, TuningSettings
-from tc.tuner.starts import read_starts
-from tc.tuner.status_line import StatusLine
-from tc.tuning import choice, device_numbers, first_device, hire_for, open_store
+from tc.targets.target import Target
+from tc.tuner.session.console import console, duration
+from tc.tuner.session.effort import DEFAULT, EFFORTS, effort_of
+from tc.tuner.session.night import Turn, share_time
+from tc.tuner.session.progress import Listener, silence
+from tc.tuner.session.say import say, tell
+from tc.tuner.session.session import Hire, tuning
+from tc.tuner.session.settings import Numerics, Strategy, TuningResult, TuningSettings
+from tc.tuner.session.status_line import StatusLine
+from tc.tuner.space.starts import read_starts
+from tc.tuner.trial.budget import Budget
 
 _HELP: Final = """\
 Finds quick options for kernels by trying them, and keeps every trial and the winners in a cache file.

@@ -1,0 +1,1 @@
+"""Syntax trees to ``Program``, and ``Program`` to ``Specialization``."""

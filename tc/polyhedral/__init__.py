@@ -1,0 +1,1 @@
+"""``Specialization``, options and machine to a proven loop program."""

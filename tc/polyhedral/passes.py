@@ -6,30 +6,30 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from tc.options import CpuOptions, Fusion, GpuOptions
-from tc.polyhedral.defaults import default_sizes
-from tc.polyhedral.drop_settled_loops import drop_settled_loops
-from tc.polyhedral.gather_nests import gather_nests
-from tc.polyhedral.grid_defaults import default_tiles
-from tc.polyhedral.linearize_rows import linearize_rows
-from tc.polyhedral.map_to_grid import grid_cuts, map_to_grid
-from tc.polyhedral.mark_reductions import mark_reductions
-from tc.polyhedral.microkernel import VectorUnit
-from tc.polyhedral.parallelize import parallelize_tree
-from tc.polyhedral.place_barriers import place_barriers
-from tc.polyhedral.promote import Room, promote_tree
-from tc.polyhedral.promote_operands import promote_operands
-from tc.polyhedral.promote_private import promote_private
-from tc.polyhedral.promote_shared import SharedRoom, promote_shared
-from tc.polyhedral.promote_temporaries import Memory, promote_temporaries
-from tc.polyhedral.register_tile import default_tile, explicit_tile, register_tile_tree
-from tc.polyhedral.scop import Scop
-from tc.polyhedral.share_loops import Grid, whole_loops
-from tc.polyhedral.stream import streamed_results
-from tc.polyhedral.tile import ChooseCuts, explicit_sizes, tile_tree
-from tc.polyhedral.tree import ScheduleTree
-from tc.polyhedral.unroll import unroll_tree
-from tc.polyhedral.vectorize import vectorize_tree
+from tc.polyhedral.cpu.defaults import default_sizes
+from tc.polyhedral.cpu.microkernel import VectorUnit
+from tc.polyhedral.cpu.parallelize import parallelize_tree
+from tc.polyhedral.cpu.promote import Room, promote_tree
+from tc.polyhedral.cpu.register_tile import default_tile, explicit_tile, register_tile_tree
+from tc.polyhedral.gpu.barriers.place_barriers import place_barriers
+from tc.polyhedral.gpu.mapping.drop_settled_loops import drop_settled_loops
+from tc.polyhedral.gpu.mapping.gather_nests import gather_nests
+from tc.polyhedral.gpu.mapping.grid_defaults import default_tiles
+from tc.polyhedral.gpu.mapping.linearize_rows import linearize_rows
+from tc.polyhedral.gpu.mapping.map_to_grid import grid_cuts, map_to_grid
+from tc.polyhedral.gpu.mapping.mark_reductions import mark_reductions
+from tc.polyhedral.gpu.promotion.promote_operands import promote_operands
+from tc.polyhedral.gpu.promotion.promote_private import promote_private
+from tc.polyhedral.gpu.promotion.promote_shared import SharedRoom, promote_shared
+from tc.polyhedral.gpu.promotion.promote_temporaries import Memory, promote_temporaries
+from tc.polyhedral.ir.scop import Scop
+from tc.polyhedral.ir.tree import ScheduleTree
+from tc.polyhedral.transform.share_loops import Grid, whole_loops
+from tc.polyhedral.transform.stream import streamed_results
+from tc.polyhedral.transform.tile import ChooseCuts, explicit_sizes, tile_tree
+from tc.polyhedral.transform.unroll import unroll_tree
+from tc.polyhedral.transform.vectorize import vectorize_tree
+from tc.targets.options import CpuOptions, Fusion, GpuOptions
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,47 +12,47 @@ from typing import Final, assert_never
 
 import islpy as isl
 
-from tc.errors import CompileError, OptionsError
-from tc.language.affine import parameter_name
-from tc.language.session import MAX_OPERATIONS, is_out_of_operations, isl_context
-from tc.language.specialization import Specialization
-from tc.options import CpuOptions, Fusion, GpuOptions, Options
-from tc.polyhedral.block_sums import block_sums
-from tc.polyhedral.demands import demands_of
-from tc.polyhedral.describe_kernels import describe_kernels
-from tc.polyhedral.describe_sums import describe_sums
-from tc.polyhedral.fewer_buffers import fewer_buffers
-from tc.polyhedral.fix_copied import fix_copied
-from tc.polyhedral.fix_counts import fix_counts
-from tc.polyhedral.generate import generate_loops
-from tc.polyhedral.guard_nests import guard_nests
-from tc.polyhedral.join_kernels import Limits, join_kernels
-from tc.polyhedral.localize import NotAffineError, localize_loops
-from tc.polyhedral.loop_execution import loop_execution
-from tc.polyhedral.loops import LoopProgram, LoopTree, StatementBody
-from tc.polyhedral.map_to_grid import refuse_surplus_dimensions
-from tc.polyhedral.mark_split_loops import mark_split_loops
+from tc.base.errors import CompileError, OptionsError
+from tc.base.proof import Proof
+from tc.base.stage import Stage
+from tc.language.isl.affine import parameter_name
+from tc.language.isl.session import MAX_OPERATIONS, is_out_of_operations, isl_context
+from tc.language.program.specialization import Specialization
+from tc.polyhedral.analysis.ranges import Range
+from tc.polyhedral.analysis.strides import accesses
+from tc.polyhedral.cpu.surplus import refuse_surplus_sizes
+from tc.polyhedral.execution.loop_execution import loop_execution
+from tc.polyhedral.execution.tree_execution import member_values, tree_execution
+from tc.polyhedral.generate.block_sums import block_sums
+from tc.polyhedral.generate.describe_kernels import describe_kernels
+from tc.polyhedral.generate.describe_sums import describe_sums
+from tc.polyhedral.generate.fix_copied import fix_copied
+from tc.polyhedral.generate.fix_counts import fix_counts
+from tc.polyhedral.generate.generate import generate_loops
+from tc.polyhedral.generate.guard_nests import guard_nests
+from tc.polyhedral.generate.join_kernels import Limits, join_kernels
+from tc.polyhedral.generate.localize import NotAffineError, localize_loops
+from tc.polyhedral.generate.separate import separate_tiles
+from tc.polyhedral.generate.separate_counts import separate_counts
+from tc.polyhedral.generate.settled_guards import without_settled_guards
+from tc.polyhedral.generate.unroll_copies import count_copies, unroll_copies
+from tc.polyhedral.gpu.feasibility.fewer_buffers import fewer_buffers
+from tc.polyhedral.gpu.mapping.map_to_grid import refuse_surplus_dimensions
+from tc.polyhedral.gpu.mapping.split_plan import Plan, Whose, plan_split
+from tc.polyhedral.ir.loops import LoopProgram, LoopTree, StatementBody
+from tc.polyhedral.ir.scop import Scop, build_scop
+from tc.polyhedral.ir.tree import ScheduleTree, tree_text
 from tc.polyhedral.passes import GRID_PASSES, PASSES, Machine, grid_of, streamed_by, tiles_of
-from tc.polyhedral.ranges import Range
-from tc.polyhedral.schedule import schedule_scop, untransformed_tree
-from tc.polyhedral.scop import Scop, build_scop
-from tc.polyhedral.separate import separate_tiles
-from tc.polyhedral.separate_counts import separate_counts
-from tc.polyhedral.settled_guards import without_settled_guards
-from tc.polyhedral.split import Dealing, split_reductions
-from tc.polyhedral.split_plan import Plan, Whose, plan_split
-from tc.polyhedral.strides import accesses
-from tc.polyhedral.surplus import refuse_surplus_sizes
-from tc.polyhedral.tree import ScheduleTree, tree_text
-from tc.polyhedral.tree_execution import member_values, tree_execution
-from tc.polyhedral.unroll_copies import count_copies, unroll_copies
-from tc.polyhedral.verify import prove
-from tc.polyhedral.verify_copies import prove_copies
-from tc.polyhedral.verify_initialization import prove_initialization
-from tc.polyhedral.verify_split import prove_split
-from tc.polyhedral.verify_statements import prove_statements
-from tc.proof import Proof
-from tc.stage import Stage
+from tc.polyhedral.proof.demands import demands_of
+from tc.polyhedral.proof.verify import prove
+from tc.polyhedral.proof.verify_copies import prove_copies
+from tc.polyhedral.proof.verify_initialization import prove_initialization
+from tc.polyhedral.proof.verify_split import prove_split
+from tc.polyhedral.proof.verify_statements import prove_statements
+from tc.polyhedral.schedule.schedule import schedule_scop, untransformed_tree
+from tc.polyhedral.schedule.split import Dealing, split_reductions
+from tc.polyhedral.transform.mark_split_loops import mark_split_loops
+from tc.targets.options import CpuOptions, Fusion, GpuOptions, Options
 
 
 @dataclass(frozen=True, slots=True)

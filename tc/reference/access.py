@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
-from tc.language.program import Binary, Expression, IteratorReference, Literal, Unary
+from tc.language.program.program import Binary, Expression, IteratorReference, Literal, Unary
 from tc.reference.bounded import Array
 
 ElementType = TypeVar("ElementType", bound=np.generic)

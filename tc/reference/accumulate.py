@@ -9,7 +9,8 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from tc.language.program import Reduction
+from tc.base.types import Kind, ScalarType, computation_type
+from tc.language.program.program import Reduction
 from tc.reference.arithmetic import enclosing_error
 from tc.reference.bounded import (
     BoolArray,
@@ -24,7 +25,6 @@ from tc.reference.bounded import (
 )
 from tc.reference.integers import within_type
 from tc.reference.placement import Placement
-from tc.types import Kind, ScalarType, computation_type
 
 ZERO, ONE = np.zeros(()), np.ones(())
 ZERO.flags.writeable = ONE.flags.writeable = False
@@ -58,9 +58,9 @@ def accumulator(
             return FloatExtremum(reduction, shape, type)
 
 
-# Sums in float32 are sums of partial sums (``tc.polyhedral.block_sums``), on any target and with any options.  So many
-# terms may be added up one after the other.  What comes of that is added up in float64, but for two lanes or a few
-# other partial sums, and rounded to float32 twice at most; where there are more of these, runs are shorter.
+# Sums in float32 are sums of partial sums (``tc.polyhedral.generate.block_sums``), on any target and with any options.
+# So many terms may be added up one after the other.  What comes of that is added up in float64, but for two lanes or a
+# few other partial sums, and rounded to float32 twice at most; where there are more of these, runs are shorter.
 _CHAIN: Final = 32.0
 _BEYOND_CHAIN: Final = 3.0
 _LEAST_RUN: Final = 16.0

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tc.base.types import ScalarType
 from tc.reference.bounded import Array, BoolArray, Bounded, FloatArray, any_ambiguous, roundoff
-from tc.types import ScalarType
 
 
 def negate(operand: Bounded) -> Bounded:

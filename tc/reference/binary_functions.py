@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tc.base.types import ScalarType
 from tc.reference import arithmetic, elementary
 from tc.reference.bounded import Array, BoolArray, Bounded, FloatArray, any_ambiguous, distance, overflow_threshold
-from tc.types import ScalarType
 
 
 def _combined(value: Array, error: FloatArray, *operands: Bounded) -> Bounded:

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tc.types import Kind, ScalarType
+from tc.base.types import Kind, ScalarType
 
 Array: TypeAlias = npt.NDArray[Any]  # the element type follows the expression and is known at run time only
 FloatArray: TypeAlias = npt.NDArray[np.float64]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tc.errors import ArgumentError
+from tc.base.errors import ArgumentError
 from tc.reference.bounded import Array, BoolArray, FloatArray, overflow_threshold
 from tc.reference.evaluate import Result
 

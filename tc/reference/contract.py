@@ -12,11 +12,11 @@ from itertools import combinations
 
 import numpy as np
 
+from tc.base.types import computation_type
 from tc.reference.access import extents
 from tc.reference.accumulate import FloatSum, growth
 from tc.reference.bounded import Bounded, FloatArray, overflow_threshold, roundoff
 from tc.reference.placement import Placement
-from tc.types import computation_type
 
 
 def largest_intermediate(factors: Sequence[frozenset[int]], kept: frozenset[int], shape: tuple[int, ...]) -> int:

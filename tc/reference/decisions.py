@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from tc.base.types import Kind, ScalarType
 from tc.grammar.syntax import BinaryOperator
 from tc.reference.bounded import (
     Array,
@@ -21,7 +22,6 @@ from tc.reference.bounded import (
     span,
 )
 from tc.reference.integers import within_type
-from tc.types import Kind, ScalarType
 
 _COMPARISONS: Final = {
     BinaryOperator.EQUAL: np.equal,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tc.language.program import Expression, Statement, initial_conditions, iterators_in, written_iterators
+from tc.language.program.program import Expression, Statement, initial_conditions, iterators_in, written_iterators
 from tc.reference.access import Box, extents, grid, halves, linear_form, volume
 from tc.reference.bounded import BoolArray
 from tc.reference.expressions import ALWAYS, Frame, all_of, evaluate

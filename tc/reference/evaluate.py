@@ -9,9 +9,10 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from tc.errors import ArgumentError
+from tc.base.errors import ArgumentError
+from tc.base.types import ScalarType
 from tc.grammar.syntax import BinaryOperator
-from tc.language.program import (
+from tc.language.program.program import (
     Binary,
     Cast,
     Expression,
@@ -22,7 +23,7 @@ from tc.language.program import (
     is_product_of_two,
     iterators_in,
 )
-from tc.language.specialization import Layout, Specialization
+from tc.language.program.specialization import Layout, Specialization
 from tc.reference import decisions
 from tc.reference.access import Box, extents, volume
 from tc.reference.accumulate import Accumulator, FloatSum, accumulator
@@ -45,7 +46,6 @@ from tc.reference.expressions import evaluate as evaluate_expression
 from tc.reference.lifetimes import lifetimes, reads_elsewhere
 from tc.reference.placement import Placement, placement
 from tc.reference.windows import Window, windows
-from tc.types import ScalarType
 
 ElementType = TypeVar("ElementType", bound=np.generic)
 

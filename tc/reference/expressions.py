@@ -9,10 +9,11 @@ from typing import assert_never
 
 import numpy as np
 
-from tc.counted import counted
-from tc.errors import ArgumentError, line_and_column
+from tc.base.counted import counted
+from tc.base.errors import ArgumentError, line_and_column
+from tc.base.types import ScalarType
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
-from tc.language.program import (
+from tc.language.program.program import (
     Binary,
     Call,
     Cast,
@@ -50,7 +51,6 @@ from tc.reference.bounded import (
     unsigned_zeros,
 )
 from tc.reference.functions import call
-from tc.types import ScalarType
 
 ALWAYS: BoolArray = np.ones((), dtype=np.bool_)
 ALWAYS.flags.writeable = False

@@ -7,7 +7,8 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from tc.language.functions import FUNCTIONS
+from tc.base.types import ScalarType, computation_type
+from tc.language.program.functions import FUNCTIONS
 from tc.reference import arithmetic
 from tc.reference.binary_functions import (
     atan2,
@@ -47,7 +48,6 @@ from tc.reference.elementary import (
     y0,
     y1,
 )
-from tc.types import ScalarType, computation_type
 
 Unary: TypeAlias = Callable[[Bounded], Bounded]
 

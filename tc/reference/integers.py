@@ -6,9 +6,9 @@ from typing import Final
 
 import numpy as np
 
+from tc.base.types import Kind, ScalarType
 from tc.grammar.syntax import BinaryOperator
 from tc.reference.bounded import Array, Bounded, FloatArray, any_ambiguous, span
-from tc.types import Kind, ScalarType
 
 
 def truncated_division(left: Array, right: Array) -> tuple[Array, Array]:

@@ -9,11 +9,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from tc.counted import counted
-from tc.errors import ArgumentError
+from tc.base.counted import counted
+from tc.base.errors import ArgumentError
+from tc.base.types import ScalarType
 from tc.reference.compare import compare
 from tc.reference.evaluate import Result
-from tc.types import ScalarType
 
 # Elements that are compared at a time, so that comparing takes little memory beside the results.
 _STEP: Final = 1 << 22

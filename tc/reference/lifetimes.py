@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tc.language.program import Expression, Program, Read, Role, Statement, walk
+from tc.language.program.program import Expression, Program, Read, Role, Statement, walk
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from tc.counted import bytes_text
-from tc.errors import TooLargeError
-from tc.language.program import Read, Role, Statement, Tensor, walk
-from tc.language.specialization import Layout, Specialization
+from tc.base.counted import bytes_text
+from tc.base.errors import TooLargeError
+from tc.language.program.program import Read, Role, Statement, Tensor, walk
+from tc.language.program.specialization import Layout, Specialization
 from tc.reference.bounded import numpy_type
 from tc.reference.domain import positions
 from tc.reference.lifetimes import lifetimes, reads_elsewhere

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from types import EllipsisType
 from typing import Final
 
-from tc.language.program import Expression
+from tc.language.program.program import Expression
 from tc.reference.access import Box, LinearForm, inside, linear_forms, volume
 from tc.reference.domain import pieces
 from tc.reference.expressions import Frame

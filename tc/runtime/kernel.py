@@ -7,11 +7,11 @@ import struct
 from collections.abc import Sequence
 from typing import Final, assert_never
 
-from tc.errors import DeviceError
-from tc.frozen import frozen
-from tc.runtime.library import load_library
-from tc.runtime.pool import Pool
-from tc.types import Kind, ScalarType
+from tc.base.errors import DeviceError
+from tc.base.frozen import frozen
+from tc.base.types import Kind, ScalarType
+from tc.runtime.host.library import load_library
+from tc.runtime.host.pool import Pool
 
 ENTRY: Final = "tc_kernel"
 # ``TC_NO_MEMORY`` of ``pool.h``; the faults of kernels are positive.
@@ -74,6 +74,6 @@ class LoadedKernel:
 def load_kernel(binary: bytes, buffers: int, scalars: Sequence[ScalarType], pool: Pool, memory: Memory) -> LoadedKernel:
     """Loads a compiled kernel with ``buffers`` buffers and scalar parameters of these types.
 
-    Ask ``tc.target.check_runs`` first: code for another processor loads, and stops the process when it runs.
+    Ask ``tc.targets.target.check_runs`` first: code for another processor loads, and stops the process when it runs.
     """
     return LoadedKernel(load_library(binary), buffers, scalars, pool, memory)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Final
 
-from tc.errors import DeviceError
-from tc.target import CudaTarget, Target, parse_target
+from tc.base.errors import DeviceError
+from tc.targets.target import CudaTarget, Target, parse_target
 
 # Neither names nor machines change.
 _parsed: Final = functools.cache(parse_target)
@@ -21,7 +21,7 @@ def named_target(name: str, device: int | None = None) -> Target:
 
 
 def _cuda_target(device: int | None) -> CudaTarget:
-    from tc.runtime.cuda import cuda_architecture
+    from tc.runtime.cuda.cuda import cuda_architecture
 
     try:
         return CudaTarget(cuda_architecture(device))

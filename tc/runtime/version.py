@@ -7,11 +7,11 @@ import shlex
 from pathlib import Path
 from typing import assert_never
 
-from tc.environment import Environment
-from tc.runtime.compiler import Compiler, answer, find_compiler
-from tc.runtime.nvrtc import nvrtc_version
-from tc.runtime.opencl import opencl_device
-from tc.target import CpuTarget, CudaTarget, EmulatorTarget, OpenClTarget, Target
+from tc.base.environment import Environment
+from tc.runtime.cuda.nvrtc import nvrtc_version
+from tc.runtime.host.compiler import Compiler, answer, find_compiler
+from tc.runtime.opencl.opencl import opencl_device
+from tc.targets.target import CpuTarget, CudaTarget, EmulatorTarget, OpenClTarget, Target
 
 
 def compiler_version(target: Target, settings: Environment) -> str:

@@ -10,7 +10,7 @@ from benchmarks.contender import Contender
 from benchmarks.machine import Machine
 from benchmarks.messages import Measure, Refused, Sample
 from benchmarks.results import Measured, Missing, Report, Row, Settings
-from tc.tuner.roofline import Bandwidth, Roofs, Work
+from tc.tuner.roofline.roofline import Bandwidth, Roofs, Work
 
 MACHINE = Machine(
     model="Abacus 7",

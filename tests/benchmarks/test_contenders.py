@@ -16,8 +16,8 @@ from benchmarks.messages import CheckAgain, Judge, Measure, Prepare, Ready, Refu
 from benchmarks.peers import numpy_calls
 from benchmarks.problem import Sizes
 from benchmarks.worker import Worker
-from tc.options import CpuOptions
-from tc.options_json import to_json
+from tc.targets.options import CpuOptions
+from tc.targets.options_json import to_json
 
 SIZES: dict[str, Sizes] = {
     "tmm": {"M": 7, "K": 129, "N": 5},

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.__main__ import main
 from benchmarks.proofs import DEFINITIONS, MOST_SECONDS, TARGETS, Decision, Definition, decide, drawn, slow
-from tc.options import CpuOptions, GpuOptions, ScheduleOptions
+from tc.targets.options import CpuOptions, GpuOptions, ScheduleOptions
 
 
 def definition_called(name: str) -> Definition:

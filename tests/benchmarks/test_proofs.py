@@ -10,20 +10,20 @@ from dataclasses import dataclass
 import pytest
 
 from benchmarks.cases import CASES, case_called
-from tc.errors import VerificationError
-from tc.language.session import isl_context
-from tc.language.specialization import Specialization
-from tc.options import CpuOptions, ScheduleOptions
-from tc.polyhedral.counterexample import Violation
-from tc.polyhedral.fix_copied import fix_copied
-from tc.polyhedral.loops import Block, Instance, Loop, LoopKind, LoopTree
-from tc.polyhedral.microkernel import VectorUnit
+from tc.base.errors import VerificationError
+from tc.language.isl.session import isl_context
+from tc.language.program.specialization import Specialization
+from tc.polyhedral.cpu.microkernel import VectorUnit
+from tc.polyhedral.execution.tree_execution import tree_execution
+from tc.polyhedral.generate.fix_copied import fix_copied
+from tc.polyhedral.generate.unroll_copies import unroll_copies
+from tc.polyhedral.ir.counterexample import Violation
+from tc.polyhedral.ir.loops import Block, Instance, Loop, LoopKind, LoopTree
+from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.passes import Machine
 from tc.polyhedral.pipeline import map_program
-from tc.polyhedral.scop import Scop
-from tc.polyhedral.tree_execution import tree_execution
-from tc.polyhedral.unroll_copies import unroll_copies
-from tc.polyhedral.verify import find_counterexample, prove
+from tc.polyhedral.proof.verify import find_counterexample, prove
+from tc.targets.options import CpuOptions, ScheduleOptions
 from tests.polyhedral.enumeration import run
 from tests.polyhedral.lies import State, beyond_last, local_dimensions, without_copy, without_last
 from tests.polyhedral.mutants import Edit, again, edits, ends_early, ends_late, mentions, nodes

@@ -22,8 +22,8 @@ from benchmarks.recording import (
 )
 from benchmarks.tuned import DEFAULT as WINNERS
 from benchmarks.tuned import load_winners
-from tc.tuner.outcome import Failed, FailureKind, Measured
-from tc.tuner.settings import TuningResult
+from tc.tuner.session.settings import TuningResult
+from tc.tuner.trial.outcome import Failed, FailureKind, Measured
 from tests.turns import every
 
 (CASE,) = chosen((Suite.PAPER,), ("tmm-128-32-256",))

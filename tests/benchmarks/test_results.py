@@ -12,7 +12,7 @@ from benchmarks.contender import Contender
 from benchmarks.messages import Refused, Sample
 from benchmarks.results import Missing, Report
 from benchmarks.tuned import Winner, Winners, load_winners, save_winners
-from tc.records import from_json, load_record, save_record, to_json
+from tc.base.records import from_json, load_record, save_record, to_json
 from tests.benchmarks.reports import report, row
 
 

@@ -11,7 +11,7 @@ from benchmarks.contender import PEERS, Contender
 from benchmarks.messages import Refused
 from benchmarks.results import Missing, Row
 from benchmarks.scores import Score, Verdict, geometric_mean, mean_ratio, score
-from tc.tuner.roofline import Bandwidth, Roofs, Work, highest
+from tc.tuner.roofline.roofline import Bandwidth, Roofs, Work, highest
 from tests.benchmarks.reports import NO_WORK, QUIET, ROOFS, report, row
 
 OURS, TUNED, OUT = Contender.OURS, Contender.TUNED, Contender.PREALLOCATED

@@ -18,7 +18,7 @@ from benchmarks.rounds import Calibration
 from benchmarks.search import search_case
 from benchmarks.suite import MeasurementError, judged, run_case
 from benchmarks.worker import Worker
-from tc.records import load_record, save_record
+from tc.base.records import load_record, save_record
 from tests.benchmarks.reports import report, row
 from tests.benchmarks.test_contenders import small
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from tc.cache.ingredients import Ingredients
-from tc.cache.records import Measurement, Native, Run, Text, Trial, Variant
-from tc.cache.store import Store
+from tc.cache.content.store import Store
+from tc.cache.format.ingredients import Ingredients
+from tc.cache.format.records import Measurement, Native, Run, Text, Trial, Variant
 
 MACHINE: Final = "a machine"
 OTHER_MACHINE: Final = "another machine"

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from tc.cache.lookup import Reader
-from tc.cache.ship import ship
-from tc.cache.store import Store
-from tc.errors import CacheError
+from tc.base.errors import CacheError
+from tc.cache.content.lookup import Reader
+from tc.cache.content.ship import ship
+from tc.cache.content.store import Store
 from tests.cache.samples import MACHINE, filled, kernel, measurement, text, variant
 from tests.programs import run as run_program
 from tests.waiting import PATIENCE
@@ -93,8 +93,8 @@ def test_children_of_a_fork_read_the_same_file_or_none(tmp_path: Path) -> None:
         f"""
 import os, threading
 from pathlib import Path
-from tc.cache.lookup import Reader
-from tc.errors import CacheError
+from tc.cache.content.lookup import Reader
+from tc.base.errors import CacheError
 from tests.cache.samples import MACHINE, kernel, variant
 reader = Reader.open({str(path)!r}, immutable=True)
 

@@ -14,14 +14,14 @@ from typing import Final
 
 import pytest
 
-from tc.cache.difference import diff
-from tc.cache.lookup import Reader
-from tc.cache.merge import merge
-from tc.cache.prune import prune
-from tc.cache.ship import ship
-from tc.cache.store import Store
-from tc.cache.verify import verify
-from tc.errors import CacheError
+from tc.base.errors import CacheError
+from tc.cache.content.difference import diff
+from tc.cache.content.lookup import Reader
+from tc.cache.content.merge import merge
+from tc.cache.content.prune import prune
+from tc.cache.content.ship import ship
+from tc.cache.content.store import Store
+from tc.cache.content.verify import verify
 from tests.cache.samples import (
     MACHINE,
     OTHER_MACHINE,

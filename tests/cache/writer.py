@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 
-from tc.cache.store import Store
+from tc.cache.content.store import Store
 from tests.cache.samples import kernel, measurement, native, text, trial, variant
 
 

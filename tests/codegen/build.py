@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tc.base.types import ScalarType
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
-from tc.language.program import (
+from tc.language.program.program import (
     Binary,
     Expression,
     IteratorReference,
@@ -13,8 +14,8 @@ from tc.language.program import (
     Read,
     Unary,
 )
-from tc.language.specialization import Layout, contiguous_strides
-from tc.polyhedral.loops import (
+from tc.language.program.specialization import Layout, contiguous_strides
+from tc.polyhedral.ir.loops import (
     Block,
     Buffer,
     IndexExpression,
@@ -29,7 +30,6 @@ from tc.polyhedral.loops import (
     LoopTree,
     StatementBody,
 )
-from tc.types import ScalarType
 
 BOOLEAN_OPERATORS = ("==", "!=", "<", "<=", ">", ">=", "&&", "||")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tc.polyhedral.loops import Allocation, Block, Guard, Instance, Loop, LoopTree, Request
+from tc.polyhedral.ir.loops import Allocation, Block, Guard, Instance, Loop, LoopTree, Request
 from tests.polyhedral.enumeration import index
 
 

@@ -15,11 +15,11 @@ from typing import Any, Final, TypeAlias
 import ml_dtypes
 import numpy as np
 
-from tc.codegen.placement import ALIGNMENT
-from tc.codegen.source import c_source
-from tc.language.program import Expression
-from tc.polyhedral.loops import LoopProgram
-from tc.types import Kind, ScalarType
+from tc.base.types import Kind, ScalarType
+from tc.codegen.printer.placement import ALIGNMENT
+from tc.codegen.printer.source import c_source
+from tc.language.program.program import Expression
+from tc.polyhedral.ir.loops import LoopProgram
 from tests.codegen.build import buffer, pointwise
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]

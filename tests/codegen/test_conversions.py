@@ -8,8 +8,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tc.language.program import Cast
-from tc.types import ScalarType
+from tc.base.types import ScalarType
+from tc.language.program.program import Cast
 from tests.codegen.build import read
 from tests.codegen.harness import Array, dtype_of, evaluate
 from tests.codegen.test_integers import INTEGERS, edges, wrapped

@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pytest
 import scipy.special
 
-from tc.codegen.numerics import prelude
-from tc.language.program import Call, Literal, Select
-from tc.types import ScalarType
+from tc.base.types import ScalarType
+from tc.codegen.text.numerics import prelude
+from tc.language.program.program import Call, Literal, Select
 from tests.codegen.build import binary, read
 from tests.codegen.harness import Array, evaluate
 

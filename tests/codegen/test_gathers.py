@@ -8,13 +8,22 @@ import islpy as isl
 import numpy as np
 import pytest
 
-from tc.codegen.expressions import is_affine
-from tc.codegen.source import c_source
-from tc.faults import Check
-from tc.language.affine import Frame, affine_function
-from tc.language.program import Call, Cast, Expression, IteratorReference, Literal, Read, ScalarReference, Select
-from tc.polyhedral.loops import LoopProgram
-from tc.types import ScalarType
+from tc.base.faults import Check
+from tc.base.types import ScalarType
+from tc.codegen.printer.expressions import is_affine
+from tc.codegen.printer.source import c_source
+from tc.language.isl.affine import Frame, affine_function
+from tc.language.program.program import (
+    Call,
+    Cast,
+    Expression,
+    IteratorReference,
+    Literal,
+    Read,
+    ScalarReference,
+    Select,
+)
+from tc.polyhedral.ir.loops import LoopProgram
 from tests.codegen.build import binary, buffer, integer, negate, pointwise, read
 from tests.codegen.harness import VECTOR_BYTES, Array, dtype_of, run
 

@@ -6,8 +6,8 @@ from typing import Final
 
 import pytest
 
-from tc.codegen.source import c_source
-from tc.polyhedral.loops import LoopKind, LoopProgram
+from tc.codegen.printer.source import c_source
+from tc.polyhedral.ir.loops import LoopKind, LoopProgram
 from tests.codegen.harness import VECTOR_BYTES
 from tests.codegen.test_kernels import matrix_product, padded_convolution, row_sums
 from tests.conftest import Golden

@@ -9,9 +9,9 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 
+from tc.base.types import ScalarType
 from tc.grammar.syntax import UnaryOperator
-from tc.language.program import Call, Cast, Expression, Literal, Select, Unary
-from tc.types import ScalarType
+from tc.language.program.program import Call, Cast, Expression, Literal, Select, Unary
 from tests.codegen.build import binary, negate, read
 from tests.codegen.harness import dtype_of, evaluate
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tc.language.program import Cast, Expression, IteratorReference, Literal, Read, Reduction, Select
-from tc.polyhedral.loops import (
+from tc.base.types import ScalarType
+from tc.language.program.program import Cast, Expression, IteratorReference, Literal, Read, Reduction, Select
+from tc.polyhedral.ir.loops import (
     Block,
     Guard,
     IndexLiteral,
@@ -17,7 +18,6 @@ from tc.polyhedral.loops import (
     LoopTree,
     StatementBody,
 )
-from tc.types import ScalarType
 from tests.codegen.build import binary, buffer, instance, integer, loops, operation, read
 from tests.codegen.harness import dtype_of, evaluate, run
 from tests.codegen.test_integers import quotient, wrapped

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import tc
-from tc.codegen.numerics import prelude
-from tc.runtime.numpy_arrays import numpy_address
+from tc.codegen.text.numerics import prelude
+from tc.runtime.frameworks.numpy_arrays import numpy_address
 from tests.codegen.harness import compile_c
 from tests.turns import every
 

@@ -10,9 +10,10 @@ from typing import Final
 import numpy as np
 import pytest
 
-from tc.codegen.source import c_source
-from tc.language.program import IteratorReference, Literal, Reduction
-from tc.polyhedral.loops import (
+from tc.base.types import ScalarType
+from tc.codegen.printer.source import c_source
+from tc.language.program.program import IteratorReference, Literal, Reduction
+from tc.polyhedral.ir.loops import (
     Allocation,
     Block,
     Guard,
@@ -27,7 +28,6 @@ from tc.polyhedral.loops import (
     LoopTree,
     StatementBody,
 )
-from tc.types import ScalarType
 from tests.codegen.build import binary, buffer, index, instance, integer, loops, operation, read
 from tests.codegen.harness import VECTOR_BYTES, run
 
@@ -199,7 +199,7 @@ def test_scalars_temporaries_and_tensors_without_dimensions() -> None:
         ScalarType.FLOAT16,
     )
     values = (1.5, -2.25, -7, (1 << 64) - 1, 1, 0.5)
-    from tc.language.program import ScalarReference
+    from tc.language.program.program import ScalarReference
 
     bodies = [StatementBody("T", (), "t", (), None, ScalarReference("int8", ScalarType.INT8))]
     bodies += [

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from tc.codegen.dialect import CUDA
-from tc.codegen.indices import WideIndexError, index_fragment
-from tc.codegen.offset_texts import OffsetTexts
-from tc.polyhedral.loops import IndexExpression, IndexVariable
-from tc.polyhedral.offsets import LinearForm, divided, evaluate, recombined
-from tc.polyhedral.ranges import Range
+from tc.codegen.index.indices import WideIndexError, index_fragment
+from tc.codegen.index.offset_texts import OffsetTexts
+from tc.codegen.text.dialect import CUDA
+from tc.polyhedral.analysis.offsets import LinearForm, divided, evaluate, recombined
+from tc.polyhedral.analysis.ranges import Range
+from tc.polyhedral.ir.loops import IndexExpression, IndexVariable
 
 EXTENTS = {"x": 8, "y": 3, "z": 26, "lane": 4}
 RANGES = {name: Range(0, extent - 1) for name, extent in EXTENTS.items()}

@@ -10,10 +10,11 @@ from typing import Final
 import numpy as np
 import pytest
 
-from tc.codegen.source import c_source
-from tc.language.program import IteratorReference, Reduction
-from tc.polyhedral.accumulate import accumulation
-from tc.polyhedral.loops import (
+from tc.base.types import ScalarType
+from tc.codegen.printer.source import c_source
+from tc.language.program.program import IteratorReference, Reduction
+from tc.polyhedral.analysis.accumulate import accumulation
+from tc.polyhedral.ir.loops import (
     Block,
     Guard,
     IndexExpression,
@@ -26,7 +27,6 @@ from tc.polyhedral.loops import (
     LoopTree,
     StatementBody,
 )
-from tc.types import ScalarType
 from tests.codegen.build import binary, buffer, instance, loops, operation, read
 from tests.codegen.harness import VECTOR_BYTES, Array, dtype_of, run
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import tc
-from tc.codegen.numerics import prelude
-from tc.errors import DeviceError
-from tc.runtime.numpy_arrays import numpy_address, numpy_dtype
-from tc.target import check_runs, parse_cpu_target, processor
-from tc.types import ScalarType
+from tc.base.errors import DeviceError
+from tc.base.types import ScalarType
+from tc.codegen.text.numerics import prelude
+from tc.runtime.frameworks.numpy_arrays import numpy_address, numpy_dtype
+from tc.targets.target import check_runs, parse_cpu_target, processor
 from tests.arrays import Array
 from tests.codegen.harness import compile_c
 

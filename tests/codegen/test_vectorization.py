@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import tc
-from tc.codegen.source import c_source
-from tc.language.functions import FUNCTIONS
-from tc.language.program import Call, Cast, Expression, IteratorReference, Literal, Read, Reduction, Select
-from tc.polyhedral.loops import Buffer, LoopKind, LoopProgram, StatementBody
-from tc.types import ScalarType
+from tc.base.types import ScalarType
+from tc.codegen.printer.source import c_source
+from tc.language.program.functions import FUNCTIONS
+from tc.language.program.program import Call, Cast, Expression, IteratorReference, Literal, Read, Reduction, Select
+from tc.polyhedral.ir.loops import Buffer, LoopKind, LoopProgram, StatementBody
 from tests.codegen.build import binary, buffer, instance, loops, read
 from tests.codegen.harness import FLAGS, VECTOR_BYTES
 from tests.turns import every

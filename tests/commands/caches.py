@@ -9,15 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from tc.cache.contents import Contents
-from tc.cache.ingredients import Ingredients
-from tc.cache.lookup import Reader
-from tc.cache.records import Measurement, Trial, Variant
-from tc.cache.store import Store
-from tc.cache.tables import VARIANTS
-from tc.commands.dossier import Dossier, dossiers
-from tc.runtime.threads import available_threads
-from tc.target import processor
+from tc.cache.content.contents import Contents
+from tc.cache.content.lookup import Reader
+from tc.cache.content.store import Store
+from tc.cache.format.ingredients import Ingredients
+from tc.cache.format.records import Measurement, Trial, Variant
+from tc.cache.format.tables import VARIANTS
+from tc.commands.contents.dossier import Dossier, dossiers
+from tc.runtime.host.threads import available_threads
+from tc.targets.target import processor
 
 MM: Final = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,r_k) * B(r_k,n) }"
 PICK: Final = """

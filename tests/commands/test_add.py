@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 import tc
-from tc.cache.store import Store
-from tc.cache.tables import MEASUREMENTS, VARIANTS
+from tc.artifact.packing import has_injected_source, options_text
+from tc.cache.content.store import Store
+from tc.cache.format.tables import MEASUREMENTS, VARIANTS
 from tc.commands.cache import main
-from tc.packing import has_injected_source, options_text
-from tc.tuner.inject import INPUTS
 from tc.tuner.report.page import report
+from tc.tuner.session.inject import INPUTS
+from tests.api.test_explain import sections
 from tests.commands.caches import contents
-from tests.test_explain import sections
 
 TEXT: Final = """
 def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,r_k) * B(r_k,n) }
@@ -101,7 +101,7 @@ def test_a_source_is_tried_on_several_inputs_and_marked(
     text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert INPUTS == 5
-    monkeypatch.setattr("tc.tuner.inject.INPUTS", 2)
+    monkeypatch.setattr("tc.tuner.session.inject.INPUTS", 2)
     cache, shipped, source = tmp_path / "tuned.db", tmp_path / "prod.db", edited(tmp_path / "mm.c", "")
     assert add(cache, text, "--definition", "mm", "--size", SIZE, "--source", source) == 0
     unproven = "not proven: this source was injected; its results agreed with the definition's on 2 random inputs"
@@ -182,7 +182,7 @@ def test_one_definition_is_named(text: Path, tmp_path: Path, capsys: pytest.Capt
 
 @pytest.mark.slow
 def test_a_search_measures_what_was_added(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tc.tuner.session._bound", lambda _work, _target, _device: None)
+    monkeypatch.setattr("tc.tuner.session.session._bound", lambda _work, _target, _device: None)
     cache, source = tmp_path / "tuned.db", edited(tmp_path / "mm.c", "")
     assert add(cache, text, "--definition", "mm", "--size", SIZE, "--source", source) == 0
     tc.define(TEXT).mm.tune((33, 17), (17, 29), budget="2 trials", cache=cache, jobs=1, progress=False)

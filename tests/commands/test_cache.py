@@ -14,16 +14,16 @@ from pathlib import Path
 
 import pytest
 
-from tc.cache.lookup import Reader
-from tc.cache.ship import ship
-from tc.cache.store import Store
+from tc.artifact.packing import options_text
+from tc.base.counted import bytes_text
+from tc.base.errors import OptionsError
+from tc.cache.content.lookup import Reader
+from tc.cache.content.ship import ship
+from tc.cache.content.store import Store
 from tc.commands.cache import main
-from tc.commands.quantities import parse_age, parse_size
-from tc.counted import bytes_text
-from tc.errors import OptionsError
-from tc.options import CpuOptions, ScheduleOptions
-from tc.packing import options_text
-from tc.target import processor
+from tc.commands.contents.quantities import parse_age, parse_size
+from tc.targets.options import CpuOptions, ScheduleOptions
+from tc.targets.target import processor
 from tests.commands.caches import add_variant, command, dossier, measure, trial
 from tests.programs import ROOT
 

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from tc.cache.store import Store
-from tc.cache.verify import verify
+from tc.base.types import ScalarType
+from tc.cache.content.store import Store
+from tc.cache.content.verify import verify
 from tc.commands.cache import main
+from tc.commands.contents.listing import Filter
 from tc.commands.export.selection import select
 from tc.commands.export.sizes import extents_said
-from tc.commands.listing import Filter
-from tc.language.specialization import Extent, Layout
-from tc.types import ScalarType
+from tc.language.program.specialization import Extent, Layout
 from tests.commands.caches import MM, add_variant, contents, dossier
 from tests.programs import run
 from tests.waiting import PATIENCE
@@ -220,7 +220,7 @@ def test_cuda_kernels_compile_under_their_new_names(
     capsys: pytest.CaptureFixture[str], cache: Path, tmp_path: Path
 ) -> None:
     pytest.importorskip("cuda.bindings.nvrtc", reason="cuda-bindings is not installed")
-    from tc.runtime.nvrtc import compile_cuda
+    from tc.runtime.cuda.nvrtc import compile_cuda
 
     compile_for(cache, "cuda:sm_90")
     folder = tmp_path / "kernels"

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from tc.cache.records import Text, Variant
-from tc.cache.store import Store
+from tc.cache.content.store import Store
+from tc.cache.format.records import Text, Variant
 from tc.commands.cache import main
+from tc.commands.contents.terminal import printable, shortened
 from tc.commands.export.c_text import comment, identifier, integer, string
-from tc.commands.terminal import printable, shortened
 from tests.commands.caches import add_variant, contents, dossier, measurement
 from tests.turns import every
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import tc
-from tc.arguments import bind_specs
+from tc.base.errors import OptionsError
 from tc.commands.jobs import Job, parse_sizes, read_night, read_text
 from tc.commands.tune import main
-from tc.errors import OptionsError
-from tc.language.specialization import Dynamic, SymbolicSize
+from tc.dispatch.arguments import bind_specs
+from tc.language.program.specialization import Dynamic, SymbolicSize
 
 TEXT = """
 def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,r_k) * B(r_k,n) }

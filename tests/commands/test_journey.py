@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from tc.cache.tables import TRIALS
+from tc.cache.format.tables import TRIALS
 from tests.commands.caches import command, contents, dossier
 from tests.programs import ROOT
 from tests.read_only import python, run_read_only

@@ -14,15 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from tc.cache.tables import RUNS, TRIALS
+from tc.base.environment import environment
+from tc.base.generator import RELEASE
+from tc.cache.format.tables import RUNS, TRIALS
 from tc.commands.cache import main as look
 from tc.commands.interruption import Interruption, interruptible
 from tc.commands.tune import main
-from tc.environment import environment
-from tc.generator import RELEASE
-from tc.tuner.measuring import Tried
-from tc.tuner.say import say
-from tc.tuner.trials import Trials
+from tc.tuner.session.say import say
+from tc.tuner.trial.measuring import Tried
+from tc.tuner.trial.trials import Trials
 from tests.commands.caches import command, contents, dossier
 from tests.programs import ROOT
 from tests.turns import every

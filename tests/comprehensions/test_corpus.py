@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import tc
-from tc.language.fold import fold_constants
-from tc.language.program import Expression, Literal, iterators_in, written_iterators
+from tc.language.algebra.fold import fold_constants
+from tc.language.program.program import Expression, Literal, iterators_in, written_iterators
 from tc.reference.compare import compare
 from tc.reference.evaluate import Result
-from tc.runtime.numpy_arrays import numpy_dtype
+from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 from tests.comprehensions.case import Argument, Array, Case, Sizes
 from tests.comprehensions.corpus import CASES
 from tests.turns import SLOW, every

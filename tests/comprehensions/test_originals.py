@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 import tc
-from tc.language.program import Expression, Literal, SizeReference
+from tc.language.program.program import Expression, Literal, SizeReference
 from tc.reference.compare import compare
 from tc.reference.evaluate import Result
-from tc.runtime.numpy_arrays import numpy_dtype
+from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 from tests.comprehensions.case import Array
 from tests.turns import every
 

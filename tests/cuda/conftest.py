@@ -9,8 +9,8 @@ from contextlib import suppress
 import pytest
 
 import tc
-from tc.runtime.cuda import wait_for_device
-from tc.runtime.started import STARTED
+from tc.runtime.cuda.cuda import wait_for_device
+from tc.runtime.cuda.started import STARTED
 from tests.cuda.simulator import Simulator, simulator
 
 

@@ -39,7 +39,7 @@ class Framework:
 
     def copied(self, array: Any) -> np.ndarray:
         """A result; it is an array of ours where no argument was one of the framework's."""
-        from tc.runtime.device_array import DeviceArray
+        from tc.runtime.frameworks.device_array import DeviceArray
 
         return array.numpy() if isinstance(array, DeviceArray) else self.to_host(array)
 

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import tc
-from tc.runtime.cuda import IN_FLIGHT
-from tc.runtime.device_array import DeviceArray
+from tc.runtime.cuda.cuda import IN_FLIGHT
+from tc.runtime.frameworks.device_array import DeviceArray
 from tests.cuda.simulator import Simulator, simulator
 
 

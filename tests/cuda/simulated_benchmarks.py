@@ -17,9 +17,9 @@ from benchmarks.cuda_clock import cold_wall_clock, event_clock
 from benchmarks.latency import MATMUL, report_cuda
 from benchmarks.machine import describe_machine
 from benchmarks.messages import Calibrate, CheckAgain, Judge, Measure, MeasureRoofs, Prepare, Ready, Refused, Sample
-from tc.options import GpuOptions, ScheduleOptions
-from tc.options_json import to_json
-from tc.tuner.roofline import Roofs, Work
+from tc.targets.options import GpuOptions, ScheduleOptions
+from tc.targets.options_json import to_json
+from tc.tuner.roofline.roofline import Roofs, Work
 from tests.benchmarks.test_contenders import SEED, small
 from tests.cuda.simulator import Simulator, simulator
 

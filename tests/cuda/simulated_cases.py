@@ -17,12 +17,12 @@ import pytest
 
 import tc
 from tc.reference.compare import compare
-from tc.runtime.arrays import describe
-from tc.runtime.cuda import IN_FLIGHT
-from tc.runtime.cuda_interface import describe_cuda_interface
-from tc.runtime.device_array import DeviceArray
-from tc.runtime.dlpack import describe_dlpack
-from tc.runtime.view import DEFAULT_STREAM, CudaMemory, Stream
+from tc.runtime.cuda.cuda import IN_FLIGHT
+from tc.runtime.frameworks.arrays import describe
+from tc.runtime.frameworks.cuda_interface import describe_cuda_interface
+from tc.runtime.frameworks.device_array import DeviceArray
+from tc.runtime.frameworks.dlpack import describe_dlpack
+from tc.runtime.views.view import DEFAULT_STREAM, CudaMemory, Stream
 from tests.cuda.simulator import Simulator
 
 MM = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,r_k) * B(r_k,n) }"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tc
-from tc.errors import StickyDeviceError
+from tc.base.errors import StickyDeviceError
 from tests.cuda.simulated_cases import GATHER, ILLEGAL_ADDRESS, MM, define, floats, on
 from tests.cuda.simulator import Simulator
 

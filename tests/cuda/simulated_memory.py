@@ -11,15 +11,15 @@ import pytest
 from cuda.bindings.driver import CUresult
 
 import tc
-from tc.errors import StickyDeviceError
-from tc.runtime.arrays import describe
-from tc.runtime.chosen_driver import cuda_driver
-from tc.runtime.cuda import wait_for_device
-from tc.runtime.cuda_arrays import cuda_workspace
-from tc.runtime.device_array import DeviceArray
-from tc.runtime.dlpack import describe_dlpack
-from tc.runtime.given_back import GIVEN_BACK, Borrower
-from tc.runtime.view import DEFAULT_STREAM, CudaMemory, Framework, Stream
+from tc.base.errors import StickyDeviceError
+from tc.runtime.cuda.chosen_driver import cuda_driver
+from tc.runtime.cuda.cuda import wait_for_device
+from tc.runtime.cuda.given_back import GIVEN_BACK, Borrower
+from tc.runtime.frameworks.arrays import describe
+from tc.runtime.frameworks.cuda_arrays import cuda_workspace
+from tc.runtime.frameworks.device_array import DeviceArray
+from tc.runtime.frameworks.dlpack import describe_dlpack
+from tc.runtime.views.view import DEFAULT_STREAM, CudaMemory, Framework, Stream
 from tests.cuda.simulated_cases import (
     GATHER,
     INVALID,

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import tc
-from tc.language.functions import FUNCTIONS
+from tc.language.program.functions import FUNCTIONS
 from tc.reference.compare import compare
-from tc.runtime import nvrtc
+from tc.runtime.cuda import nvrtc
 from tests.comprehensions.case import Case
 from tests.comprehensions.corpus import CASES
 from tests.cuda.frameworks import FRAMEWORKS

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import tc
-from tc.runtime import libcuda
-from tc.runtime.chosen_driver import cuda_driver
-from tc.runtime.cuda import IN_FLIGHT
-from tc.runtime.view import DEFAULT_STREAM, Stream
+from tc.runtime.cuda import libcuda
+from tc.runtime.cuda.chosen_driver import cuda_driver
+from tc.runtime.cuda.cuda import IN_FLIGHT
+from tc.runtime.views.view import DEFAULT_STREAM, Stream
 from tests.cuda.pycuda_callers import arrays, check, cleanly, current
 from tests.cuda.simulated_cases import (
     GATHER,
@@ -158,7 +158,7 @@ def test_warm_calls_take_and_give_back_memory_in_the_order_of_their_stream(gpu: 
 
 
 def test_devices_without_pools_have_memory(gpu: Simulator) -> None:
-    from tc.runtime.pycuda_driver import PycudaDriver
+    from tc.runtime.cuda.pycuda_driver import PycudaDriver
 
     gpu.pools(have=False)
     driver = PycudaDriver()

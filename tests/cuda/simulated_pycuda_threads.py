@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import tc
-from tc.runtime.chosen_driver import cuda_driver
-from tc.runtime.cuda import IN_FLIGHT
-from tc.runtime.view import DEFAULT_STREAM
+from tc.runtime.cuda.chosen_driver import cuda_driver
+from tc.runtime.cuda.cuda import IN_FLIGHT
+from tc.runtime.views.view import DEFAULT_STREAM
 from tests.cuda.pycuda_callers import arrays, check, cleanly, context, current
 from tests.cuda.simulated_cases import GATHER, ILLEGAL_ADDRESS, INVALID, MM, OUT_OF_MEMORY, STEPS, define, floats, on
 from tests.cuda.simulator import Simulator
@@ -243,7 +243,7 @@ def test_faults_outlive_the_context_in_which_they_were_looked_for_first(gpu: Sim
 
 
 def test_a_device_without_a_context_is_told(gpu: Simulator) -> None:
-    from tc.runtime.pycuda_contexts import primary_context
+    from tc.runtime.cuda.pycuda_contexts import primary_context
 
     gpu.fail("cuDevicePrimaryCtxRetain", INVALID)
     with pytest.raises(tc.DeviceError, match=r"^the CUDA driver failed: .*invalid argument"):

@@ -12,22 +12,22 @@ import numpy.typing as npt
 import pytest
 
 import tc
+from tc.api.comprehension import Comprehension
+from tc.artifact.packing import pack
 from tc.commands.tune import main
-from tc.comprehension import Comprehension
-from tc.language.specialize import specialize
-from tc.measured_machine import measured_machine
-from tc.options import GpuOptions, ScheduleOptions
-from tc.packing import pack
-from tc.runtime.arrays import describe
-from tc.target import CudaTarget, Target
-from tc.tuner.arrays import random_arrays
-from tc.tuner.calls import keep_calls
-from tc.tuner.cuda_arena import CudaArena, DeviceGuarded
-from tc.tuner.measure import MeasureBench
-from tc.tuner.messages import Calibrate, Check, Checked, Done, Prepare, Time, Timed
-from tc.tuner.outcome import Failed, FailureKind
-from tc.tuner.session import hire_locally
-from tc.tuner.task import Task
+from tc.language.lower.specialize import specialize
+from tc.runtime.frameworks.arrays import describe
+from tc.store.measured_machine import measured_machine
+from tc.targets.options import GpuOptions, ScheduleOptions
+from tc.targets.target import CudaTarget, Target
+from tc.tuner.session.session import hire_locally
+from tc.tuner.trial.arrays import random_arrays
+from tc.tuner.trial.calls import keep_calls
+from tc.tuner.trial.cuda_arena import CudaArena, DeviceGuarded
+from tc.tuner.trial.measure import MeasureBench
+from tc.tuner.trial.messages import Calibrate, Check, Checked, Done, Prepare, Time, Timed
+from tc.tuner.trial.outcome import Failed, FailureKind
+from tc.tuner.trial.task import Task
 from tests.cuda.simulator import Simulator, simulator
 
 TEXT = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }"
@@ -110,7 +110,7 @@ def test_devices_are_named_in_python(gpu: Simulator, monkeypatch: pytest.MonkeyP
         found.append((device, hire is not hire_locally, *(value for value in given if isinstance(value, CudaTarget))))
         raise tc.TuningError("enough")
 
-    monkeypatch.setattr("tc.tuning.tuning", tuning)
+    monkeypatch.setattr("tc.api.tuning.tuning", tuning)
     for devices in ([1], (0,), None):
         with pytest.raises(tc.TuningError, match="enough"):
             mm.tune(*SHAPES, devices=devices, cache=cache, progress=False)
@@ -124,7 +124,7 @@ def test_devices_are_named_in_python(gpu: Simulator, monkeypatch: pytest.MonkeyP
     }
     for wrong in ([], "0,1", [-1], [True], [0.0], 0):
         refused[f"devices are a list of numbers of GPUs, such as [0, 1], got {wrong!r}"] = {"devices": wrong}
-    monkeypatch.setattr("tc.tuner.session.check_cuda_device", lambda _architecture, _device: None)
+    monkeypatch.setattr("tc.tuner.session.session.check_cuda_device", lambda _architecture, _device: None)
     for message, given in refused.items():
         with pytest.raises(tc.TCError, match=re.escape(message)):
             mm.tune(*SHAPES, cache=cache, progress=False, **given)

@@ -20,9 +20,9 @@ import pytest
 import torch
 
 import tc
-from tc.runtime.cuda import IN_FLIGHT
-from tc.runtime.device_array import DeviceArray
-from tc.runtime.view import CudaMemory, Stream
+from tc.runtime.cuda.cuda import IN_FLIGHT
+from tc.runtime.frameworks.device_array import DeviceArray
+from tc.runtime.views.view import CudaMemory, Stream
 from tests.cuda.simulated_cases import GATHER, INVALID, MM, OUT_OF_MEMORY, STEPS, define, floats, on
 from tests.cuda.simulator import Simulator
 from tests.cuda.tensors import Tensor, on_gpu, over, tensors_on_gpus
@@ -411,12 +411,12 @@ def test_arrays_of_cupy(gpu: Simulator, monkeypatch: pytest.MonkeyPatch) -> None
     cupy = ModuleType("cupy")
     cupy.__dict__.update(ndarray=Array, cuda=SimpleNamespace(get_current_stream=lambda device: current))
     monkeypatch.setitem(sys.modules, "cupy", cupy)
-    monkeypatch.delitem(sys.modules, "tc.runtime.cupy_arrays", raising=False)
+    monkeypatch.delitem(sys.modules, "tc.runtime.frameworks.cupy_arrays", raising=False)
     definition, host = define(AFFINE), floats(8, 8)
     gpu.compile(definition, host)
     x, out = map(Array, on(0, host, host))
     definition(x, out=out)
-    monkeypatch.delitem(sys.modules, "tc.runtime.cupy_arrays")
+    monkeypatch.delitem(sys.modules, "tc.runtime.frameworks.cupy_arrays")
     gpu.log()
     with only_the_short_way():
         for current.ptr in (0, 1, 0xABC):

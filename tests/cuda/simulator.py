@@ -15,19 +15,19 @@ from typing import Any, Final
 
 import numpy as np
 
-from tc.arguments import bind
-from tc.comprehension import Comprehension
-from tc.environment import environment
-from tc.executable import Executable, load
-from tc.grid import Argument, GridKernel, Place
-from tc.kernel import Kernel
-from tc.options import Options
-from tc.runtime.compiler import compile_shared, find_compiler
-from tc.runtime.disk import temporary_folder
-from tc.runtime.flags import SHARED
+from tc.api.comprehension import Comprehension
+from tc.artifact.executable import Executable, load
+from tc.base.environment import environment
+from tc.base.grid import Argument, GridKernel, Place
+from tc.base.types import ScalarType
+from tc.dispatch.arguments import bind
+from tc.dispatch.kernel import Kernel
+from tc.runtime.host.compiler import compile_shared, find_compiler
+from tc.runtime.host.disk import temporary_folder
+from tc.runtime.host.flags import SHARED
 from tc.runtime.kernel import LoadedKernel
 from tc.runtime.named_target import named_target
-from tc.types import ScalarType
+from tc.targets.options import Options
 from tests.cuda.ptx import translated
 
 _NAME: Final = "libcuda.so.1"

@@ -13,9 +13,9 @@ import pytest
 import torch
 
 import tc
-from tc.runtime import torch_arrays
-from tc.runtime.device_array import DeviceArray
-from tc.runtime.torch_arrays import torch_dtype
+from tc.runtime.frameworks import torch_arrays
+from tc.runtime.frameworks.device_array import DeviceArray
+from tc.runtime.frameworks.torch_arrays import torch_dtype
 
 
 class Tensor(torch.Tensor):

@@ -268,7 +268,7 @@ f = tc.define("def f(float(N) A) -> (B) { B(n) = A(n) }").f
 array = tc.to_device(np.ones(1 << 20, np.float32))
 Nowhere.__cuda_array_interface__["data"] = (array.address + (1 << 40), False)
 kernel = f.compile(array)
-import tc.runtime.cuda_interface as interface
+import tc.runtime.frameworks.cuda_interface as interface
 interface.cuda_driver().__class__.device_of = lambda self, address: 0
 try:
     kernel(Nowhere())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
-from tc.types import ScalarType
+from tc.base.types import ScalarType
 from tests.fuzz.access import Accesses
 from tests.fuzz.expressions import Expressions
 from tests.fuzz.model import ZERO, Extent, Iterator, Tensor, Term, spellings

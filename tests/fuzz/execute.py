@@ -15,10 +15,10 @@ from unittest.mock import patch
 import numpy as np
 
 import tc
-from tc.language.program import Role
-from tc.options import Options
+from tc.language.program.program import Role
 from tc.reference.bounded import Array
 from tc.reference.compare import compare
+from tc.targets.options import Options
 from tests.emulation import TARGET as EMULATED
 from tests.emulation import emulated
 from tests.fuzz.arrays import Placed, fill, is_tensor, make, place, to_numpy, to_torch
@@ -88,7 +88,7 @@ class _Caught:
 def execute(recipe: Recipe) -> Outcome:
     """The outcome of a recipe; only ``KeyboardInterrupt`` and the like are raised."""
     # Tensors are small here; every other program is compiled as if they did not fit the caches.
-    large = patch("tc.codegen.requests._LARGE_BYTES", 0) if recipe.number % 2 else nullcontext()
+    large = patch("tc.codegen.printer.requests._LARGE_BYTES", 0) if recipe.number % 2 else nullcontext()
     with _Caught() as caught, large:
         return _execute(recipe)
     error = caught.error

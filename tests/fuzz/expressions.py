@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from tc.language.functions import FUNCTIONS
-from tc.language.typed import Strength
-from tc.types import ScalarType, float_of
+from tc.base.types import ScalarType, float_of
+from tc.language.draft.typed import Strength
+from tc.language.program.functions import FUNCTIONS
 from tests.fuzz.access import Accesses
 from tests.fuzz.model import Iterator, Tensor, Term, meet, spellings
 from tests.fuzz.source import Source

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tc.types import ScalarType
+from tc.base.types import ScalarType
 from tests.fuzz.body import Body, whole
 from tests.fuzz.model import reading
 from tests.fuzz.skeleton import clauses

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from tc.types import ScalarType
+from tc.base.types import ScalarType
 from tests.fuzz.body import Body
 from tests.fuzz.calls import call
 from tests.fuzz.gathers import gather

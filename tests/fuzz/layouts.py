@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tc.types import ScalarType
+from tc.base.types import ScalarType
 from tests.fuzz.body import Body, whole
 from tests.fuzz.model import Extent, Iterator, Tensor, Term, reading
 from tests.fuzz.skeleton import clauses

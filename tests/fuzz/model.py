@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tc.language.typed import Strength, common_type
-from tc.types import ALIASES, ScalarType
+from tc.base.types import ALIASES, ScalarType
+from tc.language.draft.typed import Strength, common_type
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ import math
 from dataclasses import replace
 
 import tc
-from tc.errors import DeviceError
-from tc.options import Options
-from tc.target import check_runs, parse_cpu_target, processor
+from tc.base.errors import DeviceError
+from tc.targets.options import Options
+from tc.targets.target import check_runs, parse_cpu_target, processor
 from tests import emulation
 from tests.fuzz.source import Source
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tc.types import ScalarType
+from tc.base.types import ScalarType
 from tests.fuzz.body import Body
 from tests.fuzz.model import Extent, Iterator, Term
 from tests.fuzz.skeleton import clauses, draw_skeleton

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 import tc
-from tc.options import Options
+from tc.targets.options import Options
 from tests.sanitizers import Sanitizer
 
 

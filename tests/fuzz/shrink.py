@@ -10,7 +10,7 @@ import tc
 from tc.grammar import syntax
 from tc.grammar.parser import parse
 from tc.grammar.printer import print_text
-from tc.options import Options
+from tc.targets.options import Options
 from tests.fuzz.recipe import Content, Layout, Recipe, TensorArgument
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tc.language.typed import Strength
-from tc.types import ScalarType
+from tc.base.types import ScalarType
+from tc.language.draft.typed import Strength
 from tests.fuzz.body import Body, whole
 from tests.fuzz.expressions import Expressions
 from tests.fuzz.model import Extent, Iterator, Tensor, Term, reading

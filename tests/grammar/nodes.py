@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tc.errors import Span
+from tc.base.errors import Span
 from tc.grammar.parser import parse
 from tc.grammar.syntax import (
     Apply,

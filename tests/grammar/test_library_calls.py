@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tc
-from tc.errors import ParseError
+from tc.base.errors import ParseError
 from tc.grammar import syntax
 from tc.grammar.parser import parse
 from tc.grammar.printer import print_definition

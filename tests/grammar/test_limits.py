@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tc.grammar.parser
-from tc.errors import ParseError
+from tc.base.errors import ParseError
 from tc.grammar.builder import MAXIMUM_DEPTH
 from tc.grammar.parser import parse
 from tc.grammar.printer import print_text

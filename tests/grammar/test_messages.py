@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tc.errors import ParseError
+from tc.base.errors import ParseError
 from tc.grammar.parser import parse
 
 MESSAGES = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tc.errors import Span
+from tc.base.errors import Span
 from tc.grammar.parser import parse
 from tc.grammar.syntax import (
     Assign,

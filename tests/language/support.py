@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tc.errors import TextError
+from tc.base.errors import TextError
+from tc.base.types import ScalarType
 from tc.grammar.parser import parse
-from tc.language.expression_text import expression_text
-from tc.language.lower import lower_text
-from tc.language.program import Program, Statement
-from tc.language.specialization import ArraySpec, Signature
-from tc.types import ScalarType
+from tc.language.lower.lower import lower_text
+from tc.language.program.program import Program, Statement
+from tc.language.program.specialization import ArraySpec, Signature
+from tc.language.text.expression_text import expression_text
 
 F32 = ScalarType.FLOAT32
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tc.errors import RangeError, SemanticError
+from tc.base.errors import RangeError, SemanticError
+from tc.base.types import ScalarType
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
-from tc.language.builder import ProgramBuilder, TensorHandle
-from tc.language.print_program import program_text
-from tc.language.program import (
+from tc.language.lower.builder import ProgramBuilder, TensorHandle
+from tc.language.program.program import (
     INDEX_TYPE,
     Binary,
     Call,
@@ -27,7 +27,7 @@ from tc.language.program import (
     SizeReference,
     Unary,
 )
-from tc.types import ScalarType
+from tc.language.text.print_program import program_text
 from tests.language.support import F32, lower, ranges
 
 ROW, COLUMN, INNER = (IteratorReference(name) for name in "ijk")

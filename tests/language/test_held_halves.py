@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tc.errors import SemanticError
-from tc.generator import sources
+from tc.base.errors import SemanticError
+from tc.base.generator import sources
+from tc.base.types import ScalarType
 from tc.grammar.syntax import BinaryOperator
-from tc.language.builder import ProgramBuilder
-from tc.language.canonical import canonical
-from tc.language.print_program import program_text
-from tc.language.program import Binary, IteratorReference, Program, Reduction
-from tc.types import ScalarType
+from tc.language.lower.builder import ProgramBuilder
+from tc.language.program.program import Binary, IteratorReference, Program, Reduction
+from tc.language.text.canonical import canonical
+from tc.language.text.print_program import program_text
 from tests.language.support import complaints, lower, lower_all, value
 
 F16, F32, BF16 = ScalarType.FLOAT16, ScalarType.FLOAT32, ScalarType.BFLOAT16
@@ -175,4 +175,4 @@ def test_a_cache_tells_programs_apart_that_hold_something_else() -> None:
     assert len(set(canonical_texts)) == len(texts)
     for program, text in zip(programs, canonical_texts, strict=True):
         assert lower(text) == program  # what a key stands for has these types, and no others
-    assert "language/held.py" in {name for package in ("tc", "tc.grammar") for name, _ in sources(package)}
+    assert "language/check/held.py" in {name for package in ("tc", "tc.grammar") for name, _ in sources(package)}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tc.language.program import SizeReference
-from tc.language.specialize import specialize
+from tc.language.lower.specialize import specialize
+from tc.language.program.program import SizeReference
 from tests.language.support import array, lower, signature, value
 
 Read = tuple[int, int, int, int]  # a, b, c and d of x((a*i + b*k + c) / d)

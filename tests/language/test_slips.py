@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tc
-from tc.errors import ArgumentError, TextError
+from tc.base.errors import ArgumentError, TextError
 from tests.language.support import lower, lower_all
 
 PARAMETER = "a parameter is a type, its sizes and a name: `float(M,N) A`, `int n`; commas stand between two of them"

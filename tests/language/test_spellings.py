@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tc.errors import TextError
+from tc.base.errors import TextError
 from tests.language.support import lower, lower_all
 
 _HEAD, _END = "def f(float(M,N) A, float(N) v, float s) -> (B) { ", " }"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tc.errors import SemanticError
-from tc.language.program import Binary, Literal, walk
-from tc.types import ScalarType
+from tc.base.errors import SemanticError
+from tc.base.types import ScalarType
+from tc.language.program.program import Binary, Literal, walk
 from tests.language.support import body, complaints, definition, lower, places, value
 
 PARAMETERS = (

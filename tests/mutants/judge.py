@@ -12,18 +12,18 @@ from unittest.mock import patch
 import numpy as np
 
 import tc
-from tc.kernel import Kernel
-from tc.language.specialization import Specialization
+from tc.base.proof import Proof
+from tc.dispatch.kernel import Kernel
+from tc.language.program.specialization import Specialization
 from tc.polyhedral import pipeline
-from tc.polyhedral.place_barriers import place_barriers
-from tc.polyhedral.scop import Scop
-from tc.polyhedral.split import Dealing, split_reductions
-from tc.polyhedral.splits import Split
-from tc.polyhedral.tree import ScheduleTree
-from tc.proof import Proof
+from tc.polyhedral.gpu.barriers.place_barriers import place_barriers
+from tc.polyhedral.ir.scop import Scop
+from tc.polyhedral.ir.splits import Split
+from tc.polyhedral.ir.tree import ScheduleTree
+from tc.polyhedral.schedule.split import Dealing, split_reductions
 from tc.reference.compare import compare
 from tc.reference.evaluate import Result
-from tc.runtime.numpy_arrays import numpy_dtype
+from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 from tests.mutants.mistakes import Mistake, Step, mistakes_in
 
 # Three orders of threads: forwards, backwards, every other one first; and two of what shared memory holds before.

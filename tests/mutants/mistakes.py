@@ -12,17 +12,17 @@ from unittest.mock import patch
 import islpy as isl
 
 from tc.grammar.syntax import BinaryOperator
-from tc.language.program import INDEX_TYPE, Binary, Literal, Read, Statement
-from tc.language.specialization import Specialization
-from tc.polyhedral.loops import LANES, Sharing
-from tc.polyhedral.place_barriers import place_barriers
-from tc.polyhedral.promote_operands import promote_operands
-from tc.polyhedral.promote_private import promote_private
-from tc.polyhedral.promote_shared import promote_shared
-from tc.polyhedral.scop import Promotion, Rotation, Scop, ScopStatement
-from tc.polyhedral.split import Dealing, split_reductions
-from tc.polyhedral.splits import Split
-from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Node, ScheduleTree, Sequence, statement_names
+from tc.language.program.program import INDEX_TYPE, Binary, Literal, Read, Statement
+from tc.language.program.specialization import Specialization
+from tc.polyhedral.gpu.barriers.place_barriers import place_barriers
+from tc.polyhedral.gpu.promotion.promote_operands import promote_operands
+from tc.polyhedral.gpu.promotion.promote_private import promote_private
+from tc.polyhedral.gpu.promotion.promote_shared import promote_shared
+from tc.polyhedral.ir.loops import LANES, Sharing
+from tc.polyhedral.ir.scop import Promotion, Rotation, Scop, ScopStatement
+from tc.polyhedral.ir.splits import Split
+from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Node, ScheduleTree, Sequence, statement_names
+from tc.polyhedral.schedule.split import Dealing, split_reductions
 
 State: TypeAlias = tuple[ScheduleTree, Scop]
 

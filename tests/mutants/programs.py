@@ -11,9 +11,9 @@ from unittest.mock import patch
 import numpy as np
 
 import tc
-from tc.kernel import Kernel
+from tc.dispatch.kernel import Kernel
 from tc.polyhedral import pipeline
-from tc.polyhedral.fewer_buffers import fewer_buffers
+from tc.polyhedral.gpu.feasibility.fewer_buffers import fewer_buffers
 from tests.comprehensions.case import Case
 from tests.comprehensions.corpus import CASES
 from tests.mutants.judge import Given, Verdict, judge, mistakes

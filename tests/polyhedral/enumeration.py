@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from tc.grammar.syntax import BinaryOperator
-from tc.language.program import Binary, Expression, IteratorReference, Literal, Read, walk
-from tc.polyhedral.loops import (
+from tc.language.program.program import Binary, Expression, IteratorReference, Literal, Read, walk
+from tc.polyhedral.ir.loops import (
     Allocation,
     Block,
     Guard,
@@ -25,7 +25,7 @@ from tc.polyhedral.loops import (
     LoopTree,
     StatementBody,
 )
-from tc.polyhedral.scop import Scop
+from tc.polyhedral.ir.scop import Scop
 
 Point = tuple[str, tuple[int, ...]]
 # One step of time: how a loop runs (None: a position in a block), and the value.

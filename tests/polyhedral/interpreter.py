@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tc.grammar.syntax import BinaryOperator
-from tc.language.program import Binary, Call, Cast, Expression, IteratorReference, Literal, Read, Reduction
-from tc.polyhedral.loops import Allocation, Block, Guard, Instance, Loop, LoopTree, StatementBody
-from tc.polyhedral.scop import Scop
+from tc.language.program.program import Binary, Call, Cast, Expression, IteratorReference, Literal, Read, Reduction
+from tc.polyhedral.ir.loops import Allocation, Block, Guard, Instance, Loop, LoopTree, StatementBody
+from tc.polyhedral.ir.scop import Scop
 from tests.polyhedral.enumeration import index
 
 Element = tuple[str, tuple[int, ...]]

@@ -8,8 +8,8 @@ from typing import assert_never
 
 import islpy as isl
 
-from tc.polyhedral.scop import Promotion, Scop, ScopStatement
-from tc.polyhedral.tree import Band, Extension, Leaf, Node, ScheduleTree, Sequence
+from tc.polyhedral.ir.scop import Promotion, Scop, ScopStatement
+from tc.polyhedral.ir.tree import Band, Extension, Leaf, Node, ScheduleTree, Sequence
 
 State = tuple[Scop, ScheduleTree]
 

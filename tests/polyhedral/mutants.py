@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from tc.polyhedral.loops import (
+from tc.polyhedral.ir.loops import (
     Allocation,
     Block,
     Guard,

@@ -8,22 +8,22 @@ from dataclasses import dataclass
 import islpy as isl
 
 from tc.grammar.parser import parse
-from tc.language.lower import lower_text
-from tc.language.program import Program
-from tc.language.specialization import ArraySpec, Signature, Specialization
-from tc.language.specialize import specialize
-from tc.options import CpuOptions
-from tc.polyhedral.execution import Execution
-from tc.polyhedral.generate import generate_loops
-from tc.polyhedral.localize import localize_loops
-from tc.polyhedral.loop_execution import loop_execution
-from tc.polyhedral.loops import LoopTree
-from tc.polyhedral.microkernel import VectorUnit
+from tc.language.lower.lower import lower_text
+from tc.language.lower.specialize import specialize
+from tc.language.program.program import Program
+from tc.language.program.specialization import ArraySpec, Signature, Specialization
+from tc.polyhedral.cpu.microkernel import VectorUnit
+from tc.polyhedral.execution.execution import Execution
+from tc.polyhedral.execution.loop_execution import loop_execution
+from tc.polyhedral.generate.generate import generate_loops
+from tc.polyhedral.generate.localize import localize_loops
+from tc.polyhedral.generate.separate import separate_tiles
+from tc.polyhedral.ir.loops import LoopTree
+from tc.polyhedral.ir.scop import Scop, build_scop
+from tc.polyhedral.ir.tree import ScheduleTree
 from tc.polyhedral.passes import PASSES, Machine
-from tc.polyhedral.schedule import schedule_scop
-from tc.polyhedral.scop import Scop, build_scop
-from tc.polyhedral.separate import separate_tiles
-from tc.polyhedral.tree import ScheduleTree
+from tc.polyhedral.schedule.schedule import schedule_scop
+from tc.targets.options import CpuOptions
 
 MACHINE = Machine(VectorUnit(bytes=64, registers=32), cores=2, streams=True)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tc.language.session import isl_context
-from tc.options import CpuOptions, Fusion
+from tc.language.isl.session import isl_context
+from tc.polyhedral.ir.tree import tree_text
 from tc.polyhedral.pipeline import map_program
-from tc.polyhedral.schedule import schedule_scop
-from tc.polyhedral.tile import explicit_sizes, tile_tree
-from tc.polyhedral.tree import tree_text
+from tc.polyhedral.schedule.schedule import schedule_scop
+from tc.polyhedral.transform.tile import explicit_sizes, tile_tree
+from tc.targets.options import CpuOptions, Fusion
 from tests.conftest import Golden
 from tests.polyhedral.support import MACHINE, SHAPES, scop_of, specialized
 

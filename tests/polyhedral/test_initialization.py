@@ -8,17 +8,17 @@ from dataclasses import replace
 import islpy as isl
 import pytest
 
-from tc.errors import VerificationError
+from tc.base.errors import VerificationError
+from tc.base.types import ScalarType
 from tc.grammar.syntax import BinaryOperator
-from tc.language.program import INDEX_TYPE, Binary, Expression, IteratorReference, Literal
-from tc.language.session import isl_context
-from tc.options import CpuOptions
+from tc.language.isl.session import isl_context
+from tc.language.program.program import INDEX_TYPE, Binary, Expression, IteratorReference, Literal
 from tc.polyhedral import pipeline
-from tc.polyhedral.counterexample import Violation
+from tc.polyhedral.ir.counterexample import Violation
+from tc.polyhedral.ir.scop import Scop, ScopStatement, build_scop
 from tc.polyhedral.pipeline import map_program
-from tc.polyhedral.scop import Scop, ScopStatement, build_scop
-from tc.polyhedral.verify_initialization import find_wrong_initialization
-from tc.types import ScalarType
+from tc.polyhedral.proof.verify_initialization import find_wrong_initialization
+from tc.targets.options import CpuOptions
 from tests.polyhedral.support import MACHINE, specialized
 
 PRODUCT = "def product(float(N) A, float(M) B) -> (C) { C(i+j) +=! A(i) * B(j) }"

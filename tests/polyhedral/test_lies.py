@@ -10,21 +10,21 @@ from dataclasses import replace
 import islpy as isl
 import pytest
 
-from tc.errors import VerificationError
-from tc.language.program import Expression, IteratorReference, Read, rebuild
-from tc.language.session import isl_context
-from tc.language.specialization import Layout
-from tc.options import CpuOptions, ScheduleOptions
-from tc.polyhedral.box import bounding_box, own_space
-from tc.polyhedral.counterexample import Violation
-from tc.polyhedral.loops import Allocation, Loop, LoopKind, LoopTree
-from tc.polyhedral.promotion import Access, Promoted, promote_accesses
-from tc.polyhedral.scop import PromotedAccess, Scop, ScopStatement, build_scop
-from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
-from tc.polyhedral.tree_execution import tree_execution
-from tc.polyhedral.verify import find_counterexample
-from tc.polyhedral.verify_statements import prove_statements
-from tc.types import ScalarType
+from tc.base.errors import VerificationError
+from tc.base.types import ScalarType
+from tc.language.isl.session import isl_context
+from tc.language.program.program import Expression, IteratorReference, Read, rebuild
+from tc.language.program.specialization import Layout
+from tc.polyhedral.analysis.box import bounding_box, own_space
+from tc.polyhedral.execution.tree_execution import tree_execution
+from tc.polyhedral.ir.counterexample import Violation
+from tc.polyhedral.ir.loops import Allocation, Loop, LoopKind, LoopTree
+from tc.polyhedral.ir.scop import PromotedAccess, Scop, ScopStatement, build_scop
+from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
+from tc.polyhedral.proof.verify import find_counterexample
+from tc.polyhedral.proof.verify_statements import prove_statements
+from tc.polyhedral.transform.promotion import Access, Promoted, promote_accesses
+from tc.targets.options import CpuOptions, ScheduleOptions
 from tests.polyhedral.lies import on_domain, without_copy
 from tests.polyhedral.mutants import Edit, edits
 from tests.polyhedral.support import MACHINE, MATMUL, Candidate, candidate, specialized

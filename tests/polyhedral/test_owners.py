@@ -9,14 +9,14 @@ import islpy as isl
 import pytest
 
 import tc
-from tc.polyhedral.box import bounding_box, own_space
-from tc.polyhedral.copies import copy_band
-from tc.polyhedral.loops import LoopKind
+from tc.polyhedral.analysis.box import bounding_box, own_space
+from tc.polyhedral.analysis.copies import copy_band
+from tc.polyhedral.gpu.barriers.place_barriers import place_barriers
+from tc.polyhedral.ir.loops import LoopKind
+from tc.polyhedral.ir.scop import Scop
+from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
 from tc.polyhedral.pipeline import _Run
-from tc.polyhedral.place_barriers import place_barriers
-from tc.polyhedral.promotion import Access, Promoted, promote_accesses, relation_of
-from tc.polyhedral.scop import Scop
-from tc.polyhedral.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
+from tc.polyhedral.transform.promotion import Access, Promoted, promote_accesses, relation_of
 
 Made = tuple[ScheduleTree, Scop]
 

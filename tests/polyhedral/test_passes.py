@@ -7,18 +7,18 @@ from typing import assert_never
 
 import pytest
 
-from tc.errors import CompileError
-from tc.language.session import isl_context
-from tc.options import CpuOptions, Fusion, ScheduleOptions
-from tc.polyhedral.localize import NotAffineError
-from tc.polyhedral.loops import Allocation, Block, Guard, IndexLiteral, Instance, Loop, LoopKind, LoopTree
-from tc.polyhedral.parallelize import WORTH_SPREADING
+from tc.base.errors import CompileError
+from tc.language.isl.session import isl_context
+from tc.polyhedral.analysis.ranges import Ranges, iterator_range, most_iterations
+from tc.polyhedral.cpu.parallelize import WORTH_SPREADING
+from tc.polyhedral.generate.localize import NotAffineError
+from tc.polyhedral.ir.loops import Allocation, Block, Guard, IndexLiteral, Instance, Loop, LoopKind, LoopTree
+from tc.polyhedral.ir.scop import Scop
+from tc.polyhedral.ir.tree import Band, Sequence
 from tc.polyhedral.passes import PASSES
 from tc.polyhedral.pipeline import Prepared, map_program
-from tc.polyhedral.ranges import Ranges, iterator_range, most_iterations
-from tc.polyhedral.schedule import schedule_scop, untransformed_tree
-from tc.polyhedral.scop import Scop
-from tc.polyhedral.tree import Band, Sequence
+from tc.polyhedral.schedule.schedule import schedule_scop, untransformed_tree
+from tc.targets.options import CpuOptions, Fusion, ScheduleOptions
 from tests.polyhedral.mutants import nodes
 from tests.polyhedral.support import CONVOLUTION, LAYERS, MACHINE, MATMUL, SOFTMAX, TRANSPOSED, scop_of, specialized
 

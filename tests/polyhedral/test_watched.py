@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import tc
-from tc.polyhedral.box import Box, bounding_box
-from tc.polyhedral.counterexample import Violation
-from tc.polyhedral.place_barriers import place_barriers
-from tc.polyhedral.scop import Scop
-from tc.polyhedral.tree import ScheduleTree
-from tc.proof import Proof
+from tc.base.proof import Proof
+from tc.polyhedral.analysis.box import Box, bounding_box
+from tc.polyhedral.gpu.barriers.place_barriers import place_barriers
+from tc.polyhedral.ir.counterexample import Violation
+from tc.polyhedral.ir.scop import Scop
+from tc.polyhedral.ir.tree import ScheduleTree
 
 MM = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }").mm
 OPTIONS = tc.GpuOptions(tc.ScheduleOptions(tile=(8, 16, 4)), block=(8, 4), stages=1)
@@ -49,7 +49,7 @@ def one_short(*arguments: object, **keywords: object) -> Box | None:
             "mm: threads of a block wait at different barriers; the compiler made a mistake, please report it",
         ),
         (
-            lambda: patch("tc.polyhedral.shared_operands.bounding_box", one_short),
+            lambda: patch("tc.polyhedral.gpu.promotion.shared_operands.bounding_box", one_short),
             Violation.OUT_OF_BOUNDS,
             "mm: an access left its buffer; the compiler made a mistake, please report it",
         ),

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
-from tc.language.fold import divide, remainder
+from tc.language.algebra.fold import divide, remainder
 
 Values: TypeAlias = Mapping[str, int]
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tc.errors import Span
+from tc.base.errors import Span
+from tc.base.types import ScalarType
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
-from tc.language.program import (
+from tc.language.program.program import (
     Binary,
     Call,
     Cast,
@@ -28,9 +29,8 @@ from tc.language.program import (
     TextOrigin,
     Unary,
 )
-from tc.language.specialization import ArraySpec, Layout, Signature, Specialization, contiguous_strides
+from tc.language.program.specialization import ArraySpec, Layout, Signature, Specialization, contiguous_strides
 from tc.reference.evaluate import Result, evaluate
-from tc.types import ScalarType
 
 NOWHERE = TextOrigin(Span(0, 0))
 LOGIC = (BinaryOperator.AND, BinaryOperator.OR)

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tc.errors import ArgumentError
-from tc.language.program import IteratorReference, Role, Scalar, ScalarReference, SizeReference
-from tc.language.specialization import Specialization
+from tc.base.errors import ArgumentError
+from tc.base.types import ScalarType
+from tc.language.program.program import IteratorReference, Role, Scalar, ScalarReference, SizeReference
+from tc.language.program.specialization import Specialization
 from tc.reference.evaluate import evaluate
-from tc.types import ScalarType
 from tests.reference.build import (
     NOWHERE,
     binary,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tc.language.program import Expression, Role
+from tc.language.program.program import Expression, Role
 from tc.reference.compare import compare
 from tc.reference.evaluate import evaluate
 from tests.reference.build import (

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tc.language.functions import FUNCTIONS
-from tc.language.program import Role
+from tc.base.types import ScalarType
+from tc.language.program.functions import FUNCTIONS
+from tc.language.program.program import Role
 from tc.reference.compare import compare
 from tc.reference.evaluate import evaluate
-from tc.types import ScalarType
 from tests.reference.build import (
     binary,
     call,

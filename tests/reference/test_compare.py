@@ -6,10 +6,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tc.errors import ArgumentError
+from tc.base.errors import ArgumentError
+from tc.base.types import ScalarType
 from tc.reference.compare import compare
 from tc.reference.evaluate import Result
-from tc.types import ScalarType
 
 INF, NAN = float("inf"), float("nan")
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tc.language.program import Expression, Role, Tensor
+from tc.language.program.program import Expression, Role, Tensor
 from tc.reference.contract import contract, largest_intermediate
 from tc.reference.evaluate import Result, evaluate
 from tests.reference.build import Operand, binary, call, cast, literal, read, select, specialize, statement, tensor

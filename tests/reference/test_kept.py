@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from tc.base.types import ScalarType
 from tc.reference.evaluate import Result
 from tc.reference.kept import keep_results, kept_results
-from tc.types import ScalarType
 
 
 def test_results_come_back_in_their_order_call_by_call(tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from tc.base.types import ScalarType
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
-from tc.language.program import (
+from tc.language.program.program import (
     Binary,
     Call,
     Cast,
@@ -27,7 +28,6 @@ from tc.language.program import (
 )
 from tc.reference.compare import compare
 from tc.reference.evaluate import evaluate
-from tc.types import ScalarType
 from tests.reference.build import binary, call, cast, read, select, specialize, statement, tensor, unary
 from tests.turns import every
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tc.language.program import Role
+from tc.language.program.program import Role
 from tc.reference.compare import compare
 from tc.reference.evaluate import evaluate
 from tests.reference.build import (

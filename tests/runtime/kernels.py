@@ -8,15 +8,15 @@ from pathlib import Path
 
 import numpy as np
 
-import tc.runtime.pool
-from tc.environment import environment
-from tc.runtime.compiler import compile_shared, find_compiler, kernel_flags
+import tc.runtime.host.pool
+from tc.base.environment import environment
+from tc.base.types import ScalarType
+from tc.runtime.host.compiler import compile_shared, find_compiler, kernel_flags
+from tc.runtime.host.pool import shared_pool
 from tc.runtime.kernel import LoadedKernel, Memory, load_kernel
-from tc.runtime.pool import shared_pool
-from tc.target import parse_cpu_target
-from tc.types import ScalarType
+from tc.targets.target import parse_cpu_target
 
-HEADER = Path(tc.runtime.pool.__file__).with_name("pool.h").read_text(encoding="utf-8")
+HEADER = (Path(tc.runtime.__file__).parent / "pool.h").read_text(encoding="utf-8")
 
 NOTHING = Memory()
 

@@ -11,7 +11,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 import tc
-from tc.runtime.view import DEFAULT_STREAM, CudaMemory, Stream
+from tc.runtime.views.view import DEFAULT_STREAM, CudaMemory, Stream
 
 
 class Cupy:
@@ -29,9 +29,9 @@ class Cupy:
         cupy = ModuleType("cupy")
         cupy.__dict__.update(__version__=version, ndarray=object, empty=self._empty, cuda=cuda)
         monkeypatch.setitem(sys.modules, "cupy", cupy)
-        monkeypatch.delitem(sys.modules, "tc.runtime.cupy_arrays", raising=False)
-        self.allocator = importlib.import_module("tc.runtime.cupy_arrays").cupy_allocator
-        monkeypatch.delitem(sys.modules, "tc.runtime.cupy_arrays")
+        monkeypatch.delitem(sys.modules, "tc.runtime.frameworks.cupy_arrays", raising=False)
+        self.allocator = importlib.import_module("tc.runtime.frameworks.cupy_arrays").cupy_allocator
+        monkeypatch.delitem(sys.modules, "tc.runtime.frameworks.cupy_arrays")
 
     @contextmanager
     def _on(self, device: int) -> Iterator[None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tc.environment import Environment, environment
+from tc.base.environment import Environment, environment
 
 
 def test_variables_become_fields() -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tc.environment import environment
-from tc.errors import CompileError, NoRoomError
-from tc.runtime.compiler import compile_shared, find_compiler, keep
-from tc.runtime.scratch import scratch_folder, told_of_room
+from tc.base.environment import environment
+from tc.base.errors import CompileError, NoRoomError
+from tc.runtime.host.compiler import compile_shared, find_compiler, keep
+from tc.runtime.host.scratch import scratch_folder, told_of_room
 from tests.read_only import python, run_with_temporary
 
 CALL = """
@@ -88,6 +88,6 @@ def test_a_refused_source_that_nobody_can_keep_is_still_refused(
         patched.setattr("tempfile.tempdir", str(tmp_path))
         assert keep("no C", "none/kernel.c") is None
         assert list(tmp_path.iterdir()) == []
-    monkeypatch.setattr("tc.runtime.compiler.keep", lambda _source, _name: None)
+    monkeypatch.setattr("tc.runtime.host.compiler.keep", lambda _source, _name: None)
     with pytest.raises(CompileError, match="the source is not kept, because no temporary file can be written"):
         compile_shared("no C", (), compiler)

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tc.errors import ArgumentError
-from tc.runtime.arrays import allocator, deliver, describe, describe_output
-from tc.runtime.given_back import Borrower
-from tc.runtime.view import Framework
-from tc.types import ScalarType
+from tc.base.errors import ArgumentError
+from tc.base.types import ScalarType
+from tc.runtime.cuda.given_back import Borrower
+from tc.runtime.frameworks.arrays import allocator, deliver, describe, describe_output
+from tc.runtime.views.view import Framework
 from tests.waiting import wait_until
 
 jax = pytest.importorskip("jax")
@@ -68,7 +68,7 @@ class OnGpu:
 
 def test_memory_of_a_gpu_is_lent_to_jax(monkeypatch: pytest.MonkeyPatch) -> None:
     """It names a stream, as its ``from_dlpack`` does, and computes on another one."""
-    from tc.runtime.jax_arrays import deliver_device_array
+    from tc.runtime.frameworks.jax_arrays import deliver_device_array
 
     def from_dlpack(array: Any) -> object:
         return array.__dlpack_device__(), array.__dlpack__(stream=0x777)
@@ -79,7 +79,7 @@ def test_memory_of_a_gpu_is_lent_to_jax(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_the_end_of_what_jax_was_given_comes() -> None:
-    from tc.runtime.jax_arrays import JaxEnd
+    from tc.runtime.frameworks.jax_arrays import JaxEnd
 
     end = JaxEnd(jax.numpy.ones(3))
     wait_until(end.done)

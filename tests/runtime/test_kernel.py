@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tc.errors import DeviceError
-from tc.types import ScalarType
+from tc.base.errors import DeviceError
+from tc.base.types import ScalarType
 from tests.counting import calls
 from tests.runtime.kernels import AXPY, AXPY_SCALARS, addresses, kernel, launch_all, load, ramp
 

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import tc.codegen
-from tc.environment import Environment, environment
-from tc.errors import DeviceError
-from tc.runtime.compiler import compile_shared, find_compiler
-from tc.runtime.flags import SHARED
-from tc.runtime.native import native_binary
-from tc.runtime.pool import shared_pool
-from tc.types import ScalarType
+import tc.codegen.prelude
+from tc.base.environment import Environment, environment
+from tc.base.errors import DeviceError
+from tc.base.types import ScalarType
+from tc.runtime.host.compiler import compile_shared, find_compiler
+from tc.runtime.host.flags import SHARED
+from tc.runtime.host.native import native_binary
+from tc.runtime.host.pool import shared_pool
 from tests.runtime.kernels import HEADER, axpy, chunks, kernel, ramp
 from tests.waiting import PATIENCE
 
@@ -274,7 +274,7 @@ assert len(workers) >= 3 and asleep() and switches() == before, (before, switche
 
 
 def test_generated_sources_declare_the_same_types() -> None:
-    generated = Path(tc.codegen.__file__).with_name("abi.h").read_text(encoding="utf-8")
+    generated = (Path(tc.codegen.prelude.__file__).parent / "abi.h").read_text(encoding="utf-8")
     members = ("parallel_for", "pool", "threads", "fault", "shared", "scratch", "scratch_bytes")
     same = [f"offsetof(tc_runtime, {name}) == offsetof(other_runtime, {name})" for name in members]
     # The function's own parameter is a pointer to either structure.
@@ -300,7 +300,7 @@ def test_the_pool_is_built_once_and_remembered(tmp_path: Path, monkeypatch: pyte
     settings = Environment.read({"XDG_CACHE_HOME": str(tmp_path)})
     first = native_binary("pool.c", settings)
     with monkeypatch.context() as without:
-        without.setattr("tc.runtime.compiler.compile_shared", None)
+        without.setattr("tc.runtime.host.compiler.compile_shared", None)
         assert native_binary("pool.c", settings) == first
 
 

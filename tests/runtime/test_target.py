@@ -7,9 +7,9 @@ import itertools
 import pytest
 
 import tc
-from tc.errors import DeviceError, OptionsError
+from tc.base.errors import DeviceError, OptionsError
 from tc.runtime.named_target import named_target
-from tc.target import CpuTarget, Processor, check_runs, parse_cpu_target, parse_target, processor, resolve
+from tc.targets.target import CpuTarget, Processor, check_runs, parse_cpu_target, parse_target, processor, resolve
 
 V3 = CpuTarget("x86-64-v3")
 V4 = CpuTarget("x86-64-v4", ("avx512vnni",))

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from tc.base.types import ScalarType
 from tc.runtime.kernel import NO_MEMORY, LoadedKernel, Memory
-from tc.types import ScalarType
 from tests.programs import run
 from tests.runtime.kernels import load
 

@@ -82,7 +82,7 @@ def trying(worker: int) -> list[str]:
     for children in Path(f"/proc/{worker}/task").glob("*/children"):
         for child in children.read_text().split():
             command = Path(f"/proc/{child}/cmdline").read_bytes().decode().split("\0")
-            if "tc.tuner.serve" in command:
+            if "tc.tuner.trial.serve" in command:
                 found.append(" ".join(command))
     return found
 

@@ -10,9 +10,9 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from tc.tuner.budget import Budget
-from tests.tuner import trial
-from tests.tuner.test_tune import SETTINGS, Watched, search
+from tc.tuner.trial.budget import Budget
+from tests.tuner import trial_support as trial
+from tests.tuner.session.test_tune import SETTINGS, Watched, search
 
 
 def tell(number: int, packed: bytes) -> bytes:

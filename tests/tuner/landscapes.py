@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from tc.options import CpuOptions, Fusion, GpuOptions, Options
-from tc.tuner.nest import Nest
-from tc.tuner.outcome import Failed, FailureKind, Measured, Outcome
-from tc.tuner.replay import key
-from tc.tuner.space import Space
+from tc.targets.options import CpuOptions, Fusion, GpuOptions, Options
+from tc.tuner.search.replay import key
+from tc.tuner.space.nest import Nest
+from tc.tuner.space.space import Space
+from tc.tuner.trial.outcome import Failed, FailureKind, Measured, Outcome
 
 Landscape: TypeAlias = Callable[[Options], Outcome]
 

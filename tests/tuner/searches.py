@@ -7,14 +7,14 @@ from random import Random
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from tc.tuner.combined import combined_search
-from tc.tuner.genetic import ORIGINAL, genetic_search
-from tc.tuner.outcome import Measured
-from tc.tuner.random_search import random_search
-from tc.tuner.refine import refining_search
-from tc.tuner.replay import Decision, replay
-from tc.tuner.search import Search
-from tc.tuner.space import Space
+from tc.tuner.search.combined import combined_search
+from tc.tuner.search.genetic import ORIGINAL, genetic_search
+from tc.tuner.search.random_search import random_search
+from tc.tuner.search.refine import refining_search
+from tc.tuner.search.replay import Decision, replay
+from tc.tuner.search.search import Search
+from tc.tuner.space.space import Space
+from tc.tuner.trial.outcome import Measured
 from tests.tuner.landscapes import SPACE, Landscape
 
 MakeSearch: TypeAlias = Callable[[Space, Random], Search]

@@ -24,30 +24,30 @@ pytest.importorskip("distributed", reason="needs Dask: pip install 'tensor-compr
 from distributed import Worker
 
 import tc
+from tc.artifact.packing import options_text, pack
+from tc.base.errors import DeviceError, OptionsError, TuningError
 from tc.commands.tune import main
-from tc.errors import DeviceError, OptionsError, TuningError
-from tc.options import CpuOptions, ScheduleOptions
-from tc.packing import options_text, pack
-from tc.target import processor
-from tc.tuner.budget import Budget
-from tc.tuner.crew import Crew, Packed
-from tc.tuner.dask_cluster import Cluster, connected
-from tc.tuner.dask_crew import DaskCrew, hire_on_dask, scheduler_address
-from tc.tuner.dask_workshop import Workshop, pieces
-from tc.tuner.messages import Checked, Timed
-from tc.tuner.outcome import Failed, FailureKind, Measured
-from tc.tuner.settings import TuningSettings
-from tests.tuner import trial
+from tc.targets.options import CpuOptions, ScheduleOptions
+from tc.targets.target import processor
+from tc.tuner.cluster.dask_cluster import Cluster, connected
+from tc.tuner.cluster.dask_crew import DaskCrew, hire_on_dask, scheduler_address
+from tc.tuner.cluster.dask_workshop import Workshop, pieces
+from tc.tuner.session.settings import TuningSettings
+from tc.tuner.trial.budget import Budget
+from tc.tuner.trial.crew import Crew, Packed
+from tc.tuner.trial.messages import Checked, Timed
+from tc.tuner.trial.outcome import Failed, FailureKind, Measured
+from tests.tuner import trial_support as trial
 from tests.tuner.dask_machines import Machines, machines, trying
-from tests.tuner.test_tune import ledger, search
+from tests.tuner.session.test_tune import ledger, search
 
 # A search that is killed.
 ABANDONED = """
 import os, signal, sys
 from pathlib import Path
 from tests.waiting import PATIENCE
-from tc.tuner.dask_crew import hire_on_dask
-from tests.tuner import trial
+from tc.tuner.cluster.dask_crew import hire_on_dask
+from tests.tuner import trial_support as trial
 address, folder, options = sys.argv[1:]
 with hire_on_dask(address)(trial.TASK, Path(folder), 1, None, lambda: False) as crew:
     crew.build([options], PATIENCE)
@@ -133,7 +133,7 @@ def test_workers_with_other_versions_are_refused_at_the_start_and_left_out_later
 ) -> None:
     # Whatever lies in the folder of a process is found first.
     shutil.copytree(Path(tc.__file__).parent, tmp_path / "tc", ignore=shutil.ignore_patterns("__pycache__"))
-    with (tmp_path / "tc" / "options.py").open("a") as stream:
+    with (tmp_path / "tc" / "targets" / "options.py").open("a") as stream:
         stream.write("# changed\n")
     cluster.at_least(1)
     with connected(cluster.address) as client:

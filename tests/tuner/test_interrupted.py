@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from tc.options import CpuOptions
-from tc.packing import options_text, pack
-from tc.tuner.crew import Limits, LocalCrew, Packed
-from tc.tuner.messages import Checked
-from tc.tuner.outcome import Failed, FailureKind
-from tc.tuner.process import INTERRUPTED
-from tc.tuner.trials import LONGEST_BUILD, Trials
-from tests.tuner import trial
+from tc.artifact.packing import options_text, pack
+from tc.targets.options import CpuOptions
+from tc.tuner.trial.crew import Limits, LocalCrew, Packed
+from tc.tuner.trial.messages import Checked
+from tc.tuner.trial.outcome import Failed, FailureKind
+from tc.tuner.trial.process import INTERRUPTED
+from tc.tuner.trial.trials import LONGEST_BUILD, Trials
+from tests.tuner import trial_support as trial
 
 DEFAULT = options_text(CpuOptions())
 
@@ -32,7 +32,7 @@ def stopped_after(calls: int) -> Callable[[], bool]:
 
 
 def test_builds_in_flight_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tc.tuner.crew._FINISHING", 0.0)
+    monkeypatch.setattr("tc.tuner.trial.crew._FINISHING", 0.0)
     stop = stopped_after(2)
     with trial.folder() as folder, LocalCrew(trial.TASK, folder, 1, Limits(), None, stop) as crew:
         assert crew.build([DEFAULT] * 2, LONGEST_BUILD) == [INTERRUPTED] * 2
@@ -43,7 +43,7 @@ def test_builds_in_flight_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_candidate_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tc.tuner.crew._FINISHING", 0.0)
+    monkeypatch.setattr("tc.tuner.trial.crew._FINISHING", 0.0)
     stop = stopped_after(1)
     with trial.folder() as folder, LocalCrew(trial.TASK, folder, 1, Limits(), None, stop) as crew:
         assert crew.check(trial.wrong(trial.ENDLESS_LOOP), "trial") == INTERRUPTED

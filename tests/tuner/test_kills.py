@@ -16,15 +16,15 @@ from typing import Final
 
 import pytest
 
-from tc.cache.verify import verify
-from tc.packing import unpack
-from tc.tuner.budget import Budget
-from tc.tuner.crew import LocalCrew, Packed
-from tc.tuner.messages import Checked, Timed
-from tc.tuner.outcome import Failed, FailureKind
+from tc.artifact.packing import unpack
+from tc.cache.content.verify import verify
+from tc.tuner.trial.budget import Budget
+from tc.tuner.trial.crew import LocalCrew, Packed
+from tc.tuner.trial.messages import Checked, Timed
+from tc.tuner.trial.outcome import Failed, FailureKind
 from tests.programs import ROOT
-from tests.tuner import trial
-from tests.tuner.test_tune import SETTINGS, Watched, ledger, search
+from tests.tuner import trial_support as trial
+from tests.tuner.session.test_tune import SETTINGS, Watched, ledger, search
 from tests.waiting import wait_until
 
 _FEW, _MANY = 1, 50
@@ -60,7 +60,7 @@ def _serving(mark: str) -> list[str]:
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             with suppress(OSError):
-                if b"tc.tuner.serve" in (folder / "cmdline").read_bytes():
+                if b"tc.tuner.trial.serve" in (folder / "cmdline").read_bytes():
                     variables = (folder / "environ").read_bytes()
                     found += [folder.name] if f"TC_TEST_MARK={mark}".encode() in variables else []
     return found
@@ -140,7 +140,7 @@ def _kill_processes(path: Path, moments: int, trials: int) -> None:
 
 
 def _packed(path: Path) -> bytes:
-    from tc.packing import assemble, pack
+    from tc.artifact.packing import assemble, pack
 
     winner = ledger(path).incumbent()
     assert winner is not None

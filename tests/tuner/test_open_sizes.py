@@ -12,18 +12,18 @@ import numpy.typing as npt
 import pytest
 
 import tc
-from tc.cache.ship import ship
-from tc.kernel import Kernel
-from tc.language.specialization import SymbolicSize
-from tc.options import CpuOptions
-from tc.packing import options_text, pack, unpack
-from tc.tuner.capsule import write_capsule
-from tc.tuner.crew import Limits, LocalCrew
-from tc.tuner.messages import Checked
-from tc.tuner.outcome import Failed, FailureKind
-from tc.tuner.task import Task
+from tc.artifact.packing import options_text, pack, unpack
+from tc.cache.content.ship import ship
+from tc.dispatch.kernel import Kernel
+from tc.language.program.specialization import SymbolicSize
+from tc.targets.options import CpuOptions
+from tc.tuner.trial.capsule import write_capsule
+from tc.tuner.trial.crew import Limits, LocalCrew
+from tc.tuner.trial.messages import Checked
+from tc.tuner.trial.outcome import Failed, FailureKind
+from tc.tuner.trial.task import Task
 from tests.programs import run
-from tests.tuner import trial
+from tests.tuner import trial_support as trial
 from tests.waiting import PATIENCE
 
 OPEN = (tc.dynamic(trial.M), trial.K), (trial.K, trial.N)
@@ -165,7 +165,7 @@ def test_nobody_is_hired_for_what_cannot_stay_open(monkeypatch: pytest.MonkeyPat
     def hired(*_given: object) -> None:
         raise AssertionError("somebody was hired")
 
-    monkeypatch.setattr("tc.tuner.session.LocalCrew", hired)
+    monkeypatch.setattr("tc.tuner.session.session.LocalCrew", hired)
     text, arguments, error, message = REFUSED[case]
     with pytest.raises(error, match=message):
         tc.define(text).single().tune(*arguments, budget="1 trial", progress=False)
@@ -224,7 +224,7 @@ def f(float(N,K) x, float(K) w, int32 s, float t) -> (d, y) {
 def test_definitions_that_tune_themselves_do_so_once_for_all_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     mm = tc.define(trial.TEXT, tune="1 trial").mm
     mm.compile(*OPEN)
-    monkeypatch.setattr("tc.tuner.session.LocalCrew", None)
+    monkeypatch.setattr("tc.tuner.session.session.LocalCrew", None)
     for rows in (33, 5):
         np.testing.assert_array_equal(mm(*operands(rows)), np.matmul(*operands(rows)))
 

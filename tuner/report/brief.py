@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tc.cache.records import Run
-from tc.language.specialization import extents_text
+from tc.cache.format.records import Run
+from tc.language.program.specialization import extents_text
 
 
 @dataclass(frozen=True, slots=True)

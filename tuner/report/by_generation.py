@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import Final
 
-from tc.tuner.outcome import counted_failures
 from tc.tuner.report.brief import time_or_none
 from tc.tuner.report.case import Case, count_kinds
 from tc.tuner.report.markup import Content, Element, element
@@ -27,6 +26,7 @@ from tc.tuner.report.picture import (
 )
 from tc.tuner.report.scales import LinearScale, LogScale
 from tc.tuner.report.units import time_text
+from tc.tuner.trial.outcome import counted_failures
 
 _TOP: Final = 8.0
 _TIMES: Final = 196.0

@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from tc.cache.ingredients import Ingredients
-from tc.cache.records import Measurement, Trial, Variant
-from tc.tuner.outcome import FailureKind
+from tc.cache.format.ingredients import Ingredients
+from tc.cache.format.records import Measurement, Trial, Variant
+from tc.store.wanted import extents_of
 from tc.tuner.report.brief import Brief, time_or_none
 from tc.tuner.report.own_definition import own_definition
-from tc.wanted import extents_of
+from tc.tuner.trial.outcome import FailureKind
 
 _KINDS = tuple(kind.value for kind in FailureKind)
 _KEY_DIGITS = 8

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from tc.cache.records import Measurement
+from tc.cache.format.records import Measurement
 from tc.tuner.report.brief import time_or_none
 from tc.tuner.report.case import Case
 from tc.tuner.report.markup import Content, Element, element

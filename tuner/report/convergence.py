@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from tc.counted import counted
+from tc.base.counted import counted
 from tc.tuner.report.case import Case, Point
 from tc.tuner.report.markup import Content, Element, element
 from tc.tuner.report.palette import legend, origin_style, origins_in_order

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from tc.cache.choice import latest, winner_of
-from tc.cache.contents import Contents
-from tc.cache.lookup import Reader
-from tc.cache.records import Measurement, Trial, Variant
-from tc.cache.rows import record_of
-from tc.cache.tables import MEASUREMENTS, RUNS, TRIALS, VARIANTS, where
+from tc.cache.content.choice import latest, winner_of
+from tc.cache.content.contents import Contents
+from tc.cache.content.lookup import Reader
+from tc.cache.format.records import Measurement, Trial, Variant
+from tc.cache.format.rows import record_of
+from tc.cache.format.tables import MEASUREMENTS, RUNS, TRIALS, VARIANTS, where
 from tc.tuner.report.brief import Brief, brief_of
 from tc.tuner.report.case import Case
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from tc.counted import counted
+from tc.base.counted import counted
 from tc.tuner.report.association import Association, associations
 from tc.tuner.report.case import Case
 from tc.tuner.report.flat import columns, in_order

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from tc.counted import counted
-from tc.tuner.outcome import counted_failures
+from tc.base.counted import counted
 from tc.tuner.report.brief import Brief
 from tc.tuner.report.case import Case, count_kinds, mean_speedup, median_speedup
 from tc.tuner.report.findings import Findings
@@ -14,6 +13,7 @@ from tc.tuner.report.markup import Content, Element, element
 from tc.tuner.report.moments import moment_text, stretch_text
 from tc.tuner.report.palette import kind_style, legend
 from tc.tuner.report.units import ratio_text, time_text
+from tc.tuner.trial.outcome import counted_failures
 
 # So many different values are named; more are counted.
 _NAMED: Final = 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Final
 
-from tc.errors import TCError
+from tc.base.errors import TCError
 from tc.grammar.parser import parse
 
 # Of a stranger's text, which is not worth more of anybody's time.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from tc.counted import counted
+from tc.base.counted import counted
 from tc.tuner.report.association import Association
 from tc.tuner.report.by_generation import by_generation
 from tc.tuner.report.case import Case

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from tc.cache.records import Measurement, Variant
-from tc.counted import counted
+from tc.base.counted import counted
+from tc.cache.format.records import Measurement, Variant
 from tc.tuner.report.case import Case
 from tc.tuner.report.flat import differences, flat_options, value_text
 from tc.tuner.report.markup import Content, Element, element

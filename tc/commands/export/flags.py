@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import assert_never
 
 from tc.commands.export.selection import Exported
-from tc.runtime.nvrtc import nvrtc_flags
-from tc.runtime.opencl import EXACT_DIVISION, STANDARD
-from tc.target import CpuTarget, CudaTarget, EmulatorTarget, OpenClTarget
+from tc.runtime.cuda.nvrtc import nvrtc_flags
+from tc.runtime.opencl.opencl import EXACT_DIVISION, STANDARD
+from tc.targets.target import CpuTarget, CudaTarget, EmulatorTarget, OpenClTarget
 
 
 def own_flags(kernel: Exported) -> tuple[str, ...]:

@@ -8,17 +8,17 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from tc.cache.contents import Contents
-from tc.cache.faults import damaged, told
+from tc.base.draft import draft_of
+from tc.base.errors import OptionsError
+from tc.base.private import OTHERS_WRITE, make_folder
+from tc.cache.content.contents import Contents
+from tc.cache.format.faults import damaged, told
+from tc.commands.contents.listing import Filter
 from tc.commands.export.building import makefile, readme
 from tc.commands.export.header import header
 from tc.commands.export.launch_table import launch_table
 from tc.commands.export.selection import Selection, select
 from tc.commands.export.sources import source_file
-from tc.commands.listing import Filter
-from tc.draft import draft_of
-from tc.errors import OptionsError
-from tc.private import OTHERS_WRITE, make_folder
 
 _OURS: Final = ("call.h", "call_plain.c", "call_threads.c")
 _RUNTIME: Final = ("pool.h", "pool.c", "workspace.h")

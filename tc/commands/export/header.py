@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from tc.artifact.convention import Operand
+from tc.base.counted import bytes_text, counted
+from tc.base.faults import DIVERGED, OUTSIDE
+from tc.base.types import Kind, ScalarType
+from tc.commands.contents.wording import options_said, time_said
 from tc.commands.export.c_text import comment
 from tc.commands.export.selection import Exported
 from tc.commands.export.sizes import extents_said, open_sizes
-from tc.commands.wording import options_said, time_said
-from tc.convention import Operand
-from tc.counted import bytes_text, counted
-from tc.faults import DIVERGED, OUTSIDE
-from tc.language.specialization import contiguous_strides
+from tc.language.program.specialization import contiguous_strides
 from tc.runtime.kernel import NO_MEMORY
-from tc.target import EmulatorTarget, OpenClTarget
-from tc.types import Kind, ScalarType
+from tc.targets.target import EmulatorTarget, OpenClTarget
 
 _HEAD: Final = """\
 // The kernels of this folder, exported by tc-cache.  README.txt says how to build and call them.

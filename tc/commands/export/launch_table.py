@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from tc.artifact.convention import Operand
+from tc.base.grid import Argument, GridKernel, Place
+from tc.base.types import ScalarType
 from tc.commands.export.c_text import array, integer, numbers, string
 from tc.commands.export.flags import own_flags
 from tc.commands.export.selection import Exported
 from tc.commands.export.sizes import open_sizes
 from tc.commands.export.sources import renamed
-from tc.convention import Operand
-from tc.grid import Argument, GridKernel, Place
-from tc.types import ScalarType
 
 _HEAD: Final = """\
 // What the kernels of this folder are, exported by tc-cache.  call.h explains it.

@@ -8,16 +8,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from tc.cache.contents import Contents
-from tc.cache.faults import damaged
-from tc.cache.records import Variant
-from tc.commands.dossier import SHORT, Dossier, dossiers
-from tc.commands.listing import Filter
-from tc.counted import counted
-from tc.errors import CacheError, OptionsError
-from tc.executable import Executable
-from tc.packing import assemble
-from tc.target import CpuTarget, CudaTarget, EmulatorTarget, HostTarget, OpenClTarget, Target
+from tc.artifact.executable import Executable
+from tc.artifact.packing import assemble
+from tc.base.counted import counted
+from tc.base.errors import CacheError, OptionsError
+from tc.cache.content.contents import Contents
+from tc.cache.format.faults import damaged
+from tc.cache.format.records import Variant
+from tc.commands.contents.dossier import SHORT, Dossier, dossiers
+from tc.commands.contents.listing import Filter
+from tc.targets.target import CpuTarget, CudaTarget, EmulatorTarget, HostTarget, OpenClTarget, Target
 
 # Of a name, and of each of its parts.
 _LONGEST: Final = 64

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tc.commands.export.selection import Exported
-from tc.language.specialization import Layout, SymbolicSize
+from tc.language.program.specialization import Layout, SymbolicSize
 
 
 def open_sizes(kernel: Exported) -> tuple[SymbolicSize, ...]:

@@ -11,13 +11,13 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from tc.cache.ingredients import Ingredients
-from tc.cache.records import Measurement, Run, Trial, Variant
-from tc.cache.store import Store
-from tc.options import CpuOptions, Fusion, ScheduleOptions
-from tc.packing import options_text
-from tc.tuner.outcome import FailureKind
-from tc.tuner.search import Origin
+from tc.artifact.packing import options_text
+from tc.cache.content.store import Store
+from tc.cache.format.ingredients import Ingredients
+from tc.cache.format.records import Measurement, Run, Trial, Variant
+from tc.targets.options import CpuOptions, Fusion, ScheduleOptions
+from tc.tuner.search.search import Origin
+from tc.tuner.trial.outcome import FailureKind
 
 HOSTILE: Final = "</script><script>alert(1)</script>"
 MACHINE: Final = f"a machine {HOSTILE}"

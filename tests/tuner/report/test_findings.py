@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tc.cache.records import Measurement, Run
-from tc.cache.store import Store
-from tc.errors import CacheError
-from tc.tuner.outcome import FailureKind
+from tc.base.errors import CacheError
+from tc.cache.content.store import Store
+from tc.cache.format.records import Measurement, Run
 from tc.tuner.report.brief import brief_of
 from tc.tuner.report.by_generation import columns_of
 from tc.tuner.report.case import Case, mean_speedup, median_speedup
@@ -22,6 +21,7 @@ from tc.tuner.report.findings import Findings, compared, read_findings
 from tc.tuner.report.page import report
 from tc.tuner.report.picture import spread
 from tc.tuner.report.summary import sizes_text
+from tc.tuner.trial.outcome import FailureKind
 from tests.tuner.report.synthetic import BROKEN, HARMFUL, HOSTILE, MACHINE, MATMUL, SETTLED, TRIALS, filled
 
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from tc.options import CpuOptions, GpuOptions, ScheduleOptions
-from tc.packing import options_text
+from tc.artifact.packing import options_text
+from tc.targets.options import CpuOptions, GpuOptions, ScheduleOptions
 from tc.tuner.report.flat import Difference, columns, differences, flat_options, in_order
 
 

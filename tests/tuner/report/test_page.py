@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tc.cache.store import Store
-from tc.tuner.outcome import FailureKind
+from tc.cache.content.store import Store
 from tc.tuner.report.findings import Findings
 from tc.tuner.report.markup import render
 from tc.tuner.report.page import page_of, report
 from tc.tuner.report.section import section
-from tc.tuner.search import Origin
+from tc.tuner.search.search import Origin
+from tc.tuner.trial.outcome import FailureKind
 from tests.tuner.report.synthetic import HOSTILE, fill
 
 VOID = {"meta", "link", "br"}

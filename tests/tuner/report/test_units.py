@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tc.counted import counted
+from tc.base.counted import counted
 from tc.tuner.report.moments import moment_text, stretch_text
 from tc.tuner.report.units import interval_text, ratio_text, share_text, significant, tick_text, time_text
 

@@ -1,0 +1,1 @@
+"""Reading, writing, merging, pruning and shipping what a cache holds."""

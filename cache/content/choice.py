@@ -1,0 +1,46 @@
+"""Which of the measured variants wins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tc.cache.format.records import Measurement
+
+
+def latest(measurements: Iterable[Measurement]) -> tuple[Measurement, ...]:
+    """The last measurement of each variant on each machine, which is the only one that counts."""
+    found: dict[tuple[str, str], Measurement] = {}
+    for one in measurements:
+        place = (one.variant, one.machine)
+        if place not in found or _age(found[place]) < _age(one):
+            found[place] = one
+    return tuple(found.values())
+
+
+def winner_of(measurements: Iterable[Measurement], machine: str, threads: int) -> str | None:
+    """The identity of the variant of one kernel to run; None if none was measured.
+
+    What was measured on the same machine goes before all else, then what runs on as many threads, then what somebody
+    chose, the last of it, then the least time.  The identity decides between equals.
+    """
+    counting = latest(measurements)
+    nearest = min(((one.machine != machine, one.threads != threads) for one in counting), default=None)
+    running = [one for one in counting if (one.machine != machine, one.threads != threads) == nearest]
+    chosen = max((one for one in running if one.chosen), key=_age, default=None)
+    if chosen is not None:
+        return chosen.variant
+    return min(((one.seconds, one.variant) for one in running), default=(0.0, None))[1]
+
+
+def champions(measurements: Iterable[Measurement]) -> dict[tuple[str, int], str]:
+    """The winner of each machine and number of threads that was measured, for one kernel.
+
+    Whatever machine and number of threads ``winner_of`` is asked for, it names one of these.
+    """
+    counting = latest(measurements)
+    places = {(one.machine, one.threads) for one in counting}
+    return {place: winner for place in sorted(places) if (winner := winner_of(counting, *place)) is not None}
+
+
+def _age(measurement: Measurement) -> tuple[str, str]:
+    return measurement.at, measurement.digest

@@ -1,0 +1,172 @@
+"""Looking things up in a cache, which loads nothing but the standard library unless the cache is on a server."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict
+from pathlib import Path
+
+from tc.base.frozen import frozen
+from tc.cache.content.choice import winner_of
+from tc.cache.database.database import Database, Session
+from tc.cache.database.opening import database_at
+from tc.cache.database.place import place_of
+from tc.cache.format.faults import damaged
+from tc.cache.format.ingredients import Ingredients
+from tc.cache.format.records import Native, Run, Text, Trial, Variant, native_identity, variant_identity
+from tc.cache.format.rows import ingredients_of, record_of
+from tc.cache.format.tables import (
+    COMPILERS,
+    DECIDING,
+    FEWEST_THREADS,
+    MEASUREMENTS,
+    META,
+    NATIVES,
+    NEAREST_OF_ALL,
+    NEAREST_OF_PROGRAM,
+    RUNS,
+    SYMBOLIC,
+    TEXTS,
+    TRIALS,
+    VARIANTS,
+    Kept,
+    Table,
+    where,
+)
+from tc.cache.format.version import require_readable
+
+
+@frozen
+class Reader:
+    """A cache that is open for reading; many threads may share one, also after a fork.
+
+    Everything that it returns was checked against its hash, and against its seal if there is a key.  All methods
+    raise CacheError for damage, for a missing or wrong seal, and where the cache cannot be read.
+    """
+
+    database: Database
+    key: bytes | None
+
+    @staticmethod
+    def open(where: str | Path, *, immutable: bool = False, key: bytes | None = None) -> Reader:
+        """Opens the cache at a path or a URL of SQLAlchemy; CacheError if there is none that can be trusted and read.
+
+        ``immutable``: nobody changes the file, which may be on a read-only file system; for files that
+        ``tc-cache export --ship`` has made.  ``key``: refuse what does not bear the seal of this key.
+        """
+        database = database_at(place_of(where), immutable=immutable, sealed=key is not None)
+        with database.session() as session:
+            require_readable({row["name"]: row["value"] for row in session.rows(META)}, database.place)
+        return Reader(database, key)
+
+    def winner(self, kernel: str, machine: str, threads: int) -> Variant | None:
+        """The fastest variant of a kernel that was measured; None if none was.  ``choice`` has the rules."""
+        with self.database.session() as session:
+            return self._winner(session, kernel, machine, threads)
+
+    def best(self, kernel: str, machine: str, threads: int, otherwise: str, needed: int | None) -> Variant | None:
+        """The ``winner``, or the ``variant`` with the options ``otherwise`` and ``needed`` threads, in one session."""
+        with self.database.session() as session:
+            found = self._winner(session, kernel, machine, threads)
+            return self._variant(session, kernel, otherwise, needed) if found is None else found
+
+    def variant(self, kernel: str, options: str, threads: int | None = None) -> Variant | None:
+        """The variant with these options; without ``threads``, the one for the fewest threads."""
+        with self.database.session() as session:
+            return self._variant(session, kernel, options, threads)
+
+    def text(self, key: str) -> Text | None:
+        """What a raw text means; ``key`` is ``records.text_key`` of it."""
+        with self.database.session() as session:
+            return self._one(session, TEXTS, key)
+
+    def native(self, name: str, machine: str, source: str) -> Native | None:
+        """A helper that was compiled on such a machine from a source with this hash."""
+        with self.database.session() as session:
+            return self._one(session, NATIVES, native_identity(name, machine, source))
+
+    def compilers(self, target: str, architecture: str) -> tuple[str, ...]:
+        """The versions of the compiler that kernels in this cache were made with, sorted."""
+        with self.database.session() as session:
+            rows = session.rows(COMPILERS, target=target, architecture=architecture)
+            return tuple(sorted(str(row["compiler"]) for row in rows))
+
+    def symbolic(self, program_hash: str, settled: str) -> tuple[str, ...]:
+        """What stays symbolic in kernels of a program; ``settled`` stands for nothing."""
+        with self.database.session() as session:
+            rows = session.rows(SYMBOLIC, program_hash=program_hash, settled=settled)
+            return tuple(str(row["symbolic"]) for row in rows)
+
+    def trials(self, kernel: str, machine: str, threads: int) -> tuple[Trial, ...]:
+        """What was tried for a kernel on such a machine with so many threads, in the order of time."""
+        with self.database.session() as session:
+            sql = where(TRIALS, "kernel", "machine", "threads", order="at, run, number, identity")
+            rows = session.rows(sql, kernel=kernel, machine=machine, threads=threads)
+            return tuple(record_of(TRIALS, row, self.key, self.database.place) for row in rows)
+
+    def runs(self) -> tuple[Run, ...]:
+        """Every search, in the order in which they began."""
+        with self.database.session() as session:
+            rows = session.rows(where(RUNS, order="started, identity"))
+            return tuple(record_of(RUNS, row, self.key, self.database.place) for row in rows)
+
+    def ended_runs(self, kernel: str, machine: str, threads: int) -> tuple[Run | None, ...]:
+        """The searches that have measured variants of a kernel on such a machine when they ended; None for one that is
+        not in the cache any more.
+        """
+        with self.database.session() as session:
+            rows = session.rows(where(MEASUREMENTS, "kernel"), kernel=kernel)
+            measured = [record_of(MEASUREMENTS, row, self.key, self.database.place) for row in rows]
+            names = {one.run for one in measured if one.run and (one.machine, one.threads) == (machine, threads)}
+            if not names:
+                return ()
+            runs = [record_of(RUNS, row, self.key, self.database.place) for row in session.rows(where(RUNS))]
+            known = {run.name: run for run in runs}
+            return tuple(known.get(name) for name in sorted(names))
+
+    def nearest(self, ingredients: Ingredients) -> tuple[Ingredients, tuple[tuple[str, str, str], ...]] | None:
+        """The kernel that differs in the fewest ingredients, if possible of the same program, for explaining a miss.
+
+        With it comes what differs: (ingredient, asked for, found).  None if the cache is empty.
+        """
+        with self.database.session() as session:
+            wanted = asdict(ingredients)
+            rows = [*session.rows(NEAREST_OF_PROGRAM, program_hash=ingredients.program_hash, **wanted)] or [
+                *session.rows(NEAREST_OF_ALL, **wanted)
+            ]
+            if not rows:
+                return None
+            found = ingredients_of(rows[0], self.database.place)
+            return found, ingredients.difference(found)
+
+    def manifest(self) -> str:
+        """One hash over all that decides which kernel runs, for processes that must agree.
+
+        It depends on kernels, variants, measurements, texts and helpers, not on the order in which they came, and
+        not on trials and runs.  It is made of the stored hashes; ``verify`` checks those against the contents.
+        """
+        with self.database.session() as session:
+            lines = sorted(f"{row['name']} {row['digest']}\n" for row in session.rows(DECIDING))
+        return hashlib.sha256("".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
+
+    def _winner(self, session: Session, kernel: str, machine: str, threads: int) -> Variant | None:
+        rows = session.rows(where(MEASUREMENTS, "kernel"), kernel=kernel)
+        measured = tuple(record_of(MEASUREMENTS, row, self.key, self.database.place) for row in rows)
+        identity = winner_of(measured, machine, threads)
+        if identity is None:
+            return None
+        found = self._one(session, VARIANTS, identity)
+        if found is None:
+            raise damaged(self.database.place, f"kernel {kernel}", "a variant that was measured is missing")
+        return found
+
+    def _variant(self, session: Session, kernel: str, options: str, threads: int | None) -> Variant | None:
+        if threads is not None:
+            return self._one(session, VARIANTS, variant_identity(kernel, options, threads))
+        for row in session.rows(FEWEST_THREADS, kernel=kernel, options=options):
+            return self._one(session, VARIANTS, str(row["identity"]))
+        return None
+
+    def _one(self, session: Session, table: Table[Kept], identity: str) -> Kept | None:
+        rows = session.rows(where(table, "identity"), identity=identity)
+        return next((record_of(table, row, self.key, self.database.place) for row in rows), None)

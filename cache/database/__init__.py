@@ -1,0 +1,1 @@
+"""Files and servers that hold a cache, and how they are opened."""

@@ -1,0 +1,1 @@
+"""Records, tables, keys, seals and versions of a cache."""

@@ -1,0 +1,184 @@
+"""What the cache keeps, as plain data: one class for one row of one table."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Final, TypeAlias
+
+from tc.base.frozen import frozen
+from tc.cache.format.encoding import digest_of
+
+
+class _Content:
+    """A record's digest is the hash of all that it says."""
+
+    __slots__ = ()
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over every field, in hexadecimal; CacheError for numbers that are not finite."""
+        assert dataclasses.is_dataclass(self)
+        names = (field.name for field in dataclasses.fields(self))
+        return digest_of(type(self).__name__, ((name, getattr(self, name)) for name in names))
+
+    @property
+    def identity(self) -> str:
+        """The name under which the record is stored, of which a cache holds one: unless it has another, its digest."""
+        return self.digest
+
+
+@frozen
+class Variant(_Content):
+    """One compiled form of a kernel, all that a process without a compiler needs in order to call it.
+
+    ``kernel``: the key of its ingredients.  ``options``: canonical JSON.  ``executable``: JSON, what a call needs
+    beside the binary.  ``resources``: JSON, what the kernel takes of its device.  ``proof``: the verdict of the
+    proof.  ``numerics``: the class of kernels with the same bits.  ``features`` and ``libc``: what the binary needs
+    of processor and libraries.  ``origin``: JSON, who made it, when and how.
+    """
+
+    kernel: str
+    options: str
+    threads: int
+    source: str
+    binary: bytes
+    executable: str
+    resources: str
+    proof: str
+    numerics: str
+    features: str
+    libc: str
+    origin: str
+
+    @property
+    def identity(self) -> str:
+        """The hash of kernel, options and threads: a cache holds one variant for each."""
+        return variant_identity(self.kernel, self.options, self.threads)
+
+
+CHOSEN: Final = ", chosen"
+"""The end of a measurement's policy whose variant somebody chose: it goes before what is quicker, until it is measured
+again."""
+
+
+@frozen
+class Measurement(_Content):
+    """How long a variant took on one machine, with an interval of confidence; all times in seconds.
+
+    ``policy``: how time was taken (warm or cold caches and so on).  ``default_seconds``: the time of the untuned
+    default beside it.  ``samples``: how many were taken.  ``run``: name of the run.  ``at``: ISO 8601, UTC.
+    """
+
+    kernel: str
+    options: str
+    threads: int
+    machine: str
+    policy: str
+    seconds: float
+    low: float
+    high: float
+    default_seconds: float
+    samples: int
+    run: str
+    at: str
+
+    @property
+    def chosen(self) -> bool:
+        """Whether its variant goes before what is quicker."""
+        return self.policy.endswith(CHOSEN)
+
+    @property
+    def variant(self) -> str:
+        """The identity of the variant that was measured."""
+        return variant_identity(self.kernel, self.options, self.threads)
+
+
+@frozen
+class Trial(_Content):
+    """One candidate that a run tried, also if nothing came of it; never changed once it is stored.
+
+    ``outcome`` and ``reason``: what happened and why.  ``seconds``: the time that counts, None without one.
+    ``samples``: every time taken, in seconds.  ``origin``: how the search came to it.  ``source``: the hash of its
+    source, empty where none was made; trials of one source share its time.  ``numerics``: as of a variant, empty where
+    it was not run.  ``run``, ``number``, ``generation``: its place in the search.  ``at``: ISO 8601, UTC.
+    """
+
+    kernel: str
+    options: str
+    threads: int
+    machine: str
+    outcome: str
+    reason: str
+    origin: str
+    source: str
+    numerics: str
+    seconds: float | None
+    samples: tuple[float, ...]
+    run: str
+    number: int
+    generation: int
+    at: str
+
+
+@frozen
+class Run(_Content):
+    """One search for better variants.  ``name``: unique, in hexadecimal.  ``started``: ISO 8601, UTC."""
+
+    name: str
+    settings: str
+    machine: str
+    started: str
+
+    @property
+    def identity(self) -> str:
+        """The hash of the name: a cache holds one run of a name."""
+        return digest_of("run name", (("name", self.name),))
+
+
+@frozen
+class Text(_Content):
+    """What a raw text means, so that nobody needs to parse it again.
+
+    ``key``: ``text_key`` of the text.  ``definitions``: JSON.
+    """
+
+    key: str
+    definitions: str
+
+    @property
+    def identity(self) -> str:
+        """The key: a cache holds one meaning of a text."""
+        return self.key
+
+
+@frozen
+class Native(_Content):
+    """A compiled helper of ours that belongs to no kernel.  ``source``: hash of what it was compiled from."""
+
+    name: str
+    machine: str
+    source: str
+    binary: bytes
+
+    @property
+    def identity(self) -> str:
+        """The hash of all but the binary: a cache holds one binary for each."""
+        return native_identity(self.name, self.machine, self.source)
+
+
+Record: TypeAlias = Variant | Measurement | Trial | Run | Text | Native
+
+
+def variant_identity(kernel: str, options: str, threads: int) -> str:
+    """The name under which a variant is stored."""
+    return digest_of("variant", (("kernel", kernel), ("options", options), ("threads", threads)))
+
+
+def native_identity(name: str, machine: str, source: str) -> str:
+    """The name under which a helper is stored."""
+    return digest_of("native", (("name", name), ("machine", machine), ("source", source)))
+
+
+def text_key(text: str, generator: str) -> str:
+    """The name under which the meaning of a raw text is stored, for one version of this package."""
+    return digest_of("text", (("text", text), ("generator", generator)))

@@ -1,0 +1,1 @@
+"""What users call: ``define``, ``Comprehension``, ``explain`` and ``tune``."""

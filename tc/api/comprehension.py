@@ -1,0 +1,313 @@
+"""``Comprehension``: one definition, called on arrays, compiled, tuned and explained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from tc.api.kernels import Kernels
+from tc.artifact.definition import Definition, Parsed
+from tc.base.environment import environment
+from tc.base.errors import DeviceError, OptionsError
+from tc.dispatch.warm import WarmCalls
+from tc.runtime.named_target import named_target
+from tc.targets.options import Options
+from tc.targets.target import Target
+from tc.targets.usual_options import Usual
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import numpy as np
+
+    from tc.dispatch.arguments import Arguments
+    from tc.dispatch.kernel import Kernel
+    from tc.language.program.program import Program
+    from tc.language.program.specialization import Signature, Specialization
+    from tc.reference.evaluate import Result
+    from tc.tuner.session.settings import TuningResult
+    from tc.tuner.space.preferences import Constraint, Objective
+    from tc.tuner.trial.budget import Budget
+
+
+class Comprehension:
+    """One definition: called on arrays, it returns arrays."""
+
+    def __init__(
+        self,
+        definition: Definition,
+        siblings: Mapping[str, Definition] | None = None,
+        tune: str | Budget | None = None,
+        usual: Usual = (),
+    ) -> None:
+        self._definition: Final = definition
+        self._siblings: Final = {definition.interface.name: definition} if siblings is None else siblings
+        self._kernels: Final = Kernels(definition, self._siblings, tune, usual)
+        self._usual: Final = usual
+        self.interface: Final = definition.interface
+        self.name: Final = self.interface.name
+        self._warm: Final = WarmCalls()
+
+    @property
+    def program(self) -> Program:
+        """What the definition means."""
+        return self._definition.program
+
+    @staticmethod
+    def of(program: Program, usual: Usual = ()) -> Comprehension:
+        """The comprehension of a program that was built in Python.  ``usual``: options of calls that name none."""
+        return Comprehension(Parsed(program), usual=usual)
+
+    def __reduce__(self) -> tuple[Callable[[Program, Usual], Comprehension], tuple[Program, Usual]]:
+        # Copies and processes that receive one make kernels of their own.
+        return Comprehension.of, (self.program, self._usual)
+
+    def __repr__(self) -> str:
+        arguments, results = ", ".join(self.interface.arguments), ", ".join(self.interface.results)
+        return f"<tc.Comprehension {self.name}({arguments}) -> {results}>"
+
+    def __str__(self) -> str:
+        from tc.language.text.print_program import program_text
+
+        return program_text(self.program)
+
+    def __call__(
+        self,
+        *arguments: object,
+        out: object = None,
+        target: str | None = None,
+        options: Options | None = None,
+        **named: object,
+    ) -> object:
+        """Run on arrays, in order or by name; compile first for new dtypes, shapes, strides or structural scalars.
+
+        Returns one array, or a tuple in the order of the ``->`` list, of the arguments' framework.  ``out``: arrays to
+        write into: one, a tuple in that order (None: allocate), or a mapping by name.
+        """
+        if named:
+            arguments = self._in_order(arguments, named)
+        usual = target is None and options is None
+        if usual:
+            result = self._warm.call(arguments, out)
+            if result is not None:
+                return result
+        bound = self._bind(arguments, out)
+        chosen = _target(target, _device_of(bound))
+        kernel = self._kernels.get(bound.signature(self.interface), chosen, options)
+        result = kernel.run(bound)
+        plan = kernel.plan(bound) if usual else None
+        if plan is not None:
+            self._warm.remember(arguments, out, plan)
+        return result
+
+    def _in_order(self, arguments: tuple[object, ...], named: Mapping[str, object]) -> tuple[object, ...]:
+        from tc.dispatch.arguments import in_order
+
+        return in_order(self.interface, arguments, named)
+
+    def _bind(self, arguments: Sequence[object], out: object) -> Arguments:
+        from tc.dispatch.arguments import bind
+
+        return bind(self.interface, arguments, out)
+
+    def compile(
+        self, *arguments: object, target: str | None = None, options: Options | None = None, **named: object
+    ) -> Kernel:
+        """The kernel for arrays, ``tc.ArraySpec`` or plain shapes; scalars by value.  Runs nothing.
+
+        Where a first extent is ``tc.dynamic``, it serves all of its values, and calls that fit run it from now on.
+        """
+        arguments = self._in_order(arguments, named)
+        return self._kernels.get(self._signature(arguments), self._target(arguments, target), options)
+
+    def tune(
+        self,
+        *arguments: object,
+        target: str | None = None,
+        budget: str | Budget | None = None,
+        cache: str | Path | None = None,
+        seed: int | None = None,
+        progress: bool = True,
+        jobs: int | None = None,
+        strategy: str = "combined",
+        numerics: str = "any",
+        workers: str | None = None,
+        devices: Sequence[int] | None = None,
+        start: Options | Sequence[Options] | None = None,
+        objective: Objective | None = None,
+        constraint: Constraint | None = None,
+        effort: str = "default",
+        **named: object,
+    ) -> TuningResult:
+        """Searches for the quickest options for such arguments: arrays, which are tuned on, specs or shapes.
+
+        Where a first extent is ``tc.dynamic``, the winner serves all of its values; it is timed with the greatest.
+        ``effort``: ``quick``, ``default`` or ``thorough``, the budget and how much is tried and measured (see
+        ``tc.tuner.session.effort``).  ``budget``: wall-clock time, trials or generations, as in ``"10m"`` or ``"200
+        trials"``; None takes that of the effort.  ``cache``: the file or URL that trials and winner go to; None takes
+        that of the environment.  ``seed``: the same one repeats the search, and goes on with one that was interrupted.
+        ``progress``: lines on the standard error.  ``jobs``: compilations at a time.  ``strategy``: ``combined``,
+        ``genetic``, ``original`` or ``random``.  ``numerics``: ``bitwise`` takes no winner whose results differ in any
+        bit from those of the default options.  ``workers``:
+        ``dask://host:port`` compiles and measures on the Dask cluster of that scheduler; None does so here.
+        ``devices``: numbers of GPUs of one kind, which measure beside each other; None takes the first.
+        ``start``: options, or several, that are tried right after the default ones; what came of them is in
+        ``.started``, also where they failed, which does not end the search.  ``objective``: a callable that is given
+        the record of a trial (``options``, ``seconds``, ``samples``) and returns a finite number, which is made small
+        instead of the seconds.  ``constraint``: a callable that is given options and returns whether they may win.
+        Both are called in this process; TuningError where they fail.
+
+        Calls without options run the winner from now on.  TuningError where not even the default options run.
+        """
+        from tc.api.tuning import TuningRequest, device_numbers, subject_of, tune
+        from tc.dispatch.kernel import Kernel
+
+        arguments = self._in_order(arguments, named)
+        gpus = device_numbers(devices)
+        chosen = _target(target, gpus[0]) if gpus else self._target(arguments, target)
+        request = TuningRequest(
+            budget, cache, seed, progress, jobs, strategy, numerics, workers, gpus, start, objective, constraint, effort
+        )
+        subject = subject_of(self.interface, arguments)
+        result = tune(self._definition, self._siblings, subject, chosen, environment(), request)
+        self._kernels.put(subject.signature, chosen, Kernel(result.executable))
+        self._warm.forget()
+        return result
+
+    def candidates(self, *arguments: object) -> Candidates:
+        """For compiling many kernels for the same arguments, as ``compile`` takes them, with different options."""
+        from tc.polyhedral.pipeline import Prepared
+
+        signature = self._signature(arguments)
+        prepared = Prepared(self._kernels.specialize(signature))
+
+        def make(target: str | None, options: Options | None) -> Kernel:
+            return self._kernels.get(signature, self._target(arguments, target), options, prepared)
+
+        return Candidates(make)
+
+    def _target(self, arguments: Sequence[object], name: str | None) -> Target:
+        from tc.dispatch.placement import device_of_arrays
+
+        return _target(name, device_of_arrays(self.interface, arguments))
+
+    def _signature(self, arguments: Sequence[object]) -> Signature:
+        from tc.dispatch.arguments import bind_specs
+
+        return bind_specs(self.interface, arguments)
+
+    def specialize(self, *arguments: object) -> Specialization:
+        """The program for arrays, ``tc.ArraySpec`` or plain shapes, with all sizes settled.  Runs nothing."""
+        return self._kernels.specialize(self._signature(arguments))
+
+    def output_shapes(self, *arguments: object, **named: object) -> dict[str, tuple[int, ...]]:
+        """Shapes of the results by name, for arrays, specs or plain shapes.  Runs nothing."""
+        specialization = self.specialize(*self._in_order(arguments, named))
+        return {name: specialization.layouts[name].shape for name in self.program.results}
+
+    def reference(self, *arguments: object, out: object = None, **named: object) -> np.ndarray | tuple[np.ndarray, ...]:
+        """The oracle's values: integers exact in their type, floating results in float64.  ``out`` is only read.
+
+        TooLargeError, before it begins, where the oracle needs more than a quarter of the memory there is.
+        """
+        results = self._evaluate(self._in_order(arguments, named), out, None, bounds=False)
+        values = tuple(results[name].values for name in self.program.results)
+        return values[0] if len(values) == 1 else values
+
+    def oracle(self, *arguments: object, out: object = None, memory: int | None = None) -> Mapping[str, Result]:
+        """The oracle's values by result, in order, with an error bound for every element (see ``tc.reference``).
+
+        ``memory``: bytes that it may take beside the arguments; None stands for a quarter of what there is.
+        TooLargeError, before it begins, where it needs more.
+        """
+        return self._evaluate(arguments, out, memory, bounds=True)
+
+    def _evaluate(
+        self, arguments: tuple[object, ...], out: object, memory: int | None, *, bounds: bool
+    ) -> Mapping[str, Result]:
+        from tc.dispatch.arguments import bind
+        from tc.reference.evaluate import evaluate
+        from tc.reference.memory import need_of
+        from tc.runtime.frameworks.borrow import borrow
+        from tc.runtime.host.total_memory import oracle_memory
+
+        bound = bind(self.interface, arguments, out, writes=False)
+        arrays = {name: borrow(view) for name, view in (*bound.inputs.items(), *bound.outputs.items())}
+        specialization = self.specialize(*arguments)
+        need = need_of(specialization, bounds=bounds)
+        need.require(oracle_memory() if memory is None else memory, self.name)
+        return evaluate(specialization, arrays, bound.scalars, bounds=bounds)
+
+    def explain(
+        self, *arguments: object, target: str | None = None, options: Options | None = None, **named: object
+    ) -> str:
+        """What becomes of a call, as text: ranges, schedule before and after, buffers, proof, times, source."""
+        from tc.api.explain import explain_injected, explain_kernel
+
+        kernel = self.compile(*arguments, target=target, options=options, **named)
+        decision = self._kernels.decision(kernel.signature, kernel.target, options)
+        if kernel.proof.tried is not None:  # somebody wrote its source, which no stage of ours has made
+            return explain_injected(self._kernels.specialize(kernel.signature), kernel.executable, decision)
+        compiled = kernel
+        if kernel.compilation is None:  # it comes from the cache, which has nothing of how it came about
+            compiled = self._kernels.compile(kernel.signature, kernel.target, kernel.options)
+        assert compiled.compilation is not None
+        return explain_kernel(compiled.compilation, compiled.stages, decision)
+
+
+class Candidates:
+    """Kernels of one definition for the same arguments: dependences and schedules are computed once for all of them."""
+
+    def __init__(self, make: Callable[[str | None, Options | None], Kernel]) -> None:
+        self._make = make
+
+    def compile(self, options: Options | None = None, *, target: str | None = None) -> Kernel:
+        """The kernel with these options."""
+        return self._make(target, options)
+
+
+def _device_of(bound: Arguments) -> int | None:
+    from tc.dispatch.placement import device_of
+
+    return device_of(bound)
+
+
+def _target(name: str | None, device: int | None = None) -> Target:
+    """The target of a call whose arrays lie on a CUDA device; None for those in the memory of this machine."""
+    if name is not None and not isinstance(name, str):
+        raise OptionsError(f"target must be a name such as 'cpu', got {name!r}")
+    return named_target(name or environment().target or ("cpu" if device is None else "cuda"), device)
+
+
+def targets() -> dict[str, str]:
+    """What this machine can run: ``"available"`` and the resolved name, or why not."""
+    from tc.runtime.host.compiler import find_compiler
+    from tc.runtime.opencl.opencl import opencl_device
+
+    def target() -> Target:
+        find_compiler(environment())
+        return _target("cpu")
+
+    cpu = _available(target)
+    return {
+        "cpu": cpu,
+        "emulator": "available" if cpu.startswith("available") else cpu,
+        "opencl": _available(lambda: opencl_device().name),
+        "cuda": _available(_cuda_name),
+    }
+
+
+def _cuda_name() -> str:
+    from tc.runtime.cuda.chosen_driver import cuda_driver
+    from tc.runtime.cuda.cuda import cuda_architecture
+
+    driver = cuda_driver()
+    device = driver.current_device()
+    return f"cuda:{cuda_architecture(device)} ({driver.devices()[device].name}, by {driver.name})"
+
+
+def _available(name: Callable[[], object]) -> str:
+    try:
+        return f"available: {name()}"
+    except DeviceError as error:
+        return f"not available: {error}"

@@ -1,0 +1,200 @@
+"""``define``: a text becomes definitions, each of them a comprehension."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tc.api.comprehension import Comprehension
+from tc.api.kernels import process_cache
+from tc.artifact.definition import Definition, Parsed
+from tc.base.errors import ArgumentError, Diagnostic, LibraryCallWarning, OptionsError, nearest, render
+from tc.base.warn import warn
+from tc.targets.options import Options
+from tc.targets.usual_options import Usual, usual_options
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import numpy as np
+
+    from tc.dispatch.kernel import Kernel
+    from tc.grammar.syntax import Text
+    from tc.language.program.program import Program
+    from tc.tuner.session.settings import TuningResult
+    from tc.tuner.space.preferences import Constraint, Objective
+    from tc.tuner.trial.budget import Budget
+
+
+class Definitions(Mapping[str, "Comprehension"]):
+    """The definitions of one text: ``defs.mm``, ``defs["mm"]``, ``list(defs)``, ``len(defs)``.
+
+    When it holds one definition it can be called, compiled and explained itself.  Definitions that are called like a
+    method of this class are reached by item.
+    """
+
+    def __init__(
+        self, definitions: Mapping[str, Definition], tune: str | Budget | None = None, usual: Usual = ()
+    ) -> None:
+        self._comprehensions = {
+            name: Comprehension(found, definitions, tune, usual) for name, found in definitions.items()
+        }
+        self._only = next(iter(self._comprehensions.values())) if len(definitions) == 1 else None
+
+    def __getitem__(self, name: str) -> Comprehension:
+        if name not in self._comprehensions:
+            raise KeyError(self._unknown(name))
+        return self._comprehensions[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._comprehensions)
+
+    def __len__(self) -> int:
+        return len(self._comprehensions)
+
+    def __getattr__(self, name: str) -> Comprehension:
+        found = self.__dict__.get("_comprehensions", {})
+        if name in found:
+            comprehension: Comprehension = found[name]
+            return comprehension
+        raise AttributeError(self._unknown(name))
+
+    def _unknown(self, name: str) -> str:
+        found = self.__dict__.get("_comprehensions", {})
+        guess = nearest(str(name), found)
+        hint = f"; did you mean {guess!r}?" if guess else f"; defined: {', '.join(found)}"
+        return f"no definition is called {name!r}{hint}"
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._comprehensions]
+
+    def __repr__(self) -> str:
+        return f"<tc.Definitions {', '.join(self)}>"
+
+    def single(self) -> Comprehension:
+        """The only definition; TypeError if there are several."""
+        if self._only is None:
+            raise TypeError(
+                f"the text defines {', '.join(self)}; call one of them, for example defs.{next(iter(self))}"
+            )
+        return self._only
+
+    def __call__(
+        self,
+        *arguments: object,
+        out: object = None,
+        target: str | None = None,
+        options: Options | None = None,
+        **named: object,
+    ) -> object:
+        return self.single()(*arguments, out=out, target=target, options=options, **named)
+
+    def compile(
+        self, *arguments: object, target: str | None = None, options: Options | None = None, **named: object
+    ) -> Kernel:
+        """``Comprehension.compile`` of the only definition."""
+        return self.single().compile(*arguments, target=target, options=options, **named)
+
+    def tune(
+        self,
+        *arguments: object,
+        target: str | None = None,
+        budget: str | Budget | None = None,
+        cache: str | Path | None = None,
+        seed: int | None = None,
+        progress: bool = True,
+        jobs: int | None = None,
+        strategy: str = "combined",
+        numerics: str = "any",
+        workers: str | None = None,
+        devices: Sequence[int] | None = None,
+        start: Options | Sequence[Options] | None = None,
+        objective: Objective | None = None,
+        constraint: Constraint | None = None,
+        effort: str = "default",
+        **named: object,
+    ) -> TuningResult:
+        """``Comprehension.tune`` of the only definition."""
+        return self.single().tune(
+            *arguments,
+            target=target,
+            budget=budget,
+            cache=cache,
+            seed=seed,
+            progress=progress,
+            jobs=jobs,
+            strategy=strategy,
+            numerics=numerics,
+            workers=workers,
+            devices=devices,
+            start=start,
+            objective=objective,
+            constraint=constraint,
+            effort=effort,
+            **named,
+        )
+
+    def output_shapes(self, *arguments: object, **named: object) -> dict[str, tuple[int, ...]]:
+        """``Comprehension.output_shapes`` of the only definition."""
+        return self.single().output_shapes(*arguments, **named)
+
+    def reference(self, *arguments: object, out: object = None, **named: object) -> np.ndarray | tuple[np.ndarray, ...]:
+        """``Comprehension.reference`` of the only definition."""
+        return self.single().reference(*arguments, out=out, **named)
+
+    def explain(
+        self, *arguments: object, target: str | None = None, options: Options | None = None, **named: object
+    ) -> str:
+        """``Comprehension.explain`` of the only definition."""
+        return self.single().explain(*arguments, target=target, options=options, **named)
+
+
+def define(
+    text: str, tune: str | Budget | None = None, *, options: Options | Sequence[Options] | None = None
+) -> Definitions:
+    """The definitions of a text in the tensor comprehension language.
+
+    ``tune``: a budget, as in ``"30s"``: the first call for other types, shapes or strides than before searches so long
+    for the quickest options, unless the cache has the winner of an earlier search; see ``Comprehension.tune``.
+    ``options``: what calls of all definitions use that name none, on the targets that take them: ``tc.CpuOptions``,
+    ``tc.GpuOptions``, or a list with one of each.  Calls on other targets raise OptionsError until they name some; a
+    winner of ``tune`` of a definition takes their place.
+    ParseError if it is not in the grammar; SemanticError or RangeError, with all complaints together, if it means
+    nothing.
+    """
+    if not isinstance(text, str):
+        raise ArgumentError(f"tc.define takes the text of definitions, got {type(text).__name__}")
+    usual = usual_options(options)
+    if usual and tune is not None:
+        raise OptionsError(
+            "tc.define takes options or tune, not both: one says which options to use, the other to look for better "
+            "ones; a search that begins with given options is f.tune(..., start=options)"
+        )
+    cache = process_cache()
+    known = None if cache is None else cache.definitions(text, lambda: parsed(text))
+    return Definitions(known or {name: Parsed(program, text) for name, program in parsed(text).items()}, tune, usual)
+
+
+def parsed(text: str) -> Mapping[str, Program]:
+    """What the definitions of a text mean; errors as of ``define``, and its warnings."""
+    from tc.grammar.parser import parse
+    from tc.language.lower.lower import lower_text
+
+    found = parse(text)
+    _warn_of_libraries(found, text)
+    return lower_text(found, text)
+
+
+def _warn_of_libraries(parsed: Text, text: str) -> None:
+    """Library calls behind ``<=>`` are ignored: a warning at the caller's line shows each of them."""
+    from tc.grammar.syntax import CallStatement
+
+    for definition in parsed.definitions:
+        for statement in definition.statements:
+            library = None if isinstance(statement, CallStatement) else statement.library
+            if library is not None:
+                message = (
+                    f"the library call `{library.name}` is ignored: the statement before `<=>` is what is computed"
+                )
+                found = Diagnostic(message, library.span, "remove `<=> ...`, or leave it: it changes nothing")
+                warn(render(found, text), LibraryCallWarning)

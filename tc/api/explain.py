@@ -1,0 +1,77 @@
+"""What became of a definition on its way to a kernel, as text for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tc.artifact.executable import Executable
+from tc.base.counted import noun_for
+from tc.base.stage import Stage
+from tc.compiler import Compilation
+from tc.language.program.specialization import Layout, Specialization
+from tc.language.text.print_program import program_text
+from tc.targets.options import Options
+from tc.targets.target import Target
+
+
+def explain_kernel(compilation: Compilation, stages: tuple[Stage, ...], decision: str) -> str:
+    """Sections: definition, target, buffers, schedule before and after, kernels, sums, proof, times, cache, source.
+
+    ``decision``: what the cache has for such a call.
+    """
+    return _joined(_sections(compilation, stages, decision))
+
+
+def explain_injected(specialization: Specialization, executable: Executable, decision: str) -> str:
+    """The same of a kernel whose source somebody wrote: no schedule, since none made it.
+
+    ``decision``: what the cache has for such a call.
+    """
+    layouts = [(operand.name, operand.layout) for operand in executable.convention.operands]
+    sections = (
+        ("definition, with sizes and ranges", program_text(specialization.program).rstrip()),
+        ("target", _target(executable.target, executable.options)),
+        ("buffers", "\n".join(_buffers(specialization, layouts))),
+        ("proof", str(executable.proof)),
+        ("cache", decision),
+        ("source", executable.source.rstrip()),
+    )
+    return _joined(iter(sections))
+
+
+def _joined(sections: Iterator[tuple[str, str]]) -> str:
+    return "\n\n".join(f"== {title} ==\n{text}" for title, text in sections if text)
+
+
+def _sections(compilation: Compilation, stages: tuple[Stage, ...], decision: str) -> Iterator[tuple[str, str]]:
+    yield "definition, with sizes and ranges", program_text(compilation.specialization.program).rstrip()
+    yield "target", _target(compilation.target, compilation.options)
+    layouts = [(buffer.name, buffer.layout) for buffer in compilation.buffers]
+    yield "buffers", "\n".join(_buffers(compilation.specialization, layouts))
+    yield "statements", _stage(stages, "scop")
+    yield "schedule", _stage(stages, "schedule")
+    yield "schedule, mapped", compilation.schedule
+    yield "kernels", _stage(stages, "kernels")
+    yield "sums", _stage(stages, "sums")
+    yield "proof", str(compilation.proof)
+    yield "times", "\n".join(f"{stage.seconds * 1e3:9.2f} ms  {stage.name}" for stage in stages)
+    yield "cache", decision
+    yield "source", compilation.source.text.rstrip()
+
+
+def _stage(stages: tuple[Stage, ...], name: str) -> str:
+    found = [stage for stage in stages if stage.name == name]
+    return found[0].text if found else ""
+
+
+def _target(target: Target, options: Options) -> str:
+    return f"{target}\n{options}"
+
+
+def _buffers(specialization: Specialization, layouts: Sequence[tuple[str, Layout]]) -> Iterator[str]:
+    roles = {tensor.name: tensor.role.value for tensor in specialization.program.tensors}
+    for name, layout in layouts:
+        role = roles.get(name, "accumulator")
+        size = layout.size * layout.type.itemsize
+        shape, strides = list(layout.shape), list(layout.strides)
+        yield f"{name}: {role}, {layout.type}{shape}, strides {strides}, {size} {noun_for(size, 'byte')}"

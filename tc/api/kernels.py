@@ -1,0 +1,174 @@
+"""``Kernels``: the kernels of one definition, each found in the cache, tuned or compiled when it is first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from tc.artifact.definition import Definition
+from tc.base.environment import environment
+from tc.base.errors import ArgumentError, OptionsError
+from tc.base.once import Once
+from tc.targets.options import CpuOptions, GpuOptions, Options
+from tc.targets.target import CpuTarget, Target
+from tc.targets.usual_options import Usual, usual_for
+
+if TYPE_CHECKING:
+    from tc.dispatch.kernel import Kernel
+    from tc.language.program.specialization import Signature, Specialization
+    from tc.polyhedral.pipeline import Prepared
+    from tc.store.cached import KernelCache
+    from tc.store.wanted import Wanted
+    from tc.tuner.trial.budget import Budget
+
+
+class Kernels:
+    """Kernels by signature, options and target; options None stand for the best ones that are known.
+
+    ``siblings``: all definitions of the text.  ``tune``: how long to search for options where nobody did yet; None
+    does not.  ``usual``: what stands for options None until a search has found better ones.  Safe from many threads,
+    each kernel is made once.
+    """
+
+    def __init__(
+        self,
+        definition: Definition,
+        siblings: Mapping[str, Definition],
+        tune: str | Budget | None = None,
+        usual: Usual = (),
+    ) -> None:
+        self._definition: Final = definition
+        self._siblings: Final = siblings
+        self._tune: Final = tune
+        self._usual: Final = usual
+        self._made: Final[Once[tuple[Signature, Options | None, Target], Kernel]] = Once()
+        # Those with symbolic sizes, which serve calls with other signatures.
+        self._open: Final[dict[tuple[Signature, Options | None, Target], Kernel]] = {}
+
+    def get(
+        self, signature: Signature, target: Target, options: Options | None, prepared: Prepared | None = None
+    ) -> Kernel:
+        """The kernel.  ``prepared``: the specialized program, for one of many candidates, which are not kept."""
+        kind = CpuOptions if isinstance(target, CpuTarget) else GpuOptions
+        if options is not None and not isinstance(options, kind):
+            raise OptionsError(f"options must be tc.{kind.__name__} for target {str(target)!r}, got {options!r}")
+
+        def make() -> Kernel:
+            found, chosen = None, self._chosen(target, options)
+            if prepared is None:
+                # What a search has found in this process goes before the options of the text.
+                found = self._serving(signature, target, options) if chosen is not options else None
+                found = found or self._found(signature, target, chosen)
+                found = found or self._serving(signature, target, options) or self._tuned(signature, target, chosen)
+            if found is None:
+                found = self.compile(signature, target, kind() if chosen is None else chosen, prepared)
+            return self._noted(found, target, options)
+
+        return self._made.get((signature, options, target), make)
+
+    def _chosen(self, target: Target, options: Options | None) -> Options | None:
+        """The options of a call, or those of the text."""
+        return usual_for(self._usual, target) if options is None else options
+
+    def put(self, signature: Signature, target: Target, kernel: Kernel) -> None:
+        """From now on, this is the best kernel, also for calls that others with symbolic sizes have served."""
+        self._made.put((signature, None, target), self._noted(kernel, target, None))
+        for (call, options, place), served in self._made.items():
+            if served.signature.symbolic and not call.symbolic:
+                self._made.put((call, options, place), self._serving(call, place, options) or served)
+
+    def _noted(self, kernel: Kernel, target: Target, options: Options | None) -> Kernel:
+        if kernel.signature.symbolic:
+            self._open[kernel.signature, options, target] = kernel
+        return kernel
+
+    def _serving(self, signature: Signature, target: Target, options: Options | None) -> Kernel | None:
+        """A kernel of this process that serves the signature with symbolic sizes, the one with the smallest."""
+        found = [
+            kernel
+            for (opened, *other), kernel in tuple(self._open.items())
+            if other == [options, target] and opened.sizes_of(signature) is not None
+        ]
+        return min(found, key=lambda kernel: [size.most for size in kernel.signature.symbolic], default=None)
+
+    def compile(
+        self, signature: Signature, target: Target, options: Options, prepared: Prepared | None = None
+    ) -> Kernel:
+        """A kernel that is compiled now, whatever the cache has."""
+        from tc.compiler import build
+        from tc.dispatch.kernel import Kernel
+
+        program = self.specialize(signature) if prepared is None else prepared
+        built = build(program, self._definition.interface, options, target, environment())
+        kernel = Kernel(built.executable, built.stages, built.compilation)
+        if (folder := environment().dump) is not None:
+            from tc.api.dump import dump_stages
+
+            dump_stages(built.compilation, kernel.stages, folder)
+        if prepared is None and (cache := process_cache()) is not None:
+            cache.keep(self._wanted(signature, target, options), self._siblings, built.executable)
+        return kernel
+
+    def decision(self, signature: Signature, target: Target, options: Options | None) -> str:
+        """What the cache has for such a kernel, as text; empty without a cache."""
+        cache = process_cache()
+        return "" if cache is None else cache.explain(self._wanted(signature, target, self._chosen(target, options)))
+
+    def _found(self, signature: Signature, target: Target, options: Options | None) -> Kernel | None:
+        """The kernel from the cache, unless its stages are to be seen, or it is to be tuned first."""
+        from tc.dispatch.kernel import Kernel
+
+        cache = process_cache()
+        if cache is None or environment().dump is not None:
+            return None
+        wanted = self._wanted(signature, target, options)
+        if self._tune is not None and options is None:
+            from tc.tuner.session.covers import covers
+
+            if not cache.was_searched(wanted, covers(self._tune)):
+                return None
+        executable = cache.find(wanted)
+        if executable is None:
+            return None
+        # One that was tuned here may have gone to another cache.
+        return self._open.get((executable.convention.signature, options, target)) or Kernel(executable)
+
+    def _tuned(self, signature: Signature, target: Target, options: Options | None) -> Kernel | None:
+        """The winner of a search, where one is wanted."""
+        if self._tune is None or options is not None:
+            return None
+        from tc.api.tuning import TuningRequest, subject_for, tune
+        from tc.dispatch.kernel import Kernel
+
+        subject = subject_for(self._definition.interface, signature)
+        # The same seed goes on with a search that had less time.
+        request = TuningRequest(self._tune, seed=0, progress=False)
+        return Kernel(tune(self._definition, self._siblings, subject, target, environment(), request).executable)
+
+    def _wanted(self, signature: Signature, target: Target, options: Options | None) -> Wanted:
+        from tc.store.wanted import Wanted
+
+        return Wanted(self._definition, signature, target, options)
+
+    def specialize(self, signature: Signature) -> Specialization:
+        from tc.language.lower.specialize import specialize
+        from tc.polyhedral.schedule.aliasing import find_overwritten_read
+
+        if signature.aliases:
+            apart = specialize(self._definition.program, replace(signature, aliases=()))
+            for output, input in signature.aliases:
+                found = find_overwritten_read(apart, output, input)
+                if found is not None:
+                    raise ArgumentError(
+                        f"{apart.program.name}: the output {output} cannot share the memory of the input {input}: "
+                        f"{found}; pass a separate array"
+                    )
+        return specialize(self._definition.program, signature)
+
+
+def process_cache() -> KernelCache | None:
+    """The cache of this process; None if there is none."""
+    from tc.store.cached import kernel_cache
+
+    return kernel_cache(environment())

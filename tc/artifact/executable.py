@@ -1,0 +1,96 @@
+"""``Executable``: a compiled kernel as plain data, which the cache keeps and any process can load."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tc.artifact.convention import Convention
+from tc.artifact.fault_report import report_fault
+from tc.artifact.resources import Resources, resources_of
+from tc.base.errors import DeviceError
+from tc.base.frozen import frozen
+from tc.base.interface import Interface
+from tc.base.proof import Proof
+from tc.base.types import ScalarType
+from tc.runtime.host.binary import Binary
+from tc.runtime.host.libc import check_libc, required_libc
+from tc.runtime.host.pool import shared_pool
+from tc.runtime.kernel import LoadedKernel, load_kernel
+from tc.targets.options import CpuOptions, Options
+from tc.targets.target import CudaTarget, OpenClTarget, Target, check_runs, processor
+
+if TYPE_CHECKING:  # their drivers are not everybody's
+    from tc.runtime.cuda.cuda import CudaKernel
+    from tc.runtime.opencl.opencl import OpenClKernel
+
+
+@frozen
+class Executable:
+    """All that calls of a kernel need, and what can be told of it without the compiler.
+
+    ``threads``: how many the default options were chosen for; 1 where the target runs grids.
+    """
+
+    convention: Convention
+    options: Options
+    target: Target
+    threads: int
+    source: str
+    schedule: str
+    proof: Proof
+    binary: Binary
+
+    @property
+    def most_threads(self) -> int:
+        """The most threads of a call; 0 where there is no limit."""
+        return self.options.threads if isinstance(self.options, CpuOptions) else 1
+
+    @property
+    def resources(self) -> Resources:
+        return resources_of(self.convention.memory, self.convention.grids, self.binary, self.target)
+
+    def renamed(self, interface: Interface) -> Executable:
+        """The same for a definition that differs in names only; the source keeps its names."""
+        return replace(self, convention=self.convention.renamed(interface))
+
+
+def load(executable: Executable) -> LoadedKernel | OpenClKernel | CudaKernel:
+    """The kernel in this process; DeviceError if this machine cannot run its target."""
+    convention, binary = executable.convention, executable.binary
+    scalars = [scalar.type for scalar in convention.interface.scalars]
+    scalars += [ScalarType.INT64 for _ in convention.signature.symbolic]
+    if isinstance(executable.target, CudaTarget):
+        return _load_cuda(executable, executable.target, scalars)
+    if isinstance(executable.target, OpenClTarget):
+        from tc.runtime.opencl.opencl import Extent, OpenClKernel
+
+        extents = []
+        for operand in convention.operands:
+            offsets, size = operand.layout.offsets, operand.layout.type.itemsize
+            extents.append(Extent(offsets.start * size, len(offsets) * size, operand.writable))
+        return OpenClKernel(binary, convention.grids, extents, convention.temporaries, scalars)
+    check_runs(executable.target, processor())
+    check_libc(required_libc(binary.code))
+    return load_kernel(binary.code, len(convention.operands), scalars, shared_pool(), convention.memory)
+
+
+def _load_cuda(executable: Executable, target: CudaTarget, scalars: Sequence[ScalarType]) -> CudaKernel:
+    from tc.runtime.cuda.cuda import CudaKernel
+
+    convention = executable.convention
+    try:
+        return CudaKernel(
+            convention.interface.name,
+            target.architecture,
+            executable.binary,
+            convention.grids,
+            len(convention.operands),
+            convention.temporaries,
+            scalars,
+            functools.partial(report_fault, convention),
+        )
+    except DeviceError as error:
+        raise DeviceError(f"target '{target}' does not run here: {error}; use target 'emulator'") from error

@@ -1,0 +1,40 @@
+"""What the fault of a run means to the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NoReturn
+
+from tc.artifact.convention import Convention
+from tc.base.errors import ArgumentError, DeviceError
+from tc.base.faults import DIVERGED, MISALIGNED, OUTSIDE
+from tc.runtime.kernel import NO_MEMORY
+
+_MISTAKES: Final[Mapping[int, str]] = MappingProxyType(
+    {
+        DIVERGED: "threads of a block wait at different barriers",
+        OUTSIDE: "an access left its buffer",
+        MISALIGNED: "an access to several elements is not aligned",
+    }
+)
+
+
+def report_fault(convention: Convention, fault: int) -> NoReturn:
+    """Raises the error for what a kernel found while it ran."""
+    name = convention.interface.name
+    if fault == NO_MEMORY:
+        memory = convention.memory
+        raise MemoryError(
+            f"{name}: no memory for temporaries ({memory.shared} bytes) and packed operands ({memory.scratch} bytes "
+            "for every thread); use fewer threads or smaller tiles"
+        )
+    if fault in _MISTAKES:
+        raise DeviceError(
+            f"{name}: {_MISTAKES[fault]}; the compiler made a mistake, please report it with the definition"
+        )
+    check = convention.checks[fault - 1]
+    raise ArgumentError(
+        f"{name}: an index into dimension {check.dimension} of {check.tensor} is outside of 0:{check.extent} "
+        f"(statement {check.statement}); the results are undefined"
+    )

@@ -1,0 +1,121 @@
+"""Executables as text and bytes, for files and other processes; no pickles."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Final
+
+from tc.artifact.convention import Convention
+from tc.artifact.executable import Executable
+from tc.base.errors import TCError
+from tc.base.frozen import frozen
+from tc.base.proof import Proof
+from tc.base.records import from_json as record_from_json
+from tc.base.records import to_json as record_to_json
+from tc.runtime.host.binary import Binary, KernelUse
+from tc.targets.options import CpuOptions, GpuOptions, Options
+from tc.targets.options_json import to_json
+from tc.targets.target import CpuTarget, parse_target
+
+
+@frozen
+class _Description:
+    """What stands beside the source and the binary of an executable."""
+
+    convention: Convention
+    target: str
+    threads: int
+    schedule: str
+    proof: Proof
+    kernels: dict[str, KernelUse]
+
+
+def options_text(options: Options) -> str:
+    """The options as canonical JSON: equal options have equal texts."""
+    return options.to_json()
+
+
+_SOURCE: Final = "source"
+
+
+def variant_options(executable: Executable) -> str:
+    """How a cache tells the variants of a kernel apart: by their options, and by what stands in their place where
+    somebody wrote the source, so that whoever asks for the options gets what was proven.
+    """
+    if executable.proof.tried is None:
+        return options_text(executable.options)
+    digest = hashlib.sha256(executable.source.encode()).hexdigest()
+    return json.dumps({**to_json(executable.options), _SOURCE: digest}, sort_keys=True, separators=(",", ":"))
+
+
+def has_injected_source(options: str) -> bool:
+    """Whether the options of a variant, as ``variant_options`` makes them, stand for a source that somebody wrote."""
+    try:
+        found = json.loads(options)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and _SOURCE in found
+
+
+def options_from_text(text: str, target: str) -> Options:
+    """The inverse, for options of a target; OptionsError for anything else."""
+    return CpuOptions.from_json(text) if target.startswith("cpu") else GpuOptions.from_json(text)
+
+
+def describe(executable: Executable) -> str:
+    """All of an executable but its options, its source and its binary code, as JSON."""
+    description = _Description(
+        convention=executable.convention,
+        target=str(executable.target),
+        threads=executable.threads,
+        schedule=executable.schedule,
+        proof=executable.proof,
+        kernels=dict(executable.binary.kernels),
+    )
+    return json.dumps(record_to_json(description), separators=(",", ":"))
+
+
+def assemble(description: str, options: str, source: str, code: bytes) -> Executable:
+    """The inverse of ``describe``; ValueError for text that it did not make."""
+    found = record_from_json(_Description, json.loads(description))
+    try:
+        if found.proof.tried is not None:
+            options = _without_source(options)
+        chosen, target = options_from_text(options, found.target), parse_target(found.target)
+    except TCError as error:
+        raise ValueError(str(error)) from error
+    assert isinstance(target, CpuTarget) == isinstance(chosen, CpuOptions)
+    return Executable(
+        convention=found.convention,
+        options=chosen,
+        target=target,
+        threads=found.threads,
+        source=source,
+        schedule=found.schedule,
+        proof=found.proof,
+        binary=Binary(code, found.kernels),
+    )
+
+
+def _without_source(options: str) -> str:
+    data = json.loads(options)
+    if not isinstance(data, dict) or not isinstance(data.pop(_SOURCE, None), str):
+        raise ValueError("these are not the options of an injected source")
+    return json.dumps(data)
+
+
+def pack(executable: Executable) -> bytes:
+    """An executable as one piece: a line of JSON, then the code."""
+    head = {"about": describe(executable), "options": variant_options(executable), "source": executable.source}
+    return json.dumps(head).encode() + b"\n" + executable.binary.code
+
+
+def unpack(packed: bytes) -> Executable:
+    """The inverse of ``pack``; ValueError for anything else."""
+    line, newline, code = packed.partition(b"\n")
+    match json.loads(line):
+        case {"about": str() as about, "options": str() as options, "source": str() as source} if newline:
+            return assemble(about, options, source, code)
+        case _:
+            raise ValueError("this is no packed executable")

@@ -1,0 +1,1 @@
+"""Index expressions as text, and the offsets that statements share."""

@@ -1,0 +1,1 @@
+"""The C headers that generated sources begin with."""

@@ -1,0 +1,1 @@
+"""Printers of kernels, loops, register tiles and statements."""

@@ -1,0 +1,403 @@
+"""Typed expressions of statement bodies as C text, with the values that ``tc.language.program.program`` promises.
+
+Every fragment has the C type in which the dialect computes its scalar type: halves are floats in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeGuard, assert_never
+
+from tc.base.faults import OUTSIDE, Check
+from tc.base.types import Kind, ScalarType, computation_type
+from tc.codegen.index.indices import index_fragment, index_literal, require_fit
+from tc.codegen.index.offset_texts import OffsetTexts
+from tc.codegen.index.shared_offsets import SharedOffsets
+from tc.codegen.text.dialect import Dialect
+from tc.codegen.text.fragment import Fragment, call, cast, conditional, element, infix, prefix
+from tc.codegen.text.functions import function_name
+from tc.codegen.text.literals import bare_integer, literal_fragment
+from tc.codegen.text.names import Names
+from tc.grammar.syntax import BinaryOperator, UnaryOperator
+from tc.language.program.program import (
+    INDEX_TYPE,
+    Binary,
+    Call,
+    Cast,
+    Expression,
+    IteratorReference,
+    Literal,
+    Read,
+    Reduction,
+    ScalarReference,
+    Select,
+    SizeReference,
+    Unary,
+    iterators_in,
+)
+from tc.language.program.specialization import Layout
+from tc.polyhedral.analysis.offsets import Arguments, Forms, LinearForm, recombined, subscript_form
+from tc.polyhedral.analysis.ranges import Ranges
+from tc.polyhedral.analysis.remembered import Remembered
+from tc.polyhedral.ir.loops import IndexExpression, IndexLiteral
+
+# The local variable in which a routine notes a fault.
+FAULTED: Final = "faulted"
+_ARITHMETIC: Final = (BinaryOperator.ADD, BinaryOperator.SUBTRACT, BinaryOperator.MULTIPLY)
+# Arithmetic on truth values is that of NumPy, and that of integers converted back: whatever is not 0 is true.
+_BITWISE: Final = {BinaryOperator.ADD: "|", BinaryOperator.SUBTRACT: "^", BinaryOperator.MULTIPLY: "&"}
+_COMBINE: Final = {Reduction.ADD: BinaryOperator.ADD, Reduction.MULTIPLY: BinaryOperator.MULTIPLY}
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a statement is printed: the values of its iterators there, in terms of variables of the text.
+
+    ``offsets``: of elements, as far as statements around it have them, too; None where each has its own.  ``ranges``:
+    of the variables.
+    """
+
+    statement: str
+    arguments: Arguments
+    variables: Mapping[str, str]
+    offsets: SharedOffsets | None = None
+    ranges: Ranges = field(default_factory=dict)
+
+
+class ExpressionPrinter:
+    """Prints the expressions of one kernel, and numbers the checks of its gathers as it meets them."""
+
+    def __init__(self, names: Names, layouts: Mapping[str, Layout], checked: bool, dialect: Dialect) -> None:
+        self._names = names
+        self._layouts = layouts
+        self._checked = checked
+        self._dialect = dialect
+        self._checks: dict[Check, int] = {}
+        self._forms: Final = Forms()
+        self._elements: Final = Remembered[Fragment]()
+        self._iterators: Final = Remembered[tuple[str, ...]]()
+        self._last_texts: OffsetTexts | None = None
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """The checks so far; fault number n means element n - 1."""
+        return tuple(self._checks)
+
+    def value(self, expression: Expression, site: Site) -> Fragment:
+        """The value of the expression inside the body of a statement."""
+        match expression:
+            case Literal():
+                return literal_fragment(expression, self._dialect)
+            case IteratorReference(name):
+                argument = site.arguments[name]
+                fragment = self._index_fragment(argument, site)
+                wide = isinstance(argument, IndexLiteral) or self._dialect.narrow
+                return cast(self._dialect.values[INDEX_TYPE], fragment) if wide else fragment
+            case SizeReference(name) | ScalarReference(name, _):
+                return Fragment(self._names.scalars[name])
+            case Read():
+                return self._read(expression, site)
+            case Unary(operator, operand, type):
+                return self._unary(operator, self.value(operand, site), type)
+            case Binary():
+                return self._binary(expression, site)
+            case Select(condition, then, otherwise):
+                return conditional(*(self.value(part, site) for part in (condition, then, otherwise)))
+            case Cast(operand, type):
+                return self._convert(self.value(operand, site), operand.type, type)
+            case Call(function, arguments, type):
+                name = function_name(function, type, self._dialect.library)
+                return call(name, *(self.value(argument, site) for argument in arguments))
+            case _:
+                assert_never(expression)
+
+    def location(self, tensor: str, subscripts: Sequence[Expression], site: Site) -> Fragment:
+        """The element in memory, as something to assign to; the subscripts are known to be inside the tensor."""
+        return self._element(tensor, subscripts, {}, site)
+
+    def offset(self, tensor: str, subscripts: Sequence[Expression], site: Site) -> LinearForm | None:
+        """Where the element is; None where that depends on data."""
+        total = LinearForm()
+        for subscript, stride in zip(subscripts, self._layouts[tensor].strides, strict=True):
+            form = subscript_form(subscript, site.arguments, site.ranges, self._forms)
+            if form is None:
+                return None
+            total = total.plus(form, stride)
+        return recombined(total)
+
+    def load(self, location: Fragment, type: ScalarType) -> Fragment:
+        """The value of an element in memory."""
+        if type is ScalarType.BOOL:
+            return infix("!=", location, Fragment("0"))
+        if type.is_half:
+            return call(f"tc_float32_from_{type}", location)
+        return location
+
+    def stored(self, value: Expression, type: ScalarType, site: Site) -> Fragment:
+        """A value in the form that is kept in memory."""
+        if type.is_half and value.type is type and isinstance(value, Cast):
+            return self._narrow(self.value(value.operand, site), value.operand.type, type)
+        return self.store(self.value(value, site), type)
+
+    def store(self, value: Fragment, type: ScalarType) -> Fragment:
+        """A computed value in the form that is kept in memory."""
+        return self._narrow(value, ScalarType.FLOAT32, type) if type.is_half else value
+
+    def combine(self, reduction: Reduction, left: Fragment, right: Fragment, type: ScalarType) -> Fragment:
+        """``left reduction right`` for operands of a type."""
+        match reduction:
+            case Reduction.ADD | Reduction.MULTIPLY:
+                return self._arithmetic(_COMBINE[reduction], left, right, computation_type(type))
+            case Reduction.MINIMUM | Reduction.MAXIMUM:
+                return call(function_name(reduction.value, type, self._dialect.library), left, right)
+            case _:
+                assert_never(reduction)
+
+    def compound(self, reduction: Reduction, type: ScalarType) -> str | None:
+        """The operator that reduces into a variable of a type as ``combine`` does; None if there is none."""
+        operator = _COMBINE.get(reduction)
+        if operator is None or type.is_half or not self._is_exact(type):
+            return None
+        return f"{operator.value}="
+
+    # --- reads
+
+    def source(self, read: Read, site: Site) -> Fragment:
+        """The element that is read, as it is in memory; indices that depend on data are checked."""
+        indices = self._checked_indices(read, site)
+        return self._element(read.tensor, read.subscripts, indices, site)
+
+    def prefetch(self, read: Read, site: Site, later: Site) -> str | None:
+        """The statement that asks for what a gather reads at a later site; None where it is no gather by one index.
+
+        The index is read ahead, within its tensor; what it says may be anything, for nothing is read there.
+        """
+        gathered = [d for d, subscript in enumerate(read.subscripts) if not is_affine(subscript)]
+        if self._dialect.prefetch is None or len(gathered) != 1:
+            return None
+        subscript = read.subscripts[gathered[0]]
+        index = subscript.operand if isinstance(subscript, Cast) else subscript
+        if not isinstance(index, Read) or min(self._layouts[index.tensor].strides, default=0) < 0:
+            return None
+        ahead = self.offset(index.tensor, index.subscripts, later)
+        if ahead is None:
+            return None
+        last = Fragment(str(self._layouts[index.tensor].span - 1))
+        place = index_fragment(ahead.expression(), later.variables, self._dialect)
+        value = element(self._names.tensors[index.tensor], call("tc_min_int64", place, last))
+        layout = self._layouts[read.tensor]
+        around = (Literal(0, INDEX_TYPE) if d in gathered else s for d, s in enumerate(read.subscripts))
+        rest = self.offset(read.tensor, tuple(around), site)
+        if rest is None:
+            return None
+        row = infix("*", cast(self._dialect.index, value), Fragment(str(layout.strides[gathered[0]])))
+        offset = infix("+", row, index_fragment(rest.expression(), site.variables, self._dialect))
+        size = infix("*", offset, Fragment(str(layout.type.itemsize)))
+        return self._dialect.prefetch.format(tensor=self._names.tensors[read.tensor], bytes=size)
+
+    def _read(self, read: Read, site: Site) -> Fragment:
+        layout = self._layouts[read.tensor]
+        indices = self._checked_indices(read, site)
+        if indices and self._checked and layout.size == 0:
+            # Every index is out of range, and there is no element to read instead.
+            tests = ", ".join(str(index) for index in indices.values())
+            return cast(self._dialect.values[read.type], Fragment(f"({tests}, 0)"))
+        return self.load(self._element(read.tensor, read.subscripts, indices, site), layout.type)
+
+    def _checked_indices(self, read: Read, site: Site) -> dict[int, Fragment]:
+        """The subscripts that depend on data, by dimension."""
+        layout = self._layouts[read.tensor]
+        gathered = [d for d, subscript in enumerate(read.subscripts) if not is_affine(subscript)]
+        indices = {dimension: self.value(read.subscripts[dimension], site) for dimension in gathered}
+        if not self._checked:
+            return indices
+        for dimension in gathered:
+            check = Check(site.statement, read.tensor, dimension, layout.shape[dimension])
+            number = self._checks.setdefault(check, len(self._checks) + 1)
+            arguments = (
+                indices[dimension],
+                Fragment(str(check.extent)),
+                prefix("&", Fragment(FAULTED)),
+                Fragment(str(number)),
+            )
+            indices[dimension] = call("tc_checked_index", *arguments)
+        return indices
+
+    def _element(
+        self, tensor: str, subscripts: Sequence[Expression], indices: Mapping[int, Fragment], site: Site
+    ) -> Fragment:
+        """The element in memory; ``indices``: the subscripts that depend on data, by dimension."""
+        if indices:
+            return self._element_at(tensor, subscripts, indices, site)
+        names = self._iterators.of((subscripts,), lambda: tuple(iterators_in(subscripts)))
+        where = (subscripts, site.variables, site.ranges, site.offsets, *(site.arguments[name] for name in names))
+        return self._elements.of((tensor, *where), lambda: self._element_at(tensor, subscripts, indices, site))
+
+    def _element_at(
+        self, tensor: str, subscripts: Sequence[Expression], indices: Mapping[int, Fragment], site: Site
+    ) -> Fragment:
+        layout = self._layouts[tensor]
+        linear = LinearForm()
+        terms: list[tuple[str, Fragment]] = []
+        for dimension, (subscript, stride) in enumerate(zip(subscripts, layout.strides, strict=True)):
+            form = None if dimension in indices else subscript_form(subscript, site.arguments, site.ranges, self._forms)
+            if form is not None:
+                linear = linear.plus(form, stride)
+                continue
+            # The index of a gather is checked even where a stride of 0 makes every element the same.
+            index = indices[dimension] if dimension in indices else self.value(subscript, site)
+            if stride == 0 and dimension not in indices:
+                continue
+            sign = "-" if stride < 0 and terms else "+"
+            factor = abs(stride) if sign == "-" else stride
+            terms.append((sign, index if factor == 1 else infix("*", index, Fragment(str(factor)))))
+        offset: Fragment | None = None
+        for sign, term in terms:
+            offset = term if offset is None else infix(sign, offset, term)
+        rest = recombined(linear)
+        if offset is None or rest != LinearForm():
+            fragment = self._index(rest, site)
+            offset = fragment if offset is None else infix("+", offset, fragment)
+        return element(self._names.tensors[tensor], self._watched(offset, layout) if self._dialect.watches else offset)
+
+    def _watched(self, offset: Fragment, layout: Layout) -> Fragment:
+        """The offset where it is inside the tensor; else the fault is noted."""
+        inside = layout.offsets
+        first = Fragment(str(inside.start))
+        number = Fragment(str(OUTSIDE))
+        moved = infix("-", offset, first) if inside.start else offset
+        checked = call("tc_checked_index", moved, Fragment(str(len(inside))), prefix("&", Fragment(FAULTED)), number)
+        return infix("+", checked, first) if inside.start else checked
+
+    def _index(self, form: LinearForm, site: Site) -> Fragment:
+        shared = None if site.offsets is None else site.offsets.name(form)
+        if shared is None:
+            return self._texts(site).text(form)
+        if form.constant == 0:
+            return Fragment(shared)
+        sign = "-" if form.constant < 0 else "+"
+        return infix(sign, Fragment(shared), index_literal(abs(form.constant)))
+
+    def _texts(self, site: Site) -> OffsetTexts:
+        """What was printed in the same loops before."""
+        last = self._last_texts
+        if last is None or last.variables is not site.variables or last.ranges is not site.ranges:
+            last = self._last_texts = OffsetTexts(site.variables, site.ranges, self._dialect)
+        return last
+
+    def _index_fragment(self, expression: IndexExpression, site: Site) -> Fragment:
+        require_fit(expression, site.ranges, self._dialect)
+        return index_fragment(expression, site.variables, self._dialect)
+
+    # --- operators
+
+    def _unary(self, operator: UnaryOperator, operand: Fragment, type: ScalarType) -> Fragment:
+        match operator:
+            case UnaryOperator.NOT:
+                return prefix("!", operand)
+            case UnaryOperator.NEGATE:
+                negated = prefix("-", self._unsigned(operand, type))
+                return negated if self._is_exact(type) else cast(self._dialect.values[type], negated)
+            case _:
+                assert_never(operator)
+
+    def _binary(self, expression: Binary, site: Site) -> Fragment:
+        operator, type = expression.operator, expression.left.type
+        left, right = self.value(expression.left, site), self.value(expression.right, site)
+        # A literal needs no cast where the other operand already has the type.
+        if _is_integer_literal(expression.right) and not _is_integer_literal(expression.left):
+            right = bare_integer(expression.right)
+        elif _is_integer_literal(expression.left) and not _is_integer_literal(expression.right):
+            left = bare_integer(expression.left)
+        if operator in _ARITHMETIC:
+            return self._arithmetic(operator, left, right, computation_type(type))
+        if operator in (BinaryOperator.DIVIDE, BinaryOperator.REMAINDER):
+            return self._divide(operator, left, right, expression.right)
+        return infix(operator.value, left, right)
+
+    def _arithmetic(self, operator: BinaryOperator, left: Fragment, right: Fragment, type: ScalarType) -> Fragment:
+        if type is ScalarType.UINT16 and operator is BinaryOperator.MULTIPLY:
+            # Promoted to int, the product could overflow.
+            left = cast(self._dialect.values[ScalarType.UINT32], left)
+        if type is ScalarType.BOOL:
+            return infix(_BITWISE[operator], left, right)
+        result = infix(operator.value, self._unsigned(left, type), self._unsigned(right, type))
+        return result if self._is_exact(type) else cast(self._dialect.values[type], result)
+
+    def _is_exact(self, type: ScalarType) -> bool:
+        """Whether the operators of the language give sums, differences and products as they should be."""
+        return _has_own_arithmetic(type) and not self._overflows(type)
+
+    def _overflows(self, type: ScalarType) -> bool:
+        return not self._dialect.wraps and type.kind is Kind.SIGNED and type.itemsize >= 4
+
+    def _unsigned(self, operand: Fragment, type: ScalarType) -> Fragment:
+        """The operand in a type that wraps around, where its own does not."""
+        return cast(f"uint{8 * type.itemsize}_t", operand) if self._overflows(type) else operand
+
+    def _divide(self, operator: BinaryOperator, left: Fragment, right: Fragment, divisor: Expression) -> Fragment:
+        type = computation_type(divisor.type)
+        if type.is_floating:
+            divides = operator is BinaryOperator.DIVIDE
+            if divides:
+                return infix("/", left, right)
+            return call(function_name("fmod", type, self._dialect.library), left, right)
+        if _is_integer_literal(divisor) and divisor.value not in (0, -1):
+            result = infix(operator.value, left, right)
+            return result if _has_own_arithmetic(type) else cast(self._dialect.values[type], result)
+        name = "divide" if operator is BinaryOperator.DIVIDE else "remainder"
+        return call(f"tc_{name}_{type}", left, right)
+
+    # --- conversions
+
+    def _convert(self, value: Fragment, source: ScalarType, target: ScalarType) -> Fragment:
+        if target is ScalarType.BOOL:
+            return value if source is ScalarType.BOOL else infix("!=", value, Fragment("0"))
+        if target.is_half:
+            return self.load(self._narrow(value, source, target), target)
+        source = computation_type(source)
+        if source is target:
+            return value
+        if source.is_floating and target.is_integer:
+            return call(f"tc_{target}_from_{source}", value)
+        return cast(self._dialect.values[target], value)
+
+    def _narrow(self, value: Fragment, source: ScalarType, target: ScalarType) -> Fragment:
+        """A value of type ``source`` rounded once, to the nearest half."""
+        source = computation_type(source)
+        if source.is_floating:
+            return call(f"tc_{target}_from_{source}", value)
+        exact = ScalarType.FLOAT32 if source.itemsize < 4 else ScalarType.FLOAT64
+        return call(f"tc_{target}_from_{exact}", cast(self._dialect.values[exact], value))
+
+
+def is_affine(expression: Expression) -> bool:
+    """Whether a subscript was proven to lie inside its tensor: an affine function of the iterators.
+
+    The test is syntactic and narrower than the proof; what it does not recognize is checked at run time.
+    """
+    match expression:
+        case Literal(_, type):
+            return type.is_integer
+        case IteratorReference() | SizeReference():
+            return True
+        case Unary(UnaryOperator.NEGATE, operand):
+            return is_affine(operand)
+        case Binary(BinaryOperator.ADD | BinaryOperator.SUBTRACT, left, right):
+            return is_affine(left) and is_affine(right)
+        case Binary(BinaryOperator.MULTIPLY, left, right):
+            return (is_affine(left) and isinstance(right, Literal)) or (isinstance(left, Literal) and is_affine(right))
+        case Binary(BinaryOperator.DIVIDE | BinaryOperator.REMAINDER, dividend, Literal(value)):
+            return value != 0 and is_affine(dividend)
+        case _:
+            return False
+
+
+def _is_integer_literal(expression: Expression) -> TypeGuard[Literal]:
+    return isinstance(expression, Literal) and expression.type.is_integer
+
+
+def _has_own_arithmetic(type: ScalarType) -> bool:
+    """Whether C computes the type in itself; narrower ones are promoted to int, so results must be cast back."""
+    return type.is_floating or type.itemsize >= 4

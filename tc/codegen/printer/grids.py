@@ -1,0 +1,40 @@
+"""The source of a program for machines that run grids: a kernel for every outermost nest, without header files."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from tc.codegen.printer.kernel import KernelPrinter
+from tc.codegen.printer.launches import launch
+from tc.codegen.printer.source import KernelSource, heading, in_blocks, parameters_of, scope_of, with_narrow_indices
+from tc.codegen.text.dialect import CUDA, OPENCL, Dialect
+from tc.codegen.text.names import names_of
+from tc.codegen.text.numerics import prelude
+from tc.polyhedral.ir.loops import Block, LoopProgram
+
+
+def cuda_source(program: LoopProgram) -> KernelSource:
+    """C++20 for NVRTC's ``-default-device``, to be compiled without any option that gives up IEEE values."""
+    program = in_blocks(program)
+    headers = ("cuda.h", "ahead.h") if program.copied_ahead else ("cuda.h",)
+    return with_narrow_indices(lambda dialect: _source(program, dialect, headers), CUDA)
+
+
+def opencl_source(program: LoopProgram) -> KernelSource:
+    """OpenCL C 1.2, to be compiled without any option that gives up IEEE values."""
+    program = in_blocks(program)
+    return with_narrow_indices(lambda dialect: _source(program, dialect, ("opencl.h",)), OPENCL)
+
+
+def _source(program: LoopProgram, dialect: Dialect, headers: tuple[str, ...]) -> KernelSource:
+    names = names_of(program)
+    # Every temporary is an argument of its own.
+    offsets = {buffer.name: 0 for buffer in program.temporaries}
+    printer = KernelPrinter(program, names, parameters_of(program, names, offsets, dialect), dialect, 0)
+    for nest in program.root.children if isinstance(program.root, Block) else (program.root,):
+        launch(printer, nest, scope_of(program, names))
+    body = "\n".join(line for part in printer.regions for line in (*part, ""))
+    declared = [files("tc.codegen.prelude").joinpath(name).read_text(encoding="utf-8").strip() for name in headers]
+    text = "\n\n".join(part for part in (heading(program), *declared, prelude(body), body) if part)
+    memory = sum(buffer.layout.span * buffer.layout.type.itemsize for buffer in program.temporaries)
+    return KernelSource(text, printer.expressions.checks, memory, printer.scratch_bytes, tuple(printer.grids))

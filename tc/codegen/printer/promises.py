@@ -1,0 +1,151 @@
+"""What the lines before a loop promise the compiler, or ask of it: lanes, unrolling."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final, assert_never
+
+from tc.base.types import ScalarType, computation_type
+from tc.codegen.printer.expressions import FAULTED
+from tc.codegen.printer.routines import mentions
+from tc.codegen.text.functions import C_LIBRARY, function_name
+from tc.language.program.program import Reduction
+from tc.polyhedral.analysis.accumulate import REACHED, Accumulation, accumulator_name
+from tc.polyhedral.analysis.element_counts import goes_on, most_trips
+from tc.polyhedral.analysis.ranges import Ranges, iterator_range
+from tc.polyhedral.ir.loops import (
+    MOST_UNROLLED,
+    Allocation,
+    Block,
+    Guard,
+    IndexLiteral,
+    Instance,
+    Loop,
+    LoopKind,
+    LoopTree,
+)
+
+if TYPE_CHECKING:
+    from tc.codegen.printer.kernel import KernelPrinter, Scope
+
+# A loop of unknown length is unrolled so often.
+_UNROLL_UNKNOWN: Final = 4
+# A run of a long sum in a tile: with so few iterations, processors foresee where it ends.  Of one in lanes, GCC 12
+# makes two loops otherwise.
+_UNROLL_TILE: Final = 4
+_UNROLL_LANES: Final = 2
+# Instances in the body of a loop around unrolled ones, when some of its iterations run one after the other: enough
+# that what neighbouring iterations read side by side is read at once, and few enough for the cache of instructions.
+_UNROLLED_INSTANCES: Final = 256
+
+
+def promises(kernel: KernelPrinter, loop: Loop, scope: Scope, body: list[str]) -> list[str]:
+    """The lines before a loop that tell the compiler what it may do with the iterations of its body."""
+    dialect = kernel.dialect
+    match loop.kind:
+        case LoopKind.VECTOR:
+            # Lanes must not share a variable; the compiler finds by itself that only faults do.
+            return [dialect.vector] if dialect.vector and not mentions(body, FAULTED) else []
+        case LoopKind.REDUCTION if dialect.grids is None:
+            return _reduction_promises(kernel, loop, scope.accumulation, body)
+        case LoopKind.UNROLLED | LoopKind.REDUCTION:
+            count = _trips(loop, scope.ranges)
+            return _unrolled(kernel, loop, min(count, MOST_UNROLLED) if count is not None else _UNROLL_UNKNOWN)
+        case LoopKind.SEQUENTIAL if dialect.grids is not None:
+            return _unrolled(kernel, loop, _repetitions(loop, scope.ranges))
+        case LoopKind.SEQUENTIAL if goes_on(loop) and not _holds_loop(loop.body, LoopKind.SEQUENTIAL):
+            return _unrolled(kernel, loop, _runs_at_once(loop.body))
+        case LoopKind.SEQUENTIAL | LoopKind.PARALLEL | LoopKind.REGISTER:
+            return []
+        case LoopKind.COPIED | LoopKind.BLOCK | LoopKind.THREAD | LoopKind.LANES:
+            raise AssertionError("they are no loops in the text")
+        case _:
+            assert_never(loop.kind)
+
+
+def _unrolled(kernel: KernelPrinter, loop: Loop, count: int) -> list[str]:
+    template = kernel.dialect.unroll
+    if kernel.dialect.grids is not None and count > 1 and not _has_constant_bounds(loop):
+        # By a power of two: NVRTC 13.5 unrolled some such loops by three and by five, and then ran whole bodies only,
+        # five iterations in place of two.
+        count = 1 << (count.bit_length() - 1)
+    return [template.format(count=count)] if template and count > 1 else []
+
+
+def _trips(loop: Loop, ranges: Ranges) -> int | None:
+    """The most iterations; None where no bound is known."""
+    found = most_trips(loop, ranges)
+    return None if math.isinf(found) else int(found)
+
+
+def _has_constant_bounds(loop: Loop) -> bool:
+    return isinstance(loop.lower, IndexLiteral) and isinstance(loop.upper, IndexLiteral)
+
+
+def _repetitions(loop: Loop, ranges: Ranges) -> int:
+    """How many iterations of a loop around unrolled ones, which are those of a thread's own array, are one body."""
+    trips = _trips(loop, ranges)
+    inside = _unrolled_instances(loop.body, {**ranges, loop.iterator: iterator_range(loop, ranges)})
+    if not trips or not inside or inside == 1:
+        return 1
+    most = min(trips, max(1, _UNROLLED_INSTANCES // inside))
+    return next(count for count in range(most, 0, -1) if trips % count == 0)
+
+
+def _unrolled_instances(tree: LoopTree, ranges: Ranges) -> int | None:
+    """The instances of a tree that has unrolled loops only; None for others, and where some are left out."""
+    match tree:
+        case Loop(kind=LoopKind.UNROLLED):
+            trips = _trips(tree, ranges)
+            inside = _unrolled_instances(tree.body, {**ranges, tree.iterator: iterator_range(tree, ranges)})
+            return None if trips is None or inside is None else trips * inside
+        case Loop() | Allocation() | Guard():
+            return None
+        case Block(children):
+            counts = [_unrolled_instances(child, ranges) for child in children]
+            return None if None in counts else sum(count for count in counts if count is not None)
+        case Instance():
+            return 1
+        case _:
+            assert_never(tree)
+
+
+def _reduction_promises(kernel: KernelPrinter, loop: Loop, found: Accumulation | None, body: list[str]) -> list[str]:
+    vector, clause = kernel.dialect.vector, kernel.dialect.vector_reduction
+    if found is None or vector is None or clause is None or _holds_loop(loop.body, LoopKind.REDUCTION):
+        return []
+    if found.lanes is not None:
+        return [] if mentions(body, FAULTED) or mentions(body, REACHED) else [vector]
+    (partial,) = found.partials
+    type = computation_type(kernel.layouts[partial.body.target].type)
+    if type is ScalarType.BOOL:
+        return []
+    operator: str = partial.reduction.value
+    if type.is_floating and partial.reduction in (Reduction.MINIMUM, Reduction.MAXIMUM):
+        operator = function_name(operator, type, C_LIBRARY)
+    names = [(operator, accumulator_name(partial, found)), ("|", REACHED), ("max", FAULTED)]
+    clauses = [clause.format(operator=symbol, variable=name) for symbol, name in names if mentions(body, name)]
+    return [" ".join((vector, *clauses))]
+
+
+def _runs_at_once(tree: LoopTree) -> int:
+    """How many iterations of a run are one body, which goes through the rows and lanes of a tile, or through lanes."""
+    if _holds_loop(tree, LoopKind.REGISTER) or _holds_loop(tree, LoopKind.VECTOR):
+        return _UNROLL_TILE
+    return _UNROLL_LANES if _holds_loop(tree, LoopKind.REDUCTION) else 1
+
+
+def _holds_loop(tree: LoopTree, wanted: LoopKind) -> bool:
+    match tree:
+        case Allocation(_, body):
+            return _holds_loop(body, wanted)
+        case Loop(kind=kind, body=body):
+            return kind is wanted or _holds_loop(body, wanted)
+        case Guard(_, then, otherwise):
+            return _holds_loop(then, wanted) or (otherwise is not None and _holds_loop(otherwise, wanted))
+        case Block(children):
+            return any(_holds_loop(child, wanted) for child in children)
+        case Instance():
+            return False
+        case _:
+            assert_never(tree)

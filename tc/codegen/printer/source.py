@@ -1,0 +1,192 @@
+"""From a loop program to the C source of a kernel for the CPU."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from typing import Final
+
+from tc.base.faults import Check
+from tc.base.grid import Argument, GridKernel, Place
+from tc.base.types import Kind, ScalarType
+from tc.codegen.index.indices import WideIndexError
+from tc.codegen.printer.ask_ahead import ask_ahead
+from tc.codegen.printer.ask_to_store import ask_to_store
+from tc.codegen.printer.kernel import KernelPrinter, Scope
+from tc.codegen.printer.placement import side_by_side
+from tc.codegen.printer.routines import SCRATCH, Parameter, braced, finished, mentioned, mentions, routine
+from tc.codegen.text.dialect import EMULATOR, C, Dialect
+from tc.codegen.text.names import Names, comment, names_of
+from tc.codegen.text.numerics import prelude
+from tc.language.isl.affine import parameter_name
+from tc.language.program.program import INDEX_TYPE
+from tc.language.text.expression_text import expression_text
+from tc.polyhedral.analysis.ranges import Range
+from tc.polyhedral.generate.block_sums import block_sums
+from tc.polyhedral.ir.loops import Buffer, LoopProgram, StatementBody
+from tc.polyhedral.proof.verify_blocks import prove_blocks
+
+_HEADERS: Final = ("math.h", "stdbool.h", "stdint.h")
+ENTRY: Final = "tc_kernel"
+# Formulas in the heading are cut here.
+_LONGEST: Final = 120
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSource:
+    """The source of a kernel; ``checks[n - 1]`` is the gather that stores fault number ``n``.
+
+    A call needs ``shared_bytes`` of memory for temporaries, and ``scratch_bytes`` for every thread.  ``grids``: what
+    the machine is to run, in this order, where the source has no entry of its own.
+    """
+
+    text: str
+    checks: tuple[Check, ...]
+    shared_bytes: int
+    scratch_bytes: int
+    grids: tuple[GridKernel, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """A hash of the text and of all that a call must bring."""
+        return hashlib.sha256(repr(self).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def c_source(program: LoopProgram, vector_bytes: int, dialect: Dialect = C) -> KernelSource:
+    """C11 text that exports ``tc_kernel`` (see ``abi.h``), for vector registers of ``vector_bytes``.
+
+    Its arguments are the base addresses of ``program.buffers``, the values of ``program.scalars`` and of
+    ``program.sizes``, and the runtime.  It must be compiled with ``-fwrapv`` and without any option that gives up IEEE
+    values.
+    """
+    program = in_blocks(ask_to_store(ask_ahead(program)))
+    names = names_of(program)
+    offsets, shared_bytes = side_by_side(program.temporaries)
+    parameters = parameters_of(program, names, offsets, dialect)
+    printer = KernelPrinter(program, names, parameters, dialect, vector_bytes)
+    lines = finished(printer.tree(program.root, scope_of(program, names)), dialect)
+    if dialect.watches:
+        lines = [*_poisoned(program, names), *lines]
+    used = mentioned(parameters, lines)
+    body = "\n".join(
+        line
+        for part in (
+            *printer.regions,
+            routine(f"{ENTRY}_body", [p.declaration for p in used], lines, dialect),
+            _entry(used),
+        )
+        for line in (*part, "")
+    )
+    parts = [
+        heading(program),
+        "\n".join(f"#include <{header}>" for header in _HEADERS),
+        files("tc.codegen.prelude").joinpath("abi.h").read_text(encoding="utf-8").strip(),
+        prelude(body),
+        body,
+    ]
+    text = "\n\n".join(part for part in parts if part)
+    return KernelSource(text, printer.expressions.checks, shared_bytes, printer.scratch_bytes)
+
+
+def in_blocks(program: LoopProgram) -> LoopProgram:
+    """The program whose long sums have totals.
+
+    That comes last: what is asked for ahead follows from the loops as they were tiled.
+    """
+    root = block_sums(program).root
+    prove_blocks(program, root)
+    return replace(program, root=root)
+
+
+def scope_of(program: LoopProgram, names: Names) -> Scope:
+    """What is around all loops: the symbolic sizes, under the names that loops have for them."""
+    return Scope(
+        variables={parameter_name(name): names.scalars[name] for name, _ in program.sizes},
+        ranges={parameter_name(name): Range(1, most) for name, most in program.sizes},
+    )
+
+
+def _poisoned(program: LoopProgram, names: Names) -> list[str]:
+    """Temporaries hold what nobody would compute until they are written."""
+    return [
+        f"__builtin_memset({names.tensors[b.name]}, 0xff, {b.layout.span * b.layout.type.itemsize});"
+        for b in program.temporaries
+    ]
+
+
+def emulator_source(program: LoopProgram) -> KernelSource:
+    """``c_source`` of a program for blocks and threads, which looks at every access."""
+    return with_narrow_indices(lambda dialect: c_source(program, 0, dialect), EMULATOR)
+
+
+def with_narrow_indices(make: Callable[[Dialect], KernelSource], dialect: Dialect) -> KernelSource:
+    """The source with indices of 32 bits if all of them fit, else of 64: threads have half as many wide registers."""
+    try:
+        return make(replace(dialect, narrow=True))
+    except WideIndexError:
+        return make(dialect)
+
+
+def heading(program: LoopProgram) -> str:
+    lines = [f"Kernel {program.name}, generated by Tensor Comprehensions.", *map(_formula, program.bodies)]
+    return "\n".join(comment(line) for line in lines)
+
+
+def _formula(body: StatementBody) -> str:
+    """What a statement does, in the language of the definition."""
+    subscripts = ", ".join(expression_text(subscript) for subscript in body.subscripts)
+    assignment = "=" if body.reduction is None else f"{body.reduction.value}="
+    text = f"  {body.name}: {body.target}({subscripts}) {assignment} {expression_text(body.value)}"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def parameters_of(
+    program: LoopProgram, names: Names, offsets: Mapping[str, int], dialect: Dialect
+) -> tuple[Parameter, ...]:
+    fault = Parameter(f"{dialect.global_memory}int32_t *", "", "fault", "runtime->fault", Argument(Place.FAULT))
+    scalars = (*program.scalars, *((name, INDEX_TYPE) for name, _ in program.sizes))
+    shared = {b.name: f"(void *)(runtime->shared + {offsets[b.name]})" for b in program.temporaries}
+    return (
+        *(
+            _buffer(buffer, names, f"buffers[{n}]", Argument(Place.BUFFER, n), dialect)
+            for n, buffer in enumerate(program.buffers)
+        ),
+        *(
+            _buffer(buffer, names, shared[buffer.name], Argument(Place.TEMPORARY, n), dialect)
+            for n, buffer in enumerate(program.temporaries)
+        ),
+        *(_scalar(name, type, names, n, dialect) for n, (name, type) in enumerate(scalars)),
+        fault,
+        SCRATCH,
+        Parameter("const tc_runtime *", "", "runtime", "runtime"),
+    )
+
+
+def _buffer(buffer: Buffer, names: Names, argument: str, given: Argument, dialect: Dialect) -> Parameter:
+    const = "" if buffer.writable else "const "
+    type = f"{dialect.global_memory}{const}{dialect.storage[buffer.layout.type]} *"
+    before = -buffer.layout.offsets.start
+    return Parameter(type, dialect.restrict, names.tensors[buffer.name], argument, given, before)
+
+
+def _scalar(name: str, type: ScalarType, names: Names, position: int, dialect: Dialect) -> Parameter:
+    argument = f"scalars[{position}].{_member(type)}"
+    # Truth values are no arguments in OpenCL.
+    own = (dialect.storage if dialect.grids and type is ScalarType.BOOL else dialect.values)[type]
+    return Parameter(own, "", names.scalars[name], argument, Argument(Place.SCALAR, position))
+
+
+def _member(type: ScalarType) -> str:
+    """The member of ``tc_scalar`` that holds a scalar argument."""
+    if type.is_floating:
+        return "d" if type is ScalarType.FLOAT64 else "f"
+    return "u" if type.kind is Kind.UNSIGNED else "i"
+
+
+def _entry(used: tuple[Parameter, ...]) -> list[str]:
+    arguments = ", ".join(parameter.argument for parameter in used)
+    unused = [f"(void){name};" for name in ("buffers", "scalars", "runtime") if not mentions((arguments,), name)]
+    declaration = f"void {ENTRY}(void *const *buffers, const tc_scalar *scalars, const tc_runtime *runtime)"
+    return braced(declaration, [*unused, f"{ENTRY}_body({arguments});"])

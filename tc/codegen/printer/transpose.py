@@ -1,0 +1,68 @@
+"""Two loops that copy rows into columns, as one call that turns squares of vectors in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tc.base.types import ScalarType
+from tc.codegen.index.indices import values_of
+from tc.language.program.program import Read
+from tc.language.program.specialization import Layout
+from tc.polyhedral.analysis.offsets import LinearForm
+from tc.polyhedral.ir.loops import IndexVariable, Instance, Loop, LoopKind, StatementBody
+
+_PLAIN = (LoopKind.SEQUENTIAL, LoopKind.VECTOR, LoopKind.REGISTER)
+# Of the vectors that every compiler has.
+_LEAST_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Transposition:
+    """``to[c * to_step + r] = from[r * from_step + c]``, with ``r`` from the loop ``rows``, ``c`` from ``columns``."""
+
+    rows: Loop
+    columns: Loop
+    from_step: int
+    to_step: int
+
+
+def copied(body: StatementBody, layouts: Mapping[str, Layout]) -> Read | None:
+    """What the statement copies, if all it does is to copy a number of floating point to another tensor."""
+    value = body.value
+    if body.reduction is not None or not isinstance(value, Read) or value.tensor == body.target:
+        return None
+    types = {layouts[body.target].type, layouts[value.tensor].type, value.type}
+    return value if types in ({ScalarType.FLOAT32}, {ScalarType.FLOAT64}) else None
+
+
+def transposed_nest(loop: Loop) -> tuple[Loop, Loop, Instance] | None:
+    """The loop, the one right inside it, and the instance inside that, where there is nothing else."""
+    inner = loop.body
+    if not isinstance(inner, Loop) or not isinstance(inner.body, Instance):
+        return None
+    if any(node.kind not in _PLAIN or node.step != 1 for node in (loop, inner)):
+        return None
+    if IndexVariable(loop.iterator) in (inner.lower, inner.upper):
+        return None
+    return loop, inner, inner.body
+
+
+def transposition(first: Loop, second: Loop, source: LinearForm, target: LinearForm) -> Transposition | None:
+    """How two loops turn rows into columns; None where they do not, or where neighbours are at no constant distance."""
+    for rows, columns in ((first, second), (second, first)):
+        along = (target.slope(rows.iterator), source.slope(columns.iterator))
+        across = (source.slope(rows.iterator), target.slope(columns.iterator))
+        if along == (1, 1) and across[0] not in (None, 0, 1) and across[1] not in (None, 0, 1):
+            assert across[0] is not None
+            assert across[1] is not None
+            return Transposition(rows, columns, across[0], across[1])
+    return None
+
+
+def transposition_width(found: Transposition, type: ScalarType, vector_bytes: int) -> int:
+    """Rows and columns of the largest squares to turn: as many as there are, and as a vector has lanes."""
+    least = _LEAST_BYTES // type.itemsize
+    most = max(least, vector_bytes // type.itemsize)
+    counts = [len(values_of(loop)) or most for loop in (found.rows, found.columns)]
+    return max(least, 1 << (min(most, *counts).bit_length() - 1))

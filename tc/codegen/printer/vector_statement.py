@@ -1,0 +1,295 @@
+"""Prints one statement over the lanes of a register tile's row, as operations on whole vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from tc.codegen.printer.expressions import Site
+from tc.codegen.text.fragment import Fragment, infix, prefix
+from tc.grammar.syntax import BinaryOperator, UnaryOperator
+from tc.language.program.program import (
+    Binary,
+    Call,
+    Cast,
+    Expression,
+    IteratorReference,
+    Read,
+    Reduction,
+    Unary,
+    iterators_in,
+    walk,
+)
+from tc.language.program.specialization import Layout
+from tc.polyhedral.analysis.offsets import evaluate, index_form
+from tc.polyhedral.analysis.strides import stride
+from tc.polyhedral.analysis.substitute import substituted
+from tc.polyhedral.ir.loops import (
+    IndexExpression,
+    IndexLiteral,
+    IndexOperation,
+    IndexOperator,
+    IndexVariable,
+    Instance,
+    Loop,
+    StatementBody,
+)
+
+if TYPE_CHECKING:
+    from tc.codegen.printer.kernel import Scope
+    from tc.codegen.printer.registers import RegisterPrinter
+
+_INFIX = {
+    BinaryOperator.ADD: "+",
+    BinaryOperator.SUBTRACT: "-",
+    BinaryOperator.MULTIPLY: "*",
+    BinaryOperator.DIVIDE: "/",
+}
+_COMPOUND = {Reduction.ADD: "+=", Reduction.MULTIPLY: "*="}
+_EXTREMES = {Reduction.MINIMUM: "min", Reduction.MAXIMUM: "max"}
+# Builtins that vectors.h has for vectors, too.
+_FUNCTIONS: Final = frozenset({"fmin", "fmax", "min", "max"})
+
+
+class NotVectorsError(Exception):
+    """The loops around a buffer do not have the form of a register tile; it is printed as an array."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """One vector of a row: its first lane, the lanes of its type, and those in use."""
+
+    number: int
+    first: int
+    width: int
+    used: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A value in C: a vector, or one number for all lanes."""
+
+    fragment: Fragment
+    is_vector: bool
+
+
+class VectorStatement:
+    """One statement in a loop over lanes, with everything else fixed.
+
+    ``widest``: where vectors of several widths make a row, the first of them; what all lanes share is spread over its
+    lanes once, for ``spread`` to declare after ``lines`` were asked for.
+    """
+
+    def __init__(
+        self,
+        printer: RegisterPrinter,
+        loop: Loop,
+        instance: Instance,
+        scope: Scope,
+        known: Mapping[str, int],
+        widest: Vector | None = None,
+    ) -> None:
+        self._printer = printer
+        self._kernel = printer.kernel
+        self.body: StatementBody = printer.kernel.bodies[instance.statement]
+        self._loop = loop
+        self._instance = instance
+        self._scope = scope
+        self._arguments = dict(zip(self.body.iterators, instance.arguments, strict=True))
+        self._known = known
+        self._widest = widest
+        self._spread: dict[Expression, str] = {}
+        self._coefficients: dict[str, int] = {}
+
+    def spread(self) -> list[str]:
+        """The declarations of what the lines so far share."""
+        if self._widest is None:
+            return []
+        site = self._site(self._widest)
+        return [
+            self._printer.spread(name, self._kernel.expressions.value(shared, site), self._widest)
+            for shared, name in self._spread.items()
+        ]
+
+    def rows_read(self) -> list[int]:
+        """The rows of the tile that the statement reads, with its lanes along theirs."""
+        own = self.body.target == self._printer.buffer.name
+        before = [self.row()] if own and self.body.reduction is not None else []
+        read = (self._row(read.subscripts) for read in reads_in(self.body.value) if self._is_tile(read))
+        return list(dict.fromkeys([*before, *read]))
+
+    def _is_tile(self, read: Read) -> bool:
+        return read.tensor == self._printer.buffer.name
+
+    def row(self) -> int:
+        """The row that the statement touches."""
+        if self.body.target == self._printer.buffer.name:
+            return self._row(self.body.subscripts)
+        return self._row(next(read for read in reads_in(self.body.value) if self._is_tile(read)).subscripts)
+
+    def lines(self, vector: Vector) -> list[str]:
+        """The statement in the lanes of one vector; NotVectorsError where vectors cannot express it."""
+        own = self.body.target == self._printer.buffer.name
+        return [*self._prefetches(vector), self._assignment(vector) if own else self._store(vector)]
+
+    def _assignment(self, vector: Vector) -> str:
+        """To the tile."""
+        body = self.body
+        target = self._printer.variable(self._row(body.subscripts), vector)
+        if body.reduction is None:
+            return f"{target} = {self._vector(body.value, vector)};"
+        if body.reduction in _COMPOUND:
+            return f"{target} {_COMPOUND[body.reduction]} {self._value(body.value, vector).fragment};"
+        operands = (Fragment(target), self._vector(body.value, vector))
+        return f"{target} = {self._printer.function(_EXTREMES[body.reduction], vector, *operands)};"
+
+    def _store(self, vector: Vector) -> str:
+        """To memory."""
+        body, layout = self.body, self._kernel.layouts[self.body.target]
+        along = self._stride(body.subscripts, layout) == 1 and layout.type is self._printer.type
+        if body.reduction is not None or not along:
+            raise NotVectorsError("a store across memory")
+        place = self._kernel.expressions.location(body.target, body.subscripts, self._site(vector))
+        return self._printer.store(place, self._vector(body.value, vector), vector)
+
+    def _prefetches(self, vector: Vector) -> list[str]:
+        """What asks for the rows that gathers will read some iterations of the loop around the lanes later."""
+        loop, distance = self._scope.innermost, self._kernel.prefetch
+        if loop is None or distance == 0:
+            return []
+        later: IndexExpression = IndexOperation(
+            IndexOperator.ADD, (IndexVariable(loop.iterator), IndexLiteral(distance * loop.step))
+        )
+        site = self._site(vector)
+        ahead = {name: substituted(argument, {loop.iterator: later}) for name, argument in site.arguments.items()}
+        gathers = [read for read in reads_in(self.body.value) if self._varies(read)]
+        found = (self._kernel.expressions.prefetch(g, site, replace(site, arguments=ahead)) for g in gathers)
+        return [line for line in found if line is not None]
+
+    def _site(self, vector: Vector) -> Site:
+        first = vector.first + iterations(self._loop, self._known)[0]
+        known = {name: IndexLiteral(value) for name, value in {**self._known, self._loop.iterator: first}.items()}
+        arguments = tuple(substituted(argument, known) for argument in self._instance.arguments)
+        return self._kernel.site(replace(self._instance, arguments=arguments), self._scope)
+
+    # --- values
+
+    def _value(self, expression: Expression, vector: Vector) -> _Value:
+        if not self._varies(expression):
+            if any(self._is_tile(read) for read in reads_in(expression)):
+                raise NotVectorsError("one lane of a row for all")
+            if self._widest is not None and expression.type is self._printer.type:
+                name = self._spread.setdefault(expression, f"spread{len(self._spread)}")
+                return _Value(self._printer.lower(name, self._widest, vector), is_vector=True)
+            return _Value(self._kernel.expressions.value(expression, self._site(vector)), is_vector=False)
+        if expression.type is not self._printer.type:
+            raise NotVectorsError("lanes of another type")
+        match expression:
+            case Read():
+                return _Value(self._read(expression, vector), is_vector=True)
+            case Cast(operand, type) if operand.type is type:
+                return self._value(operand, vector)
+            case Unary(UnaryOperator.NEGATE, operand):
+                return _Value(prefix("-", self._value(operand, vector).fragment), is_vector=True)
+            case Binary(operator, left, right) if operator in _INFIX:
+                sides = (self._value(left, vector).fragment, self._value(right, vector).fragment)
+                return _Value(infix(_INFIX[operator], *sides), is_vector=True)
+            case Call(name, arguments, _) if name in _FUNCTIONS:
+                operands = (self._vector(argument, vector) for argument in arguments)
+                return _Value(self._printer.function(name, vector, *operands), is_vector=True)
+            case _:
+                raise NotVectorsError("an operation that vectors do not have")
+
+    def _vector(self, expression: Expression, vector: Vector) -> Fragment:
+        """The value in every lane."""
+        value = self._value(expression, vector)
+        return value.fragment if value.is_vector else self._printer.splat(value.fragment, vector)
+
+    def _varies(self, expression: Expression) -> bool:
+        return any(self._coefficient(name) != 0 for name in iterators_in((expression,)))
+
+    def _read(self, read: Read, vector: Vector) -> Fragment:
+        layout = self._kernel.layouts[read.tensor]
+        if self._is_tile(read):
+            return Fragment(self._printer.variable(self._row(read.subscripts), vector))
+        if self._stride(read.subscripts, layout) != 1 or layout.type is not self._printer.type:
+            raise NotVectorsError("a load across memory")
+        if layout.size == 0:
+            raise NotVectorsError("nothing to load")
+        place = self._kernel.expressions.source(read, self._site(vector))
+        return self._printer.load(place, vector, whole=self._is_padded(read, vector))
+
+    def _is_padded(self, read: Read, vector: Vector) -> bool:
+        """Whether the row of a packed operand has room behind its last lane."""
+        if not self._kernel.is_promoted(read.tensor):
+            return False
+        layout = self._kernel.layouts[read.tensor]
+        steps = [step for step, extent in zip(layout.strides, layout.shape, strict=True) if step > 1 and extent > 1]
+        lanes = next((e for step, e in zip(layout.strides, layout.shape, strict=True) if step == 1 and e > 1), 1)
+        beyond = vector.first + vector.width
+        return lanes == vector.first + vector.used and all(step % 16 == 0 and step >= beyond for step in steps)
+
+    def _row(self, subscripts: tuple[Expression, ...]) -> int:
+        """The row of the tile that constant subscripts choose."""
+        offset = step = 0
+        for subscript, distance in zip(subscripts, self._printer.buffer.layout.strides, strict=True):
+            if not isinstance(subscript, IteratorReference):
+                raise NotVectorsError("a computed subscript")
+            constant, coefficient = self._constant(self._arguments[subscript.name])
+            offset, step = offset + constant * distance, step + coefficient * distance
+        return self._printer.row_of(offset, step)
+
+    def _constant(self, argument: IndexExpression) -> tuple[int, int]:
+        """An argument as a constant for the first lane and a distance between lanes."""
+        first = iterations(self._loop, self._known)[0]
+        values = [_evaluate(argument, {**self._known, self._loop.iterator: first + lane}) for lane in (0, 1)]
+        return values[0], values[1] - values[0]
+
+    def _stride(self, subscripts: tuple[Expression, ...], layout: Layout) -> int:
+        total = 0
+        for name in iterators_in(subscripts):
+            coefficient = self._coefficient(name)
+            if coefficient:
+                distance = stride(subscripts, layout, name)
+                if distance is None:
+                    raise NotVectorsError("lanes at no constant distance")
+                total += coefficient * distance
+        return total
+
+    def _coefficient(self, name: str) -> int:
+        """How far an iterator of the statement moves from lane to lane."""
+        found = self._coefficients.get(name)
+        if found is None:
+            found = self._coefficients[name] = _slope(self._arguments[name], self._loop.iterator)
+        return found
+
+
+def reads_in(expression: Expression) -> Iterator[Read]:
+    return (part for part in walk(expression) if isinstance(part, Read))
+
+
+def spelled(scope: Scope, known: Mapping[str, int]) -> Scope:
+    """The scope with the iterators of unrolled loops as numbers, for statements that loops of their own surround."""
+    variables = {**scope.variables, **{name: str(value) for name, value in known.items()}}
+    return replace(scope, variables=variables, offsets=None)
+
+
+def iterations(loop: Loop, known: Mapping[str, int]) -> range:
+    return range(_evaluate(loop.lower, known), _evaluate(loop.upper, known) + 1, loop.step)
+
+
+def _evaluate(expression: IndexExpression, known: Mapping[str, int]) -> int:
+    """The value of an expression of unrolled iterators."""
+    try:
+        return evaluate(expression, known)
+    except (KeyError, ValueError) as error:
+        raise NotVectorsError("bounds or subscripts that are not constant in a tile") from error
+
+
+def _slope(expression: IndexExpression, name: str) -> int:
+    """How much the expression grows with a variable, in which it must be linear."""
+    slope = index_form(expression).slope(name)
+    if slope is None:
+        raise NotVectorsError("lanes at no constant distance")
+    return slope

@@ -1,0 +1,1 @@
+"""Fragments, names, literals, and what differs between dialects."""

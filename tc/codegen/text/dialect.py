@@ -1,0 +1,218 @@
+"""What differs between the members of the C family.  The printer asks a dialect and knows no target by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Final
+
+from tc.base.faults import MISALIGNED
+from tc.base.types import ScalarType
+from tc.codegen.text.functions import C_LIBRARY, CUDA_LIBRARY, Library
+
+
+@dataclass(frozen=True, slots=True)
+class GridWords:
+    """How a language for machines that run grids speaks of them.
+
+    ``kernel``: what stands before a kernel with ``{threads}`` threads, ``{x}``, ``{y}`` and ``{z}`` of them along the
+    dimensions, of which ``{resident}`` blocks run on a multiprocessor at a time.  ``block``, ``thread``: the number of
+    this one along ``{axis}``, which is dimension ``{number}``.  ``shared``: the declaration of ``{bytes}`` that the
+    threads of a block share; ``dynamic_shared``: that of memory whose size the launch gives, where there is such.
+    ``global_memory``, ``shared_memory``: the qualifiers of pointers there.
+    ``from_lowest``: pointers come in at the lowest address of a tensor, and not at the element whose subscripts are 0.
+    """
+
+    kernel: str
+    block: str
+    thread: str
+    shared: str
+    dynamic_shared: str | None = None
+    global_memory: str = ""
+    shared_memory: str = ""
+    from_lowest: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One member of the C family.
+
+    ``values``: the type that holds a value while computing; ``storage``: the type of an element in memory.
+    ``restrict``: the qualifier of pointers that nothing else aliases.
+    ``routine``: what stands before the definition of a function that must not be inlined.
+    ``vector``: the line before a loop whose iterations may run in lanes; ``vector_reduction``: what is added to it for
+    a variable whose partial results lanes may keep (``{operator}``, ``{variable}``).  ``unroll``: the line before a
+    loop to be unrolled (``{count}``).  ``scalar``: the statement inside a loop whose iterations must not run in lanes.
+    ``prefetch``: the statement that asks for memory ``{bytes}`` past the beginning of ``{tensor}``, wherever that is;
+    ``prefetch_later``: the same for what does not have to be in the first cache, ``prefetch_to_store`` for what will be
+    written.
+    None where the language has no such thing.
+    ``report``: the statement that hands on the fault ``{faulted}``.  ``barrier``: the one at which the threads of a
+    block wait for each other, number ``{number}`` of the kernel.  ``shared``: the memory that they share.
+
+    ``ahead``: the statement that begins to copy ``{bytes}`` to ``{to}`` from ``{source}``; ``arrived``: the one that
+    waits until all of these are there but those since the last ``{pending}`` of its kind.
+    ``pieces``: by bytes, the statement that copies so many to ``{to}`` from ``{source}``, both at multiples of them.
+
+    ``exchange``: the statement that declares ``{other}`` of ``{type}`` as the ``{value}`` of the lane of the warp whose
+    number differs in the bits of ``{distance}``, number ``{number}`` of the kernel.
+
+    ``in_memory``: the statement behind which ``{array}`` is in memory, and takes no registers.
+
+    ``library``: the functions that it brings.  ``grids``: of machines that run the blocks and threads of a kernel.
+    ``wraps``: signed integers that overflow wrap around.  ``watches``: every access is looked at, and what is wrong
+    with it reported.  ``narrow``: iterators and offsets have 32 bits.  ``asks_behind``: a loop around barriers that has
+    iterations in any case asks behind each one whether there is another, and before the first one nothing.
+    """
+
+    values: Mapping[ScalarType, str]
+    storage: Mapping[ScalarType, str]
+    restrict: str
+    routine: str
+    vector: str | None
+    vector_reduction: str | None
+    unroll: str | None
+    scalar: str | None
+    prefetch: str | None
+    prefetch_later: str | None
+    prefetch_to_store: str | None
+    report: str
+    barrier: str
+    shared: str
+    ahead: str | None = None
+    arrived: str | None = None
+    pieces: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
+    exchange: str | None = None
+    in_memory: str | None = None
+    library: Library = C_LIBRARY
+    grids: GridWords | None = None
+    wraps: bool = True
+    watches: bool = False
+    narrow: bool = False
+    asks_behind: bool = False
+
+    @property
+    def global_memory(self) -> str:
+        """The qualifier of pointers to tensors."""
+        return self.grids.global_memory if self.grids else ""
+
+    @property
+    def shared_memory(self) -> str:
+        """The qualifier of pointers to memory that the threads of a block share."""
+        return self.grids.shared_memory if self.grids else ""
+
+    @property
+    def index_type(self) -> ScalarType:
+        """Of iterators and element offsets."""
+        return ScalarType.INT32 if self.narrow else ScalarType.INT64
+
+    @property
+    def index(self) -> str:
+        """The name of that type."""
+        return self.values[self.index_type]
+
+
+_EXACT_INTEGERS: Final = {type: f"{type.value}_t" for type in ScalarType if type.is_integer}
+_C_VALUES: Final = {
+    **_EXACT_INTEGERS,
+    ScalarType.BOOL: "bool",
+    ScalarType.FLOAT16: "float",
+    ScalarType.BFLOAT16: "float",
+    ScalarType.FLOAT32: "float",
+    ScalarType.FLOAT64: "double",
+}
+
+C: Final = Dialect(
+    values=_C_VALUES,
+    storage={
+        **_C_VALUES,
+        ScalarType.BOOL: "uint8_t",
+        ScalarType.FLOAT16: "tc_float16",
+        ScalarType.BFLOAT16: "tc_bfloat16",
+    },
+    restrict="restrict",
+    routine="static __attribute__((noinline))",
+    vector="#pragma omp simd",
+    vector_reduction="reduction({operator}:{variable})",
+    unroll="#pragma GCC unroll {count}",
+    scalar='__asm__ volatile("");',
+    prefetch="__builtin_prefetch((const void *)((uintptr_t){tensor} + (uintptr_t)({bytes})));",
+    prefetch_later="__builtin_prefetch((const void *)((uintptr_t){tensor} + (uintptr_t)({bytes})), 0, 2);",
+    prefetch_to_store="__builtin_prefetch((const void *)((uintptr_t){tensor} + (uintptr_t)({bytes})), 1);",
+    report="__atomic_store_n(fault, {faulted}, __ATOMIC_RELAXED);",
+    barrier="tc_barrier(team, {number});",
+    shared="team->shared",
+)
+
+# Without what compilers of processors are told about vectors and caches.
+_PLAIN: Final = replace(
+    C,
+    vector=None,
+    vector_reduction=None,
+    scalar=None,
+    prefetch=None,
+    prefetch_later=None,
+    prefetch_to_store=None,
+)
+
+# Kernels of a GPU on the processor, for tests.
+EMULATOR: Final = replace(
+    _PLAIN,
+    ahead="tc_copy_later(team, {to}, {source}, {bytes});",
+    arrived="tc_arrive(team, {pending});",
+    exchange="{type} {other} = {value}; tc_exchange(team, {number}, &{other}, sizeof {other}, {distance});",
+    pieces={bytes: f"tc_require_aligned({{to}}, {{source}}, {bytes}, &faulted, {MISALIGNED});" for bytes in (8, 16)},
+    watches=True,
+)
+
+CUDA: Final = replace(
+    _PLAIN,
+    restrict="__restrict__",
+    unroll="#pragma unroll {count}",
+    report="*fault = {faulted};",
+    barrier="__syncthreads();",
+    shared="shared",
+    ahead="tc_copy_ahead<{bytes}>({to}, {source});",
+    arrived="tc_arrived<{pending}>();",
+    exchange="const {type} {other} = __shfl_xor_sync(0xffffffffu, {value}, {distance});",
+    in_memory='asm volatile("" :: "l"({array}) : "memory");',
+    pieces={
+        bytes: f"*({type} *){{to}} = *(const {type} *){{source}};" for bytes, type in ((8, "uint2"), (16, "uint4"))
+    },
+    library=CUDA_LIBRARY,
+    grids=GridWords(
+        kernel='extern "C" __global__ __launch_bounds__({threads}, {resident})',
+        block="blockIdx.{axis}",
+        thread="threadIdx.{axis}",
+        shared="__shared__ __align__(64) char shared[{bytes}];",
+        dynamic_shared="extern __shared__ __align__(64) char shared[];",
+    ),
+    wraps=False,
+)
+
+OPENCL: Final = replace(
+    CUDA,
+    restrict="restrict",
+    library=C_LIBRARY,
+    ahead=None,
+    arrived=None,
+    exchange=None,
+    in_memory=None,
+    # PoCL 3.0 mixes up what threads keep where it sees a condition around barriers that it cannot decide.
+    asks_behind=True,
+    barrier="barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
+    pieces={
+        bytes: f"*(__local {type} *){{to}} = *(__global const {type} *){{source}};"
+        for bytes, type in ((8, "uint2"), (16, "uint4"))
+    },
+    grids=GridWords(
+        kernel="__kernel __attribute__((reqd_work_group_size({x}, {y}, {z})))",
+        block="get_group_id({number})",
+        thread="get_local_id({number})",
+        shared="__local char shared[{bytes}] __attribute__((aligned(64)));",
+        global_memory="__global ",
+        shared_memory="__local ",
+        from_lowest=True,
+    ),
+)

@@ -1,0 +1,82 @@
+"""Literals of every scalar type as C text, exact to the last bit."""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import assert_never
+
+from tc.base.types import Kind, ScalarType
+from tc.codegen.text.dialect import Dialect
+from tc.codegen.text.fragment import Fragment, Precedence, cast
+from tc.language.program.program import Literal
+
+# Up to this many characters a decimal is easier to read than a hexadecimal float; both are exact.
+_READABLE = 8
+
+
+def literal_fragment(literal: Literal, dialect: Dialect) -> Fragment:
+    """The literal, of the type in which ``dialect`` computes its type."""
+    match literal.type.kind:
+        case Kind.BOOLEAN:
+            return Fragment("true" if literal.value else "false")
+        case Kind.SIGNED | Kind.UNSIGNED:
+            bare = bare_integer(literal)
+            return bare if literal.type.itemsize == 4 else cast(dialect.values[literal.type], bare)
+        case Kind.FLOATING:
+            return _floating(float(literal.value), literal.type)
+        case _:
+            assert_never(literal.type.kind)
+
+
+def bare_integer(literal: Literal) -> Fragment:
+    """An integer literal without a cast to its type: right beside an operand that has the type."""
+    value, type = int(literal.value), literal.type
+    if type.kind is Kind.SIGNED and type.itemsize >= 4 and value == type.minimum:
+        return Fragment(f"INT{8 * type.itemsize}_MIN")  # C has no negative literals, so this one cannot be spelled
+    suffix = "u" if type.kind is Kind.UNSIGNED and type.itemsize >= 4 else ""
+    return Fragment(f"{value}{suffix}", Precedence.PREFIX if value < 0 else Precedence.POSTFIX)
+
+
+def _floating(value: float, type: ScalarType) -> Fragment:
+    rounded = round_to(value, type)
+    suffix = "" if type is ScalarType.FLOAT64 else "f"
+    if math.isnan(rounded):
+        return Fragment("NAN")
+    negative = math.copysign(1.0, rounded) < 0
+    magnitude = abs(rounded)
+    if math.isinf(magnitude):
+        text = "INFINITY"
+    else:
+        decimal = repr(magnitude)
+        text = (decimal if len(decimal) <= _READABLE else magnitude.hex()) + suffix
+    return Fragment(f"-{text}", Precedence.PREFIX) if negative else Fragment(text)
+
+
+def round_to(value: float, type: ScalarType) -> float:
+    """The nearest number of a floating type, ties to even; infinity beyond the largest."""
+    match type:
+        case ScalarType.FLOAT16:
+            return _packed(value, "e")
+        case ScalarType.FLOAT32:
+            return _packed(value, "f")
+        case ScalarType.BFLOAT16:
+            return _bfloat16(value)
+        case _:
+            return value
+
+
+def _packed(value: float, format: str) -> float:
+    try:
+        return float(struct.unpack(format, struct.pack(format, value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def _bfloat16(value: float) -> float:
+    if value == 0 or not math.isfinite(value):
+        return value
+    # Eight bits of precision; below the normal range the spacing stays that of the least exponent.
+    spacing = math.ldexp(1.0, max(math.frexp(value)[1], -125) - 8)
+    rounded = round(value / spacing) * spacing
+    return rounded if abs(rounded) < 2.0**128 else math.copysign(math.inf, value)

@@ -1,0 +1,83 @@
+"""The prelude: the parts of ``numerics.h``, ``vectors.h`` and ``emulator.h`` that a source text mentions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import translate
+from functools import cache, lru_cache
+from importlib.resources import files
+
+_MARKER = "//= "
+_NAME = re.compile(r"\b[A-Za-z_]\w*")
+_COMMENT = re.compile(r"//.*")
+_LANES = "omp declare simd"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a header: the names that it defines (patterns with ``*``), those in it or made up there, its text."""
+
+    provides: tuple[str, ...]
+    uses: frozenset[str]
+    text: str
+
+    def defines(self, name: str) -> bool:
+        return _pattern(self.provides).fullmatch(name) is not None
+
+
+@cache
+def _pattern(provides: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(map(translate, provides)))
+
+
+@cache
+def sections() -> tuple[Section, ...]:
+    """All sections, in the order of the files; a section uses only sections before it."""
+    folder = files("tc.codegen.prelude")
+    texts = [folder.joinpath(name).read_text(encoding="utf-8") for name in ("numerics.h", "vectors.h", "emulator.h")]
+    parts = [part for text in texts for part in text.split(_MARKER)[1:]]
+    return tuple(map(_section, parts))
+
+
+def _section(part: str) -> Section:
+    """A part after its marker: ``defined names < used names`` on the first line, the text below."""
+    heading, _, text = part.partition("\n")
+    provides, _, uses = heading.partition("<")
+    return Section(tuple(provides.split()), frozenset(uses.split()) | _mentioned(text), text.strip())
+
+
+def prelude(source: str) -> str:
+    """The text to put before ``source`` so that every helper that it mentions is defined."""
+    return "\n\n".join(section.text for section in _needed(source))
+
+
+def changes_in_lanes(source: str) -> bool:
+    """Whether ``source`` calls functions of the C library whose last bits in lanes are not those of scalars."""
+    return any(_LANES in section.text for section in _needed(source))
+
+
+def _needed(source: str) -> list[Section]:
+    wanted = _defining(_mentioned(source))
+    needed: list[Section] = []
+    for number, section in reversed(list(enumerate(sections()))):
+        if number in wanted:
+            needed.append(section)
+            wanted |= _defining(section.uses)
+    return needed[::-1]
+
+
+def _defining(names: Iterable[str]) -> set[int]:
+    """The numbers of the sections that define the names."""
+    return {number for name in names for number in _sections_with(name)}
+
+
+@lru_cache(1 << 12)
+def _sections_with(name: str) -> tuple[int, ...]:
+    return tuple(number for number, section in enumerate(sections()) if section.defines(name))
+
+
+def _mentioned(text: str) -> set[str]:
+    """The names in a C text, comments aside."""
+    return set(_NAME.findall(_COMMENT.sub("", text)))

@@ -1,0 +1,1 @@
+"""What a cache holds, for people: tables, ages, sizes."""

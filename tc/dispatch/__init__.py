@@ -1,0 +1,1 @@
+"""From the arrays of a call to where its kernel runs."""

@@ -1,0 +1,1 @@
+"""Polynomials, inequalities, extremes and folding of index expressions."""

@@ -1,0 +1,51 @@
+"""Statements and expressions with other names and other expressions in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+
+from tc.language.algebra.extents import rename_extent
+from tc.language.program.program import (
+    Expression,
+    IteratorReference,
+    Read,
+    SizeReference,
+    Statement,
+    rebuild,
+)
+
+
+def fresh_name(name: str, taken: Collection[str]) -> str:
+    """``name`` if it is free, else the first free one of ``name_1``, ``name_2``, ..."""
+    candidate, number = name, 0
+    while candidate in taken:
+        number += 1
+        candidate = f"{name}_{number}"
+    return candidate
+
+
+def rename(expression: Expression, tensors: Mapping[str, str], iterators: Mapping[str, str]) -> Expression:
+    """The expression with tensors and iterators renamed; names that are not mentioned stay."""
+    renamed = rebuild(expression, lambda child: rename(child, tensors, iterators))
+    match renamed:
+        case Read(tensor):
+            return replace(renamed, tensor=tensors.get(tensor, tensor))
+        case IteratorReference(name):
+            return IteratorReference(iterators.get(name, name))
+        case SizeReference():
+            return rename_extent(renamed, tensors) or renamed
+        case _:
+            return renamed
+
+
+def map_statement(statement: Statement, change: Callable[[Expression], Expression]) -> Statement:
+    """The statement with ``change`` applied to every expression."""
+    return replace(
+        statement,
+        iterators=tuple(replace(i, begin=change(i.begin), end=change(i.end)) for i in statement.iterators),
+        conditions=tuple(change(c) for c in statement.conditions),
+        subscripts=tuple(change(s) for s in statement.subscripts),
+        value=change(statement.value),
+        required=tuple(r for r in map(change, statement.required) if isinstance(r, Read)),
+    )

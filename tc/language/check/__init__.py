@@ -1,0 +1,1 @@
+"""Names, scopes and types of a definition."""

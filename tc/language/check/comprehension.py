@@ -1,0 +1,195 @@
+"""One comprehension of the text, checked: syntax to draft."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import assert_never
+
+from tc.base.errors import Span
+from tc.base.types import ScalarType
+from tc.grammar import syntax
+from tc.grammar.syntax import Assignment, BinaryOperator
+from tc.language.algebra.fold import fold_constants
+from tc.language.algebra.polynomial import Atoms
+from tc.language.check.check import ExpressionChecker
+from tc.language.check.lets import collect_lets
+from tc.language.check.scope import Scope, View
+from tc.language.draft.draft import Bounds, Draft, Places
+from tc.language.draft.rules import check_rules, check_where, iteration_order
+from tc.language.program.program import (
+    INDEX_TYPE,
+    Binary,
+    Call,
+    Expression,
+    IteratorReference,
+    Literal,
+    Read,
+    Reduction,
+    TextOrigin,
+    iterators_in,
+)
+from tc.language.program.report import Report
+
+_REDUCTIONS = {
+    Assignment.SET: None,
+    Assignment.ADD: Reduction.ADD,
+    Assignment.ADD_INITIALIZED: Reduction.ADD,
+    Assignment.MULTIPLY: Reduction.MULTIPLY,
+    Assignment.MULTIPLY_INITIALIZED: Reduction.MULTIPLY,
+    Assignment.MINIMUM: Reduction.MINIMUM,
+    Assignment.MINIMUM_INITIALIZED: Reduction.MINIMUM,
+    Assignment.MAXIMUM: Reduction.MAXIMUM,
+    Assignment.MAXIMUM_INITIALIZED: Reduction.MAXIMUM,
+}
+_INITIALIZED = (
+    Assignment.ADD_INITIALIZED,
+    Assignment.MULTIPLY_INITIALIZED,
+    Assignment.MINIMUM_INITIALIZED,
+    Assignment.MAXIMUM_INITIALIZED,
+)
+
+
+@dataclass(slots=True)
+class _Clauses:
+    """What the ``where`` of a statement says, once checked."""
+
+    bounds: dict[str, Bounds]
+    conditions: list[Expression]
+    requirements: list[tuple[Expression, Span | None]]
+    required: list[Read]
+
+
+def check_comprehension(
+    number: int,
+    statement: syntax.Assign,
+    target: str,
+    scope: Scope,
+    views: Mapping[str, View],
+    atoms: Atoms,
+    report: Report,
+) -> Draft:
+    """The draft of a statement that writes the tensor ``target``; it is useless if the report grew."""
+    lets = collect_lets(statement, scope, report)
+    # Names whose clause is in error look like iterators, of which nothing should be said.
+    are_lets_sound = report.count == 0
+    checker = ExpressionChecker(scope, views, lets, report)
+    subscripts = tuple(checker.index(s) for s in statement.subscripts or ())
+    value = checker.value(statement.value)
+    _check_negation(statement, checker, report)
+    clauses = _clauses(statement, checker, report)
+    order = iteration_order([*subscripts, value.expression, *clauses.required, *clauses.conditions], clauses.bounds)
+    left = iterators_in(subscripts)
+    draft = Draft(
+        number=number,
+        name=statement.target,
+        target=target,
+        subscripts=subscripts,
+        reduction=_REDUCTIONS[statement.assignment],
+        initialize=statement.assignment in _INITIALIZED,
+        value=value,
+        order=order,
+        reduced=tuple(name for name in order if name not in left),
+        bounds=clauses.bounds,
+        conditions=tuple(clauses.conditions),
+        requirements=tuple(clauses.requirements),
+        required=tuple(clauses.required),
+        places=Places(
+            statement=statement.span,
+            operator=statement.assignment_span,
+            subscripts=tuple(s.span for s in statement.subscripts or ()),
+            iterators=checker.iterators,
+            reads=checker.places,
+        ),
+        origin=TextOrigin(statement.span),
+    )
+    if are_lets_sound and _check_names(draft, scope, report):
+        return check_rules(draft, atoms, report)
+    return draft
+
+
+def _check_negation(statement: syntax.Assign, checker: ExpressionChecker, report: Report) -> None:
+    """Refuses ``=!`` and ``+= !`` before a number, which are meant as one operator."""
+    value = statement.value
+    if not isinstance(value, syntax.Unary) or value.operator is not syntax.UnaryOperator.NOT:
+        return
+    is_one_word = value.span.start == statement.assignment_span.end
+    if is_one_word and not checker.value(value.operand).is_bool:
+        report.error(
+            f"`{statement.assignment.value}!` is no assignment",
+            statement.assignment_span.to(Span(value.span.start, value.span.start + 1)),
+            "write `+=!` (`*=!`, `min=!`, `max=!`) to reduce, or `= !x` to negate what is true",
+        )
+
+
+def _check_names(draft: Draft, scope: Scope, report: Report) -> bool:
+    """Whether every name that would be an iterator is one: a subscript has it, or a range is its own."""
+    subscripts = [*draft.subscripts, *(s for guarded in draft.reads() for s in guarded.read.subscripts)]
+    unknown = set(draft.order) - iterators_in([*subscripts, *draft.conditions]) - draft.bounds.keys()
+    in_bounds = iterators_in(e for bounds in draft.bounds.values() for e in (bounds.begin, bounds.end))
+    complain = report.error if draft.reduction is None else report.range_error
+    for name in (n for n in draft.order if n in unknown):
+        message = f"unknown name `{name}`: it stands only on the right, and in no subscript, as an index would"
+        hint = scope.suggested_value(name, is_index=name in in_bounds)
+        complain(message, draft.places.iterator(name), hint)
+    return not unknown
+
+
+# --- where ---------------------------------------------------------------------------------------------------
+
+
+def _clauses(statement: syntax.Assign, checker: ExpressionChecker, report: Report) -> _Clauses:
+    clauses = _Clauses({}, [], [], [])
+    for clause, following in zip_longest(statement.where, statement.where[1:]):
+        match clause:
+            case syntax.ConditionClause(syntax.Name(name)) if isinstance(
+                following, syntax.RangeClause
+            ) and not checker.is_declared(name):
+                report.error(
+                    f"`{name}` alone is no condition",
+                    clause.span,
+                    f"every index has a range of its own: `where {name} in 0:N, ...`",
+                )
+            case syntax.RangeClause():
+                _range(clause, checker, clauses, report)
+            case syntax.LetClause():
+                pass
+            case syntax.ExistsClause(access):
+                result = checker.access(access)
+                if isinstance(result.expression, Read):
+                    clauses.required.append(result.expression)
+                elif not report.count:
+                    report.error("`exists` needs the access of a tensor", access.span, "write `exists T(i)`")
+            case syntax.ConditionClause(condition):
+                _condition(checker.condition(condition), clause.span, clauses, report)
+            case _:
+                assert_never(clause)
+    return clauses
+
+
+def _range(clause: syntax.RangeClause, checker: ExpressionChecker, clauses: _Clauses, report: Report) -> None:
+    subject, begin, end = checker.index(clause.subject), checker.index(clause.begin), checker.index(clause.end)
+    if not isinstance(subject, IteratorReference):
+        for operator, bound in ((BinaryOperator.GREATER_EQUAL, begin), (BinaryOperator.LESS, end)):
+            _condition(Binary(operator, subject, bound, ScalarType.BOOL), clause.span, clauses, report)
+    elif check_where((begin, end), clause.span, report):
+        if subject.name in clauses.bounds:
+            first = clauses.bounds[subject.name]
+            begin = Call("max", (first.begin, begin), INDEX_TYPE)
+            end = Call("min", (first.end, end), INDEX_TYPE)
+        clauses.bounds[subject.name] = Bounds(begin, end, clause.span)
+
+
+def _condition(condition: Expression, span: Span, clauses: _Clauses, report: Report) -> None:
+    before = report.count
+    if not check_where((condition,), span, report) or before:
+        return
+    if iterators_in((condition,)):
+        clauses.conditions.append(condition)
+        return
+    required = fold_constants(condition)
+    if not isinstance(required, Literal):
+        clauses.requirements.append((required, span))
+    elif not required.value:
+        report.range_error("this condition never holds", span)

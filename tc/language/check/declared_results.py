@@ -1,0 +1,82 @@
+"""Results that say their type and sizes: what is said must be what follows from the statements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tc.base.counted import counted
+from tc.base.types import ScalarType, scalar_type
+from tc.grammar import syntax
+from tc.grammar.syntax import BinaryOperator
+from tc.language.program.program import (
+    INDEX_TYPE,
+    Binary,
+    Expression,
+    Literal,
+    Precondition,
+    Program,
+    SizeReference,
+    TextOrigin,
+)
+from tc.language.program.report import Report
+from tc.language.text.expression_text import expression_text
+
+
+def with_declared_results(
+    definition: syntax.Definition, program: Program, types: Mapping[str, ScalarType], report: Report
+) -> Program:
+    """The program, with a precondition for every declared size that is not plainly the inferred one.
+
+    ``types``: what the statements write by promotion.  Reports types and numbers of dimensions that differ, and sizes
+    that no parameter has.
+    """
+    conditions: list[Precondition] = []
+    for result in definition.results:
+        if isinstance(result, syntax.Parameter):
+            conditions += _conditions(result, program, types[result.name], report)
+    return replace(program, preconditions=(*program.preconditions, *conditions)) if conditions else program
+
+
+def _conditions(declared: syntax.Parameter, program: Program, type: ScalarType, report: Report) -> list[Precondition]:
+    tensor = program.tensor(declared.name)
+    if scalar_type(declared.type_name) is not type:
+        report.error(
+            f"the result `{declared.name}` is declared {declared.type_name}, its statements write {type}",
+            declared.type_span,
+            f"cast what they write, `{declared.type_name}(...)`, or declare {type}",
+        )
+    sizes = declared.dimensions or ()
+    if len(sizes) != len(tensor.shape):
+        report.error(
+            f"the result `{declared.name}` is declared with {counted(len(sizes), 'dimension')}, its statements give it "
+            f"{len(tensor.shape)}",
+            declared.span,
+        )
+        return []
+    found = [
+        _condition(declared.name, size, extent, program, report)
+        for size, extent in zip(sizes, tensor.shape, strict=True)
+    ]
+    return [condition for condition in found if condition is not None]
+
+
+def _condition(
+    name: str, size: syntax.Name | syntax.Number, extent: Expression, program: Program, report: Report
+) -> Precondition | None:
+    if isinstance(size, syntax.Name):
+        if size.name not in program.sizes:
+            report.error(
+                f"no parameter has the size `{size.name}`",
+                size.span,
+                "sizes of results follow from those of parameters",
+            )
+            return None
+        declared: Expression = SizeReference(size.name)
+    else:
+        declared = Literal(int(size.value), INDEX_TYPE)
+    if declared == extent:
+        return None
+    condition = Binary(BinaryOperator.EQUAL, declared, extent, ScalarType.BOOL)
+    message = f"the result {name} is declared with the size {expression_text(declared)}"
+    return Precondition(condition, message, TextOrigin(size.span))

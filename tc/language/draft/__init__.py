@@ -1,0 +1,1 @@
+"""Typed statements whose ranges are still to be inferred, and the rules they obey."""

@@ -1,0 +1,119 @@
+"""Statements on their way from text to ``Program``: typed, versioned, but with ranges still to be inferred."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from tc.base.errors import Span
+from tc.language.draft.typed import Typed
+from tc.language.program.program import Expression, GuardedRead, Origin, Program, Read, Reduction, guarded_reads
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """``begin <= iterator < end`` as a ``where`` gives it."""
+
+    begin: Expression
+    end: Expression
+    span: Span | None
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the parts of a comprehension stand in the text; nowhere if there is none.
+
+    ``iterators`` and ``reads`` hold the first place of each.
+    """
+
+    statement: Span | None = None
+    operator: Span | None = None
+    subscripts: tuple[Span, ...] = ()
+    iterators: Mapping[str, Span] = field(default_factory=dict)
+    reads: Mapping[Read, Span] = field(default_factory=dict)
+
+    def iterator(self, name: str) -> Span | None:
+        """The first place of an iterator, else the statement."""
+        return self.iterators.get(name, self.statement)
+
+    def read(self, read: Read) -> Span | None:
+        """The first place of a read, else the statement."""
+        return self.reads.get(read, self.statement)
+
+    def subscript(self, dimension: int) -> Span | None:
+        """The place of a subscript of the left-hand side, else the statement."""
+        return self.subscripts[dimension] if dimension < len(self.subscripts) else self.statement
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A comprehension.  ``order``: its iterators, as the ``Program`` will list them.
+
+    ``name``: what the text calls the target.  ``reduced``: the iterators that the left-hand side does not mention.
+    ``requirements``: conditions of the ``where`` without iterators, which the call must fulfil.
+    """
+
+    number: int
+    name: str
+    target: str
+    subscripts: tuple[Expression, ...]
+    reduction: Reduction | None
+    initialize: bool
+    value: Typed
+    order: tuple[str, ...]
+    reduced: tuple[str, ...]
+    bounds: Mapping[str, Bounds]
+    conditions: tuple[Expression, ...]
+    requirements: tuple[tuple[Expression, Span | None], ...]
+    required: tuple[Read, ...]
+    places: Places
+    origin: Origin
+
+    def expressions(self) -> Iterator[Expression]:
+        """Every expression of the statement."""
+        yield from self.subscripts
+        yield self.value.expression
+        for bounds in self.bounds.values():
+            yield from (bounds.begin, bounds.end)
+        yield from self.conditions
+        yield from (condition for condition, _ in self.requirements)
+        yield from self.required
+
+    def reads(self) -> Iterator[GuardedRead]:
+        """Every access that range inference takes into account, those of ``exists`` included."""
+        yield from guarded_reads(self.value.expression)
+        for required in self.required:
+            yield from guarded_reads(required)
+
+    def rebuilt(self, change: Callable[[Expression], Expression]) -> Draft:
+        """The draft with ``change`` applied to every expression."""
+        required = tuple(read for read in map(change, self.required) if isinstance(read, Read))
+        return replace(
+            self,
+            subscripts=tuple(change(s) for s in self.subscripts),
+            value=replace(self.value, expression=change(self.value.expression)),
+            bounds={n: replace(b, begin=change(b.begin), end=change(b.end)) for n, b in self.bounds.items()},
+            conditions=tuple(change(c) for c in self.conditions),
+            requirements=tuple((change(c), span) for c, span in self.requirements),
+            required=required,
+            places=replace(
+                self.places,
+                reads={r: s for read, s in self.places.reads.items() if isinstance(r := change(read), Read)},
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CallDraft:
+    """A call of another definition.  ``tensors``: which tensor each of the callee's tensors stands for."""
+
+    number: int
+    callee: Program
+    tensors: Mapping[str, str]
+    scalars: Mapping[str, Expression]
+    span: Span | None
+    origin: Origin
+
+
+Item: TypeAlias = Draft | CallDraft

@@ -1,0 +1,1 @@
+"""The language's own use of isl: contexts, parameters, affine functions."""

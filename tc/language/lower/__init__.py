@@ -1,0 +1,1 @@
+"""Definitions to programs, and programs to specializations."""

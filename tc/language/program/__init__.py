@@ -1,0 +1,1 @@
+"""``Program`` and ``Specialization``: what a definition means."""

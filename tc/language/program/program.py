@@ -1,0 +1,400 @@
+"""``Program``: what a definition means, with symbolic sizes; statements in order, ranges explicit, reductions whole.
+
+Built by the front end (``tc.language``) or through ``tc.language.lower.builder``.  Expressions are fully typed: every
+conversion is an explicit ``Cast``, names are resolved, calls of other definitions are inlined, and every write
+of a new value has a tensor of its own (see *Values* in the design).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Final, TypeAlias, assert_never
+
+from tc.base.errors import Span
+from tc.base.types import ScalarType
+from tc.grammar.syntax import BinaryOperator, UnaryOperator
+
+INDEX_TYPE: Final = ScalarType.INT64
+
+
+@dataclass(frozen=True, slots=True)
+class TextOrigin:
+    """A place in the source text of the definition."""
+
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class PythonOrigin:
+    """A line of Python that called the builder."""
+
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedOrigin:
+    """Made by the compiler from something else, for the reason given (an inlined call, a saved value)."""
+
+    reason: str
+    source: Origin
+
+
+Origin: TypeAlias = TextOrigin | PythonOrigin | DerivedOrigin
+
+
+# --- expressions ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant of a type: bool for BOOL, int for integers, float for floating types."""
+
+    value: bool | int | float
+    type: ScalarType
+
+    def __eq__(self, other: object) -> bool:
+        # repr tells 0.0 from -0.0 and makes NaN equal to itself, as identical programs must be.
+        return isinstance(other, Literal) and self.type is other.type and repr(self.value) == repr(other.value)
+
+    def __hash__(self) -> int:
+        return hash((repr(self.value), self.type))
+
+
+@dataclass(frozen=True, slots=True)
+class IteratorReference:
+    """The value of an iteration variable of the statement."""
+
+    name: str
+
+    @property
+    def type(self) -> ScalarType:
+        return INDEX_TYPE
+
+
+@dataclass(frozen=True, slots=True)
+class SizeReference:
+    """A size variable of the definition (``M`` of ``float(M,K) A``)."""
+
+    name: str
+
+    @property
+    def type(self) -> ScalarType:
+        return INDEX_TYPE
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarReference:
+    """A scalar argument of the definition."""
+
+    name: str
+    type: ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One element of a tensor; ``subscripts`` have type INT64, and may contain reads (gathers)."""
+
+    tensor: str
+    subscripts: tuple[Expression, ...]
+    type: ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    operator: UnaryOperator
+    operand: Expression
+    type: ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """Operands have one common type; comparisons and logic have type BOOL.
+
+    Integer ``/`` and ``%`` truncate; by zero they give 0.  ``&&`` and ``||`` evaluate their right operand only
+    where the left one leaves the result open, so the left one guards the reads of the right one.
+    """
+
+    operator: BinaryOperator
+    left: Expression
+    right: Expression
+    type: ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """``condition ? then : otherwise``: only the chosen branch is evaluated, so the condition guards its reads."""
+
+    condition: Expression
+    then: Expression
+    otherwise: Expression
+    type: ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Conversion: integers wrap, floating to integer truncates and saturates (NaN gives 0), to BOOL tests != 0."""
+
+    operand: Expression
+    type: ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A builtin of ``tc.language.program.functions``, by canonical name; arguments have type ``type``."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    type: ScalarType
+
+
+Expression: TypeAlias = (
+    Literal | IteratorReference | SizeReference | ScalarReference | Read | Unary | Binary | Select | Cast | Call
+)
+
+
+def children(expression: Expression) -> tuple[Expression, ...]:
+    """Direct subexpressions, in order of evaluation."""
+    match expression:
+        case Literal() | IteratorReference() | SizeReference() | ScalarReference():
+            return ()
+        case Read(_, subscripts):
+            return subscripts
+        case Unary(_, operand) | Cast(operand):
+            return (operand,)
+        case Binary(_, left, right):
+            return (left, right)
+        case Select(condition, then, otherwise):
+            return (condition, then, otherwise)
+        case Call(_, arguments):
+            return arguments
+        case _:
+            assert_never(expression)
+
+
+def in_terms_of(expression: Expression, values: Mapping[str, Expression]) -> Expression:
+    """The expression with iterators replaced by their values."""
+    if isinstance(expression, IteratorReference):
+        return values.get(expression.name, expression)
+    return rebuild(expression, lambda child: in_terms_of(child, values))
+
+
+def rebuild(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """The expression with ``change`` applied to its direct subexpressions."""
+    match expression:
+        case Literal() | IteratorReference() | SizeReference() | ScalarReference():
+            return expression
+        case Read(_, subscripts):
+            return replace(expression, subscripts=tuple(change(s) for s in subscripts))
+        case Unary(_, operand) | Cast(operand):
+            return replace(expression, operand=change(operand))
+        case Binary(_, left, right):
+            return replace(expression, left=change(left), right=change(right))
+        case Select(condition, then, otherwise):
+            return replace(expression, condition=change(condition), then=change(then), otherwise=change(otherwise))
+        case Call(_, arguments):
+            return replace(expression, arguments=tuple(change(a) for a in arguments))
+        case _:
+            assert_never(expression)
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """The expression and all its subexpressions, parents first."""
+    waiting = [expression]
+    while waiting:
+        found = waiting.pop()
+        yield found
+        waiting.extend(reversed(children(found)))
+
+
+# --- declarations --------------------------------------------------------------------------------------------
+
+
+class Role(Enum):
+    """Who provides the storage of a tensor, and which way its values go."""
+
+    INPUT = "input"
+    OUTPUT = "output"
+    IN_OUT = "in-out"
+    TEMPORARY = "temporary"
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor: argument, result or temporary; ``shape`` holds INT64 expressions over sizes and scalars."""
+
+    name: str
+    type: ScalarType
+    shape: tuple[Expression, ...]
+    role: Role
+    origin: Origin = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A scalar argument."""
+
+    name: str
+    type: ScalarType
+    origin: Origin = field(compare=False)
+
+
+class Reduction(Enum):
+    """The associative and commutative operators of reducing statements."""
+
+    ADD = "+"
+    MULTIPLY = "*"
+    MINIMUM = "min"
+    MAXIMUM = "max"
+
+
+@dataclass(frozen=True, slots=True)
+class IterationVariable:
+    """``begin <= name < end``; bounds are INT64 expressions over sizes, scalars and earlier iterators."""
+
+    name: str
+    begin: Expression
+    end: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """For every point of the iteration domain: ``target[subscripts] = value`` or ``reduction=`` value.
+
+    The domain is the set of integer points inside every range that also fulfil every condition.
+    ``initialize``: the elements written are first set to the neutral element (``+=!``).
+    A statement reads its whole right-hand side before it writes; a read of ``target`` inside ``value`` is
+    element-wise (the same subscripts).  ``required``: accesses named by ``exists``; they must be in bounds.
+    """
+
+    name: str
+    iterators: tuple[IterationVariable, ...]
+    conditions: tuple[Expression, ...]
+    target: str
+    subscripts: tuple[Expression, ...]
+    reduction: Reduction | None
+    initialize: bool
+    value: Expression
+    required: tuple[Read, ...]
+    origin: Origin = field(compare=False)
+
+
+def iterators_in(expressions: Iterable[Expression]) -> frozenset[str]:
+    """Names of the iterators that occur in the expressions."""
+    return frozenset(e.name for x in expressions for e in walk(x) if isinstance(e, IteratorReference))
+
+
+def written_iterators(statement: Statement) -> tuple[IterationVariable, ...]:
+    """The iterators of the left-hand side; the others are reduced."""
+    names = iterators_in(statement.subscripts)
+    return tuple(iterator for iterator in statement.iterators if iterator.name in names)
+
+
+def float32_term(value: Expression) -> Expression:
+    """What a statement that reduces halves adds up, in float32.
+
+    A conversion to a half at the root of the value says what type the reduction has; it rounds no term.
+    """
+    while isinstance(value, Cast) and value.type.is_half:
+        value = value.operand
+    return value if value.type is ScalarType.FLOAT32 else Cast(value, ScalarType.FLOAT32)
+
+
+def is_product_of_two(value: Expression) -> bool:
+    """Whether the terms of a sum are products of two things that are read, as in a product of matrices."""
+    match value:
+        case Cast(operand, type) if operand.type is type:
+            return is_product_of_two(operand)
+        case Binary(BinaryOperator.MULTIPLY, left, right):
+            first, second = ({part for part in walk(side) if isinstance(part, Read)} for side in (left, right))
+            return bool(first and second) and first != second
+        case _:
+            return False
+
+
+def touches(statement: Statement, tensor: str) -> bool:
+    """Whether the statement reads or writes the tensor."""
+    reads = (e for x in (statement.value, *statement.subscripts) for e in walk(x) if isinstance(e, Read))
+    return statement.target == tensor or any(read.tensor == tensor for read in reads)
+
+
+def initial_conditions(statement: Statement) -> tuple[Expression, ...]:
+    """The conditions on written iterators alone.
+
+    ``+=!`` sets every element whose written iterators lie in their ranges and fulfil these conditions to the neutral
+    element, also where the conditions on reduced iterators leave nothing to add.
+    """
+    names = {iterator.name for iterator in written_iterators(statement)}
+    return tuple(condition for condition in statement.conditions if iterators_in((condition,)) <= names)
+
+
+@dataclass(frozen=True, slots=True)
+class Precondition:
+    """A BOOL expression over sizes and scalars that a call must fulfil; ``message`` says what and why."""
+
+    condition: Expression
+    message: str = field(compare=False)
+    origin: Origin = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A whole definition.
+
+    ``arguments``: names of tensors and scalars in the order of the parameter list.
+    ``results``: names of tensors in the order of the ``->`` list.
+    """
+
+    name: str
+    sizes: tuple[str, ...]
+    scalars: tuple[Scalar, ...]
+    tensors: tuple[Tensor, ...]
+    arguments: tuple[str, ...]
+    results: tuple[str, ...]
+    statements: tuple[Statement, ...]
+    preconditions: tuple[Precondition, ...]
+    source: str | None = field(default=None, compare=False)
+
+    def tensor(self, name: str) -> Tensor:
+        """The tensor called ``name``; KeyError if there is none."""
+        for tensor in self.tensors:
+            if tensor.name == name:
+                return tensor
+        raise KeyError(name)
+
+
+# --- guards --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedRead:
+    """A read, and the conditions (with the value they must have) under which it is evaluated."""
+
+    read: Read
+    guards: tuple[tuple[Expression, bool], ...]
+
+
+def guarded_reads(expression: Expression) -> Iterator[GuardedRead]:
+    """Every read below ``expression``, reads inside subscripts included, with its guards, outermost first."""
+    yield from _guarded(expression, ())
+
+
+def _guarded(expression: Expression, guards: tuple[tuple[Expression, bool], ...]) -> Iterator[GuardedRead]:
+    match expression:
+        case Select(condition, then, otherwise):
+            yield from _guarded(condition, guards)
+            yield from _guarded(then, (*guards, (condition, True)))
+            yield from _guarded(otherwise, (*guards, (condition, False)))
+        case Binary(BinaryOperator.AND, left, right):
+            yield from _guarded(left, guards)
+            yield from _guarded(right, (*guards, (left, True)))
+        case Binary(BinaryOperator.OR, left, right):
+            yield from _guarded(left, guards)
+            yield from _guarded(right, (*guards, (left, False)))
+        case _:
+            if isinstance(expression, Read):
+                yield GuardedRead(expression, guards)
+            for child in children(expression):
+                yield from _guarded(child, guards)

@@ -1,0 +1,1 @@
+"""Proofs that accesses are inside and that every element is written once."""

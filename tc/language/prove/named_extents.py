@@ -1,0 +1,90 @@
+"""The values of extents that a definition knows by name only (``T.0``), for the sizes of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from tc.language.algebra.extents import Writing, extent_name, named_extent, written_extent
+from tc.language.algebra.fold import substitute
+from tc.language.algebra.polynomial import Atoms, Polynomial, constant
+from tc.language.algebra.rewriting import map_statement
+from tc.language.program.program import (
+    Expression,
+    Literal,
+    Program,
+    SizeReference,
+    Statement,
+    iterators_in,
+    walk,
+)
+from tc.language.prove.leaving import intervals_of
+from tc.language.prove.written import reads_target
+
+
+def has_named_extent(expression: Expression) -> bool:
+    """Whether an expression contains a ``T.0``."""
+    return any(isinstance(e, SizeReference) and named_extent(e) is not None for e in walk(expression))
+
+
+def named_extents(program: Program, values: Mapping[Expression, Expression]) -> dict[Expression, Expression]:
+    """What each ``T.0`` in the shapes of a program is, given the values of its sizes and scalars.
+
+    It covers what the statements write whose own ranges do not follow that extent.  A ``T.0`` that depends on sizes
+    which stay open, and is not linear in them, is left out.
+    """
+    waiting = {
+        (tensor.name, dimension): extent_name(tensor.name, dimension)
+        for tensor in program.tensors
+        for dimension, extent in enumerate(tensor.shape)
+        if any(e == extent_name(tensor.name, dimension) for e in walk(extent))
+    }
+    found: dict[Expression, Expression] = {}
+    progressing = True
+    while waiting and progressing:
+        progressing = False
+        known = {**values, **found}
+        for (tensor, dimension), name in list(waiting.items()):
+            general = [statement for statement in program.statements if statement.target == tensor]
+            writers = [(_put_in(s, known), iterators_in([s.subscripts[dimension]])) for s in general]
+            if any(_extents_in(statement) - {name} for statement, _ in writers):
+                continue
+            free = [s for s, names in writers if not _extents_in(s) and not _is_empty(s, names)]
+            extent = _hull(free, dimension, program.sizes)
+            del waiting[tensor, dimension]
+            progressing = True
+            if not has_named_extent(extent):
+                found[name] = extent
+    return found
+
+
+def _is_empty(statement: Statement, names: Collection[str]) -> bool:
+    """Whether one of these iterators has no value: a size of 0 may have folded it out of the subscript."""
+    return any(
+        isinstance(i.begin, Literal) and isinstance(i.end, Literal) and i.end.value <= i.begin.value
+        for i in statement.iterators
+        if i.name in names
+    )
+
+
+def _put_in(statement: Statement, values: Mapping[Expression, Expression]) -> Statement:
+    return map_statement(statement, lambda expression: substitute(expression, values))
+
+
+def _extents_in(statement: Statement) -> set[SizeReference]:
+    """The ``T.0`` on which the instances of a statement, or what it writes, depend."""
+    bounds = (bound for iterator in statement.iterators for bound in (iterator.begin, iterator.end))
+    leaves = (e for x in (*statement.subscripts, *bounds, *statement.conditions) for e in walk(x))
+    return {e for e in leaves if isinstance(e, SizeReference) and named_extent(e) is not None}
+
+
+def _hull(statements: Sequence[Statement], dimension: int, sizes: Iterable[str]) -> Expression:
+    """The greatest extent that the statements write."""
+    atoms = Atoms(sizes)
+    extents: list[Polynomial] = [constant(0)]
+    for statement in statements:
+        written = iterators_in(statement.subscripts)
+        gives = statement.initialize or not (statement.reduction is not None or reads_target(statement))
+        subscript, ranges = statement.subscripts[dimension], intervals_of(statement, atoms)
+        writing = Writing(statement.target, dimension, subscript, written, ranges, statement.conditions, gives)
+        extents.append(written_extent(writing, atoms))
+    return atoms.expression(atoms.greatest(extents))

@@ -1,0 +1,1 @@
+"""Range inference, and the inlining of calls that it decides about."""

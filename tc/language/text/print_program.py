@@ -1,0 +1,125 @@
+"""``Program`` to text: canonical, with every range explicit; lowering the text gives an equal program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tc.grammar import syntax
+from tc.grammar.printer import print_definition
+from tc.grammar.syntax import Assignment
+from tc.language.algebra.extents import named_extent
+from tc.language.algebra.rewriting import map_statement
+from tc.language.program.functions import FUNCTIONS
+from tc.language.program.program import (
+    Call,
+    Expression,
+    Precondition,
+    Program,
+    Reduction,
+    Scalar,
+    SizeReference,
+    Statement,
+    Tensor,
+    rebuild,
+    walk,
+)
+from tc.language.text.expression_text import NOWHERE, index_syntax, value_syntax
+
+_ASSIGNMENTS = {
+    (None, False): Assignment.SET,
+    (Reduction.ADD, False): Assignment.ADD,
+    (Reduction.ADD, True): Assignment.ADD_INITIALIZED,
+    (Reduction.MULTIPLY, False): Assignment.MULTIPLY,
+    (Reduction.MULTIPLY, True): Assignment.MULTIPLY_INITIALIZED,
+    (Reduction.MINIMUM, False): Assignment.MINIMUM,
+    (Reduction.MINIMUM, True): Assignment.MINIMUM_INITIALIZED,
+    (Reduction.MAXIMUM, False): Assignment.MAXIMUM,
+    (Reduction.MAXIMUM, True): Assignment.MAXIMUM_INITIALIZED,
+}
+
+
+def program_text(program: Program) -> str:
+    """The definition that means the program: calls inlined, values named, ranges and conversions explicit."""
+    return print_definition(program_syntax(program)) + "\n"
+
+
+def program_syntax(program: Program) -> syntax.Definition:
+    """As ``program_text``, as a syntax tree without places."""
+    program = _without_hidden_functions(program)
+    declared: dict[str, Tensor | Scalar] = {tensor.name: tensor for tensor in program.tensors}
+    declared.update((scalar.name, scalar) for scalar in program.scalars)
+    statements = [_statement(statement) for statement in program.statements]
+    for precondition, place in _places(program):
+        # A condition without iterators is a precondition of the call, wherever it stands.
+        condition = syntax.ConditionClause(value_syntax(precondition.condition), NOWHERE)
+        statements[place] = replace(statements[place], where=(*statements[place].where, condition))
+    return syntax.Definition(
+        name=program.name,
+        parameters=tuple(_parameter(declared[name]) for name in program.arguments),
+        results=tuple(syntax.Identifier(name, NOWHERE) for name in program.results),
+        statements=tuple(statements),
+        span=NOWHERE,
+        name_span=NOWHERE,
+    )
+
+
+def _places(program: Program) -> Iterator[tuple[Precondition, int]]:
+    """The preconditions in order, and the statements that they stand at.
+
+    An extent that only a call knows is there behind the last statement that writes its tensor.
+    """
+    place = 0
+    for precondition in program.preconditions:
+        sizes = (e for e in walk(precondition.condition) if isinstance(e, SizeReference))
+        tensors = {found[0] for found in map(named_extent, sizes) if found is not None}
+        written = [n for n, statement in enumerate(program.statements) if statement.target in tensors]
+        place = min(max([place, *(n + 1 for n in written)]), len(program.statements) - 1)
+        yield precondition, place
+
+
+def _without_hidden_functions(program: Program) -> Program:
+    """Functions that a tensor of the same name would hide (after inlining) get their single-precision spelling."""
+    tensors = {tensor.name for tensor in program.tensors}
+    if tensors.isdisjoint(FUNCTIONS):
+        return program
+
+    def respell(expression: Expression) -> Expression:
+        respelled = rebuild(expression, respell)
+        if isinstance(respelled, Call) and respelled.function in tensors:
+            return replace(respelled, function=respelled.function + "f")
+        return respelled
+
+    return replace(program, statements=tuple(map_statement(s, respell) for s in program.statements))
+
+
+def _parameter(declaration: Tensor | Scalar) -> syntax.Parameter:
+    dimensions: tuple[syntax.Name | syntax.Number, ...] | None = None
+    if isinstance(declaration, Tensor):
+        extents = (index_syntax(extent) for extent in declaration.shape)
+        dimensions = tuple(extent for extent in extents if isinstance(extent, syntax.Name | syntax.Number))
+    return syntax.Parameter(declaration.type.value, dimensions, declaration.name, NOWHERE, NOWHERE, NOWHERE)
+
+
+def _statement(statement: Statement) -> syntax.Assign:
+    return syntax.Assign(
+        target=statement.target,
+        subscripts=tuple(map(index_syntax, statement.subscripts)),
+        assignment=_ASSIGNMENTS[statement.reduction, statement.initialize],
+        value=value_syntax(statement.value),
+        where=tuple(_where(statement)),
+        span=NOWHERE,
+        target_span=NOWHERE,
+        assignment_span=NOWHERE,
+    )
+
+
+def _where(statement: Statement) -> Iterator[syntax.WhereClause]:
+    for iterator in statement.iterators:
+        subject = syntax.Name(iterator.name, NOWHERE)
+        yield syntax.RangeClause(subject, index_syntax(iterator.begin), index_syntax(iterator.end), NOWHERE)
+    for condition in statement.conditions:
+        yield syntax.ConditionClause(value_syntax(condition), NOWHERE)
+    for read in statement.required:
+        access = syntax.Apply(read.tensor, tuple(map(index_syntax, read.subscripts)), NOWHERE, NOWHERE)
+        yield syntax.ExistsClause(access, NOWHERE)

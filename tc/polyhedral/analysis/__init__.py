@@ -1,0 +1,1 @@
+"""What passes and proofs ask about sets, maps, trees and loops."""

@@ -1,0 +1,144 @@
+"""Bounding boxes of what is touched below a prefix of the schedule (paper, A.3: array tiles)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence as Items
+from dataclasses import dataclass
+from typing import Final
+
+import islpy as isl
+
+from tc.polyhedral.ir.loops import MOST_UNROLLED
+from tc.polyhedral.ir.tree import Member
+
+
+@dataclass(frozen=True)
+class Box:
+    """The bounding box of what is touched for each value of a prefix: affine offsets, fixed extents.
+
+    ``depth``: members of the prefix.  ``offsets[d]`` is a constant and a coefficient for each of them.  ``steps[d]``:
+    the distance of neighbours.
+    """
+
+    depth: int
+    offsets: tuple[tuple[int, tuple[int, ...]], ...]
+    extents: tuple[int, ...]
+    steps: tuple[int, ...]
+
+    def fits_registers(self, most: int) -> bool:
+        """Whether it has at most so many elements, and loops over them are unrolled: what registers can hold."""
+        return math.prod(self.extents) <= most and all(extent <= MOST_UNROLLED for extent in self.extents)
+
+
+def prefix_map(domain: isl.Set, prefix: Items[Member]) -> isl.Map:
+    """``{ instance -> [values of the members] }``."""
+    values = isl.Map.from_domain(domain)
+    own = own_space(domain)
+    for member in prefix:
+        found: list[isl.PwAff] = []
+        member.function.intersect_domain(own).foreach_pw_aff(found.append)
+        values = values.flat_range_product(isl.Map.from_pw_aff(found[0]))
+    return values
+
+
+def bounding_box(accesses: Items[isl.Map], prefix: Items[Member], *, strided: bool = False) -> Box | None:
+    """The box of the elements that the accesses touch below the prefix; None unless its size is fixed.
+
+    The offset is the least element in every dimension (paper, A.3: the lower bound that gives the smallest size).
+    ``strided``: what lies between the elements of a regular pattern is left out.
+    """
+    footprint = _footprint(accesses[0], prefix)
+    for access in accesses[1:]:
+        footprint = footprint.union(_footprint(access, prefix))
+    footprint = footprint.coalesce()
+    if _moves_by_quotients(footprint):
+        return None
+    offsets: list[tuple[int, tuple[int, ...]]] = []
+    extents: list[int] = []
+    distances = footprint.reverse().apply_range(footprint).deltas() if strided else None
+    steps: list[int] = []
+    for dimension in range(footprint.dim(isl.dim_type.out)):
+        least, most = footprint.dim_min(dimension).coalesce(), footprint.dim_max(dimension)
+        offset = _affine(least)
+        if offset is None:
+            return None
+        offsets.append(offset)
+        step = 1 if distances is None else max(1, int(distances.get_stride(dimension).to_python()))
+        steps.append(step)
+        # isl may write an integer as a quotient, and then refuses to look for its maximum.
+        extents.append(int(most.sub(least).floor().max_val().to_python()) // step + 1)
+    return Box(len(prefix), tuple(offsets), tuple(extents), tuple(steps))
+
+
+def _footprint(access: isl.Map, prefix: Items[Member]) -> isl.Map:
+    """``{ [values of the members] -> element }``."""
+    return prefix_map(access.domain(), prefix).reverse().apply_range(access)
+
+
+# Remainders that isl looks at one by one.
+_SMALL_DIVISOR: Final = 64
+
+
+def _moves_by_quotients(footprint: isl.Map) -> bool:
+    """Whether bounds are quotients, by large numbers, of what the prefix says.
+
+    No offset is affine then, and isl would search for minutes.
+    """
+    depth = footprint.dim(isl.dim_type.in_)
+    pieces: list[isl.BasicSet] = []
+    # Divisions that isl knows to exist, but has not spelled out, cannot be looked at.
+    footprint.wrap().compute_divs().foreach_basic_set(pieces.append)
+    for piece in pieces:
+        divisions = range(piece.dim(isl.dim_type.div))
+        moving = [n for n in divisions if _moves(piece.get_div(n), depth)]
+        for constraint in piece.get_constraints() if moving else ():
+            if not constraint.is_equality() and any(_uses(constraint, division) for division in moving):
+                return True
+    return False
+
+
+def _moves(division: isl.Aff, dimensions: int) -> bool:
+    """Whether the division is by a large number, and of one of the first dimensions."""
+    if int(division.get_denominator_val().to_python()) <= _SMALL_DIVISOR:
+        return False
+    return any(not division.get_coefficient_val(isl.dim_type.in_, n).is_zero() for n in range(dimensions))
+
+
+def _uses(constraint: isl.Constraint, division: int) -> bool:
+    return not constraint.get_coefficient_val(isl.dim_type.div, division).is_zero()
+
+
+def _affine(function: isl.PwAff) -> tuple[int, tuple[int, ...]] | None:
+    """Constant and integer coefficients of a function of one piece without divisions or open sizes; None for others."""
+    pieces: list[isl.Aff] = []
+    function.foreach_piece(lambda _, piece: pieces.append(piece))
+    if len(pieces) != 1 or pieces[0].dim(isl.dim_type.div) != 0:
+        return None
+    affine = pieces[0]
+    if affine.involves_dims(isl.dim_type.param, 0, affine.dim(isl.dim_type.param)):
+        return None
+    count = affine.dim(isl.dim_type.in_)
+    values = [affine.get_constant_val(), *(affine.get_coefficient_val(isl.dim_type.in_, p) for p in range(count))]
+    if not all(value.is_int() for value in values):
+        return None
+    constant, *coefficients = (int(value.to_python()) for value in values)
+    return constant, tuple(coefficients)
+
+
+def box_elements(box: Box, buffer: str, access: isl.Map) -> isl.Map:
+    """``{ buffer[prefix, local] -> tensor[offset(prefix) + step * local] }``."""
+    prefix = [f"p{n}" for n in range(box.depth)]
+    local = [f"a{n}" for n in range(len(box.extents))]
+    elements = [
+        " + ".join([str(constant), *(f"{c}*{p}" for c, p in zip(coefficients, prefix, strict=True)), f"{step}*{a}"])
+        for (constant, coefficients), step, a in zip(box.offsets, box.steps, local, strict=True)
+    ]
+    text = f"{{ [{', '.join(prefix + local)}] -> [{', '.join(elements)}] }}"
+    named = isl.Map.read_from_str(access.get_ctx(), text).set_tuple_name(isl.dim_type.in_, buffer)
+    return named.set_tuple_name(isl.dim_type.out, access.get_tuple_name(isl.dim_type.out))
+
+
+def own_space(domain: isl.Set) -> isl.UnionSet:
+    """Every point of the set's space: what a filter has to say."""
+    return isl.UnionSet.from_set(isl.Set.universe(domain.get_space()))

@@ -1,0 +1,64 @@
+"""Lanes of a reduction along its own loop: a fixed number of partial results, kept apart and combined at the end.
+
+Several vectors of partial sums hide the latency of additions.  The loop is cut into runs of that many iterations;
+what is left over runs in the first lanes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import islpy as isl
+
+from tc.polyhedral.analysis.extents import extent_of
+from tc.polyhedral.ir.loops import LoopKind
+from tc.polyhedral.ir.tree import Band, Filter, Member, Node, Sequence
+
+# So many vectors of partial results: additions take about four cycles, and one or two begin in each.
+VECTORS: Final = 4
+
+
+def cut_lanes(band: Band, domain: isl.UnionSet, lanes: int) -> Node:
+    """The innermost band with its last loop, a reduction, cut into runs of ``lanes``; as it is where it is short."""
+    *outer, last = band.members
+    extent = extent_of(last.function, domain)
+    if last.kind is not LoopKind.REDUCTION or extent < 2 * lanes:
+        return band
+    least = int(isl.UnionPwAff.intersect_domain(last.function, domain).min_val().to_python())
+    end = least + extent - extent % lanes
+    first = _first(last.function, end, domain)
+    main = _runs(replace(last, function=last.function.intersect_domain(first)), least, lanes)
+    if extent % lanes == 0:
+        return replace(band, members=(*outer, *main))
+    rest = domain.universe().subtract(first)
+    left = replace(last, function=last.function.intersect_domain(rest))
+    tail: Node = Band((left,), permutable=True, child=band.child)
+    branches = Sequence((Filter(first, Band(main, permutable=True, child=band.child)), Filter(rest, tail)))
+    return Band(tuple(outer), band.permutable, branches) if outer else branches
+
+
+def _runs(member: Member, least: int, lanes: int) -> tuple[Member, Member]:
+    size = isl.Val.int_from_si(member.function.get_ctx(), lanes)
+    moved = _moved(member.function, -least)
+    run = Member(moved.scale_down_val(size).floor(), member.coincident)
+    return run, replace(member, function=moved.mod_val(size))
+
+
+def _moved(function: isl.UnionPwAff, distance: int) -> isl.UnionPwAff:
+    if distance == 0:
+        return function
+    value = isl.Val.int_from_si(function.get_ctx(), distance)
+    return function.add(isl.UnionPwAff.val_on_domain(function.domain(), value))
+
+
+def _first(function: isl.UnionPwAff, end: int, domain: isl.UnionSet) -> isl.UnionSet:
+    """The points, of any instances, where the function is below ``end``."""
+    pieces: list[isl.PwAff] = []
+    function.intersect_domain(domain.universe()).foreach_pw_aff(pieces.append)
+    below = isl.UnionSet.empty(domain.get_space())
+    for piece in pieces:
+        limit = isl.Val.int_from_si(domain.get_ctx(), end)
+        bound = isl.PwAff.val_on_domain(isl.Set.universe(piece.get_domain_space()), limit)
+        below = below.union(isl.UnionSet.from_set(piece.lt_set(bound)))
+    return below

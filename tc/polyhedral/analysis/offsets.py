@@ -1,0 +1,291 @@
+"""Offsets of elements as linear forms of loop variables.
+
+Quotients and remainders of one expression by one number, which loops over several dimensions at once bring, come
+together again: ``12 * (x / 12) + x % 12`` is ``x``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from operator import add, floordiv, mod, mul, neg, sub
+from types import MappingProxyType
+from typing import Final, TypeAlias, assert_never
+
+from tc.grammar.syntax import BinaryOperator, UnaryOperator
+from tc.language.program.program import Binary, Expression, IteratorReference, Literal, Unary
+from tc.polyhedral.analysis.ranges import Ranges, range_of
+from tc.polyhedral.analysis.remembered import Remembered
+from tc.polyhedral.ir.loops import IndexExpression, IndexLiteral, IndexOperation, IndexOperator, IndexVariable
+
+_QUOTIENTS: Final = (IndexOperator.FLOOR_DIVIDE, IndexOperator.NONNEGATIVE_DIVIDE)
+
+_NOTHING_KNOWN: Final[Ranges] = MappingProxyType({})
+
+_ARITHMETIC: Final[Mapping[IndexOperator, Callable[..., int]]] = {
+    IndexOperator.ADD: add,
+    IndexOperator.SUBTRACT: sub,
+    IndexOperator.MULTIPLY: mul,
+    IndexOperator.NEGATE: neg,
+    IndexOperator.MINIMUM: min,
+    IndexOperator.MAXIMUM: max,
+    IndexOperator.EXACT_DIVIDE: floordiv,
+    IndexOperator.FLOOR_DIVIDE: floordiv,
+    IndexOperator.NONNEGATIVE_DIVIDE: floordiv,
+    IndexOperator.NONNEGATIVE_REMAINDER: mod,
+}
+
+# The values of a statement's iterators at one place.
+Arguments: TypeAlias = Mapping[str, IndexExpression]
+
+
+@dataclass(frozen=True, slots=True)
+class LinearForm:
+    """``constant + sum of factor * term``."""
+
+    constant: int = 0
+    factors: Mapping[IndexExpression, int] = field(default_factory=lambda: MappingProxyType({}))
+
+    def plus(self, other: LinearForm, factor: int = 1) -> LinearForm:
+        """``self + factor * other``."""
+        factors = dict(self.factors)
+        for term, own in other.factors.items():
+            factors[term] = factors.get(term, 0) + factor * own
+        return LinearForm(self.constant + factor * other.constant, {t: f for t, f in factors.items() if f})
+
+    def slope(self, variable: str) -> int | None:
+        """How much the form grows with a variable; None where that is not constant."""
+        found = 0
+        for term, factor in self.factors.items():
+            if term == IndexVariable(variable):
+                found = factor
+            elif _mentions(term, variable):
+                return None
+        return found
+
+    def expression(self) -> IndexExpression:
+        """The form as an expression."""
+        total: IndexExpression | None = None
+        for term, factor in sorted(self.factors.items(), key=lambda item: -item[1]):
+            size = abs(factor)
+            product = term if size == 1 else IndexOperation(IndexOperator.MULTIPLY, (IndexLiteral(size), term))
+            if total is None:
+                total = product if factor > 0 else IndexOperation(IndexOperator.NEGATE, (product,))
+            else:
+                operator = IndexOperator.ADD if factor > 0 else IndexOperator.SUBTRACT
+                total = IndexOperation(operator, (total, product))
+        if total is None:
+            return IndexLiteral(self.constant)
+        if self.constant == 0:
+            return total
+        return IndexOperation(IndexOperator.ADD, (total, IndexLiteral(self.constant)))
+
+
+def subscript_form(
+    subscript: Expression, arguments: Arguments, ranges: Ranges = _NOTHING_KNOWN, forms: Forms | None = None
+) -> LinearForm | None:
+    """A subscript where the iterators have these values; None where it is not quasi-affine in them.
+
+    ``ranges``: of the variables that the values mention.  ``forms``: of values, for many subscripts that have the same.
+    """
+    match subscript:
+        case Literal(value, type) if type.is_integer:
+            return LinearForm(int(value))
+        case IteratorReference(name):
+            return index_form(arguments[name]) if forms is None else forms.of(arguments[name])
+        case Unary(UnaryOperator.NEGATE, operand):
+            inner = subscript_form(operand, arguments, ranges, forms)
+            return None if inner is None else LinearForm().plus(inner, -1)
+        case Binary(BinaryOperator.ADD | BinaryOperator.SUBTRACT as operator, left, right):
+            first, second = (
+                subscript_form(left, arguments, ranges, forms),
+                subscript_form(right, arguments, ranges, forms),
+            )
+            if first is None or second is None:
+                return None
+            return first.plus(second, 1 if operator is BinaryOperator.ADD else -1)
+        case Binary(BinaryOperator.MULTIPLY, Literal(value), other) | Binary(
+            BinaryOperator.MULTIPLY, other, Literal(value)
+        ):
+            inner = subscript_form(other, arguments, ranges, forms)
+            return None if inner is None else LinearForm().plus(inner, int(value))
+        case Binary(BinaryOperator.DIVIDE | BinaryOperator.REMAINDER as operator, left, Literal(value)) if value > 0:
+            inner = subscript_form(left, arguments, ranges, forms)
+            # The language rounds towards zero, which is down where nothing is negative.
+            if inner is None or range_of(inner.expression(), ranges).least < 0:
+                return None
+            quotient, remainder = divided(inner, int(value), ranges)
+            return quotient if operator is BinaryOperator.DIVIDE else remainder
+        case _:
+            return None
+
+
+class Forms:
+    """``index_form`` of expressions, found once for the very same one."""
+
+    def __init__(self) -> None:
+        self._found: Final = Remembered[LinearForm]()
+
+    def of(self, expression: IndexExpression) -> LinearForm:
+        """The linear form of an expression."""
+        return self._found.of((expression,), lambda: index_form(expression))
+
+
+def index_form(expression: IndexExpression) -> LinearForm:
+    """An index expression as a linear form; what is not linear is a term of its own."""
+    factors: dict[IndexExpression, int] = {}
+    constant = _add_form(expression, 1, factors)
+    return LinearForm(constant, {term: factor for term, factor in factors.items() if factor})
+
+
+def _add_form(expression: IndexExpression, factor: int, factors: dict[IndexExpression, int]) -> int:
+    """Adds a multiple of the terms of an expression to ``factors``; the same multiple of its constant."""
+    match expression:
+        case IndexLiteral(value):
+            return factor * value
+        case IndexOperation(IndexOperator.ADD, (left, right)):
+            return _add_form(left, factor, factors) + _add_form(right, factor, factors)
+        case IndexOperation(IndexOperator.SUBTRACT, (left, right)):
+            return _add_form(left, factor, factors) + _add_form(right, -factor, factors)
+        case IndexOperation(IndexOperator.NEGATE, (operand,)):
+            return _add_form(operand, -factor, factors)
+        case IndexOperation(IndexOperator.MULTIPLY, (IndexLiteral(times), other)) | IndexOperation(
+            IndexOperator.MULTIPLY, (other, IndexLiteral(times))
+        ):
+            return _add_form(other, factor * times, factors)
+        case IndexOperation() if _is_number(expression):
+            return factor * evaluate(expression, {})
+        case _:
+            factors[expression] = factors.get(expression, 0) + factor
+            return 0
+
+
+def divided(form: LinearForm, divisor: int, ranges: Ranges) -> tuple[LinearForm, LinearForm]:
+    """Quotient and remainder of a form that is not negative.
+
+    Multiples of the divisor leave no remainder.  Of the rest, what is below a factor of the divisor and of everything
+    else is remainder, too: ``(8 * x + y) / 24`` is ``x / 3`` where y is below 8.
+    """
+    whole, rest = _multiples(form, divisor)
+    left = range_of(rest.expression(), ranges)
+    if left.least < 0:
+        return _undivided(form, divisor)
+    if left.most < divisor:
+        return whole, rest
+    for factor in sorted({math.gcd(divisor, own) for own in rest.factors.values()} - {1, divisor}, reverse=True):
+        coarse, fine = _multiples(rest, factor)
+        within = range_of(fine.expression(), ranges)
+        if within.least >= 0 and within.most < factor and range_of(coarse.expression(), ranges).least >= 0:
+            quotient, remainder = divided(coarse, divisor // factor, ranges)
+            return whole.plus(quotient), fine.plus(remainder, factor)
+    quotient, remainder = _undivided(rest, divisor)
+    return whole.plus(quotient), remainder
+
+
+def _multiples(form: LinearForm, divisor: int) -> tuple[LinearForm, LinearForm]:
+    """The form as ``divisor * first + second``, with all terms in the first one that are multiples."""
+    whole = LinearForm(form.constant // divisor, {t: f // divisor for t, f in form.factors.items() if f % divisor == 0})
+    return whole, LinearForm(form.constant % divisor, {t: f for t, f in form.factors.items() if f % divisor})
+
+
+def _undivided(form: LinearForm, divisor: int) -> tuple[LinearForm, LinearForm]:
+    ends = (form.expression(), IndexLiteral(divisor))
+    quotient = IndexOperation(IndexOperator.NONNEGATIVE_DIVIDE, ends)
+    return index_form(quotient), index_form(IndexOperation(IndexOperator.NONNEGATIVE_REMAINDER, ends))
+
+
+def _is_number(expression: IndexExpression) -> bool:
+    """Whether ``evaluate`` needs no variable; isl leaves ``(2 * 0 + 2) / 3`` where a loop ran once."""
+    match expression:
+        case IndexLiteral():
+            return True
+        case IndexVariable():
+            return False
+        case IndexOperation(operator, operands):
+            return operator in _ARITHMETIC and all(map(_is_number, operands))
+        case _:
+            assert_never(expression)
+
+
+def straightened(form: LinearForm, variable: str, values: range) -> LinearForm:
+    """The form with terms of this variable alone as a multiple of it, if their sum is one for all its values."""
+    own = {t: f for t, f in form.factors.items() if t != IndexVariable(variable) and _only_mentions(t, variable)}
+    if not own or len(values) < 2:
+        return form
+    found = [sum(factor * evaluate(term, {variable: value}) for term, factor in own.items()) for value in values]
+    slope, odd = divmod(found[1] - found[0], values.step)
+    if odd or any(then - now != slope * values.step for now, then in pairwise(found)):
+        return form
+    others = LinearForm(form.constant, {t: f for t, f in form.factors.items() if t not in own})
+    return others.plus(LinearForm(found[0] - slope * values[0], {IndexVariable(variable): slope}))
+
+
+def evaluate(expression: IndexExpression, values: Mapping[str, int]) -> int:
+    """The value of an arithmetic expression; KeyError for a variable that has none, ValueError for logic."""
+    match expression:
+        case IndexLiteral(value):
+            return value
+        case IndexVariable(name):
+            return values[name]
+        case IndexOperation(operator, operands):
+            numbers = [evaluate(operand, values) for operand in operands]
+            if operator not in _ARITHMETIC:
+                raise ValueError(operator)
+            return _ARITHMETIC[operator](*numbers)
+        case _:
+            assert_never(expression)
+
+
+def _only_mentions(expression: IndexExpression, variable: str) -> bool:
+    match expression:
+        case IndexLiteral():
+            return True
+        case IndexVariable(name):
+            return name == variable
+        case IndexOperation(operator, operands):
+            return operator in _ARITHMETIC and all(_only_mentions(operand, variable) for operand in operands)
+        case _:
+            assert_never(expression)
+
+
+def recombined(form: LinearForm) -> LinearForm:
+    """The form with quotients and remainders that belong together replaced by what was divided."""
+    while (found := _pair(form)) is not None:
+        quotient, remainder, whole = found
+        factor = form.factors[remainder]
+        left = LinearForm(form.constant, {t: f for t, f in form.factors.items() if t not in (quotient, remainder)})
+        form = left.plus(index_form(whole), factor)
+    return form
+
+
+def _pair(form: LinearForm) -> tuple[IndexExpression, IndexExpression, IndexExpression] | None:
+    """A quotient ``e / k``, the remainder of the same by ``k`` with a ``k``-th of its factor, and ``e``.
+
+    The remainder of ``e % m`` by a divisor of ``m`` is that of ``e``.
+    """
+    for term, factor in form.factors.items():
+        match term:
+            case IndexOperation(operator, (whole, IndexLiteral(divisor))) if operator in _QUOTIENTS:
+                wanted = [whole]
+                match whole:
+                    case IndexOperation(IndexOperator.NONNEGATIVE_REMAINDER, (inner, IndexLiteral(modulus))) if (
+                        modulus % divisor == 0
+                    ):
+                        wanted.append(inner)
+                for dividend in wanted:
+                    remainder = IndexOperation(IndexOperator.NONNEGATIVE_REMAINDER, (dividend, IndexLiteral(divisor)))
+                    if form.factors.get(remainder, 0) * divisor == factor:
+                        return term, remainder, whole
+    return None
+
+
+def _mentions(expression: IndexExpression, variable: str) -> bool:
+    match expression:
+        case IndexLiteral():
+            return False
+        case IndexVariable(name):
+            return name == variable
+        case IndexOperation(_, operands):
+            return any(_mentions(operand, variable) for operand in operands)

@@ -1,0 +1,75 @@
+"""Which operands of a reduction are worth a packed copy whose elements the vector lanes find side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import islpy as isl
+
+from tc.language.program.program import Read, guarded_reads, iterators_in, walk
+from tc.language.program.specialization import Layout
+from tc.polyhedral.analysis.strides import stride
+from tc.polyhedral.ir.loops import StatementBody
+from tc.polyhedral.ir.scop import ScopStatement
+
+# Copying an element across memory costs about as much as this many multiply-adds in full vectors.
+WORTH_COPYING = 16
+# The most lanes of a register tile, and bytes of a first-level cache.
+_LANES = 64
+_CACHE = 1 << 15
+
+
+def value_reads(body: StatementBody) -> list[Read]:
+    """The reads of a statement's value, in the order of its access relations."""
+    return [guarded.read for guarded in guarded_reads(body.value)]
+
+
+def worth_packing(statement: ScopStatement, layouts: Mapping[str, Layout], lane: str) -> tuple[int, ...]:
+    """Positions of the reads that can be packed and are used often enough to pay for it.
+
+    They lie across the lanes, or their lanes are pieces of rows that lie far apart, so that they fill only some sets of
+    the cache, and what else is mapped there drives them out.
+    """
+    if statement.body.reduction is None:
+        return ()
+    extents = _extents(statement)
+    found: list[int] = []
+    for position, read in enumerate(value_reads(statement.body)):
+        steps = {name: stride(read.subscripts, layouts[read.tensor], name) for name in statement.body.iterators}
+        if steps[lane] in (None, 0) or not can_pack(statement, position):
+            continue
+        if steps[lane] == 1 and not _scatters(steps, extents, layouts[read.tensor], statement, lane):
+            continue
+        uses = math.prod(extents[name] for name, step in steps.items() if step == 0 and name in extents)
+        if uses >= WORTH_COPYING:
+            found.append(position)
+    return tuple(found)
+
+
+def _scatters(
+    steps: Mapping[str, int | None], extents: Mapping[str, int], layout: Layout, statement: ScopStatement, lane: str
+) -> bool:
+    """Whether the lanes of all steps of a reduction are short pieces of far rows, and too many for the first cache."""
+    target = statement.body.subscripts
+    reduced = [name for name in extents if not any(name in iterators_in((s,)) for s in target)]
+    apart = max((abs(steps[name] or 0) for name in reduced), default=0)
+    pieces = math.prod(extents[name] for name in reduced if steps[name] != 0)
+    lanes = min(extents[lane], _LANES)
+    return apart >= 2 * _LANES and pieces * lanes * layout.type.itemsize > _CACHE
+
+
+def can_pack(statement: ScopStatement, position: int) -> bool:
+    """Whether a read may go to a packed copy: it gathers nothing, and the statement does not write its tensor."""
+    read = value_reads(statement.body)[position]
+    gathers = any(isinstance(part, Read) for subscript in read.subscripts for part in walk(subscript))
+    return not gathers and read.tensor != statement.body.target
+
+
+def _extents(statement: ScopStatement) -> dict[str, int]:
+    """Number of values of every iterator of the program's statement."""
+    count = statement.domain.dim(isl.dim_type.set)
+    return {
+        name: int(statement.domain.dim_max_val(n).to_python()) - int(statement.domain.dim_min_val(n).to_python()) + 1
+        for n, name in enumerate(statement.body.iterators[:count])
+    }

@@ -1,0 +1,104 @@
+"""How far apart in memory two neighbouring iterations touch a tensor: what vectorization and tiling look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import assert_never
+
+import islpy as isl
+
+from tc.grammar.syntax import BinaryOperator, UnaryOperator
+from tc.language.program.program import (
+    Binary,
+    Call,
+    Cast,
+    Expression,
+    IteratorReference,
+    Literal,
+    Read,
+    ScalarReference,
+    Select,
+    SizeReference,
+    Unary,
+    iterators_in,
+    walk,
+)
+from tc.language.program.specialization import Layout
+from tc.polyhedral.ir.loops import StatementBody
+
+
+def iterator_of(function: isl.UnionPwAff, body: StatementBody) -> str | None:
+    """The one iterator of the statement that a band member depends on; None for none or several."""
+    found: list[isl.PwAff] = []
+    function.foreach_pw_aff(found.append)
+    for piece in found:
+        if piece.get_domain_space().get_tuple_name(isl.dim_type.set) == body.name:
+            count = piece.dim(isl.dim_type.in_)
+            used = [i for i in range(count) if piece.involves_dims(isl.dim_type.in_, i, 1)]
+            return body.iterators[used[0]] if len(used) == 1 else None
+    return None
+
+
+def coefficient(expression: Expression, iterator: str) -> int | None:
+    """By how much the expression grows with the iterator; None where it is not linear in it."""
+    match expression:
+        case Literal() | SizeReference() | ScalarReference():
+            return 0
+        case IteratorReference(name):
+            return int(name == iterator)
+        case Unary(UnaryOperator.NEGATE, operand):
+            inner = coefficient(operand, iterator)
+            return None if inner is None else -inner
+        case Cast(operand, _):
+            return coefficient(operand, iterator)
+        case Binary(BinaryOperator.ADD | BinaryOperator.SUBTRACT as operator, left, right):
+            first, second = coefficient(left, iterator), coefficient(right, iterator)
+            if first is None or second is None:
+                return None
+            return first + second if operator is BinaryOperator.ADD else first - second
+        case Binary(BinaryOperator.MULTIPLY, Literal(value), other) | Binary(
+            BinaryOperator.MULTIPLY, other, Literal(value)
+        ):
+            inner = coefficient(other, iterator)
+            return None if inner is None else int(value) * inner
+        case Read() | Unary() | Binary() | Select() | Call():
+            return 0 if iterator not in iterators_in((expression,)) else None
+        case _:
+            assert_never(expression)
+
+
+def accesses(body: StatementBody) -> Iterator[tuple[str, tuple[Expression, ...]]]:
+    """Tensor and subscripts of everything the statement touches, its target first."""
+    yield body.target, body.subscripts
+    for expression in (*body.subscripts, body.value):
+        for part in walk(expression):
+            if isinstance(part, Read):
+                yield part.tensor, part.subscripts
+
+
+def stride(subscripts: tuple[Expression, ...], layout: Layout, iterator: str) -> int | None:
+    """Distance in elements between the elements of neighbouring iterations; None where it is not constant."""
+    total = 0
+    for subscript, step in zip(subscripts, layout.strides, strict=True):
+        factor = coefficient(subscript, iterator)
+        if factor is None:
+            return None
+        total += factor * step
+    return total
+
+
+def is_turned(read: Read, layout: Layout, iterator: str | None) -> bool:
+    """Whether the iterator walks across the rows of a tensor, which another iterator goes along."""
+    if iterator is None or stride(read.subscripts, layout, iterator) in (None, 0, 1):
+        return False
+    used = [iterators_in((subscript,)) for subscript in read.subscripts]
+    names = frozenset().union(*used)
+    # Every subscript has one of its own, so that nothing lies between the elements that are read.
+    plain = all(len(own) <= 1 for own in used) and sum(map(len, used)) == len(names)
+    return plain and any(stride(read.subscripts, layout, name) == 1 for name in names)
+
+
+def scattered_accesses(body: StatementBody, layouts: Mapping[str, Layout], iterator: str) -> int:
+    """How many accesses of the statement are neither contiguous nor constant along the iterator."""
+    found = (stride(subscripts, layouts[tensor], iterator) for tensor, subscripts in accesses(body))
+    return sum(step not in (0, 1) for step in found)

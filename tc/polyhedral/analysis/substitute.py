@@ -1,0 +1,54 @@
+"""Index expressions and loops with other expressions in the place of variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import assert_never
+
+from tc.polyhedral.ir.loops import (
+    Allocation,
+    Block,
+    Guard,
+    IndexExpression,
+    IndexLiteral,
+    IndexOperation,
+    IndexVariable,
+    Instance,
+    Loop,
+    LoopTree,
+)
+
+
+def substituted(expression: IndexExpression, values: Mapping[str, IndexExpression]) -> IndexExpression:
+    """The expression with variables replaced."""
+    match expression:
+        case IndexLiteral():
+            return expression
+        case IndexVariable(name):
+            return values.get(name, expression)
+        case IndexOperation(operator, operands):
+            return IndexOperation(operator, tuple(substituted(operand, values) for operand in operands))
+        case _:
+            assert_never(expression)
+
+
+def substituted_in(tree: LoopTree, values: Mapping[str, IndexExpression]) -> LoopTree:
+    """The loops of a grid with variables replaced; none of them is the iterator of a loop inside."""
+    match tree:
+        case Instance(arguments=arguments):
+            return replace(tree, arguments=tuple(substituted(argument, values) for argument in arguments))
+        case Block(children):
+            return Block(tuple(substituted_in(child, values) for child in children))
+        case Guard(condition, then, otherwise):
+            other = None if otherwise is None else substituted_in(otherwise, values)
+            return Guard(substituted(condition, values), substituted_in(then, values), other)
+        case Allocation(body=body):
+            return replace(tree, body=substituted_in(body, values))
+        case Loop(lower=lower, upper=upper, body=body, requests=requests):
+            assert tree.iterator not in values
+            assert not requests, "nothing is asked for ahead on grids"
+            bounds = (substituted(lower, values), substituted(upper, values))
+            return replace(tree, lower=bounds[0], upper=bounds[1], body=substituted_in(body, values))
+        case _:
+            assert_never(tree)

@@ -1,0 +1,1 @@
+"""Passes for processors: register tiles, packing, parallel loops."""

@@ -1,0 +1,147 @@
+"""Tile sizes for a kernel that nobody has tuned: from the accesses and a budget of first-level cache."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import islpy as isl
+
+from tc.language.program.specialization import Layout
+from tc.polyhedral.analysis.extents import extent_of, volume
+from tc.polyhedral.analysis.paths import paths_below
+from tc.polyhedral.analysis.strides import iterator_of
+from tc.polyhedral.cpu.microkernel import PANEL, RESIDENT, STEPS
+from tc.polyhedral.cpu.parallelize import ENOUGH_CHUNKS
+from tc.polyhedral.ir.loops import LoopKind
+from tc.polyhedral.ir.scop import Scop, ScopStatement
+from tc.polyhedral.ir.tree import Band, Member, statement_names
+from tc.polyhedral.transform.tile import ChooseCuts, Cut, is_register
+from tc.polyhedral.transform.vectorize import ends_nest, layouts_of, preference
+
+# Elements of the target that one tile of a reduction updates again and again: half of a 32 KiB first-level cache.
+TARGET_ELEMENTS = 4096
+# The longest run of contiguous elements in a tile; longer ones evict what the other operands could reuse.
+LONGEST_RUN = 512
+# Tiles of the two innermost loops around a reduction along contiguous memory share their operands' rows.
+ROWS = 16
+# Tiles of an element-wise statement that walks one of its tensors across memory, as a transposition does.
+SQUARE = 32
+# A single flat loop is cut into chunks of this size, for the cores outside and the vector lanes inside.
+CHUNK = 4096
+
+
+def default_sizes(scop: Scop, *, packs: bool) -> ChooseCuts:
+    """The static rule of the ``cpu`` target; ``packs``: operands that lie across the lanes will be packed."""
+    layouts = layouts_of(scop)
+
+    def choose(band: Band, domain: isl.UnionSet, _depth: int, points: tuple[Member, ...]) -> tuple[Cut, ...]:
+        heaviest = max(statement_names(domain), key=lambda name: volume(_only(scop, name)))
+        path = next(members for name, members in paths_below(band, domain) if name == heaviest)
+        rule = _Rule(scop, band, domain, scop.statement(heaviest), layouts, packs)
+        tile = tuple(filter(is_register, (*points, *path)))
+        return tuple(map(Cut, rule.panels(tile, path) if tile else rule.sizes(path)))
+
+    return choose
+
+
+def _only(scop: Scop, name: str) -> isl.UnionSet:
+    return isl.UnionSet.from_set(scop.statement(name).domain)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    scop: Scop
+    band: Band
+    domain: isl.UnionSet
+    statement: ScopStatement
+    layouts: Mapping[str, Layout]
+    packs: bool
+
+    def sizes(self, candidates: tuple[Member, ...]) -> tuple[int, ...]:
+        members = self.band.members
+        extents = [extent_of(member.function, self.domain) for member in members]
+        reduces = self.statement.body.reduction is not None
+        inner = self.innermost(candidates)
+        if not reduces and ends_nest(self.band.child):
+            return self.elementwise(extents, inner)
+        if not any(member.coincident for member in members):
+            return tuple(0 for _ in extents)
+        deep = [name for name, path in paths_below(self.band, self.domain) if len(path) > len(members)]
+        if inner is None or len(deep) > 1:
+            # Statements that share these loops find what they hand over in the cache.
+            return tuple(0 for _ in members)
+        if not inner.coincident:
+            return self.rows(members)
+        positions = [position for position, member in enumerate(members) if member is inner]
+        if not positions:
+            return tuple(0 for _ in members)
+        return self.reused_target(members, extents, positions[0])
+
+    def innermost(self, candidates: tuple[Member, ...]) -> Member | None:
+        found = [(preference(m, (self.statement,), self.layouts, self.domain), m) for m in candidates]
+        usable = [(p.key(), position) for position, (p, _) in enumerate(found) if p is not None]
+        return found[min(usable)[1]][1] if usable else None
+
+    def elementwise(self, extents: list[int], inner: Member | None) -> tuple[int, ...]:
+        members = self.band.members
+        if len(members) == 1:
+            return (CHUNK if extents[0] >= 2 * CHUNK else 0,)
+        scattered = inner is not None and (found := self.preference_of(inner)) is not None and found > 0
+        if not scattered:
+            return tuple(0 for _ in members)
+        return tuple(SQUARE if member.coincident else 0 for member in members)
+
+    def preference_of(self, member: Member) -> int | None:
+        found = preference(member, (self.statement,), self.layouts, self.domain)
+        return None if found is None else found.scattered
+
+    def rows(self, members: tuple[Member, ...]) -> tuple[int, ...]:
+        """The reduction runs along memory and stays whole; the loops around it share their operands' rows."""
+        coincident = [position for position, member in enumerate(members) if member.coincident]
+        if len(coincident) < 2:
+            return tuple(0 for _ in members)
+        return tuple(ROWS if position in coincident[-2:] else 0 for position in range(len(members)))
+
+    def panels(self, tile: tuple[Member, ...], path: tuple[Member, ...]) -> tuple[int, ...]:
+        """Cuts around a register tile: none where what its lanes read in a whole reduction stays in the cache."""
+        members = self.band.members
+        own = isl.UnionSet.from_set(self.statement.domain)
+        registers = {iterator_of(m.function, self.statement.body): extent_of(m.function, own) for m in tile}
+        carried = [m for m in path if not m.coincident]
+        steps = math.prod(extent_of(m.function, own) for m in carried)
+        lanes = max((extent_of(m.function, own) for m in tile if m.kind is LoopKind.VECTOR), default=1)
+        itemsize = self.layouts[self.statement.body.target].type.itemsize
+        if steps * lanes * itemsize <= RESIDENT:
+            return tuple(0 for _ in members)
+        sizes: list[int] = []
+        for member in members:
+            size = registers.get(iterator_of(member.function, self.statement.body), 0)
+            extent = extent_of(member.function, own)
+            if is_register(member) or (not member.coincident and (len(carried) > 1 or not self.packs)):
+                sizes.append(0)
+            elif not member.coincident:
+                sizes.append(STEPS)
+            else:
+                sizes.append(min(extent, max(1, PANEL // max(size, 1))))
+        return tuple(sizes)
+
+    def reused_target(self, members: tuple[Member, ...], extents: list[int], inner: int) -> tuple[int, ...]:
+        """The tile's part of the target stays in the cache while the reduction runs over it."""
+        sizes = [0] * len(members)
+        sizes[inner] = min(extents[inner], LONGEST_RUN)
+        budget = TARGET_ELEMENTS // sizes[inner]
+        others = [p for p in reversed(range(len(members))) if p != inner and members[p].coincident]
+        for position in others:
+            if budget < 2:
+                break
+            sizes[position] = min(extents[position], budget)
+            budget //= sizes[position]
+        chunks = [-(-extent // size) if size else extent for extent, size in zip(extents, sizes, strict=True)]
+        coincident = [p for p, member in enumerate(members) if member.coincident]
+        if max(chunks[p] for p in coincident) < ENOUGH_CHUNKS:
+            widest = max(coincident, key=lambda p: (extents[p], p != inner))
+            if extents[widest] >= ENOUGH_CHUNKS:
+                sizes[widest] = -(-extents[widest] // ENOUGH_CHUNKS)
+        return tuple(sizes)

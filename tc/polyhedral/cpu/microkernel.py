@@ -1,0 +1,297 @@
+"""The micro-kernel of a reduction: which independent loops its register tile holds, how long, and which are the lanes.
+
+A static cost model in the manner of Goto and van de Geijn (*Anatomy of high-performance matrix multiplication*, 2008):
+inside the reduction a tile of results stays in vector registers; a step of the reduction costs its multiply-adds and
+loads, a tile its stores, and an operand that lies across the lanes its packing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations, product
+from types import MappingProxyType
+from typing import Final
+
+import islpy as isl
+
+from tc.base.types import ScalarType
+from tc.language.program.specialization import Layout
+from tc.polyhedral.analysis.pack import can_pack, value_reads
+from tc.polyhedral.analysis.strides import stride
+from tc.polyhedral.ir.loops import StatementBody
+from tc.polyhedral.ir.scop import ScopStatement
+
+# Cycles, roughly: what matters is how they compare.
+_BROADCAST: Final = 0.15  # one element for all lanes, beside the multiply-adds that hide most of it
+_STRANGE: Final = 0.4  # the same from rows that lie far from each other
+_EVICTED: Final = 0.8  # the same from more rows than a set of the cache has ways, where they meet in one
+_WAYS: Final = 8
+_FAR: Final = 1 << 15  # so many elements: nothing is fetched ahead for all of them
+_LOAD: Final = 0.4  # an aligned vector, likewise
+_UNALIGNED: Final = 2.0  # a vector that may lie across two lines of the cache
+_STEP: Final = 0.5  # counting and addresses of one step of the reduction
+_GATHER: Final = 2.0  # one element that lies across the lanes
+_SCATTER: Final = 4.0  # one result that is stored across memory, alone in its line of the cache
+_TRANSPOSE: Final = 0.5  # the same where rows of the tile lie side by side in memory
+_ALIASED: Final = 2.0  # likewise, if lanes lie so far apart that they meet in a few sets of the cache
+_PAGE: Final = 4096  # bytes: so far
+_PACK: Final = 1.0  # one element copied into another order
+_LATENCY: Final = 4.0  # a multiply-add waits so long for the one before in the same register
+_NARROW: Final = 0.55  # a vector of half the width or less
+_PARTIAL: Final = 6.0  # a tile with fewer rows or lanes than the others, against a full one
+# Registers in which compilers keep elements that several steps of a sliding window read.
+_SLIDING: Final = 7
+# Beyond this many vectors of lanes nothing is gained.
+_MOST_VECTORS: Final = 4
+_MOST_ROWS: Final = 16
+
+
+# What the lanes of a register tile read during a whole reduction: up to this many bytes of it stay in a second-level
+# cache, beside what streams by.
+RESIDENT: Final = 1 << 18
+# Beyond that: rows and columns of a tile of register tiles, and the steps of the reduction in one piece.
+PANEL: Final = 256
+STEPS: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class VectorUnit:
+    """The vector registers of a processor: bytes of one, and how many there are."""
+
+    bytes: int
+    registers: int
+
+
+@dataclass(frozen=True, slots=True)
+class MicroKernel:
+    """Sizes of the register tile by iterator; ``lane`` is the one along which vectors lie."""
+
+    lane: str
+    sizes: Mapping[str, int]
+
+    @property
+    def lanes(self) -> int:
+        return self.sizes[self.lane]
+
+
+def choose_microkernel(
+    statement: ScopStatement,
+    layouts: Mapping[str, Layout],
+    unit: VectorUnit,
+    *,
+    packs: bool,
+    fixed: Mapping[str, int] = MappingProxyType({}),
+    within: Mapping[str, int] = MappingProxyType({}),
+) -> MicroKernel | None:
+    """The cheapest register tile for a floating-point reduction over a box of iterators; None where none helps.
+
+    ``packs``: operands across the lanes may be packed.  ``fixed``: sizes that are given already.  ``within``:
+    sizes of larger tiles, which those of the register tile must divide.
+    """
+    body = statement.body
+    type = layouts[body.target].type
+    if not statement.accumulates or type not in (ScalarType.FLOAT32, ScalarType.FLOAT64):
+        return None
+    if not statement.domain.is_box() or any(read.tensor == body.target for read in value_reads(body)):
+        return None
+    model = _model(statement, layouts, unit, packs=packs, fixed=fixed, within=within)
+    if not model.lanes_fit():
+        return None
+    best = min(model.candidates(), key=lambda found: (found[0], model.beside(found[1])), default=None)
+    if best is None or best[0] >= model.plain():
+        return None
+    return best[1]
+
+
+def vector_widths(lanes: int, width: int) -> tuple[tuple[int, int], ...]:
+    """How ``lanes`` elements are cut into vectors of at most ``width``: the width and the used lanes of each."""
+    full, rest = divmod(lanes, width)
+    last = ((1 << (rest - 1).bit_length(), rest),) if rest else ()
+    return (*((width, width) for _ in range(full)), *last)
+
+
+def _model(
+    statement: ScopStatement,
+    layouts: Mapping[str, Layout],
+    unit: VectorUnit,
+    *,
+    packs: bool,
+    fixed: Mapping[str, int],
+    within: Mapping[str, int],
+) -> _Model:
+    body, domain = statement.body, statement.domain
+    names = body.iterators[: domain.dim(isl.dim_type.set)]
+    least = {name: int(domain.dim_min_val(n).to_python()) for n, name in enumerate(names)}
+    extents = {name: int(domain.dim_max_val(n).to_python()) - least[name] + 1 for n, name in enumerate(names)}
+    target, reads = layouts[body.target], value_reads(body)
+    steps = {name: stride(body.subscripts, target, name) or 0 for name in names}
+    return _Model(
+        itemsize=target.type.itemsize,
+        width=unit.bytes // target.type.itemsize,
+        registers=unit.registers,
+        fixed=fixed,
+        within=within,
+        body=body,
+        extents=extents,
+        target_strides=steps,
+        read_strides=tuple({n: stride(r.subscripts, layouts[r.tensor], n) for n in names} for r in reads),
+        packable=tuple(packs and can_pack(statement, position) for position in range(len(reads))),
+        independent=tuple(name for name in names if steps[name] != 0 and least[name] == 0),
+        steps=math.prod(extents[name] for name in names if steps[name] == 0),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """What the cost of a tile depends on.
+
+    ``extents``: of the iterators.  ``target_strides``, ``read_strides``: how far the element of the target, and of
+    every read of the value, moves along each of them; None for a gather.  ``packable``: whether a read may be packed.
+    ``independent``: the iterators that choose the element of the target; a tile of one whose range starts above 0 is
+    partial.  ``steps``: of the reduction.
+    """
+
+    itemsize: int
+    width: int
+    registers: int
+    fixed: Mapping[str, int]
+    within: Mapping[str, int]
+    body: StatementBody
+    extents: Mapping[str, int]
+    target_strides: Mapping[str, int]
+    read_strides: tuple[Mapping[str, int | None], ...]
+    packable: tuple[bool, ...]
+    independent: tuple[str, ...]
+    steps: int
+
+    def lanes_fit(self) -> bool:
+        return bool(self.independent) and self.steps > 1 and self.width > 1
+
+    def plain(self) -> float:
+        """The reduction without a tile: its lanes are partial sums, if memory is contiguous along a reduced loop."""
+        reduced = [name for name, step in self.target_strides.items() if step == 0]
+        instances = math.prod(self.extents.values())
+        contiguous = [name for name in reduced if all(steps[name] in (0, 1) for steps in self.read_strides)]
+        if not contiguous:
+            return instances * _GATHER
+        extent = max(self.extents[name] for name in contiguous)
+        width = min(self.width, extent)
+        loads = sum(any(steps[name] for name in contiguous) for steps in self.read_strides)
+        return instances / width * (1 + _LOAD * loads) + instances / self.steps * 2 * self.width
+
+    def candidates(self) -> Iterator[tuple[float, MicroKernel]]:
+        for lane in self.independent:
+            if lane in self.fixed:
+                continue
+            others = [
+                name for name in self.independent if name != lane and name not in self.fixed and self._shares(name)
+            ]
+            for lanes in self._lane_sizes(lane):
+                for rows in self._row_sizes(others):
+                    sizes = {**self.fixed, **rows, lane: lanes}
+                    cost = self.cost(lane, sizes)
+                    if cost is not None:
+                        yield cost, MicroKernel(lane, sizes)
+
+    def _shares(self, row: str) -> bool:
+        """Whether something that is read is the same in every row."""
+        return any(steps[row] == 0 for steps in self.read_strides)
+
+    def _lane_sizes(self, name: str) -> list[int]:
+        extent = self.extents[name]
+        most = _MOST_VECTORS * self.width
+        sizes = {size for size in range(2, min(extent, most) + 1) if extent % size == 0}
+        sizes |= {count * self.width for count in range(1, _MOST_VECTORS + 1) if count * self.width < extent}
+        return sorted(size for size in sizes if size >= min(self.width // 2, extent) and self._divides(name, size))
+
+    def _divides(self, name: str, size: int) -> bool:
+        """Whether a larger tile of the loop holds a whole number of register tiles."""
+        return self.within.get(name, 0) % size == 0
+
+    def _row_sizes(self, names: list[str]) -> Iterator[dict[str, int]]:
+        yield {}
+        sizes = {n: [size for size in _row_sizes(self.extents[n]) if self._divides(n, size)] for n in names}
+        for name in names:
+            yield from ({name: size} for size in sizes[name])
+        for first, second in combinations(names, 2):
+            for one, other in product(sizes[first], sizes[second]):
+                if one * other <= self.registers:
+                    yield {first: one, second: other}
+
+    def cost(self, lane: str, sizes: Mapping[str, int]) -> float | None:
+        """Cycles of the whole statement; None where the tile does not fit the registers."""
+        lanes = sizes[lane]
+        panels = self.steps * lanes * self.itemsize > RESIDENT
+        vectors = vector_widths(lanes, self.width)
+        rows = math.prod(size for name, size in sizes.items() if name != lane)
+        spare = _SLIDING if self._slides(sizes, lane) else 2
+        if rows * len(vectors) + len(vectors) + spare > self.registers:
+            return None
+        arithmetic = rows * sum(1.0 if width == self.width else _NARROW for width, _ in vectors)
+        step = max(arithmetic, _LATENCY) + _STEP
+        packing = 0.0
+        for position, steps in enumerate(self.read_strides):
+            rows_read = [name for name in sizes if name != lane and steps[name] != 0]
+            distinct = math.prod(sizes[name] for name in rows_read)
+            far = any(abs(steps[name] or 0) > _FAR for name in rows_read)
+            along = steps[lane]
+            if along == 0:
+                meet = distinct > _WAYS and any((steps[n] or 0) * self.itemsize % _PAGE == 0 for n in rows_read)
+                step += distinct * (_EVICTED if meet else _STRANGE if far else _BROADCAST)
+            elif along == 1:
+                cost = _LOAD if self._aligned(steps, lane) else _UNALIGNED
+                step += distinct * len(vectors) * (cost + (_STRANGE if far else 0.0))
+            elif self.packable[position]:
+                step += distinct * len(vectors) * _LOAD
+                packing += _PACK * math.prod(self.extents[name] for name, moved in steps.items() if moved != 0)
+                if panels:
+                    kept = (self.extents[name] for name in self.independent if steps[name] == 0)
+                    packing *= math.prod(-(-extent // PANEL) for extent in kept)
+            else:
+                step += distinct * lanes * _GATHER
+        if self.target_strides[lane] == 1:
+            stores = float(rows * len(vectors))
+        else:
+            beside = any(self.target_strides[name] == 1 and size >= 4 for name, size in sizes.items())
+            turned = _ALIASED if abs(self.target_strides[lane]) * self.itemsize >= _PAGE else _TRANSPOSE
+            stores = rows * lanes * (turned if beside else _SCATTER)
+        if panels:
+            stores *= 2 * -(-self.steps // STEPS) - 1  # loaded and stored again for every piece of the reduction
+        tile = self.steps * step + stores + _LATENCY
+        tiles = math.prod(self._tiles(self.extents[name], sizes.get(name, 1)) for name in self.independent)
+        outside = math.prod(
+            extent
+            for name, extent in self.extents.items()
+            if self.target_strides[name] != 0 and name not in self.independent
+        )
+        return tiles * outside * tile + packing
+
+    def beside(self, tile: MicroKernel) -> int:
+        """Rows side by side in memory; of equal tiles, one with fewer of them asks for more of it at a time."""
+        return math.prod(size for name, size in tile.sizes.items() if self.target_strides[name] == 1)
+
+    def _slides(self, sizes: Mapping[str, int], lane: str) -> bool:
+        """Whether the next step of the reduction reads what another row reads in this one, as windows do."""
+        reduced = [name for name, step in self.target_strides.items() if step == 0]
+        return any(
+            steps[row] not in (None, 0) and steps[row] == steps[step]
+            for steps in self.read_strides
+            for row in sizes
+            if row != lane
+            for step in reduced
+        )
+
+    def _aligned(self, steps: Mapping[str, int | None], lane: str) -> bool:
+        return all(step is not None and step % self.width == 0 for name, step in steps.items() if name != lane)
+
+    @staticmethod
+    def _tiles(extent: int, size: int) -> float:
+        full, rest = divmod(extent, size)
+        return full + (_PARTIAL if rest else 0.0)
+
+
+def _row_sizes(extent: int) -> list[int]:
+    sizes = {size for size in range(2, min(extent, _MOST_ROWS) + 1) if extent % size == 0}
+    return sorted(sizes | {size for size in (4, 6, 8) if size < extent})

@@ -1,0 +1,147 @@
+"""Choosing the loop of every outermost nest whose iterations are spread over the cores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+import islpy as isl
+
+from tc.language.program.specialization import Layout
+from tc.polyhedral.analysis.extents import extent_of, volume
+from tc.polyhedral.analysis.pack import can_pack, value_reads
+from tc.polyhedral.analysis.paths import paths_below
+from tc.polyhedral.analysis.strides import iterator_of, stride
+from tc.polyhedral.cpu.join_regions import join_regions
+from tc.polyhedral.ir.loops import LoopKind
+from tc.polyhedral.ir.scop import Scop, ScopStatement
+from tc.polyhedral.ir.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence
+from tc.polyhedral.transform.tile import is_register
+from tc.polyhedral.transform.vectorize import layouts_of
+
+# Waking another core costs a few microseconds: below this many instances one core is done earlier.
+WORTH_SPREADING = 1 << 14
+# With this many chunks for two cores the last one to finish leaves little idle time.
+ENOUGH_CHUNKS = 16
+
+
+def parallelize_tree(tree: ScheduleTree, scop: Scop, cores: int, room: int, *, join: bool = True) -> ScheduleTree:
+    """Mark one coincident member of every outermost band as parallel, and move it to the front.
+
+    For one core the loops get the same order, which also says what is packed how often, and none is marked.
+    ``join``: bands that exchange data may share their parallel loop.
+    ``room``: the most elements of an operand of a register tile that will be packed below the parallel loop.  Every
+    iteration packs its own, so loops that choose a part of a large operand go outside, and a parallel loop that does
+    not is cut into few chunks.
+    """
+    kind = LoopKind.PARALLEL if cores > 1 else LoopKind.SEQUENTIAL
+    parallelizer = _Parallelizer(scop, layouts_of(scop), kind, cores, room, join and cores > 1)
+    return replace(tree, root=parallelizer.visit(tree.root, tree.domain))
+
+
+@dataclass(frozen=True, slots=True)
+class _Parallelizer:
+    scop: Scop
+    layouts: Mapping[str, Layout]
+    kind: LoopKind
+    cores: int
+    room: int
+    join: bool
+
+    @property
+    def packs(self) -> bool:
+        return self.room > 0
+
+    def visit(self, node: Node, domain: isl.UnionSet) -> Node:
+        match node:
+            case Leaf() | Extension():
+                return node
+            case Sequence():
+                if self.join and volume(domain) >= WORTH_SPREADING:
+                    node = join_regions(node, domain, self.scop, self.cores, self.cut)
+                branches = (replace(f, child=self.visit(f.child, domain.intersect(f.domain))) for f in node.filters)
+                return Sequence(tuple(branches)) if len(node.filters) > 1 else next(branches).child
+            case Band():
+                joined = any(member.kind is LoopKind.PARALLEL for member in node.members)
+                return node if joined or volume(domain) < WORTH_SPREADING else self.band(node, domain)
+            case _:
+                assert_never(node)
+
+    def band(self, band: Band, domain: isl.UnionSet) -> Node:
+        members = band.members
+        counts = [extent_of(m.function, domain) if m.coincident else 0 for m in members]
+        shared = self.operand(band, domain)
+        # An operand that fits as a whole is packed once for each thread; the loops keep their order along memory.
+        whole = shared is not None and self.packs and self.elements(*shared) <= self.room
+        chooses = [shared is not None and not whole and _moves(member, *shared, self.layouts) for member in members]
+        # A loop that serves the vector lanes is taken only where no other one is parallel.
+        ranked = [
+            (
+                not is_register(member),
+                chooses[position] and count >= self.cores,
+                min(count, ENOUGH_CHUNKS),
+                chooses[position],
+                -position,
+            )
+            for position, (count, member) in enumerate(zip(counts, members, strict=True))
+            if count > 1
+        ]
+        if not ranked or not band.permutable:
+            return replace(band, child=self.visit(band.child, domain))
+        position = -max(ranked)[-1]
+        others = [p for p in range(len(members)) if p != position]
+        if shared is not None and all(members[p].coincident for p in others):
+            others.sort(key=lambda p: (is_register(members[p]), not chooses[p]))
+        parallel = replace(members[position], kind=self.kind)
+        inner = tuple(members[p] for p in others)
+        if shared is None or chooses[position]:
+            return replace(band, members=(parallel, *inner))
+        size = isl.Val.int_from_si(domain.get_ctx(), -(-counts[position] // self.cores))
+        chunk = replace(parallel, function=parallel.function.scale_down_val(size).floor())
+        return replace(band, members=(chunk, members[position], *inner))
+
+    def cut(self, band: Band, domain: isl.UnionSet) -> Member | None:
+        """The outermost loop that can be cut into chunks, unless a large operand is to be divided among the cores."""
+        shared = self.operand(band, domain)
+        if shared is not None and not (self.packs and self.elements(*shared) <= self.room):
+            return None
+        return next((m for m in band.members if m.coincident and not is_register(m)), None)
+
+    def elements(self, statement: ScopStatement, read: int) -> int:
+        """How many elements of the operand the whole statement reads."""
+        original = value_reads(statement.body)[read]
+        layout, domain = self.layouts[original.tensor], statement.domain
+        names = enumerate(statement.body.iterators[: domain.dim(isl.dim_type.set)])
+        return math.prod(
+            int(domain.dim_max_val(n).to_python()) - int(domain.dim_min_val(n).to_python()) + 1
+            for n, name in names
+            if stride(original.subscripts, layout, name) != 0
+        )
+
+    def operand(self, band: Band, domain: isl.UnionSet) -> tuple[ScopStatement, int] | None:
+        """The reduction with a register tile that has the most instances, and its read that moves along the lanes."""
+        found: list[tuple[int, ScopStatement, int]] = []
+        for name, members in paths_below(band, domain):
+            statement = self.scop.statement(name)
+            lanes = [m for m in members if m.kind is LoopKind.VECTOR]
+            lane = iterator_of(lanes[-1].function, statement.body) if lanes else None
+            if lane is None or not statement.accumulates or not any(m.kind is LoopKind.REGISTER for m in members):
+                continue
+            for position, read in enumerate(value_reads(statement.body)):
+                along = stride(read.subscripts, self.layouts[read.tensor], lane)
+                if along == 0 or not can_pack(statement, position):
+                    continue
+                packed = self.packs and along != 1
+                if packed or along == 1:
+                    found.append((volume(isl.UnionSet.from_set(statement.domain)), statement, position))
+        best = max(found, key=lambda item: item[0], default=None)
+        return None if best is None else best[1:]
+
+
+def _moves(member: Member, statement: ScopStatement, read: int, layouts: Mapping[str, Layout]) -> bool:
+    """Whether the member chooses which part of the operand is read."""
+    iterator = iterator_of(member.function, statement.body)
+    original = value_reads(statement.body)[read]
+    return iterator is not None and stride(original.subscripts, layouts[original.tensor], iterator) != 0

@@ -1,0 +1,380 @@
+"""Choosing promotions for a processor: results in registers, packed operands, temporaries that never leave the cache.
+
+- A register tile of a reduction's target, with the statements that initialize and finish it where they share its loops,
+  is kept in an array that code generation holds in registers.
+- An operand that lies across the vector lanes is copied, once for as many iterations as there is room for, so that
+  lanes find their elements side by side.
+- A temporary whose every use lies in one iteration of shared loops becomes a buffer of that iteration.
+- A result that is written past the caches is collected in a buffer, a piece at a time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from collections.abc import Sequence as Items
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+import islpy as isl
+
+from tc.base.types import ScalarType
+from tc.language.isl.affine import Frame, affine_function, isl_name
+from tc.language.program.program import Read
+from tc.language.program.specialization import Layout
+from tc.polyhedral.analysis.box import Box, bounding_box, own_space
+from tc.polyhedral.analysis.extents import extent_of
+from tc.polyhedral.analysis.linearize import linearize_last
+from tc.polyhedral.analysis.pack import value_reads, worth_packing
+from tc.polyhedral.analysis.paths import paths_below
+from tc.polyhedral.analysis.strides import iterator_of, stride
+from tc.polyhedral.ir.loops import LoopKind
+from tc.polyhedral.ir.scop import Scop, ScopStatement
+from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence, statement_names
+from tc.polyhedral.transform.promotion import (
+    Access,
+    Promoted,
+    lanes_last,
+    promote_accesses,
+    reads_uncovered,
+    relation_of,
+)
+from tc.polyhedral.transform.stream import fits_stream
+from tc.polyhedral.transform.tile import is_register
+from tc.polyhedral.transform.vectorize import ends_nest, layouts_of
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """The most elements of a register tile, of a packed operand, and of a temporary in a buffer; 0 promotes none.
+
+    ``lanes``: mark copies for vectors.  ``streamed``: the results that are written by way of buffers.
+    """
+
+    accumulator: int
+    operand: int
+    temporary: int = 0
+    lanes: bool = True
+    streamed: frozenset[str] = frozenset()
+
+
+def promote_tree(tree: ScheduleTree, scop: Scop, room: Room) -> tuple[ScheduleTree, Scop]:
+    """The tree with its promotions, and the scop with the copies and the promoted accesses."""
+    promoter = _Promoter(scop, room)
+    promoter.lanes = dict(_lanes(tree.root, tree.domain, scop))
+    root = promoter.visit(tree.root, tree.domain, ())
+    return replace(tree, root=root), promoter.scop
+
+
+class _Promoter:
+    """Visits the tree; ``scop`` gains the copies and the promoted accesses on the way."""
+
+    def __init__(self, scop: Scop, room: Room) -> None:
+        self.scop = scop
+        self.room = room
+        self.lanes: dict[str, str] = {}
+
+    def visit(self, node: Node, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node:
+        match node:
+            case Leaf() | Extension():
+                return node
+            case Sequence(filters):
+                # Buffers belong to a thread, so none may live around a parallel loop.
+                if any(m.kind is LoopKind.PARALLEL for m in above) or not _has_parallel(node):
+                    found = self.accumulate(node, domain, above) or self.shared(node, domain, above)
+                    if found is not None:
+                        return found
+                return Sequence(
+                    tuple(replace(f, child=self.visit(f.child, domain.intersect(f.domain), above)) for f in filters)
+                )
+            case Band():
+                return self.band(node, domain, above)
+            case _:
+                assert_never(node)
+
+    # --- operands
+
+    def band(self, band: Band, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node:
+        """The band, with packed operands and accumulators as far outside as there is room for them."""
+        inside = any(m.kind is LoopKind.PARALLEL for m in above)
+        first = 0 if inside else _below_parallel(band.members)
+        if not inside and _has_parallel(band.child):
+            return replace(band, child=self.visit(band.child, domain, (*above, *band.members)))
+        for position in range(first, len(band.members) + 1):
+            prefix = (*above, *band.members[:position])
+            rest = band.members[position:]
+            if any(map(is_register, band.members[:position])):
+                break
+            below: Node = Band(rest, band.permutable, band.child) if rest else band.child
+            packed = self.pack(domain, prefix)
+            if packed is not None:
+                return _band(band, position, self.inside(packed, below, domain, prefix))
+            accumulated = self.accumulate(below, domain, prefix)
+            if accumulated is not None:
+                return _band(band, position, accumulated)
+            collected = self.stream(below, domain, prefix)
+            if collected is not None:
+                return _band(band, position, collected)
+        return replace(band, child=self.visit(band.child, domain, (*above, *band.members)))
+
+    def pack(self, domain: isl.UnionSet, prefix: tuple[Member, ...]) -> Promoted | None:
+        """The first operand below that is worth packing and fits the room at this prefix."""
+        layouts = layouts_of(self.scop)
+        below = program_names(domain, self.scop)
+        written = {
+            relation.get_tuple_name(isl.dim_type.out) for n in below for relation in self.scop.statement(n).writes
+        }
+        for name in below:
+            statement = self.scop.statement(name)
+            lane = self.lanes.get(name)
+            if lane is None:
+                continue
+            for read in worth_packing(statement, layouts, lane):
+                box = bounding_box([statement.reads[read]], prefix)
+                if box is None or math.prod(box.extents) > self.room.operand:
+                    continue
+                original = value_reads(statement.body)[read]
+                if isl_name(original.tensor) in written or not is_affine(original, statement):
+                    # A copy at the beginning would be older than what is read, or its subscripts unchecked.
+                    continue
+                buffer = f"packed{len(self.scop.promotions)}_{original.tensor}"
+                order = lanes_last(original.subscripts, lane)
+                accesses = (Access(name, read),)
+                promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, stored=False)
+                self.scop = promoted.scop
+                return promoted
+        return None
+
+    def inside(
+        self,
+        promoted: Promoted,
+        below: Node,
+        domain: isl.UnionSet,
+        prefix: tuple[Member, ...],
+        *,
+        registers: bool = False,
+    ) -> Node:
+        """The subtree in which the buffer, maybe of ``registers``, lives between its copies; promoted further."""
+        layouts = layouts_of(self.scop)
+
+        def copying(copy: ScopStatement) -> Filter:
+            loops = copy_loops(copy, len(prefix), promoted.order, layouts, lanes=self.room.lanes, registers=registers)
+            return Filter(own_space(copy.domain), loops)
+
+        filters = [Filter(domain.universe(), self.visit(below, domain, prefix))]
+        if promoted.loads is not None:
+            filters.insert(0, copying(promoted.loads))
+        if promoted.stores is not None:
+            filters.append(copying(promoted.stores))
+        child = filters[0].child if len(filters) == 1 else Sequence(tuple(filters))
+        return Extension(promoted.buffer, promoted.instances, child)
+
+    # --- results and temporaries
+
+    def accumulate(self, below: Node, domain: isl.UnionSet, prefix: tuple[Member, ...]) -> Node | None:
+        """The subtree with the register tile of a reduction's target in a buffer; None where no whole tile is left."""
+        names = program_names(domain, self.scop)
+        for name in names:
+            statement = self.scop.statement(name)
+            tensor = statement.body.target
+            if not statement.accumulates or not _is_tile(below, domain, statement):
+                continue
+            accesses = accesses_to(self.scop, tensor, domain)
+            box = self.box(accesses, prefix) if accesses else None
+            if accesses is None or box is None or math.prod(box.extents) > self.room.accumulator:
+                continue
+            order = lanes_last(statement.body.subscripts, self.lanes.get(name))
+            buffer = f"tile{len(self.scop.promotions)}_{tensor}"
+            promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, stored=True)
+            self.scop = promoted.scop
+            return self.inside(promoted, below, domain, prefix, registers=True)
+        return None
+
+    def stream(self, below: Node, domain: isl.UnionSet, prefix: tuple[Member, ...]) -> Node | None:
+        """The innermost loops with a piece of a result in a buffer; None if nothing is to be written so."""
+        if not isinstance(below, Band) or not ends_nest(below.child):
+            return None
+        if any(member.kind is LoopKind.REGISTER for member in below.members):
+            return None
+        layouts = layouts_of(self.scop)
+        for name in program_names(domain, self.scop):
+            statement = self.scop.statement(name)
+            tensor = statement.body.target
+            box = self.box((Access(name, None),), prefix) if tensor in self.room.streamed else None
+            if box is None or not fits_stream(box, layouts[tensor]):
+                continue
+            order = tuple(range(len(box.extents)))
+            buffer = f"piece{len(self.scop.promotions)}_{tensor}"
+            promoted = promote_accesses(self.scop, (Access(name, None),), prefix, box, buffer, order, stored=True)
+            self.scop = promoted.scop
+            return self.inside(promoted, below, domain, prefix)
+        return None
+
+    def shared(self, node: Sequence, domain: isl.UnionSet, prefix: tuple[Member, ...]) -> Node | None:
+        """The sequence with one more temporary in a buffer; None if there is none."""
+        if not prefix:
+            return None
+        # What a register tile writes goes from registers to memory; a buffer between them would take their place.
+        tiled = {
+            self.scop.statement(name).body.target
+            for name, members in paths_below(node, domain)
+            if any(member.kind is LoopKind.REGISTER for member in members)
+        }
+        for temporary in self.scop.temporaries:
+            if temporary.name in tiled:
+                continue
+            users = [s.name for s in self.scop.statements if touches(s, temporary.name)]
+            if not users or not set(users) <= set(program_names(domain, self.scop)):
+                continue
+            if any(set(users) <= set(statement_names(branch.domain)) for branch in node.filters):
+                continue
+            accesses = accesses_to(self.scop, temporary.name, domain)
+            box = self.box(accesses, prefix) if accesses else None
+            if accesses is None or box is None or math.prod(box.extents) > self.room.temporary:
+                continue
+            if reads_uncovered(self.scop, accesses, prefix):
+                continue
+            buffer = f"local{len(self.scop.promotions)}_{temporary.name}"
+            order = tuple(range(len(box.extents)))
+            promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, stored=False)
+            self.scop = promoted.scop
+            return self.inside(promoted, node, domain, prefix)
+        return None
+
+    def box(self, accesses: Items[Access], prefix: tuple[Member, ...]) -> Box | None:
+        relations = [relation_of(self.scop.statement(access.statement), access) for access in accesses]
+        return bounding_box(relations, prefix)
+
+
+def _band(band: Band, position: int, below: Node) -> Node:
+    """The outer members of the band above a changed subtree."""
+    return Band(band.members[:position], band.permutable, below) if position else below
+
+
+def _below_parallel(members: Items[Member]) -> int:
+    return max((n + 1 for n, member in enumerate(members) if member.kind is LoopKind.PARALLEL), default=0)
+
+
+def _has_parallel(node: Node) -> bool:
+    match node:
+        case Leaf():
+            return False
+        case Band(members, _, child):
+            return any(m.kind is LoopKind.PARALLEL for m in members) or _has_parallel(child)
+        case Sequence(filters):
+            return any(_has_parallel(branch.child) for branch in filters)
+        case Extension(child=child):
+            return _has_parallel(child)
+        case _:
+            assert_never(node)
+
+
+def program_names(domain: isl.UnionSet, scop: Scop) -> list[str]:
+    """Statements below, in program order."""
+    below = set(statement_names(domain))
+    return [statement.name for statement in scop.statements if statement.name in below]
+
+
+def accesses_to(scop: Scop, tensor: str, domain: isl.UnionSet) -> tuple[Access, ...] | None:
+    """Every access to the tensor below; None if some subscript is not affine: it is checked where it is used."""
+    found: list[Access] = []
+    for name in program_names(domain, scop):
+        statement = scop.statement(name)
+        reads = [n for n, read in enumerate(value_reads(statement.body)) if read.tensor == tensor]
+        if not all(is_affine(value_reads(statement.body)[n], statement) for n in reads):
+            return None
+        relations = [r for r in statement.reads if r.get_tuple_name(isl.dim_type.out) == isl_name(tensor)]
+        writes = statement.body.target == tensor
+        implicit = int(writes and statement.body.reduction is not None)
+        if len(relations) != len(reads) + implicit or not all(r.is_single_valued() for r in relations):
+            return None
+        found += [Access(name, n) for n in reads]
+        found += [Access(name, None)] if writes else []
+    return tuple(found)
+
+
+def is_affine(read: Read, statement: ScopStatement) -> bool:
+    """Whether the subscripts are affine functions of the iterators, and so proven to stay inside the tensor."""
+    frame = Frame(statement.domain.get_ctx(), statement.name, statement.body.iterators)
+    return all(affine_function(subscript, frame) is not None for subscript in read.subscripts)
+
+
+def touches(statement: ScopStatement, tensor: str) -> bool:
+    """Whether the statement reads or writes the tensor, in the sense of the program."""
+    relations = (*statement.reads, *statement.writes)
+    return any(relation.get_tuple_name(isl.dim_type.out) == isl_name(tensor) for relation in relations)
+
+
+def _lanes(node: Node, domain: isl.UnionSet, scop: Scop) -> Iterator[tuple[str, str]]:
+    """For every reduction with independent lanes, the iterator that they lie along."""
+    for name, members in paths_below(node, domain):
+        lanes = [member for member in members if member.kind is LoopKind.VECTOR]
+        body = scop.statement(name).body
+        iterator = iterator_of(lanes[-1].function, body) if lanes else None
+        if iterator is not None and body.reduction is not None:
+            yield name, iterator
+
+
+def _is_tile(below: Node, domain: isl.UnionSet, statement: ScopStatement) -> bool:
+    """Whether loops that carry the statement's reduction and those of its register tile, and no others, are left."""
+    for name, members in paths_below(below, domain):
+        if name == statement.name:
+            own = isl.UnionSet.from_set(statement.domain)
+            others = [m for m in members if not is_register(m)]
+            single = all(extent_of(m.function, own) == 1 for m in others if m.coincident)
+            return single and any(map(is_register, members)) and not all(m.coincident for m in others)
+    return False
+
+
+# Blocks of this many elements in two dimensions of a copy that turns rows into columns stay in the first cache.
+_BLOCK = 16
+
+
+def copy_loops(
+    copy: ScopStatement, depth: int, order: Items[int], layouts: Mapping[str, Layout], *, lanes: bool, registers: bool
+) -> Node:
+    """Loops over the local subscripts, in the order of the buffer's dimensions, its contiguous one innermost.
+
+    ``registers``: the buffer is a register tile.  Else dimensions that lie end to end are walked as one.
+    """
+    local = isl.LocalSpace.from_space(copy.domain.get_space())
+    kind = LoopKind.REGISTER if registers else LoopKind.SEQUENTIAL
+    members: tuple[Member, ...] = ()
+    for dimension in order:
+        affine = isl.Aff.var_on_domain(local, isl.dim_type.set, depth + dimension)
+        function = isl.UnionPwAff.from_pw_aff(isl.PwAff.from_aff(affine))
+        members = (*members, Member(function, coincident=True, kind=kind))
+    if not members:
+        return Leaf()
+    own = isl.UnionSet.from_set(copy.domain)
+    *outer, last = members
+    if registers:
+        # Rows that lie side by side in the tensor stand next to the lanes, so that they can be stored as columns.
+        outer.sort(key=lambda m: (extent_of(m.function, own) > 1, _step(m, copy, layouts) == 1))
+        members = (*outer, replace(last, kind=LoopKind.VECTOR) if lanes else last)
+    elif list(order) != sorted(order):
+        outer = [m for m in linearize_last(tuple(outer), (copy,), layouts, 0) if extent_of(m.function, own) > 1]
+        members = (*outer, last)
+        if layouts[copy.body.target].type not in (ScalarType.FLOAT32, ScalarType.FLOAT64) and outer:
+            members = (*outer[:-1], *_blocks((outer[-1], last)))
+    else:
+        *outer, last = linearize_last(members, (copy,), layouts, 0)
+        members = (*outer, replace(last, kind=LoopKind.VECTOR) if lanes else last)
+    return Band(members, permutable=True, child=Leaf())
+
+
+def _step(member: Member, copy: ScopStatement, layouts: Mapping[str, Layout]) -> int | None:
+    """How far the tensor's element moves along a local subscript."""
+    iterator = iterator_of(member.function, copy.body)
+    tensors = [(copy.body.target, copy.body.subscripts)]
+    if isinstance(copy.body.value, Read):
+        tensors.append((copy.body.value.tensor, copy.body.value.subscripts))
+    outside = next((t, s) for t, s in tensors if not any(a.buffer == t for a in copy.promoted))
+    return None if iterator is None else stride(outside[1], layouts[outside[0]], iterator)
+
+
+def _blocks(members: tuple[Member, Member]) -> tuple[Member, ...]:
+    """Both loops in blocks, for types that no vector code turns."""
+    size = isl.Val.int_from_si(members[0].function.get_ctx(), _BLOCK)
+    tiles = (replace(m, function=m.function.scale_down_val(size).floor()) for m in members)
+    return (*tiles, *(replace(m, function=m.function.mod_val(size)) for m in members))

@@ -1,0 +1,1 @@
+"""When and where trees and loops run every instance."""

@@ -1,0 +1,272 @@
+"""Ways through a tree to its statements, and the execution that they make up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from collections.abc import Sequence as Items
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+from typing import Final, TypeAlias, assert_never
+
+import islpy as isl
+
+from tc.polyhedral.analysis.functions import Function
+from tc.polyhedral.analysis.iterations import Inverse
+from tc.polyhedral.analysis.times import Times
+from tc.polyhedral.execution.execution import Concurrency, Execution, ThreadLeaf
+from tc.polyhedral.ir.loops import LoopKind, Sharing
+
+# The sorts of dimensions that each level of nesting takes: one for every sort that some branch has there, so that
+# branches need not agree.
+_Levels: TypeAlias = tuple[tuple[Concurrency, ...], ...]
+
+
+def concurrency_of(kind: LoopKind) -> Concurrency:
+    """What two different iterations of a loop of this kind are to each other."""
+    match kind:
+        case LoopKind.SEQUENTIAL | LoopKind.REGISTER | LoopKind.UNROLLED | LoopKind.COPIED | LoopKind.LANES:
+            return Concurrency.ORDERED
+        case LoopKind.REDUCTION:
+            return Concurrency.LANES
+        case LoopKind.PARALLEL | LoopKind.VECTOR:
+            return Concurrency.UNORDERED
+        case LoopKind.BLOCK:
+            return Concurrency.BLOCKS
+        case LoopKind.THREAD:
+            return Concurrency.THREADS
+        case _:
+            assert_never(kind)
+
+
+Time: TypeAlias = tuple[tuple[Concurrency, Function], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """An allocation of a buffer on the way to a leaf, below so many levels of time."""
+
+    buffer: str
+    depth: int
+    sharing: Sharing
+
+
+@dataclass(frozen=True)
+class Branch:
+    """The way to one leaf: ``points`` of some space, the statement instance of each, and its time.
+
+    ``is_identity``: the points are the instances.  ``barriers``: for every level of time that numbers a sequence, the
+    own position and those of barriers.  ``scopes``: the allocations around it.  ``inverse``: the point of each
+    instance, where that is known.
+    """
+
+    instances: isl.Map
+    time: Time
+    misuse: tuple[isl.Set, ...] = ()
+    locals: tuple[isl.PwAff, ...] = ()
+    scopes: tuple[Scope, ...] = ()
+    barriers: tuple[tuple[int, frozenset[int]] | None, ...] = ()
+    is_identity: bool = False
+    inverse: Inverse | None = None
+
+    @property
+    def statement(self) -> str:
+        """Its name."""
+        return str(self.instances.get_tuple_name(isl.dim_type.out))
+
+    @property
+    def runs(self) -> isl.Set:
+        """The instances, which all have a time.
+
+        They are not read off the times: to say what has a time, isl would solve an integer problem for every
+        division in it.
+        """
+        if self.inverse is not None:
+            return self.inverse.runs
+        return self.instances.domain() if self.is_identity else self.instances.range()
+
+    @property
+    def runs_once(self) -> bool:
+        """Whether no instance is that of two points."""
+        return self.is_identity or self.inverse is not None or bool(self.instances.is_injective())
+
+
+def defined(points: isl.Set, time: Time) -> tuple[isl.Set, Time]:
+    """Those of the points at which the whole time is defined, and the time as plain functions where it is one."""
+    plain: list[tuple[Concurrency, Function]] = []
+    for sort, value in time:
+        points, own = simplified(points, value)
+        plain.append((sort, own))
+    return points, tuple(plain)
+
+
+def simplified(points: isl.Set, value: Function) -> tuple[isl.Set, Function]:
+    """Those of the points at which the function is defined, and it without a domain of its own where that is possible.
+
+    Whatever domains of pieces say again is said again in every proof.
+    """
+    if isinstance(value, isl.Aff):
+        return points, value
+    if value.isa_aff():
+        return points, value.as_aff()
+    if not points.is_subset(value.domain()):
+        return points.intersect(value.domain()), value
+    return points, _piece(value) if value.n_piece() == 1 else value
+
+
+def _piece(value: isl.PwAff) -> isl.Aff:
+    """The only one, wherever it is asked."""
+    pieces: list[isl.Aff] = []
+    value.foreach_piece(lambda _, piece: pieces.append(piece))
+    (piece,) = pieces
+    return piece
+
+
+def assemble(branches: Items[Branch], context: isl.Context) -> Execution:
+    """The execution that all branches make up: times of one length."""
+    levels = _levels([branch.time for branch in branches])
+    names = [branch.statement for branch in branches]
+    times = [_times(branch, levels, alone=names.count(name) == 1) for branch, name in zip(branches, names, strict=True)]
+    misuse = tuple(points for branch in branches for points in branch.misuse)
+    dimensions = tuple(sort for level in levels for sort in level)
+    places: tuple[ThreadLeaf, ...] = ()
+    if Concurrency.THREADS in dimensions:
+        places = tuple(_thread_leaf(branch, own, levels) for branch, own in zip(branches, times, strict=True))
+    return Execution(
+        {name: tuple(own for other, own in zip(names, times, strict=True) if other == name) for name in names},
+        dimensions,
+        len(branches),
+        running=_union((branch.runs for branch in branches), context),
+        once=_run_once(branches),
+        scopes=_scopes(branches, times, levels),
+        rounds=cache(lambda: _scopes(branches, times, levels, Sharing.BLOCK)),
+        scoped=_scoped(branches, context),
+        misuse=misuse,
+        places=places,
+    )
+
+
+# Places of one statement of which it is asked, two by two, whether they have an instance in common.
+_FEW: Final = 8
+
+
+def _run_once(branches: Items[Branch]) -> bool:
+    """Whether no instance is that of two points, or of two branches; False also where that would take long to see."""
+    runs: dict[str, list[isl.Set]] = {}
+    for branch in branches:
+        runs.setdefault(branch.statement, []).append(branch.runs)
+    if any(len(places) > _FEW for places in runs.values()) or not all(branch.runs_once for branch in branches):
+        return False
+    return all(one.is_disjoint(other) for places in runs.values() for one, other in combinations(places, 2))
+
+
+def _union(sets: Iterable[isl.Set], context: isl.Context) -> isl.UnionSet:
+    union = isl.UnionSet.empty(isl.Space.params_alloc(context, 0))
+    for own in sets:
+        union = union.union(isl.UnionSet.from_set(own))
+    # Unrolled tiles leave one set for every remainder; subtracting them one by one takes exponential time.
+    return union.coalesce()
+
+
+def _thread_leaf(branch: Branch, times: Times, levels: _Levels) -> ThreadLeaf:
+    own = (*branch.barriers, *(None for _ in range(len(levels) - len(branch.barriers))))
+    barriers: list[frozenset[int]] = []
+    after: list[bool] = []
+    before: list[bool] = []
+    for level, sorts in enumerate(levels):
+        here, deeper = own[level], [step for step in own[level + 1 :] if step is not None]
+        for _ in sorts:
+            barriers.append(frozenset() if here is None else here[1])
+            after.append(any(number > position for position, numbers in deeper for number in numbers))
+            before.append(any(number < position for position, numbers in deeper for number in numbers))
+    threads = tuple(level for level, (sort, _) in enumerate(branch.time) if sort is Concurrency.THREADS)
+    return ThreadLeaf(branch.statement, times, threads, tuple(barriers), tuple(after), tuple(before))
+
+
+def _scopes(
+    branches: Items[Branch], times: Items[Times], levels: _Levels, sharing: Sharing | None = None
+) -> Mapping[str, isl.UnionMap]:
+    """For every buffer, the times of the allocations around the instances, which are some of their own ``times``.
+
+    ``sharing``: as if all were shared so, and only for those that are not.
+    """
+    every = [[scope for scope in branch.scopes if scope.sharing is not sharing] for branch in branches]
+    positions = [
+        {scope: _allocation_levels(branch.time, scope.depth, sharing or scope.sharing) for scope in own}
+        for branch, own in zip(branches, every, strict=True)
+    ]
+    common = _levels(
+        [
+            tuple(branch.time[level] for level in at)
+            for branch, own in zip(branches, positions, strict=True)
+            for at in own.values()
+        ]
+    )
+    scopes: dict[str, isl.UnionMap] = {}
+    for branch, own, own_times in zip(branches, positions, times, strict=True):
+        known: dict[tuple[int, ...], isl.UnionMap] = {}
+        for scope, at in own.items():
+            if at not in known:
+                known[at] = isl.UnionMap.from_map(own_times.along(_selected(branch.time, at, levels, common)))
+            others = scopes.get(scope.buffer)
+            scopes[scope.buffer] = known[at] if others is None else others.union(known[at])
+    return {buffer: found.coalesce() for buffer, found in scopes.items()}
+
+
+def _selected(time: Time, at: tuple[int, ...], levels: _Levels, common: _Levels) -> tuple[int | None, ...]:
+    """The dimensions at these of the levels, padded with None to what all that are compared have in ``common``."""
+    begins = [sum(map(len, levels[:level])) for level in at]
+    selected: list[int | None] = []
+    for number, sorts in enumerate(common):
+        own = time[at[number]][0] if number < len(at) else None
+        selected += [begins[number] + levels[at[number]].index(sort) if sort is own else None for sort in sorts]
+    return tuple(selected)
+
+
+def _scoped(branches: Items[Branch], context: isl.Context) -> Mapping[str, isl.UnionSet]:
+    """For every buffer, the instances inside of its allocations."""
+    inside: dict[str, list[isl.Set]] = {}
+    for branch in branches:
+        for scope in branch.scopes:
+            inside.setdefault(scope.buffer, []).append(branch.runs)
+    return {buffer: _union(sets, context) for buffer, sets in inside.items()}
+
+
+def _levels(times: Items[Time]) -> _Levels:
+    depth = max((len(time) for time in times), default=0)
+    present = [{time[level][0] for time in times if level < len(time)} for level in range(depth)]
+    return tuple(tuple(sort for sort in Concurrency if sort in sorts) for sorts in present)
+
+
+def _times(branch: Branch, levels: _Levels, *, alone: bool) -> Times:
+    """The times of a branch, padded with zeros to all levels."""
+    points = branch.instances.domain()
+    zero = isl.Aff.zero_on_domain(isl.LocalSpace.from_space(points.get_space()))
+    values: list[Function] = []
+    for level, sorts in enumerate(levels):
+        own, value = branch.time[level] if level < len(branch.time) else (None, zero)
+        values += [value if sort is own else zero for sort in sorts]
+    if branch.inverse is not None:
+        iteration = branch.inverse.iteration
+        return Times(branch.runs, [value.pullback_multi_aff(iteration) for value in values], None, alone=alone)
+    return Times(points, values, None if branch.is_identity else branch.instances, alone=alone)
+
+
+def _allocation_levels(time: Time, depth: int, sharing: Sharing) -> tuple[int, ...]:
+    """The levels of an allocation's own time: threads have one array each, or those along x, or all of a block one.
+
+    Wherever the loops over them are: every block and every thread comes to the allocation.
+    """
+    on_grid = (Concurrency.BLOCKS, Concurrency.THREADS)
+    around = [level for level, (sort, _) in enumerate(time) if level < depth or sort in on_grid]
+    threads = [level for level in around if time[level][0] is Concurrency.THREADS]
+    match sharing:
+        case Sharing.THREAD:
+            together = []
+        case Sharing.LANES:
+            together = threads[-1:]
+        case Sharing.BLOCK:
+            together = threads
+        case _:
+            assert_never(sharing)
+    return tuple(level for level in around if level not in together)

@@ -1,0 +1,208 @@
+"""The execution of loops as they will be printed, and where a path through them leads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from collections.abc import Sequence as Items
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import assert_never
+
+import islpy as isl
+
+from tc.language.isl.affine import Frame, parameter_name
+from tc.language.program.specialization import Sizes
+from tc.polyhedral.analysis.functions import Function, vector_map
+from tc.polyhedral.analysis.index_functions import fit_for_c, index_condition, index_function
+from tc.polyhedral.analysis.iterations import Inverse, find_inverse
+from tc.polyhedral.analysis.ranges import Range, Ranges, iterator_range
+from tc.polyhedral.execution.barriers import Launches, Place, Step, barriers_along, is_met_by_all, warp_place
+from tc.polyhedral.execution.branches import (
+    Branch,
+    Scope,
+    Time,
+    assemble,
+    concurrency_of,
+    defined,
+)
+from tc.polyhedral.execution.execution import Concurrency, Execution, LocalSubscripts
+from tc.polyhedral.execution.launched import is_run_as_launched
+from tc.polyhedral.ir.loops import (
+    Allocation,
+    Block,
+    Guard,
+    IndexExpression,
+    IndexVariable,
+    Instance,
+    Loop,
+    LoopTree,
+)
+
+
+def loop_execution(
+    root: LoopTree,
+    dimensions: Mapping[str, int],
+    context: isl.Context,
+    barriers: frozenset[str] = frozenset(),
+    sizes: Sizes = (),
+    values: Mapping[str, Items[Function]] = MappingProxyType({}),
+) -> Execution:
+    """The execution of the loops as they will be printed, read off the loop tree alone.
+
+    ``dimensions``: of the domain of every statement; further arguments of an instance are local subscripts.
+    ``barriers``: the statements that are.  ``sizes``: those that the loops are run for.  ``values``: by statement, a
+    guess of what the iterators c0, c1, ... are for each instance, which costs less to prove than to find.
+    """
+    paths = list(loop_paths(root, ()))
+    known = {parameter_name(name): Range(1, most) for name, most in sizes}
+    launches = Launches(root, known)
+    branches = [
+        _Leaf(instance, path, frame_of_path(path, context, sizes)).branch(
+            dimensions[instance.statement], known, values.get(instance.statement, ())
+        )
+        for instance, path in paths
+    ]
+    places = [Place(path, branch.instances.domain()) for branch, (_, path) in zip(branches, paths, strict=True)]
+    met = [place for place, (instance, _) in zip(places, paths, strict=True) if instance.statement in barriers]
+    branches = [
+        replace(branch, barriers=barriers_along(place, met)) for branch, place in zip(branches, places, strict=True)
+    ]
+    allocated = tuple(step.buffer for _, path in paths for step in path if isinstance(step, Allocation))
+    return replace(
+        assemble(branches, context),
+        locals=tuple(
+            LocalSubscripts(branch.instances, branch.locals, warp_place(path, launches.sizes(path).block))
+            for branch, (_, path) in zip(branches, paths, strict=True)
+        ),
+        allocated=allocated,
+        divergent=tuple(
+            instance.statement
+            for (instance, _), place in zip(paths, places, strict=True)
+            if instance.statement in barriers and not is_met_by_all(place, launches.sizes(place.path).block)
+        ),
+        unlaunched=tuple(
+            instance.statement
+            for (instance, _), place in zip(paths, places, strict=True)
+            if not is_run_as_launched(place, launches.outermost, launches.sizes(place.path))
+        ),
+    )
+
+
+def loop_paths(tree: LoopTree, path: tuple[Step, ...]) -> Iterator[tuple[Instance, tuple[Step, ...]]]:
+    match tree:
+        case Instance():
+            yield tree, path
+        case Block(children):
+            for position, child in enumerate(children):
+                yield from loop_paths(child, (*path, position))
+        case Guard(condition, then, otherwise):
+            yield from loop_paths(then, (*path, (condition, True)))
+            if otherwise is not None:
+                yield from loop_paths(otherwise, (*path, (condition, False)))
+        case Loop() | Allocation():
+            yield from loop_paths(tree.body, (*path, tree))
+        case _:
+            assert_never(tree)
+
+
+def frame_of_path(path: tuple[Step, ...], context: isl.Context, sizes: Sizes) -> Frame:
+    """The frame whose iterators are those of the loops on the path."""
+    return Frame(context, "loops", tuple(step.iterator for step in path if isinstance(step, Loop)), sizes=sizes)
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What is known at the end of a path: the points of its loops, their time, and what went on before."""
+
+    points: isl.Set
+    time: Time
+    misuse: tuple[isl.Set, ...]
+    scopes: tuple[Scope, ...]
+
+
+def follow_path(path: tuple[Step, ...], frame: Frame) -> Reached:
+    """Walk from the root to a statement."""
+    points = frame.possible()
+    time: list[tuple[Concurrency, Function]] = []
+    misuse: list[isl.Set] = []
+    scopes: list[Scope] = []
+    for step in path:
+        match step:
+            case int():
+                time.append((Concurrency.ORDERED, frame.constant(step)))
+            case Allocation():
+                scopes.append(Scope(step.buffer.name, len(time), step.buffer.sharing))
+            case Loop():
+                misuse += [_misuse(bound, points, frame) for bound in (step.lower, step.upper)]
+                iterator = index_function(IndexVariable(step.iterator), frame)
+                lower, upper = index_function(step.lower, frame), index_function(step.upper, frame)
+                points = points.intersect(lower.le_set(iterator)).intersect(iterator.le_set(upper))
+                if step.step != 1:
+                    stride = isl.Val.int_from_si(frame.context, step.step)
+                    points = points.intersect(iterator.sub(lower).mod_val(stride).eq_set(frame.constant(0)))
+                time.append((concurrency_of(step.kind), iterator))
+            case (condition, taken):
+                misuse.append(_misuse(condition, points, frame))
+                holds = index_condition(condition, frame)
+                points = points.intersect(holds if taken else holds.complement())
+            case _:
+                assert_never(step)
+    return Reached(points, tuple(time), tuple(misuse), tuple(scopes))
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    """A place in loops where a statement stands."""
+
+    instance: Instance
+    path: tuple[Step, ...]
+    frame: Frame
+
+    def branch(self, dimensions: int, ranges: Ranges, values: Items[Function]) -> Branch:
+        """The way there; arguments as ``loop_execution``'s, of this statement."""
+        instance, frame = self.instance, self.frame
+        reached = follow_path(self.path, frame)
+        misuse = [*reached.misuse, *(_misuse(argument, reached.points, frame) for argument in instance.arguments)]
+        points, time = defined(reached.points, reached.time)
+        own = replace(instance, arguments=instance.arguments[:dimensions])
+        further = instance.arguments[dimensions:]
+        local = tuple(index_function(subscript, frame) for subscript in further)
+        broken = tuple(where for where in misuse if not where.is_empty())
+        inverse = inverse_of(own, self.path, points, frame, ranges, values)
+        return Branch(instance_map(own, points, frame), time, broken, local, reached.scopes, inverse=inverse)
+
+
+def inverse_of(
+    instance: Instance,
+    path: tuple[Step, ...],
+    points: isl.Set,
+    frame: Frame,
+    ranges: Ranges,
+    values: Items[Function] = (),
+) -> Inverse | None:
+    """The iteration of the loops on the path that each instance belongs to; None where its arguments do not tell.
+
+    ``ranges``: of the sizes that the loops are run for.  ``values``: what the iterators may be, see ``loop_execution``.
+    """
+    known = dict(ranges)
+    for step in path:
+        if isinstance(step, Loop):
+            known[step.iterator] = iterator_range(step, known)
+    arguments = [index_function(argument, frame) for argument in instance.arguments]
+    instances = instance_map(instance, points, frame).get_space().range()
+    by_name = {f"c{number}": value for number, value in enumerate(values) if isinstance(value, isl.Aff)}
+    guess = [by_name[name] for name in frame.iterators if name in by_name]
+    own = guess if len(guess) == len(frame.iterators) else None
+    return find_inverse(arguments, points, [known[name] for name in frame.iterators], instances, own)
+
+
+def _misuse(expression: IndexExpression, points: isl.Set, frame: Frame) -> isl.Set:
+    """The points at which it does not mean in C what it means here."""
+    fit = fit_for_c(expression, frame)
+    return fit.complement() if fit.plain_is_universe() else points.subtract(fit)
+
+
+def instance_map(instance: Instance, points: isl.Set, frame: Frame) -> isl.Map:
+    """``{ loop iterators -> statement instance }`` on the points."""
+    subscripts = [index_function(argument, frame) for argument in instance.arguments]
+    return vector_map(subscripts, points).set_tuple_name(isl.dim_type.out, instance.statement)

@@ -1,0 +1,1 @@
+"""Schedule trees to loops, and passes on loops."""

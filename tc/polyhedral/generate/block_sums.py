@@ -1,0 +1,468 @@
+"""Long float32 sums in blocks: partial sums of few terms, whose totals are kept in float64.
+
+A chain of n additions of equal terms is off by up to n/3 units of the last place.  So no chain is longer than 32, or 64
+for products: a loop that would add more into an element is cut into runs, behind each of which the partial sum is added
+to a total, and begun with 0 again (Higham, "The accuracy of floating point summation", SIAM J. Sci. Comput. 14, 1993:
+blocked summation).  Where the total is a float64, which is converted to and added once in 16 terms, its own error is
+below that of the last rounding to float32, whatever the length, and infinities and NaN need no care, as they would with
+a compensated float32.  A register tile of a product has many sums and little time: their totals are float32, too, up to
+64 partial sums of each, and beyond that these go into float64.
+
+This works on loops, since that is what says how many additions follow each other, whatever the options, the target and
+the passes were.  The loops run the same instances in the same order as before, which
+``tc.polyhedral.proof.verify_blocks`` shows: only where a sum is kept while they run changes.  What cannot be cut, since
+its elements are too many to be kept beside, is named; it is accumulated in float64 in memory
+(``tc.polyhedral.ir.scop``).  Where totals of threads lie, so that registers are left to the partial sums,
+``tc.codegen.printer.totals`` decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias, assert_never
+
+from tc.base.types import ScalarType
+from tc.language.isl.affine import parameter_name
+from tc.language.program.program import Read, Reduction, is_product_of_two, walk
+from tc.language.program.specialization import Layout
+from tc.polyhedral.analysis.accumulate import accumulation, target_iterators
+from tc.polyhedral.analysis.element_counts import Count, Elements, Path, most_met, most_trips, moving_loops
+from tc.polyhedral.analysis.offsets import Forms
+from tc.polyhedral.analysis.ranges import Range, Ranges, range_of
+from tc.polyhedral.analysis.remembered import Remembered
+from tc.polyhedral.analysis.strides import accesses
+from tc.polyhedral.execution.loop_execution import loop_paths
+from tc.polyhedral.ir.loops import (
+    Allocation,
+    Block,
+    Fold,
+    Guard,
+    IndexExpression,
+    IndexLiteral,
+    IndexOperation,
+    IndexOperator,
+    IndexVariable,
+    Instance,
+    Loop,
+    LoopKind,
+    LoopProgram,
+    LoopTree,
+    Sharing,
+    StatementBody,
+    Total,
+)
+
+# Additions that may follow each other in float32: of products in a tile, and of other terms.
+MOST: Final = 64
+MOST_PLAIN: Final = 32
+# And in the runs of a longer sum of others.
+_RUN: Final = 28
+_MOST_IN_LANES: Final = 12
+# So many partial sums may be added up in float32.
+_FEW_RUNS: Final = 4
+# Sums that come back to memory, and are rounded to float32, so often, one after the other.
+_MOST_ROUNDINGS: Final = 2
+# Elements of a buffer beside which there is room for totals.
+_MOST_ELEMENTS: Final = 1024
+# How many additions to one element of the target of each statement follow each other.
+_Added: TypeAlias = Mapping[str, Count]
+_IN_ORDER: Final = (LoopKind.SEQUENTIAL, LoopKind.REDUCTION, LoopKind.UNROLLED, LoopKind.REGISTER)
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """The loops with sums in blocks.
+
+    ``left``: the statements whose sums could not be cut.
+    """
+
+    root: LoopTree
+    left: frozenset[str]
+
+
+def block_sums(program: LoopProgram) -> Blocked:
+    """The loops of a program in which no float32 sum has too many additions in a row."""
+    buffers = (*program.buffers, *program.temporaries, *program.promoted)
+    layouts = {buffer.name: buffer.layout for buffer in buffers}
+    whole = Path({parameter_name(name): Range(1, most) for name, most in program.sizes})
+    root = program.root
+    sums = _Sums({body.name: body for body in program.bodies}, layouts)
+    long = [
+        body.name
+        for body in program.bodies
+        if body.reduction is Reduction.ADD
+        and layouts[body.target].type is ScalarType.FLOAT32
+        and sums.additions(root, body.name, whole) > _most(body)
+    ]
+    for name in long:
+        root = sums.blocked(root, name, frozenset(long), whole, None)
+    return Blocked(
+        root, frozenset(name for name in long if sums.additions(root, name, whole) > sums.most_rounded(name))
+    )
+
+
+def _most(body: StatementBody) -> int:
+    """The most additions that may follow each other in the sum of a statement."""
+    return MOST if is_product_of_two(body.value) else MOST_PLAIN
+
+
+@dataclass(frozen=True, slots=True)
+class _Nest:
+    """What a loop is cut for: sums, which of the loops inside add up, and the most additions without and with runs."""
+
+    names: frozenset[str]
+    reduces: Callable[[Loop], bool]
+    most: int
+    run: int
+
+    def in_one_run(self, added: _Added) -> bool:
+        return all(count <= self.most for count in added.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    bodies: Mapping[str, StatementBody]
+    layouts: Mapping[str, Layout]
+    _once: Remembered[tuple[Elements, Count]] = field(default_factory=Remembered)
+    _forms: Forms = field(default_factory=Forms)
+
+    # --- counting
+
+    def most_rounded(self, name: str) -> int:
+        """How often a sum may be rounded to float32 where it is kept, one time after the other."""
+        return MOST if is_product_of_two(self.bodies[name].value) else _MOST_ROUNDINGS
+
+    def additions(self, tree: LoopTree, name: str, path: Path) -> Count:
+        """The most roundings that an element of the statement's target goes through, those inside of totals aside."""
+        body = self.bodies[name]
+        found: Count = self.roundings(tree, name, path)
+        allocation = next((a for a in _allocations(tree) if a.buffer.name == body.target), None)
+        if allocation is None:
+            return found
+        # What comes into the buffer goes on in what it is stored to.
+        stores = (own for own in self.bodies.values() if own.reduction is None and body.target in _read_by(own))
+        return found * max((self.roundings(tree, own.name, path) for own in stores), default=1)
+
+    def roundings(self, tree: LoopTree, name: str, path: Path) -> Count:
+        """The most instances of a statement for one element of its target; a loop with totals counts as one of them.
+
+        Of a buffer, for one run of what it is allocated for.
+        """
+        return most_met(self._by_element(tree, name, path))
+
+    def _by_element(self, tree: LoopTree, name: str, path: Path) -> dict[Elements, Count]:
+        """The same for elements that are known by their ranges: those of a tile, and what is left behind it."""
+        body = self.bodies[name]
+        match tree:
+            case Instance(statement, _):
+                if statement != name:
+                    return {}
+                where = (body, path, *self._chosen(tree))
+                return dict([self._once.of(where, lambda: (self._elements(tree, path), self._times(tree, path, path)))])
+            case Block(children):
+                counts: dict[Elements, Count] = {}
+                for child in children:
+                    for elements, count in self._by_element(child, name, path).items():
+                        counts[elements] = counts.get(elements, 0) + count
+                return counts
+            case Guard(_, then, None):
+                return self._by_element(then, name, path)
+            case Guard(_, then, otherwise):
+                branches = [part for part in (then, otherwise) if part is not None]
+                found = [elements for part in branches for elements in self._by_element(part, name, path)]
+                most = max(self.roundings(part, name, path) for part in branches)
+                return {tuple(map(_hull, zip(*found, strict=True))): most} if found else {}
+            case Allocation(buffer, inner):
+                inside = path.from_here() if buffer.name == body.target else path
+                return self._by_element(inner, name, inside)
+            case Loop(totals=totals) if any(total.statement == name for total in totals):
+                found_once: dict[Elements, Count] = {}
+                for instance, inside in _paths(tree, path):
+                    if instance.statement == name:
+                        elements = self._elements(instance, inside)
+                        times = self._times(instance, path, inside)
+                        found_once[elements] = max(found_once.get(elements, 0), times)
+                hull = tuple(map(_hull, zip(*found_once, strict=True)))
+                return {hull: max(found_once.values())} if found_once else {}
+            case Loop():
+                return self._by_element(tree.body, name, path.inside(tree))
+            case _:
+                assert_never(tree)
+
+    def _elements(self, instance: Instance, path: Path) -> Elements:
+        """The ranges of what chooses the element."""
+        return tuple(range_of(argument, path.ranges) for argument in self._chosen(instance))
+
+    def _chosen(self, instance: Instance) -> list[IndexExpression]:
+        """The arguments that choose the element."""
+        body = self.bodies[instance.statement]
+        chosen = target_iterators(body)
+        return [own for name, own in zip(body.iterators, instance.arguments, strict=True) if name in chosen]
+
+    def _times(self, instance: Instance, path: Path, whole: Path) -> Count:
+        """How many iterations of the loops on a path come to one element; ``whole``: the path on to the instance."""
+        body = self.bodies[instance.statement]
+        moving = moving_loops(instance, body, self.layouts[body.target], whole, self._forms)
+        inside = {iterator: trips for iterator, trips in whole.trips.items() if iterator not in path.trips}
+        return moving.repeated(path.trips, inside)
+
+    # --- blocking
+
+    def blocked(
+        self, tree: LoopTree, name: str, long: frozenset[str], path: Path, buffer: Allocation | None
+    ) -> LoopTree:
+        """The loops with totals for one statement; ``buffer``: the one that it reduces into, where that is around."""
+
+        def inner(part: LoopTree, inside: Path = path, around: Allocation | None = buffer) -> LoopTree:
+            return self.blocked(part, name, long, inside, around)
+
+        match tree:
+            case Instance():
+                return tree
+            case Block(children):
+                return Block(tuple(map(inner, children)))
+            case Guard(condition, then, otherwise):
+                return Guard(condition, inner(then), None if otherwise is None else inner(otherwise))
+            case Allocation(own, body) if own.name == self.bodies[name].target:
+                return Allocation(own, inner(body, path.from_here(), tree))
+            case Allocation(own, body):
+                return Allocation(own, inner(body))
+            case Loop() if all(instance.statement != name for instance in _instances(tree)):
+                return tree
+            case Loop(totals=totals) if any(total.statement == name for total in totals):
+                return tree
+            case Loop(kind=kind) if kind in _IN_ORDER:
+                held = self.held_in_variables(tree, name, long, path)
+                if held is None and buffer is not None:
+                    held = self.held_in_buffer(tree, name, path, buffer)
+                return held or replace(tree, body=inner(tree.body, path.inside(tree)))
+            case Loop():
+                return replace(tree, body=inner(tree.body, path.inside(tree)))
+            case _:
+                assert_never(tree)
+
+    def held_in_variables(self, loop: Loop, name: str, long: frozenset[str], path: Path) -> Loop | None:
+        """The loop with totals of all long sums that reduce into one element each, if it does nothing else."""
+        found = accumulation(loop, self.bodies, path.ranges, several=True, always=True)
+        names = frozenset() if found is None else frozenset(p.body.name for p in found.partials) & long
+        if found is None or name not in names:
+            return None
+        lanes = found.lanes is not None
+        nest = _Nest(names, lambda own: not (lanes and own.kind is LoopKind.REDUCTION), MOST_PLAIN, _RUN)
+        cut, added = self.cut(loop, nest, path.ranges)
+        if found.lanes is None and len(found.partials) > 1:
+            cut = _without_promises(cut)
+        assert isinstance(cut, Loop)
+        # Lanes are added up in float64 where each of them has added much up already.
+        wide = _folds(cut, path.ranges) > 0 or (lanes and max(added.values()) > _MOST_IN_LANES)
+        totals = (Total(own, wide) for own in sorted(names))
+        return replace(cut, totals=tuple(totals))
+
+    def held_in_buffer(self, loop: Loop, name: str, path: Path, allocation: Allocation) -> Loop | None:
+        """The loop with totals of all elements of the statement's buffer, if nothing else inside looks at them."""
+        body, buffer = self.bodies[name], allocation.buffer
+        if buffer.sharing is not Sharing.THREAD or buffer.layout.span > _MOST_ELEMENTS:
+            return None
+        own = [instance for instance in _instances(loop) if instance.statement == name]
+        others = {instance.statement for instance in _instances(loop)} - {name}
+        touching = [other for other in others if other in self.bodies and buffer.name in _touched(self.bodies[other])]
+        if touching or buffer.name in _read_by(body):
+            return None
+        moving: frozenset[str] | None = None
+        for instance, inside in _paths(loop, path):
+            if instance in own:
+                chosen = moving_loops(instance, body, buffer.layout, inside).choosing
+                single = frozenset(iterator for iterator, shared in chosen.items() if shared == 1)
+                moving = single if moving is None else moving & single
+        assert moving is not None
+        if loop.iterator in moving:
+            return None
+        fixed = moving
+        product = is_product_of_two(body.value)
+        nest = _Nest(
+            frozenset({name}), lambda inner: inner.iterator not in fixed, _most(body), MOST if product else _RUN
+        )
+        cut, _ = self.cut(loop, nest, path.ranges)
+        assert isinstance(cut, Loop)
+        folds = _folds(cut, path.ranges)
+        wide = folds > (MOST if product else _FEW_RUNS)
+        total = Total(name, wide, buffer.name, cascaded=product and wide)
+        return replace(cut, totals=(*cut.totals, total))
+
+    def cut(self, tree: LoopTree, nest: _Nest, ranges: Ranges) -> tuple[LoopTree, _Added]:
+        """The loops with folds, and how many additions to one element may follow the last of these."""
+        match tree:
+            case Instance(statement, _):
+                return tree, {statement: 1} if statement in nest.names else {}
+            case Block(children):
+                return self._cut_block(children, nest, ranges)
+            case Guard(condition, then, otherwise):
+                first, added = self.cut(then, nest, ranges)
+                if otherwise is None:
+                    return Guard(condition, first, None), added
+                second, other = self.cut(otherwise, nest, ranges)
+                names = added.keys() | other.keys()
+                return Guard(condition, first, second), {n: max(added.get(n, 0), other.get(n, 0)) for n in names}
+            case Allocation(buffer, body):
+                inner, added = self.cut(body, nest, ranges)
+                return Allocation(buffer, inner), added
+            case Loop():
+                inside = Path(ranges).inside(tree).ranges
+                body, added = self.cut(tree.body, nest, inside)
+                loop, trips = replace(tree, body=body), most_trips(tree, ranges)
+                if not added or not nest.reduces(tree):
+                    return loop, added
+                all_of_them = {name: count * trips for name, count in added.items()}
+                if nest.in_one_run(all_of_them):
+                    return loop, all_of_them
+                return self._cut_loop(loop, int(max(1, nest.run // max(added.values()))), nest), {}
+            case _:
+                assert_never(tree)
+
+    def _cut_block(self, children: tuple[LoopTree, ...], nest: _Nest, ranges: Ranges) -> tuple[LoopTree, _Added]:
+        """Children side by side; where they add too much together, those before are folded."""
+        done: list[LoopTree] = []
+        behind: list[LoopTree] = []
+        added: _Added = {}
+        for child in children:
+            part, own = self.cut(child, nest, ranges)
+            together = {name: added.get(name, 0) + own.get(name, 0) for name in added.keys() | own.keys()}
+            if added and not nest.in_one_run(together):
+                done.append(_once(Block(tuple(behind)), nest))
+                behind, together = [], dict(own)
+            behind.append(part)
+            added = together
+        return Block((*done, *behind)), added
+
+    def _cut_loop(self, loop: Loop, most: int, nest: _Nest) -> Loop:
+        """The loop with folds behind every so many iterations; one in which threads wait for each other stays whole."""
+        names = sorted(nest.names)
+        waits = any(instance.statement not in self.bodies for instance in _instances(loop))
+        if most == 1 or waits:
+            return replace(loop, folds=(*loop.folds, *(Fold(name, most) for name in names)))
+        run = _run(loop, most)
+        begin, length = IndexVariable(f"{loop.iterator}_run"), IndexLiteral((run - 1) * loop.step)
+        last: IndexExpression = IndexOperation(IndexOperator.ADD, (begin, length))
+        if not _is_whole(loop, run):
+            last = IndexOperation(IndexOperator.MINIMUM, (last, loop.upper))
+        inner = replace(loop, lower=begin, upper=last, totals=())
+        folds = tuple(map(Fold, names))
+        step = loop.step * run
+        return Loop(begin.name, loop.lower, loop.upper, step, LoopKind.SEQUENTIAL, inner, (), loop.totals, folds)
+
+
+def _run(loop: Loop, most: int) -> int:
+    """The iterations of one run: where they can be the same number in every run, then the compiler knows it."""
+    whole = (run for run in range(most, most // 2, -1) if _is_whole(loop, run))
+    return next(whole, most)
+
+
+def _is_whole(loop: Loop, run: int) -> bool:
+    """Whether the loop has a multiple of so many iterations."""
+    match loop.lower, loop.upper:
+        case IndexLiteral(lower), IndexLiteral(upper):
+            return ((upper - lower) // loop.step + 1) % run == 0
+        case _:
+            return False
+
+
+def _once(tree: LoopTree, nest: _Nest) -> Loop:
+    """A loop of one iteration, with folds behind it."""
+    only = IndexLiteral(0)
+    return Loop("once", only, only, 1, LoopKind.SEQUENTIAL, tree, folds=tuple(map(Fold, sorted(nest.names))))
+
+
+def _folds(tree: LoopTree, ranges: Ranges) -> Count:
+    """How often partial sums go into a total, at most."""
+    match tree:
+        case Instance():
+            return 0
+        case Block(children):
+            return sum(_folds(child, ranges) for child in children)
+        case Guard(_, then, otherwise):
+            return max(_folds(part, ranges) for part in (then, otherwise) if part is not None)
+        case Allocation(_, body):
+            return _folds(body, ranges)
+        case Loop():
+            trips = most_trips(tree, ranges)
+            inside = _folds(tree.body, Path(ranges).inside(tree).ranges) * trips
+            every = min((fold.every for fold in tree.folds), default=0)
+            return inside + -(-trips // every) if every else inside
+        case _:
+            assert_never(tree)
+
+
+def _without_promises(tree: LoopTree) -> LoopTree:
+    """The loops without the promise that lanes may keep partial results, which is made of one statement only."""
+    match tree:
+        case Instance():
+            return tree
+        case Block(children):
+            return Block(tuple(map(_without_promises, children)))
+        case Guard(condition, then, otherwise):
+            other = None if otherwise is None else _without_promises(otherwise)
+            return Guard(condition, _without_promises(then), other)
+        case Allocation(buffer, body):
+            return Allocation(buffer, _without_promises(body))
+        case Loop():
+            kind = LoopKind.SEQUENTIAL if tree.kind is LoopKind.REDUCTION else tree.kind
+            return replace(tree, kind=kind, body=_without_promises(tree.body))
+        case _:
+            assert_never(tree)
+
+
+def _hull(ranges: Iterable[Range]) -> Range:
+    found = list(ranges)
+    return Range(min(own.least for own in found), max(own.most for own in found))
+
+
+def _paths(tree: LoopTree, path: Path) -> Iterator[tuple[Instance, Path]]:
+    """Every instance with the loops around it."""
+    match tree:
+        case Instance():
+            yield tree, path
+        case Block(children):
+            for child in children:
+                yield from _paths(child, path)
+        case Guard(_, then, otherwise):
+            yield from _paths(then, path)
+            if otherwise is not None:
+                yield from _paths(otherwise, path)
+        case Allocation(_, body):
+            yield from _paths(body, path)
+        case Loop():
+            yield from _paths(tree.body, path.inside(tree))
+        case _:
+            assert_never(tree)
+
+
+def _instances(root: LoopTree) -> Iterator[Instance]:
+    """In no order: this is asked at every loop, of all copies."""
+    waiting = [root]
+    while waiting:
+        tree = waiting.pop()
+        match tree:
+            case Instance():
+                yield tree
+            case Block(children):
+                waiting += children
+            case Guard(_, then, otherwise):
+                waiting += (then,) if otherwise is None else (then, otherwise)
+            case Loop() | Allocation():
+                waiting.append(tree.body)
+            case _:
+                assert_never(tree)
+
+
+def _allocations(tree: LoopTree) -> Iterator[Allocation]:
+    return (step for _, path in loop_paths(tree, ()) for step in path if isinstance(step, Allocation))
+
+
+def _touched(body: StatementBody) -> set[str]:
+    return {tensor for tensor, _ in accesses(body)}
+
+
+def _read_by(body: StatementBody) -> set[str]:
+    expressions = (body.value, *body.subscripts)
+    return {part.tensor for expression in expressions for part in walk(expression) if isinstance(part, Read)}

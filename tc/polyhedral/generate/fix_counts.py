@@ -1,0 +1,125 @@
+"""Loops over what a thread keeps to itself run a number of times that the compiler can see.
+
+An array whose subscripts are known when the loops are unrolled lies in registers.  A loop over it that begins later or
+stops earlier in some threads or blocks goes from the first to the last iteration of any, and guards say where it does
+nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, assert_never
+
+from tc.polyhedral.analysis.ranges import Ranges, iterator_range, range_of
+from tc.polyhedral.execution.loop_execution import loop_paths
+from tc.polyhedral.ir.loops import (
+    MOST_UNROLLED,
+    Allocation,
+    Block,
+    Buffer,
+    Guard,
+    IndexExpression,
+    IndexLiteral,
+    IndexOperation,
+    IndexOperator,
+    IndexVariable,
+    Instance,
+    Loop,
+    LoopKind,
+    LoopTree,
+    variables,
+)
+from tc.polyhedral.ir.scop import Scop
+
+_CHANGED: Final = {LoopKind.SEQUENTIAL: LoopKind.UNROLLED, LoopKind.REDUCTION: LoopKind.REDUCTION}
+
+
+def fix_counts(root: LoopTree, scop: Scop) -> LoopTree:
+    """The loops with constant bounds where their iterators choose an element of a thread's own array."""
+    return _fixed(root, scop, {})
+
+
+def _fixed(tree: LoopTree, scop: Scop, ranges: Ranges) -> LoopTree:
+    match tree:
+        case Instance():
+            return tree
+        case Block(children):
+            return Block(tuple(_fixed(child, scop, ranges) for child in children))
+        case Guard(condition, then, otherwise):
+            other = None if otherwise is None else _fixed(otherwise, scop, ranges)
+            return Guard(condition, _fixed(then, scop, ranges), other)
+        case Allocation():
+            return replace(tree, body=_fixed(tree.body, scop, ranges))
+        case Loop():
+            inner = {**ranges, tree.iterator: iterator_range(tree, ranges)}
+            return _counted(replace(tree, body=_fixed(tree.body, scop, inner)), scop, ranges)
+        case _:
+            assert_never(tree)
+
+
+def _counted(loop: Loop, scop: Scop, ranges: Ranges) -> Loop:
+    if loop.kind not in _CHANGED or loop.step != 1:
+        return loop
+    least, most = range_of(loop.lower, ranges).least, range_of(loop.upper, ranges).most
+    if math.isinf(least) or math.isinf(most) or most - least >= MOST_UNROLLED or not _chooses(loop, scop):
+        return loop
+    return replace(between(loop, int(least), int(most)), kind=_CHANGED[loop.kind])
+
+
+def between(loop: Loop, least: int, most: int) -> Loop:
+    """The loop from one number to another, and guards for the iterations that it has not had."""
+    first, last, body = IndexLiteral(least), IndexLiteral(most), loop.body
+    iterator = IndexVariable(loop.iterator)
+    if first != loop.lower:
+        body = Guard(IndexOperation(IndexOperator.GREATER_EQUAL, (iterator, loop.lower)), body, None)
+    if last != loop.upper:
+        body = Guard(IndexOperation(IndexOperator.LESS_EQUAL, (iterator, loop.upper)), body, None)
+    return replace(loop, lower=first, upper=last, body=body)
+
+
+def _chooses(loop: Loop, scop: Scop) -> bool:
+    """Whether the iterator is in a subscript of a thread's own array, and all threads need not meet inside."""
+    chosen = False
+    for instance, _ in loop_paths(loop.body, ()):
+        if instance.statement in scop.barrier_names:
+            return False
+        chosen = chosen or any(loop.iterator in variables(s.value) for s in own_subscripts(instance, scop))
+    return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSubscript:
+    """A subscript of an array that belongs to a thread; ``in_array``: it says which of the thread's elements it is."""
+
+    value: IndexExpression
+    in_array: bool
+
+
+def own_subscripts(instance: Instance, scop: Scop) -> Iterator[OwnSubscript]:
+    """Subscripts of arrays that belong to a thread: among the arguments behind the statement's own iterators.
+
+    Those of what a copy into one reads are among them: the loop around it that chooses there is short, and unrolled.
+    """
+    statement = scop.statement(instance.statement)
+    buffers: Mapping[str, Buffer] = {p.buffer.name: p.buffer for p in scop.promotions}
+    if all(buffers[access.buffer].shared for access in statement.promoted):
+        return  # copies into shared memory may have a number in place of subscripts
+    loads = any(statement.name == promotion.loads for promotion in scop.promotions)
+    local = iter(instance.arguments[len(instance.arguments) - _count(instance, scop) :])
+    # The subscripts of what a copy writes are its own iterators, which come first.
+    for access in sorted(statement.promoted, key=lambda access: loads and not access.writes):
+        buffer = buffers[access.buffer]
+        for stride in buffer.layout.strides:
+            subscript = next(local)
+            if loads or not buffer.shared:
+                yield OwnSubscript(subscript, in_array=not buffer.shared and stride > 0)
+
+
+def _count(instance: Instance, scop: Scop) -> int:
+    return sum(_rank(scop, access.buffer) for access in scop.statement(instance.statement).promoted)
+
+
+def _rank(scop: Scop, buffer: str) -> int:
+    return next(len(p.buffer.layout.shape) for p in scop.promotions if p.buffer.name == buffer)

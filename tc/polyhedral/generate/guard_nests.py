@@ -1,0 +1,28 @@
+"""Guards around several outermost nests become guards around each: what is launched is one nest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tc.polyhedral.ir.loops import Block, Guard, LoopTree
+
+
+def guard_nests(root: LoopTree) -> LoopTree:
+    """The loops with nothing but a single nest below every outermost guard; such guards ask for open sizes only."""
+    nests = tuple(_nests(root))
+    return nests[0] if len(nests) == 1 else Block(nests)
+
+
+def _nests(tree: LoopTree) -> Iterator[LoopTree]:
+    match tree:
+        case Block(children):
+            for child in children:
+                yield from _nests(child)
+        case Guard(condition, then, otherwise):
+            for nest in _nests(then):
+                yield Guard(condition, nest, None)
+            if otherwise is not None:
+                for nest in _nests(otherwise):
+                    yield Guard(condition, Block(()), nest)
+        case _:
+            yield tree

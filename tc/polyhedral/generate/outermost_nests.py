@@ -1,0 +1,76 @@
+"""The outermost nests of loops on a grid: each is a kernel, unless it is joined with others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import islpy as isl
+
+from tc.polyhedral.analysis.extents import volume
+from tc.polyhedral.analysis.ranges import Ranges
+from tc.polyhedral.execution.launch_sizes import LaunchSizes, launch_sizes
+from tc.polyhedral.execution.loop_execution import loop_paths
+from tc.polyhedral.ir.loops import Allocation, Block, Buffer, Loop, LoopKind, LoopTree
+from tc.polyhedral.ir.scop import Scop
+from tc.polyhedral.transform.promotion import bytes_of
+
+
+@dataclass(frozen=True)
+class OutermostNest:
+    """The loops, how many blocks and threads run them, and what they do.
+
+    ``statements``: their names.  ``instances``: of the statements of the program.  ``reads`` and ``writes``: elements
+    of tensors.  ``buffers``: those that the loops allocate.  ``meets``: threads wait for each other, or exchange what
+    is in their registers.
+    """
+
+    loops: LoopTree
+    sizes: LaunchSizes
+    statements: tuple[str, ...]
+    instances: int
+    reads: isl.UnionSet
+    writes: isl.UnionSet
+    buffers: tuple[Buffer, ...]
+    meets: bool
+
+    @property
+    def shared_bytes(self) -> int:
+        """Of the memory that the threads of a block share."""
+        return sum(bytes_of(buffer.layout) for buffer in self.buffers if buffer.shared)
+
+    def conflicts(self, other: OutermostNest) -> tuple[str, ...]:
+        """The tensors, as isl calls them, of which both touch an element that one of them writes."""
+        found = self.writes.intersect(other.reads.union(other.writes)).union(self.reads.intersect(other.writes))
+        names: set[str] = set()
+        found.foreach_set(lambda own: names.add(own.get_tuple_name()))
+        return tuple(sorted(names))
+
+
+def outermost_nests(root: LoopTree, scop: Scop, ranges: Ranges) -> Iterator[OutermostNest]:
+    """The nests in the order in which they run; ``ranges``: of the open sizes."""
+    copies = {name for promotion in scop.promotions for name in (promotion.loads, promotion.stores)}
+    for nest in root.children if isinstance(root, Block) else (root,):
+        paths = list(loop_paths(nest, ()))
+        names = tuple(dict.fromkeys(instance.statement for instance, _ in paths))
+        steps = [step for _, path in paths for step in path]
+        own = [statement for statement in scop.statements if statement.name in names]
+        reads = writes = isl.UnionSet.empty(isl.Space.params_alloc(scop.context, 0))
+        for statement in own:
+            for relation in statement.reads:
+                reads = reads.union(isl.UnionSet.from_set(relation.range()))
+            for relation in statement.writes:
+                writes = writes.union(isl.UnionSet.from_set(relation.range()))
+        yield OutermostNest(
+            loops=nest,
+            sizes=launch_sizes(nest, ranges),
+            statements=names,
+            instances=sum(
+                volume(isl.UnionSet.from_set(statement.domain)) for statement in own if statement.name not in copies
+            ),
+            reads=reads,
+            writes=writes,
+            buffers=tuple({s.buffer.name: s.buffer for s in steps if isinstance(s, Allocation)}.values()),
+            meets=not scop.barrier_names.isdisjoint(names)
+            or any(isinstance(step, Loop) and step.kind is LoopKind.LANES for step in steps),
+        )

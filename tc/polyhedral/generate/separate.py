@@ -1,0 +1,152 @@
+"""Full tiles apart from partial ones: a register tile needs loops whose lengths are numbers.
+
+Where the size of a register tile does not divide a loop, isl bounds the loop over the tile's points by a minimum.  Here
+a guard around the tile decides which side that is, so that either side can be unrolled into registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+import islpy as isl
+
+from tc.language.program.specialization import Sizes
+from tc.polyhedral.analysis.index_functions import index_function
+from tc.polyhedral.execution.barriers import Step
+from tc.polyhedral.execution.loop_execution import follow_path, frame_of_path, loop_paths
+from tc.polyhedral.ir.loops import (
+    Allocation,
+    Block,
+    Guard,
+    IndexExpression,
+    IndexLiteral,
+    IndexOperation,
+    IndexOperator,
+    Instance,
+    Loop,
+    LoopKind,
+    LoopTree,
+    variables,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Minimum:
+    """``bound``, an upper bound, is the minimum of ``number`` and ``other``."""
+
+    bound: IndexExpression
+    number: IndexLiteral
+    other: IndexExpression
+
+
+def separate_tiles(
+    root: LoopTree, context: isl.Context, sizes: Sizes = (), barriers: frozenset[str] = frozenset()
+) -> LoopTree:
+    """The loops with a guard around every register tile that is partial somewhere.
+
+    ``barriers``: the statements that are; all threads get to them, so the guards are around what is between them.
+    """
+    return _Separator(context, sizes, barriers).visit(root, (), in_tile=False)
+
+
+@dataclass(frozen=True)
+class _Separator:
+    context: isl.Context
+    sizes: Sizes
+    barriers: frozenset[str]
+
+    def visit(self, tree: LoopTree, path: tuple[Step, ...], *, in_tile: bool) -> LoopTree:
+        in_tile = in_tile or (isinstance(tree, Allocation) and not _allocates(tree.body))
+        if in_tile and all(instance.statement not in self.barriers for instance, _ in loop_paths(tree, ())):
+            return self.separate(tree, path)
+        match tree:
+            case Instance():
+                return tree
+            case Block(children):
+                below = (self.visit(child, (*path, n), in_tile=in_tile) for n, child in enumerate(children))
+                return Block(tuple(below))
+            case Guard(condition, then, otherwise):
+                if otherwise is not None:
+                    otherwise = self.visit(otherwise, (*path, (condition, False)), in_tile=in_tile)
+                return Guard(condition, self.visit(then, (*path, (condition, True)), in_tile=in_tile), otherwise)
+            case Loop() | Allocation():
+                return replace(tree, body=self.visit(tree.body, (*path, tree), in_tile=in_tile))
+            case _:
+                assert_never(tree)
+
+    def separate(self, tile: LoopTree, path: tuple[Step, ...]) -> LoopTree:
+        """The tile for either side of the first minimum in it, and so on for the others."""
+        found = next(_minima(tile), None)
+        if found is None:
+            return tile
+        frame = frame_of_path(path, self.context, self.sizes)
+        points = follow_path(path, frame).points
+        values = index_function(found.other, frame)
+        short = points.intersect(values.lt_set(index_function(found.number, frame)))
+        full = _bounded(tile, found.bound, found.number)
+        if short.is_empty():
+            return self.separate(full, path)
+        rest = _single_value(short, values)
+        partial = _bounded(tile, found.bound, found.other if rest is None else IndexLiteral(rest))
+        if short.is_equal(points):
+            return self.separate(partial, path)
+        fits = IndexOperation(IndexOperator.LESS_EQUAL, (found.number, found.other))
+        then = self.separate(full, (*path, (fits, True)))
+        return Guard(fits, then, self.separate(partial, (*path, (fits, False))))
+
+
+def _single_value(points: isl.Set, function: isl.PwAff) -> int | None:
+    """The value of the function where it is the same at all points."""
+    values = isl.Map.from_pw_aff(function).intersect_domain(points).range()
+    least, most = values.dim_min_val(0), values.dim_max_val(0)
+    return int(least.to_python()) if least.is_int() and least.eq(most) else None
+
+
+def _minima(tile: LoopTree) -> Iterator[_Minimum]:
+    """Upper bounds of the loops of a register tile that are minima of a number and something from outside of it."""
+    for _, path in loop_paths(tile, ()):
+        inside: set[str] = set()
+        for step in path:
+            if isinstance(step, Loop):
+                found = _minimum(step.upper) if step.kind in (LoopKind.REGISTER, LoopKind.VECTOR) else None
+                if found is not None and not inside & variables(found.other):
+                    yield found
+                inside.add(step.iterator)
+
+
+def _minimum(upper: IndexExpression) -> _Minimum | None:
+    match upper:
+        case IndexOperation(IndexOperator.MINIMUM, (IndexLiteral() as number, other)):
+            return _Minimum(upper, number, other)
+        case IndexOperation(
+            IndexOperator.SUBTRACT,
+            (IndexOperation(IndexOperator.MINIMUM, (IndexLiteral(value), other)), IndexLiteral(1) as one),
+        ):
+            return _Minimum(upper, IndexLiteral(value - 1), IndexOperation(IndexOperator.SUBTRACT, (other, one)))
+        case _:
+            return None
+
+
+def _bounded(tree: LoopTree, bound: IndexExpression, value: IndexExpression) -> LoopTree:
+    """The tree with one upper bound of loops replaced by another."""
+    match tree:
+        case Instance():
+            return tree
+        case Block(children):
+            return Block(tuple(_bounded(child, bound, value) for child in children))
+        case Guard(condition, then, otherwise):
+            other = None if otherwise is None else _bounded(otherwise, bound, value)
+            return Guard(condition, _bounded(then, bound, value), other)
+        case Loop():
+            upper = value if tree.upper == bound else tree.upper
+            return replace(tree, upper=upper, body=_bounded(tree.body, bound, value))
+        case Allocation():
+            return replace(tree, body=_bounded(tree.body, bound, value))
+        case _:
+            assert_never(tree)
+
+
+def _allocates(tree: LoopTree) -> bool:
+    return any(isinstance(step, Allocation) for _, path in loop_paths(tree, ()) for step in path)

@@ -1,0 +1,115 @@
+"""Full work of a thread apart from partial work: no guard keeps what is read once from staying in registers.
+
+Where a thread runs fewer iterations than others of a loop over its own array, a guard inside says which ones it leaves
+out (``tc.polyhedral.generate.fix_counts``).  Here a guard around everything that is repeated decides whether there are
+any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final, assert_never
+
+from tc.polyhedral.execution.loop_execution import loop_paths
+from tc.polyhedral.ir.loops import (
+    Allocation,
+    Block,
+    Guard,
+    IndexExpression,
+    IndexLiteral,
+    IndexOperation,
+    IndexOperator,
+    IndexVariable,
+    Instance,
+    Loop,
+    LoopKind,
+    LoopTree,
+    variables,
+)
+
+_REPEATED: Final = (LoopKind.SEQUENTIAL, LoopKind.REDUCTION)
+
+
+def separate_counts(root: LoopTree, barriers: frozenset[str]) -> LoopTree:
+    """The loops with a guard around every repeated nest in which threads may leave out iterations.
+
+    ``barriers``: the statements that are; all threads get to them, so they stay outside.
+    """
+    match root:
+        case Instance():
+            return root
+        case Block(children):
+            return Block(tuple(separate_counts(child, barriers) for child in children))
+        case Guard(condition, then, otherwise):
+            other = None if otherwise is None else separate_counts(otherwise, barriers)
+            return Guard(condition, separate_counts(then, barriers), other)
+        case Loop(kind=kind) if kind in _REPEATED and _is_plain(root, barriers):
+            return _separated(root)
+        case Loop() | Allocation():
+            return replace(root, body=separate_counts(root.body, barriers))
+        case _:
+            assert_never(root)
+
+
+def _is_plain(nest: Loop, barriers: frozenset[str]) -> bool:
+    """Whether there is nothing inside that belongs to all iterations or all threads."""
+    return all(
+        instance.statement not in barriers and not any(isinstance(step, Allocation) for step in path)
+        for instance, path in loop_paths(nest, ())
+    )
+
+
+def _separated(nest: Loop) -> LoopTree:
+    found = list(dict.fromkeys(_counts(nest)))
+    if not found:
+        return nest
+    full = IndexOperation(IndexOperator.LESS_EQUAL, found[0])
+    for pair in found[1:]:
+        full = IndexOperation(IndexOperator.AND, (full, IndexOperation(IndexOperator.LESS_EQUAL, pair)))
+    return Guard(full, _without(nest, frozenset(found)), nest)
+
+
+def _counts(nest: Loop) -> Iterator[tuple[IndexLiteral, IndexExpression]]:
+    """The last iteration of every unrolled loop that is cut short by a guard, and where it is cut short."""
+    for _, path in loop_paths(nest, ()):
+        inside: set[str] = set()
+        for step in path:
+            if isinstance(step, Loop):
+                inside.add(step.iterator)
+                upper = _cut(step)
+                if upper is not None and isinstance(step.upper, IndexLiteral) and not inside & variables(upper):
+                    yield step.upper, upper
+
+
+def _cut(loop: Loop) -> IndexExpression | None:
+    """The upper bound in the guard that is the whole body of an unrolled loop."""
+    match loop:
+        case Loop(
+            iterator=iterator,
+            kind=LoopKind.UNROLLED,
+            body=Guard(IndexOperation(IndexOperator.LESS_EQUAL, (IndexVariable(name), upper)), _, None),
+        ) if name == iterator:
+            return upper
+        case _:
+            return None
+
+
+def _without(tree: LoopTree, counts: frozenset[tuple[IndexExpression, IndexExpression | None]]) -> LoopTree:
+    """The tree without the guards that cut these loops short."""
+    match tree:
+        case Instance():
+            return tree
+        case Block(children):
+            return Block(tuple(_without(child, counts) for child in children))
+        case Guard(condition, then, otherwise):
+            other = None if otherwise is None else _without(otherwise, counts)
+            return Guard(condition, _without(then, counts), other)
+        case Loop(body=body):
+            if isinstance(body, Guard) and (tree.upper, _cut(tree)) in counts:
+                body = body.then
+            return replace(tree, body=_without(body, counts))
+        case Allocation():
+            return replace(tree, body=_without(tree.body, counts))
+        case _:
+            assert_never(tree)

@@ -1,0 +1,104 @@
+"""Unrolled loops as copies of their bodies: the last step before the text, and one that is proven by its pattern.
+
+The loops are proven as loops; that every copy is the body at its iteration is for
+``tc.polyhedral.proof.verify_copies``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias, assert_never
+
+from tc.polyhedral.analysis.fold_index import AtValues
+from tc.polyhedral.ir.loops import (
+    Allocation,
+    Block,
+    Guard,
+    IndexLiteral,
+    Instance,
+    Loop,
+    LoopKind,
+    LoopTree,
+)
+
+# The iterators of the unrolled loops around.
+_Values: TypeAlias = Mapping[str, int]
+
+
+def unroll_copies(root: LoopTree) -> LoopTree:
+    """The loops with a copy of the body in the place of every iteration of those of the kind ``COPIED``.
+
+    These have numbers as bounds (``tc.polyhedral.generate.fix_copied``).  Guards that are settled in a copy are left
+    out.
+    """
+    return _Unrolling(AtValues()).unrolled(root, {})
+
+
+def count_copies(root: LoopTree) -> int:
+    """The statements and conditions in the text, at most: each once for every copy of the unrolled loops around it."""
+    match root:
+        case Instance():
+            return 1
+        case Block(children):
+            return sum(count_copies(child) for child in children)
+        case Guard(_, then, otherwise):
+            return 1 + count_copies(then) + (0 if otherwise is None else count_copies(otherwise))
+        case Loop(kind=LoopKind.COPIED):
+            return len(iterations(root)) * count_copies(root.body)
+        case Loop() | Allocation():
+            return count_copies(root.body)
+        case _:
+            assert_never(root)
+
+
+def iterations(loop: Loop) -> range:
+    """The values of the iterator of an unrolled loop, in order."""
+    match loop.lower, loop.upper:
+        case IndexLiteral(first), IndexLiteral(last):
+            return range(first, last + 1, loop.step)
+        case _:
+            raise AssertionError("unrolled loops begin and end at numbers")
+
+
+@dataclass(frozen=True, slots=True)
+class _Unrolling:
+    at: AtValues
+
+    def unrolled(self, tree: LoopTree, values: _Values) -> LoopTree:
+        """The tree with copies, at values of the unrolled loops around it."""
+        match tree:
+            case Instance(statement, arguments):
+                return Instance(statement, tuple([self.at(a, values) for a in arguments])) if values else tree
+            case Block(children):
+                return _in_order(self.unrolled(child, values) for child in children)
+            case Guard():
+                return self.guard(tree, values)
+            case Allocation():
+                return replace(tree, body=self.unrolled(tree.body, values))
+            case Loop(kind=LoopKind.COPIED, iterator=iterator, body=body):
+                return _in_order(self.unrolled(body, {**values, iterator: value}) for value in iterations(tree))
+            case Loop(iterator=iterator):
+                assert not tree.requests, "what is asked for ahead is decided when loops are printed"
+                inner = {name: value for name, value in values.items() if name != iterator}
+                lower, upper = (self.at(bound, values) for bound in (tree.lower, tree.upper))
+                return replace(tree, lower=lower, upper=upper, body=self.unrolled(tree.body, inner))
+            case _:
+                assert_never(tree)
+
+    def guard(self, guard: Guard, values: _Values) -> LoopTree:
+        """The branches, or the one that the values settle on."""
+        condition, otherwise = self.at(guard.condition, values), guard.otherwise
+        other = Block(()) if otherwise is None else otherwise
+        if isinstance(condition, IndexLiteral):
+            return self.unrolled(guard.then if condition.value else other, values)
+        then = self.unrolled(guard.then, values)
+        return Guard(condition, then, None if otherwise is None else self.unrolled(other, values))
+
+
+def _in_order(trees: Iterator[LoopTree]) -> LoopTree:
+    """One after the other, without blocks in blocks."""
+    children: list[LoopTree] = []
+    for tree in trees:
+        children += tree.children if isinstance(tree, Block) else (tree,)
+    return children[0] if len(children) == 1 else Block(tuple(children))

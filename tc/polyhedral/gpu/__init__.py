@@ -1,0 +1,1 @@
+"""Passes for grids of thread blocks."""

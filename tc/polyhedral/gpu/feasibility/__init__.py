@@ -1,0 +1,1 @@
+"""Which loops a GPU runs badly or not at all."""

@@ -1,0 +1,31 @@
+"""Whether arrays of a thread can lie in registers: nothing but unrolled loops chooses their elements."""
+
+from __future__ import annotations
+
+from tc.polyhedral.execution.loop_execution import loop_paths
+from tc.polyhedral.generate.fix_counts import own_subscripts
+from tc.polyhedral.ir.loops import MOST_UNROLLED, IndexLiteral, Loop, LoopKind, LoopTree, variables
+from tc.polyhedral.ir.scop import Scop
+
+
+def has_moving_arrays(root: LoopTree, scop: Scop) -> bool:
+    """Whether some subscript of a thread's own array is no number once loops are unrolled (``fix_counts``)."""
+    for instance, path in loop_paths(root, ()):
+        if instance.statement in scop.barrier_names:
+            continue
+        unrolled = {step.iterator for step in path if isinstance(step, Loop) and _is_unrolled(step)}
+        if any(own.in_array and not variables(own.value) <= unrolled for own in own_subscripts(instance, scop)):
+            return True
+    return False
+
+
+def _is_unrolled(loop: Loop) -> bool:
+    if loop.kind is LoopKind.COPIED:
+        return True
+    if loop.kind not in (LoopKind.UNROLLED, LoopKind.REDUCTION):
+        return False
+    match loop.lower, loop.upper:
+        case IndexLiteral(first), IndexLiteral(last):
+            return (last - first) // loop.step < MOST_UNROLLED
+        case _:
+            return False

@@ -1,0 +1,36 @@
+"""Barriers in loops and branches that threads go through unequally."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from tc.polyhedral.execution.loop_execution import loop_paths
+from tc.polyhedral.ir.loops import Allocation, Loop, LoopKind, LoopTree, variables
+
+
+def has_uneven_barriers(root: LoopTree, barriers: frozenset[str]) -> bool:
+    """Whether a loop or a guard around a barrier depends on the number of the thread; ``barriers``: the statements.
+
+    All threads come to the same barriers, which is proven, but that is not enough: a warp has to come to a barrier
+    together (PTX ISA, ``bar.sync`` is aligned), and OpenCL C wants the threads of a block to meet in each iteration of
+    every loop around (specification 3.0, 6.15.8), also where some go on without a barrier.
+    """
+    for instance, path in loop_paths(root, ()):
+        if instance.statement not in barriers:
+            continue
+        numbers: set[str] = set()
+        for step in path:
+            match step:
+                case Loop(kind=LoopKind.THREAD, iterator=iterator):
+                    numbers.add(iterator)
+                case Loop(lower=lower, upper=upper):
+                    if numbers & (variables(lower) | variables(upper)):
+                        return True
+                case (condition, _):
+                    if numbers & variables(condition):
+                        return True
+                case int() | Allocation():
+                    pass
+                case _:
+                    assert_never(step)
+    return False

@@ -1,0 +1,1 @@
+"""Loops to blocks and threads."""

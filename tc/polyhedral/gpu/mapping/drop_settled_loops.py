@@ -1,0 +1,69 @@
+"""Loops that have one iteration, or always the one that a loop around them is in, leave the schedule.
+
+Tiles that a block has to itself and points that a thread has to itself are such loops once both are mapped.  Code
+generation would make nothing of them; but whatever lies below them, copies and barriers among it, would carry their
+values along, and every proof would look at them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Sequence as Items
+from dataclasses import replace
+from typing import TypeAlias, assert_never
+
+import islpy as isl
+
+from tc.polyhedral.analysis.extents import extent_of
+from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
+
+# The values of a loop, by statement.
+_Values: TypeAlias = Mapping[str, isl.PwAff]
+
+
+def drop_settled_loops(tree: ScheduleTree) -> ScheduleTree:
+    """The tree without loops of one iteration, and without those that repeat what a loop around them says."""
+    return replace(tree, root=_visit(tree.root, tree.domain, ()))
+
+
+def _visit(node: Node, domain: isl.UnionSet, above: tuple[_Values, ...]) -> Node:
+    match node:
+        case Leaf():
+            return node
+        case Sequence(filters):
+            return Sequence(tuple(_branch(branch, domain.intersect(branch.domain), above) for branch in filters))
+        case Band(members, _, child):
+            kept: list[Member] = []
+            for position, member in enumerate(members, 1):
+                values = _values(member, domain)
+                # What is copied for a tile lies between the innermost loop over tiles and a nest of its points.
+                stays = position == len(members) and not kept and (_is_nest(child) or isinstance(child, Leaf))
+                if stays or member.kind.is_mapped or not _is_settled(member, values, domain, above):
+                    kept.append(member)
+                    above = (*above, values)
+            below = _visit(child, domain, above)
+            return replace(node, members=tuple(kept), child=below) if kept else below
+        case Extension():
+            raise AssertionError("buffers are placed in trees with the loops that remain")
+        case _:
+            assert_never(node)
+
+
+def _is_nest(node: Node) -> bool:
+    return isinstance(node, Band) and isinstance(node.child, Leaf)
+
+
+def _branch(branch: Filter, domain: isl.UnionSet, above: tuple[_Values, ...]) -> Filter:
+    return replace(branch, child=_visit(branch.child, domain, above))
+
+
+def _is_settled(member: Member, values: _Values, domain: isl.UnionSet, above: Items[_Values]) -> bool:
+    if extent_of(member.function, domain) == 1:
+        return True
+    return any(all(value.plain_is_equal(outer[name]) for name, value in values.items()) for outer in above)
+
+
+def _values(member: Member, domain: isl.UnionSet) -> _Values:
+    found: list[isl.PwAff] = []
+    member.function.intersect_domain(domain.universe()).foreach_pw_aff(found.append)
+    return {str(value.get_tuple_id(isl.dim_type.in_).name): value for value in found}

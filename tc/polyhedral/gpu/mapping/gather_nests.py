@@ -1,0 +1,53 @@
+"""Small nests that follow each other run in one block: a barrier takes less time than another kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import groupby
+from typing import Final
+
+import islpy as isl
+
+from tc.polyhedral.analysis.extents import extent_of, volume
+from tc.polyhedral.ir.loops import LoopKind
+from tc.polyhedral.ir.tree import Band, Filter, Member, ScheduleTree, Sequence, statement_names
+from tc.polyhedral.transform.share_loops import THREADS, inner_loops, statement_of
+
+# Iterations of one thread that take about as long as a launch.
+_ITERATIONS: Final = 64
+
+
+def gather_nests(tree: ScheduleTree) -> ScheduleTree:
+    """The tree whose small outermost nests, where several follow each other, have one loop of one iteration around."""
+    if not isinstance(tree.root, Sequence):
+        return tree
+    groups = groupby(tree.root.filters, lambda branch: _is_small(branch, tree.domain))
+    gathered = [own for small, branches in groups for own in _gathered(tuple(branches), tree.domain, small=small)]
+    if len(gathered) == 1:
+        return replace(tree, root=gathered[0].child)
+    return replace(tree, root=Sequence(tuple(gathered)))
+
+
+def _is_small(branch: Filter, domain: isl.UnionSet) -> bool:
+    """Whether no thread has much to do where threads share the innermost parallel loops."""
+    inside = domain.intersect(branch.domain)
+    rows = inner_loops(branch.child, inside)
+    for name in statement_names(inside):
+        own = statement_of(inside, name)
+        threads = min(THREADS, extent_of(rows[name].member.function, own)) if name in rows else 1
+        if volume(own) > _ITERATIONS * threads:
+            return False
+    return True
+
+
+def _gathered(branches: tuple[Filter, ...], domain: isl.UnionSet, *, small: bool) -> Iterator[Filter]:
+    if not small or len(branches) == 1:
+        yield from branches
+        return
+    every = branches[0].domain
+    for branch in branches[1:]:
+        every = every.union(branch.domain)
+    zero = isl.UnionPwAff.val_on_domain(domain.intersect(every).universe(), isl.Val.zero(domain.get_ctx()))
+    block = Member(zero, coincident=True, kind=LoopKind.SEQUENTIAL)
+    yield Filter(every, Band((block,), permutable=True, child=Sequence(branches)))

@@ -1,0 +1,239 @@
+"""Tiles for blocks and threads that nobody has tuned."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from collections.abc import Sequence as Items
+from dataclasses import dataclass, replace
+from typing import Final
+
+import islpy as isl
+
+from tc.language.program.program import Expression, iterators_in
+from tc.polyhedral.analysis.extents import extent_of, volume
+from tc.polyhedral.analysis.pack import value_reads
+from tc.polyhedral.analysis.reuse import product_loops
+from tc.polyhedral.analysis.strides import coefficient, is_turned, iterator_of, stride
+from tc.polyhedral.ir.scop import Scop, ScopStatement
+from tc.polyhedral.ir.tree import Band, Member, statement_names
+from tc.polyhedral.transform.share_loops import THREADS, WARP, inner_loops
+from tc.polyhedral.transform.tile import WHOLE, ChooseCuts, Cut, is_counted
+from tc.polyhedral.transform.vectorize import layouts_of
+
+# Points of a block along x and y where there are two loops to share, one for every thread: a warp reads neighbours.
+TILES: Final = ((32, 8), (32, 4), (32, 2))
+# Where what is read lies along y: whole lines of the cache along both.
+TURNED_TILE: Final = (32, 32)
+# Tiles of products, x first: the larger, the more often what is in shared memory is read, and the fewer blocks there
+# are.  A thread has several points of the larger ones.
+PRODUCT_TILES: Final = ((128, 128), (128, 64), (64, 64), (64, 32), (32, 32), (32, 16), (16, 16))
+# Threads along both sides of a large tile, how many points make it one, and how many of them a thread has at least.
+SIDE: Final = 16
+MANY_POINTS: Final = 1024
+POINTS: Final = 8
+# Points of a tile that further loops are added to: what the threads of a block keep in registers easily.
+MOST_POINTS: Final = 64 * 128
+# Blocks that keep the multiprocessors of a large GPU busy.
+ENOUGH_BLOCKS: Final = 128
+# What the operands of a tile may take of the memory of a block, so that there is room for several tiles.
+OPERAND_BYTES: Final = 20 << 10
+# Steps of a product whose operands lie in shared memory at a time: more than enough where they are small, so that
+# threads wait for each other less often.
+STEPS: Final = (64, 32, 16, 8, 4, 2, 1)
+ENOUGH_STEPS: Final = 16
+FEW_OPERAND_BYTES: Final = 8 << 10
+# Elements of float32 that are copied at once.
+VECTOR: Final = 4
+# Products of fewer steps are none that is worth it.
+LEAST_STEPS: Final = 8
+
+
+def default_tiles(scop: Scop, block: tuple[int, ...] = ()) -> ChooseCuts:
+    """Tiles of one point per thread, but for products and what is turned, of which a thread has several.
+
+    A block takes few iterations of the outermost loops where its threads share loops inside of them.  ``block``:
+    threads along every dimension, x first, if somebody has said so; there are points for all of them.
+    """
+
+    def choose(band: Band, domain: isl.UnionSet, depth: int, points: tuple[Member, ...]) -> tuple[Cut, ...]:
+        # Of partial results that blocks have, too, where nobody has said how large tiles are.
+        counted = [member for member in band.members if is_counted(replace(member, split=False))]
+        if not counted or (depth > 0 and len(points) < 2):
+            return (WHOLE,) * len(band.members)
+        product = _product(scop, domain)
+        chosen: dict[Member, int] = {}
+        shares: dict[Member, int] = {}
+        if depth == 0:
+            shared = [member for member in counted if member.coincident]
+            chosen = dict.fromkeys(shared, 1)
+            if not inner_loops(band.child, domain):
+                tiled = None if product is None else product.tile(shared)
+                chosen |= _plain_tile(shared, scop, domain) if tiled is None else tiled
+                product = None if tiled is None else product
+                shares = _shares(tiled or {})
+            else:
+                product = None
+                chosen |= {} if block else _several_rows(band, shared, domain)
+            inside = 1 if inner_loops(band.child, domain) else 0  # x is of the loops inside
+            for member, threads in zip(reversed(shared), block[inside:], strict=False):
+                chosen[member] = max(chosen[member], threads)
+        if product is not None:
+            tile = {**{point: product.extent(point) for point in points}, **chosen}
+            chosen |= product.steps([member for member in counted if not member.coincident], tile)
+        return tuple(
+            Cut(chosen[member], threads=shares.get(member, 0)) if member in chosen else WHOLE for member in band.members
+        )
+
+    return choose
+
+
+def _plain_tile(shared: Items[Member], scop: Scop, domain: isl.UnionSet) -> dict[Member, int]:
+    """A point for every thread of the largest block of which there are enough; squares where rows are turned."""
+    extents = [extent_of(member.function, domain) for member in shared]
+    if len(shared) < 2:
+        sizes = _enough(((THREADS,), (THREADS // 2,), (THREADS // 4,)), extents)
+    else:
+        layouts = layouts_of(scop)
+        bodies = [scop.statement(name).body for name in statement_names(domain)]
+        reads = ((read, iterator_of(shared[-1].function, body)) for body in bodies for read in value_reads(body))
+        turned = any(is_turned(read, layouts[read.tensor], iterator) for read, iterator in reads)
+        sizes = TURNED_TILE if turned else _enough(TILES, extents)
+    return dict(zip(reversed(shared), sizes, strict=False))
+
+
+def _several_rows(band: Band, shared: Items[Member], domain: isl.UnionSet) -> dict[Member, int]:
+    """As many iterations of the innermost loop around rows as fill a block where rows are short."""
+    if not shared:
+        return {}
+    rows = inner_loops(band.child, domain)
+    longest = max(row.extent for row in rows.values())
+    threads = -(-longest // WARP) * WARP
+    *others, last = (extent_of(member.function, domain) for member in shared)
+    blocks = math.prod(others) * last
+    return {shared[-1]: max(1, min(THREADS // threads, blocks // ENOUGH_BLOCKS, last))}
+
+
+def _enough(tiles: Items[tuple[int, ...]], extents: Items[int]) -> tuple[int, ...]:
+    """The first of the tiles, x first, of which there are enough in loops of these extents, else the last one."""
+    for tile in tiles:
+        whole = (*(1 for _ in extents), *reversed(tile))[len(tile) :]
+        if math.prod(-(-extent // size) for extent, size in zip(extents, whole, strict=True)) >= ENOUGH_BLOCKS:
+            return tile
+    return tiles[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """The heaviest reduction below a band, some of whose operands are the same along one loop or another."""
+
+    scop: Scop
+    statement: ScopStatement
+
+    def tile(self, shared: Items[Member]) -> dict[Member, int] | None:
+        """The tile of two of the loops: the largest that leaves enough blocks; None where it is no product of two."""
+        body = self.statement.body
+        members = {name: m for m in shared if (name := iterator_of(m.function, body)) is not None}
+        extents = {name: self.extent(member) for name, member in members.items()}
+        long = [name for name, extent in extents.items() if extent > 1]
+        pairs = list(product_loops((read.subscripts for read in value_reads(body)), long))
+        if not pairs:
+            return None
+        layout = layouts_of(self.scop)[body.target]
+        along = {name for name in long if stride(body.subscripts, layout, name) == 1}
+        pair = max(pairs, key=lambda pair: (bool(along & set(pair)), extents[pair[0]] * extents[pair[1]]))
+        # Members are in the order of the loops: the innermost is x.
+        y, x = (name for name in members if name in pair)
+        others = math.prod(extents[name] for name in extents if name not in pair)
+        columns, rows = _enough(PRODUCT_TILES, (others, extents[y], extents[x]))
+        sizes = {x: min(columns, extents[x]), y: min(rows, extents[y])}
+        return {members[name]: size for name, size in self.extended(sizes, extents).items()}
+
+    def extended(self, sizes: Mapping[str, int], extents: dict[str, int]) -> dict[str, int]:
+        """The tile with other loops along one operand only, innermost first, where those of the pair are short."""
+        operands = [iterators_in(read.subscripts) for read in value_reads(self.statement.body)]
+        uses = {name: tuple(name in operand for operand in operands) for name in extents}
+        tile = dict(sizes)
+        for name in reversed(extents):
+            if name in sizes or uses[name] not in [uses[own] for own in sizes]:
+                continue
+            blocks = math.prod(-(-extent // tile.get(own, 1)) for own, extent in extents.items() if own != name)
+            parts = max(-(-extents[name] * math.prod(tile.values()) // MOST_POINTS), -(-2 * ENOUGH_BLOCKS // blocks))
+            if parts < extents[name]:
+                tile[name] = -(-extents[name] // parts)
+        return tile
+
+    def steps(self, carried: Items[Member], tile: Mapping[Member, int]) -> dict[Member, int]:
+        """How much of the loops that reduce is done with what lies in shared memory: all of the inner ones first.
+
+        ``tile``: how far the other loops of a tile go.
+        """
+        for most in STEPS:
+            sizes: dict[Member, int] = {}
+            done = 1
+            for member in reversed(carried):
+                sizes[member] = _part(self.extent(member), max(1, round(most / done)))
+                done *= sizes[member]
+            room = FEW_OPERAND_BYTES if most > ENOUGH_STEPS else OPERAND_BYTES
+            if self.operand_bytes({**tile, **sizes}) <= room:
+                break
+        return sizes
+
+    def operand_bytes(self, tile: Mapping[Member, int]) -> int:
+        """What the operands of a tile take, if none of their subscripts depends on data."""
+        body, layouts = self.statement.body, layouts_of(self.scop)
+        # The points of a loop may be walked in groups, by two members.
+        sizes: dict[str | None, int] = {}
+        for member, size in tile.items():
+            iterator = iterator_of(member.function, body)
+            sizes[iterator] = sizes.get(iterator, 1) * size
+        return sum(
+            layouts[read.tensor].type.itemsize * math.prod(_reach(subscript, sizes) for subscript in read.subscripts)
+            for read in value_reads(body)
+        )
+
+    def extent(self, member: Member) -> int:
+        return extent_of(member.function, isl.UnionSet.from_set(self.statement.domain))
+
+
+def _shares(tile: Mapping[Member, int]) -> dict[Member, int]:
+    """The threads that share each side, x first, of a large tile, so that each has several points along both.
+
+    A warp then reads less of either operand: for four steps of the reduction, 16 by 2 threads with 8 by 8 points each
+    read 24 times 128 bytes, 32 by 1 threads with 4 by 16 points 32 times.
+    """
+    sides = [(member, size) for member, size in tile.items() if size > 1]
+    if len(sides) != 2:
+        return {}
+    (x, columns), (y, rows) = sides
+    if columns % SIDE or rows % SIDE or columns * rows < MANY_POINTS:
+        return {}
+    return {x: SIDE, y: min(SIDE, columns * rows // POINTS // SIDE)}
+
+
+def _reach(subscript: Expression, sizes: Mapping[str | None, int]) -> int:
+    """From the first to the last value of a subscript in a tile."""
+    steps = ((coefficient(subscript, name) or 0, sizes.get(name, 1)) for name in iterators_in((subscript,)))
+    return 1 + sum(abs(step) * (size - 1) for step, size in steps)
+
+
+def _part(extent: int, most: int) -> int:
+    """So many iterations of a loop, or a few less where the loop then has whole parts only; best, in whole vectors."""
+    if extent <= 2 * most:
+        return extent
+    fitting = [part for part in range(most, most // 2, -1) if extent % part == 0]
+    vectors = [part for part in fitting if part % VECTOR == 0]
+    return next(iter(vectors or fitting), most)
+
+
+def _product(scop: Scop, domain: isl.UnionSet) -> _Product | None:
+    """That of the heaviest statement, if it reduces often enough."""
+    names = statement_names(domain)
+    heaviest = max(names, key=lambda name: volume(isl.UnionSet.from_set(scop.statement(name).domain)))
+    statement = scop.statement(heaviest)
+    if not statement.accumulates:
+        return None
+    kept = math.prod(layouts_of(scop)[statement.body.target].shape)
+    if volume(isl.UnionSet.from_set(statement.domain)) < LEAST_STEPS * kept:
+        return None
+    return _Product(scop, statement)

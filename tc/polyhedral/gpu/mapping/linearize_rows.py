@@ -1,0 +1,47 @@
+"""Rows that lie end to end in memory are one long row for the threads of a block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+import islpy as isl
+
+from tc.polyhedral.analysis.linearize import linearize_last
+from tc.polyhedral.ir.scop import Scop
+from tc.polyhedral.ir.tree import Band, Extension, Leaf, Node, ScheduleTree, Sequence, statement_names
+from tc.polyhedral.transform.tile import is_counted
+from tc.polyhedral.transform.vectorize import layouts_of
+
+
+def linearize_rows(tree: ScheduleTree, scop: Scop, kept: int) -> ScheduleTree:
+    """The tree with the innermost loops of every nest joined where all that is accessed lies in a row.
+
+    Threads share joined loops evenly, however short they were.  ``kept``: the outermost loops of every path that stay
+    apart, because there are sizes for so many.
+    """
+    return replace(tree, root=_Visitor(scop, kept).visit(tree.root, tree.domain, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class _Visitor:
+    scop: Scop
+    kept: int
+
+    def visit(self, node: Node, domain: isl.UnionSet, depth: int) -> Node:
+        match node:
+            case Leaf():
+                return node
+            case Sequence(filters):
+                branches = (replace(f, child=self.visit(f.child, domain.intersect(f.domain), depth)) for f in filters)
+                return Sequence(tuple(branches))
+            case Band(members, _, Leaf()):
+                statements = tuple(self.scop.statement(name) for name in statement_names(domain))
+                kept = max(0, self.kept - depth) + sum(not is_counted(member) for member in members)
+                return replace(node, members=linearize_last(members, statements, layouts_of(self.scop), kept))
+            case Band(members, _, child):
+                return replace(node, child=self.visit(child, domain, depth + sum(map(is_counted, members))))
+            case Extension():
+                raise AssertionError("buffers are placed in mapped trees, so this comes first")
+            case _:
+                assert_never(node)

@@ -1,0 +1,203 @@
+"""Which reductions are split, into how many partial results, and in how many steps these are combined."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final
+
+from tc.language.program.program import Statement, iterators_in, written_iterators
+from tc.language.program.specialization import Specialization
+from tc.polyhedral.analysis.reuse import product_loops
+from tc.polyhedral.analysis.strides import stride
+from tc.polyhedral.gpu.mapping.grid_defaults import ENOUGH_BLOCKS, ENOUGH_STEPS, PRODUCT_TILES
+from tc.polyhedral.ir.loops import LANES
+from tc.polyhedral.schedule.split import Dealing, reads_of, walk_of
+from tc.polyhedral.transform.share_loops import THREADS
+from tc.targets.options import GpuOptions
+
+
+class Whose(Enum):
+    """Which statements a step splits."""
+
+    REDUCTIONS = "reductions"  # those of the program
+    TOTALS = "totals"  # those that combine the partial results of the step before
+    ACROSS_BLOCKS = "across blocks"  # those that combine what blocks have
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Some reductions get so many partial results; ``required``: it is an error if none does."""
+
+    parts: int
+    dealing: Dealing
+    whose: Whose
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How reductions are split; by default not at all.
+
+    ``parts``: of each in the threads of a block, combined in how many, and so on.  ``blocks``: that share each
+    reduction.  ``among``: the statements that are split, by name; None for all.  ``required_parts``,
+    ``required_blocks``: somebody has asked for them.  ``lanes``: the lanes of a warp combine theirs without memory.
+    ``wide``: the statements whose sums are accumulated in float64 in memory.
+    """
+
+    parts: tuple[int, ...] = ()
+    blocks: int = 1
+    among: frozenset[str] | None = None
+    required_parts: bool = False
+    required_blocks: bool = False
+    lanes: bool = False
+    wide: frozenset[str] = frozenset()
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """In order."""
+        return tuple(self._steps())
+
+    def _steps(self) -> Iterator[Step]:
+        if self.blocks > 1:
+            yield Step(self.blocks, Dealing.RUNS, Whose.REDUCTIONS, self.required_blocks)
+        yield from self._in_block(self.parts, Whose.REDUCTIONS)
+        if self.blocks > 1 and self.parts:
+            # A second kernel has few results to combine.
+            yield from self._in_block((LANES,), Whose.ACROSS_BLOCKS)
+
+    def _in_block(self, parts: tuple[int, ...], whose: Whose) -> Iterator[Step]:
+        """Lanes combine partial results where each has one of its own, not what they have combined before."""
+        if parts:
+            required = self.required_parts and whose is Whose.REDUCTIONS
+            yield Step(parts[0], Dealing.TURNS, whose, required)
+        own = True
+        for before, after in itertools.pairwise((*parts, 1)):
+            own, by_lanes = False, self.lanes and own and before == after * LANES
+            if by_lanes or after > 1:
+                yield Step(after, Dealing.LANES if by_lanes else Dealing.TURNS, Whose.TOTALS)
+
+
+# Reductions with at least so many iterations are split by default: into the lanes of a warp, or into the threads of a
+# block, whose results are combined in two steps.
+_SPLIT_FROM: Final = ((512, (256, 16)), (64, (32,)))
+_SPLIT_FOR_LANES: Final = ((512, (256, 8)), (64, (32,)))
+# Iterations that are worth a block of their own, where there are few results.
+_FOR_A_BLOCK: Final = 4096
+# Reductions across memory with at least so many iterations are shared by blocks.
+_SPLIT_ACROSS_FROM: Final = 256
+# Products with at least so many steps are; how many results a tile then has, and how many steps each block at least.
+_SPLIT_PRODUCT_FROM: Final = 512
+_SPLIT_TILE: Final = 64 * 32
+_LEAST_SPLIT_STEPS: Final = 64
+
+
+def plan_split(specialization: Specialization, options: GpuOptions) -> Plan:
+    """What the options say, or else ``default_split``."""
+    if options.split is None:
+        plan = default_split(specialization, lanes=options.shuffles)
+    else:
+        plan = Plan(options.split, required_parts=True, lanes=options.shuffles)
+    return plan if options.across is None else replace(plan, blocks=options.across, required_blocks=True)
+
+
+def default_split(specialization: Specialization, *, lanes: bool) -> Plan:
+    """Splits the reductions along which memory is read where nothing is read along another loop, but no products.
+
+    The threads of a block share the operands of these, and read them in runs of any direction.  Several blocks share
+    long ones if there are few.  Where there are none of these, blocks share reductions across memory, sums of columns,
+    and long products of few results.
+    """
+    found = {s.name: length for s in specialization.program.statements if (length := _length(s, specialization))}
+    for least, parts in _SPLIT_FOR_LANES if lanes else _SPLIT_FROM:
+        among = frozenset(name for name, length in found.items() if length >= least)
+        if among:
+            blocks = min(_blocks(specialization, name, found[name]) for name in among)
+            return Plan(parts, blocks, among, lanes=lanes)
+    for blocks_of in (_across, _of_product):
+        wanted = {s.name: blocks_of(s, specialization) for s in specialization.program.statements}
+        shared = {name: blocks for name, blocks in wanted.items() if blocks > 1}
+        if shared:
+            return Plan(blocks=min(shared.values()), among=frozenset(shared))
+    return Plan()
+
+
+def _length(statement: Statement, specialization: Specialization) -> int:
+    """Iterations of a reduction that its partial results may share; 0 where it is left alone."""
+    reduced = {i.name for i in statement.iterators if i not in written_iterators(statement)}
+    along = _along(statement, specialization)
+    if not along or not along <= reduced or _is_product(statement):
+        return 0
+    return max(_iterations(statement, specialization, name) for name in along)
+
+
+def _across(statement: Statement, specialization: Specialization) -> int:
+    """Partial results of a reduction across memory that give many threads something to do; 1 where it is left alone.
+
+    Both kernels add up in a row, so there are no more of them than each has terms.
+    """
+    reduced = [i.name for i in statement.iterators if i not in written_iterators(statement)]
+    along = _along(statement, specialization)
+    if along <= set(reduced) or _is_product(statement):
+        return 1
+    length = max((_iterations(statement, specialization, name) for name in reduced), default=0)
+    if length < _SPLIT_ACROSS_FROM:
+        return 1
+    results = math.prod(specialization.layouts[statement.target].shape)
+    return max(1, min(2 * ENOUGH_BLOCKS * THREADS // max(1, results), math.isqrt(length)))
+
+
+def _of_product(statement: Statement, specialization: Specialization) -> int:
+    """Blocks for each tile of a product whose smallest tiles are too few, so that larger ones are enough; 1 for others.
+
+    If possible, each has a whole number of the steps for which operands are in shared memory at a time.
+    """
+    if statement.reduction is None or not _is_product(statement):
+        return 1
+    reduced = [i.name for i in statement.iterators if i not in written_iterators(statement)]
+    length = max((_iterations(statement, specialization, name) for name in reduced), default=0)
+    results = math.prod(specialization.layouts[statement.target].shape)
+    if length < _SPLIT_PRODUCT_FROM or not 0 < results < ENOUGH_BLOCKS * math.prod(PRODUCT_TILES[-1]):
+        return 1
+    tiles = -(-results // _SPLIT_TILE)
+    wanted = min(-(-ENOUGH_BLOCKS // tiles), length // _LEAST_SPLIT_STEPS)
+    whole = [n for n in range(wanted // 2 + 1, 2 * wanted) if length % (n * ENOUGH_STEPS) == 0]
+    return min(whole, key=lambda n: abs(n - wanted), default=wanted)
+
+
+def _along(statement: Statement, specialization: Specialization) -> set[str]:
+    """The loops of a reduction along which memory is read in each of its iterations."""
+    if statement.reduction is None:
+        return set()
+    layouts, written = specialization.layouts, written_iterators(statement)
+    reduced = {i.name for i in statement.iterators if i not in written}
+    # What is the same in all iterations of the reduction is read once, wherever it lies.
+    reads = [read for read in reads_of(statement) if iterators_in(read.subscripts) & reduced]
+    return {
+        iterator.name
+        for iterator in statement.iterators
+        for read in reads
+        if stride(read.subscripts, layouts[read.tensor], iterator.name) == 1
+    }
+
+
+def _is_product(statement: Statement) -> bool:
+    written = [iterator.name for iterator in written_iterators(statement)]
+    return any(product_loops((read.subscripts for read in reads_of(statement)), written))
+
+
+def _iterations(statement: Statement, specialization: Specialization, name: str) -> int:
+    """Of the loop, and those around it that go on in memory where it ends; 0 where that is no number."""
+    iterator = next(i for i in statement.iterators if i.name == name)
+    walk = walk_of(statement, iterator, specialization.layouts)
+    return 0 if walk is None else walk.iterations
+
+
+def _blocks(specialization: Specialization, name: str, length: int) -> int:
+    """Blocks for each result of a reduction of such a length, so that there are enough of them."""
+    statement = next(s for s in specialization.program.statements if s.name == name)
+    results = math.prod(specialization.layouts[statement.target].shape)
+    return max(1, min(2 * ENOUGH_BLOCKS // results, length // _FOR_A_BLOCK)) if results else 1

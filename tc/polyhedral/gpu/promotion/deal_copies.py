@@ -1,0 +1,117 @@
+"""Copies into shared memory, dealt out to the threads of a block.
+
+The elements of a tile are counted row by row, in pieces of up to 16 bytes where whole pieces lie side by side in both
+places, and the threads take the pieces in turn: neighbours copy neighbours, and none rests because rows are short.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence as Items
+from dataclasses import dataclass
+from typing import Final
+
+import islpy as isl
+
+from tc.language.program.specialization import Layout
+from tc.polyhedral.analysis.box import Box
+from tc.polyhedral.ir.loops import LoopKind
+from tc.polyhedral.ir.scop import ScopStatement
+from tc.polyhedral.ir.tree import Band, Leaf, Member, Node
+
+# What one instruction of a thread moves at most, and what is worth it.
+_PIECES: Final = (16, 8)
+
+
+@dataclass(frozen=True)
+class Dealt:
+    """Copies with the loops of one thread, and, of every member above them, the function that says when they run."""
+
+    copies: isl.Set
+    functions: tuple[isl.PwAff, ...]
+    loops: Node
+
+    @property
+    def instances(self) -> isl.UnionMap:
+        """``{ [values of the members] -> copy }``."""
+        values = isl.Map.from_domain(self.copies)
+        for function in self.functions:
+            values = values.flat_range_product(isl.Map.from_pw_aff(function))
+        return isl.UnionMap.from_map(values.reverse())
+
+
+def deal_out(
+    copies: isl.Set, volume: int, piece: int, members: Items[Member], threads: Items[int], ahead: int = 0
+) -> Dealt:
+    """The copies of a tile with so many elements, which are numbered, in pieces of so many.
+
+    ``members``: those above, the values of which, but for threads, begin the copies' subscripts.  ``threads``: of a
+    block, for every member that is one, in the same order.  ``ahead``: how much earlier than that they run, in values
+    of the last member.
+    """
+    context, depth = copies.get_ctx(), len(members) - len(threads)
+    local = isl.LocalSpace.from_space(copies.get_space())
+
+    def variable(position: int) -> isl.PwAff:
+        return isl.PwAff.from_aff(isl.Aff.var_on_domain(local, isl.dim_type.set, position))
+
+    def number(value: int) -> isl.Val:
+        return isl.Val.int_from_si(context, value)
+
+    if depth < copies.dim(isl.dim_type.set):
+        count = variable(depth).scale_down_val(number(piece)).floor()
+    else:
+        count = isl.PwAff.from_aff(isl.Aff.zero_on_domain(local))
+    turns: list[isl.PwAff] = []
+    for most in reversed(threads):
+        turns.insert(0, count.mod_val(number(most)))
+        count = count.scale_down_val(number(most)).floor()
+    prefix = iter(range(depth))
+    functions = [turns.pop(0) if m.kind is LoopKind.THREAD else variable(next(prefix)) for m in members]
+    if ahead:
+        functions[-1] = functions[-1].sub(isl.PwAff.from_aff(isl.Aff.val_on_domain(local, number(ahead))))
+    loops: list[Member] = []
+    if volume // piece > math.prod(threads):
+        loops.append(Member(isl.UnionPwAff.from_pw_aff(count), coincident=True))
+    if piece > 1:
+        lane = variable(depth).mod_val(number(piece))
+        loops.append(Member(isl.UnionPwAff.from_pw_aff(lane), coincident=True, kind=LoopKind.VECTOR))
+    node = Band(tuple(loops), permutable=True, child=Leaf()) if loops else Leaf()
+    return Dealt(copies, tuple(function.intersect_domain(copies) for function in functions), node)
+
+
+def piece_of(copy: ScopStatement, box: Box, source: Layout, target: Layout) -> int:
+    """How many neighbours a thread can copy at a time: whole pieces of rows that begin at multiples of a piece.
+
+    What is between rows, and where tiles begin, is a multiple of it in both places; that the tensor itself begins at
+    one is for the kernel to see.
+    """
+    for bytes in _PIECES:
+        piece = bytes // source.type.itemsize
+        if piece > 1 and _comes_in_pieces(box, source, target, piece) and _is_whole(copy.domain, piece):
+            return piece
+    return 1
+
+
+def _comes_in_pieces(box: Box, source: Layout, target: Layout, piece: int) -> bool:
+    if not box.extents or box.extents[-1] % piece or box.steps[-1] != 1:
+        return False
+    constant, coefficients = box.offsets[-1]
+    if any(value % piece for value in (constant, *coefficients)):
+        return False
+    return all(
+        layout.strides[-1] == 1 and all(stride % piece == 0 for stride in layout.strides[:-1])
+        for layout in (source, target)
+    )
+
+
+def _is_whole(domain: isl.Set, piece: int) -> bool:
+    """Whether the copies of a piece are all there, or none of them is."""
+    outer = [f"p{n}" for n in range(domain.dim(isl.dim_type.set) - 1)]
+    text = (
+        f"{{ [{', '.join([*outer, 'a'])}] -> [{', '.join([*outer, 'b'])}] : floor(a / {piece}) = floor(b / {piece}) }}"
+    )
+    pieces = isl.Map.read_from_str(domain.get_ctx(), text)
+    name = domain.get_tuple_name()
+    pieces = pieces.set_tuple_name(isl.dim_type.in_, name).set_tuple_name(isl.dim_type.out, name)
+    return bool(domain.apply(pieces).is_subset(domain))

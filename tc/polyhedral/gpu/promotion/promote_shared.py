@@ -1,0 +1,309 @@
+"""Read tiles in memory that the threads of a block share (paper, Section 5.3 and appendix A.3).
+
+Below the innermost loops over tiles, an operand is copied, each thread some of it, and read from the copy: one of a
+reduction of which several threads read the same elements, and one that neighbouring threads do not read side by side.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from collections.abc import Sequence as Items
+from dataclasses import dataclass, replace
+from typing import Final, assert_never
+
+import islpy as isl
+
+from tc.language.isl.affine import isl_name
+from tc.polyhedral.analysis.box import Box, own_space, prefix_map
+from tc.polyhedral.analysis.extents import extent_of
+from tc.polyhedral.gpu.promotion.deal_copies import Dealt, deal_out, piece_of
+from tc.polyhedral.gpu.promotion.number_copies import number_copies
+from tc.polyhedral.gpu.promotion.shared_operands import promote_operand
+from tc.polyhedral.ir.loops import LoopKind, Sharing
+from tc.polyhedral.ir.scop import Rotation, Scop
+from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
+from tc.polyhedral.transform.promotion import Promoted, bytes_of
+from tc.polyhedral.transform.vectorize import layouts_of
+from tc.targets.options import TileLayout
+
+# More tiles than these would not hide more of the time that it takes to copy one.
+MOST_STAGES: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class SharedRoom:
+    """``bytes`` of a block, how copies lie there, elements of ``padding`` in their rows, and how many tiles there are.
+
+    ``stages``: tiles at a time; None: as many as there is room for, four at most.
+    """
+
+    bytes: int
+    layout: TileLayout
+    padding: int
+    stages: int | None
+
+
+def promote_shared(tree: ScheduleTree, scop: Scop, room: SharedRoom) -> tuple[ScheduleTree, Scop]:
+    """The tree with copies that take no more room than a block has; ``place_barriers`` adds who waits.
+
+    With several stages, the copies run that many iterations of the loop over tiles, less one, before what reads them.
+    """
+    promoter = _Promoter(scop, room)
+    visited = promoter.visit(tree.root, tree.domain, ())
+    return ScheduleTree(_with(tree.domain, (d.copies for d in visited.ahead)), visited.node), promoter.scop
+
+
+@dataclass(frozen=True, slots=True)
+class _Visited:
+    """A subtree, and copies in it that run in iterations of loops above, where there may be no other instances."""
+
+    node: Node
+    ahead: tuple[Dealt, ...] = ()
+
+
+class _Promoter:
+    """Visits the tree; ``scop`` gains the copies and the promoted accesses on the way."""
+
+    def __init__(self, scop: Scop, room: SharedRoom) -> None:
+        self.scop = scop
+        self.room = room
+        # Of the kernel that is visited: what its blocks share so far, and how many nests are still to come.
+        self.taken = 0
+        self.nests = 0
+
+    def visit(self, node: Node, domain: isl.UnionSet, above: tuple[Member, ...]) -> _Visited:
+        match node:
+            case Leaf():
+                return _Visited(node)
+            case Sequence(filters):
+                branches = [self.visit(f.child, domain.intersect(f.domain), above) for f in filters]
+                changed = tuple(
+                    Filter(_with(f.domain, (own_space(d.copies) for d in branch.ahead)), branch.node)
+                    for f, branch in zip(filters, branches, strict=True)
+                )
+                return _Visited(Sequence(changed), tuple(dealt for branch in branches for dealt in branch.ahead))
+            case Band(members, permutable, child):
+                if any(member.kind is LoopKind.BLOCK for member in members):
+                    held, self.nests = _inside(child)
+                    self.taken = sum(_bytes(self.scop, buffer) for buffer in held)
+                outside = self.promote_outside(node, domain, above)
+                if outside is not None:
+                    return self.visit(outside, domain, above)
+                found = self.promote(node, domain, above)
+                if found is not None:
+                    return found
+                visited = self.visit(child, domain, (*above, *members))
+                return _Visited(Band(_run_too(members, visited.ahead, above), permutable, visited.node), visited.ahead)
+            case Extension(instances=instances, child=child):
+                visited = self.visit(child, domain.union(instances.range()), above)
+                return replace(visited, node=replace(node, child=visited.node))
+            case _:
+                assert_never(node)
+
+    def promote(self, band: Band, domain: isl.UnionSet, above: tuple[Member, ...]) -> _Visited | None:
+        """The band with all promotions below; None if there are none."""
+        if not _is_nest(band.child):
+            return None
+        members = (*above, *band.members)
+        rotation, found = self.operands(domain, members)
+        if not found:
+            return None
+        self.scop = found[-1][0].scop
+        dealt = self.deal_out(found, members, domain, 0 if rotation is None else rotation.step * (rotation.slots - 1))
+        if rotation is None:
+            return _Visited(replace(band, child=self.with_copies(found, dealt, band.child, domain)))
+        *outer, last = _run_too(band.members, dealt, above)
+        node: Node = Band((last,), band.permutable, _after(dealt, band.child, domain))
+        for promoted, _ in reversed(found):
+            nothing = isl.UnionMap.empty(isl.Space.params_alloc(self.scop.context, 0))
+            node = Extension(promoted.buffer, nothing, node, Sharing.BLOCK)
+        return _Visited(_around(outer, band.permutable, node), tuple(dealt))
+
+    def promote_outside(self, band: Band, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node | None:
+        """The band with one copy, around its last loops, of what all tiles have alike; None if that is nothing."""
+        if not _is_nest(band.child):
+            return None
+        for position in range(len(band.members)):
+            outer, inner = band.members[:position], band.members[position:]
+            if any(m.kind is not LoopKind.SEQUENTIAL for m in inner) or extent_of(inner[0].function, domain) == 1:
+                continue
+            room, members = self.room.bytes - self.taken, (*above, *band.members)
+            found = self.fitting(domain, members, room, None, alike=len(inner))
+            if found:
+                self.scop = found[-1][0].scop
+                self.taken += _bytes_of(found)
+                dealt = self.deal_out(found, (*above, *outer), domain, 0)
+                below = self.with_copies(found, dealt, replace(band, members=inner), domain)
+                return _around(outer, band.permutable, below)
+        return None
+
+    def deal_out(
+        self, found: Items[tuple[Promoted, Box]], members: tuple[Member, ...], domain: isl.UnionSet, ahead: int
+    ) -> list[Dealt]:
+        """The copies of what was promoted, by number, in the threads of a block."""
+        threads = _thread_counts(members, domain)
+        dealt: list[Dealt] = []
+        for promoted, box in found:
+            assert promoted.loads is not None, "operands are only read"
+            piece = self.piece(promoted, box)
+            self.scop, copy = number_copies(self.scop, promoted.loads, box.extents)
+            dealt.append(deal_out(copy.domain, math.prod(box.extents), piece, members, threads, ahead))
+        return dealt
+
+    def with_copies(
+        self, found: Items[tuple[Promoted, Box]], dealt: Items[Dealt], node: Node, domain: isl.UnionSet
+    ) -> Node:
+        """The node after the copies, in the buffers for them."""
+        node = _after(dealt, node, domain)
+        for (promoted, _), own in zip(reversed(found), reversed(dealt), strict=True):
+            node = Extension(promoted.buffer, own.instances, node, Sharing.BLOCK, own.functions)
+        return node
+
+    def operands(
+        self, domain: isl.UnionSet, members: tuple[Member, ...]
+    ) -> tuple[Rotation | None, list[tuple[Promoted, Box]]]:
+        """What is promoted below a loop over tiles, the last of the members, and how many tiles there are at a time."""
+        room = self.room.bytes - self.taken
+        rotation = _rotation(members, domain, self.room.stages or 1)
+        found = self.fitting(domain, members, room, rotation)
+        if self.room.stages is None and found:
+            share = room // max(1, self.nests)
+            rotation = _rotation(members, domain, min(MOST_STAGES, share // _bytes_of(found)))
+            if rotation is not None:
+                found = self.fitting(domain, members, room, rotation)
+        self.nests -= 1
+        self.taken += _bytes_of(found)
+        return rotation, found
+
+    def fitting(
+        self,
+        domain: isl.UnionSet,
+        members: tuple[Member, ...],
+        room: int,
+        rotation: Rotation | None,
+        *,
+        alike: int = 0,
+    ) -> list[tuple[Promoted, Box]]:
+        """One operand after the other, as long as there is room; the last one has the scop with all of them.
+
+        ``alike``: those that all tiles of so many last members have alike, for all of these.
+        """
+        found: list[tuple[Promoted, Box]] = []
+        scop, layout, padding = self.scop, self.room.layout, self.room.padding
+        while (
+            operand := promote_operand(scop, layout, padding, domain, members, room, rotation, alike=alike)
+        ) is not None:
+            promoted, _ = operand
+            scop = promoted.scop
+            room -= _bytes(scop, promoted.buffer)
+            found.append(operand)
+        return found
+
+    def piece(self, promoted: Promoted, box: Box) -> int:
+        """Elements that a thread copies at a time."""
+        assert promoted.loads is not None
+        (access,) = promoted.loads.promoted
+        promotion = next(p for p in self.scop.promotions if p.buffer.name == promoted.buffer)
+        if promotion.gathered is not None:
+            return 1
+        source = next(
+            layout
+            for name, layout in layouts_of(self.scop).items()
+            if isl_name(name) == access.element.get_tuple_name(isl.dim_type.out)
+        )
+        return piece_of(promoted.loads, box, source, promotion.buffer.layout)
+
+
+def _after(dealt: Items[Dealt], node: Node, domain: isl.UnionSet) -> Sequence:
+    """The copies, and then the node."""
+    copies = (Filter(own_space(own.copies), own.loops) for own in dealt)
+    return Sequence((*copies, Filter(domain.universe(), node)))
+
+
+def _around(members: Items[Member], permutable: bool, node: Node) -> Node:
+    return Band(tuple(members), permutable, node) if members else node
+
+
+def _rotation(members: Items[Member], domain: isl.UnionSet, stages: int) -> Rotation | None:
+    """How so many tiles, of iterations of the last loop, lie beside each other; None for one at a time."""
+    member = members[-1]
+    if stages <= 1 or member.kind is not LoopKind.SEQUENTIAL:
+        return None
+    if extent_of(member.function, domain) == 1:
+        return None
+    step, farthest = _distances(members, domain)
+    return Rotation(step, min(stages, farthest // step + 1)) if farthest else None
+
+
+def _distances(members: Items[Member], domain: isl.UnionSet) -> tuple[int, int]:
+    """How far apart the iterations of the last loop are that one block has, neighbours and at most.
+
+    Several blocks may take turns.
+    """
+    together = [member for member in members if member.kind is not LoopKind.THREAD]
+    pieces: list[isl.Set] = []
+    domain.foreach_set(pieces.append)
+    values = prefix_map(pieces[0], together).range()
+    for piece in pieces[1:]:
+        values = values.union(prefix_map(piece, together).range())
+    pairs = isl.Map.from_domain_and_range(values, values)
+    outer = len(together) - 1
+    for position in range(outer):
+        pairs = pairs.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
+    distances = pairs.deltas().project_out(isl.dim_type.set, 0, outer)
+    return max(1, int(distances.get_stride(0).to_python())), int(distances.dim_max_val(0).to_python())
+
+
+def _is_nest(node: Node) -> bool:
+    """Whether there are only the points of a tile below."""
+    return isinstance(node, Band) and isinstance(node.child, Leaf)
+
+
+def _inside(node: Node) -> tuple[list[str], int]:
+    """The shared buffers that a kernel has, and its nests of points, which may get some."""
+    match node:
+        case Leaf():
+            return [], 0
+        case Sequence(filters):
+            below = [_inside(f.child) for f in filters]
+            return [buffer for buffers, _ in below for buffer in buffers], sum(nests for _, nests in below)
+        case Band(child=child):
+            buffers, nests = _inside(child)
+            return buffers, nests + _is_nest(child)
+        case Extension(buffer=buffer, child=child, sharing=sharing):
+            buffers, nests = _inside(child)
+            return [*([buffer] if sharing is Sharing.BLOCK else []), *buffers], nests
+        case _:
+            assert_never(node)
+
+
+def _bytes_of(found: Items[tuple[Promoted, Box]]) -> int:
+    return sum(_bytes(promoted.scop, promoted.buffer) for promoted, _ in found)
+
+
+def _bytes(scop: Scop, buffer: str) -> int:
+    return bytes_of(next(p.buffer.layout for p in scop.promotions if p.buffer.name == buffer))
+
+
+def _thread_counts(members: Items[Member], domain: isl.UnionSet) -> list[int]:
+    """The threads of a block along each dimension, in the order of the members."""
+    along = [member for member in members if member.kind is LoopKind.THREAD]
+    return [member.launched or extent_of(member.function, domain) for member in along]
+
+
+def _run_too(members: Items[Member], ahead: Items[Dealt], above: Items[Member]) -> tuple[Member, ...]:
+    """The members, which say of the copies, too, when they run."""
+    changed: list[Member] = []
+    for position, member in enumerate(members, len(above)):
+        function = member.function
+        for dealt in ahead:
+            function = function.union_add(isl.UnionPwAff.from_pw_aff(dealt.functions[position]))
+        changed.append(replace(member, function=function))
+    return tuple(changed)
+
+
+def _with(domain: isl.UnionSet, more: Iterable[isl.Set | isl.UnionSet]) -> isl.UnionSet:
+    for own in more:
+        domain = domain.union(isl.UnionSet.from_set(own) if isinstance(own, isl.Set) else own)
+    return domain

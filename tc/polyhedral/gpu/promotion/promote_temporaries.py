@@ -1,0 +1,125 @@
+"""Temporaries that live and die in a block: in memory that its threads share, or in each thread's own.
+
+Where every use of a temporary lies below one value of the members around a sequence, the sequence gets a buffer for it:
+one for each thread if no thread touches what another one does, else one for the block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Items
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+import islpy as isl
+
+from tc.polyhedral.analysis.box import bounding_box, prefix_map
+from tc.polyhedral.analysis.extents import extent_of
+from tc.polyhedral.cpu.promote import accesses_to, program_names, touches
+from tc.polyhedral.gpu.promotion.promote_to_lanes import has_warps_along_x, promote_to_lanes
+from tc.polyhedral.ir.loops import Buffer, LoopKind, Sharing
+from tc.polyhedral.ir.scop import Scop
+from tc.polyhedral.ir.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence
+from tc.polyhedral.transform.promotion import bytes_of, padded_layout, promote_accesses, reads_uncovered, relation_of
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The most elements of one temporary that a thread keeps, and the most bytes that a block does.
+
+    ``shuffles``: the lanes of a warp may exchange what they keep.
+    """
+
+    private: int
+    shared: int
+    shuffles: bool = False
+
+
+def promote_temporaries(tree: ScheduleTree, scop: Scop, memory: Memory) -> tuple[ScheduleTree, Scop]:
+    """The tree with buffers for its temporaries, and the scop in which their accesses go there."""
+    promoter = _Promoter(scop, memory)
+    return replace(tree, root=promoter.visit(tree.root, tree.domain, ())), promoter.scop
+
+
+class _Promoter:
+    """Visits the tree; ``scop`` gains the promoted accesses on the way."""
+
+    def __init__(self, scop: Scop, memory: Memory) -> None:
+        self.scop = scop
+        self.memory = memory
+        self.shared_bytes = 0
+        self.threads: list[int] = []  # of a block of the kernel, x last
+        self.warps = False  # whether its neighbours along x are the lanes of warps
+
+    def visit(self, node: Node, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node:
+        match node:
+            case Leaf():
+                return node
+            case Band(members, _, child):
+                if any(member.kind is LoopKind.BLOCK for member in members):
+                    self.shared_bytes = 0  # another kernel
+                    along = [(m, extent_of(m.function, domain)) for m in members if m.kind is LoopKind.THREAD]
+                    self.threads = [extent for _, extent in along]
+                    # Lanes that are launched beyond the iterations hold nothing to combine.
+                    self.warps = has_warps_along_x(self.threads) and along[-1][0].launched in (0, along[-1][1])
+                return replace(node, child=self.visit(child, domain, (*above, *members)))
+            case Sequence(filters):
+                # Further inside, buffers are smaller.
+                branches = (replace(f, child=self.visit(f.child, domain.intersect(f.domain), above)) for f in filters)
+                found: Node = Sequence(tuple(branches))
+                if any(member.kind is LoopKind.THREAD for member in above):
+                    for temporary in self.scop.temporaries:
+                        found = self.promote(temporary, found, domain, above)
+                return found
+            case Extension():
+                raise AssertionError("nothing is promoted before")
+            case _:
+                assert_never(node)
+
+    def promote(self, temporary: Buffer, node: Node, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node:
+        """The node with the temporary in a buffer; as it is where there is no room, or the temporary outlives it."""
+        users = {s.name for s in self.scop.statements if touches(s, temporary.name)}
+        if not users or not users <= set(program_names(domain, self.scop)):
+            return node
+        accesses = accesses_to(self.scop, temporary.name, domain)
+        if not accesses:
+            return node
+        relations = [relation_of(self.scop.statement(access.statement), access) for access in accesses]
+        own = has_owner(relations, above)
+        if not own and self.memory.shuffles and self.warps:
+            found = promote_to_lanes(self.scop, temporary, accesses, node, domain, above, self.memory.private)
+            if found is not None:
+                self.scop, changed = found
+                return changed
+        prefix = above if own else tuple(member for member in above if member.kind is not LoopKind.THREAD)
+        box = bounding_box(relations, prefix, strided=own)
+        if box is None or reads_uncovered(self.scop, accesses, prefix):
+            return node
+        order = tuple(range(len(box.extents)))
+        bytes = bytes_of(padded_layout(temporary.layout.type, box, order, 0))
+        fits = box.fits_registers(self.memory.private) if own else self.shared_bytes + bytes <= self.memory.shared
+        if not fits:
+            return node
+        self.shared_bytes += 0 if own else bytes
+        buffer = f"{'private' if own else 'shared'}{len(self.scop.promotions)}_{temporary.name}"
+        sharing = Sharing.THREAD if own else Sharing.BLOCK
+        promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, stored=False, sharing=sharing)
+        self.scop = promoted.scop
+        return Extension(buffer, promoted.instances, node, sharing)
+
+
+def has_owner(relations: Items[isl.Map], members: tuple[Member, ...]) -> bool:
+    """Whether each element is touched by one thread only, at equal values of the other members."""
+    threads = [position for position, member in enumerate(members) if member.kind is LoopKind.THREAD]
+    touched: isl.Map | None = None  # { [values of the members] -> element }
+    for relation in relations:
+        found = prefix_map(relation.domain(), members).reverse().apply_range(relation)
+        touched = found if touched is None else touched.union(found)
+    assert touched is not None
+    meeting = touched.apply_range(touched.reverse())
+    for position in range(len(members)):
+        if position not in threads:
+            meeting = meeting.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
+    alone = meeting
+    for position in threads:
+        alone = alone.equate(isl.dim_type.in_, position, isl.dim_type.out, position)
+    return bool(meeting.is_subset(alone))

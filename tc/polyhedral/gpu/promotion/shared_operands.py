@@ -1,0 +1,193 @@
+"""Which operands the threads of a block share: what several of them read, and what they do not read side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Sequence as Items
+from dataclasses import dataclass
+from typing import assert_never
+
+import islpy as isl
+
+from tc.language.algebra.rewriting import fresh_name
+from tc.language.isl.affine import isl_name
+from tc.language.program.program import GuardedRead, Read, walk
+from tc.polyhedral.analysis.box import Box, bounding_box
+from tc.polyhedral.analysis.strides import is_turned, iterator_of
+from tc.polyhedral.cpu.promote import is_affine, program_names
+from tc.polyhedral.gpu.promotion.promote_temporaries import has_owner
+from tc.polyhedral.ir.gathered import Gathered
+from tc.polyhedral.ir.loops import LoopKind, Sharing
+from tc.polyhedral.ir.scop import Rotation, Scop, ScopStatement, reads_by_position
+from tc.polyhedral.ir.tree import Member
+from tc.polyhedral.transform.promotion import Access, Promoted, bytes_of, padded_layout, promote_accesses
+from tc.polyhedral.transform.vectorize import layouts_of
+from tc.targets.options import TileLayout
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A read of a statement, by position, and ``{ instance -> element }`` of what is copied for it.
+
+    ``gathered``: where an index is read, too, what is copied is not a box of the tensor, but an element for every value
+    of the iterators that the read mentions (paper, Section 5.5).
+    """
+
+    statement: ScopStatement
+    position: int
+    read: Read
+    relation: isl.Map
+    gathered: Gathered | None = None
+
+
+def promote_operand(
+    scop: Scop,
+    layout: TileLayout,
+    padding: int,
+    domain: isl.UnionSet,
+    members: tuple[Member, ...],
+    room: int,
+    rotation: Rotation | None,
+    *,
+    alike: int,
+) -> tuple[Promoted, Box] | None:
+    """The first operand below that is worth a copy and fits the room, promoted, with its tile.
+
+    ``alike``: one of which all iterations of so many last members have the same tile; it is promoted around them.
+    """
+    layouts = layouts_of(scop)
+    prefix = tuple(member for member in members if member.kind is not LoopKind.THREAD)
+    neighbours = next((member for member in reversed(members) if member.kind is LoopKind.THREAD), None)
+    for operand in _operands(scop, domain, indices=not alike):
+        statement, tensor = operand.statement, layouts[operand.read.tensor]
+        turned = (
+            operand.gathered is None
+            and neighbours is not None
+            and is_turned(operand.read, tensor, iterator_of(neighbours.function, statement.body))
+        )
+        # What is only read by neighbours at the same time, they get at once from the cache.
+        if not (turned or statement.accumulates):
+            continue
+        box = _tile(operand.relation, prefix, alike)
+        if box is None:
+            continue
+        order = _order(operand, layout)
+        if bytes_of(padded_layout(tensor.type, box, order, padding, rotation)) > room:
+            continue
+        if not turned and has_owner([operand.relation], members):
+            continue
+        promoted = promote_accesses(
+            scop,
+            (Access(statement.name, operand.position),),
+            prefix[: box.depth],
+            box,
+            f"shared{len(scop.promotions)}_{operand.read.tensor}",
+            order,
+            stored=False,
+            sharing=Sharing.BLOCK,
+            padding=padding,
+            rotation=rotation,
+            gathered=operand.gathered,
+        )
+        return promoted, box
+    return None
+
+
+def _order(operand: Operand, layout: TileLayout) -> tuple[int, ...]:
+    """The dimensions of a tile, from the outermost one to the one that is contiguous."""
+    dimensions = range(operand.relation.dim(isl.dim_type.out))
+    match layout:
+        case TileLayout.MEMORY:
+            return tuple(dimensions)
+        case TileLayout.POINTS:
+            (results,) = operand.statement.writes
+            points = {position for own in _moved_by(results) for position in own}
+            found = _moved_by(operand.relation)
+            return tuple(sorted(dimensions, key=lambda dimension: not points.isdisjoint(found[dimension])))
+        case _:
+            assert_never(layout)
+
+
+def _moved_by(relation: isl.Map) -> list[set[int]]:
+    """For every subscript of the elements, the iterators that it depends on, by position."""
+    functions, iterators = relation.as_pw_multi_aff(), range(relation.dim(isl.dim_type.in_))
+    found: list[set[int]] = []
+    for dimension in range(relation.dim(isl.dim_type.out)):
+        parts = _parts(functions.get_at(dimension))
+        found.append({n for n in iterators if any(part.involves_dims(isl.dim_type.in_, n, 1) for part in parts)})
+    return found
+
+
+def _parts(function: isl.PwAff) -> list[isl.Aff]:
+    found: list[isl.Aff] = []
+    function.foreach_piece(lambda _, part: found.append(part))
+    return found
+
+
+def _tile(relation: isl.Map, prefix: tuple[Member, ...], alike: int) -> Box | None:
+    """The tile below all but so many of the members, the last ones, if that has nothing to do with these."""
+    one = bounding_box([relation], prefix)
+    if one is None or not alike:
+        return one
+    outer = len(prefix) - alike
+    if any(any(factors[outer:]) for _, factors in one.offsets):
+        return None
+    every = bounding_box([relation], prefix[:outer])
+    return every if every is not None and every.extents == one.extents else None
+
+
+def _operands(scop: Scop, domain: isl.UnionSet, *, indices: bool) -> Iterator[Operand]:
+    """Reads that may be promoted; those inside of a gather after the gather itself, with which they would go.
+
+    ``indices``: tensors that indices are read from as well; a gather could not be promoted after these.
+    """
+    names = program_names(domain, scop)
+    copies = {name for p in scop.promotions for name in (p.loads, p.stores)}
+    for name in names:
+        if name not in copies:
+            yield from _operands_of(scop.statement(name), scop, names, indices=indices)
+
+
+def _operands_of(statement: ScopStatement, scop: Scop, names: Items[str], *, indices: bool) -> Iterator[Operand]:
+    tensors = layouts_of(scop).keys() - {promotion.buffer.name for promotion in scop.promotions}
+    promoted = {access.element.get_tuple_name(isl.dim_type.out) for access in statement.promoted}
+    reads = list(reads_by_position(statement, scop.promotions))
+    gathers = [own for _, own in reads if not is_affine(own.read, statement) and _may_gather(own, scop)]
+    choosing = [part for own in gathers for part in _inner_reads(own.read)]
+    inside = {id(part) for part in choosing}
+    tensors -= set() if indices else {part.tensor for part in choosing}
+    for position, own in sorted(reads, key=lambda pair: id(pair[1].read) in inside):
+        tensor = own.read.tensor
+        if tensor not in tensors or isl_name(tensor) in promoted:
+            continue
+        if is_affine(own.read, statement):
+            if isl_name(tensor) not in _written(scop, names):
+                yield Operand(statement, position, own.read, statement.reads[position])
+        elif own in gathers:
+            count = statement.domain.dim(isl.dim_type.set)
+            name = fresh_name(f"gathered{len(scop.promotions)}", layouts_of(scop).keys())
+            gathered = Gathered(name, own.read, statement.body.iterators[:count])
+            yield Operand(statement, position, own.read, gathered.relation(statement.domain), gathered)
+
+
+def _may_gather(own: GuardedRead, scop: Scop) -> bool:
+    """Whether what is read through an index may be read before, whether it is needed or not."""
+    return not own.guards and _is_constant(own.read, scop)
+
+
+def _inner_reads(read: Read) -> Iterator[Read]:
+    """The reads of indices."""
+    return (part for subscript in read.subscripts for part in walk(subscript) if isinstance(part, Read))
+
+
+def _is_constant(read: Read, scop: Scop) -> bool:
+    """Whether no statement writes what the read touches, and all of it is still where it was."""
+    tensors = {own.tensor for own in (read, *_inner_reads(read))}
+    buffers = {promotion.buffer.name for promotion in scop.promotions}
+    every = [statement.name for statement in scop.statements]
+    return not tensors & buffers and not {isl_name(tensor) for tensor in tensors} & _written(scop, every)
+
+
+def _written(scop: Scop, names: Items[str]) -> set[str]:
+    writes = (relation for name in names for relation in scop.statement(name).writes)
+    return {relation.get_tuple_name(isl.dim_type.out) for relation in writes}

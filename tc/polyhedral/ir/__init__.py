@@ -1,0 +1,1 @@
+"""The representations: scop, schedule tree, loop tree, counterexample."""

@@ -1,0 +1,268 @@
+"""The loop program that code generation prints: what isl's AST becomes, free of isl objects.
+
+Index expressions are over int64.  Division and remainder say which of C's or isl's they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+from typing import Final, TypeAlias, assert_never
+
+from tc.base.types import ScalarType
+from tc.language.program.program import Expression, Reduction
+from tc.language.program.specialization import Layout, Sizes
+
+
+class IndexOperator(Enum):
+    """Operations of index expressions and guards; all operands are int64 (or truth values, for logic)."""
+
+    ADD = "+"
+    SUBTRACT = "-"
+    MULTIPLY = "*"
+    NEGATE = "neg"
+    MINIMUM = "min"
+    MAXIMUM = "max"
+    EXACT_DIVIDE = "exact/"  # the remainder is known to be 0
+    FLOOR_DIVIDE = "floor/"  # rounds to minus infinity; the divisor is positive
+    NONNEGATIVE_DIVIDE = "nonnegative/"  # the dividend is known to be nonnegative, the divisor positive
+    NONNEGATIVE_REMAINDER = "nonnegative%"  # likewise
+    ZERO_REMAINDER = "zero%"  # only compared with 0; the dividend may be negative
+    AND = "&&"
+    OR = "||"
+    SELECT = "?:"
+    EQUAL = "=="
+    LESS = "<"
+    LESS_EQUAL = "<="
+    GREATER = ">"
+    GREATER_EQUAL = ">="
+
+
+@dataclass(frozen=True, slots=True)
+class IndexLiteral:
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class IndexVariable:
+    """A loop iterator, or a size that stayed symbolic."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class IndexOperation:
+    operator: IndexOperator
+    operands: tuple[IndexExpression, ...]
+
+
+IndexExpression: TypeAlias = IndexLiteral | IndexVariable | IndexOperation
+
+
+def variables(expression: IndexExpression) -> set[str]:
+    """The names of all variables of an index expression."""
+    match expression:
+        case IndexLiteral():
+            return set()
+        case IndexVariable(name):
+            return {name}
+        case IndexOperation(_, operands):
+            return set().union(*(variables(operand) for operand in operands))
+        case _:
+            assert_never(expression)
+
+
+@dataclass(frozen=True, slots=True)
+class StatementBody:
+    """What one instance of a statement does: ``target[subscripts] (reduction)= value``.
+
+    ``iterators`` name the variables in ``subscripts`` and ``value``.
+    """
+
+    name: str
+    iterators: tuple[str, ...]
+    target: str
+    subscripts: tuple[Expression, ...]
+    reduction: Reduction | None
+    value: Expression
+
+
+class LoopKind(Enum):
+    """How the iterations of a loop run."""
+
+    SEQUENTIAL = "sequential"
+    PARALLEL = "parallel"  # chunks of it may run on different cores
+    VECTOR = "vector"  # independent iterations: the compiler may run them in lanes
+    REDUCTION = "reduction"  # lanes may keep partial results of the one reducing statement inside
+    REGISTER = "register"  # rows of a register tile: each iteration has registers of its own
+    UNROLLED = "unrolled"  # the compiler of the target unrolls it
+    COPIED = (
+        "copied"  # unrolled here: a copy of the body for every iteration (``tc.polyhedral.generate.unroll_copies``)
+    )
+    LANES = "lanes"  # an iteration for every lane of a warp, all of which combine what the others have
+    BLOCK = "block"  # blocks of a grid
+    THREAD = "thread"  # threads of a block
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether the hardware runs all iterations, and the value of the iterator says which one this is."""
+        return self in (LoopKind.BLOCK, LoopKind.THREAD)
+
+
+# Of a line of the cache.
+LINE_BYTES: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Asks for so many lines of the cache from the element ``offset`` of a tensor on, wherever that is.
+
+    ``stored``: they will be written, and soon.
+    """
+
+    tensor: str
+    offset: IndexExpression
+    lines: int
+    stored: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """What the partial sums of one statement are added to while a loop runs.
+
+    ``wide``: in float64; else in float32.  ``buffer``: what the partial sums are in, if not in variables.
+    ``cascaded``: totals are in float32, each of a few partial sums, and these are added up in float64.
+    """
+
+    statement: str
+    wide: bool
+    buffer: str | None = None
+    cascaded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """The partial sums of a statement are added to their totals, and begun again, behind so many iterations each."""
+
+    statement: str
+    every: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """``for (iterator = lower; iterator <= upper; iterator += step) body``.
+
+    ``requests``: made at the beginning of every iteration; they change nothing but the time that it takes.
+    ``totals``: the sums that are begun with 0 before the loop, added to totals while it runs, and to what they were
+    before when it ends.  ``folds``: made at the end of iterations.
+    """
+
+    iterator: str
+    lower: IndexExpression
+    upper: IndexExpression
+    step: int
+    kind: LoopKind
+    body: LoopTree
+    requests: tuple[Request, ...] = ()
+    totals: tuple[Total, ...] = ()
+    folds: tuple[Fold, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    condition: IndexExpression
+    then: LoopTree
+    otherwise: LoopTree | None
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    children: tuple[LoopTree, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """Runs the statement at ``arguments``, the values of its iterators."""
+
+    statement: str
+    arguments: tuple[IndexExpression, ...]
+
+
+class Sharing(Enum):
+    """Which threads have one array of a buffer together."""
+
+    THREAD = "thread"  # each one has its own
+    LANES = (
+        "lanes"  # those along x; subscript n of the last dimension is in a register of thread n, for its warp to see
+    )
+    BLOCK = "block"  # all threads of a block, in shared memory
+
+
+# Longer loops are not unrolled on GPUs, and no array that they go through is in registers.
+MOST_UNROLLED: Final = 64
+# Threads of a warp, which exchange what is in registers.
+LANES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A tensor as a kernel sees it.
+
+    ``writable``: some statement stores into it.  ``sharing``: who sees one array, if an allocation brings it.
+    """
+
+    name: str
+    layout: Layout
+    writable: bool
+    sharing: Sharing = Sharing.THREAD
+
+    @property
+    def shared(self) -> bool:
+        """Whether it lies in memory that the threads of a block share."""
+        return self.sharing is Sharing.BLOCK
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """Storage for one run of ``body``; it holds nothing yet when that starts."""
+
+    buffer: Buffer
+    body: LoopTree
+
+
+LoopTree: TypeAlias = Loop | Guard | Block | Allocation | Instance
+
+
+@dataclass(frozen=True, slots=True)
+class LoopProgram:
+    """One kernel: buffers in the order of its parameters, scalar parameters, bodies by name, and the loops.
+
+    ``promoted``: the buffers that allocations in the loops bring.  ``checked``: gathers report out-of-range indices
+    through the kernel's fault flag instead of reading.  ``prefetch``: rows of a gather that are asked for so many
+    iterations ahead; 0 asks for none.  ``ahead``: while a loop works on a block of an argument of up to so many bytes,
+    its next block is asked for; 0 asks for none.  ``streamed``: the buffers that are written past the caches where that
+    can be.  ``barriers``: the statements at whose instances the threads of a block wait for each other.
+    ``copied_ahead``: those that may end later than they run; ``pending``: by barrier, after how many more of them.
+    ``copied_for``: by copy, the statement whose gathers it makes in advance.  ``resident``: blocks that must find room
+    on a multiprocessor at a time.  ``sizes``: the symbolic ones, parameters behind the scalars.
+    """
+
+    name: str
+    buffers: tuple[Buffer, ...]
+    temporaries: tuple[Buffer, ...]
+    scalars: tuple[tuple[str, ScalarType], ...]
+    bodies: tuple[StatementBody, ...]
+    root: LoopTree
+    checked: bool
+    promoted: tuple[Buffer, ...] = ()
+    prefetch: int = 0
+    ahead: int = 0
+    streamed: frozenset[str] = frozenset()
+    barriers: frozenset[str] = frozenset()
+    copied_ahead: frozenset[str] = frozenset()
+    pending: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    copied_for: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    resident: int = 1
+    sizes: Sizes = ()

@@ -1,0 +1,22 @@
+"""``Split``: what splitting a reduction did to its statement, for the proof that it did no more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tc.language.program.program import Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """What was done to a statement: what its iterators are in the statement that makes the partial results.
+
+    ``values``: of those that are no longer there.  ``total``: the name of the statement that combines them.  ``part``:
+    the iterator that counts the partial results.
+    """
+
+    statement: str
+    values: Mapping[str, Expression]
+    total: str
+    part: str

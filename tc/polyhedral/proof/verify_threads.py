@@ -1,0 +1,240 @@
+"""The proof that the threads of a block do not race: what they share is ordered by barriers.
+
+Threads run at the same time, except that all of them wait at a barrier.  Take two instances on different threads of a
+block that touch one place, one of them writing, and the first dimension of their time, inside of the threads, that
+tells them apart.  They are ordered if a barrier lies between their places in a sequence, or follows the earlier one in
+its iteration, or precedes the later one in its own, or stands in an iteration of a loop further inside that comes after
+the earlier one's, or before the later one's: every thread runs the same barriers in the same order, because at every
+place of a barrier, all threads run the same iterations, which is checked of the loops.
+
+What lies in lanes needs no barrier: a thread that reads it does so while its owner takes part, and has come as far
+(``tc.polyhedral.proof.verify_lanes``).  It is enough that nothing tells the two apart but the thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Sequence as Items
+from enum import Enum
+from functools import reduce
+from itertools import product
+from typing import Final
+
+import islpy as isl
+
+from tc.polyhedral.analysis.distances import distances_of, equal, first_earlier, first_later, times_at
+from tc.polyhedral.analysis.extents import later_in
+from tc.polyhedral.execution.execution import Concurrency, Execution, ThreadLeaf
+from tc.polyhedral.ir.counterexample import Counterexample, Violation, pair_text
+from tc.polyhedral.ir.scop import Scop
+from tc.polyhedral.proof.conflicts import Meeting
+
+
+def check_threads(scop: Scop, execution: Execution, meetings: Items[Meeting]) -> Counterexample | None:
+    """The first race, or None.
+
+    That what must be in order is so on all threads is proven elsewhere.
+    """
+    for barrier in execution.divergent:
+        return Counterexample(Violation.DIVERGENT, barrier)
+    if not execution.places:
+        return None
+    barriers = _Barriers(scop, execution)
+    places: dict[str, list[ThreadLeaf]] = {}
+    for leaf in execution.places:
+        places.setdefault(leaf.statement, []).append(leaf)
+    for meeting in meetings:
+        for instances in _maps(meeting.pairs):
+            ends = (places.get(instances.get_tuple_name(side), ()) for side in (isl.dim_type.in_, isl.dim_type.out))
+            for first, second in product(*ends):
+                found = _race(instances, first, second, barriers, in_lanes=meeting.in_lanes)
+                if found is not None:
+                    return found
+    return None
+
+
+def _maps(union: isl.UnionMap) -> list[isl.Map]:
+    maps: list[isl.Map] = []
+    union.foreach_map(maps.append)
+    return maps
+
+
+def _race(
+    instances: isl.Map, first: ThreadLeaf, second: ThreadLeaf, barriers: _Barriers, *, in_lanes: bool
+) -> Counterexample | None:
+    dimensions, leaves = barriers.dimensions, (first, second)
+    doubtful, decided = _doubtful(first, second, dimensions)
+    if first.threads != second.threads and not _in_different_kernels(first, second, dimensions):
+        # Threads are told apart by their loops, and these are the same ones only where they are at the same levels.
+        return Counterexample(Violation.RACE, pair_text(isl.UnionMap.from_map(instances)))
+    if in_lanes:
+        doubtful = {}
+    if decided and not doubtful:
+        return None
+    if decided:
+        # What comes after the last doubtful dimension is of no importance.
+        last_thread = max(position for position, sort in enumerate(dimensions) if sort is Concurrency.THREADS)
+        dimensions = dimensions[: max(last_thread, *doubtful) + 1]
+        if len(doubtful) == 1 and _is_apart_on_all_threads(instances, leaves, dimensions, *doubtful.items()):
+            return None
+    begun, ended = (leaf.times.along(tuple(range(len(dimensions)))) for leaf in leaves)
+    times = instances.apply_domain(begun).apply_range(ended)
+    left = _in_one_block(distances_of(times), dimensions, _inside_kernels(dimensions))
+    # Where one dimension at most is in doubt, few pairs are left then, and threads are looked at last.
+    late = len(doubtful) <= 1
+    if not late:
+        left = _on_different_threads(left, dimensions)
+    for position in range(_inside_kernels(dimensions), max(doubtful) + 1 if decided else len(dimensions)):
+        sides = doubtful.get(position, ())
+        if sides and left.is_empty():
+            return None
+        for side in sides:
+            found = first_earlier(left, position) if side is _Side.EARLIER else first_later(left, position)
+            found = _on_different_threads(found, dimensions) if late else found
+            if not found.is_empty():
+                left_over = barriers.left(instances, leaves, position, side)
+                racing = left_over.apply_domain(begun).apply_range(ended)
+                racing = racing.intersect(times_at(found))
+                if not racing.is_empty():
+                    return _witness(racing, begun, ended, instances)
+        if dimensions[position] not in _PLACES:
+            left = equal(left, position)
+    if decided or left.is_empty():
+        return None
+    found = _on_different_threads(left, dimensions) if late else left
+    return None if found.is_empty() else _witness(times.intersect(times_at(found)), begun, ended, instances)
+
+
+def _is_apart_on_all_threads(
+    instances: isl.Map,
+    leaves: tuple[ThreadLeaf, ThreadLeaf],
+    dimensions: Items[Concurrency],
+    doubt: tuple[int, list[_Side]],
+) -> bool:
+    """Whether nothing comes to the one dimension in doubt, whatever the threads are: they count in unlike ways."""
+    doubtful, sides = doubt
+    without = tuple(n for n, sort in enumerate(dimensions) if sort is not Concurrency.THREADS)
+    begun, ended = (leaf.times.along(without) for leaf in leaves)
+    sorts = [dimensions[position] for position in without]
+    # Kernels come before all threads, so that they are where they were.
+    inside, end = _inside_kernels(dimensions), without.index(doubtful)
+    left = _in_one_block(distances_of(instances.apply_domain(begun).apply_range(ended)), sorts, inside)
+    for position in range(inside, end):
+        left = left if sorts[position] in _PLACES else equal(left, position)
+    return all((first_earlier if side is _Side.EARLIER else first_later)(left, end).is_empty() for side in sides)
+
+
+class _Barriers:
+    """The barriers of an execution, for instances that only other iterations have barriers between."""
+
+    def __init__(self, scop: Scop, execution: Execution) -> None:
+        self.dimensions: Final = execution.dimensions
+        self._times: Final = [leaf.times.whole for leaf in execution.places if leaf.statement in scop.barrier_names]
+
+    def left(self, pairs: isl.Map, leaves: tuple[ThreadLeaf, ThreadLeaf], position: int, side: _Side) -> isl.Map:
+        """The pairs of instances but those with a barrier after the earlier end, or before the later one.
+
+        ``leaves``: where the ends are; ``side``: which is the earlier one in this dimension.  The barriers are in loops
+        further inside, in other iterations.  isl is asked for all of these, so this is for what is a race otherwise.
+        """
+        if not self._times:
+            return pairs
+        reached = reduce(isl.Set.union, (times.range() for times in self._times))
+        further = isl.Map.empty(reached.get_space().map_from_set())
+        for inside in range(position + 1, len(self.dimensions)):
+            if self.dimensions[inside] is Concurrency.ORDERED:
+                further = further.union(later_in(reached.get_space(), inside))
+        if side is _Side.LATER:
+            further = further.reverse()
+        first, second = (leaf.times.whole for leaf in leaves)
+        pairs = pairs.intersect_domain(first.subtract_range(reached.apply(further.reverse())).domain())
+        return pairs.intersect_range(second.subtract_range(reached.apply(further)).domain())
+
+
+# Dimensions that say where instances run, and not when.
+_PLACES: Final = (Concurrency.BLOCKS, Concurrency.THREADS)
+
+
+def _inside_kernels(dimensions: Items[Concurrency]) -> int:
+    """The first dimension that does not say which kernel it is."""
+    return next(position for position, sort in enumerate(dimensions) if sort in _PLACES)
+
+
+class _Side(Enum):
+    """Which of two instances a dimension of time puts before the other."""
+
+    EARLIER = "the first one"
+    LATER = "the second one"
+
+
+def _doubtful(
+    first: ThreadLeaf, second: ThreadLeaf, dimensions: Items[Concurrency]
+) -> tuple[Mapping[int, list[_Side]], bool]:
+    """Dimensions that tell instances apart which no barrier separates then, and whether one tells all of them apart.
+
+    This follows from where the two statements stand, and costs nothing.
+    """
+    doubtful: dict[int, list[_Side]] = {}
+    for position, sort in enumerate(dimensions):
+        begin, end = first.times.fixed[position], second.times.fixed[position]
+        order = None if begin is None or end is None else (begin > end) - (begin < end)
+        if sort in _PLACES or position < _inside_kernels(dimensions):
+            if order in (-1, 1) and sort is not Concurrency.THREADS:
+                return doubtful, True  # in other blocks, or in other kernels
+            continue
+        if order in (None, -1) and not _separated(first, second, position, (begin, end)):
+            doubtful.setdefault(position, []).append(_Side.EARLIER)
+        if order in (None, 1) and not _separated(second, first, position, (end, begin)):
+            doubtful.setdefault(position, []).append(_Side.LATER)
+        if order in (-1, 1):
+            return doubtful, True
+    return doubtful, False
+
+
+def _in_different_kernels(first: ThreadLeaf, second: ThreadLeaf, dimensions: Items[Concurrency]) -> bool:
+    for position in range(_inside_kernels(dimensions)):
+        begin, end = first.times.fixed[position], second.times.fixed[position]
+        if begin is not None and end is not None and begin != end:
+            return True
+    return False
+
+
+def _in_one_block(distances: isl.Set, dimensions: Items[Concurrency], inside: int) -> isl.Set:
+    """Distances in one kernel, and on one block, but for the threads that the ends run on.
+
+    ``inside``: as ``_inside_kernels`` says.  Kernels run one after the other, and what blocks do is checked elsewhere.
+    """
+    for position, sort in enumerate(dimensions):
+        if sort is Concurrency.BLOCKS or position < inside:
+            distances = equal(distances, position)
+    return distances
+
+
+def _on_different_threads(distances: isl.Set, dimensions: Items[Concurrency]) -> isl.Set:
+    """Those between different threads."""
+    apart = isl.Set.empty(distances.get_space())
+    for position, sort in enumerate(dimensions):
+        if sort is not Concurrency.THREADS:
+            continue
+        for different in (first_earlier(distances, position), first_later(distances, position)):
+            if not different.is_empty():
+                apart = apart.union(different)
+        distances = equal(distances, position)
+    return apart
+
+
+def _separated(earlier: ThreadLeaf, later: ThreadLeaf, position: int, ends: tuple[int | None, int | None]) -> bool:
+    """Whether a barrier lies between instances that a dimension of time tells apart; ``ends``: its values, if fixed."""
+    if earlier.after[position] or later.before[position]:
+        return True
+    begin, end = ends
+    if begin is None or end is None:
+        return False
+    return any(begin < barrier < end for barrier in earlier.barriers[position] & later.barriers[position])
+
+
+def _witness(times: isl.Map, begun: isl.Map, ended: isl.Map, instances: isl.Map) -> Counterexample:
+    """One of the instances that have such times, which may not be all of them."""
+    pairs = times.apply_domain(begun.reverse()).apply_range(ended.reverse())
+    pairs = pairs.intersect(instances)
+    return Counterexample(Violation.RACE, pair_text(isl.UnionMap.from_map(pairs)))

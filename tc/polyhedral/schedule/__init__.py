@@ -1,0 +1,1 @@
+"""Dependences, and the schedule that isl finds for them."""

@@ -1,0 +1,327 @@
+"""Scheduling: which statements share loops, and which of the loops are parallel.
+
+isl finds the band that a group of statements can share; which groups to form is decided here, because isl's own
+clustering fuses reductions into full-rank bands whose guards a compiler cannot vectorize.  A shared band holds the
+leading coincident members only; below it the statements are grouped again (paper, Section 5.2, and Verdoolaege's
+recursive clustering).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence as Items
+from dataclasses import dataclass
+
+import islpy as isl
+
+from tc.language.isl.affine import isl_name
+from tc.polyhedral.ir.scop import Scop, ScopStatement
+from tc.polyhedral.ir.tree import Band, Filter, Leaf, Member, Node, ScheduleTree, Sequence
+from tc.polyhedral.schedule.dependences import Dependences, analyze_dependences
+from tc.targets.options import Fusion
+
+Group = tuple[ScopStatement, ...]
+
+
+def schedule_scop(scop: Scop, fusion: Fusion) -> ScheduleTree:
+    """A legal tree for the statements that have instances."""
+    _configure(scop.context)
+    statements = tuple(s for s in scop.statements if not s.domain.is_empty())
+    scheduler = _Scheduler(analyze_dependences(scop), fusion, scop.between_kernels)
+    return ScheduleTree(_domain_of(statements, scop), scheduler.order(statements, ()) if statements else Leaf())
+
+
+def untransformed_tree(scop: Scop) -> ScheduleTree:
+    """Statements in program order, each as plain loops over its iterators, none of them parallel.
+
+    What is left when isl's scheduler exhausts its budget: legal by the meaning of a program, and cheap to find.
+    """
+    statements = tuple(s for s in scop.statements if not s.domain.is_empty())
+    filters = tuple(Filter(_universe((s,)), _plain_loops(s)) for s in statements)
+    return ScheduleTree(_domain_of(statements, scop), Sequence(filters) if filters else Leaf())
+
+
+def _plain_loops(statement: ScopStatement) -> Node:
+    dimensions = range(statement.domain.dim(isl.dim_type.set))
+    members = tuple(Member(_iterator(statement, position), coincident=False) for position in dimensions)
+    return Band(members, permutable=True, child=Leaf()) if members else Leaf()
+
+
+def _domain_of(statements: Group, scop: Scop) -> isl.UnionSet:
+    empty = isl.UnionSet.empty(isl.Space.params_alloc(scop.context, 0))
+    return _union(statements) if statements else empty
+
+
+def _configure(context: isl.Context) -> None:
+    context.set_schedule_outer_coincidence(0)
+    context.set_schedule_whole_component(1)
+    context.set_schedule_treat_coalescing(0)
+
+
+def _union(statements: Group) -> isl.UnionSet:
+    union = isl.UnionSet.from_set(statements[0].domain)
+    for statement in statements[1:]:
+        union = union.union(isl.UnionSet.from_set(statement.domain))
+    return union
+
+
+@dataclass(frozen=True)
+class _Scheduler:
+    dependences: Dependences
+    fusion: Fusion
+    between_kernels: frozenset[str]
+
+    def order(self, statements: Group, prefix: tuple[isl.UnionPwAff, ...]) -> Node:
+        """The subtree for the statements, below bands with the members ``prefix``."""
+        groups = self.group(statements, prefix)
+        if self.fusion is not Fusion.MINIMAL:
+            groups = self.gather_reductions(groups, prefix)
+        if len(groups) == 1:
+            return self.nest(groups[0], prefix)
+        return Sequence(tuple(Filter(_universe(group), self.nest(group, prefix)) for group in groups))
+
+    def gather_reductions(self, groups: list[Group], prefix: tuple[isl.UnionPwAff, ...]) -> list[Group]:
+        """Reductions over the same loops that read the same elements, brought together to read them once."""
+        done: list[Group] = []
+        for group in groups:
+            partner = next((n for n, other in enumerate(done) if self.reduces_with(other, group, prefix)), None)
+            if partner is None:
+                done.append(group)
+                continue
+            # What stands between them moves to the front if nothing in it waits for the first of them.
+            between = done[partner + 1 :]
+            if any(self.waits(done[partner], other, prefix) for other in between):
+                done.append(group)
+                continue
+            done[partner:] = [*between, done[partner] + group]
+        return done
+
+    def reduces_with(self, first: Group, second: Group, prefix: tuple[isl.UnionPwAff, ...]) -> bool:
+        """Whether one loop nest can run two groups of reductions, and saves reads by doing so."""
+        pairs = [(a, b) for a in first if a.accumulates for b in second if b.accumulates]
+        if not pairs or not all(_same_loops(a, b) and _share_reads(a, b) for a, b in pairs):
+            return False
+        if self.waits(first, second, prefix):
+            return False
+        group = first + second
+        if all(s.accumulates for s in group) and not any(
+            m.coincident for s in group for m in self.own_members(s, prefix)
+        ):
+            return all(self.own_members(s, prefix) for s in group)
+        # Where they have parallel loops, too, these must remain, and nothing else be read than before.
+        if not all(_reads_only(b, a) for a, b in pairs):
+            return False
+        parallel = (len(self.shared(first, prefix)), len(self.shared(second, prefix)))
+        return len(self.shared(group, prefix)) >= max(parallel) > 0
+
+    def waits(self, first: Group, second: Group, prefix: tuple[isl.UnionPwAff, ...]) -> bool:
+        """Whether an instance of the second must come after one of the first, where the prefix leaves them together."""
+        pairs = self.dependences.order.intersect_domain(_union(first)).intersect_range(_union(second))
+        return not _at(pairs, prefix).is_empty()
+
+    def group(self, statements: Group, prefix: tuple[isl.UnionPwAff, ...]) -> list[Group]:
+        """Neighbours in program order that share a band; statements without loops left stand alone."""
+        groups: list[Group] = [(statement,) for statement in statements]
+        sweeps = 0 if self.fusion is Fusion.MINIMAL else len(groups)
+        for _ in range(sweeps):
+            merged: list[Group] = []
+            for group in groups:
+                if merged and self.fuses(merged[-1], group, prefix):
+                    merged[-1] = merged[-1] + group
+                else:
+                    merged.append(group)
+            if len(merged) == len(groups):
+                break
+            groups = merged
+        return groups
+
+    def fuses(self, first: Group, second: Group, prefix: tuple[isl.UnionPwAff, ...]) -> bool:
+        """Whether two neighbours share a band; the strategy that preserves parallel loops also wants a flow to save."""
+        if self.fusion is Fusion.PRESERVE_PARALLEL and not self.flows(first, second):
+            return False
+        if self.passes_between_kernels(first, second):
+            return False
+        together = self.shared(first + second, prefix)
+        if not together or self.fusion is Fusion.MAXIMAL:
+            return len(together) > 0
+        parallel = self.parallel(first + second, prefix)
+        return parallel >= min(self.parallel(first, prefix), self.parallel(second, prefix))
+
+    def parallel(self, group: Group, prefix: tuple[isl.UnionPwAff, ...]) -> int:
+        """How many loops all statements of the group can run in parallel together."""
+        members = self.shared(group, prefix)
+        return sum(not any(_is_determined(m.function, s, prefix) for s in group) for m in members)
+
+    def passes_between_kernels(self, first: Group, second: Group) -> bool:
+        """Whether the second group reads what only another kernel may have written, and the first one writes it."""
+        written = {s.body.target for s in first} & self.between_kernels
+        return any(
+            relation.get_tuple_name(isl.dim_type.out) == isl_name(tensor)
+            for tensor in written
+            for s in second
+            for relation in s.reads
+            if s.body.target != tensor
+        )
+
+    def flows(self, first: Group, second: Group) -> bool:
+        flow = self.dependences.flow.intersect_domain(_union(first)).intersect_range(_union(second))
+        return not flow.is_empty()
+
+    def nest(self, group: Group, prefix: tuple[isl.UnionPwAff, ...]) -> Node:
+        if len(group) == 1:
+            members = self.own_members(group[0], prefix)
+            return Band(members, permutable=True, child=Leaf()) if members else Leaf()
+        if (
+            all(s.accumulates for s in group)
+            and len({_shape(s) for s in group}) == 1
+            and not self.shared(group, prefix)
+        ):
+            return self.reduce_together(group, prefix)
+        members = self.shared(group, prefix)
+        below = (*prefix, *(member.function for member in members))
+        return Band(members, permutable=True, child=self.order(group, below))
+
+    def reduce_together(self, group: Group, prefix: tuple[isl.UnionPwAff, ...]) -> Node:
+        """One nest over the loops that the reductions have in common, the statements side by side in it."""
+        own = [self.own_members(statement, prefix) for statement in group]
+        members: list[Member] = []
+        for position in range(len(own[0])):
+            function = own[0][position].function
+            for others in own[1:]:
+                function = function.union_add(others[position].function)
+            members.append(Member(function, coincident=False))
+        leaves = Sequence(tuple(Filter(_universe((statement,)), Leaf()) for statement in group))
+        return Band(tuple(members), permutable=True, child=leaves)
+
+    def shared(self, group: Group, prefix: tuple[isl.UnionPwAff, ...]) -> tuple[Member, ...]:
+        """The coincident members that the whole group can share."""
+        if len(group) == 1:
+            return tuple(m for m in self.own_members(group[0], prefix) if m.coincident)
+        domain = _union(group)
+        conflicts = _affine_hulls(_equal_at(self.dependences.conflicts, prefix, domain))
+        found = _coincident_members(conflicts, domain)
+        if found is None:
+            # isl orders parts that have nothing to do with each other one by one, unless something ties them.
+            found = _coincident_members(conflicts.union(_same_reductions(group)), domain) or ()
+        return tuple(m for m in found if not all(_is_determined(m.function, s, prefix) for s in group))
+
+    def own_members(self, statement: ScopStatement, prefix: tuple[isl.UnionPwAff, ...]) -> tuple[Member, ...]:
+        """All remaining iterators of one statement, coincident ones first.
+
+        Within a statement nothing is ordered (a right-hand side is read before its left-hand side is written, in-place
+        reads are element-wise, reductions are unordered), so every order of its iterators is legal.
+        """
+        domain = isl.UnionSet.from_set(statement.domain)
+        conflicts = _equal_at(self.dependences.accumulation, prefix, domain)
+        found: list[Member] = []
+        for position in range(statement.domain.dim(isl.dim_type.set)):
+            function = _iterator(statement, position)
+            if not _is_determined(function, statement, prefix):
+                coincident = conflicts.is_subset(_at(conflicts, (function,)))
+                found.append(Member(function, bool(coincident)))
+        return (*(m for m in found if m.coincident), *(m for m in found if not m.coincident))
+
+
+def _coincident_members(conflicts: isl.UnionMap, domain: isl.UnionSet) -> tuple[Member, ...] | None:
+    """The leading members along which conflicts are at distance 0; None where isl finds no band for all of the domain.
+
+    Members that are not coincident are thrown away, so isl need not make them valid.  Of coincident ones, neither
+    validity nor proximity says more: conflicts, and with them all that is in order, are at distance 0.
+    """
+    schedule = isl.ScheduleConstraints.on_domain(domain).set_coincidence(conflicts).compute_schedule()
+    node = schedule.get_root().child(0)
+    if isl.schedule_node_type(node.get_type()) is not isl.schedule_node_type.band:
+        return None
+    functions = node.band_get_partial_schedule()
+    coincident = itertools.takewhile(node.band_member_get_coincident, range(node.band_n_member()))
+    return tuple(Member(functions.get_union_pw_aff(position), coincident=True) for position in coincident)
+
+
+def _same_reductions(group: Group) -> isl.UnionMap:
+    """The instances of reductions at the same values of their iterators, where these read the same."""
+    found = isl.UnionMap.empty(group[0].domain.get_space().params())
+    reductions = [statement for statement in group if statement.accumulates]
+    for first, second in itertools.combinations(reductions, 2):
+        if _same_loops(first, second) and _share_reads(first, second):
+            same = isl.Map.identity(first.domain.get_space().map_from_set()).intersect_domain(first.domain)
+            same = same.set_tuple_name(isl.dim_type.out, second.name)
+            found = found.union(isl.UnionMap.from_map(same))
+    return found
+
+
+def _shape(statement: ScopStatement) -> int:
+    return int(statement.domain.dim(isl.dim_type.set))
+
+
+def _same_loops(first: ScopStatement, second: ScopStatement) -> bool:
+    """Whether the two have the same iteration domain, iterator by iterator."""
+    if _shape(first) != _shape(second):
+        return False
+    return bool(first.domain.reset_tuple_id().is_equal(second.domain.reset_tuple_id()))
+
+
+def _share_reads(first: ScopStatement, second: ScopStatement) -> bool:
+    """Whether some tensor is read in the same place by both, at the same values of the iterators."""
+    theirs = [relation.reset_tuple_id(isl.dim_type.in_) for relation in second.reads]
+    return any(
+        relation.reset_tuple_id(isl.dim_type.in_).is_equal(other)
+        for relation in first.reads
+        for other in theirs
+        if relation.get_tuple_name(isl.dim_type.out) == other.get_tuple_name(isl.dim_type.out)
+    )
+
+
+def _reads_only(second: ScopStatement, first: ScopStatement) -> bool:
+    """Whether the second reads nothing but what the first does, beside what it reduces into."""
+    theirs, own = ({relation.get_tuple_name(isl.dim_type.out) for relation in s.reads} for s in (first, second))
+    return own - {relation.get_tuple_name(isl.dim_type.out) for relation in second.writes} <= theirs
+
+
+def _iterator(statement: ScopStatement, position: int) -> isl.UnionPwAff:
+    local = isl.LocalSpace.from_space(statement.domain.get_space())
+    function = isl.PwAff.from_aff(isl.Aff.var_on_domain(local, isl.dim_type.set, position))
+    return isl.UnionPwAff.from_pw_aff(function)
+
+
+def _universe(group: Group) -> isl.UnionSet:
+    """All points of the group's spaces: what a filter has to say."""
+    return _union(group).universe()
+
+
+def _multiple(functions: Items[isl.UnionPwAff]) -> isl.MultiUnionPwAff:
+    items = isl.UnionPwAffList.from_union_pw_aff(functions[0])
+    for function in functions[1:]:
+        items = items.add(function)
+    space = isl.Space.set_alloc(functions[0].get_ctx(), 0, len(functions))
+    return isl.MultiUnionPwAff.from_union_pw_aff_list(space, items)
+
+
+def _at(pairs: isl.UnionMap, functions: Items[isl.UnionPwAff]) -> isl.UnionMap:
+    """The pairs whose two ends agree on every function."""
+    return pairs.eq_at_multi_union_pw_aff(_multiple(functions)) if functions else pairs
+
+
+def _equal_at(pairs: isl.UnionMap, prefix: Items[isl.UnionPwAff], domain: isl.UnionSet) -> isl.UnionMap:
+    return _at(pairs.intersect_domain(domain).intersect_range(domain), prefix)
+
+
+def _affine_hulls(pairs: isl.UnionMap) -> isl.UnionMap:
+    """The affine hull of the pairs of any two statements.
+
+    A difference of affine functions that is 0 on the pairs is 0 on their hull, too: nothing is lost where the pairs
+    shall coincide (the partitions of Lim and Lam, POPL 1997).  isl gets equations in place of constraints with
+    divisions, for which it may search minutes for coefficients.
+    """
+    hulls = isl.UnionMap.empty(pairs.get_space())
+    found: list[isl.Map] = []
+    pairs.foreach_map(found.append)
+    for relation in found:
+        hulls = hulls.union(isl.UnionMap.from_map(isl.Map.from_basic_map(relation.affine_hull())))
+    return hulls
+
+
+def _is_determined(function: isl.UnionPwAff, statement: ScopStatement, prefix: Items[isl.UnionPwAff]) -> bool:
+    """Whether the prefix leaves the function only one value on the statement's instances."""
+    domain = isl.UnionSet.from_set(statement.domain)
+    pairs = _at(isl.UnionMap.from_domain_and_range(domain, domain), prefix)
+    return bool(pairs.is_subset(_at(pairs, (function,))))

@@ -1,0 +1,1 @@
+"""Transformations that all targets share: tiling, unrolling, promotion, vectorization."""

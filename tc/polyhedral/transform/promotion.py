@@ -1,0 +1,364 @@
+"""Making a promotion: accesses to a box of a tensor go to a buffer, with copies in and out (paper, 5.5 and A.3).
+
+One mechanism serves every memory: a footprint below a prefix of the schedule whose bounding box has a fixed size, an
+extension that copies what is read in and what is written out, and a layout for the box.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence as Items
+from dataclasses import dataclass, replace
+from typing import Final
+
+import islpy as isl
+
+from tc.base.types import ScalarType
+from tc.grammar.syntax import BinaryOperator
+from tc.language.program.program import (
+    INDEX_TYPE,
+    Binary,
+    Expression,
+    IteratorReference,
+    Literal,
+    Read,
+    rebuild,
+)
+from tc.language.program.specialization import Layout, contiguous_strides
+from tc.polyhedral.analysis.box import Box, box_elements, prefix_map
+from tc.polyhedral.analysis.strides import coefficient
+from tc.polyhedral.ir.gathered import Gathered
+from tc.polyhedral.ir.loops import LINE_BYTES, Buffer, Sharing, StatementBody
+from tc.polyhedral.ir.scop import (
+    PromotedAccess,
+    Promotion,
+    Rotation,
+    Scop,
+    ScopStatement,
+    reads_by_position,
+)
+from tc.polyhedral.ir.tree import Member
+from tc.polyhedral.transform.fill import fill
+from tc.polyhedral.transform.vectorize import layouts_of
+
+
+@dataclass(frozen=True)
+class Access:
+    """One access of a statement that is promoted: a read of its value by position, or None for its target."""
+
+    statement: str
+    read: int | None
+
+
+@dataclass(frozen=True)
+class Promoted:
+    """A scop with one more promotion: its copies, None where none are needed, and the order of the buffer's dimensions.
+
+    ``order``: from the outermost dimension to the contiguous one.  ``instances``: of the copies, by prefix.
+    """
+
+    scop: Scop
+    buffer: str
+    instances: isl.UnionMap
+    loads: ScopStatement | None
+    stores: ScopStatement | None
+    order: tuple[int, ...]
+
+
+def promote_accesses(
+    scop: Scop,
+    accesses: Items[Access],
+    prefix: Items[Member],
+    box: Box,
+    name: str,
+    order: tuple[int, ...],
+    *,
+    stored: bool,
+    sharing: Sharing = Sharing.THREAD,
+    padding: int | None = None,
+    rotation: Rotation | None = None,
+    gathered: Gathered | None = None,
+) -> Promoted:
+    """The scop in which the accesses, all to one tensor, go to a buffer that is new for every value of the prefix.
+
+    What is read before it is written is loaded first; with ``stored``, what is written is stored last.  ``sharing``:
+    which threads have one array together.  ``padding``: elements added to every row; None adds what suits the caches of
+    processors to what is only read.  ``rotation``: of the buffer, which is then one for all iterations of the last
+    member.  ``gathered``: what the one access reads through an index.
+    """
+    statements = {access.statement: scop.statement(access.statement) for access in accesses}
+    tensor = _tensor(scop, statements[accesses[0].statement], accesses[0])
+    type = layouts_of(scop)[tensor].type
+    writes = any(access.read is None for access in accesses)
+    if sharing is Sharing.LANES:
+        # Each thread has its elements of the last dimension in an array of its own.
+        layout = Layout(type, box.extents, (*contiguous_strides(box.extents[:-1]), 0))
+    elif padding is None:
+        layout = Layout(type, box.extents, _ordered_strides(box.extents, order, pad=not writes))
+    else:
+        layout = padded_layout(type, box, order, padding, rotation)
+    buffer = Buffer(name, layout, writable=True, sharing=sharing)
+    elements = box_elements(box, name, relation_of(statements[accesses[0].statement], accesses[0], gathered))
+    changed: dict[str, ScopStatement] = {}
+    for statement in statements.values():
+        own = [access for access in accesses if access.statement == statement.name]
+        where = prefix_map(statement.domain, prefix)
+        changed[statement.name] = _redirect(scop, statement, own, where, elements, buffer, rotation, gathered)
+    number = len(scop.promotions)
+    first, last = next(iter(statements)), next(reversed(statements))
+    missing, written = _uncovered([changed[s.name] for s in scop.statements if s.name in changed], name)
+    if gathered is None and _is_constant(scop, missing.apply(elements)):
+        missing = fill(missing, elements, box)
+    loads = stores = None
+    if not missing.is_empty():
+        label = f"{first}_{'load' if writes else 'pack'}{number}"
+        loads = copy_statement(label, missing, elements, box, buffer, tensor, True, rotation, gathered)
+    if stored and not written.is_empty():
+        stores = copy_statement(f"{last}_store{number}", written, elements, box, buffer, tensor, False, rotation)
+    promotion = Promotion(buffer, elements, _name(loads), _name(stores), rotation, gathered)
+    copies = tuple(copy for copy in (loads, stores) if copy is not None)
+    scop = replace(
+        scop,
+        statements=_with_copies(scop, changed, loads, stores),
+        promotions=(*scop.promotions, promotion),
+    )
+    return Promoted(scop, name, instances_of(scop, copies, len(prefix)), loads, stores, order)
+
+
+def reads_uncovered(scop: Scop, accesses: Items[Access], prefix: Items[Member]) -> bool:
+    """Whether some iteration of the prefix reads an element that it has not written before."""
+    covered: isl.Map | None = None
+    for statement in scop.statements:
+        own = [access for access in accesses if access.statement == statement.name]
+        inside = prefix_map(statement.domain, prefix).reverse() if own else None
+        for access in sorted(own, key=lambda access: access.read is None):
+            assert inside is not None
+            touched = inside.apply_range(relation_of(statement, access))
+            reads = access.read is not None or statement.body.reduction is not None
+            if reads and (covered is None or not touched.is_subset(covered)):
+                return True
+            if access.read is None:
+                covered = touched if covered is None else covered.union(touched)
+    return False
+
+
+def _tensor(scop: Scop, statement: ScopStatement, access: Access) -> str:
+    reads = reads_by_position(statement, scop.promotions)
+    return next((own.read.tensor for position, own in reads if position == access.read), statement.body.target)
+
+
+def relation_of(statement: ScopStatement, access: Access, gathered: Gathered | None = None) -> isl.Map:
+    """``{ instance -> element }`` of the access, in the sense of the program, or of what is gathered."""
+    if gathered is not None:
+        return gathered.relation(statement.domain)
+    return statement.writes[0] if access.read is None else statement.reads[access.read]
+
+
+def _redirect(
+    scop: Scop,
+    statement: ScopStatement,
+    accesses: Items[Access],
+    inside: isl.Map,
+    elements: isl.Map,
+    buffer: Buffer,
+    rotation: Rotation | None,
+    gathered: Gathered | None,
+) -> ScopStatement:
+    """The statement with these accesses in the buffer; every one has local subscripts of its own."""
+    body = statement.body
+    promoted = list(statement.promoted)
+    iterators = list(body.iterators)
+    local: dict[int | None, tuple[Expression, ...]] = {}
+    for access in sorted(accesses, key=lambda access: -1 if access.read is None else access.read):
+        relation = relation_of(statement, access, gathered)
+        suffix = "" if access.read is None else f"r{access.read}"
+        names = tuple(f"{buffer.name}{suffix}_{n}" for n in range(len(buffer.layout.shape)))
+        iterators += names
+        local[access.read] = tuple(IteratorReference(name) for name in names)
+        reads = access.read is not None or body.reduction is not None
+        location = locate(relation, inside, elements)
+        promoted.append(PromotedAccess(location, relation, reads, access.read is None, rotation))
+    positions = (position for position, _ in reads_by_position(statement, scop.promotions))
+
+    def redirect(expression: Expression) -> Expression:
+        if isinstance(expression, Read):
+            position = next(positions)
+            if position in local:
+                for _ in range(0 if gathered is None else gathered.inside):
+                    next(positions)
+                return Read(buffer.name, local[position], expression.type)
+        return rebuild(expression, redirect)
+
+    value = redirect(body.value)
+    changed = replace(body, iterators=tuple(iterators), value=value)
+    if None in local:
+        changed = replace(changed, target=buffer.name, subscripts=local[None])
+    return replace(statement, body=changed, promoted=tuple(promoted))
+
+
+def _uncovered(statements: Items[ScopStatement], buffer: str) -> tuple[isl.Set, isl.Set]:
+    """Places of the buffer that are read before they are written, in program order, and all that are written."""
+    missing: isl.Set | None = None
+    written: isl.Set | None = None
+    for statement in statements:
+        own = [access for access in statement.promoted if access.buffer == buffer]
+        for access in sorted(own, key=lambda access: access.writes):
+            places = access.location.range()
+            nothing = isl.Set.empty(places.get_space())
+            missing, written = missing or nothing, written or nothing
+            if access.reads:
+                missing = missing.union(places.subtract(written))
+            if access.writes:
+                written = written.union(places)
+    assert missing is not None
+    assert written is not None
+    return missing.coalesce(), written.coalesce()
+
+
+def _is_constant(scop: Scop, touched: isl.Set) -> bool:
+    """Whether no statement writes the tensor."""
+    written = {relation.get_tuple_name(isl.dim_type.out) for s in scop.statements for relation in s.writes}
+    return touched.get_tuple_name() not in written
+
+
+def _name(statement: ScopStatement | None) -> str | None:
+    return None if statement is None else statement.name
+
+
+def _with_copies(
+    scop: Scop, changed: dict[str, ScopStatement], loads: ScopStatement | None, stores: ScopStatement | None
+) -> tuple[ScopStatement, ...]:
+    """All statements in program order: loads stand before the first changed one, stores after the last."""
+    names = [statement.name for statement in scop.statements if statement.name in changed]
+    statements: list[ScopStatement] = []
+    for statement in scop.statements:
+        if loads is not None and statement.name == names[0]:
+            statements.append(loads)
+        statements.append(changed.get(statement.name, statement))
+        if stores is not None and statement.name == names[-1]:
+            statements.append(stores)
+    return tuple(statements)
+
+
+# Rows of a packed operand begin at multiples of so many elements, a line of the cache for float32, but not of four
+# times as many, so that they spread over the sets of the cache.
+_LINE: Final = 16
+
+
+def lanes_last(subscripts: tuple[Expression, ...], lane: str | None) -> tuple[int, ...]:
+    """The dimensions with those that move along the lane innermost."""
+    moving = [lane is not None and coefficient(subscript, lane) not in (0, None) for subscript in subscripts]
+    return tuple(sorted(range(len(subscripts)), key=lambda dimension: moving[dimension]))
+
+
+def _ordered_strides(extents: tuple[int, ...], order: Items[int], *, pad: bool) -> tuple[int, ...]:
+    """Strides with the dimensions in this order, outermost first; padded rows spread over the sets of the cache."""
+    strides = [0] * len(extents)
+    step = 1
+    for place, dimension in enumerate(reversed(order)):
+        strides[dimension] = step
+        step *= extents[dimension]
+        if pad and place == 0:
+            step = -(-step // _LINE) * _LINE
+            step += _LINE if step % (4 * _LINE) == 0 else 0
+    return tuple(strides)
+
+
+def bytes_of(layout: Layout) -> int:
+    """The memory that a buffer takes beside others: each begins at a line of its own."""
+    return -(-max(layout.span, 1) * layout.type.itemsize // LINE_BYTES) * LINE_BYTES
+
+
+def padded_layout(
+    type: ScalarType, box: Box, order: Items[int], padding: int, rotation: Rotation | None = None
+) -> Layout:
+    """The dimensions in this order, outermost first, and so many elements added to every row where there are several.
+
+    Slots begin with lines.
+    """
+    *outer, row = [box.extents[dimension] for dimension in order] or [1]
+    stride = row + padding if math.prod(outer) > 1 else row
+    found = dict(zip(order, contiguous_strides((*outer, stride)), strict=False))
+    layout = Layout(type, box.extents, tuple(found[dimension] for dimension in range(len(box.extents))))
+    if rotation is None:
+        return layout
+    slot = bytes_of(layout) // type.itemsize
+    return Layout(type, (rotation.slots, *layout.shape), (slot, *layout.strides))
+
+
+def instances_of(scop: Scop, copies: Items[ScopStatement], depth: int) -> isl.UnionMap:
+    instances = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
+    for copy in copies:
+        instances = instances.union(isl.UnionMap.from_map(_by_prefix(copy.domain, depth)))
+    return instances
+
+
+def locate(access: isl.Map, inside: isl.Map, elements: isl.Map) -> isl.Map:
+    """``{ instance -> buffer[prefix, local] }`` for an access, from where the instance runs and what it touches."""
+    depth = inside.dim(isl.dim_type.out)
+    anywhere = elements.domain()
+    width = anywhere.dim(isl.dim_type.set) - depth
+    same_prefix = inside.add_dims(isl.dim_type.out, width).set_tuple_name(isl.dim_type.out, anywhere.get_tuple_name())
+    return access.apply_range(elements.reverse()).intersect(same_prefix)
+
+
+def copy_statement(
+    name: str,
+    touched: isl.Set,
+    elements: isl.Map,
+    box: Box,
+    buffer: Buffer,
+    tensor: str,
+    load: bool,
+    rotation: Rotation | None,
+    gathered: Gathered | None = None,
+) -> ScopStatement:
+    """The statement that copies the touched part of the buffer in or out, an instance for every element.
+
+    The number of the slot is one more iterator.
+    """
+    domain = touched.set_tuple_name(name)
+    prefix = tuple(f"p{n}" for n in range(box.depth))
+    local = tuple(f"a{n}" for n in range(len(box.extents)))
+    inner = tuple(IteratorReference(n) for n in local)
+    outer = tuple(
+        _sum(constant, coefficients, prefix, _times(step, a))
+        for (constant, coefficients), step, a in zip(box.offsets, box.steps, inner, strict=True)
+    )
+    type, iterators = buffer.layout.type, (*prefix, *local)
+    if rotation is not None:
+        slot = f"{buffer.name}_slot"
+        iterators, inner = (*iterators, slot), (IteratorReference(slot), *inner)
+    if load:
+        value = Read(tensor, outer, type)
+        if gathered is not None:
+            value = replace(gathered.read, subscripts=gathered.at(outer))
+        body = StatementBody(name, iterators, buffer.name, inner, None, value)
+    else:
+        body = StatementBody(name, iterators, tensor, outer, None, Read(buffer.name, inner, type))
+    location = isl.Map.identity(touched.get_space().map_from_set()).intersect_domain(touched)
+    location = location.set_tuple_name(isl.dim_type.in_, name)
+    element = location.apply_range(elements)
+    access = PromotedAccess(location, element, not load, load, rotation)
+    return ScopStatement(name, domain, body, (), (), accumulates=False, promoted=(access,))
+
+
+def _sum(constant: int, coefficients: Items[int], prefix: Items[str], local: Expression) -> Expression:
+    """``constant + sum of coefficient * prefix + local``, without what is 0."""
+    total: Expression = local
+    for factor, name in zip(coefficients, prefix, strict=True):
+        if factor:
+            total = Binary(BinaryOperator.ADD, _times(factor, IteratorReference(name)), total, INDEX_TYPE)
+    return Binary(BinaryOperator.ADD, total, Literal(constant, INDEX_TYPE), INDEX_TYPE) if constant else total
+
+
+def _times(factor: int, value: Expression) -> Expression:
+    return value if factor == 1 else Binary(BinaryOperator.MULTIPLY, Literal(factor, INDEX_TYPE), value, INDEX_TYPE)
+
+
+def _by_prefix(domain: isl.Set, depth: int) -> isl.Map:
+    """``{ [prefix] -> copy[prefix, local] }``."""
+    reverse = isl.Map.identity(domain.get_space().map_from_set()).intersect_domain(domain)
+    width = domain.dim(isl.dim_type.set)
+    reverse = reverse.project_out(isl.dim_type.in_, depth, width - depth)
+    return reverse.reset_tuple_id(isl.dim_type.in_)

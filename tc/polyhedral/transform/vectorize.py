@@ -1,0 +1,196 @@
+"""Choosing the innermost loop of every nest: the one along which memory is contiguous."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+import islpy as isl
+
+from tc.base.types import computation_type
+from tc.language.program.specialization import Layout
+from tc.polyhedral.analysis.extents import extent_of
+from tc.polyhedral.analysis.lanes import VECTORS, cut_lanes
+from tc.polyhedral.analysis.linearize import linearize_last
+from tc.polyhedral.analysis.strides import iterator_of, scattered_accesses, stride
+from tc.polyhedral.ir.loops import LoopKind, StatementBody
+from tc.polyhedral.ir.scop import Scop, ScopStatement
+from tc.polyhedral.ir.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence, statement_names
+from tc.polyhedral.transform.stream import cut_rows
+from tc.polyhedral.transform.tile import is_register
+
+# A loop shorter than this does not fill the lanes of a vector register.
+SHORT = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """Compared in order: fewer scattered accesses, then independent iterations, then more of them."""
+
+    scattered: int
+    dependent: bool
+    negative_extent: int
+
+    def key(self) -> tuple[int, bool, int]:
+        return self.scattered, self.dependent, self.negative_extent
+
+
+def layouts_of(scop: Scop) -> dict[str, Layout]:
+    """Layouts of all buffers by name."""
+    promoted = (promotion.buffer for promotion in scop.promotions)
+    return {buffer.name: buffer.layout for buffer in (*scop.buffers, *scop.temporaries, *promoted)}
+
+
+def preference(
+    member: Member,
+    statements: tuple[ScopStatement, ...],
+    layouts: Mapping[str, Layout],
+    domain: isl.UnionSet,
+) -> Preference | None:
+    """How well the member serves as the innermost loop of the statements; None where it cannot."""
+    scattered = 0
+    for statement in statements:
+        body = statement.body
+        iterator = iterator_of(member.function, body)
+        if iterator is None:
+            return None
+        if not member.coincident and not _accumulates(body, layouts, iterator):
+            return None
+        scattered += scattered_accesses(body, layouts, iterator)
+    extent = extent_of(member.function, domain)
+    if extent < 2:
+        return None
+    return Preference(scattered + (extent < SHORT), not member.coincident, -extent)
+
+
+def _accumulates(body: StatementBody, layouts: Mapping[str, Layout], iterator: str) -> bool:
+    """Whether all iterations along the iterator combine into one element."""
+    return body.reduction is not None and stride(body.subscripts, layouts[body.target], iterator) == 0
+
+
+def vectorize_tree(
+    tree: ScheduleTree, scop: Scop, vector_bytes: int, *, mark: bool, streamed: frozenset[str] = frozenset()
+) -> ScheduleTree:
+    """Move the preferred member of every innermost band inwards; ``mark`` it for the compiler's vectorizer.
+
+    Loops that write ``streamed`` results are cut so that those inside write a piece that fits a buffer.
+    """
+    vectorizer = _Vectorizer(scop, layouts_of(scop), mark, vector_bytes, streamed)
+    return replace(tree, root=vectorizer.visit(tree.root, tree.domain))
+
+
+def ends_nest(node: Node) -> bool:
+    """Whether only statements, no loops, are left below."""
+    match node:
+        case Leaf():
+            return True
+        case Sequence(filters):
+            return all(isinstance(branch.child, Leaf) for branch in filters)
+        case Band() | Extension():
+            return False
+        case _:
+            assert_never(node)
+
+
+def _all_coincident(*bands: tuple[Member, ...]) -> bool:
+    return all(member.coincident for members in bands for member in members)
+
+
+@dataclass(frozen=True, slots=True)
+class _Vectorizer:
+    scop: Scop
+    layouts: Mapping[str, Layout]
+    mark: bool
+    vector_bytes: int
+    streamed: frozenset[str]
+
+    def visit(self, node: Node, domain: isl.UnionSet, *, inside: bool = False) -> Node:
+        """The subtree; ``inside``: there are loops around it."""
+        match node:
+            case Leaf():
+                return node
+            case Sequence(filters):
+                return Sequence(
+                    tuple(
+                        replace(f, child=self.visit(f.child, domain.intersect(f.domain), inside=inside))
+                        for f in filters
+                    )
+                )
+            case Extension(instances=instances, child=child):
+                return replace(node, child=self.visit(child, domain.union(instances.range()), inside=inside))
+            case Band(members, _, child):
+                if ends_nest(child):
+                    return self.innermost_band(node, domain, kept=0 if inside else 1)
+                if isinstance(child, Band) and (domain.n_set() == 1 or _all_coincident(members, child.members)):
+                    # Nothing within one statement is ordered, and coincident loops order nothing: they permute.
+                    return self.visit(
+                        Band((*members, *child.members), permutable=True, child=child.child), domain, inside=inside
+                    )
+                return replace(node, child=self.visit(child, domain, inside=True))
+            case _:
+                assert_never(node)
+
+    def innermost_band(self, band: Band, domain: isl.UnionSet, kept: int) -> Node:
+        """The band in its best order; loops after the first ``kept`` that lie end to end in memory become one."""
+        members = self.reorder(band.members, domain)
+        if (
+            members
+            and members[-1].kind in (LoopKind.VECTOR, LoopKind.REDUCTION)
+            and not any(m.kind is LoopKind.REGISTER for m in members)
+        ):
+            statements = tuple(self.scop.statement(name) for name in statement_names(domain))
+            if len(statements) == 1 and statements[0].body.target in self.streamed:
+                members, outside = cut_rows(members, statements[0], self.layouts[statements[0].body.target])
+                kept = max(kept, outside)
+            members = linearize_last(members, statements, self.layouts, kept)
+        return cut_lanes(replace(band, members=members), domain, self.lanes(domain))
+
+    def lanes(self, domain: isl.UnionSet) -> int:
+        """Partial results of a reduction: vectors of the narrowest type that is reduced into."""
+        types = (self.layouts[self.scop.statement(name).body.target].type for name in statement_names(domain))
+        return VECTORS * max(1, self.vector_bytes // min(computation_type(type).itemsize for type in types))
+
+    def reorder(self, members: tuple[Member, ...], domain: isl.UnionSet) -> tuple[Member, ...]:
+        """Tile loops, then the loops that carry a reduction, then the independent ones, then the preferred one."""
+        statements = tuple(self.scop.statement(name) for name in statement_names(domain))
+        if any(map(is_register, members)):
+            return self.around_tile(members, statements[0].body)
+        innermost = self.innermost(members, statements[0].body)
+        ranked = [
+            (found.key(), position)
+            for position in reversed(innermost)
+            if (found := preference(members[position], statements, self.layouts, domain)) is not None
+        ]
+        chosen = min(ranked)[1] if ranked else None
+        tiles = [m for position, m in enumerate(members) if position not in innermost]
+        points = [members[position] for position in innermost if position != chosen]
+        if domain.n_set() == 1:
+            points.sort(key=lambda member: member.coincident)
+        if chosen is None:
+            return (*tiles, *points)
+        last = members[chosen]
+        if self.mark:
+            last = replace(last, kind=LoopKind.VECTOR if last.coincident else LoopKind.REDUCTION)
+        return (*tiles, *points, last)
+
+    def around_tile(self, members: tuple[Member, ...], body: StatementBody) -> tuple[Member, ...]:
+        """Tile loops, then the independent ones, then those that carry the reduction, then the register tile."""
+        others = tuple(member for member in members if not is_register(member))
+        innermost = self.innermost(others, body)
+        tiles = [member for position, member in enumerate(others) if position not in innermost]
+        points = sorted((others[position] for position in innermost), key=lambda member: not member.coincident)
+        tile = sorted(filter(is_register, members), key=lambda member: member.kind is LoopKind.VECTOR)
+        return (*tiles, *points, *tile)
+
+    @staticmethod
+    def innermost(members: tuple[Member, ...], body: StatementBody) -> list[int]:
+        """Of the tile loops and the point loop over one iterator, only the innermost one walks along memory."""
+        found: list[int] = []
+        seen: set[str | None] = set()
+        for position in reversed(range(len(members))):
+            iterator = iterator_of(members[position].function, body)
+            if iterator is None or iterator not in seen:
+                found.append(position)
+            seen.add(iterator)
+        return sorted(found)

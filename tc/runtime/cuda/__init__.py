@@ -1,0 +1,1 @@
+"""The CUDA driver, NVRTC, streams and launches."""

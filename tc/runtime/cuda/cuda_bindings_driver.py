@@ -1,0 +1,295 @@
+"""The CUDA driver through NVIDIA's cuda-bindings.  Imported where a kernel is to run on a GPU."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, Final
+
+from tc.base.errors import DeviceError
+from tc.base.grid import GridKernel
+from tc.runtime.cuda.cuda_driver import (
+    INSTALL,
+    KEPT,
+    CudaDevice,
+    Event,
+    LoadedModule,
+    failure,
+    launch_failed,
+    packed_launch,
+    unreadable,
+)
+from tc.runtime.views.view import Stream
+
+try:
+    from cuda.bindings import driver as cuda
+except ImportError as error:
+    raise DeviceError(f"kernels for CUDA are run by cuda-bindings or PyCUDA; {INSTALL}") from error
+
+_STATUS: Final = cuda.CUresult
+_OUT_OF_MEMORY: Final = _STATUS.CUDA_ERROR_OUT_OF_MEMORY
+_NOT_READY: Final = _STATUS.CUDA_ERROR_NOT_READY
+_IMPLICIT: Final = _STATUS.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
+# Binaries of a later major version of CUDA than the driver's.
+_UNREADABLE: Final = frozenset(
+    getattr(_STATUS, f"CUDA_ERROR_{name}") for name in ("INVALID_IMAGE", "NO_BINARY_FOR_GPU", "INVALID_SOURCE")
+)
+_NOT_CAPTURED: Final = cuda.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
+_RELAXED: Final = cuda.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+_THRESHOLD: Final = cuda.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+_NO_TIMING: Final = int(cuda.CUevent_flags.CU_EVENT_DISABLE_TIMING)
+_PORTABLE: Final = cuda.CU_MEMHOSTALLOC_PORTABLE | cuda.CU_MEMHOSTALLOC_DEVICEMAP
+_ORDINAL: Final = cuda.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+_DYNAMIC_SHARED: Final = cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+_MAJOR: Final = cuda.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+_MINOR: Final = cuda.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
+_MULTIPROCESSORS: Final = cuda.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+_KILOHERTZ: Final = cuda.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_CLOCK_RATE
+_CACHE: Final = cuda.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE
+_AS_IT_IS: Final = nullcontext()
+
+
+def _reason(status: Any) -> str:
+    _, text = cuda.cuGetErrorString(status)
+    return f"{status.name}: {text.decode() if text else 'an error that the driver does not explain'}"
+
+
+def _checked(answer: tuple[Any, ...]) -> Any:
+    """What the driver returned beside its status: nothing, one value, or a tuple."""
+    status, *values = answer
+    if status:
+        raise failure(status.name, f"the CUDA driver failed: {_reason(status)}")
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+@contextmanager
+def _relaxed() -> Iterator[None]:
+    """In the block, calls that captures do not allow leave them alone: anybody's would end with an error otherwise."""
+    status, mode = cuda.cuThreadExchangeStreamCaptureMode(_RELAXED)
+    try:
+        yield
+    finally:
+        if not status:
+            cuda.cuThreadExchangeStreamCaptureMode(mode)
+
+
+class BindingsDriver:
+    """``CudaDriver`` by cuda-bindings."""
+
+    name: Final = "cuda-bindings"
+
+    def __init__(self) -> None:
+        try:
+            status, *_ = cuda.cuInit(0)
+        except RuntimeError as error:
+            raise DeviceError(f"the CUDA driver cannot be loaded ({error})") from error
+        if status == _STATUS.CUDA_ERROR_NO_DEVICE:
+            raise DeviceError("the CUDA driver finds no device; look at nvidia-smi and CUDA_VISIBLE_DEVICES")
+        _checked((status,))
+        # Finalizers come here too, at any time.
+        self._lock = threading.RLock()
+        self._primary: dict[int, Any] = {}
+        self._pools: dict[int, Any] = {}
+        self._devices = tuple(map(_device, range(_checked(cuda.cuDeviceGetCount()))))
+
+    def version(self) -> str:
+        number = _checked(cuda.cuDriverGetVersion())
+        return f"{number // 1000}.{number % 1000 // 10}"
+
+    def devices(self) -> tuple[CudaDevice, ...]:
+        return self._devices
+
+    def current_device(self) -> int:
+        status, device = cuda.cuCtxGetDevice()
+        return int(device) if not status else 0
+
+    def on(self, device: int) -> AbstractContextManager[None]:
+        status, current = cuda.cuCtxGetDevice()
+        return _AS_IT_IS if not status and int(current) == device else _Pushed(self._primary_context(device))
+
+    def _primary_context(self, device: int) -> Any:
+        with self._lock:
+            if device not in self._primary:
+                self._primary[device] = _checked(cuda.cuDevicePrimaryCtxRetain(device))
+            return self._primary[device]
+
+    def device_of(self, address: int) -> int:
+        return int(_checked(cuda.cuPointerGetAttribute(_ORDINAL, address)))
+
+    def load(self, code: bytes, kernels: Sequence[GridKernel]) -> LoadedModule:
+        with _relaxed():
+            status, library = cuda.cuLibraryLoadData(code, [], [], 0, [], [], 0)
+        if status in _UNREADABLE:
+            raise unreadable(self.version(), _reason(status))
+        return _Module(_checked((status, library)), kernels)
+
+    def allocate(self, size: int, stream: Stream) -> int:
+        pool = self._pool(self.current_device())
+        status, address = cuda.cuMemAllocFromPoolAsync(max(size, 1), pool, stream.handle)
+        if status == _OUT_OF_MEMORY:
+            raise MemoryError(f"the CUDA device has no {size} bytes left")
+        return int(_checked((status, address)))
+
+    def _pool(self, device: int) -> Any:
+        """A pool that keeps some memory: the driver's own gives all of it back whenever somebody waits."""
+        with self._lock:
+            if device not in self._pools:
+                wanted = cuda.CUmemPoolProps()
+                wanted.allocType = cuda.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+                wanted.location.type = cuda.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+                wanted.location.id = device
+                with _relaxed():
+                    pool = _checked(cuda.cuMemPoolCreate(wanted))
+                _checked(cuda.cuMemPoolSetAttribute(pool, _THRESHOLD, cuda.cuuint64_t(KEPT)))
+                self._pools[device] = pool
+            return self._pools[device]
+
+    def free(self, address: int, stream: Stream) -> None:
+        with _relaxed():
+            _checked(cuda.cuMemFreeAsync(address, stream.handle))
+
+    def copy_to_host(self, host: int, address: int, size: int) -> None:
+        self.synchronize()
+        _checked(cuda.cuMemcpyDtoH(host, address, size))
+
+    def copy_to_device(self, address: int, host: int, size: int) -> None:
+        self.synchronize()
+        _checked(cuda.cuMemcpyHtoD(address, host, size))
+        self.synchronize()
+
+    def clear(self, address: int, size: int, stream: Stream) -> None:
+        _checked(cuda.cuMemsetD8Async(address, 0, size, stream.handle))
+
+    def shared_word(self) -> _Word:
+        with _relaxed():
+            return _Word(int(_checked(cuda.cuMemHostAlloc(ctypes.sizeof(ctypes.c_int32), _PORTABLE))))
+
+    def record(self, stream: Stream, *, timed: bool = False) -> _Event:
+        event = _Event(_checked(cuda.cuEventCreate(0 if timed else _NO_TIMING)))
+        _checked(cuda.cuEventRecord(event.handle, stream.handle))
+        return event
+
+    def wait(self, stream: Stream, event: Event) -> None:
+        assert isinstance(event, _Event)
+        _checked(cuda.cuStreamWaitEvent(stream.handle, event.handle, 0))
+
+    def captures(self, stream: Stream) -> bool:
+        status, state = cuda.cuStreamIsCapturing(stream.handle)
+        # The default stream is asked for while one captures that it would wait for.
+        return status == _IMPLICIT or (not status and state != _NOT_CAPTURED)
+
+    def synchronize(self, stream: Stream | None = None) -> None:
+        _checked(cuda.cuCtxSynchronize() if stream is None else cuda.cuStreamSynchronize(stream.handle))
+
+
+class _Pushed:
+    """A context that is current in a block, and not the one that was; for one block."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+
+    def __enter__(self) -> None:
+        _checked(cuda.cuCtxPushCurrent(self._context))
+
+    def __exit__(self, *_: object) -> None:
+        cuda.cuCtxPopCurrent()
+
+
+def _device(number: int) -> CudaDevice:
+    device = _checked(cuda.cuDeviceGet(number))
+    name = _checked(cuda.cuDeviceGetName(256, device)).partition(b"\0")[0].decode(errors="replace")
+    wanted = (_MAJOR, _MINOR, _MULTIPROCESSORS, _KILOHERTZ, _CACHE)
+    major, minor, count, clock, cache = (int(_checked(cuda.cuDeviceGetAttribute(which, device))) for which in wanted)
+    return CudaDevice(name, (major, minor), count, 1e3 * clock, int(_checked(cuda.cuDeviceTotalMem(device))), cache)
+
+
+class _Module:
+    """A library of the driver, whose kernels run in every context."""
+
+    def __init__(self, library: Any, kernels: Sequence[GridKernel]) -> None:
+        self._library = library
+        self._kernels = [_kernel(library, kernel) for kernel in kernels]
+        self._prepared: set[tuple[int, int]] = set()
+
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        # At its end, the process gives everything back, and the driver may be gone before its kernels.
+        if not is_finalizing():
+            with _relaxed():
+                cuda.cuLibraryUnload(self._library)
+
+    def launch(self, number: int, arguments: bytes, stream: Stream) -> None:
+        kernel, _, launch = self._kernels[number]
+        if kernel.dynamic_bytes:
+            self._prepare(number)
+        packed = packed_launch(arguments)
+        (status,) = launch(stream.handle, 0, ctypes.addressof(packed))
+        if status:
+            raise failure(status.name, launch_failed(kernel, _reason(status)))
+
+    def _prepare(self, number: int) -> None:
+        """Blocks get more shared memory than usual only after this."""
+        device = int(_checked(cuda.cuCtxGetDevice()))
+        if (number, device) not in self._prepared:
+            kernel, function, _ = self._kernels[number]
+            (status,) = cuda.cuKernelSetAttribute(_DYNAMIC_SHARED, kernel.dynamic_bytes, function, device)
+            if status:
+                raise failure(status.name, launch_failed(kernel, _reason(status)))
+            self._prepared.add((number, device))
+
+
+def _kernel(library: Any, kernel: GridKernel) -> tuple[GridKernel, Any, Callable[..., tuple[Any]]]:
+    """With the driver's name for it, and what launches it."""
+    function = _checked(cuda.cuLibraryGetKernel(library, kernel.name.encode()))
+    sizes = (*kernel.grid, *kernel.block, kernel.dynamic_bytes)
+    return kernel, function, functools.partial(cuda.cuLaunchKernel, function, *sizes)
+
+
+class _Word:
+    """Page-locked memory that all devices see at the address at which the process does."""
+
+    def __init__(self, address: int) -> None:
+        self._address = address
+        self._word = ctypes.c_int32.from_address(address)
+        self._word.value = 0
+
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not is_finalizing():
+            with _relaxed():
+                cuda.cuMemFreeHost(self._address)
+
+    @property
+    def address(self) -> int:
+        return self._address
+
+    def take(self) -> int:
+        value = self._word.value
+        if value:
+            self._word.value = 0
+        return value
+
+
+class _Event:
+    """An event of the driver."""
+
+    def __init__(self, handle: Any) -> None:
+        self.handle = handle
+
+    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not is_finalizing():
+            cuda.cuEventDestroy(self.handle)
+
+    def done(self) -> bool:
+        with _relaxed():
+            (status,) = cuda.cuEventQuery(self.handle)
+        if status == _NOT_READY:
+            return False
+        _checked((status,))
+        return True
+
+    def seconds_since(self, earlier: Event) -> float:
+        assert isinstance(earlier, _Event)
+        return float(_checked(cuda.cuEventElapsedTime(earlier.handle, self.handle))) * 1e-3

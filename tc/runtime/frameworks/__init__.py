@@ -1,0 +1,1 @@
+"""Arrays of NumPy, PyTorch, JAX, CuPy and PyCUDA in and out."""

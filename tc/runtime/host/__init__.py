@@ -1,0 +1,1 @@
+"""The C compiler, shared libraries, threads, memory and temporary files."""

@@ -1,0 +1,1 @@
+"""What a process asks of its cache, and what it leaves there."""

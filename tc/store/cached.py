@@ -1,0 +1,243 @@
+"""The cache as comprehensions use it: which kernel is wanted, what is found, and what is kept."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from tc.artifact.definition import Definition, definitions_from_json
+from tc.artifact.executable import Executable
+from tc.artifact.packing import assemble, options_text
+from tc.base.counted import counted
+from tc.base.environment import Environment
+from tc.base.errors import CacheError, CacheWarning, DeviceError
+from tc.base.generator import generator_version
+from tc.base.once import Once
+from tc.base.warn import warn
+from tc.cache.content.configured import Configuration, Mode, claim, configured, exists, open_reader
+from tc.cache.database.place import place_of
+from tc.cache.format.ingredients import Ingredients
+from tc.cache.format.records import Variant, text_key
+from tc.store.wanted import Wanted, default_options, target_names
+
+if TYPE_CHECKING:
+    from tc.cache.content.lookup import Reader
+    from tc.cache.content.store import Store
+    from tc.language.program.program import Program
+
+# The user's own cache does not grow beyond; what was tuned, and is the best, always stays.
+_OWN_BYTES: Final = 1 << 30
+
+_Parse: TypeAlias = "Callable[[], Mapping[str, Program]]"
+
+
+class KernelCache:
+    """The cache of a process; safe from many threads.
+
+    Faults of a cache that somebody named are CacheErrors; those of the user's own cache, which nobody asked for, are
+    warnings, and the process goes on without it.
+    """
+
+    def __init__(self, configuration: Configuration, settings: Environment) -> None:
+        self._configuration: Final = configuration
+        self._settings: Final = settings
+        self._said: Final[set[str]] = set()
+        self._store: Final[Once[None, Store]] = Once()
+
+    def definitions(self, text: str, parse: _Parse) -> Mapping[str, Definition] | None:
+        """What a text means, if an earlier process has parsed it."""
+        with self._forgiven():
+            reader = self._reader()
+            found = None if reader is None else reader.text(text_key(text, generator_version()))
+            if found is not None:
+                try:
+                    return definitions_from_json(found.definitions, text, parse)
+                except ValueError as error:
+                    raise self._damaged(f"the definitions of a text ({error})") from error
+        return None
+
+    def was_searched(self, wanted: Wanted, covers: Callable[[str], bool]) -> bool:
+        """Whether a search for the kernel has ended that went far enough, or none may begin, because the cache is only
+        read.  ``covers``: whether a search with such settings, in JSON, did; one that is known by its winner alone did.
+        """
+        if self._configuration.mode is not Mode.STORE:
+            return True
+        with self._forgiven():
+            reader = self._reader()
+            if reader is not None:
+                return any(
+                    run is None or covers(run.settings)
+                    for serving in self._serving(reader, wanted)
+                    for ingredients in self._candidates(reader, serving)
+                    for run in reader.ended_runs(ingredients.key, wanted.machine, wanted.threads)
+                )
+        return False
+
+    def find(self, wanted: Wanted) -> Executable | None:
+        """The kernel, checked to be what is wanted; None where it is to be compiled.
+
+        CacheError where it is missing and must not be compiled, saying how the nearest entry differs.
+        """
+        with self._forgiven():
+            reader = self._reader()
+            found = None if reader is None else self._variant(reader, wanted)
+            if found is not None:
+                return self._executable(*found)
+        match self._configuration.mode:
+            case Mode.STRICT:
+                raise CacheError(f"{self._miss(wanted)}\ncompile or tune it elsewhere, and ship the file again")
+            case Mode.WARN:
+                text = f"{self._miss(wanted)}\nit is compiled with default options, as others that are missing"
+                self._say_once("miss", text)
+        return None
+
+    def keep(self, wanted: Wanted, siblings: Mapping[str, Definition], executable: Executable) -> None:
+        """Stores a kernel that was compiled, and what a process needs that has no compiler; only reads in other modes.
+
+        ``siblings``: all definitions of the text that it comes from.  What cannot be stored is a warning.
+        """
+        if self._configuration.mode is not Mode.STORE:
+            return
+        from tc.store.deposit import deposit
+
+        try:
+            store = self._store.get(None, self._open_store)
+            deposit(store, wanted, siblings, executable, self._settings, made="compiled when it was called")
+            if self._configuration.own:
+                from tc.cache.content.prune import limit
+
+                limit(self._configuration.where, _OWN_BYTES)
+        except CacheError as error:
+            self._say_once("keep", f"a kernel is not kept: {error}")
+
+    def explain(self, wanted: Wanted) -> str:
+        """What ``find`` would do, and why, as text."""
+        place = f"{self._place} ({self._configuration.mode.value})"
+        try:
+            reader = self._reader()
+            found = None if reader is None else self._variant(reader, wanted)
+        except CacheError as error:
+            return f"{place}\n{error}"
+        if found is None:
+            return f"{place}\n{self._miss(wanted)}"
+        variant, _ = found
+        threads = counted(variant.threads, "thread")
+        return f"{place}\nfound: options {variant.options}, made for {threads}\n{variant.proof}\n{variant.origin}"
+
+    def _open_store(self) -> Store:
+        from tc.cache.content.store import Store
+
+        claim(self._configuration)
+        return Store.open(self._configuration.where, key=self._configuration.key)
+
+    def _reader(self) -> Reader | None:
+        """None where nothing has been kept yet, which only a cache that is read is blamed for."""
+        if self._configuration.mode is Mode.STORE and not exists(self._configuration):
+            return None
+        return open_reader(self._configuration)
+
+    def _variant(self, reader: Reader, wanted: Wanted) -> tuple[Variant, Wanted] | None:
+        """The variant, and what it was made for: the very kernel, or one that serves it with symbolic sizes."""
+        for serving in self._serving(reader, wanted):
+            for ingredients in self._candidates(reader, serving):
+                if wanted.options is not None:
+                    found = reader.variant(ingredients.key, options_text(wanted.options), self._threads(wanted))
+                else:
+                    default = options_text(default_options(wanted.target))
+                    threads = self._threads(wanted)
+                    found = reader.best(ingredients.key, wanted.machine, wanted.threads, default, threads)
+                if found is not None:
+                    return found, serving
+        return None
+
+    def _serving(self, reader: Reader, wanted: Wanted) -> Iterator[Wanted]:
+        """The kernel itself, then those with symbolic sizes, the smallest ones first."""
+        yield wanted
+        if wanted.signature.symbolic:
+            return
+        own = wanted.ingredients("any")
+        try:
+            opened = [wanted.opened(symbolic) for symbolic in reader.symbolic(own.program_hash, own.symbolic)]
+        except ValueError as error:
+            raise self._damaged(f"a kernel of {wanted.definition.interface.name} ({error})") from error
+        found = [serving for serving in opened if serving is not None]
+        yield from sorted(found, key=lambda serving: [size.most for size in serving.signature.symbolic])
+
+    def _candidates(self, reader: Reader, wanted: Wanted) -> Iterator[Ingredients]:
+        """What may serve: kernels of the compiler that is here, or where none is asked, of those in the cache."""
+        compilers: tuple[str, ...] = ()
+        if self._configuration.mode is Mode.STORE:
+            from tc.runtime.version import compiler_version
+
+            try:
+                compilers = (compiler_version(wanted.target, self._settings),)
+            except DeviceError:  # what was compiled elsewhere still runs
+                compilers = ()
+        for compiler in compilers or reader.compilers(*target_names(wanted.target)):
+            yield wanted.ingredients(compiler)
+
+    def _threads(self, wanted: Wanted) -> int | None:
+        """Kernels are compiled for as many threads as there are; where they are only read, others do, too."""
+        return wanted.threads if self._configuration.mode is Mode.STORE else None
+
+    def _executable(self, variant: Variant, wanted: Wanted) -> Executable:
+        what = f"the kernel {variant.kernel[:12]}"
+        try:
+            found = assemble(variant.executable, variant.options, variant.source, variant.binary)
+        except ValueError as error:
+            raise self._damaged(f"{what} ({error})") from error
+        interface = wanted.definition.interface
+        if found.convention.interface.anonymous() != interface.anonymous():
+            raise self._damaged(f"{what} (it has other arguments)")
+        renamed = found.renamed(interface)
+        if renamed.convention.signature != wanted.signature or found.target != wanted.target:
+            raise self._damaged(f"{what} (it is made for something else)")
+        return renamed
+
+    def _damaged(self, what: str) -> CacheError:
+        return CacheError(f"{self._place} holds what tc did not make: {what}; restore the file, or delete it")
+
+    @property
+    def _place(self) -> str:
+        """For messages: a password has no place in them."""
+        return str(place_of(self._configuration.where))
+
+    def _miss(self, wanted: Wanted) -> str:
+        text = f"{self._place} has no kernel for {wanted}"
+        if wanted.options is not None:
+            text += f" with options {options_text(wanted.options)}"
+        reader = self._reader()
+        if reader is None:
+            return text
+        ingredients = next(self._candidates(reader, wanted), wanted.ingredients("any"))
+        nearest = reader.nearest(ingredients)
+        if nearest is None:
+            return f"{text}; it is empty"
+        _, differences = nearest
+        if not differences:
+            return f"{text}; it has the kernel with other options, or for another number of threads"
+        lines = [f"    {field:12} wanted {ours}\n{'':12}     there {theirs}" for field, ours, theirs in differences]
+        return "\n".join((f"{text}; the nearest entry differs in", *lines))
+
+    @contextmanager
+    def _forgiven(self) -> Iterator[None]:
+        try:
+            yield
+        except CacheError as error:
+            if not self._configuration.own:
+                raise
+            self._say_once("read", f"the cache of compiled kernels is not used: {error}")
+
+    def _say_once(self, kind: str, message: str) -> None:
+        if kind not in self._said:
+            self._said.add(kind)
+            warn(message, CacheWarning)
+
+
+@functools.cache
+def kernel_cache(settings: Environment) -> KernelCache | None:
+    """The cache of a process with this environment; None if there is none."""
+    configuration = configured(settings)
+    return None if configuration is None else KernelCache(configuration, settings)

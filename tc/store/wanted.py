@@ -1,0 +1,144 @@
+"""``Wanted``: which kernel somebody asks for, and what identifies it in a cache."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Final, assert_never
+
+from tc.artifact.definition import Definition
+from tc.base.frozen import frozen
+from tc.base.generator import generator_version
+from tc.base.records import from_json
+from tc.cache.format.ingredients import Ingredients
+from tc.language.program.specialization import ArraySpec, Signature, SymbolicSize, extents_text
+from tc.runtime.host.threads import available_threads
+from tc.store.measured_machine import measured_machine
+from tc.targets.options import CpuOptions, GpuOptions, Options
+from tc.targets.target import CpuTarget, CudaTarget, EmulatorTarget, OpenClTarget, Target
+
+# Kernels use nothing of an address but that elements lie at multiples of their size.
+_ALIGNMENT: Final = "element"
+
+
+@frozen
+class Wanted:
+    """A kernel that somebody asks for; ``options`` None asks for the best ones that are known.
+
+    ``device``: the number of the GPU that it is measured on, if it runs on one.
+    """
+
+    definition: Definition
+    signature: Signature
+    target: Target
+    options: Options | None
+    device: int = 0
+
+    def ingredients(self, compiler: str) -> Ingredients:
+        """What the kernel depends on, with names replaced by positions."""
+        places = {name: place for place, name in enumerate(self.definition.interface.names)}
+        arguments, results = self.signature.arguments, self.signature.results
+        target, architecture = target_names(self.target)
+        return Ingredients(
+            program=self.definition.canonical,
+            shapes=_listed([spec.shape for _, spec in arguments]),
+            dtypes=_listed([str(spec.dtype) for _, spec in arguments]),
+            strides=_listed([_strides(places[name], spec) for name, spec in (*arguments, *results)]),
+            alignment=_ALIGNMENT,
+            scalars=_listed([(places[name], value) for name, value in self.signature.scalars]),
+            aliases=_listed([(places[output], places[input]) for output, input in self.signature.aliases]),
+            symbolic=_listed(
+                [(size.most, [places[name] for name in size.arguments]) for size in self.signature.symbolic]
+            ),
+            target=target,
+            architecture=architecture,
+            compiler=compiler,
+            generator=generator_version(),
+        )
+
+    def opened(self, symbolic: str) -> Wanted | None:
+        """A kernel that serves this call, too, with sizes open as an ingredient says; None if it would not.
+
+        ValueError for text that ``ingredients`` does not make.
+        """
+        names = self.definition.interface.names
+        try:
+            sizes = tuple(
+                SymbolicSize(int(most), tuple(names[place] for place in places))
+                for most, places in json.loads(symbolic)
+            )
+        except (TypeError, IndexError, RecursionError) as error:
+            raise ValueError(f"symbolic sizes are pairs of a number and places, got {symbolic!r}") from error
+        signature = self.signature.opened(sizes)
+        return None if signature is None else replace(self, signature=signature)
+
+    @property
+    def threads(self) -> int:
+        """How many the static default is chosen for on this machine."""
+        return available_threads() if isinstance(self.target, CpuTarget) else 1
+
+    @property
+    def machine(self) -> str:
+        """What measurements of the kernel are made on."""
+        return measured_machine(gpu=isinstance(self.target, CudaTarget), device=self.device)
+
+    def __str__(self) -> str:
+        signature = self.signature
+        shapes = ", ".join(
+            f"{name}: {spec.dtype}[{', '.join(signature.extents(name))}]" for name, spec in signature.arguments
+        )
+        return f"{self.definition.interface.name}({shapes}) on {self.target}"
+
+
+@frozen
+class _Extents:
+    """Ingredients as ``Wanted`` makes them."""
+
+    shapes: tuple[tuple[int, ...], ...]
+    strides: tuple[tuple[int, object], ...]
+    symbolic: tuple[tuple[int, tuple[int, ...]], ...]
+
+
+_NAMES: Final = tuple(field.name for field in fields(_Extents))
+
+
+def extents_of(ingredients: Ingredients) -> tuple[tuple[str, ...], ...] | None:
+    """``extents_text`` of all arguments; None for ingredients that ``Wanted`` does not make."""
+    try:
+        found = from_json(_Extents, {name: json.loads(getattr(ingredients, name)) for name in _NAMES})
+        opened = {place: most for most, places in found.symbolic for place in places}
+        # Those of the results come behind them.
+        places = [place for place, _ in found.strides[: len(found.shapes)]]
+        return tuple(extents_text(shape, opened.get(place)) for shape, place in zip(found.shapes, places, strict=True))
+    except (ValueError, RecursionError):
+        return None
+
+
+def target_names(target: Target) -> tuple[str, str]:
+    """Of the target and of its architecture."""
+    match target:
+        case CpuTarget() | CudaTarget():
+            name, _, architecture = str(target).partition(":")
+            return name, architecture
+        case EmulatorTarget(host):
+            return "emulator", str(host)
+        case OpenClTarget():
+            from tc.runtime.opencl.opencl import opencl_device
+
+            return "opencl", opencl_device().name
+        case _:
+            assert_never(target)
+
+
+def _listed(values: Sequence[object]) -> str:
+    return json.dumps(values, separators=(",", ":"))
+
+
+def _strides(place: int, spec: ArraySpec) -> object:
+    return place, "contiguous" if spec.strides is None else spec.strides
+
+
+def default_options(target: Target) -> Options:
+    """What a call without options gets where nothing better is known."""
+    return CpuOptions() if isinstance(target, CpuTarget) else GpuOptions()

@@ -1,0 +1,1 @@
+"""Options, targets and machines."""

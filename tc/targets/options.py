@@ -1,0 +1,227 @@
+"""Typed options: what a user, the tuner and the cache may choose about a kernel.
+
+Target-neutral options stand inside the options of a target.  Construction validates; ``to_json`` and
+``from_json`` round-trip (``options_json``).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import field
+from enum import Enum
+from typing import Final, TypeAlias
+
+from tc.base.errors import OptionsError
+from tc.base.frozen import frozen
+from tc.targets.options_json import Written
+
+
+class Fusion(Enum):
+    """Which statements share loops (the paper's three strategies)."""
+
+    MAXIMAL = "maximal"
+    PRESERVE_PARALLEL = "preserve-parallel"
+    MINIMAL = "minimal"
+
+
+@frozen
+class ScheduleOptions(Written):
+    """Choices that every target shares.
+
+    ``tile``: tile sizes of the loops around every statement, outermost first; loops beyond the tuple, or with size 0,
+    are not tiled.  None lets the target choose; an empty tuple tiles nothing.  More sizes than loops are refused.
+    ``unroll``: loops whose bodies hold at most this many statement instances in all are unrolled; 1 unrolls none.
+    Parallel loops and vector lanes stay loops.  OptionsError where that writes out more than 4,096
+    statements and conditions of a kernel.
+    """
+
+    fusion: Fusion = Fusion.PRESERVE_PARALLEL
+    tile: tuple[int, ...] | None = None
+    unroll: int = 1
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.fusion, Fusion):
+            raise OptionsError(f"fusion must be a tc.Fusion, got {self.fusion!r}")
+        if self.tile is not None:
+            _require_integers("tile", self.tile, 0, 1 << 30)
+        _require_integer("unroll", self.unroll, 1, 4096)
+
+
+class Distribution(Enum):
+    """How the points of a tile are dealt to the threads of a block."""
+
+    CYCLIC = "cyclic"  # one by one: neighbouring threads work on neighbouring points
+    BLOCKED = "blocked"  # in runs: every thread works on neighbouring points
+
+
+class TileLayout(Enum):
+    """How the tile of an operand lies in shared memory."""
+
+    MEMORY = "memory"  # as its tensor does
+    POINTS = "points"  # what the points of a thread's tile read for one step of a reduction lies side by side
+
+
+@frozen
+class CpuOptions(Written):
+    """Options of the ``cpu`` target.
+
+    ``register_tile``: sizes of the tile of independent loops inside a reduction, innermost last; further ones move out
+    of the reduction.  None lets the target choose; an empty tuple makes no register tiles.  More sizes than such loops
+    are refused.
+    ``lane``: the place among the ``register_tile`` sizes of the loop that vectors lie along; None takes the last.
+    ``accumulators``: the most elements of a reduction's target that are kept in an array of their own, for the compiler
+    to hold in registers, while its innermost loops run; 0 keeps none.
+    ``packed``: the most elements of an operand that are copied so that the lanes of a reduction find them side by side;
+    0 packs none.
+    ``local``: the most elements of a temporary that lives in a buffer of one iteration of the loops around it; 0 keeps
+    temporaries in memory.
+    ``streamed``: the least bytes of a result that is written past the caches, where the processor can do so and nothing
+    in the kernel reads it; 0 writes none so.
+    ``threads``: the most threads one call uses; 0 means as many as ``tc.set_threads`` allows.
+    ``vectorize``: mark innermost parallel or reducing loops for the compiler's vectorizer.
+    ``prefetch``: how many iterations ahead the rows of a gather are asked for; 0 leaves that to the processor.
+    ``ahead``: the most bytes of an argument that one iteration of a loop works on while the block of the next one is
+    asked for; 0 leaves that to the processor, and also the lines that register tiles store to.
+    ``check_indices``: gathers check their indices (see *Gathers* in the README).
+    """
+
+    schedule: ScheduleOptions = field(default_factory=ScheduleOptions)
+    register_tile: tuple[int, ...] | None = None
+    lane: int | None = None
+    accumulators: int = 512
+    packed: int = 1 << 17
+    local: int = 1 << 15
+    streamed: int = 1 << 24
+    threads: int = 0
+    vectorize: bool = True
+    check_indices: bool = True
+    prefetch: int = 16
+    ahead: int = 1 << 17
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.schedule, ScheduleOptions):
+            raise OptionsError(f"schedule must be tc.ScheduleOptions, got {self.schedule!r}")
+        if self.register_tile is not None:
+            _require_integers("register_tile", self.register_tile, 1, 1 << 10)
+        if self.lane is not None:
+            _require_integer("lane", self.lane, 0, max(0, len(self.register_tile or ()) - 1))
+        _require_integer("accumulators", self.accumulators, 0, 1 << 16)
+        _require_integer("packed", self.packed, 0, 1 << 18)
+        _require_integer("local", self.local, 0, 1 << 18)
+        _require_integer("streamed", self.streamed, 0, 1 << 62)
+        _require_integer("threads", self.threads, 0, 4096)
+        _require_integer("prefetch", self.prefetch, 0, 1024)
+        _require_integer("ahead", self.ahead, 0, 1 << 30)
+        _require_boolean("vectorize", self.vectorize)
+        _require_boolean("check_indices", self.check_indices)
+
+
+# A block of any device that we know has so many threads at most.
+MOST_THREADS: Final = 1024
+
+
+@frozen
+class GpuOptions(Written):
+    """Options of the targets that run blocks of threads.
+
+    ``schedule.tile`` cuts the outermost independent loops into tiles, which go to blocks, the points of a tile to
+    threads; where tiles are single points, they share the innermost independent loops that have no size.  None lets the
+    target choose.  Mind the order: ``tile`` begins with the outermost loop, ``block`` and ``grid`` with x, which is the
+    innermost of the loops that are shared: ``tile=(8, 32)`` goes with ``block=(32, 8)``.
+    ``block``: threads of a block along every dimension, x (the innermost of the loops that are shared) first; exactly
+    so many are launched, those beyond the points of a tile only copy.  None takes about 256, or as many as a tile has
+    points.  Of loops inside that threads share, a tile has a multiple of so
+    many points as there are threads, or as each of them takes in a row.
+    ``grid``: the most blocks along every dimension, x first; a block then works on several tiles, and on all of those
+    along dimensions that are not named.  None takes as many as there are tiles, and several nests may be one kernel.
+    ``distribution``: how the points of a tile are dealt to threads.
+    ``private``: the most elements of a result that a thread keeps to itself while it reduces; 0 keeps none.
+    ``fragments``: the most elements of operands that a thread reads into registers before it goes through the points of
+    its tile; 0 leaves it to the compiler of the target, which sees that they are read again.
+    ``split``: how many partial results, each in a thread of its own, the long reductions have for every element; a
+    second number says in how many these are combined first, and so on.  None splits the reductions that run along
+    memory, but no products; an empty tuple splits none.
+    ``across``: how many blocks share each long reduction, products among them (split-K); a second kernel combines what
+    they have.  ``tile`` has no size for the loop over these blocks.
+    None takes several where there are few results, if ``split`` is None, too.
+    ``shuffles``: the 32 threads of a warp combine their partial results from register to register; OpenCL cannot.
+    ``shared``: the most bytes of memory that the threads of a block share; 0 uses none.
+    ``layout``: how operands lie in shared memory; in the order of their tensors, or with the loops of the reduction
+    outermost, element by element.
+    ``padding``: elements added to every row of an operand in shared memory, so that rows begin in different banks.
+    ``stages``: tiles of each operand that shared memory holds at a time.  With more than one, the next tiles are on
+    their way while threads work on this one; NVIDIA's GPUs copy them asynchronously from ``sm_80`` on.  None takes as
+    many as there is room for, four at most.  With a number, operands of which so many find no room are read where they
+    lie, as ``explain`` says.
+    ``resident``: blocks that must find room on a multiprocessor at a time, for which CUDA's compiler limits the
+    registers of a thread; OptionsError where threads or shared memory leave no room, and for OpenCL, which knows no
+    such thing.
+    ``check_indices``: gathers check their indices (see *Gathers* in the README).
+    """
+
+    schedule: ScheduleOptions = field(default_factory=ScheduleOptions)
+    block: tuple[int, ...] | None = None
+    grid: tuple[int, ...] | None = None
+    distribution: Distribution = Distribution.CYCLIC
+    split: tuple[int, ...] | None = None
+    across: int | None = None
+    shuffles: bool = True
+    private: int = 64
+    fragments: int = 0
+    shared: int = 48 << 10
+    layout: TileLayout = TileLayout.MEMORY
+    padding: int = 4
+    stages: int | None = None
+    resident: int = 1
+    check_indices: bool = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.schedule, ScheduleOptions):
+            raise OptionsError(f"schedule must be tc.ScheduleOptions, got {self.schedule!r}")
+        for name, sizes, most in (("block", self.block, MOST_THREADS), ("grid", self.grid, (1 << 31) - 1)):
+            if sizes is not None:
+                _require_integers(name, sizes, 1, most)
+                if len(sizes) > 3:
+                    raise OptionsError(f"{name} must have at most 3 sizes, got {sizes!r}")
+        if (threads := math.prod(self.block or ())) > MOST_THREADS:
+            raise OptionsError(f"a block has at most {MOST_THREADS} threads, got {self.block} = {threads}")
+        if not isinstance(self.distribution, Distribution):
+            raise OptionsError(f"distribution must be a tc.Distribution, got {self.distribution!r}")
+        if self.split is not None:
+            _require_integers("split", self.split, 2, 1 << 20)
+        if any(then >= parts for parts, then in itertools.pairwise(self.split or ())):
+            raise OptionsError(f"split must go from many partial results to few, got {self.split!r}")
+        _require_integer("private", self.private, 0, 1 << 10)
+        _require_integer("fragments", self.fragments, 0, 1 << 10)
+        _require_integer("shared", self.shared, 0, 1 << 18)
+        if not isinstance(self.layout, TileLayout):
+            raise OptionsError(f"layout must be a tc.TileLayout, got {self.layout!r}")
+        _require_integer("padding", self.padding, 0, 64)
+        if self.stages is not None:
+            _require_integer("stages", self.stages, 1, 8)
+        _require_integer("resident", self.resident, 1, 32)
+        if self.across is not None:
+            _require_integer("across", self.across, 1, 1 << 16)
+        _require_boolean("shuffles", self.shuffles)
+        _require_boolean("check_indices", self.check_indices)
+
+
+Options: TypeAlias = CpuOptions | GpuOptions
+
+
+def _require_integers(name: str, values: object, least: int, most: int) -> None:
+    if not isinstance(values, tuple):
+        raise OptionsError(f"{name} must be a tuple of integers or None, got {values!r}")
+    for value in values:
+        _require_integer(name, value, least, most)
+
+
+def _require_integer(name: str, value: object, least: int, most: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise OptionsError(f"{name} must be an integer from {least} to {most}, got {value!r}")
+
+
+def _require_boolean(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise OptionsError(f"{name} must be True or False, got {value!r}")

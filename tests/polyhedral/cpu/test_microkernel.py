@@ -1,0 +1,198 @@
+"""The register tile that the cost model chooses: what must hold whichever it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final
+
+import pytest
+
+from tc.language.isl.session import isl_context
+from tc.language.program.program import Read, iterators_in, walk
+from tc.polyhedral.cpu.microkernel import MicroKernel, VectorUnit, choose_microkernel, vector_widths
+from tc.polyhedral.ir.scop import Scop, ScopStatement, build_scop
+from tc.polyhedral.transform.vectorize import layouts_of
+from tests.polyhedral.support import GRADIENT, MATMUL, TRANSPOSED, TRIANGLE, specialized
+
+Shapes = tuple[tuple[int, ...], ...]
+NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
+
+UNITS = (VectorUnit(64, 32), VectorUnit(32, 16), VectorUnit(16, 32), VectorUnit(16, 16))
+BATCHED = "def bmm(float(B,M,K) X, float(B,K,N) Y) -> (Z) { Z(b,m,n) +=! X(b,m,k) * Y(b,k,n) }"
+CONVOLUTION = """
+def conv(float(N,C,H,W) X, float(F,C,KH,KW) K) -> (O) { O(n,f,h,w) +=! X(n,c,h+p,w+q) * K(f,c,p,q) }
+"""
+DOUBLE = MATMUL.replace("float", "double")
+PRODUCTS: tuple[tuple[str, Shapes], ...] = (
+    (MATMUL, ((128, 256), (256, 512))),
+    (MATMUL, ((7, 129), (129, 50))),
+    (DOUBLE, ((65, 33), (33, 100))),
+    (TRANSPOSED, ((128, 256), (512, 256))),
+    (TRANSPOSED, ((26, 72), (26, 72))),
+    (BATCHED, ((4, 30, 40), (4, 40, 50))),
+    (CONVOLUTION, ((2, 8, 20, 20), (16, 8, 3, 3))),
+)
+CASES = [pytest.param(text, shapes, unit) for text, shapes in PRODUCTS for unit in UNITS]
+
+
+def reduction(scop: Scop) -> ScopStatement:
+    return next(statement for statement in scop.statements if statement.accumulates)
+
+
+def chosen(
+    text: str,
+    shapes: Shapes,
+    unit: VectorUnit = UNITS[0],
+    *,
+    packs: bool = True,
+    fixed: Mapping[str, int] = NOTHING,
+    within: Mapping[str, int] = NOTHING,
+) -> MicroKernel | None:
+    """The tile of the one reduction of a program."""
+    with isl_context() as context:
+        scop = build_scop(specialized(text, shapes), context)
+        return choose_microkernel(reduction(scop), layouts_of(scop), unit, packs=packs, fixed=fixed, within=within)
+
+
+def found(
+    text: str, shapes: Shapes, unit: VectorUnit, fixed: Mapping[str, int] = NOTHING, within: Mapping[str, int] = NOTHING
+) -> MicroKernel:
+    tile = chosen(text, shapes, unit, fixed=fixed, within=within)
+    assert tile is not None
+    return tile
+
+
+def rows(tile: MicroKernel) -> dict[str, int]:
+    return {name: size for name, size in tile.sizes.items() if name != tile.lane and size > 1}
+
+
+@pytest.mark.parametrize(("text", "shapes", "unit"), CASES)
+def test_the_tile_fits_the_registers_beside_an_operand(text: str, shapes: Shapes, unit: VectorUnit) -> None:
+    tile = found(text, shapes, unit)
+    width = unit.bytes // (8 if text == DOUBLE else 4)
+    vectors = math.ceil(tile.lanes / width)
+    assert math.prod(rows(tile).values()) * vectors + vectors < unit.registers
+
+
+@pytest.mark.parametrize(("text", "shapes", "unit"), CASES)
+def test_sizes_are_of_independent_loops_and_no_longer_than_they_are(
+    text: str, shapes: Shapes, unit: VectorUnit
+) -> None:
+    tile = found(text, shapes, unit)
+    with isl_context() as context:
+        statement = reduction(build_scop(specialized(text, shapes), context))
+        most = [int(statement.domain.dim_max_val(n).to_python()) + 1 for n in range(len(statement.body.iterators))]
+        extents = dict(zip(statement.body.iterators, most, strict=True))
+        independent = iterators_in(statement.body.subscripts)
+    for name, size in tile.sizes.items():
+        assert 1 <= size <= extents[name]
+        assert name in independent
+    assert tile.lanes > 1
+
+
+@pytest.mark.parametrize(("text", "shapes", "unit"), CASES)
+def test_rows_share_something_that_is_read(text: str, shapes: Shapes, unit: VectorUnit) -> None:
+    tile = found(text, shapes, unit)
+    with isl_context() as context:
+        value = reduction(build_scop(specialized(text, shapes), context)).body.value
+    reads = [part for part in walk(value) if isinstance(part, Read)]
+    for row in rows(tile):
+        assert any(row not in iterators_in(read.subscripts) for read in reads), row
+
+
+def test_rows_of_other_batches_share_nothing() -> None:
+    for unit in UNITS:
+        assert "b" not in rows(found(BATCHED, ((16, 4, 40), (16, 40, 64)), unit))
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize(
+    ("sizes", "packs"),
+    [
+        *(((m, k, n), packs) for m, k, n in ((128, 256, 512), (7, 130, 64), (1, 64, 64)) for packs in (True, False)),
+        ((7, 129, 50), False),
+        ((64, 16, 17), False),
+    ],
+)
+def test_lanes_lie_along_memory_where_an_operand_does(
+    sizes: tuple[int, int, int], packs: bool, unit: VectorUnit
+) -> None:
+    m, k, n = sizes
+    tile = chosen(MATMUL, ((m, k), (k, n)), unit, packs=packs)
+    assert tile is not None
+    assert tile.lane == "n"
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_sizes_divide_those_of_larger_tiles(unit: VectorUnit) -> None:
+    for text, shapes in ((MATMUL, ((128, 256), (256, 512))), (TRANSPOSED, ((128, 256), (512, 256)))):
+        for m, n in ((48, 96), (60, 80), (128, 32)):
+            tile = found(text, shapes, unit, within={"m": m, "n": n})
+            assert all({"m": m, "n": n}[name] % size == 0 for name, size in tile.sizes.items())
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_size_that_is_given_stays_and_is_no_lane(unit: VectorUnit) -> None:
+    for name in ("m", "n"):
+        tile = found(MATMUL, ((128, 256), (256, 512)), unit, fixed={name: 4})
+        assert tile.sizes[name] == 4
+        assert tile.lane not in (name, "k")
+
+
+def test_the_same_question_has_the_same_answer() -> None:
+    for text, shapes in PRODUCTS:
+        first, second = chosen(text, shapes), chosen(text, shapes)
+        assert first == second
+        assert first is not None
+
+
+# --- where there is none --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes"),
+    [
+        (TRIANGLE, ((600,),)),
+        (GRADIENT, ((500,), (300,))),
+        (MATMUL.replace("float", "int32"), ((128, 256), (256, 512))),
+        (MATMUL.replace("float", "int8"), ((128, 256), (256, 512))),
+        ("def total(float(N,M) X) -> (S) { S +=! X(i,j) }", ((100, 100),)),
+        (MATMUL, ((128, 1), (1, 512))),
+    ],
+    ids=["triangle", "other bounds", "int32", "int8", "no independent loop", "a single step"],
+)
+def test_there_is_no_tile(text: str, shapes: Shapes) -> None:
+    assert all(chosen(text, shapes, unit) is None for unit in UNITS)
+
+
+def test_vectors_of_one_lane_make_no_tile() -> None:
+    assert chosen(MATMUL, ((128, 256), (256, 512)), VectorUnit(4, 32)) is None
+    assert chosen(DOUBLE, ((128, 256), (256, 512)), VectorUnit(8, 32)) is None
+
+
+def test_statements_that_do_not_reduce_or_read_their_own_target_have_no_tile() -> None:
+    with isl_context() as context:
+        scop = build_scop(specialized(MATMUL, ((128, 256), (256, 512))), context)
+        layouts = layouts_of(scop)
+        update = reduction(scop)
+        own = Read(update.body.target, update.body.subscripts, layouts[update.body.target].type)
+        assert choose_microkernel(update, layouts, UNITS[0], packs=True) is not None
+        reading = replace(update, body=replace(update.body, value=own))
+        assert choose_microkernel(reading, layouts, UNITS[0], packs=True) is None
+        others = [statement for statement in scop.statements if statement is not update]
+        assert [choose_microkernel(s, layouts, UNITS[0], packs=True) for s in others] == [None]
+
+
+@pytest.mark.parametrize("width", [2, 4, 8, 16])
+def test_vectors_hold_all_lanes_and_waste_less_than_half_of_one(width: int) -> None:
+    for lanes in range(1, 5 * width):
+        cut = vector_widths(lanes, width)
+        assert sum(used for _, used in cut) == lanes
+        assert all(total == used == width for total, used in cut[:-1])
+        total, used = cut[-1]
+        assert total <= width
+        assert total.bit_count() == 1
+        assert total < 2 * used

@@ -1,0 +1,156 @@
+"""Loops whose sums are blocked, and the proof that they add up what they added up before."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+import tc
+from tc.base.errors import VerificationError
+from tc.language.program.program import IteratorReference, Read
+from tc.polyhedral.execution.loop_execution import loop_paths
+from tc.polyhedral.generate.block_sums import MOST, MOST_PLAIN, block_sums
+from tc.polyhedral.ir.loops import (
+    Allocation,
+    Block,
+    Guard,
+    IndexLiteral,
+    IndexOperation,
+    IndexVariable,
+    Instance,
+    Loop,
+    LoopProgram,
+    LoopTree,
+)
+from tc.polyhedral.pipeline import map_program
+from tc.polyhedral.proof.verify_blocks import prove_blocks
+from tc.targets.options import CpuOptions, GpuOptions
+from tests.polyhedral.support import MACHINE, specialized
+
+SUMS: dict[str, tuple[str, tuple[tuple[int, ...], ...]]] = {
+    "in a variable": ("def f(float(N) x) -> (s) { s +=! x(i) }", ((9_001,),)),
+    "in lanes": ("def f(float(N) x) -> (s) { s +=! x(i) }", ((8_192,),)),
+    "in a tile": ("def f(float(M,N) x) -> (s) { s(n) +=! x(m,n) }", ((1_001, 40),)),
+    "of products": ("def f(float(M,K) a, float(K,N) b) -> (c) { c(m,n) +=! a(m,k) * b(k,n) }", ((30, 200), (200, 48))),
+    "of a thread": ("def f(float(M,K) a, float(K,N) b) -> (c) { c(m,n) +=! a(m,k) * b(k,n) }", ((64, 200), (200, 64))),
+}
+
+
+def program_of(name: str) -> LoopProgram:
+    text, shapes = SUMS[name]
+    options = GpuOptions(split=()) if name == "of a thread" else CpuOptions()
+    return map_program(specialized(text, shapes), options, MACHINE).loops
+
+
+def changed(tree: LoopTree, change: Callable[[Loop], LoopTree]) -> LoopTree:
+    """The tree with its loops changed, innermost first."""
+    match tree:
+        case Instance():
+            return tree
+        case Block(children):
+            return Block(tuple(changed(child, change) for child in children))
+        case Guard(condition, then, otherwise):
+            return Guard(condition, changed(then, change), otherwise and changed(otherwise, change))
+        case Allocation(buffer, body):
+            return Allocation(buffer, changed(body, change))
+        case Loop():
+            return change(replace(tree, body=changed(tree.body, change)))
+
+
+def loops_in(tree: LoopTree) -> list[Loop]:
+    return [step for _, path in loop_paths(tree, ()) for step in path if isinstance(step, Loop)]
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_long_sums_are_cut_into_runs(name: str) -> None:
+    program = program_of(name)
+    root = block_sums(program).root
+    prove_blocks(program, root)
+    assert any(loop.totals for loop in loops_in(root))
+    runs = [loop for loop in loops_in(root) if loop.folds]
+    most = MOST if name in ("of products", "of a thread") else MOST_PLAIN
+    assert runs
+    assert all(loop.step * max(fold.every for fold in loop.folds) <= most for loop in runs)
+
+
+def without_totals(loop: Loop) -> Loop:
+    return replace(loop, totals=())
+
+
+def folded_twice(loop: Loop) -> Loop:
+    return replace(loop, folds=(*loop.folds, *loop.folds))
+
+
+def with_a_total_inside(loop: Loop) -> Loop:
+    return replace(loop, body=changed(loop.body, lambda own: replace(own, totals=loop.totals))) if loop.totals else loop
+
+
+def with_a_gap(loop: Loop) -> Loop:
+    return replace(loop, step=loop.step + 1) if loop.folds else loop
+
+
+def begun_late(loop: Loop) -> Loop:
+    return replace(loop, lower=IndexLiteral(1)) if loop.folds else loop
+
+
+def ended_early(loop: Loop) -> Loop:
+    match loop.lower, loop.upper:
+        case IndexVariable(), IndexOperation(operator, (first, *rest)):
+            return replace(loop, upper=IndexOperation(operator, (first, *rest[:-1], IndexLiteral(1))))
+        case _:
+            return loop
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (without_totals, r"partial sums of S0 are added to no total"),
+        (folded_twice, r"partial sums of S0 are added to their total twice"),
+        (with_a_total_inside, r"S0 has a total inside of another one"),
+        (with_a_gap, "their loops run something else"),
+        (begun_late, "their loops run something else"),
+        (ended_early, "their loops run something else"),
+    ],
+)
+@pytest.mark.parametrize("name", SUMS)
+def test_other_blocks_are_refused(name: str, change: Callable[[Loop], Loop], said: str) -> None:
+    program = program_of(name)
+    root = block_sums(program).root
+    wrong = changed(root, change)
+    if wrong == root:
+        assert (name, change) == ("of a thread", ended_early)  # nothing was cut where threads wait for each other
+        return
+    with pytest.raises(VerificationError, match=f"the blocks of sums are not proven correct: {said}"):
+        prove_blocks(program, wrong)
+
+
+@pytest.mark.parametrize("name", ["of products", "of a thread"])
+def test_nothing_else_looks_at_partial_sums(name: str) -> None:
+    """As if the terms of a sum in a tile were read from the tile."""
+    program = program_of(name)
+    total = next(total for loop in loops_in(block_sums(program).root) for total in loop.totals)
+    reduced = next(body for body in program.bodies if body.name == total.statement)
+    spied = replace(reduced, value=Read(reduced.target, reduced.subscripts, reduced.value.type))
+    lying = replace(program, bodies=tuple(spied if body is reduced else body for body in program.bodies))
+    with pytest.raises(VerificationError, match=f"uses {total.buffer} while partial sums are in it"):
+        prove_blocks(lying, block_sums(program).root)
+
+
+def test_a_total_is_of_one_element() -> None:
+    program = program_of("in lanes")
+    reduced = next(body for body in program.bodies if body.reduction is not None)
+    moving = replace(reduced, subscripts=(IteratorReference(reduced.iterators[-1]),))
+    lying = replace(program, bodies=tuple(moving if body is reduced else body for body in program.bodies))
+    with pytest.raises(VerificationError, match="S0 does not add to one element"):
+        prove_blocks(lying, block_sums(program).root)
+
+
+def test_elements_that_are_too_many_are_accumulated_in_float64() -> None:
+    columns = tc.define("def f(float(M,N) x) -> (s) { s(n) +=! x(m,n) }").f
+    memory = tc.CpuOptions(vectorize=False, register_tile=(), accumulators=0)
+    wide = r"sum0\(.*\) \+= float64"
+    assert re.search(wide, columns.compile((40_000, 500), options=memory).source)
+    assert not re.search(wide, columns.compile((30, 500), options=memory).source)

@@ -1,0 +1,64 @@
+"""The arrays of trials: indices in range, strides as in the signature, and files that come back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tc
+from tc.language.lower.interface import interface_of
+from tc.language.program.specialization import ArraySpec
+from tc.tuner.trial.arrays import keep_arrays, kept_arrays, random_arrays
+
+GATHER = "def f(float(E,D) T, int32(B,L) I, uint8(B) J, bool(B) K) -> (O) { O(b,d) +=! T(I(b,l), d) * J(b) * K(b) }"
+
+
+def test_indices_are_in_range_and_integers_small() -> None:
+    f = tc.define(GATHER).f
+    specialization = f.specialize((5, 3), (100, 4), (100,), (100,))
+    arrays = random_arrays(f.program, specialization, 1)
+    assert {name: (array.shape, array.dtype.name) for name, array in arrays.items()} == {
+        "T": ((5, 3), "float32"),
+        "I": ((100, 4), "int32"),
+        "J": ((100,), "uint8"),
+        "K": ((100,), "bool"),
+    }
+    assert set(np.unique(arrays["I"])) == set(range(5))
+    assert set(np.unique(arrays["J"])) == set(range(8))
+    assert np.isfinite(f.reference(*arrays.values())).all()
+    again = random_arrays(f.program, specialization, 1)
+    assert all(np.array_equal(arrays[name], again[name]) for name in arrays)
+    assert not np.array_equal(arrays["T"], random_arrays(f.program, specialization, 2)["T"])
+
+
+def test_where_an_index_is_computed_with_it_is_zero() -> None:
+    f = tc.define("def f(float(E) T, int32(B) I) -> (O) { O(b) = T(2 * I(b) + 1) }").f
+    arrays = random_arrays(f.program, f.specialize((4,), (10,)), 0)
+    assert not arrays["I"].any()
+
+
+def test_in_out_results_have_first_values() -> None:
+    f = tc.define("def f(float(N) x) -> (y) { y(i) += x(i) }").f
+    assert set(random_arrays(f.program, f.specialize((4,)), 0)) == {"x", "y"}
+
+
+@pytest.mark.parametrize("type", ["float32", "float16", "bfloat16", "int8", "bool", "float64"])
+def test_files_come_back_with_their_strides(tmp_path: Path, type: str) -> None:
+    f = tc.define(f"def f({type}(M,N) X, {type}(N) y, {type}() z) -> (O) {{ O(i,j) = X(i,j) }}").f
+    kind = tc.ScalarType(type)
+    turned = ArraySpec((3, 5), kind, (1, -3))
+    signature = f._signature([turned, (5,), ()])
+    arrays = random_arrays(f.program, f.specialize(turned, (5,), ()), 0)
+    keep_arrays(arrays, tmp_path)
+    for on_disk in (True, False):
+        found = kept_arrays(interface_of(f.program), signature, tmp_path, on_disk=on_disk)
+        assert found.keys() == arrays.keys()
+        for name, array in arrays.items():
+            assert found[name].dtype == array.dtype
+            assert found[name].tobytes() == array.tobytes()
+        size = kind.itemsize
+        assert found["X"].strides == (size, -3 * size)
+    on_disk_y = kept_arrays(interface_of(f.program), signature, tmp_path, on_disk=True)["y"]
+    assert not on_disk_y.flags.writeable

@@ -1,0 +1,94 @@
+"""Candidates are measured beside each other, one on each device, and nobody's time depends on the other's."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tc.artifact.executable import Executable
+from tc.artifact.packing import options_text, pack, unpack
+from tc.targets.options import CpuOptions
+from tc.tuner.trial.crew import Limits, LocalCrew, Packed
+from tc.tuner.trial.messages import Checked, Timed
+from tc.tuner.trial.outcome import Failed, Measured
+from tc.tuner.trial.trials import Trials
+from tests.tuner import trial_support as trial
+
+
+class Device:
+    """Times what has the number n in its source as n milliseconds; waits until ``together`` devices do so at once."""
+
+    def __init__(self, together: threading.Barrier | None) -> None:
+        self.together = together
+        self.checked: list[str] = []
+        self.slots: dict[str, float] = {}
+
+    def check(self, packed: Packed, slot: str) -> Checked | Failed:
+        source = unpack(packed).source
+        if slot == "trial":
+            self.checked.append(source)
+            if self.together is not None:
+                self.together.wait()
+        self.slots[slot] = float(source) / 1e3
+        return Checked(0.0, "bits")
+
+    def time(self, slot: str, seconds: float, quickest: float) -> Timed | Failed:
+        return Timed((self.slots[slot],) * 5, 1.0, 1.0)
+
+
+class Numbered(Device):
+    """A crew whose sources are the numbers of threads."""
+
+    def build(self, options: Sequence[str], limit: float) -> list[Packed | Failed]:
+        made = trial.right()
+        return [pack_numbered(made, text) for text in options]
+
+    def rest(self) -> None:
+        pass
+
+
+def pack_numbered(made: Executable, text: str) -> Packed:
+    options = CpuOptions.from_json(text)
+    return pack(replace(made, options=options, source=str(options.threads)))
+
+
+def tried(numbers: Sequence[int], devices: int, together: threading.Barrier | None) -> tuple[list[float], list[Device]]:
+    lanes = [Device(together) for _ in range(devices)]
+    trials = Trials(Numbered(None), 0.01, lambda: 0.0, lanes=lanes)
+    found = trials.try_all([options_text(CpuOptions(threads=number)) for number in numbers])
+    assert all(isinstance(one.outcome, Measured) for one in found)
+    assert trials.leader is not None
+    assert trials.leader.measured.seconds == min(numbers) / 1e3
+    return [one.outcome.seconds for one in found if isinstance(one.outcome, Measured)], lanes
+
+
+def test_every_device_measures_its_part_at_the_same_time() -> None:
+    # Who waited alone would wait for ever.
+    times, lanes = tried([7, 5, 9, 2], 2, threading.Barrier(2))
+    assert times == [0.007, 0.005, 0.009, 0.002]
+    assert [lane.checked for lane in lanes] == [["7", "9"], ["5", "2"]]
+
+
+def test_one_device_measures_all() -> None:
+    times, (lane,) = tried([7, 5, 9, 2], 1, None)
+    assert times == [0.007, 0.005, 0.009, 0.002]
+    assert lane.checked == ["7", "5", "9", "2"]
+
+
+def test_a_source_is_measured_once() -> None:
+    trials = Trials(Numbered(None), 0.01, lambda: 0.0, lanes=(lanes := [Device(None), Device(None)]))
+    texts = [options_text(CpuOptions(threads=3, packed=packed)) for packed in (0, 1, 2)]
+    found = trials.try_all(texts)
+    assert len({id(one) for one in found}) == 1
+    assert [lane.checked for lane in lanes] == [["3"], []]
+
+
+def test_a_crew_has_a_process_for_each_device() -> None:
+    with trial.folder() as folder, LocalCrew(trial.TASK, folder, 1, Limits(), devices=(0, 3)) as crew:
+        assert len(crew.lanes) == 2
+        packed = pack(trial.right())
+        for lane in crew.lanes:
+            assert isinstance(lane.check(packed, "trial"), Checked)
+        assert len(crew.processes) == 2
+        assert isinstance(crew.lanes[1].time("trial", 0.001, 1.0), Timed)

@@ -1,0 +1,174 @@
+"""What happens on a Dask worker: the processes and files of a search, and the tasks that are sent there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from distributed import Worker, WorkerPlugin, get_worker
+
+from tc.base.counted import counted
+from tc.base.environment import environment
+from tc.base.generator import generator_version
+from tc.runtime.host.scratch import clear_abandoned, scratch_folder
+from tc.runtime.host.threads import available_threads
+from tc.runtime.version import compiler_version
+from tc.store.measured_machine import measured_machine
+from tc.targets.target import CudaTarget, parse_target
+from tc.tuner.trial.crew import Limits, LocalCrew, Packed
+from tc.tuner.trial.messages import Checked, Timed
+from tc.tuner.trial.outcome import Failed
+from tc.tuner.trial.task import Task
+
+# The resource of workers that measure: ``dask worker ... --resources "measure=1"``.
+MEASURE: Final = "measure"
+
+# Dask warns of tasks of more than 10 MB.
+_PIECE: Final = 1 << 23
+
+
+@dataclass(frozen=True, slots=True)
+class Introduction:
+    """What a machine is, and what makes kernels there.  ``measures``: whether it offers to measure."""
+
+    generator: str
+    compiler: str
+    processor: str
+    threads: int
+    measures: bool
+
+    @property
+    def version(self) -> str:
+        """What must be the same on all workers."""
+        return f"tc {self.generator} with compiler {self.compiler}"
+
+    @property
+    def machine(self) -> str:
+        """What must be the same where times are compared."""
+        return f"{self.processor} with {counted(self.threads, 'thread')}"
+
+    def __str__(self) -> str:
+        return f"{self.machine}, {'and' if self.measures else 'but does not offer to'} measure{'s' * self.measures}"
+
+
+def introduction(target: str) -> Introduction:
+    """Of this machine.  DeviceError if it has no compiler for the target."""
+    parsed = parse_target(target)
+    compiler = compiler_version(parsed, environment())
+    machine = measured_machine(gpu=isinstance(parsed, CudaTarget))
+    return Introduction(generator_version(), compiler, machine, available_threads(), measures=False)
+
+
+def introduce(target: str, dask_worker: Worker) -> Introduction:
+    """Of the worker that runs this out of turn."""
+    return replace(introduction(target), measures=dask_worker.state.total_resources.get(MEASURE, 0) >= 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a file in the folder of a search; they are numbered, and nothing is missing after the ``last``."""
+
+    number: int
+    file: str
+    offset: int
+    content: bytes
+    last: bool
+
+
+def pieces(folder: Path, size: int = _PIECE) -> Iterator[Piece]:
+    """All files in a folder, in parts of at most so many bytes."""
+    parts = [
+        (file, offset) for file in sorted(folder.iterdir()) for offset in range(0, max(1, file.stat().st_size), size)
+    ]
+    for number, (file, offset) in enumerate(parts):
+        with file.open("rb") as stream:
+            stream.seek(offset)
+            yield Piece(number, file.name, offset, stream.read(size), last=number == len(parts) - 1)
+
+
+class Workshop(WorkerPlugin):
+    """What one worker holds for one search: a crew of its own processes, and a folder.
+
+    The scheduler gives every worker one, also those that come later; they go when the search says so, or with the
+    worker.
+    """
+
+    crew: LocalCrew
+    folder: Path
+    furnished: bool
+    _pieces: int
+    _held: ExitStack
+
+    def __init__(self, task: Task, calibration: Packed | None) -> None:
+        self._task: Final = task
+        self._calibration: Final = calibration
+
+    def setup(self, worker: Worker) -> None:
+        # As many compile at a time as Dask lets run at a time; processes start when they are first needed.
+        jobs = worker.state.nthreads
+        clear_abandoned()
+        self._held = ExitStack()
+        self.folder = self._held.enter_context(scratch_folder("tc-tune-"))
+        crew = LocalCrew(self._task, self.folder, jobs, Limits(), self._calibration)
+        self.crew = self._held.enter_context(crew)
+        self.furnished = False
+        self._pieces = 0
+
+    def teardown(self, worker: Worker) -> None:
+        del worker  # Dask names it
+        self._held.close()
+
+    def put(self, piece: Piece) -> bool:
+        """Adds a part of a file; one that comes again does no harm.  False if others are missing before it."""
+        if piece.number == self._pieces:
+            with (self.folder / piece.file).open("r+b" if piece.offset else "wb") as stream:
+                stream.seek(piece.offset)
+                stream.write(piece.content)
+            self._pieces += 1
+            self.furnished = piece.last
+        return piece.number < self._pieces
+
+
+def build_there(search: str, options: str, limit: float) -> Packed | Failed:
+    """``Crew.build`` of one candidate."""
+    (built,) = _workshop(search).crew.build((options,), limit)
+    return built
+
+
+def address_there() -> str:
+    """Of the worker that Dask chose."""
+    address: str = get_worker().address
+    return address
+
+
+def put_there(search: str, piece: Piece) -> bool:
+    """Adds to the folder of the search; False if this worker came anew and has not what comes before."""
+    return _workshop(search).put(piece)
+
+
+def check_there(search: str, packed: Packed, slot: str) -> Checked | Failed | None:
+    """``Crew.check``; None if this worker came anew and has no files."""
+    workshop = _workshop(search)
+    return workshop.crew.check(packed, slot) if workshop.furnished else None
+
+
+def time_there(search: str, slot: str, seconds: float, quickest: float) -> Timed | Failed | None:
+    """``Crew.time``; None if this worker came anew and has nothing in its slots."""
+    workshop = _workshop(search)
+    return workshop.crew.time(slot, seconds, quickest) if workshop.furnished else None
+
+
+def rest_there(search: str, dask_worker: Worker) -> None:
+    """``Crew.rest`` of the worker that runs this out of turn."""
+    workshop = dask_worker.plugins.get(search)
+    if isinstance(workshop, Workshop):
+        workshop.crew.rest()
+
+
+def _workshop(search: str) -> Workshop:
+    workshop = get_worker().plugins[search]
+    assert isinstance(workshop, Workshop)
+    return workshop

@@ -1,0 +1,1 @@
+"""What a machine can do at most, and what a kernel asks of it."""

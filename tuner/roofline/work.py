@@ -1,0 +1,91 @@
+"""What a call asks of the machine, counted from its definition and its arguments."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tc.language.program.program import (
+    Binary,
+    Call,
+    Expression,
+    IterationVariable,
+    Literal,
+    Program,
+    Read,
+    Role,
+    Statement,
+    Unary,
+    walk,
+)
+from tc.language.program.specialization import Specialization
+from tc.tuner.roofline.roofline import Work
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+def least_work(specialization: Specialization, arguments: Mapping[str, Array]) -> Work | None:
+    """The least work of a call, which counts nothing of tables that are looked up; None where it is not counted."""
+    reads = [e for s in specialization.program.statements for e in walk(s.value) if isinstance(e, Read)]
+    tables = {r.tensor for r in reads if any(isinstance(e, Read) for s in r.subscripts for e in walk(s))}
+    try:
+        return _work(specialization, arguments, dict.fromkeys(tables, 0))
+    except ValueError:
+        return None
+
+
+def work(specialization: Specialization, arguments: Mapping[str, Array], indices: Mapping[str, str]) -> Work:
+    """The work of a call.  ``indices``: per argument that holds indices, the argument whose rows they choose.
+
+    ValueError if a range or a condition of a statement depends on its iterators.
+    """
+    rows = {table: _distinct_rows(arguments[name], arguments[table]) for name, table in indices.items()}
+    return _work(specialization, arguments, rows)
+
+
+def _work(specialization: Specialization, arguments: Mapping[str, Array], chosen: Mapping[str, int]) -> Work:
+    program = specialization.program
+    read = sum(chosen.get(name, array.nbytes) for name, array in arguments.items())
+    results = [specialization.layouts[tensor.name] for tensor in program.tensors if tensor.role is Role.OUTPUT]
+    written = sum(layout.size * layout.type.itemsize for layout in results)
+    return Work(operations(program), read, written)
+
+
+def _distinct_rows(indices: Array, table: Array) -> int:
+    rows = int(np.unique(indices).size)
+    return rows * int(table[0].nbytes)
+
+
+def operations(program: Program) -> int:
+    """Floating-point operations of a specialized program; a call of a function counts as one.
+
+    ValueError if a range or a condition of a statement depends on its iterators.
+    """
+    return sum(_instances(statement) * _operations_each(statement) for statement in program.statements)
+
+
+def _instances(statement: Statement) -> int:
+    if statement.conditions:
+        raise ValueError(f"the instances of {statement.name} are not counted: they depend on conditions")
+    return math.prod(_extent(iterator) for iterator in statement.iterators)
+
+
+def _extent(iterator: IterationVariable) -> int:
+    match iterator:
+        case IterationVariable(_, Literal(begin), Literal(end)):
+            return int(end) - int(begin)
+        case _:
+            raise ValueError(f"the range of {iterator.name} is not made of numbers")
+
+
+def _operations_each(statement: Statement) -> int:
+    computed = sum(map(_computes, walk(statement.value)))
+    return computed + (statement.reduction is not None)
+
+
+def _computes(expression: Expression) -> bool:
+    return isinstance(expression, Unary | Binary | Call) and expression.type.is_floating

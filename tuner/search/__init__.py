@@ -1,0 +1,1 @@
+"""Search strategies: ask for candidates, tell what came of them."""

@@ -1,0 +1,1 @@
+"""A tuning run from its settings to its result."""

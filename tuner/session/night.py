@@ -1,0 +1,62 @@
+"""Many searches in one stretch of time, which goes where most is to be expected of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tc.tuner.session.tune import Tuning
+from tc.tuner.trial.budget import Allowance, Clock
+
+# What a search that has not improved for a while may still find: this part of the way to the bound ...
+_HOPE: Final = 0.1
+# ... or of this much, where nobody knows the bound.
+_UNKNOWN_ROOM: Final = math.log(2.0)
+
+
+@dataclass(slots=True)
+class Turn:
+    """A search, how long it has had, and what its last generation brought, as the logarithm of the gain.
+
+    ``over``: why it ended, None while it goes on.
+    """
+
+    search: Tuning
+    spent: float = 0.0
+    last_spent: float = 0.0
+    last_gain: float = 0.0
+    over: str | None = None
+
+    @property
+    def expected(self) -> float:
+        """The gain per second to expect of another generation: what the last one brought, or a part of the room to the
+        bound that becomes smaller the longer the search has had; infinite before the first one.
+        """
+        if self.spent == 0.0 or self.search.best is None:
+            return math.inf
+        bound, best = self.search.bound, self.search.best
+        room = _UNKNOWN_ROOM if bound is None else max(0.0, math.log(best / bound))
+        return max(self.last_gain / self.last_spent, _HOPE * room / self.spent)
+
+
+def share_time(turns: Sequence[Turn], allowance: Allowance, clock: Clock, stop: Callable[[], bool]) -> Iterator[Turn]:
+    """Gives one generation after the other to the search of which most is expected; yields it after each.
+
+    Ends when the time is spent, when all searches are over, or when ``stop`` says so.
+    """
+    while not stop() and allowance.seconds_left() != 0:
+        going = [turn for turn in turns if turn.over is None]
+        if not going:
+            return
+        turn = max(going, key=lambda turn: turn.expected)
+        before, begun = turn.search.best, clock()
+        turn.over = turn.search.step(allowance)
+        turn.last_spent = max(clock() - begun, 1e-3)
+        turn.spent += turn.last_spent
+        best = turn.search.best
+        turn.last_gain = 0.0 if before is None or best is None else math.log(before / best)
+        yield turn
+    for turn in turns:
+        turn.over = turn.over or ("it was interrupted" if stop() else "the budget is spent")

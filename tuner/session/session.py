@@ -1,0 +1,197 @@
+"""All that a search needs besides options: arrays, what the oracle makes of them, roofs, processes."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import numpy.typing as npt
+
+from tc.artifact.definition import Definition, Parsed
+from tc.artifact.packing import pack
+from tc.base.environment import Environment
+from tc.base.errors import OptionsError
+from tc.base.types import ScalarType
+from tc.cache.content.store import Store
+from tc.compiler import build
+from tc.language.lower.specialize import specialize
+from tc.language.program.specialization import ArraySpec, Signature
+from tc.language.text.print_program import program_text
+from tc.reference.memory import need_of
+from tc.runtime.cuda.chosen_driver import cuda_driver
+from tc.runtime.cuda.cuda import check_cuda_device, device_number
+from tc.runtime.host.scratch import clear_abandoned, scratch_folder, told_of_room
+from tc.runtime.host.threads import available_threads
+from tc.runtime.host.total_memory import oracle_memory
+from tc.store.wanted import Wanted
+from tc.targets.options import CpuOptions, GpuOptions
+from tc.targets.target import CpuTarget, CudaTarget, Target
+from tc.tuner.roofline.bound import Bound
+from tc.tuner.roofline.cuda_roofs import measure_cuda_roofs
+from tc.tuner.roofline.roofline import Roofs, Work, highest, stable
+from tc.tuner.roofline.roofs import measure_roofs
+from tc.tuner.roofline.work import least_work
+from tc.tuner.session.ledger import Ledger
+from tc.tuner.session.progress import Judging, Listener, silence
+from tc.tuner.session.settings import TuningSettings
+from tc.tuner.session.tune import Tuning
+from tc.tuner.space.nests import nest_of, silent_options
+from tc.tuner.space.starts import require_startable
+from tc.tuner.trial.arrays import random_arrays
+from tc.tuner.trial.calls import keep_calls, room_for, specialized_calls
+from tc.tuner.trial.crew import Crew, Limits, LocalCrew, Packed
+from tc.tuner.trial.task import Task, parse_task
+
+Array: TypeAlias = npt.NDArray[Any]
+# Who makes a crew for a task, whose arrays lie in a folder, with so many jobs and a calibrating executable, and what
+# tells it to compile nothing more.
+Hire: TypeAlias = Callable[[Task, Path, int, Packed | None, Callable[[], bool]], AbstractContextManager[Crew]]
+
+# It computes for about 0.1 ms on every core, out of the caches.  A GPU reads 128 MiB for it, which takes much longer
+# than the half microsecond up to which events tell times apart.
+_CALIBRATION: Final = "def calibrate(float(M,N) x) -> (y) { y(m) +=! exp(x(m,r_n)) * x(m,r_n) }"
+_CALIBRATION_SHAPE: Final = (256, 512)
+_CALIBRATION_SHAPE_ON_GPUS: Final = (8192, 4096)
+
+
+_MOST_ROOFS: Final = 6
+
+
+def hire_locally(
+    task: Task, folder: Path, jobs: int, calibration: Packed | None, stop: Callable[[], bool]
+) -> AbstractContextManager[Crew]:
+    """Processes on this machine."""
+    return LocalCrew(task, folder, jobs, Limits(), calibration, stop)
+
+
+def hire_on_devices(devices: Sequence[int]) -> Hire:
+    """Processes on this machine, of which each one of these GPUs has one that measures."""
+
+    def hire(
+        task: Task, folder: Path, jobs: int, calibration: Packed | None, stop: Callable[[], bool]
+    ) -> AbstractContextManager[Crew]:
+        return LocalCrew(task, folder, jobs, Limits(), calibration, stop, devices)
+
+    return hire
+
+
+def require_devices(devices: Sequence[int], target: Target) -> None:
+    """OptionsError for GPUs that cannot measure for each other, or for a target that runs on none; DeviceError for
+    those that are not there, or do not run its kernels.
+    """
+    if not isinstance(target, CudaTarget):
+        raise OptionsError(f"devices are numbers of GPUs, and target {str(target)!r} runs on none; use target 'cuda'")
+    names = [cuda_driver().devices()[device_number(device)].name for device in devices]
+    for device, name in zip(devices, names, strict=True):
+        check_cuda_device(target.architecture, device)
+        if name != names[0]:
+            raise OptionsError(
+                f"devices {devices[0]} ({names[0]}) and {device} ({name}) differ: times on one say nothing of "
+                "the other; search on one kind at a time"
+            )
+
+
+@contextmanager
+def tuning(
+    definition: Definition,
+    siblings: Mapping[str, Definition],
+    signature: Signature,
+    target: Target,
+    store: Store,
+    settings: TuningSettings,
+    environment: Environment,
+    *,
+    arrays: Mapping[str, Array] | None = None,
+    scalars: Mapping[str, int | float] | None = None,
+    hire: Hire = hire_locally,
+    device: int = 0,
+    listen: Listener = silence,
+    stop: Callable[[], bool] = lambda: False,
+) -> Iterator[Tuning]:
+    """A search for the quickest options of a definition for one signature; what it finds is kept in the store.
+
+    Where sizes stay open, candidates are measured with the greatest ones, and checked with others too.
+    ``arrays``: arguments and first values of in-out results by name; None makes random ones.  ``scalars``: values of
+    the scalar arguments.  ``siblings``: all definitions of the text.  On CUDA candidates run where ``hire`` says, of
+    which ``device`` is the first; DeviceError where it does not run them.  OptionsError for options to start from that
+    the target does not take.
+    """
+    require_startable(settings.starts, target)
+    if isinstance(target, CudaTarget):
+        check_cuda_device(target.architecture, device)
+    program = definition.program
+    values = dict(scalars or {})
+    text = definition.text if definition.text is not None else program_text(program)
+    numbers = tuple((name, repr(value)) for name, value in values.items())
+    task = Task(text, definition.interface.name, signature, str(target), numbers)
+    calls = specialized_calls(task, program)
+    need = need_of(calls[0])
+    need.require(oracle_memory(), definition.interface.name)
+    listen(Judging(definition.interface.name, need.bytes))
+    given = random_arrays(program, calls[0], settings.seed) if arrays is None else arrays
+    bound = _bound(least_work(calls[0], given), target, device)
+    clear_abandoned()
+    with scratch_folder("tc-tune-") as folder:
+        with told_of_room(room_for(calls, given)):
+            keep_calls(calls, given, values, folder)
+        nest, silent = nest_of(calls[0]), silent_options(calls[0], target)
+        # A night has many searches, and their arrays are in files now.
+        del given, calls
+        wanted = Wanted(definition, signature, target, None, device)
+        with hire(task, folder, settings.jobs, calibration(target, environment), stop) as crew:
+            yield Tuning(
+                task,
+                nest,
+                crew,
+                Ledger(store, wanted, siblings, environment),
+                settings,
+                clock=time.monotonic,
+                bound=bound,
+                listen=listen,
+                stop=stop,
+                silent=silent,
+            )
+
+
+def _bound(work: Work | None, target: Target, device: int) -> Bound | None:
+    """What no call for this work falls below; None where nobody knows."""
+    if work is None or not isinstance(target, CpuTarget | CudaTarget):
+        return None
+    roofs = machine_roofs(target, available_threads(), device)
+
+    def again() -> float:
+        nonlocal roofs
+        roofs = highest(roofs, _measured_roofs(target, available_threads(), device))
+        return roofs.bound(work)
+
+    return Bound(roofs.bound(work), again)
+
+
+@functools.cache
+def machine_roofs(target: CpuTarget | CudaTarget, threads: int, device: int = 0) -> Roofs:
+    """What this machine or one of its GPUs can do at most, measured once in a process until another measurement adds
+    nothing; takes a few seconds.
+    """
+    return stable(lambda: _measured_roofs(target, threads, device), _MOST_ROOFS)
+
+
+def _measured_roofs(target: CpuTarget | CudaTarget, threads: int, device: int) -> Roofs:
+    return measure_cuda_roofs(device) if isinstance(target, CudaTarget) else measure_roofs(target, threads)
+
+
+@functools.cache
+def calibration(target: Target, environment: Environment) -> Packed | None:
+    """The executable that tells how quick the machine is at the moment; None where a target has none."""
+    if not isinstance(target, CpuTarget | CudaTarget):
+        return None
+    on_host = isinstance(target, CpuTarget)
+    options = CpuOptions() if on_host else GpuOptions()
+    shape = _CALIBRATION_SHAPE if on_host else _CALIBRATION_SHAPE_ON_GPUS
+    parsed = Parsed(parse_task(Task(_CALIBRATION, "calibrate", Signature(()), str(target))))
+    signature = Signature((("x", ArraySpec(shape, ScalarType.FLOAT32)),))
+    specialization = specialize(parsed.program, signature)
+    return pack(build(specialization, parsed.interface, options, target, environment).executable)

@@ -1,0 +1,67 @@
+"""From a specialized program to the loops that a search space is made for."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tc.language.program.program import Expression, IterationVariable, Literal, Read, Role, walk, written_iterators
+from tc.language.program.specialization import Layout, Specialization
+from tc.targets.target import CpuTarget, OpenClTarget, Target
+from tc.tuner.space.nest import Nest
+
+# The smallest of the values that are tried for it, but for 0.
+_LEAST_STREAMED: Final = 1 << 20
+
+
+def nest_of(specialization: Specialization) -> Nest:
+    """The loops of all statements; a range that is not made of numbers counts as long as the longest dimension."""
+    statements = specialization.program.statements
+    longest = max((extent for layout in specialization.layouts.values() for extent in layout.shape), default=1)
+    extents: dict[str, int] = {}
+    reduced: list[str] = []
+    independent = 0
+    for number, statement in enumerate(statements):
+        written = written_iterators(statement)
+        for place, iterator in enumerate(statement.iterators):
+            name = f"{number}.{place}"
+            extents[name] = max(1, _extent(iterator, longest))
+            if statement.reduction is not None and iterator not in written:
+                reduced.append(name)
+        if statement.reduction is not None:
+            independent = max(independent, len(written))
+    depth = max((len(statement.iterators) for statement in statements), default=0)
+    return Nest(extents, depth, independent, tuple(reduced))
+
+
+def _extent(iterator: IterationVariable, longest: int) -> int:
+    match iterator:
+        case IterationVariable(_, Literal(begin), Literal(end)):
+            return int(end) - int(begin)
+        case _:
+            return longest
+
+
+def silent_options(specialization: Specialization, target: Target) -> frozenset[str]:
+    """The names of options that change nothing for this program on this target."""
+    program, silent = specialization.program, set[str]()
+    statements = program.statements
+    if not any(_is_gather(e) for s in statements for root in (s.value, *s.subscripts) for e in walk(root)):
+        silent.add("prefetch")
+    if not any(tensor.role is Role.TEMPORARY for tensor in program.tensors):
+        silent.add("local")
+    if not any(statement.reduction is not None for statement in statements):
+        silent |= {"accumulators", "packed", "register_tile", "lane"}
+    largest = max((_bytes(specialization.layouts[name]) for name in program.results), default=0)
+    if not (isinstance(target, CpuTarget) and target.streams) or largest < _LEAST_STREAMED:
+        silent.add("streamed")
+    if isinstance(target, OpenClTarget):
+        silent.add("resident")
+    return frozenset(silent)
+
+
+def _is_gather(expression: Expression) -> bool:
+    return isinstance(expression, Read) and any(isinstance(e, Read) for s in expression.subscripts for e in walk(s))
+
+
+def _bytes(layout: Layout) -> int:
+    return layout.size * layout.type.itemsize

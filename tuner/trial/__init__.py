@@ -1,0 +1,1 @@
+"""Trials of candidates: compiled, checked and measured in processes of their own."""

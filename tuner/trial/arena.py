@@ -1,0 +1,104 @@
+"""Where candidates run: whose memory their arrays are in, how it is watched, and how calls are timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tc.dispatch.kernel import Kernel
+from tc.targets.target import CudaTarget, Target
+from tc.tuner.trial.guarded import GuardedArray
+
+Array = npt.NDArray[Any]
+
+
+class Guarded(Protocol):
+    """An array of which somebody notices when the memory around it is written to; it begins as poison."""
+
+    @property
+    def given(self) -> object:
+        """The array, as kernels take it."""
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether nothing around it was written to, once the work is done."""
+
+    def write(self, values: Array) -> None:
+        """Gives it these values."""
+
+    def read(self) -> Array:
+        """Its values."""
+
+
+class Arena(Protocol):
+    """The memory of this machine, or that of a GPU."""
+
+    @property
+    def keeps(self) -> bool:
+        """Whether placing arrays takes long, so that they stay for the next candidate."""
+
+    def place(self, array: Array, /) -> object:
+        """An array like this one there, with the same strides, as kernels take it."""
+
+    def is_changed(self, placed: object, /) -> bool:
+        """Whether somebody wrote to an array that was placed, or around it, and was not stopped."""
+
+    def guarded(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Guarded:
+        """A new C-contiguous array."""
+
+    def finish(self) -> None:
+        """Waits for all work, and raises what kernels found in their arguments."""
+
+    def call_of(self, kernel: Kernel, arguments: Sequence[object], firsts: Mapping[str, Array]) -> Callable[[], object]:
+        """What is timed; ``firsts``: values that results have before it, of those that the kernel changes."""
+
+    def times(self, call: Callable[[], object], seconds: float, quickest: float) -> tuple[float, ...]:
+        """Seconds of calls, in samples that take about so many seconds; ``quickest``: see ``messages.Time``."""
+
+    def seconds(self, call: Callable[[], object]) -> float:
+        """Of one call now."""
+
+
+class HostArena:
+    """The memory of this machine; arrays that stay on disk are read-only, so that who writes to them is stopped."""
+
+    keeps: Final = False
+
+    def place(self, array: Array) -> object:
+        return array
+
+    def is_changed(self, _placed: object) -> bool:
+        return False
+
+    def guarded(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> GuardedArray:
+        return GuardedArray(shape, dtype)
+
+    def finish(self) -> None:
+        """Calls have ended when they return."""
+
+    def call_of(self, kernel: Kernel, arguments: Sequence[object], firsts: Mapping[str, Array]) -> Callable[[], object]:
+        """Results are allocated by every call, as users do."""
+        out = {name: array.copy() for name, array in firsts.items()} or None
+        return lambda: kernel(*arguments, out=out)
+
+    def times(self, call: Callable[[], object], seconds: float, quickest: float) -> tuple[float, ...]:
+        from tc.tuner.trial.host_clock import time_calls
+
+        return time_calls(call, seconds, quickest)
+
+    def seconds(self, call: Callable[[], object]) -> float:
+        from tc.tuner.trial.host_clock import time_once
+
+        return time_once(call)
+
+
+def arena_of(target: Target, device: int = 0) -> Arena:
+    """Where kernels of a target run, on a GPU with this number; DeviceError without it."""
+    if isinstance(target, CudaTarget):
+        from tc.tuner.trial.cuda_arena import CudaArena
+
+        return CudaArena(device)
+    return HostArena()

@@ -1,0 +1,52 @@
+"""The calls that candidates of a task are checked on: what they are given, and what is right, kept in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import numpy.typing as npt
+
+from tc.language.lower.specialize import specialize
+from tc.language.program.program import Program
+from tc.language.program.specialization import Specialization
+from tc.reference.evaluate import evaluate
+from tc.reference.kept import keep_results
+from tc.tuner.trial.arrays import first_rows, keep_arrays
+from tc.tuner.trial.task import Task
+
+Array: TypeAlias = npt.NDArray[Any]
+
+# Of an element of a result: its value, its bound, and whether it is ambiguous.
+_KEPT_BYTES: Final = 8 + 8 + 1
+
+
+def specialized_calls(task: Task, program: Program) -> tuple[Specialization, ...]:
+    """The program for each of ``task.calls``.
+
+    ArgumentError or RangeError, as of ``specialize``, also where a size cannot stay open.
+    """
+    signature = task.signature
+    if signature.symbolic:
+        specialize(program, signature)
+    return tuple(specialize(program, signature.at(sizes)) for sizes in task.calls)
+
+
+def room_for(calls: Sequence[Specialization], arrays: Mapping[str, Array]) -> int:
+    """About how many bytes ``keep_calls`` writes."""
+    elements = sum(call.layouts[name].size for call in calls for name in call.program.results)
+    return sum(array.nbytes for array in arrays.values()) + _KEPT_BYTES * elements
+
+
+def keep_calls(
+    calls: Sequence[Specialization], arrays: Mapping[str, Array], scalars: Mapping[str, int | float], folder: Path
+) -> None:
+    """Writes the arrays, which are those of the first call, and what the oracle makes of all calls.
+
+    The others have the first rows of them: what reads beyond finds numbers that change its results.
+    """
+    keep_arrays(arrays, folder)
+    for number, call in enumerate(calls):
+        given = {name: first_rows(array, call.layouts[name].shape) for name, array in arrays.items()}
+        keep_results(evaluate(call, given, scalars), folder, number)

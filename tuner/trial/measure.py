@@ -1,0 +1,203 @@
+"""The process that runs candidates: checks their results in guarded memory, and times them."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import statistics
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, assert_never
+
+import numpy as np
+import numpy.typing as npt
+
+from tc.artifact.packing import unpack
+from tc.base.errors import ArgumentError, DeviceError, NoRoomError, TCError
+from tc.base.interface import Interface
+from tc.dispatch.arguments import bind
+from tc.dispatch.kernel import Kernel
+from tc.reference.kept import deviation, kept_results
+from tc.runtime.frameworks.numpy_arrays import numpy_dtype
+from tc.targets.target import parse_target
+from tc.tuner.trial.arena import Arena, Guarded, HostArena, arena_of
+from tc.tuner.trial.arrays import first_rows, kept_arrays
+from tc.tuner.trial.messages import (
+    EMPTY,
+    Answer,
+    Build,
+    Calibrate,
+    Check,
+    Checked,
+    Done,
+    Prepare,
+    Question,
+    Time,
+    Timed,
+)
+from tc.tuner.trial.outcome import Failed, FailureKind
+from tc.tuner.trial.task import Task
+
+Array = npt.NDArray[Any]
+
+_CALIBRATIONS: Final = 5
+
+
+class MeasureBench:
+    """Runs executables of one task, one at a time."""
+
+    def __init__(self) -> None:
+        self._task: Task | None = None
+        self._folder = Path()
+        self._slots: Final[dict[str, Kernel]] = {}
+        self._arena: Arena = HostArena()
+        self._arrays: Mapping[str, Array] = {}
+        # The arguments in the arena: by number of the checked call, and of those that are timed.
+        self._placed: dict[int, Mapping[str, object]] = {}
+        self._timed: Mapping[str, object] = {}
+        self._calibration: Callable[[], object] | None = None
+        self._quickest_calibration = math.inf
+
+    def answer(self, question: Question, payload: bytes, /) -> tuple[Answer, bytes]:
+        match question:
+            case Prepare(task, folder, device):
+                return self._prepare(task, Path(folder), device), b""
+            case Calibrate():
+                return self._calibrate(Kernel(unpack(payload))), b""
+            case Check(slot):
+                return self._check(payload, slot), b""
+            case Time(slot, seconds, quickest):
+                return (self._time(self._slots[slot], seconds, quickest) if slot in self._slots else EMPTY), b""
+            case Build():
+                raise ValueError(f"a process that measures is asked {question!r}")
+            case _:
+                assert_never(question)
+
+    def _prepare(self, task: Task, folder: Path, device: int) -> Answer:
+        self._task, self._folder, self._arrays = task, folder, {}
+        self._slots.clear()
+        self._placed.clear()
+        try:
+            self._arena = arena_of(parse_target(task.target), device)
+        except DeviceError as error:
+            return Failed(FailureKind.LOST, str(error))
+        return Done()
+
+    def _calibrate(self, kernel: Kernel) -> Answer:
+        specs = [spec for _, spec in kernel.signature.arguments]
+        try:
+            arrays = [self._arena.place(np.ones(spec.shape, numpy_dtype(spec.dtype))) for spec in specs]
+            self._calibration = self._arena.call_of(kernel, arrays, {})
+        except (DeviceError, MemoryError) as error:
+            return Failed(FailureKind.LOST, f"{type(error).__name__}: {error}")
+        return Done()
+
+    def _check(self, packed: bytes, slot: str) -> Answer:
+        self._slots.pop(slot, None)
+        kernel = Kernel(unpack(packed))
+        # Who fails may have spoilt the arguments.
+        kept, self._placed = self._placed, {}
+        try:
+            answer = self._compare(kernel, kept)
+            if isinstance(answer, Checked):
+                self._slots[slot] = kernel
+                self._placed = kept
+            return answer
+        except NoRoomError as error:
+            return Failed(FailureKind.LOST, str(error))
+        except DeviceError as error:
+            return Failed(FailureKind.DEVICE, str(error))
+        except MemoryError:
+            return Failed(FailureKind.MEMORY, "the kernel found no memory")
+        except TCError as error:
+            return Failed(FailureKind.WRONG, f"{type(error).__name__}: {error}")
+
+    def _compare(self, kernel: Kernel, kept: dict[int, Mapping[str, object]]) -> Answer:
+        """Whether all calls are right."""
+        assert self._task is not None, "nothing was prepared"
+        checked: list[Checked] = []
+        for number, sizes in enumerate(self._task.calls):
+            answer = self._compare_call(kernel, number, sizes, kept)
+            if isinstance(answer, Failed):
+                named = zip(self._task.signature.symbolic, sizes, strict=True)
+                where = "".join(f" where {size.name} is {extent}" for size, extent in named)
+                return Failed(answer.kind, f"{answer.reason}{where}")
+            checked.append(answer)
+        return Checked(max(one.deviation for one in checked), ", ".join(one.numerics for one in checked))
+
+    def _compare_call(
+        self, kernel: Kernel, number: int, sizes: tuple[int, ...], kept: dict[int, Mapping[str, object]]
+    ) -> Checked | Failed:
+        assert self._task is not None, "nothing was prepared"
+        interface = kernel.executable.convention.interface
+        given = kept_arrays(interface, self._task.signature.at(sizes), self._folder, on_disk=True)
+        guarded: dict[str, Guarded] = {}
+        for name in interface.results:
+            layout = kernel.layout(name).at(sizes)
+            guarded[name] = self._arena.guarded(layout.shape, numpy_dtype(layout.type))
+            if name in given:
+                guarded[name].write(first_rows(given[name], layout.shape))
+        placed = kept.get(number)
+        if placed is None:
+            taken = {name: array for name, array in given.items() if name in interface.arguments}
+            placed = {name: self._arena.place(array) for name, array in taken.items()}
+        if self._arena.keeps:
+            kept[number] = placed
+        results = tuple(guarded[name].given for name in interface.results)
+        kernel.run(bind(interface, self._arguments(interface, placed), results))
+        self._arena.finish()
+        for name, result in guarded.items():
+            if not result.is_intact:
+                return Failed(FailureKind.OUT_OF_BOUNDS, f"the memory around {name} was written to")
+        for name, argument in placed.items():
+            if self._arena.is_changed(argument):
+                return Failed(FailureKind.OUT_OF_BOUNDS, f"the memory of {name}, which is an argument, was written to")
+        out = tuple(guarded[name].read() for name in interface.results)
+        found = deviation(out, kept_results(self._folder, number))
+        if isinstance(found, str):
+            return Failed(FailureKind.WRONG, found)
+        return Checked(found, bits_of(out))
+
+    def _arguments(self, interface: Interface, arrays: Mapping[str, object]) -> list[object]:
+        assert self._task is not None, "nothing was prepared"
+        scalars = {scalar.name: scalar.type for scalar in interface.scalars}
+        return [
+            self._task.value(name, scalars[name]) if name in scalars else arrays[name] for name in interface.arguments
+        ]
+
+    def _time(self, kernel: Kernel, seconds: float, quickest: float) -> Answer:
+        task = self._task
+        assert task is not None, "nothing was prepared"
+        interface = kernel.executable.convention.interface
+        try:
+            if not self._arrays:
+                self._arrays = kept_arrays(interface, task.signature, self._folder, on_disk=False)
+                self._timed = {name: self._arena.place(array) for name, array in self._arrays.items()}
+            firsts = {tensor.name: self._arrays[tensor.name] for tensor in interface.tensors if tensor.in_out}
+            call = self._arena.call_of(kernel, self._arguments(interface, self._timed), firsts)
+            before = self._calibrated()
+            noise = before / self._quickest_calibration if self._calibration is not None else 1.0
+            samples = self._arena.times(call, seconds, noise * quickest)
+            return Timed(samples, before, self._calibrated())
+        except NoRoomError as error:
+            return Failed(FailureKind.LOST, str(error))
+        except (ArgumentError, DeviceError, MemoryError) as error:
+            return Failed(FailureKind.DEVICE, f"{type(error).__name__}: {error}")
+
+    def _calibrated(self) -> float:
+        """Seconds of the calibrating kernel; 0 without one."""
+        call = self._calibration
+        if call is None:
+            return 0.0
+        call()
+        seconds = statistics.median(self._arena.seconds(call) for _ in range(_CALIBRATIONS))
+        self._quickest_calibration = min(self._quickest_calibration, seconds)
+        return seconds
+
+
+def bits_of(results: tuple[Array, ...]) -> str:
+    """A hash of all bits of all results: candidates with the same one add in the same order, as far as these show."""
+    digest = hashlib.sha256()
+    for array in results:
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return f"bits {digest.hexdigest()[:16]}"

@@ -1,0 +1,130 @@
+"""``Measuring``: candidates are checked and timed on one device, one after the other."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tc.tuner.trial.challenge import Leader, challenge
+from tc.tuner.trial.crew import Lane, Packed
+from tc.tuner.trial.messages import HOPELESS, Timed
+from tc.tuner.trial.outcome import Failed, FailureKind, Measured, Outcome
+
+# The machine is quiet while the calibrating kernel takes at most this many times its quickest.
+_QUIET: Final = 1.15
+REPEATS: Final = 3
+_MOST_REPEATS: Final = 9
+_AGREE: Final = 1.1
+# Slots of the lane.
+TRIAL: Final = "trial"
+_LEADER: Final = "leader"
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What came of a candidate.  ``source``: the hash of its source; ``numerics``: that of the bits of its results.
+
+    Both are empty where it did not come to them.
+    """
+
+    outcome: Outcome
+    source: str = ""
+    numerics: str = ""
+
+
+class Measuring:
+    """Measures candidates with a lane.
+
+    ``seconds``: of one measurement; ``repeats``: how many while the machine is not quiet.  ``packed``: the executable
+    of options that were measured before, None where they fail now.
+    """
+
+    def __init__(self, lane: Lane, seconds: float, repeats: int, packed: Callable[[str], Packed | None]) -> None:
+        self._lane: Final = lane
+        self._seconds: Final = seconds
+        self._repeats: Final = repeats
+        self._packed: Final = packed
+        self._quickest_calibration = math.inf
+        # Whose executable is in the slot of the leader.
+        self._seated: str | None = None
+
+    def numerics_of(self, packed: Packed) -> str | None:
+        """The hash of the bits of the results; None for what fails."""
+        checked = self._lane.check(packed, TRIAL)
+        return None if isinstance(checked, Failed) else checked.numerics
+
+    def measure(self, packed: Packed, source: str, leader: Leader | None, only: str | None) -> Tried:
+        """What comes of a candidate.  ``leader``: the best so far, which it is compared with.  ``only``: the hash of
+        the bits that its results must have, None for any.
+        """
+        checked = self._lane.check(packed, TRIAL)
+        if isinstance(checked, Failed):
+            return Tried(checked, source)
+        if only is not None and checked.numerics != only:
+            other = Failed(FailureKind.NUMERICS, "its bits are not those of the static default")
+            return Tried(other, source, checked.numerics)
+        return Tried(self._timed(leader), source, checked.numerics)
+
+    def _timed(self, leader: Leader | None) -> Outcome:
+        """The time of what is in the slot of trials; of what seems to be the best, in turns with who was until now."""
+        samples = self._first() if leader is None else self._later(leader.measured.seconds)
+        if isinstance(samples, Failed):
+            return samples
+        outcome = Measured(statistics.median(samples), samples)
+        if leader is None or outcome.seconds >= leader.measured.seconds or not self._seat(leader):
+            return outcome
+        return challenge(self._lane, leader.measured, (_LEADER, TRIAL), self._seconds)
+
+    def _seat(self, leader: Leader) -> bool:
+        """Whether the leader is in its slot; it is not if it fails now."""
+        if self._seated != leader.options:
+            packed = self._packed(leader.options)
+            self._seated = None
+            if packed is not None and not isinstance(self._lane.check(packed, _LEADER), Failed):
+                self._seated = leader.options
+        return self._seated == leader.options
+
+    def _first(self) -> tuple[float, ...] | Failed:
+        """The quickest of several measurements: the first one wakes the machine, and nothing says how quick that is.
+
+        There are more of them while the quickest one is not repeated: then others keep the machine busy.
+        """
+        found: list[tuple[float, ...]] = []
+        while len(found) < self._repeats or (len(found) < _MOST_REPEATS and not _is_repeated(found)):
+            timed = self._lane.time(TRIAL, self._seconds, math.inf)
+            if isinstance(timed, Failed):
+                return timed
+            self._noise(timed)
+            found.append(timed.samples)
+        return min(found, key=statistics.median)
+
+    def _later(self, quickest: float) -> tuple[float, ...] | Failed:
+        """The first measurement of several that finds the machine quiet, else the one that finds it least busy."""
+        noise = math.inf
+        samples: tuple[float, ...] = ()
+        for _ in range(self._repeats):
+            timed = self._lane.time(TRIAL, self._seconds, quickest)
+            if isinstance(timed, Failed):
+                return timed
+            found = self._noise(timed)
+            if found < noise:
+                noise, samples = found, timed.samples
+            hopeless = min(samples) > HOPELESS * noise * quickest
+            if noise <= _QUIET or hopeless or len(timed.samples) == 1:
+                break
+        return samples
+
+    def _noise(self, timed: Timed) -> float:
+        """How many times as long as at best the calibrating kernel takes."""
+        calibrations = (timed.before, timed.after)
+        self._quickest_calibration = min(self._quickest_calibration, *calibrations)
+        return max(calibrations) / self._quickest_calibration if self._quickest_calibration else 1.0
+
+
+def _is_repeated(found: Sequence[tuple[float, ...]]) -> bool:
+    """Whether the two quickest measurements agree."""
+    first, second, *_ = sorted(map(statistics.median, found))
+    return second <= _AGREE * first

@@ -1,0 +1,138 @@
+"""``Trials``: candidates are compiled beside each other and measured, one by one on each device; each source once."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from tc.artifact.packing import unpack
+from tc.tuner.trial.budget import Clock
+from tc.tuner.trial.challenge import Leader
+from tc.tuner.trial.crew import Crew, Lane, Packed
+from tc.tuner.trial.measuring import REPEATS, Measuring, Tried
+from tc.tuner.trial.outcome import Failed, FailureKind, Measured, Outcome
+
+# Seconds for a compilation: of the default, and of any other, which have so many times what the default took.
+LONGEST_BUILD: Final = 600.0
+_SHORTEST_BUILD: Final = 2.0
+_TIMES_DEFAULT: Final = 6.0
+
+
+class Trials:
+    """Tries candidates with a crew.
+
+    ``seconds``: of one measurement.  ``stop``: asked between candidates whether to end now.  ``repeats``: measurements
+    while the machine is not quiet.  ``led``: who is slow is not timed for long, and who seems the quickest is timed in
+    turns with the one that was; otherwise slow ones matter as much as others.  ``lanes``: devices of one kind that
+    measure beside each other; none: the crew measures.
+    """
+
+    def __init__(
+        self,
+        crew: Crew,
+        seconds: float,
+        clock: Clock,
+        stop: Callable[[], bool] = lambda: False,
+        *,
+        repeats: int = REPEATS,
+        led: bool = True,
+        lanes: Sequence[Lane] = (),
+    ) -> None:
+        self._crew = crew
+        self._clock = clock
+        self._stop = stop
+        self._lanes = tuple(Measuring(lane, seconds, repeats, self.packed) for lane in lanes or (crew,))
+        self._led = led
+        self._longest_build = LONGEST_BUILD
+        self._by_source: dict[str, Tried] = {}
+        self._packed: dict[str, Packed] = {}
+        # The best so far, which others are compared with.
+        self.leader: Leader | None = None
+        # The hash of the bits that results must have; None accepts any.
+        self.only: str | None = None
+
+    def try_all(self, options: Sequence[str]) -> list[Tried]:
+        """What comes of options, as canonical JSON; of the first ones only where somebody stops it."""
+        tried: list[Tried] = []
+        built = self._build(options)
+        for start in range(0, len(options), len(self._lanes)):
+            part = slice(start, start + len(self._lanes))
+            if self._stop():
+                break
+            for text, found in zip(options[part], self._judge(options[part], built[part]), strict=True):
+                if self._stop() and isinstance(found.outcome, Failed) and found.outcome.kind is FailureKind.LOST:
+                    return tried  # it was in flight, and nobody knows
+                tried.append(found)
+                self.follow(text, found.outcome)
+        return tried
+
+    def follow(self, options: str, outcome: Outcome) -> None:
+        """Options that were tried, here or before, lead from now on if they are the quickest."""
+        if self._led and isinstance(outcome, Measured) and outcome.seconds < self.quickest:
+            self.leader = Leader(options, outcome)
+
+    @property
+    def quickest(self) -> float:
+        """Seconds of the best candidate so far; infinite where there is none."""
+        return math.inf if self.leader is None else self.leader.measured.seconds
+
+    def packed(self, options: str, limit: float = LONGEST_BUILD) -> Packed | None:
+        """The executable of options that were measured, or that compile now within so many seconds."""
+        if options not in self._packed:
+            (built,) = self._crew.build([options], limit)
+            if isinstance(built, Failed):
+                return None
+            self._packed[options] = built
+        return self._packed[options]
+
+    def remember(self, options: str, packed: Packed) -> None:
+        """The executable of options, so that nobody compiles them."""
+        self._packed[options] = packed
+
+    def numerics_of(self, options: str) -> str | None:
+        """The hash of the bits of the results with these options; None if they fail."""
+        packed = self.packed(options)
+        return None if packed is None else self._lanes[0].numerics_of(packed)
+
+    def _build(self, options: Sequence[str]) -> list[Packed | Failed]:
+        """Compiles candidates; nobody waits for one that takes much longer than the first one, the default."""
+        begun = self._clock()
+        built = self._crew.build(options, self._longest_build)
+        if self._longest_build == LONGEST_BUILD and options:
+            self._longest_build = max(_SHORTEST_BUILD, _TIMES_DEFAULT * (self._clock() - begun))
+        return built
+
+    def _judge(self, options: Sequence[str], built: Sequence[Packed | Failed]) -> list[Tried]:
+        """What comes of as many candidates as there are lanes; options that make a known source again are as quick as
+        that was.
+        """
+        sources = ["" if isinstance(one, Failed) else _source_of(one) for one in built]
+        new = {
+            source: one
+            for source, one in zip(sources, built, strict=True)
+            if not isinstance(one, Failed) and source not in self._by_source
+        }
+        self._by_source |= dict(zip(new, self._measured(new), strict=True))
+        for text, source, one in zip(options, sources, built, strict=True):
+            if not isinstance(one, Failed) and isinstance(self._by_source[source].outcome, Measured):
+                self._packed[text] = one
+        return [
+            Tried(one) if isinstance(one, Failed) else self._by_source[source]
+            for source, one in zip(sources, built, strict=True)
+        ]
+
+    def _measured(self, new: Mapping[str, Packed]) -> list[Tried]:
+        """What comes of executables by source, each on a lane of its own."""
+        leader, only = self.leader, self.only
+        work = [(lane, packed, source) for lane, (source, packed) in zip(self._lanes, new.items(), strict=False)]
+        if len(work) <= 1:
+            return [lane.measure(packed, source, leader, only) for lane, packed, source in work]
+        with ThreadPoolExecutor(len(self._lanes)) as threads:
+            return list(threads.map(lambda one: one[0].measure(one[1], one[2], leader, only), work))
+
+
+def _source_of(packed: Packed) -> str:
+    return hashlib.sha256(unpack(packed).source.encode()).hexdigest()
