@@ -90,7 +90,7 @@ def _character(place: Place) -> str | None:
     if place.found.isspace():
         return "write an ordinary space"
     if unicodedata.category(place.found) == "Cf":
-        return "remove this character, which nobody sees"
+        return "remove this invisible character"
     # What looks like a character that the language uses: full width, superscripts, letters of formulas.
     plain = unicodedata.normalize("NFKC", place.found)
     if plain.isascii() and plain != place.found:

@@ -162,7 +162,7 @@ class _Toolchain:
 
 
 def compile_source(source: str, target: Target, settings: Environment) -> Binary:
-    """A source that somebody wrote, in the language of the target; errors as of ``build``."""
+    """An injected source, in the language of the target; errors as of ``build``."""
     with _toolchain(target, settings).compiling(source) as finished:
         return finished()
 

@@ -56,7 +56,7 @@ def test_a_group_is_awaited_at_a_later_barrier_than_the_one_before(stages: int) 
 
     with (
         patch("tc.polyhedral.passes.place_barriers", at_the_same),
-        pytest.raises(tc.VerificationError, match="what is copied may arrive after somebody needs it"),
+        pytest.raises(tc.VerificationError, match="what is copied may arrive after it is read"),
     ):
         MM.compile((64, 128), (128, 64), target="emulator", options=staged(stages))
 

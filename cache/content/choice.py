@@ -20,8 +20,8 @@ def latest(measurements: Iterable[Measurement]) -> tuple[Measurement, ...]:
 def winner_of(measurements: Iterable[Measurement], machine: str, threads: int) -> str | None:
     """The identity of the variant of one kernel to run; None if none was measured.
 
-    What was measured on the same machine goes before all else, then what runs on as many threads, then what somebody
-    chose, the last of it, then the least time.  The identity decides between equals.
+    What was measured on the same machine goes before all else, then what runs on as many threads, then what was
+    chosen by hand, the last of it, then the least time.  The identity decides between equals.
     """
     counting = latest(measurements)
     nearest = min(((one.machine != machine, one.threads != threads) for one in counting), default=None)

@@ -30,8 +30,8 @@ class Mode(Enum):
 
 @frozen
 class Configuration:
-    """``where``: a path or a URL.  ``key``: the secret of its seals.  ``own``: nobody named it, so it is the user's own
-    cache, whose faults must not stop anybody.
+    """``where``: a path or a URL.  ``key``: the secret of its seals.  ``own``: it was not named, so it is the user's
+    own cache, whose faults must not stop anybody.
     """
 
     where: str
@@ -41,7 +41,7 @@ class Configuration:
 
 
 _FILE: Final = "kernels.db"
-# A secret that somebody can guess seals nothing.
+# A secret that can be guessed seals nothing.
 _SHORTEST_KEY: Final = 16
 
 
@@ -117,7 +117,7 @@ def open_reader(configuration: Configuration) -> Reader:
 def exists(configuration: Configuration) -> bool:
     """Whether there is anything to read, which an empty file has not; a server is asked when it is read."""
     place = place_of(configuration.where)
-    # Somebody may be making the cache.
+    # Another process may be making the cache.
     return not isinstance(place, File) or (place.path.exists() and not is_empty(place.path))
 
 

@@ -51,7 +51,7 @@ class Reader:
     def open(where: str | Path, *, immutable: bool = False, key: bytes | None = None) -> Reader:
         """Opens the cache at a path or a URL of SQLAlchemy; CacheError if there is none that can be trusted and read.
 
-        ``immutable``: nobody changes the file, which may be on a read-only file system; for files that
+        ``immutable``: the file does not change; it may be on a read-only file system; for files that
         ``tc-cache export --ship`` has made.  ``key``: refuse what does not bear the seal of this key.
         """
         database = database_at(place_of(where), immutable=immutable, sealed=key is not None)

@@ -64,7 +64,7 @@ def _target(source: str | Path, target: str | Path) -> Path:
     with told(str(place)):
         for ending in COMPANIONS:
             if place.path.with_name(place.path.name + ending).exists():
-                raise CacheError(f"{place} is being written by somebody; name another file")
+                raise CacheError(f"{place} is being written by another process; name another file")
     return place.path
 
 

@@ -57,8 +57,8 @@ class Store:
         """Opens the cache at a path or a URL of SQLAlchemy, which is made, or brought up to date, if need be.
 
         ``key``: seals what is written; owners and permissions of the file do not count then.  ``now``: the clock.
-        ``alone``: nobody else knows of the file, which may lie where other hosts could write it, too.  CacheError for
-        a file that others may write, that is not a cache, is of a newer version, is damaged, or cannot be written.
+        ``alone``: no other process knows of the file, which may lie where other hosts could write it, too.  CacheError
+        for a file that others may write, that is not a cache, is of a newer version, is damaged, or cannot be written.
         """
         place, sealed = place_of(where), key is not None
         if isinstance(place, File) and not alone:

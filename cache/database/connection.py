@@ -32,7 +32,7 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
         connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LARGEST_VALUE)
-            # What SQLite advises for files that somebody else has made.
+            # What SQLite advises for files of untrusted origin.
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.execute("PRAGMA cell_size_check = ON")
             code = connection.execute(_CODE).fetchone()

@@ -21,7 +21,7 @@ from tc.cache.format.faults import told
 from tc.cache.format.rows import Row
 
 UNCHANGING: Final = "mode=ro&immutable=1"
-"""How SQLite opens a file that nobody changes: it locks nothing, and writes nothing, not even beside the file."""
+"""How SQLite opens a file that does not change: it locks nothing, and writes nothing, not even beside the file."""
 
 
 class Session(Protocol):
@@ -73,7 +73,7 @@ class FileSession:
 
 @frozen
 class FrozenFile:
-    """A file that nobody changes: no locks, nothing is written, not even beside it.
+    """A file that does not change: no locks, nothing is written, not even beside it.
 
     Each process keeps one connection, which its threads take in turn: what was opened stays, whatever is put in its
     place.  The child of a fork opens the file again, and it must be the same.
@@ -129,7 +129,7 @@ def unmerged(path: Path) -> Path | None:
 
 
 def is_empty(path: Path) -> bool:
-    """Whether a file is one that nobody has written yet."""
+    """Whether a file is still empty."""
     with told(str(path)):
         return path.stat().st_size == 0
 

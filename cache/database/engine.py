@@ -81,7 +81,7 @@ def _begin(connection: Connection) -> None:
 
 
 def _make(path: Path, *, sealed: bool) -> None:
-    """Makes an empty file, which nobody else can write whatever the process's mask, unless there is one."""
+    """Makes an empty file, which no other user can write whatever the process's mask, unless there is one."""
     with told(str(path)):
         make_folder(path.parent)
         if path.exists():

@@ -44,7 +44,7 @@ _SHARED: Final = frozenset(
         "drvfs",
     )
 )
-# A virtual machine gets folders of its host through these, and so may others; its own root is nobody else's.
+# A virtual machine gets folders of its host through these, and so may others; its own root is not shared.
 _FROM_HOST: Final = frozenset(("9p", "virtiofs", "fuse.grpcfuse", "fuse.osxfs"))
 # Every other file system of a program (FUSE) counts as shared: most are, sshfs and s3fs for example, and some show what
 # lies on another one.

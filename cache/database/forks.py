@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 
 class _Gate:
-    """Counts the threads inside; who forks waits until there are none, and lets nobody in meanwhile."""
+    """Counts the threads inside; who forks waits until there are none, and lets none in meanwhile."""
 
     def __init__(self) -> None:
         self.renew()

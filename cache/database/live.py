@@ -23,7 +23,7 @@ class LiveFile:
 
     ``shared``: the file system, where other hosts may be those who write.  SQLite's locks and its write-ahead log keep
     processes of one host apart, and the log needs a folder that can be written.  Elsewhere a file is read as it is
-    while nobody writes; CacheError where somebody does, or has not finished.
+    while no process writes; CacheError where one does, or has not finished.
     """
 
     path: Path
@@ -74,7 +74,7 @@ class LiveFile:
 
     @contextmanager
     def _unchanged(self, why: str) -> Iterator[Session]:
-        """Reads the file as it is; CacheError if it is not whole, or somebody has changed it meanwhile."""
+        """Reads the file as it is; CacheError if it is not whole, or was changed meanwhile."""
         before = self._state(why)
 
         def check() -> None:
@@ -85,7 +85,7 @@ class LiveFile:
             with self._reading(connect(self.path, UNCHANGING)) as session:
                 yield session
         except CacheError:
-            # What seems to be damage is what somebody was writing.
+            # What seems to be damage may be a concurrent write.
             check()
             raise
         check()

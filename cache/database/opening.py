@@ -15,8 +15,8 @@ from tc.cache.format.trust import require_trusted
 def database_at(place: Place, *, immutable: bool, sealed: bool) -> Database:
     """The cache at a place, after its trustworthiness was checked; CacheError where there is none.
 
-    ``immutable``: nobody writes while we read, and we may not write anything at all.  ``sealed``: nothing is used of it
-    but records whose seals are checked.
+    ``immutable``: the file does not change while we read, and we may not write anything at all.  ``sealed``: nothing is
+    used of it but records whose seals are checked.
     """
     match place:
         case File(path):

@@ -57,8 +57,8 @@ class Variant(_Content):
 
 
 CHOSEN: Final = ", chosen"
-"""The end of a measurement's policy whose variant somebody chose: it goes before what is quicker, until it is measured
-again."""
+"""The end of a measurement's policy whose variant was chosen by hand: it goes before what is quicker, until it is
+measured again."""
 
 
 @frozen
@@ -137,7 +137,7 @@ class Run(_Content):
 
 @frozen
 class Text(_Content):
-    """What a raw text means, so that nobody needs to parse it again.
+    """The parsed meaning of a raw text, so that it need not be parsed again.
 
     ``key``: ``text_key`` of the text.  ``definitions``: JSON.
     """

@@ -149,7 +149,7 @@ def _create(connection: Connection) -> None:
 MIGRATIONS: Final[tuple[Migration, ...]] = (_create,)
 """The step from each version to the next, from nothing on; ``version.VERSION`` counts them."""
 
-# Any number, as long as nobody else uses it: only one process at a time creates or migrates.
+# Any number that has no other use: only one process at a time creates or migrates.
 _LOCK: Final = 0x7463_6B63
 
 

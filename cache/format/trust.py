@@ -1,4 +1,4 @@
-"""Which cache files are opened: a cache is code, so nobody else may be able to write it.
+"""Which cache files are opened: a cache is code, so no other user may be able to write it.
 
 Ownership and permissions keep other users of the machine out.  A key keeps out whoever could change a file, here or
 on its way: every record then carries a seal, an HMAC-SHA256 of its digest, that only holders of the key can make.

@@ -246,7 +246,7 @@ class Comprehension:
 
         kernel = self.compile(*arguments, target=target, options=options, **named)
         decision = self._kernels.decision(kernel.signature, kernel.target, options)
-        if kernel.proof.tried is not None:  # somebody wrote its source, which no stage of ours has made
+        if kernel.proof.tried is not None:  # an injected source, which no stage of ours has made
             return explain_injected(self._kernels.specialize(kernel.signature), kernel.executable, decision)
         compiled = kernel
         if kernel.compilation is None:  # it comes from the cache, which has nothing of how it came about

@@ -14,9 +14,8 @@ from tc.compiler import Compilation
 def dump_stages(compilation: Compilation, stages: tuple[Stage, ...], folder: Path) -> Path:
     """Write the text of every stage of the kernel into a folder of its own below ``folder``, and return that.
 
-    Its name is the definition's and a hash of the source, so that the same kernel lands in the same place; nobody else
-    may read it.
-    CompileError if the folder cannot be written.
+    Its name is the definition's and a hash of the source, so that the same kernel lands in the same place; no other
+    user may read it.  CompileError if the folder cannot be written.
     """
     identity = hashlib.sha256(f"{compilation.target} {compilation.source.text}".encode()).hexdigest()[:12]
     place = folder / f"{compilation.specialization.program.name}-{identity}"

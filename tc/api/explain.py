@@ -23,7 +23,7 @@ def explain_kernel(compilation: Compilation, stages: tuple[Stage, ...], decision
 
 
 def explain_injected(specialization: Specialization, executable: Executable, decision: str) -> str:
-    """The same of a kernel whose source somebody wrote: no schedule, since none made it.
+    """The same of a kernel with an injected source, which has no schedule.
 
     ``decision``: what the cache has for such a call.
     """

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 class Kernels:
     """Kernels by signature, options and target; options None stand for the best ones that are known.
 
-    ``siblings``: all definitions of the text.  ``tune``: how long to search for options where nobody did yet; None
-    does not.  ``usual``: what stands for options None until a search has found better ones.  Safe from many threads,
-    each kernel is made once.
+    ``siblings``: all definitions of the text.  ``tune``: how long to search for options where no search was made yet;
+    None does not.  ``usual``: what stands for options None until a search has found better ones.  Safe from many
+    threads, each kernel is made once.
     """
 
     def __init__(

@@ -151,7 +151,7 @@ def subject_for(interface: Interface, signature: Signature) -> Subject:
 
 
 def device_numbers(devices: Sequence[int] | None) -> tuple[int, ...]:
-    """Numbers of GPUs, in their order; none where nobody says which.  OptionsError for what is no list of them."""
+    """Numbers of GPUs, in their order; none where they are not given.  OptionsError for what is no list of them."""
     if devices is None:
         return ()
     found = tuple(devices) if isinstance(devices, Sequence) and not isinstance(devices, str) else ()

@@ -41,7 +41,7 @@ _SOURCE: Final = "source"
 
 def variant_options(executable: Executable) -> str:
     """How a cache tells the variants of a kernel apart: by their options, and by what stands in their place where
-    somebody wrote the source, so that whoever asks for the options gets what was proven.
+    the source was injected, so that whoever asks for the options gets what was proven.
     """
     if executable.proof.tried is None:
         return options_text(executable.options)
@@ -50,7 +50,7 @@ def variant_options(executable: Executable) -> str:
 
 
 def has_injected_source(options: str) -> bool:
-    """Whether the options of a variant, as ``variant_options`` makes them, stand for a source that somebody wrote."""
+    """Whether the options of a variant, as ``variant_options`` makes them, stand for an injected source."""
     try:
         found = json.loads(options)
     except (ValueError, RecursionError):

@@ -29,7 +29,7 @@ def draft_of(path: Path) -> Iterator[Path]:
         folder.mkdir(0o700)
         lock = lock_folder(folder)
         if lock is not None:
-            break  # else somebody took it for abandoned before it was locked
+            break  # else another process removed it as abandoned before it was locked
     try:
         yield folder / path.name
     finally:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def lock_folder(folder: Path) -> int | None:
-    """A descriptor that holds the lock of a folder as long as it is open; None if somebody removes the folder.
+    """A descriptor that holds the lock of a folder as long as it is open; None if the folder is removed meanwhile.
 
     The system takes the lock from a process that is killed, also where processes do not see each other (containers
     that share a folder).
@@ -33,7 +33,7 @@ def lock_folder(folder: Path) -> int | None:
 
 
 def clear_if_abandoned(folder: Path) -> None:
-    """Removes a folder of this user that nobody holds the lock of; does nothing where that is impossible."""
+    """Removes a folder of this user whose lock is free; does nothing where that is impossible."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:

@@ -25,7 +25,7 @@ class Once(Generic[Key, Value]):
         self._making: dict[tuple[int, Key], threading.Event] = {}
 
     def get(self, key: Key, make: Callable[[], Value]) -> Value:
-        """The value for ``key``, made by ``make`` if nobody has it yet."""
+        """The value for ``key``, made by ``make`` if there is none yet."""
         while key not in self._values:
             turn, own = (os.getpid(), key), threading.Event()
             done = self._making.setdefault(turn, own)

@@ -10,7 +10,7 @@ from tc.base.frozen import frozen
 class Proof:
     """How much was shown, for people; ``leaves``: places in the generated loops where a statement stands.
 
-    ``tried``: None but for a source that somebody wrote, of which nothing is proven: its results were compared with the
+    ``tried``: None but for an injected source, of which nothing is proven: its results were compared with the
     definition's on so many inputs.
     """
 

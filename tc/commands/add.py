@@ -1,4 +1,4 @@
-"""``tc-cache add``: options and sources that somebody chose, checked and put into a cache."""
+"""``tc-cache add``: chosen options and injected sources, checked and put into a cache."""
 
 from __future__ import annotations
 

@@ -53,8 +53,8 @@ Looks into caches of compiled kernels, and brings them where they are needed.
   tc-cache export all.db --ship production.db     # a small closed file for TC_CACHE_MODE=strict
   tc-cache export all.db --sources kernels/       # C, CUDA and OpenCL for programs without Python
 
-A cache is a file, or the URL of a server.  It is code: whoever can write it decides what runs.  Keep it where nobody
-else can write, or seal it with a secret (--key, TC_CACHE_KEY).
+A cache is a file, or the URL of a server.  It is code: whoever can write it decides what runs.  Keep it where no
+other user can write, or seal it with a secret (--key, TC_CACHE_KEY).
 """
 _EPILOG: Final = """\
 exit status:

@@ -1,4 +1,4 @@
-"""``Interruption``: somebody wants a command to end, with Ctrl-C, SIGTERM (Slurm, systemd) or SIGHUP (a lost ssh)."""
+"""``Interruption``: a command is asked to end, with Ctrl-C, SIGTERM (Slurm, systemd) or SIGHUP (a lost ssh)."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ def _settings(value: dict[str, str]) -> TuningSettings:
 
 
 def _devices(text: str | None) -> tuple[int, ...]:
-    """The numbers of GPUs, in their order; none where nobody says which."""
+    """The numbers of GPUs, in their order; none where they are not given."""
     if text is None:
         return ()
     parts = [part.strip() for part in text.split(",")]
@@ -179,7 +179,7 @@ def _devices(text: str | None) -> tuple[int, ...]:
 
 
 def _jobs(value: dict[str, str]) -> int:
-    """As many as there are processors: nobody measures while they compile."""
+    """By default as many as there are processors: nothing is measured while they compile."""
     jobs = _number(value, "jobs", available_threads())
     if not 1 <= jobs <= MOST_THREADS:
         raise OptionsError(f"jobs must be from 1 to {MOST_THREADS}, got {jobs}")

@@ -116,7 +116,7 @@ def _timed(name: str, prove: Callable[[], Proof]) -> tuple[Proof, Stage]:
 _WHOLE: Final = Plan()
 
 
-# Two to four seconds of isl's work: nobody waits longer to learn that options are refused.
+# Two to four seconds of isl's work: to learn that options are refused must not take longer.
 _PER_STATEMENT: Final = 4_000_000
 # To schedule takes longer, and is the same for all options with one fusion strategy.
 _TO_SCHEDULE: Final = 6_000_000
@@ -226,8 +226,8 @@ class Prepared:
         return untransformed_tree(scop) if tree is None else tree
 
 
-# As many as the largest ``unroll`` allows in one loop.  Nobody waits until the text of several such loops is printed
-# and compiled.
+# As many as the largest ``unroll`` allows in one loop.  To print and compile the text of several such loops takes too
+# long.
 _MOST_COPIES: Final = 4096
 
 # Instances of a nest that a GPU goes through in about the time in which it starts a few kernels.

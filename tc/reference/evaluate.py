@@ -158,7 +158,7 @@ def _run(frame: Frame, type: ScalarType, *, keeps_bounds: bool) -> Bounded:
 
 @dataclass(frozen=True, slots=True)
 class _Whole:
-    """Arrays that are written to: of a tensor's shape, or, where nobody asks for bounds, its values alone.
+    """Arrays that are written to: of a tensor's shape, or, without bounds, its values alone.
 
     Those of a tensor that is written already are its own: a statement reads of its target what it then replaces.
     """

@@ -12,7 +12,7 @@ from tc.language.program.program import Expression, Program, Read, Role, Stateme
 class Lifetime:
     """Numbers of statements.  ``first``: who uses it first.  ``last``: who uses it last; all of them, for a result.
 
-    ``bounds``: behind it, nobody computes with the bounds of the elements; -1 if nobody ever does.
+    ``bounds``: behind it, the bounds of the elements are not used; -1 if they never are.
     """
 
     first: int

@@ -17,7 +17,7 @@ typedef struct managed {
   int64_t shape[];
 } managed;
 
-// Capsules have this name until somebody takes them over.
+// The name of an exported object until a consumer takes it over.
 static const char name[] = "dltensor";
 
 static void let_go(managed *tensor) {
@@ -31,11 +31,11 @@ static void let_go(managed *tensor) {
   free(tensor);
 }
 
-static void drop(PyObject *capsule) {
-  if (PyCapsule_IsValid(capsule, name)) let_go(PyCapsule_GetPointer(capsule, name));
+static void drop(PyObject *exported) {
+  if (PyCapsule_IsValid(exported, name)) let_go(PyCapsule_GetPointer(exported, name));
 }
 
-// A capsule of C-contiguous elements on a device of a kind; the owner lives as long as whoever takes it over wants.
+// Exports C-contiguous elements on a device of a kind; the owner lives until the consumer releases the tensor.
 PyObject *tc_export(void *data, int32_t kind, int32_t device, int32_t dimensions, const int64_t *shape, uint8_t code,
                     uint8_t bits, PyObject *owner) {
   size_t bytes = (size_t)dimensions * sizeof *shape;
@@ -46,7 +46,7 @@ PyObject *tc_export(void *data, int32_t kind, int32_t device, int32_t dimensions
   tensor->deleter = let_go;
   tensor->owner = owner;
   Py_IncRef(owner);
-  PyObject *capsule = PyCapsule_New(tensor, name, drop);
-  if (capsule == NULL) let_go(tensor);
-  return capsule;
+  PyObject *exported = PyCapsule_New(tensor, name, drop);
+  if (exported == NULL) let_go(tensor);
+  return exported;
 }

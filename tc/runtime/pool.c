@@ -4,7 +4,7 @@
 // itself.  The iterations are dealt out in equal shares, share 0 for the owner, share i + 1 for worker i, who is called
 // by a ticket.  Everyone takes pieces from the front of his own share, then from the back of others'.  So a processor
 // that is slower than its neighbour delays a call by a piece at most, and yet the same data goes to the same one from
-// call to call.  At the end the owner takes back the tickets that nobody has seen, and waits for the other workers.  So
+// call to call.  At the end the owner takes back the tickets that no worker has seen, and waits for the other workers.  So
 // a worker that wakes late costs nothing, one that could not be started costs only its help, and no lock is ever held
 // that a fork could leave behind.
 
@@ -287,7 +287,7 @@ int32_t tc_run(const tc_launch *launch) {
   return fault;
 }
 
-// ---- fork: the child has none of the workers, and nobody in it is inside a parallel call
+// ---- fork: the child has none of the workers, and no thread of it is inside a parallel call
 
 static void forget_workers(void) {
   for (uint64_t i = 0; i < the_pool.workers; i++) {

@@ -15,7 +15,7 @@ typedef union {
 
 struct tc_runtime;
 
-// Runs the iterations begin <= i < end.  Nobody else uses `scratch` meanwhile.
+// Runs the iterations begin <= i < end.  No other thread uses `scratch` meanwhile.
 typedef void tc_body(const void *context, char *scratch, int64_t begin, int64_t end);
 
 // What a kernel may use.  `shared` and `scratch` are as long as it says; they hold anything, and are aligned to 64 bytes.

@@ -36,7 +36,7 @@ _Parse: TypeAlias = "Callable[[], Mapping[str, Program]]"
 class KernelCache:
     """The cache of a process; safe from many threads.
 
-    Faults of a cache that somebody named are CacheErrors; those of the user's own cache, which nobody asked for, are
+    Faults of a cache that was named are CacheErrors; those of the user's default cache are
     warnings, and the process goes on without it.
     """
 

@@ -1,4 +1,4 @@
-"""``Wanted``: which kernel somebody asks for, and what identifies it in a cache."""
+"""``Wanted``: which kernel is requested, and what identifies it in a cache."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ALIGNMENT: Final = "element"
 
 @frozen
 class Wanted:
-    """A kernel that somebody asks for; ``options`` None asks for the best ones that are known.
+    """A requested kernel; ``options`` None asks for the best ones that are known.
 
     ``device``: the number of the GPU that it is measured on, if it runs on one.
     """

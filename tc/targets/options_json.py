@@ -13,7 +13,7 @@ from tc.base.errors import OptionsError, nearest
 
 Kind = TypeVar("Kind")
 
-# Of text that somebody took for options.
+# Longest part of a faulty text that an error message quotes.
 _SHOWN: Final = 80
 
 

@@ -36,7 +36,7 @@ def usual_options(given: Options | Sequence[Options] | None) -> Usual:
 def usual_for(usual: Usual, target: Target) -> Options | None:
     """Those of the target; None where the text has none at all.
 
-    OptionsError where it has some for other targets only: nobody said what is wanted here.
+    OptionsError where it has some for other targets only, and so none that apply here.
     """
     kind = CpuOptions if isinstance(target, CpuTarget) else GpuOptions
     found = next((one for one in usual if isinstance(one, kind)), None)

@@ -71,7 +71,7 @@ def test_a_byte_order_mark_begins_a_text() -> None:
     assert lower(text).name == "f"
     with pytest.raises(TextError) as caught:
         lower_all(text.replace("(y) {", "(y) \ufeff{"))
-    assert caught.value.diagnostics[0].hint == "remove this character, which nobody sees"
+    assert caught.value.diagnostics[0].hint == "remove this invisible character"
 
 
 def test_equal_and_not() -> None:

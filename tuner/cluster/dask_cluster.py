@@ -42,7 +42,7 @@ class Cluster:
     """Workers with the versions and the number of threads of this machine, which executables depend on.
 
     TuningError, naming the worker, if one that is there from the start has other versions; those that come later with
-    other ones are not asked.  TuningError if nobody compiles, or nobody measures on such a machine.
+    other ones are not asked.  TuningError if no worker compiles, or none measures on such a machine.
     """
 
     def __init__(self, client: Client, target: str) -> None:
@@ -124,7 +124,7 @@ class Cluster:
             self._take_away(search)
 
     def _take_away(self, search: str) -> None:
-        # Workers that are gone have taken theirs with them, and somebody else may have been quicker (ValueError).
+        # Workers that are gone have taken theirs with them, and another one may have been quicker (ValueError).
         with suppress(OSError, CancelledError, ValueError):
             self._client.unregister_worker_plugin(search)
 
@@ -166,14 +166,14 @@ class Cluster:
         return worker.measures and worker.machine == self._here.machine
 
     def _some(self, wanted: Callable[[Introduction], bool], patience: float) -> Workers:
-        """Those who are wanted, as soon as there are any.  TuningError if nobody comes within so many seconds."""
+        """Those who are wanted, as soon as there are any.  TuningError if none comes within so many seconds."""
         deadline = time.monotonic() + patience
         while True:
             serving = self._serving()
             if found := tuple(worker for worker, said in serving.items() if wanted(said)):
                 return found
             if time.monotonic() >= deadline:
-                others = "; ".join(f"{worker} is {said}" for worker, said in serving.items()) or "nobody is there"
+                others = "; ".join(f"{worker} is {said}" for worker, said in serving.items()) or "there are no workers"
                 raise TuningError(
                     f"no worker measures on {self._here.machine}, as this machine is: {others}; start one on such a "
                     f"machine with 'dask worker ... --resources \"{MEASURE}=1\"'"

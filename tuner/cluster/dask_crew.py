@@ -73,8 +73,8 @@ class DaskCrew:
     """Compiles on all workers, and measures on one, because times of two machines do not compare.
 
     The worker that measures gets what lies in ``folder`` when it is first needed.  When it is lost another one that is
-    like it takes over, where executables are checked again before they are timed.  ``stop``: whether nobody waits for
-    what is being compiled.
+    like it takes over, where executables are checked again before they are timed.  ``stop``: whether the search no
+    longer waits for what is being compiled.
     """
 
     def __init__(self, cluster: Cluster, search: str, folder: Path, stop: Callable[[], bool] = lambda: False) -> None:

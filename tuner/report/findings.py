@@ -25,7 +25,7 @@ Place: TypeAlias = tuple[str, str, int]
 class Findings:
     """``cases``: those with the greatest gain first, then those without a winner.
 
-    ``briefs``: of all runs, the first one first.  ``untuned``: kernels that nobody has tuned.
+    ``briefs``: of all runs, the first one first.  ``untuned``: kernels that were not tuned.
     """
 
     place: str

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 Flat: TypeAlias = Mapping[str, object]
 
-# Options nest less deeply; what lies deeper in a file that somebody else has made is one value.
+# Options nest less deeply; what lies deeper in a file of other origin is one value.
 _DEEPEST: Final = 4
 # Of a list by place: there is no such place, or no list.
 ABSENT: Final = "none"

@@ -14,7 +14,7 @@ _LONGEST: Final = 100_000
 
 @functools.cache
 def own_definition(text: str, name: str) -> str:
-    """The definition with this name as it is written; all of a text that has none, or that nobody can parse."""
+    """The definition with this name as it is written; all of a text that has none, or that cannot be parsed."""
     if len(text) > _LONGEST:
         return text
     try:

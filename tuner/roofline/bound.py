@@ -28,7 +28,7 @@ class Bound:
         return seconds < self.seconds
 
     def drop(self) -> None:
-        """Nobody knows what no call falls below."""
+        """Forgets the lower bound of the time of a call."""
         self.seconds = None
 
     def is_reached(self, best: float) -> bool:

@@ -50,7 +50,7 @@ def confirm(
 
     Those that fail drop out.  Every one has as many samples; there is one round at least, and another one where
     ``go_on`` says so, after so many.  ``deadline``: nothing begins that would end after it, and there are as many
-    rounds as that allows, or nobody is found; ``call``: seconds that a call of the slowest contender takes, as far as
+    rounds as that allows, or none is found; ``call``: seconds that a call of the slowest contender takes, as far as
     that is known.
     """
     numerics: dict[str, str] = {}

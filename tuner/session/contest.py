@@ -52,9 +52,9 @@ def contenders(
 def winner_of(
     found: Mapping[str, Contender], *, bitwise: bool, costs: Mapping[str, tuple[float, ...]] | None = None
 ) -> str | None:
-    """The name of who wins; the default must be among them.  None where nobody may win.
+    """The name of who wins; the default must be among them.  None where none may win.
 
-    Whoever holds the title keeps it until somebody is quicker beyond doubt: the default, then the incumbent.
+    The current winner (the default, then the incumbent) stays unless another one is significantly quicker.
     ``bitwise``: only who computes the bits of the default may win.  ``costs``: of every round, of those who may win,
     where it is not time that counts.
     """

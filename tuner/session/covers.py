@@ -12,7 +12,7 @@ from tc.tuner.trial.budget import Budget
 def covers(budget: str | Budget) -> Callable[[str], bool]:
     """Tells of the settings of a run, in JSON, whether its budget covers this one.
 
-    A run whose budget nobody understands any more does: it is not searched twice.  OptionsError for what is no budget.
+    A run with an unreadable budget does: it is not searched twice.  OptionsError for what is no budget.
     """
     wanted = Budget.parse(budget) if isinstance(budget, str) else budget
 

@@ -11,7 +11,7 @@ from tc.base.errors import OptionsError, nearest
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What a search takes where nobody says otherwise.
+    """What a search takes by default.
 
     ``budget``: as ``Budget.parse`` reads it, time and, where there is a limit, generations.  ``first``: candidates of
     the first generation; ``population``: of every other one that is bred from all so far, twice those of one that

@@ -1,6 +1,6 @@
-"""Kernels that somebody chooses instead of a search: checked like any candidate, then kept in a cache as its winner.
+"""Kernels chosen by the user instead of a search: checked like any candidate, then kept in a cache as its winner.
 
-Options are compiled and proven.  Of a source that somebody wrote, nothing can be proven: it takes the place of the
+Options are compiled and proven.  Of an injected source, nothing can be proven: it takes the place of the
 source of a proven kernel, called in the same way, and is compared with the definition on several inputs.
 """
 
@@ -42,7 +42,7 @@ from tc.tuner.trial.trials import LONGEST_BUILD
 
 Answer = TypeVar("Answer")
 
-# What nobody proves is tried on so many inputs.
+# What cannot be proven is tried on so many inputs.
 INPUTS: Final = 5
 _ROUNDS: Final = 7
 _GIVEN: Final = "given"
@@ -50,7 +50,7 @@ _GIVEN: Final = "given"
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A kernel that somebody wants to be the winner; ``source``: what takes the place of the one that options make."""
+    """A kernel that is to be the winner; ``source``: what takes the place of the one that options make."""
 
     definition: Definition
     siblings: Mapping[str, Definition]

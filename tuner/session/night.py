@@ -12,7 +12,7 @@ from tc.tuner.trial.budget import Allowance, Clock
 
 # What a search that has not improved for a while may still find: this part of the way to the bound ...
 _HOPE: Final = 0.1
-# ... or of this much, where nobody knows the bound.
+# ... or of this much, where the bound is unknown.
 _UNKNOWN_ROOM: Final = math.log(2.0)
 
 

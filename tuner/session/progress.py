@@ -91,4 +91,4 @@ Listener: TypeAlias = Callable[[Event], None]
 
 
 def silence(_event: Event) -> None:
-    """Nobody listens."""
+    """Ignores every event."""

@@ -12,7 +12,7 @@ ERASE: Final = "\r\x1b[K"
 
 
 def say(line: str) -> None:
-    """Prints a line on the standard error.  One that nobody can read any more is lost, and nothing else with it."""
+    """Prints a line on the standard error; where that is closed, the line is lost and the process goes on."""
     # A process whose standard error was closed when it began has none, and print would take the standard output.
     if sys.stderr is not None:
         with suppress(OSError, ValueError):
@@ -26,7 +26,7 @@ def say_in_handler(line: str) -> None:
 
 
 def tell(line: str) -> None:
-    """Prints a line on the standard output, which goes nowhere from now on if nobody can read it."""
+    """Prints a line on the standard output, which is discarded from now on if its reader has closed it."""
     if sys.stdout is None:
         return
     try:

@@ -158,7 +158,7 @@ def tuning(
 
 
 def _bound(work: Work | None, target: Target, device: int) -> Bound | None:
-    """What no call for this work falls below; None where nobody knows."""
+    """The lower bound of the time of a call for this work; None where it is unknown."""
     if work is None or not isinstance(target, CpuTarget | CudaTarget):
         return None
     roofs = machine_roofs(target, available_threads(), device)

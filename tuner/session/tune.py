@@ -226,7 +226,7 @@ class Tuning:
         return tuple(options for options in (*self._settings.starts, *chosen) if self._prefer.allow(options))
 
     def _remember_incumbent(self) -> None:
-        """A source that somebody wrote competes as it is stored: nothing can make it again."""
+        """An injected source competes as it is stored: no compiler stage can make it again."""
         one = self._incumbent
         if one is not None and has_injected_source(one.options):
             executable = self._ledger.executable(one)
@@ -259,7 +259,7 @@ class Tuning:
         return None
 
     def _try_part(self, part: Sequence[Candidate]) -> None:
-        """Tries candidates, or the first ones of them if somebody stops it."""
+        """Tries candidates, or the first ones of them if the search is stopped."""
         texts = [options_text(candidate.options) for candidate in part]
         new = [text for text in texts if text not in self._known]
         for text in texts:
@@ -332,7 +332,8 @@ class Tuning:
         """Stores the best so far as the winner, without compiling or measuring anything: what was known from before
         has been stored by who tried it.
 
-        It has no run until a search has ended, so that nobody takes this one for one that has spent its budget.
+        It has no run until a search has ended, so that an interrupted search is not taken for one that has spent its
+        budget.
         """
         best = self._search.best
         tried = None if best is None else self._tried.get(best.candidate.number)
@@ -367,7 +368,7 @@ class Tuning:
             if name in found:
                 # One that was interrupted has not gone as far as its budget says.
                 run = self._run if deadline is None else ""
-                # Calls run the quickest, if nobody wants something else.
+                # Calls run the quickest one, unless preferences say otherwise.
                 chosen = name == winner and not self._prefer.are_plain
                 self._ledger.keep(unpack(packed[name]), found[name], found[DEFAULT], run, chosen=chosen)
         return self._result(unpack(packed[winner]), found[winner], found[DEFAULT].seconds, stopped)

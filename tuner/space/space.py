@@ -54,7 +54,7 @@ class Space:
 
         What genomes stand for is allowed by the constraint of ``preferences``.
 
-        TypeError for an option of which nobody said which values to try.
+        TypeError for an option without values to try.
         """
         return Space(options(), nest, tuple(genes_of(options, nest, fixed=fixed)), preferences)
 

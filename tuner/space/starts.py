@@ -1,4 +1,4 @@
-"""Options that somebody wants a search to begin with."""
+"""Options that a search begins with, as the user gives them."""
 
 from __future__ import annotations
 

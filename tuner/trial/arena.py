@@ -16,7 +16,7 @@ Array = npt.NDArray[Any]
 
 
 class Guarded(Protocol):
-    """An array of which somebody notices when the memory around it is written to; it begins as poison."""
+    """An array whose surroundings are checked for out-of-bounds writes; it begins as poison."""
 
     @property
     def given(self) -> object:
@@ -44,7 +44,7 @@ class Arena(Protocol):
         """An array like this one there, with the same strides, as kernels take it."""
 
     def is_changed(self, placed: object, /) -> bool:
-        """Whether somebody wrote to an array that was placed, or around it, and was not stopped."""
+        """Whether an array that was placed, or the memory around it, was overwritten unhindered."""
 
     def guarded(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Guarded:
         """A new C-contiguous array."""

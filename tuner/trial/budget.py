@@ -104,7 +104,7 @@ class Allowance:
 
     def expected(self, *, trials: int, generations: int, busy: float) -> float | None:
         """Seconds until all is spent, at the pace of so many trials and generations in ``busy`` seconds; None where
-        nobody can tell yet.
+        that cannot be told yet.
         """
         found = []
         if self.budget.seconds is not None:

@@ -17,7 +17,7 @@ from tc.tuner.trial.crew import Limits, LocalCrew
 from tc.tuner.trial.outcome import Failed, FailureKind
 from tc.tuner.trial.task import Task, parse_task
 
-# Failures that nobody should see, or that leave nothing else behind.
+# Failures that should not happen, or that leave nothing else behind.
 KEPT: Final = frozenset(
     {
         FailureKind.CRASH,

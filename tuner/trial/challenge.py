@@ -27,8 +27,8 @@ def challenge(crew: Lane, leader: Measured, slots: tuple[str, str], seconds: flo
     """The time of the challenger by that of the leader: what it takes, in turns with it, as a part of what that takes.
 
     ``slots``: those of the leader and of the challenger, who were checked; ``seconds``: of one measurement.  What
-    changes on the machine between two measurements changes for both of a round, so that a machine that others kept
-    busy when the leader was measured, or that is busy now, makes nobody quick.  ``Failed`` where the challenger fails;
+    changes on the machine between two measurements changes for both of a round, so that a machine that others kept busy
+    when the leader was measured, or that is busy now, makes none look quick.  ``Failed`` where the challenger fails;
     one whose leader cannot be measured any more has the time that it took itself.
     """
     ratios: list[float] = []

@@ -167,7 +167,7 @@ class _Patience:
 
 
 def _patience(stop: Callable[[], bool]) -> Callable[[], bool] | None:
-    """What says when to wait no more for what is asked now: some seconds after somebody has stopped the search.
+    """What says when to wait no more for what is asked now: some seconds after the search was stopped.
 
     None for what is asked afterwards.
     """

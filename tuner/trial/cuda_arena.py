@@ -52,7 +52,7 @@ class CudaArena:
         synchronize_cuda(self._device)
 
     def call_of(self, kernel: Kernel, arguments: Sequence[object], firsts: Mapping[str, Array]) -> Callable[[], object]:
-        """All results are there already, and nobody waits to get arrays back: what is left is the kernel."""
+        """All results are allocated already, and no array is copied back: what is left is the kernel."""
         interface = kernel.executable.convention.interface
         results: dict[str, DeviceGuarded] = {}
         for name in interface.results:

@@ -26,7 +26,7 @@ def end_session(leader: int) -> None:
         for member in members:
             with suppress(ProcessLookupError):
                 os.kill(member, signal.SIGKILL)
-        # Who is being killed may still start somebody.
+        # A process that is being killed may still start children.
         time.sleep(_PAUSE)
 
 

@@ -1,4 +1,4 @@
-"""Arrays whose surroundings tell whether somebody wrote beyond them."""
+"""Arrays between guard pages, which show out-of-bounds writes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 _PAGE: Final = mmap.PAGESIZE
-# Nobody can touch so much on either side; it takes addresses, no memory.
+# Size of the inaccessible region on either side; it takes addresses, no memory.
 _GUARD: Final = 1 << 20
 _PROT_NONE: Final = 0
 # What no kernel computes, most likely: as a float, a NaN with a message.
@@ -21,7 +21,7 @@ _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
 
 class GuardedArray:
-    """An array between memory that nobody can touch; it begins as poison, as does the rest of its last page."""
+    """An array between inaccessible pages; it begins as poison, as does the rest of its last page."""
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self._size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize

@@ -16,7 +16,7 @@ class KeptBuilds:
         self._folder = folder
 
     def find(self, source: str) -> Executable | None:
-        """What was built of the source with this digest; None if nobody has."""
+        """What was built of the source with this digest; None if nothing was."""
         try:
             return unpack(self._path(source).read_bytes())
         except FileNotFoundError:

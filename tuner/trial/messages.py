@@ -114,7 +114,7 @@ class Received:
 
 
 def send(stream: IO[bytes], message: Message, limit: float = 0.0, payload: bytes = b"") -> None:
-    """Writes a message; OSError if nobody reads."""
+    """Writes a message; OSError if the reader is gone."""
     head = {"kind": type(message).__name__, "fields": to_json(message), "limit": limit, "bytes": len(payload)}
     stream.write(json.dumps(head).encode() + b"\n" + payload)
     stream.flush()

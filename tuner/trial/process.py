@@ -151,7 +151,7 @@ def _signal_name(number: int) -> str:
 
 
 def _readable(descriptor: int, seconds: float, give_up: Callable[[], bool] | None) -> bool:
-    """Whether something can be read within so many seconds, and before somebody gives up."""
+    """Whether something can be read within so many seconds, and before ``give_up`` says so."""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN | select.POLLHUP)
     deadline = time.monotonic() + seconds

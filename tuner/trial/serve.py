@@ -11,7 +11,7 @@ from typing import IO, Final, Protocol, cast
 from tc.tuner.trial.descent import ENDING
 from tc.tuner.trial.messages import Answer, Question, receive, send
 
-# Whoever asks gives up first; this only ends processes that nobody waits for any more.
+# Whoever asks gives up first; this only ends processes whose answer is not awaited any more.
 _GRACE: Final = 10.0
 
 

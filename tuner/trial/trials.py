@@ -55,7 +55,7 @@ class Trials:
         self.only: str | None = None
 
     def try_all(self, options: Sequence[str]) -> list[Tried]:
-        """What comes of options, as canonical JSON; of the first ones only where somebody stops it."""
+        """What comes of options, as canonical JSON; of the first ones only where the search is stopped."""
         tried: list[Tried] = []
         built = self._build(options)
         for start in range(0, len(options), len(self._lanes)):
@@ -64,7 +64,7 @@ class Trials:
                 break
             for text, found in zip(options[part], self._judge(options[part], built[part]), strict=True):
                 if self._stop() and isinstance(found.outcome, Failed) and found.outcome.kind is FailureKind.LOST:
-                    return tried  # it was in flight, and nobody knows
+                    return tried  # it was in flight, and its outcome is unknown
                 tried.append(found)
                 self.follow(text, found.outcome)
         return tried
@@ -89,7 +89,7 @@ class Trials:
         return self._packed[options]
 
     def remember(self, options: str, packed: Packed) -> None:
-        """The executable of options, so that nobody compiles them."""
+        """Keeps the executable of options, so that they are not compiled again."""
         self._packed[options] = packed
 
     def numerics_of(self, options: str) -> str | None:
@@ -98,7 +98,7 @@ class Trials:
         return None if packed is None else self._lanes[0].numerics_of(packed)
 
     def _build(self, options: Sequence[str]) -> list[Packed | Failed]:
-        """Compiles candidates; nobody waits for one that takes much longer than the first one, the default."""
+        """Compiles candidates; one that takes much longer than the first one, the default, is given up."""
         begun = self._clock()
         built = self._crew.build(options, self._longest_build)
         if self._longest_build == LONGEST_BUILD and options:

@@ -249,7 +249,7 @@ class KernelPrinter:
         return [*declared, f"{type} *{self.dialect.restrict} {name} = storage_{name};"], inside
 
     def _poison(self, array: str) -> list[str]:
-        """Fills an array with what nobody would compute, where mistakes are looked for."""
+        """Fills an array with poison where the dialect checks for reads before the first write."""
         return [f"__builtin_memset({array}, 0xff, sizeof {array});"] if self.dialect.watches else []
 
     def _child(self, child: LoopTree, scope: Scope, alone: bool) -> list[str]:

@@ -160,7 +160,7 @@ def launch(kernel: KernelPrinter, tree: LoopTree, scope: Scope) -> list[str]:
 def _exchanged(kernel: KernelPrinter, tree: LoopTree) -> frozenset[str]:
     """The pointers to tensors through which the threads of a block may hand each other something.
 
-    They are not restricted: that promises that nobody else writes there, so that compilers may keep behind a barrier
+    They are not ``restrict``, which promises that no other pointer writes there: compilers could keep behind a barrier
     what they read before it.
     """
     names = {instance.statement for instance, _ in loop_paths(tree, ())}

@@ -109,7 +109,7 @@ def scope_of(program: LoopProgram, names: Names) -> Scope:
 
 
 def _poisoned(program: LoopProgram, names: Names) -> list[str]:
-    """Temporaries hold what nobody would compute until they are written."""
+    """Fills temporaries with poison (NaN or -1), so that a read before the first write shows."""
     return [
         f"__builtin_memset({names.tensors[b.name]}, 0xff, {b.layout.span * b.layout.type.itemsize});"
         for b in program.temporaries

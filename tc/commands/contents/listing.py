@@ -71,7 +71,7 @@ def _row(ingredients: Ingredients, name: str, measured: tuple[Measurement, ...],
 
 
 def _gain(decision: Measurement) -> str:
-    """The speed-up, and that nothing proves a source that somebody wrote."""
+    """The speed-up, and that an injected source is not proven."""
     gain = speedup_said(decision) or "-"
     return f"{gain}, injected source" if has_injected_source(decision.options) else gain
 

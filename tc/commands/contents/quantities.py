@@ -11,7 +11,7 @@ from tc.tuner.trial.time_span import parse_seconds
 
 _BYTES: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _NUMBER: Final = r"(\d{1,9}(?:\.\d{1,9})?)"
-# Of months or of minutes, nobody knows, and what is too young to go would go.
+# Months or minutes: a wrong guess would delete what is too young.
 _AMBIGUOUS: Final = re.compile(r"\dm(?![a-z])|\d\s+m(?![a-z])", re.ASCII | re.IGNORECASE)
 _SIZE: Final = re.compile(rf"{_NUMBER}\s*([KMGT]?)i?B?", re.ASCII | re.IGNORECASE)
 # What a date can be moved by.

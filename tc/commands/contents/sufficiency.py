@@ -39,7 +39,7 @@ class _Helpers:
 
 
 def unproven(contents: Contents) -> Iterator[str]:
-    """A note for every winner whose source somebody wrote; that is no fault."""
+    """A note for every winner with an injected source; that is no fault."""
     kernels = {ingredients.key: ingredients for ingredients, _ in contents.kernels()}
     champions = {key: frozenset(places.values()) for key, places in contents.champions().items()}
     for variant, _ in contents.records(VARIANTS):
@@ -105,7 +105,7 @@ def _complaint(place: str, kernel: Ingredients, what: str, remedy: str) -> str:
 
 
 def _stands_in_a_text(variant: Variant) -> bool:
-    """Whether somebody wrote the kernel, instead of building it in Python; earlier releases did not say."""
+    """Whether the kernel was written as text, not built in Python; earlier releases did not say."""
     try:
         origin = json.loads(variant.origin)
     except (ValueError, RecursionError):
@@ -128,7 +128,7 @@ def _least(helpers: _Helpers, kernel: Ingredients, machine: str | None) -> tuple
 
 
 def _machine(kernel: Ingredients) -> str | None:
-    """The kind of processor on which a kernel runs; None if that is a device, or nobody knows."""
+    """The kind of processor on which a kernel runs; None if that is a device, or unknown."""
     name = f"{kernel.target}:{kernel.architecture}" if kernel.target == "cpu" else kernel.architecture
     if kernel.target not in ("cpu", "emulator"):
         return None

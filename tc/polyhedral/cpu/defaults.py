@@ -1,4 +1,4 @@
-"""Tile sizes for a kernel that nobody has tuned: from the accesses and a budget of first-level cache."""
+"""Default tile sizes: from the accesses and a budget of first-level cache."""
 
 from __future__ import annotations
 

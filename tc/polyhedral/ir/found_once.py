@@ -1,4 +1,4 @@
-"""Attributes that are found when somebody asks first.
+"""Attributes that are computed on first use.
 
 Threads that ask at the same time may each find one; there is no lock that the child of a fork could wait for.
 """

@@ -194,14 +194,14 @@ def _check_owners(scop: Scop, promotion: Promotion, execution: Execution) -> Cou
     for _, access in sorted(through, key=lambda use: not use[1].writes):
         if not any(access.element.plain_is_equal(element) for element, _ in holding):
             holding.append((access.element, access.writes))
-    nobody = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
+    none = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
 
     def reached(arrays: isl.UnionMap, *, writing: bool) -> isl.UnionMap:
         elements = (isl.UnionMap.from_map(element.reverse()) for element, writes in holding if writes is writing)
         own = (element.apply_range(arrays) for element in elements)
-        return reduce(isl.UnionMap.union, own, nobody)
+        return reduce(isl.UnionMap.union, own, none)
 
-    arrays = execution.scopes.get(name, nobody)
+    arrays = execution.scopes.get(name, none)
     if reached(arrays, writing=True).union(reached(arrays, writing=False)).coalesce().is_single_valued():
         return None  # in all rounds together, which is less to ask
     held = execution.rounds()[name].range_product(arrays)  # { instance -> [round -> array] }

@@ -33,7 +33,7 @@ def slot_pairs(scop: Scop, promotion: Promotion) -> Iterator[isl.Map]:
 def awaited_pairs(scop: Scop, promotion: Promotion) -> tuple[str | None, tuple[isl.Map, ...]]:
     """Pairs of instances of which the first must run earlier on every thread, so that what is copied has arrived.
 
-    The ends of the first two are on one block.  Instead of them, the name of a copy that nobody waits for, or of a
+    The ends of the first two are on one block.  Instead of them, the name of a copy that is never waited for, or of a
     barrier that is not there.
     """
     assert promotion.loads is not None

@@ -23,13 +23,13 @@ from tc.polyhedral.ir.tree import Band, Extension, Leaf, Member, Node, Sequence,
 from tc.polyhedral.transform.tile import OUTERMOST_FIRST, ChooseCuts, Cut, is_counted
 from tc.targets.options import Distribution
 
-# Those that somebody gives sizes for.  Beyond so many, blocks and threads are numbered along x.
+# Dimensions of an explicit block or grid.  Beyond so many, blocks and threads are linearized along x.
 DIMENSIONS: Final = 3
 # Blocks of a grid along x, y and z: the limits of CUDA (Programming Guide, "Technical Specifications").
 MOST_BLOCKS: Final = ((1 << 31) - 1, 65535, 65535)
 # Threads of a block along x, y and z, likewise.
 _MOST_ALONG: Final = (1024, 1024, 64)
-# Threads of a block that nobody has tuned, or half as many again where all have as many points then; and of these
+# Threads of a block by default, or half as many again where all have as many points then; and of these
 # along x where there are two loops to share.
 THREADS: Final = 256
 WARP: Final = 32

@@ -23,7 +23,7 @@ class Cut:
     """How one member is tiled: the size, 0 for not at all, and the kind of the loop over a tile's points.
 
     ``within``: the points are walked in two loops, over groups of so many and inside a group; 0 for one loop.
-    ``threads``: how many of a block share the points if nobody has said so; 0 for what is usual.  ``last``: among the
+    ``threads``: how many of a block share the points, if that was asked for; 0 for the default.  ``last``: among the
     dimensions of a grid and its blocks, it comes behind all others.  ``whole``: the loop is one tile, for the threads
     of a block; a grid has no dimension for it.
     """

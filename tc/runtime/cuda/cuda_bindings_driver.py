@@ -135,7 +135,7 @@ class BindingsDriver:
         return int(_checked((status, address)))
 
     def _pool(self, device: int) -> Any:
-        """A pool that keeps some memory: the driver's own gives all of it back whenever somebody waits."""
+        """A pool that keeps some memory: the driver's own pool returns all of it at every synchronization."""
         with self._lock:
             if device not in self._pools:
                 wanted = cuda.CUmemPoolProps()

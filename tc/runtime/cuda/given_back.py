@@ -1,4 +1,4 @@
-"""Memory of GPUs that nobody needs any more: freed as soon as no work can use it, for which nobody waits."""
+"""Deferred free: unused memory of GPUs is freed once no pending work can use it, without blocking for that work."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Borrower(Enum):
 
 
 class End(Protocol):
-    """The end of work that was given to somebody."""
+    """The completion of work that a borrower has submitted."""
 
     def done(self) -> bool:
         """Whether it has come."""
@@ -67,7 +67,7 @@ class GivenBack:
         # Finalizers never wait for it: they may run in the thread that has it.
         self._lock = threading.Lock()
         self._waiting: deque[_Block] = deque()
-        # Of borrowers of whose work nobody knows the end.
+        # Of borrowers whose work has no known end.
         self._borrowed: deque[_Block] = deque()
         self._jax_ends: dict[int, End] = {}
 
@@ -105,7 +105,7 @@ class GivenBack:
 
     @contextmanager
     def settled(self, device: int) -> Iterator[None]:
-        """The block waits for all work of a device: what was given back before can be freed then."""
+        """The ``with`` block waits for all work of a device; memory deferred before it can be freed then."""
         with self._lock:
             before = [(queue, block) for queue in (self._waiting, self._borrowed) for block in _taken(queue)]
         settled = False

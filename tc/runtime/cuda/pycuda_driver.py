@@ -137,7 +137,7 @@ class PycudaDriver:
             self._calls.call("cuMemFree_v2", address)
 
     def _pool(self, device: int) -> int:
-        """A pool that keeps some memory: the driver's own gives all of it back whenever somebody waits.
+        """A pool that keeps some memory: the driver's own pool returns all of it at every synchronization.
 
         0 for devices without pools, as virtual ones may be.
         """
@@ -273,7 +273,7 @@ class _Event:
 
     def __init__(self, calls: Libcuda, *, timed: bool) -> None:
         self._calls = calls
-        # An event ends with its context, which PyCUDA destroys when nobody refers to it.
+        # An event ends with its context, which PyCUDA destroys with the last reference to it.
         self._context = cuda.Context.get_current()
         self.handle: Final = calls.handle("cuEventCreate", 0 if timed else _NO_TIMING)
 

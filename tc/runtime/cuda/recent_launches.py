@@ -1,4 +1,4 @@
-"""Which kernels were started on GPUs since somebody waited for them: errors that come later name them."""
+"""The kernels launched on GPUs since the last synchronization, which errors that come later name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST: Final = 16
 
 
 class RecentLaunches:
-    """The last kernels that nobody has waited for yet; safe from many threads."""
+    """The last kernels launched since the last synchronization; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

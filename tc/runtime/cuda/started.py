@@ -34,7 +34,7 @@ class StartedKernel:
 
     @property
     def is_left(self) -> bool:
-        """Whether nobody can start it any more."""
+        """Whether it can no longer be launched."""
         return self.launcher() is None and not self.captured
 
 

@@ -102,13 +102,13 @@ class DeviceArray:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> object:
-        """A capsule for whoever works on ``stream``; BufferError for another device or a copy."""
+        """Exports the array for work on ``stream``; BufferError for another device or a copy."""
         if copy or (dl_device is not None and tuple(dl_device) != self.__dlpack_device__()):
             raise BufferError("a DeviceArray is exported where it is, without a copy")
         return self.lend(stream)
 
     def lend(self, stream: int | None, borrower: Borrower | None = None) -> object:
-        """A capsule of DLPack for work on ``stream``, which waits for the elements, but in graphs: their owners say.
+        """Exports the array through DLPack; ``stream`` waits for its elements, except during graph capture.
 
         ``borrower``: None for whoever works on just this stream.
         """

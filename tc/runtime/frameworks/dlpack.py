@@ -62,8 +62,8 @@ class _ManagedVersioned(ctypes.Structure):
     )
 
 
-_CAPSULE: Final = b"dltensor"
-_CAPSULE_VERSIONED: Final = b"dltensor_versioned"
+_NAME: Final = b"dltensor"
+_NAME_VERSIONED: Final = b"dltensor_versioned"
 _MAJOR: Final = 1
 _READ_ONLY: Final = 1
 
@@ -84,16 +84,14 @@ CODES: Final = MappingProxyType(
 )
 _TYPES: Final = MappingProxyType({code: type for type, code in CODES.items()})
 
-_is_capsule = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(
-    ("PyCapsule_IsValid", ctypes.pythonapi)
-)
-capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+_is_named = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_IsValid", ctypes.pythonapi))
+exported_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi)
 )
 
 
 def describe_dlpack(array: Exporter, place: str, framework: Framework = Framework.OTHER) -> ArrayView:
-    """The view of what ``array`` exports; the capsule, never consumed, is the lease and frees itself.
+    """The view of what ``array`` exports; the exported object, never consumed, is the lease and frees itself.
 
     DeviceError for memory that no target reads, ArgumentError for elements it cannot compute with.
     """
@@ -102,8 +100,8 @@ def describe_dlpack(array: Exporter, place: str, framework: Framework = Framewor
     device = _DEVICES.get(code, f"device type {code}")
     if memory is None and device not in _READABLE:
         raise DeviceError(f"{place}: the array is on {device}:{index}, which no target reads; copy it to the CPU")
-    capsule = _export(array, None if memory is None else _consumer(memory, framework), place)
-    tensor, read_only = _read(capsule, place)
+    exported = _export(array, None if memory is None else _consumer(memory, framework), place)
+    tensor, read_only = _read(exported, place)
     type = _TYPES.get((tensor.code, tensor.bits))
     if type is None or tensor.lanes != 1:
         raise unsupported_type(
@@ -113,7 +111,7 @@ def describe_dlpack(array: Exporter, place: str, framework: Framework = Framewor
     given = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else row_major(shape)
     address = tensor.data + tensor.byte_offset
     strides = element_strides(shape, given, 1, place)
-    view = ArrayView(address, shape, strides, type, not read_only, framework, array, capsule, memory)
+    view = ArrayView(address, shape, strides, type, not read_only, framework, array, exported, memory)
     check_address(address, view.size, type.itemsize, place)
     return view
 
@@ -144,13 +142,13 @@ def _export(array: Exporter, stream: int | None, place: str) -> object:
         raise ArgumentError(f"{place}: the array cannot be exported through DLPack: {error}") from error
 
 
-def _read(capsule: object, place: str) -> tuple[_DLTensor, bool]:
-    """The tensor inside the capsule, and whether it may only be read."""
-    if _is_capsule(capsule, _CAPSULE_VERSIONED):
-        versioned = _ManagedVersioned.from_address(capsule_pointer(capsule, _CAPSULE_VERSIONED))
+def _read(exported: object, place: str) -> tuple[_DLTensor, bool]:
+    """The exported tensor, and whether it is read-only."""
+    if _is_named(exported, _NAME_VERSIONED):
+        versioned = _ManagedVersioned.from_address(exported_pointer(exported, _NAME_VERSIONED))
         if versioned.major != _MAJOR:
             raise ArgumentError(f"{place}: DLPack version {versioned.major} is not supported, only up to {_MAJOR}")
         return versioned.tensor, bool(versioned.flags & _READ_ONLY)
-    if _is_capsule(capsule, _CAPSULE):
-        return _Managed.from_address(capsule_pointer(capsule, _CAPSULE)).tensor, False
-    raise ArgumentError(f"{place}: __dlpack__ returned {type(capsule).__name__}, not a fresh DLPack capsule")
+    if _is_named(exported, _NAME):
+        return _Managed.from_address(exported_pointer(exported, _NAME)).tensor, False
+    raise ArgumentError(f"{place}: __dlpack__ returned {type(exported).__name__}, not a fresh DLPack object")

@@ -13,10 +13,10 @@ from tc.runtime.host.native import native_binary
 
 
 def export_cuda(address: int, shape: tuple[int, ...], type: ScalarType, device: int, owner: object) -> object:
-    """A capsule of C-contiguous elements on a device; ``owner`` lives until whoever takes it over gives it back."""
+    """Exports C-contiguous elements on a device; ``owner`` lives until the consumer releases the tensor."""
     extents = (ctypes.c_int64 * len(shape))(*shape)
-    capsule: object = _load().tc_export(address, CUDA_DEVICE, device, len(shape), extents, *CODES[type], owner)
-    return capsule
+    exported: object = _load().tc_export(address, CUDA_DEVICE, device, len(shape), extents, *CODES[type], owner)
+    return exported
 
 
 @functools.cache

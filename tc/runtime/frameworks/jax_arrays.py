@@ -63,7 +63,7 @@ class _Lent:
 class JaxEnd:
     """The end of all that JAX was given so far for the device of an array: it computes there in this order.
 
-    JAX gives memory of others back as soon as no more work is coming, on a stream that it tells nobody.
+    JAX releases memory of others as soon as no more work is coming, on a stream that it does not tell.
     """
 
     def __init__(self, array: jax.Array) -> None:
@@ -87,12 +87,12 @@ def _following() -> Callable[[jax.Array], jax.Array]:
 
 
 def deliver_device_array(memory: DeviceArray) -> jax.Array:
-    """The JAX array over memory of a GPU, which nobody may write any more."""
+    """The JAX array over memory of a GPU, which must not be written any more."""
     return jax.dlpack.from_dlpack(_Lent(memory))
 
 
 def deliver_to_jax(memory: np.ndarray, type: ScalarType) -> jax.Array:
-    """The JAX array over ``memory``, which nobody may write any more; bfloat16 is copied once."""
+    """The JAX array over ``memory``, which must not be written any more; bfloat16 is copied once."""
     array = jax.dlpack.from_dlpack(memory)
     if type is ScalarType.BFLOAT16:
         return jax.lax.bitcast_convert_type(array, jax.numpy.bfloat16)

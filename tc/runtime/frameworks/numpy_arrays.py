@@ -87,7 +87,7 @@ numpy_address: Final = _address_reader()
 
 def describe_numpy(array: np.ndarray, place: str) -> ArrayView:
     """The view of a NumPy array, or of a subclass whose elements are all there is to it."""
-    # Where nobody imported the module, which takes a tenth of a cold start, there is no such array.
+    # Where the module was not imported, which takes a tenth of a cold start, there is no such array.
     if isinstance(array, getattr(sys.modules.get("numpy.ma"), "MaskedArray", ())):
         raise ArgumentError(f"{place}: masked arrays are not supported; pass array.filled(value) or array.data")
     type = scalar_type_of(array.dtype, place)

@@ -30,7 +30,7 @@ def glance_gpuarray(array: GPUArray) -> Seen | None:
     try:
         address = int(array.gpudata)
         device = cuda_driver().device_of(address)
-    except (DeviceError, TypeError, ValueError):  # it has no memory, or that of nobody knows which device
+    except (DeviceError, TypeError, ValueError):  # it has no memory, or memory of an unknown device
         return None
     return ("pycuda", array.dtype, device, array.shape, array.strides), address, DEFAULT_STREAM
 

@@ -42,7 +42,7 @@ def remembered(folder: Path | None, ingredients: tuple[str, ...], make: Callable
     """What ``make`` returned for these ``ingredients``, in this process or an earlier one.
 
     Any number of processes may ask at once.  ``folder`` lies in the user's own cache folder, which others lose the
-    right to write, if they had it.  A folder that is None, not writable, or under somebody else's control is not used,
+    right to write, if they had it.  A folder that is None, not writable, or under another user's control is not used,
     and a damaged file is made anew; then every process makes its own.
     """
     key = hashlib.sha256("\0".join(ingredients).encode()).hexdigest()
@@ -58,7 +58,7 @@ def remembered(folder: Path | None, ingredients: tuple[str, ...], make: Callable
 
 
 def _private(folder: Path) -> bool:
-    """Whether ``folder`` exists (made if need be), is ours, and nobody else may write into it."""
+    """Whether ``folder`` exists (made if need be), is ours, and no other user may write into it."""
     try:
         make_folder(folder)
         reclaim(folder.parent)

@@ -22,9 +22,9 @@ _MFD_NOEXEC_SEAL: Final = 0x8
 def load_library(binary: bytes, kind: type[ctypes.CDLL] = ctypes.CDLL) -> ctypes.CDLL:
     """Loads a shared library, whose code stays until the process ends; DeviceError where that is impossible.
 
-    It goes through memory that has no name, so that nobody can change it on its way, and no folder needs to be writable
-    or executable.  Where a system has no such memory, or does not run what is in it, a file takes its place, in a
-    private folder for temporary files, that is gone when this returns.
+    It goes through memory that has no name, so that no other process can change it on its way, and no folder needs to
+    be writable or executable.  Where a system has no such memory, or does not run what is in it, a file takes its
+    place, in a private folder for temporary files, that is gone when this returns.
 
     ``kind``: ``ctypes.PyDLL`` for functions that use the interpreter, and so must keep its lock.
     """

@@ -3,7 +3,7 @@
 Memory that comes from the system is cleared first, page by page: for a kernel that does little more than to write its
 result, that takes longer than the kernel.  glibc gives every block of 32 MiB or more back to the system as soon as it
 is freed, so that in a loop every result pays for it again.  Here a block is kept for the next result of its size.
-Meanwhile the system, which is told that nobody needs what is in it, may take its pages back.
+Meanwhile the system, which is told that its contents are not needed, may reclaim its pages.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Block:
 
     # A default, because finalizers of the last blocks run when modules are already empty.
     def forget(self, advice: int | None = getattr(mmap, "MADV_FREE", None)) -> None:
-        """Tells the system that nobody needs what is in the block."""
+        """Tells the system that the contents of the block are not needed."""
         if advice is not None:
             self._mapping.madvise(advice, self._start, self.size)
 

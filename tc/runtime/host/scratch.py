@@ -31,7 +31,7 @@ def scratch_folder(prefix: str) -> Iterator[Path]:
         with _new_folder(prefix) as name:
             lock = lock_folder(Path(name))
             if lock is None:
-                continue  # somebody took it for abandoned before it was locked
+                continue  # another process removed it as abandoned before it was locked
             try:
                 yield Path(name)
             finally:

@@ -23,7 +23,7 @@ def total_memory() -> int:
 
 
 def oracle_memory() -> int:
-    """Bytes that the oracle may take when nobody says how many: a quarter of what there is."""
+    """Bytes that the oracle may take by default: a quarter of the machine's memory."""
     return total_memory() // 4
 
 

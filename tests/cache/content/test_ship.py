@@ -121,7 +121,7 @@ def test_places_that_cannot_be_replaced_are_refused(tmp_path: Path) -> None:
     target = filled(tmp_path / "target.db")
     with closing(sqlite3.connect(target)) as connection:
         connection.execute("SELECT count(*) FROM kernels").fetchall()
-        with pytest.raises(CacheError, match=r"target.db is being written by somebody; name another file"):
+        with pytest.raises(CacheError, match=r"target.db is being written by another process; name another file"):
             ship(source, target)
     with pytest.raises(CacheError, match=r"none.db does not exist; make a cache with tc-tune"):
         ship(tmp_path / "none.db", tmp_path / "new.db")

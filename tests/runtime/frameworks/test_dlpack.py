@@ -110,15 +110,15 @@ def test_refusals() -> None:
         describe(Failing(None, (99, 0)), PLACE)
     with pytest.raises(ArgumentError, match="A of mm: the array cannot be exported through DLPack: no luck"):
         describe(Failing(BufferError("no luck")), PLACE)
-    with pytest.raises(ArgumentError, match="A of mm: __dlpack__ returned NoneType, not a fresh DLPack capsule"):
+    with pytest.raises(ArgumentError, match="A of mm: __dlpack__ returned NoneType, not a fresh DLPack object"):
         describe(Failing(None), PLACE)
     with pytest.raises(ArgumentError, match="element type DLPack code 5, 64 bits, 1 lane is not supported"):
         describe(Exporter(np.ones(3, np.complex64)), PLACE)
 
 
-def test_a_consumed_capsule_is_refused() -> None:
+def test_a_consumed_export_is_refused() -> None:
     capsule = np.ones(3).__dlpack__()
     kept = torch.utils.dlpack.from_dlpack(capsule)
-    with pytest.raises(ArgumentError, match="returned PyCapsule, not a fresh DLPack capsule"):
+    with pytest.raises(ArgumentError, match="returned PyCapsule, not a fresh DLPack object"):
         describe(Failing(capsule), PLACE)
     assert kept.tolist() == [1.0, 1.0, 1.0]

@@ -1,4 +1,4 @@
-"""Tiles for blocks and threads that nobody has tuned."""
+"""Default tile sizes for thread blocks and threads."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ def default_tiles(scop: Scop, block: tuple[int, ...] = ()) -> ChooseCuts:
     """Tiles of one point per thread, but for products and what is turned, of which a thread has several.
 
     A block takes few iterations of the outermost loops where its threads share loops inside of them.  ``block``:
-    threads along every dimension, x first, if somebody has said so; there are points for all of them.
+    threads along every dimension, x first, if they were asked for; there are points for all of them.
     """
 
     def choose(band: Band, domain: isl.UnionSet, depth: int, points: tuple[Member, ...]) -> tuple[Cut, ...]:
-        # Of partial results that blocks have, too, where nobody has said how large tiles are.
+        # Loops over the partial results of blocks count, too, where no tile sizes were given.
         counted = [member for member in band.members if is_counted(replace(member, split=False))]
         if not counted or (depth > 0 and len(points) < 2):
             return (WHOLE,) * len(band.members)

@@ -44,7 +44,7 @@ class Plan:
 
     ``parts``: of each in the threads of a block, combined in how many, and so on.  ``blocks``: that share each
     reduction.  ``among``: the statements that are split, by name; None for all.  ``required_parts``,
-    ``required_blocks``: somebody has asked for them.  ``lanes``: the lanes of a warp combine theirs without memory.
+    ``required_blocks``: they were asked for explicitly.  ``lanes``: the lanes of a warp combine theirs without memory.
     ``wide``: the statements whose sums are accumulated in float64 in memory.
     """
 
