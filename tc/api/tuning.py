@@ -24,11 +24,11 @@ from tc.runtime.host.threads import available_threads
 from tc.runtime.views.scalars import convert_scalar
 from tc.targets.options import Options
 from tc.targets.target import Target
-from tc.tuner.cluster.dask_crew import hire_on_dask
+from tc.tuner.cluster.dask_workers import dask_workers
 from tc.tuner.session.console import console
 from tc.tuner.session.effort import DEFAULT, effort_of
 from tc.tuner.session.progress import silence
-from tc.tuner.session.session import Hire, hire_locally, hire_on_devices, require_devices, tuning
+from tc.tuner.session.session import WorkerFactory, device_workers, local_workers, require_devices, tuning
 from tc.tuner.session.settings import Numerics, Strategy, TuningResult, TuningSettings
 from tc.tuner.session.status_line import StatusLine
 from tc.tuner.space.preferences import Constraint, Objective, Preferences
@@ -119,7 +119,7 @@ def tune(
     request: TuningRequest,
 ) -> TuningResult:
     """``Comprehension.tune``; the cache is the named one, else that of the environment, else none that stays."""
-    settings, hire = request.settings, hire_for(request.devices, request.workers, target)
+    settings, start_workers = request.settings, workers_for(request.devices, request.workers, target)
     status = StatusLine()
     listen = console(status.say, status.show) if request.progress else silence
     with scratch_folder("tc-tune-") as folder:
@@ -134,7 +134,7 @@ def tune(
             environment,
             arrays=subject.arrays,
             scalars=subject.scalars,
-            hire=hire,
+            start_workers=start_workers,
             device=first_device(request.devices),
             listen=listen,
         ) as search:
@@ -168,7 +168,7 @@ def first_device(devices: Sequence[int]) -> int:
     return devices[0] if devices else 0
 
 
-def hire_for(devices: Sequence[int], workers: str | None, target: Target) -> Hire:
+def workers_for(devices: Sequence[int], workers: str | None, target: Target) -> WorkerFactory:
     """Who compiles and measures: processes on this machine, or those of the cluster ``dask://host:port``.
 
     ``devices``: GPUs of this machine that measure; none stands for the first one, where the target is one.
@@ -180,11 +180,11 @@ def hire_for(devices: Sequence[int], workers: str | None, target: Target) -> Hir
             raise OptionsError(
                 "devices are those of this machine, and workers of a cluster have their own; leave one out"
             )
-        return hire_on_dask(workers)
+        return dask_workers(workers)
     if not devices:
-        return hire_locally
+        return local_workers
     require_devices(devices, target)
-    return hire_on_devices(devices)
+    return device_workers(devices)
 
 
 def open_store(cache: str | Path | None, environment: Environment, otherwise: Path) -> Store:

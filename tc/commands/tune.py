@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from tc.api.tuning import choice, device_numbers, first_device, hire_for, open_store
+from tc.api.tuning import choice, device_numbers, first_device, open_store, workers_for
 from tc.base.counted import counted
 from tc.base.environment import Environment, environment
 from tc.base.errors import OptionsError, TCError, TuningError
@@ -29,7 +29,7 @@ from tc.tuner.session.effort import DEFAULT, EFFORTS, effort_of
 from tc.tuner.session.night import Turn, share_time
 from tc.tuner.session.progress import Listener, silence
 from tc.tuner.session.say import say, tell
-from tc.tuner.session.session import Hire, tuning
+from tc.tuner.session.session import WorkerFactory, tuning
 from tc.tuner.session.settings import Numerics, Strategy, TuningResult, TuningSettings
 from tc.tuner.session.status_line import StatusLine
 from tc.tuner.space.starts import read_starts
@@ -121,7 +121,7 @@ def _tune(given: argparse.Namespace) -> int:
     target = named_target(value.get("target", "cpu"), devices[0] if devices else None)
     settings = replace(_settings(value), starts=read_starts(given.start or night.starts, target))
     jobs = [job for request in night.requests for job in request.jobs()]
-    here, hire = environment(), hire_for(devices, value.get("workers"), target)
+    here, start_workers = environment(), workers_for(devices, value.get("workers"), target)
     with interruptible() as stop:
         store = open_store(value.get("cache"), here, Path.cwd())
         status = StatusLine()
@@ -131,7 +131,7 @@ def _tune(given: argparse.Namespace) -> int:
             return silence if given.quiet else console(said, shown)
 
         try:
-            results = _search(jobs, target, store, settings, here, hire, first_device(devices), stop, listen)
+            results = _search(jobs, target, store, settings, here, start_workers, first_device(devices), stop, listen)
         finally:
             status.clear()
         for job, result in results:
@@ -199,7 +199,7 @@ def _search(
     store: Store,
     settings: TuningSettings,
     here: Environment,
-    hire: Hire,
+    start_workers: WorkerFactory,
     device: int,
     stop: Interruption,
     listen: Callable[[Job], Listener],
@@ -220,7 +220,7 @@ def _search(
                         settings,
                         here,
                         scalars=job.scalars,
-                        hire=hire,
+                        start_workers=start_workers,
                         device=device,
                         listen=listen(job),
                         stop=stop,

@@ -20,7 +20,7 @@ from tc.runtime.frameworks.arrays import describe
 from tc.store.measured_machine import measured_machine
 from tc.targets.options import GpuOptions, ScheduleOptions
 from tc.targets.target import CudaTarget, Target
-from tc.tuner.session.session import hire_locally
+from tc.tuner.session.session import local_workers
 from tc.tuner.trial.arrays import random_arrays
 from tc.tuner.trial.calls import keep_calls
 from tc.tuner.trial.cuda_arena import CudaArena, DeviceGuarded
@@ -106,8 +106,10 @@ def test_devices_are_named_in_python(gpu: Simulator, monkeypatch: pytest.MonkeyP
     """The first one says what is compiled for; workers have no such driver, so the search ends before it begins."""
     mm, cache, found = tc.define(TEXT).mm, tmp_path / "tuned.db", []
 
-    def tuning(*given: object, hire: object, device: int, **_: object) -> object:
-        found.append((device, hire is not hire_locally, *(value for value in given if isinstance(value, CudaTarget))))
+    def tuning(*given: object, start_workers: object, device: int, **_: object) -> object:
+        found.append(
+            (device, start_workers is not local_workers, *(value for value in given if isinstance(value, CudaTarget)))
+        )
         raise tc.TuningError("enough")
 
     monkeypatch.setattr("tc.api.tuning.tuning", tuning)

@@ -23,8 +23,8 @@ def tell(number: int, packed: bytes) -> bytes:
 def main(path: str) -> None:
     # Tells the processes of this search from others.
     os.environ["TC_TEST_MARK"] = path
-    with trial.crew() as crew:
-        search(Watched(crew, tell), Path(path), replace(SETTINGS, budget=Budget(trials=1000)))
+    with trial.workers() as workers:
+        search(Watched(workers, tell), Path(path), replace(SETTINGS, budget=Budget(trials=1000)))
 
 
 if __name__ == "__main__":

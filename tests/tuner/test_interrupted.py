@@ -10,11 +10,11 @@ import pytest
 
 from tc.artifact.packing import options_text, pack
 from tc.targets.options import CpuOptions
-from tc.tuner.trial.crew import Limits, LocalCrew, Packed
 from tc.tuner.trial.messages import Checked
 from tc.tuner.trial.outcome import Failed, FailureKind
 from tc.tuner.trial.process import INTERRUPTED
 from tc.tuner.trial.trials import LONGEST_BUILD, Trials
+from tc.tuner.trial.workers import Limits, LocalWorkers, Packed
 from tests.tuner import trial_support as trial
 
 DEFAULT = options_text(CpuOptions())
@@ -32,22 +32,22 @@ def stopped_after(calls: int) -> Callable[[], bool]:
 
 
 def test_builds_in_flight_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tc.tuner.trial.crew._FINISHING", 0.0)
+    monkeypatch.setattr("tc.tuner.trial.workers._FINISHING", 0.0)
     stop = stopped_after(2)
-    with trial.folder() as folder, LocalCrew(trial.TASK, folder, 1, Limits(), None, stop) as crew:
-        assert crew.build([DEFAULT] * 2, LONGEST_BUILD) == [INTERRUPTED] * 2
+    with trial.folder() as folder, LocalWorkers(trial.TASK, folder, 1, Limits(), None, stop) as workers:
+        assert workers.build([DEFAULT] * 2, LONGEST_BUILD) == [INTERRUPTED] * 2
         # For the last comparison, what is needed is compiled, and measured.
-        (packed,) = crew.build([DEFAULT], LONGEST_BUILD)
+        (packed,) = workers.build([DEFAULT], LONGEST_BUILD)
         assert not isinstance(packed, Failed)
-        assert isinstance(crew.check(packed, "default"), Checked)
+        assert isinstance(workers.check(packed, "default"), Checked)
 
 
 def test_a_candidate_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tc.tuner.trial.crew._FINISHING", 0.0)
+    monkeypatch.setattr("tc.tuner.trial.workers._FINISHING", 0.0)
     stop = stopped_after(1)
-    with trial.folder() as folder, LocalCrew(trial.TASK, folder, 1, Limits(), None, stop) as crew:
-        assert crew.check(trial.wrong(trial.ENDLESS_LOOP), "trial") == INTERRUPTED
-        assert isinstance(crew.check(pack(trial.right()), "default"), Checked)
+    with trial.folder() as folder, LocalWorkers(trial.TASK, folder, 1, Limits(), None, stop) as workers:
+        assert workers.check(trial.wrong(trial.ENDLESS_LOOP), "trial") == INTERRUPTED
+        assert isinstance(workers.check(pack(trial.right()), "default"), Checked)
 
 
 def test_what_was_in_flight_is_no_trial() -> None:
@@ -66,16 +66,16 @@ def test_what_was_in_flight_is_no_trial() -> None:
 
 def test_processes_that_try_candidates_ignore_what_ends_a_job() -> None:
     """Slurm and systemd signal all processes of a job; whoever asks says when it is over."""
-    with trial.crew() as crew:
-        (packed,) = crew.build([DEFAULT], LONGEST_BUILD)
+    with trial.workers() as workers:
+        (packed,) = workers.build([DEFAULT], LONGEST_BUILD)
         assert not isinstance(packed, Failed)
-        assert isinstance(crew.check(packed, "default"), Checked)
-        before = crew.processes
+        assert isinstance(workers.check(packed, "default"), Checked)
+        before = workers.processes
         assert len(before) == 2
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             for process in before:
                 os.kill(process, number)
                 os.killpg(os.getpgid(process), number)
-        assert isinstance(crew.check(packed, "default"), Checked)
-        assert crew.build([DEFAULT], LONGEST_BUILD) == [packed]
-        assert crew.processes == before
+        assert isinstance(workers.check(packed, "default"), Checked)
+        assert workers.build([DEFAULT], LONGEST_BUILD) == [packed]
+        assert workers.processes == before

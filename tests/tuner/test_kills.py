@@ -19,9 +19,9 @@ import pytest
 from tc.artifact.packing import unpack
 from tc.cache.content.verify import verify
 from tc.tuner.trial.budget import Budget
-from tc.tuner.trial.crew import LocalCrew, Packed
 from tc.tuner.trial.messages import Checked, Timed
 from tc.tuner.trial.outcome import Failed, FailureKind
+from tc.tuner.trial.workers import LocalWorkers, Packed
 from tests.programs import ROOT
 from tests.tuner import trial_support as trial
 from tests.tuner.session.test_tune import SETTINGS, Watched, ledger, search
@@ -48,8 +48,8 @@ def _kill_tuners(path: Path, moments: int) -> None:
     assert verify(path) == ()
     # The processes of a search that is gone see the end of their questions.
     wait_until(lambda: not _serving(str(path)))
-    with trial.crew() as crew:
-        result = search(crew, path, SETTINGS)
+    with trial.workers() as workers:
+        result = search(workers, path, SETTINGS)
     assert result.seconds > 0
     assert verify(path) == ()
 
@@ -76,13 +76,13 @@ def test_a_search_that_is_killed_many_times_goes_on(tmp_path: Path) -> None:
 
 
 class Killing(Watched):
-    """A crew whose processes, those that compile and the one that measures, are killed while they are asked.
+    """Workers whose processes, those that compile and the one that measures, are killed while they are asked.
 
     ``moments``: so often.  Nobody kills them before the second candidate: without the default there is nothing to tune.
     """
 
-    def __init__(self, crew: LocalCrew, moments: int) -> None:
-        super().__init__(crew)
+    def __init__(self, workers: LocalWorkers, moments: int) -> None:
+        super().__init__(workers)
         self.killed: Final[list[int]] = []
         self._moments = moments
         self._chance = random.Random(5)
@@ -116,27 +116,27 @@ class Killing(Watched):
     def _kill(self, answered: threading.Event, after: float) -> None:
         """Kills a process after so many seconds, or when it has answered if that is sooner."""
         answered.wait(after)
-        if processes := self.crew.processes:
+        if processes := self.workers.processes:
             self.killed.append(self._chance.choice(processes))
             with suppress(ProcessLookupError):
                 os.kill(self.killed[-1], signal.SIGKILL)
 
 
 def _kill_processes(path: Path, moments: int, trials: int) -> None:
-    with trial.crew(jobs=2) as hired:
-        crew = Killing(hired, moments)
-        result = search(crew, path, replace(SETTINGS, budget=Budget(trials=trials), jobs=2))
+    with trial.workers(jobs=2) as pool:
+        workers = Killing(pool, moments)
+        result = search(workers, path, replace(SETTINGS, budget=Budget(trials=trials), jobs=2))
     assert len(result.trials) == trials
-    assert crew.killed
+    assert workers.killed
     # A candidate that was killed twice in a row is counted as one that took all memory, and nothing else is wrong.
     for tried in result.trials:
         if isinstance(tried.outcome, Failed):
             assert tried.outcome.kind in (FailureKind.MEMORY, FailureKind.ILLEGAL, FailureKind.TIMEOUT), tried.outcome
     assert verify(path) == ()
-    with trial.crew() as hired:
+    with trial.workers() as pool:
         winner = ledger(path).incumbent()
         assert winner is not None
-        assert not isinstance(hired.check(_packed(path), "winner"), Failed)
+        assert not isinstance(pool.check(_packed(path), "winner"), Failed)
 
 
 def _packed(path: Path) -> bytes:

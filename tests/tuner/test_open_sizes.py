@@ -18,10 +18,10 @@ from tc.dispatch.kernel import Kernel
 from tc.language.program.specialization import SymbolicSize
 from tc.targets.options import CpuOptions
 from tc.tuner.trial.capsule import write_capsule
-from tc.tuner.trial.crew import Limits, LocalCrew
 from tc.tuner.trial.messages import Checked
 from tc.tuner.trial.outcome import Failed, FailureKind
 from tc.tuner.trial.task import Task
+from tc.tuner.trial.workers import Limits, LocalWorkers
 from tests.programs import run
 from tests.tuner import trial_support as trial
 from tests.waiting import PATIENCE
@@ -57,16 +57,16 @@ def test_candidates_are_checked_with_the_greatest_sizes_and_with_odd_ones() -> N
 
 
 @pytest.fixture(scope="module")
-def crew() -> Iterator[LocalCrew]:
-    with trial.crew(Limits(run=PATIENCE), task=trial.OPEN) as hired:
-        yield hired
+def workers() -> Iterator[LocalWorkers]:
+    with trial.workers(Limits(run=PATIENCE), task=trial.OPEN) as pool:
+        yield pool
 
 
-def test_the_right_kernel_is_right_for_both_sizes(crew: LocalCrew) -> None:
-    (packed,) = crew.build([options_text(CpuOptions())], PATIENCE)
+def test_the_right_kernel_is_right_for_both_sizes(workers: LocalWorkers) -> None:
+    (packed,) = workers.build([options_text(CpuOptions())], PATIENCE)
     assert isinstance(packed, bytes)
     assert unpack(packed).convention.signature == trial.OPEN.signature
-    checked = crew.check(packed, "a")
+    checked = workers.check(packed, "a")
     assert isinstance(checked, Checked)
     assert 0 < checked.deviation < 1
     first, second = checked.numerics.split(", ")
@@ -81,9 +81,11 @@ def test_the_right_kernel_is_right_for_both_sizes(crew: LocalCrew) -> None:
         (trial.PLAUSIBLE, FailureKind.WRONG, r"result 0, .*outside the bound.* where A\.0 is 33"),
     ],
 )
-def test_what_is_wrong_for_one_of_them_is_refused(crew: LocalCrew, deed: str, kind: FailureKind, reason: str) -> None:
+def test_what_is_wrong_for_one_of_them_is_refused(
+    workers: LocalWorkers, deed: str, kind: FailureKind, reason: str
+) -> None:
     packed = trial.wrong(deed, trial.OPEN)
-    failed = crew.check(packed, "bad")
+    failed = workers.check(packed, "bad")
     assert isinstance(failed, Failed)
     assert failed.kind is kind
     assert re.fullmatch(reason, failed.reason, re.DOTALL), failed.reason
@@ -98,8 +100,8 @@ def for_the_greatest(opened: Task) -> bytes:
     return pack(replace(trial.right(opened), source=settled.source, binary=settled.binary))
 
 
-def test_a_kernel_for_the_greatest_size_alone_is_refused(crew: LocalCrew) -> None:
-    failed = crew.check(for_the_greatest(trial.OPEN), "bad")
+def test_a_kernel_for_the_greatest_size_alone_is_refused(workers: LocalWorkers) -> None:
+    failed = workers.check(for_the_greatest(trial.OPEN), "bad")
     assert failed == Failed(FailureKind.OUT_OF_BOUNDS, "the memory around C was written to where A.0 is 21")
 
 
@@ -107,9 +109,9 @@ def test_rows_beyond_the_size_are_no_zeros() -> None:
     """Who adds them up comes to something else."""
     text = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m) +=! A(r,m) * B(0,0) where m in 0:5 }"
     opened = replace(trial.OPEN, text=text)
-    with trial.crew(task=opened) as hired:
-        assert isinstance(hired.check(pack(trial.right(opened)), "good"), Checked)
-        failed = hired.check(for_the_greatest(opened), "bad")
+    with trial.workers(task=opened) as pool:
+        assert isinstance(pool.check(pack(trial.right(opened)), "good"), Checked)
+        failed = pool.check(for_the_greatest(opened), "bad")
     assert isinstance(failed, Failed)
     assert failed.kind is FailureKind.WRONG
     assert failed.reason.endswith(" where A.0 is 21")
@@ -161,11 +163,11 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_nobody_is_hired_for_what_cannot_stay_open(monkeypatch: pytest.MonkeyPatch, case: str) -> None:
-    def hired(*_given: object) -> None:
-        raise AssertionError("somebody was hired")
+def test_no_workers_are_started_for_what_cannot_stay_open(monkeypatch: pytest.MonkeyPatch, case: str) -> None:
+    def started(*_given: object) -> None:
+        raise AssertionError("somebody was pool")
 
-    monkeypatch.setattr("tc.tuner.session.session.LocalCrew", hired)
+    monkeypatch.setattr("tc.tuner.session.session.LocalWorkers", started)
     text, arguments, error, message = REFUSED[case]
     with pytest.raises(error, match=message):
         tc.define(text).single().tune(*arguments, budget="1 trial", progress=False)
@@ -224,7 +226,7 @@ def f(float(N,K) x, float(K) w, int32 s, float t) -> (d, y) {
 def test_definitions_that_tune_themselves_do_so_once_for_all_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     mm = tc.define(trial.TEXT, tune="1 trial").mm
     mm.compile(*OPEN)
-    monkeypatch.setattr("tc.tuner.session.session.LocalCrew", None)
+    monkeypatch.setattr("tc.tuner.session.session.LocalWorkers", None)
     for rows in (33, 5):
         np.testing.assert_array_equal(mm(*operands(rows)), np.matmul(*operands(rows)))
 

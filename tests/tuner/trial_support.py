@@ -24,8 +24,8 @@ from tc.targets.options import CpuOptions
 from tc.targets.target import CpuTarget, parse_target
 from tc.tuner.trial.arrays import random_arrays
 from tc.tuner.trial.calls import keep_calls, specialized_calls
-from tc.tuner.trial.crew import Limits, LocalCrew
 from tc.tuner.trial.task import Task, parse_task
+from tc.tuner.trial.workers import Limits, LocalWorkers
 
 TEXT: Final = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,r_k) * B(r_k,n) }"
 M, K, N = 33, 17, 29
@@ -89,7 +89,7 @@ def folder(task: Task = TASK) -> Iterator[Path]:
 
 
 @contextmanager
-def crew(limits: Limits | None = None, jobs: int = 1, task: Task = TASK) -> Iterator[LocalCrew]:
+def workers(limits: Limits | None = None, jobs: int = 1, task: Task = TASK) -> Iterator[LocalWorkers]:
     """Who tries candidates of the task."""
-    with folder(task) as name, LocalCrew(task, name, jobs, limits or Limits()) as hired:
-        yield hired
+    with folder(task) as name, LocalWorkers(task, name, jobs, limits or Limits()) as pool:
+        yield pool

@@ -11,13 +11,20 @@ from typing import Final, Generic, TypeAlias, TypeVar
 from distributed import CancelledError, Client, Future, KilledWorker, Scheduler
 
 from tc.base.errors import DeviceError, TuningError
-from tc.tuner.cluster.dask_workshop import MEASURE, Introduction, Workshop, introduce, introduction, rest_there
+from tc.tuner.cluster.worker_plugin import (
+    MEASURE,
+    SearchPlugin,
+    WorkerDescription,
+    describe_worker,
+    local_description,
+    rest_there,
+)
 from tc.tuner.trial.outcome import Failed, FailureKind
 
 Answer = TypeVar("Answer")
-Workers: TypeAlias = tuple[str, ...]
+Addresses: TypeAlias = tuple[str, ...]
 
-# Of our clients, whose names begin so, and of what they give workers, which has the names of the clients.
+# The prefix of the names of our clients, and of their plugins, which are named like the client.
 _NAME: Final = "tc-tune"
 
 # Seconds until a scheduler and its workers must be there, and another worker in the place of one that is gone.
@@ -31,10 +38,10 @@ _RETRIES: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Errand(Generic[Answer]):
+class RemoteCall(Generic[Answer]):
     """A task for any one of some workers."""
 
-    workers: Workers
+    workers: Addresses
     future: Future[Answer]
 
 
@@ -48,38 +55,38 @@ class Cluster:
     def __init__(self, client: Client, target: str) -> None:
         self._client: Final = client
         self._target: Final = target
-        self._here: Final = introduction(target)
-        self._known: Final[dict[str, Introduction]] = {}
+        self._here: Final = local_description(target)
+        self._known: Final[dict[str, WorkerDescription]] = {}
         with _failing():
             self._sweep()
             self._refuse_other_versions()
             self._some(self._compiles, _REACH)
             self._some(self._measures, _REACH)
 
-    def builders(self) -> Workers:
+    def builders(self) -> Addresses:
         """Workers that compile.  TuningError if there have been none for a while."""
         with _failing():
             return self._some(self._compiles, _PATIENCE)
 
-    def measurers(self) -> Workers:
+    def measurers(self) -> Addresses:
         """Workers whose times are those of this machine.  TuningError if there have been none for a while."""
         with _failing():
             return self._some(self._measures, _PATIENCE)
 
     @contextmanager
-    def equipped(self, workshop: Workshop) -> Iterator[str]:
-        """Every worker has the workshop, also those that come later; the name under which they find it."""
+    def registered(self, plugin: SearchPlugin) -> Iterator[str]:
+        """Every worker has the plugin, also those that come later; the name under which they find it."""
         search = self._client.id
         with _failing():
-            self._client.register_plugin(workshop, name=search)
+            self._client.register_plugin(plugin, name=search)
         try:
             yield search
         finally:
             self._take_away(search)
 
     def send(
-        self, workers: Workers, function: Callable[..., Answer], *arguments: object, measure: bool = False
-    ) -> Errand[Answer]:
+        self, workers: Addresses, function: Callable[..., Answer], *arguments: object, measure: bool = False
+    ) -> RemoteCall[Answer]:
         """Sends a call to one of the workers, whichever is free; ``measure``: while it measures nothing else."""
         with _failing():
             future = self._client.submit(
@@ -90,9 +97,9 @@ class Cluster:
                 retries=_RETRIES,
                 pure=False,
             )
-        return Errand(workers, future)
+        return RemoteCall(workers, future)
 
-    def answer(self, errand: Errand[Answer]) -> Answer | Failed | None:
+    def answer(self, call: RemoteCall[Answer]) -> Answer | Failed | None:
         """The answer; None if all who were asked are gone, or know nothing of the search any more.
 
         ``FailureKind.LOST`` if every worker that tried was lost, as often as Dask allows.
@@ -100,9 +107,9 @@ class Cluster:
         with _failing():
             while True:
                 try:
-                    return errand.future.result(timeout=_LOOK)
+                    return call.future.result(timeout=_LOOK)
                 except TimeoutError:
-                    if not self._client.nthreads(list(errand.workers)):
+                    if not self._client.nthreads(list(call.workers)):
                         return None
                 except KilledWorker as error:
                     return Failed(FailureKind.LOST, str(error))
@@ -113,7 +120,7 @@ class Cluster:
             self._client.run(rest_there, search, workers=list(self._serving()), on_error="ignore")
 
     def _sweep(self) -> None:
-        """Takes away the workshops of those who were killed before they could."""
+        """Removes the plugins of searches that were killed before they could do so."""
         try:
             abandoned = self._client.run_on_scheduler(_abandoned)
         except ImportError as error:
@@ -128,30 +135,30 @@ class Cluster:
         with suppress(OSError, CancelledError, ValueError):
             self._client.unregister_worker_plugin(search)
 
-    # --- who is there -------------------------------------------------------------------------------------------
+    # --- connected workers ------------------------------------------------------------------------------------------
 
-    def _serving(self) -> dict[str, Introduction]:
-        """Who is there, and has the same versions."""
-        found = {worker: said for worker, said in self._introductions().items() if isinstance(said, Introduction)}
+    def _serving(self) -> dict[str, WorkerDescription]:
+        """The connected workers with the same versions."""
+        found = {worker: said for worker, said in self._descriptions().items() if isinstance(said, WorkerDescription)}
         return {worker: said for worker, said in found.items() if said.version == self._here.version}
 
-    def _introductions(self) -> dict[str, Introduction | Exception]:
-        """What everybody who is there says, or why not."""
+    def _descriptions(self) -> dict[str, WorkerDescription | Exception]:
+        """The description of every connected worker, or why there is none."""
         there = list(self._client.nthreads())
         new = [worker for worker in there if worker not in self._known]
-        said = self._client.run(introduce, self._target, workers=new, on_error="return") if new else {}
-        self._known.update({worker: found for worker, found in said.items() if isinstance(found, Introduction)})
+        said = self._client.run(describe_worker, self._target, workers=new, on_error="return") if new else {}
+        self._known.update({worker: found for worker, found in said.items() if isinstance(found, WorkerDescription)})
         return {worker: self._known.get(worker) or said[worker] for worker in there}
 
     def _refuse_other_versions(self) -> None:
-        for worker, said in self._introductions().items():
+        for worker, said in self._descriptions().items():
             match said:
-                case Introduction() if said.version != self._here.version:
+                case WorkerDescription() if said.version != self._here.version:
                     raise TuningError(
                         f"the worker {worker} has {said.version}, and this machine has {self._here.version}; "
                         "install the same versions"
                     )
-                case Introduction() | OSError():  # an OSError is of one that goes while it is asked
+                case WorkerDescription() | OSError():  # an OSError is of one that goes while it is asked
                     continue
                 case _:
                     raise TuningError(
@@ -159,13 +166,13 @@ class Cluster:
                         f"this machine has {self._here.version}, install the same there"
                     )
 
-    def _compiles(self, worker: Introduction) -> bool:
+    def _compiles(self, worker: WorkerDescription) -> bool:
         return worker.threads == self._here.threads
 
-    def _measures(self, worker: Introduction) -> bool:
+    def _measures(self, worker: WorkerDescription) -> bool:
         return worker.measures and worker.machine == self._here.machine
 
-    def _some(self, wanted: Callable[[Introduction], bool], patience: float) -> Workers:
+    def _some(self, wanted: Callable[[WorkerDescription], bool], patience: float) -> Addresses:
         """Those who are wanted, as soon as there are any.  TuningError if none comes within so many seconds."""
         deadline = time.monotonic() + patience
         while True:
@@ -195,7 +202,7 @@ def connected(address: str) -> Iterator[Client]:
 
 
 def _abandoned(dask_scheduler: Scheduler) -> list[str]:
-    """What clients of ours gave the workers, and left behind."""
+    """Plugins that clients of ours registered and left behind."""
     return [name for name in dask_scheduler.worker_plugins if _NAME in name and name not in dask_scheduler.clients]
 
 

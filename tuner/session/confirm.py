@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tc.tuner.trial.crew import Crew, Packed
 from tc.tuner.trial.deadline import Deadline
 from tc.tuner.trial.messages import Checked, Timed
+from tc.tuner.trial.workers import Packed, Workers
 
 _CONFIDENCE: Final = 0.95
 _WORTH: Final = 0.99
@@ -37,7 +37,7 @@ class Contender:
 
 
 def confirm(
-    crew: Crew,
+    workers: Workers,
     contenders: Mapping[str, Packed],
     rounds: int,
     seconds: float,
@@ -58,7 +58,7 @@ def confirm(
     if deadline is not None and not deadline.allows(2 * len(contenders) * longest):
         return {}
     for name, packed in contenders.items():
-        checked = crew.check(packed, name)
+        checked = workers.check(packed, name)
         if isinstance(checked, Checked):
             numerics[name] = checked.numerics
     samples: dict[str, list[float]] = {name: [] for name in numerics}
@@ -68,7 +68,7 @@ def confirm(
         if deadline is not None and not deadline.allows(len(samples) * longest):
             break
         for name in list(samples):
-            timed = crew.time(name, seconds, math.inf)
+            timed = workers.time(name, seconds, math.inf)
             if isinstance(timed, Timed):
                 samples[name].append(statistics.median(timed.samples))
             else:

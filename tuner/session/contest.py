@@ -9,9 +9,9 @@ from typing import Final
 from tc.artifact.packing import options_text, unpack
 from tc.tuner.search.search import Trial
 from tc.tuner.session.confirm import Contender, is_cheaper, is_quicker
-from tc.tuner.trial.crew import Packed
 from tc.tuner.trial.outcome import Measured
 from tc.tuner.trial.trials import LONGEST_BUILD, Trials
+from tc.tuner.trial.workers import Packed
 
 DEFAULT: Final = "default"
 INCUMBENT: Final = "incumbent"
@@ -23,7 +23,7 @@ _LOOKED_AT: Final = FINALISTS + 4
 def contenders(
     trials: Sequence[Trial],
     incumbent: str | None,
-    workshop: Trials,
+    runner: Trials,
     finalists: int = FINALISTS,
     limit: float = LONGEST_BUILD,
 ) -> dict[str, Packed]:
@@ -42,7 +42,7 @@ def contenders(
     chosen: dict[str, Packed] = {}
     sources: set[str] = set()
     for name, options in wanted.items():
-        packed = workshop.packed(options, limit) if len(chosen) < finalists + 2 else None
+        packed = runner.packed(options, limit) if len(chosen) < finalists + 2 else None
         if packed is not None and (source := unpack(packed).source) not in sources:
             sources.add(source)
             chosen[name] = packed

@@ -35,10 +35,10 @@ from tc.tuner.session.settings import SECONDS
 from tc.tuner.space.starts import require_startable
 from tc.tuner.trial.arrays import random_arrays
 from tc.tuner.trial.calls import keep_calls, specialized_calls
-from tc.tuner.trial.crew import Crew, Limits, LocalCrew, Packed
 from tc.tuner.trial.outcome import Failed, FailureKind
 from tc.tuner.trial.task import Task
 from tc.tuner.trial.trials import LONGEST_BUILD
+from tc.tuner.trial.workers import Limits, LocalWorkers, Packed, Workers
 
 Answer = TypeVar("Answer")
 
@@ -104,7 +104,7 @@ def inject(wish: Wish, store: Store, environment: Environment) -> Injected:
         for seed in range(1, 1 if wish.source is None else INPUTS):
             with _Trial(wish, seed) as trial:
                 trial.require_right(given)
-        found = confirm(first.crew, {DEFAULT: default, _GIVEN: given}, _ROUNDS, SECONDS, lambda _round: True)
+        found = confirm(first.workers, {DEFAULT: default, _GIVEN: given}, _ROUNDS, SECONDS, lambda _round: True)
         if found.keys() != {DEFAULT, _GIVEN}:
             raise TuningError(f"{wish.definition.interface.name}: it ran before, and cannot be measured now; try again")
         return _keep(wish, unpack(given), found[_GIVEN], found[DEFAULT], store, environment)
@@ -136,16 +136,16 @@ class _Trial:
         need_of(calls[0]).require(oracle_memory(), self._name)
         folder = self._stack.enter_context(scratch_folder("tc-tune-"))
         keep_calls(calls, random_arrays(program, calls[0], seed), dict(wish.scalars), folder)
-        self.crew: Final[Crew] = self._stack.enter_context(LocalCrew(task, folder, 1, Limits()))
+        self.workers: Final[Workers] = self._stack.enter_context(LocalWorkers(task, folder, 1, Limits()))
 
     def build(self, options: Options) -> Packed:
         """The kernel with these options, proven."""
-        (built,) = self.crew.build([options.to_json()], LONGEST_BUILD)
+        (built,) = self.workers.build([options.to_json()], LONGEST_BUILD)
         return self._unless_failed(built)
 
     def require_right(self, packed: Packed) -> None:
         """TuningError unless the results are those of the definition."""
-        self._unless_failed(self.crew.check(packed, _GIVEN))
+        self._unless_failed(self.workers.check(packed, _GIVEN))
 
     def _unless_failed(self, answer: Answer | Failed) -> Answer:
         if isinstance(answer, Failed) and answer.kind is FailureKind.ILLEGAL:

@@ -43,13 +43,15 @@ from tc.tuner.space.nests import nest_of, silent_options
 from tc.tuner.space.starts import require_startable
 from tc.tuner.trial.arrays import random_arrays
 from tc.tuner.trial.calls import keep_calls, room_for, specialized_calls
-from tc.tuner.trial.crew import Crew, Limits, LocalCrew, Packed
 from tc.tuner.trial.task import Task, parse_task
+from tc.tuner.trial.workers import Limits, LocalWorkers, Packed, Workers
 
 Array: TypeAlias = npt.NDArray[Any]
-# Who makes a crew for a task, whose arrays lie in a folder, with so many jobs and a calibrating executable, and what
-# tells it to compile nothing more.
-Hire: TypeAlias = Callable[[Task, Path, int, Packed | None, Callable[[], bool]], AbstractContextManager[Crew]]
+# Makes the workers for a task: its arrays are in the folder; the number of compile jobs; the calibration executable;
+# whether to compile nothing more.
+WorkerFactory: TypeAlias = Callable[
+    [Task, Path, int, Packed | None, Callable[[], bool]], AbstractContextManager[Workers]
+]
 
 # It computes for about 0.1 ms on every core, out of the caches.  A GPU reads 128 MiB for it, which takes much longer
 # than the half microsecond up to which events tell times apart.
@@ -61,22 +63,22 @@ _CALIBRATION_SHAPE_ON_GPUS: Final = (8192, 4096)
 _MOST_ROOFS: Final = 6
 
 
-def hire_locally(
+def local_workers(
     task: Task, folder: Path, jobs: int, calibration: Packed | None, stop: Callable[[], bool]
-) -> AbstractContextManager[Crew]:
+) -> AbstractContextManager[Workers]:
     """Processes on this machine."""
-    return LocalCrew(task, folder, jobs, Limits(), calibration, stop)
+    return LocalWorkers(task, folder, jobs, Limits(), calibration, stop)
 
 
-def hire_on_devices(devices: Sequence[int]) -> Hire:
+def device_workers(devices: Sequence[int]) -> WorkerFactory:
     """Processes on this machine, of which each one of these GPUs has one that measures."""
 
-    def hire(
+    def start_workers(
         task: Task, folder: Path, jobs: int, calibration: Packed | None, stop: Callable[[], bool]
-    ) -> AbstractContextManager[Crew]:
-        return LocalCrew(task, folder, jobs, Limits(), calibration, stop, devices)
+    ) -> AbstractContextManager[Workers]:
+        return LocalWorkers(task, folder, jobs, Limits(), calibration, stop, devices)
 
-    return hire
+    return start_workers
 
 
 def require_devices(devices: Sequence[int], target: Target) -> None:
@@ -107,7 +109,7 @@ def tuning(
     *,
     arrays: Mapping[str, Array] | None = None,
     scalars: Mapping[str, int | float] | None = None,
-    hire: Hire = hire_locally,
+    start_workers: WorkerFactory = local_workers,
     device: int = 0,
     listen: Listener = silence,
     stop: Callable[[], bool] = lambda: False,
@@ -116,9 +118,9 @@ def tuning(
 
     Where sizes stay open, candidates are measured with the greatest ones, and checked with others too.
     ``arrays``: arguments and first values of in-out results by name; None makes random ones.  ``scalars``: values of
-    the scalar arguments.  ``siblings``: all definitions of the text.  On CUDA candidates run where ``hire`` says, of
-    which ``device`` is the first; DeviceError where it does not run them.  OptionsError for options to start from that
-    the target does not take.
+    the scalar arguments.  ``siblings``: all definitions of the text.  ``start_workers``: makes the
+    workers; on CUDA, ``device`` is their first GPU; DeviceError where it does not run such kernels.  OptionsError for
+    options to start from that the target does not take.
     """
     require_startable(settings.starts, target)
     if isinstance(target, CudaTarget):
@@ -142,11 +144,11 @@ def tuning(
         # A night has many searches, and their arrays are in files now.
         del given, calls
         wanted = Wanted(definition, signature, target, None, device)
-        with hire(task, folder, settings.jobs, calibration(target, environment), stop) as crew:
+        with start_workers(task, folder, settings.jobs, calibration(target, environment), stop) as workers:
             yield Tuning(
                 task,
                 nest,
-                crew,
+                workers,
                 Ledger(store, wanted, siblings, environment),
                 settings,
                 clock=time.monotonic,

@@ -34,12 +34,12 @@ from tc.tuner.space.space import REFUSED, Space
 from tc.tuner.space.transfer import seeds
 from tc.tuner.trial.budget import Allowance, Clock
 from tc.tuner.trial.capsule import KEPT, write_capsule
-from tc.tuner.trial.crew import Crew, LocalCrew, Packed
 from tc.tuner.trial.deadline import Deadline
 from tc.tuner.trial.measuring import Tried
 from tc.tuner.trial.outcome import Failed, FailureKind, Measured, count_failures
 from tc.tuner.trial.task import Task
 from tc.tuner.trial.trials import LONGEST_BUILD, Trials
+from tc.tuner.trial.workers import LocalWorkers, Packed, Workers
 
 # So many candidates for every process that compiles are compiled before they are measured.
 _PER_JOB: Final = 4
@@ -60,7 +60,7 @@ class Tuning:
         self,
         task: Task,
         nest: Nest,
-        crew: Crew,
+        workers: Workers,
         ledger: Ledger,
         settings: TuningSettings,
         *,
@@ -72,7 +72,7 @@ class Tuning:
     ) -> None:
         kind = CpuOptions if isinstance(ledger.wanted.target, CpuTarget) else GpuOptions
         self._task = task
-        self._crew = crew
+        self._workers = workers
         self._ledger = ledger
         self._settings = settings
         self._prefer = settings.preferences
@@ -84,13 +84,13 @@ class Tuning:
         self._space = Space.of(kind, nest, fixed=silent, preferences=self._prefer)
         self._run = secrets.token_hex(8)
         self._trials = Trials(
-            crew,
+            workers,
             settings.seconds,
             clock,
             stop,
             repeats=settings.effort.repeats,
             led=self._prefer.are_plain,
-            lanes=crew.lanes if isinstance(crew, LocalCrew) else (),
+            lanes=workers.lanes if isinstance(workers, LocalWorkers) else (),
         )
         self._tried: dict[int, Tried] = {}
         self._incumbent = ledger.incumbent()
@@ -123,7 +123,7 @@ class Tuning:
 
     def rest(self) -> None:
         """Ends the processes until they are needed again."""
-        self._crew.rest()
+        self._workers.rest()
 
     @property
     def finishing(self) -> float:
@@ -395,7 +395,7 @@ class Tuning:
         slowest = self._search.trials[0].seconds if deadline is not None else 0.0
         seconds, go_on = self._settings.seconds, self._ending()
         return confirm(
-            self._crew, packed, self._settings.effort.rounds, seconds, go_on, deadline=deadline, call=slowest
+            self._workers, packed, self._settings.effort.rounds, seconds, go_on, deadline=deadline, call=slowest
         )
 
     def _ending(self) -> Callable[[int], bool]:

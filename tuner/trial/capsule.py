@@ -13,9 +13,9 @@ from tc.language.lower.interface import interface_of
 from tc.runtime.host.scratch import scratch_folder, told_of_room
 from tc.tuner.trial.arrays import random_arrays
 from tc.tuner.trial.calls import keep_calls, room_for, specialized_calls
-from tc.tuner.trial.crew import Limits, LocalCrew
 from tc.tuner.trial.outcome import Failed, FailureKind
 from tc.tuner.trial.task import Task, parse_task
+from tc.tuner.trial.workers import Limits, LocalWorkers
 
 # Failures that should not happen, or that leave nothing else behind.
 KEPT: Final = frozenset(
@@ -68,11 +68,11 @@ def reproduce(task: str, options: str, seed: int) -> str:
     with scratch_folder("tc-capsule-") as folder:
         with told_of_room(room_for(calls, arrays)):
             keep_calls(calls, arrays, scalars, folder)
-        with LocalCrew(given, folder, 1, Limits()) as crew:
-            (built,) = crew.build([options], Limits().prepare)
+        with LocalWorkers(given, folder, 1, Limits()) as workers:
+            (built,) = workers.build([options], Limits().prepare)
             if isinstance(built, Failed):
                 return f"{built.kind.value}: {built.reason}"
-            checked = crew.check(built, "candidate")
+            checked = workers.check(built, "candidate")
             if isinstance(checked, Failed):
                 return f"{checked.kind.value}: {checked.reason}"
             return f"it runs, and is right: {checked}"

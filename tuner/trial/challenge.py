@@ -7,9 +7,9 @@ import statistics
 from dataclasses import dataclass
 from typing import Final
 
-from tc.tuner.trial.crew import Lane
 from tc.tuner.trial.messages import Timed
 from tc.tuner.trial.outcome import Failed, Measured
+from tc.tuner.trial.workers import Lane
 
 ROUNDS: Final = 5
 _FEW_ROUNDS: Final = 2
@@ -23,7 +23,7 @@ class Leader:
     measured: Measured
 
 
-def challenge(crew: Lane, leader: Measured, slots: tuple[str, str], seconds: float) -> Measured | Failed:
+def challenge(workers: Lane, leader: Measured, slots: tuple[str, str], seconds: float) -> Measured | Failed:
     """The time of the challenger by that of the leader: what it takes, in turns with it, as a part of what that takes.
 
     ``slots``: those of the leader and of the challenger, who were checked; ``seconds``: of one measurement.  What
@@ -35,8 +35,8 @@ def challenge(crew: Lane, leader: Measured, slots: tuple[str, str], seconds: flo
     alone: list[float] = []
     # Slow calls waver little, and take long.
     for _ in range(ROUNDS if leader.seconds < seconds else _FEW_ROUNDS):
-        theirs = crew.time(slots[0], seconds, math.inf)
-        ours = crew.time(slots[1], seconds, math.inf)
+        theirs = workers.time(slots[0], seconds, math.inf)
+        ours = workers.time(slots[1], seconds, math.inf)
         if isinstance(ours, Failed):
             return ours
         alone.append(statistics.median(ours.samples))

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from tc.tuner.trial.challenge import Leader, challenge
-from tc.tuner.trial.crew import Lane, Packed
 from tc.tuner.trial.messages import HOPELESS, Timed
 from tc.tuner.trial.outcome import Failed, FailureKind, Measured, Outcome
+from tc.tuner.trial.workers import Lane, Packed
 
 # The machine is quiet while the calibrating kernel takes at most this many times its quickest.
 _QUIET: Final = 1.15

@@ -11,9 +11,9 @@ from typing import Final
 from tc.artifact.packing import unpack
 from tc.tuner.trial.budget import Clock
 from tc.tuner.trial.challenge import Leader
-from tc.tuner.trial.crew import Crew, Lane, Packed
 from tc.tuner.trial.measuring import REPEATS, Measuring, Tried
 from tc.tuner.trial.outcome import Failed, FailureKind, Measured, Outcome
+from tc.tuner.trial.workers import Lane, Packed, Workers
 
 # Seconds for a compilation: of the default, and of any other, which have so many times what the default took.
 LONGEST_BUILD: Final = 600.0
@@ -22,17 +22,17 @@ _TIMES_DEFAULT: Final = 6.0
 
 
 class Trials:
-    """Tries candidates with a crew.
+    """Tries candidates with workers.
 
     ``seconds``: of one measurement.  ``stop``: asked between candidates whether to end now.  ``repeats``: measurements
     while the machine is not quiet.  ``led``: who is slow is not timed for long, and who seems the quickest is timed in
     turns with the one that was; otherwise slow ones matter as much as others.  ``lanes``: devices of one kind that
-    measure beside each other; none: the crew measures.
+    measure beside each other; none: the workers measures.
     """
 
     def __init__(
         self,
-        crew: Crew,
+        workers: Workers,
         seconds: float,
         clock: Clock,
         stop: Callable[[], bool] = lambda: False,
@@ -41,10 +41,10 @@ class Trials:
         led: bool = True,
         lanes: Sequence[Lane] = (),
     ) -> None:
-        self._crew = crew
+        self._workers = workers
         self._clock = clock
         self._stop = stop
-        self._lanes = tuple(Measuring(lane, seconds, repeats, self.packed) for lane in lanes or (crew,))
+        self._lanes = tuple(Measuring(lane, seconds, repeats, self.packed) for lane in lanes or (workers,))
         self._led = led
         self._longest_build = LONGEST_BUILD
         self._by_source: dict[str, Tried] = {}
@@ -82,7 +82,7 @@ class Trials:
     def packed(self, options: str, limit: float = LONGEST_BUILD) -> Packed | None:
         """The executable of options that were measured, or that compile now within so many seconds."""
         if options not in self._packed:
-            (built,) = self._crew.build([options], limit)
+            (built,) = self._workers.build([options], limit)
             if isinstance(built, Failed):
                 return None
             self._packed[options] = built
@@ -100,7 +100,7 @@ class Trials:
     def _build(self, options: Sequence[str]) -> list[Packed | Failed]:
         """Compiles candidates; one that takes much longer than the first one, the default, is given up."""
         begun = self._clock()
-        built = self._crew.build(options, self._longest_build)
+        built = self._workers.build(options, self._longest_build)
         if self._longest_build == LONGEST_BUILD and options:
             self._longest_build = max(_SHORTEST_BUILD, _TIMES_DEFAULT * (self._clock() - begun))
         return built

@@ -9,10 +9,10 @@ from random import Random
 import pytest
 
 from tc.tuner.session.confirm import Contender, confirm, interval, is_quicker
-from tc.tuner.trial.crew import Packed
 from tc.tuner.trial.deadline import Deadline
 from tc.tuner.trial.messages import Checked, Timed
 from tc.tuner.trial.outcome import Failed, FailureKind
+from tc.tuner.trial.workers import Packed
 
 
 @pytest.mark.parametrize(("count", "cut"), [(3, 0), (5, 0), (6, 0), (9, 1), (11, 1), (12, 2), (25, 7)])
@@ -44,7 +44,7 @@ def test_quicker_means_quicker_in_the_same_rounds() -> None:
 
 
 class Scripted:
-    """A crew with given times; ``broken`` fails its check, ``dying`` its second measurement."""
+    """Workers with given times; ``broken`` fails its check, ``dying`` its second measurement."""
 
     def __init__(self) -> None:
         self.log: list[str] = []
@@ -71,10 +71,10 @@ class Scripted:
 
 
 def test_contenders_take_turns_and_those_that_fail_drop_out() -> None:
-    crew = Scripted()
+    workers = Scripted()
     packed = {name: name.encode() for name in ("default", "broken", "dying", "quick")}
-    found = confirm(crew, packed, 4, 0.1, lambda _rounds: True)
-    assert crew.log == ["default", "dying", "quick"] * 2 + ["default", "quick"] * 2
+    found = confirm(workers, packed, 4, 0.1, lambda _rounds: True)
+    assert workers.log == ["default", "dying", "quick"] * 2 + ["default", "quick"] * 2
     assert found == {
         "default": Contender((1.0, 2.0, 3.0, 4.0), "bits of default"),
         "quick": Contender((1.0, 2.0, 3.0, 4.0), "bits of quick"),
@@ -102,9 +102,9 @@ class Slow(Scripted):
 @pytest.mark.parametrize(("call", "rounds"), [(0.5, 3), (2.0, 0)])
 def test_contests_end_before_their_deadline(call: float, rounds: int) -> None:
     """Where a call takes so long that none would end in time, nobody is measured at all."""
-    crew = Slow()
+    workers = Slow()
     packed = {"default": b"", "quick": b""}
-    deadline = Deadline(lambda: crew.now, 20.0)
-    found = confirm(crew, packed, 11, 0.1, lambda _rounds: True, deadline=deadline, call=call)
-    assert crew.now <= 20.0
+    deadline = Deadline(lambda: workers.now, 20.0)
+    found = confirm(workers, packed, 11, 0.1, lambda _rounds: True, deadline=deadline, call=call)
+    assert workers.now <= 20.0
     assert {len(contender.samples) for contender in found.values()} == ({rounds} if rounds else set())

@@ -10,10 +10,10 @@ from tc.targets.options import CpuOptions
 from tc.tuner.session.confirm import Contender
 from tc.tuner.session.contest import winner_of
 from tc.tuner.trial.challenge import Leader
-from tc.tuner.trial.crew import Packed
 from tc.tuner.trial.messages import Checked, Timed
 from tc.tuner.trial.outcome import Failed, FailureKind, Measured
 from tc.tuner.trial.trials import Trials
+from tc.tuner.trial.workers import Packed
 
 
 def contender(seconds: float, numerics: str = "same") -> Contender:
@@ -38,7 +38,7 @@ def test_bitwise_winners_compute_the_bits_of_the_default() -> None:
 
 
 class Scripted:
-    """A crew whose executables are the options; ``noisy``: calibrations before and after, one pair a measurement."""
+    """Workers whose executables are the options; ``noisy``: calibrations before and after, one pair a measurement."""
 
     def __init__(self, noisy: Sequence[tuple[float, float]] = ()) -> None:
         self.noise = list(noisy)
@@ -71,12 +71,12 @@ class Clock:
 
 
 def test_nobody_waits_long_for_a_compiler_but_that_of_the_default() -> None:
-    crew = Scripted()
-    trials = Trials(crew, 0.1, Clock())
+    workers = Scripted()
+    trials = Trials(workers, 0.1, Clock())
     default = options_text(CpuOptions())
     assert [tried.outcome for tried in trials.try_all([default])] == [Failed(FailureKind.COMPILE, "")]
     trials.try_all(["{}", "[]"])
-    assert crew.limits == [600.0, 3.0]
+    assert workers.limits == [600.0, 3.0]
 
 
 def led(trials: Trials, seconds: float) -> None:
@@ -85,8 +85,8 @@ def led(trials: Trials, seconds: float) -> None:
 
 
 def test_what_is_measured_while_the_machine_is_busy_is_measured_again() -> None:
-    crew = Scripted([(1.0, 1.0), (1.3, 1.0), (1.0, 1.6), (1.2, 1.1)])
-    trials = Trials(crew, 0.1, Clock())
+    workers = Scripted([(1.0, 1.0), (1.3, 1.0), (1.0, 1.6), (1.2, 1.1)])
+    trials = Trials(workers, 0.1, Clock())
     led(trials, 1.0)
     first = trials._measured({"source": b""})[0]
     assert first.outcome == Measured(1.0, (1.0, 1.0, 1.0, 9.0))
@@ -94,22 +94,22 @@ def test_what_is_measured_while_the_machine_is_busy_is_measured_again() -> None:
     second = trials._measured({"source": b""})[0]
     # Of three measurements, all of them noisy, the least noisy one counts.
     assert second.outcome == Measured(1.2, (1.2, 1.2, 1.2, 9.0))
-    assert crew.quickest == [1.0, 0.9, 0.9, 0.9]
-    assert crew.noise == []
+    assert workers.quickest == [1.0, 0.9, 0.9, 0.9]
+    assert workers.noise == []
 
 
 def test_who_is_too_slow_even_for_a_busy_machine_is_measured_once() -> None:
-    crew = Scripted([*[(1.0, 1.0)] * 3, (1.3, 1.0)])
-    trials = Trials(crew, 0.1, Clock())
+    workers = Scripted([*[(1.0, 1.0)] * 3, (1.3, 1.0)])
+    trials = Trials(workers, 0.1, Clock())
     trials._measured({"source": b""})[0]
     led(trials, 0.6)
     assert trials._measured({"source": b""})[0].outcome == Measured(1.3, (1.3, 1.3, 1.3, 9.0))
-    assert crew.noise == []
+    assert workers.noise == []
 
 
 def test_what_is_measured_first_is_measured_until_the_quickest_is_repeated() -> None:
     """Nothing says whether the machine was awake, or at rest."""
-    crew = Scripted([(1.7, 1.6), (1.1, 1.2), (1.4, 1.2), (1.2, 1.2)])
-    trials = Trials(crew, 0.1, Clock())
+    workers = Scripted([(1.7, 1.6), (1.1, 1.2), (1.4, 1.2), (1.2, 1.2)])
+    trials = Trials(workers, 0.1, Clock())
     assert trials._measured({"source": b""})[0].outcome == Measured(1.1, (1.1, 1.1, 1.1, 9.0))
-    assert crew.quickest == [math.inf] * 4
+    assert workers.quickest == [math.inf] * 4

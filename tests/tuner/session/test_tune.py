@@ -31,11 +31,11 @@ from tc.tuner.session.settings import Numerics, Strategy, TuningResult, TuningSe
 from tc.tuner.session.tune import Tuning
 from tc.tuner.space.nests import nest_of
 from tc.tuner.trial.budget import Budget, Clock
-from tc.tuner.trial.crew import Crew, LocalCrew, Packed
 from tc.tuner.trial.deadline import Deadline
 from tc.tuner.trial.messages import Checked, Timed
 from tc.tuner.trial.outcome import Failed, FailureKind, Measured
 from tc.tuner.trial.task import parse_task
+from tc.tuner.trial.workers import LocalWorkers, Packed, Workers
 from tests.commands.caches import contents
 from tests.tuner import trial_support as trial
 from tests.turns import every
@@ -44,17 +44,17 @@ SETTINGS = TuningSettings(Budget(trials=12), seed=7, jobs=1, seconds=0.005)
 
 
 class Watched:
-    """A crew that counts what it compiles, and whose candidates may be others than they should be."""
+    """Workers that counts what it compiles, and whose candidates may be others than they should be."""
 
     def __init__(
-        self, crew: LocalCrew, change: Callable[[int, Packed], Packed] = lambda _number, packed: packed
+        self, workers: LocalWorkers, change: Callable[[int, Packed], Packed] = lambda _number, packed: packed
     ) -> None:
-        self.crew = crew
+        self.workers = workers
         self.change = change
         self.built: list[str] = []
 
     def build(self, options: Sequence[str], limit: float) -> list[Packed | Failed]:
-        built = self.crew.build(options, limit)
+        built = self.workers.build(options, limit)
         changed: list[Packed | Failed] = []
         for text, one in zip(options, built, strict=True):
             changed.append(one if isinstance(one, Failed) else self.change(len(self.built), one))
@@ -62,13 +62,13 @@ class Watched:
         return changed
 
     def check(self, packed: Packed, slot: str) -> Checked | Failed:
-        return self.crew.check(packed, slot)
+        return self.workers.check(packed, slot)
 
     def time(self, slot: str, seconds: float, quickest: float) -> Timed | Failed:
-        return self.crew.time(slot, seconds, quickest)
+        return self.workers.time(slot, seconds, quickest)
 
     def rest(self) -> None:
-        self.crew.rest()
+        self.workers.rest()
 
 
 class Steady(Watched):
@@ -93,7 +93,7 @@ def patient() -> Clock:
 
 
 def search(
-    crew: Crew,
+    workers: Workers,
     path: Path,
     settings: TuningSettings = SETTINGS,
     *,
@@ -102,11 +102,11 @@ def search(
     stop: Callable[[], bool] = lambda: False,
 ) -> TuningResult:
     """A search for the task of ``trial``."""
-    return begun(crew, path, settings, bound=bound, listen=listen, stop=stop).run()
+    return begun(workers, path, settings, bound=bound, listen=listen, stop=stop).run()
 
 
 def begun(
-    crew: Crew,
+    workers: Workers,
     path: Path,
     settings: TuningSettings = SETTINGS,
     *,
@@ -119,7 +119,7 @@ def begun(
     return Tuning(
         trial.TASK,
         nest,
-        crew,
+        workers,
         ledger(path),
         settings,
         clock=patient(),
@@ -130,16 +130,16 @@ def begun(
 
 
 @pytest.fixture(scope="module")
-def hired() -> Iterator[LocalCrew]:
-    """One crew for all searches: starting its processes takes longer than many of them."""
-    with trial.crew() as crew:
-        yield crew
+def pool() -> Iterator[LocalWorkers]:
+    """One set of workers for all searches: starting its processes takes longer than many of them."""
+    with trial.workers() as workers:
+        yield workers
 
 
-def test_a_search_keeps_its_winner_and_all_trials(hired: LocalCrew, tmp_path: Path) -> None:
+def test_a_search_keeps_its_winner_and_all_trials(pool: LocalWorkers, tmp_path: Path) -> None:
     events: list[Event] = []
-    crew = Watched(hired)
-    result = search(crew, tmp_path / "cache.db", listen=events.append)
+    workers = Watched(pool)
+    result = search(workers, tmp_path / "cache.db", listen=events.append)
     assert len(result.trials) == 12
     assert result.trials[0].candidate.options == CpuOptions()
     assert result.stopped == "the budget is spent"
@@ -159,17 +159,17 @@ def test_a_search_keeps_its_winner_and_all_trials(hired: LocalCrew, tmp_path: Pa
     assert not [event for event in events if isinstance(event, Generation)]  # the first one has more than 12 candidates
 
 
-def test_a_search_goes_on_where_it_stopped(hired: LocalCrew, tmp_path: Path) -> None:
+def test_a_search_goes_on_where_it_stopped(pool: LocalWorkers, tmp_path: Path) -> None:
     path = tmp_path / "cache.db"
-    crew = Watched(hired)
-    first = search(crew, path)
-    compiled = len(crew.built)
-    again = search(crew, path)
+    workers = Watched(pool)
+    first = search(workers, path)
+    compiled = len(workers.built)
+    again = search(workers, path)
     assert [t.candidate for t in again.trials] == [t.candidate for t in first.trials]
     assert [t.outcome for t in again.trials] == [t.outcome for t in first.trials]
     # Only who may compete in the last comparison is compiled again.
-    assert len(crew.built) - compiled <= 13
-    longer = search(crew, path, replace(SETTINGS, budget=Budget(trials=24)))
+    assert len(workers.built) - compiled <= 13
+    longer = search(workers, path, replace(SETTINGS, budget=Budget(trials=24)))
     assert longer.trials[:12] == first.trials
     assert len(longer.trials) == 24
     best = [min(t.seconds for t in result.trials) for result in (first, longer)]
@@ -185,7 +185,7 @@ DEEDS = (
 )
 
 
-def test_nothing_wrong_wins(hired: LocalCrew, tmp_path: Path) -> None:
+def test_nothing_wrong_wins(pool: LocalWorkers, tmp_path: Path) -> None:
     """Every other candidate does something wrong, and quickly: it computes nothing."""
 
     def change(number: int, packed: Packed) -> Packed:
@@ -197,8 +197,8 @@ def test_nothing_wrong_wins(hired: LocalCrew, tmp_path: Path) -> None:
         return pack(replace(bad, options=options, source=f"{bad.source}\n// {options_text(options)}"))
 
     settings = replace(SETTINGS, capsules=tmp_path / "capsules")
-    crew = Watched(hired, change)
-    result = search(crew, tmp_path / "cache.db", settings)
+    workers = Watched(pool, change)
+    result = search(workers, tmp_path / "cache.db", settings)
     for place, tried in enumerate(result.trials):
         if place % 2:
             _, kind = DEEDS[place // 2 % len(DEEDS)]
@@ -214,15 +214,15 @@ def test_nothing_wrong_wins(hired: LocalCrew, tmp_path: Path) -> None:
     assert sum(isinstance(outcome, Failed) for outcome in stored.values()) == sum(result.failures.values())
 
 
-def test_options_that_change_nothing_are_measured_once(hired: LocalCrew, tmp_path: Path) -> None:
+def test_options_that_change_nothing_are_measured_once(pool: LocalWorkers, tmp_path: Path) -> None:
     packed = pack(trial.right())
-    crew = Watched(hired, lambda _number, _packed: packed)
-    result = search(crew, tmp_path / "cache.db")
+    workers = Watched(pool, lambda _number, _packed: packed)
+    result = search(workers, tmp_path / "cache.db")
     assert len({t.outcome for t in result.trials}) == 1
     assert result.speedup == 1.0
 
 
-def test_bitwise_winners_compute_the_same_bits(hired: LocalCrew, tmp_path: Path) -> None:
+def test_bitwise_winners_compute_the_same_bits(pool: LocalWorkers, tmp_path: Path) -> None:
     """Of five candidates, every other one gives results that are right, but not the same."""
 
     def change(number: int, packed: Packed) -> Packed:
@@ -234,11 +234,11 @@ def test_bitwise_winners_compute_the_same_bits(hired: LocalCrew, tmp_path: Path)
 
     few = replace(SETTINGS, budget=Budget(trials=6))
     path = tmp_path / "cache.db"
-    crew = Watched(hired, change)
-    free = search(crew, path, few)
+    workers = Watched(pool, change)
+    free = search(workers, path, few)
     assert not free.failures
-    result = search(crew, path, replace(few, numerics=Numerics.BITWISE))
-    checked = crew.check(pack(trial.right()), "default")
+    result = search(workers, path, replace(few, numerics=Numerics.BITWISE))
+    checked = workers.check(pack(trial.right()), "default")
     assert isinstance(checked, Checked)
     assert checked.numerics == result.numerics
     assert "bits" not in str(free.failures)
@@ -248,15 +248,15 @@ def test_bitwise_winners_compute_the_same_bits(hired: LocalCrew, tmp_path: Path)
     assert all(isinstance(outcome, Measured) for outcome in ledger(path).known().values())
 
 
-def test_where_the_default_fails_there_is_nothing_to_tune(hired: LocalCrew, tmp_path: Path) -> None:
-    crew = Watched(hired, lambda _number, _packed: trial.wrong(trial.PLAUSIBLE))
+def test_where_the_default_fails_there_is_nothing_to_tune(pool: LocalWorkers, tmp_path: Path) -> None:
+    workers = Watched(pool, lambda _number, _packed: trial.wrong(trial.PLAUSIBLE))
     with pytest.raises(tc.TuningError, match="nothing can be tuned, because the static default fails: wrong result: "):
-        search(crew, tmp_path / "cache.db")
+        search(workers, tmp_path / "cache.db")
 
 
-def test_a_search_ends_where_the_machine_has_no_more_to_give(hired: LocalCrew, tmp_path: Path) -> None:
-    crew = Steady(hired)
-    result = search(crew, tmp_path / "cache.db", bound=Bound(0.96 * Steady.SECONDS, lambda: 0.96 * Steady.SECONDS))
+def test_a_search_ends_where_the_machine_has_no_more_to_give(pool: LocalWorkers, tmp_path: Path) -> None:
+    workers = Steady(pool)
+    result = search(workers, tmp_path / "cache.db", bound=Bound(0.96 * Steady.SECONDS, lambda: 0.96 * Steady.SECONDS))
     assert result.stopped == "the best is within 5 % of what this machine allows"
     assert len(result.trials) == 1
     assert result.bound == 0.96 * Steady.SECONDS
@@ -264,48 +264,48 @@ def test_a_search_ends_where_the_machine_has_no_more_to_give(hired: LocalCrew, t
 
 @pytest.mark.parametrize("again", [0.5, 1.1])
 def test_a_bound_that_was_measured_while_others_worked_ends_nothing(
-    hired: LocalCrew, tmp_path: Path, again: float
+    pool: LocalWorkers, tmp_path: Path, again: float
 ) -> None:
     """Looked at again, the machine can do more; or calls are quicker than it says that they can be."""
-    crew = Steady(hired)
+    workers = Steady(pool)
     bound = Bound(1.2 * Steady.SECONDS, lambda: again * Steady.SECONDS)
-    result = search(crew, tmp_path / "cache.db", replace(SETTINGS, budget=Budget(trials=3)), bound=bound)
+    result = search(workers, tmp_path / "cache.db", replace(SETTINGS, budget=Budget(trials=3)), bound=bound)
     assert result.stopped == "the budget is spent"
     assert result.bound == (0.5 * Steady.SECONDS if again == 0.5 else None)
 
 
-def test_an_interrupted_search_keeps_what_it_has(hired: LocalCrew, tmp_path: Path) -> None:
+def test_an_interrupted_search_keeps_what_it_has(pool: LocalWorkers, tmp_path: Path) -> None:
     asked: list[None] = []
 
     def stop() -> bool:
         asked.append(None)
         return len(asked) > 2
 
-    crew = Watched(hired)
-    result = search(crew, tmp_path / "cache.db", stop=stop)
+    workers = Watched(pool)
+    result = search(workers, tmp_path / "cache.db", stop=stop)
     assert result.stopped == "it was interrupted"
     assert 0 < len(ledger(tmp_path / "cache.db").known()) == len(result.trials) < 12
 
 
-def test_the_default_has_its_trial_however_short_the_budget_is(hired: LocalCrew, tmp_path: Path) -> None:
+def test_the_default_has_its_trial_however_short_the_budget_is(pool: LocalWorkers, tmp_path: Path) -> None:
     """Nothing that belongs to the start is charged: the clock of the budget begins after the default's trial."""
-    result = search(Steady(hired), tmp_path / "cache.db", replace(SETTINGS, budget=Budget(seconds=1e-9)))
+    result = search(Steady(pool), tmp_path / "cache.db", replace(SETTINGS, budget=Budget(seconds=1e-9)))
     assert len(result.trials) == 1
     assert result.is_default
     assert result.stopped == "the budget is spent"
     assert ledger(tmp_path / "cache.db").incumbent() is not None
 
 
-def test_a_search_that_is_interrupted_before_its_first_trial_says_so(hired: LocalCrew, tmp_path: Path) -> None:
+def test_a_search_that_is_interrupted_before_its_first_trial_says_so(pool: LocalWorkers, tmp_path: Path) -> None:
     with pytest.raises(tc.TuningError, match=r"^mm: it was interrupted before anything was tried$"):
-        search(Watched(hired), tmp_path / "cache.db", stop=lambda: True)
+        search(Watched(pool), tmp_path / "cache.db", stop=lambda: True)
 
 
 class Improving(Watched):
     """What has another source than the default takes half of its time."""
 
-    def __init__(self, crew: LocalCrew) -> None:
-        super().__init__(crew)
+    def __init__(self, workers: LocalWorkers) -> None:
+        super().__init__(workers)
         self.sources: dict[str, str] = {}
         self.default = ""
 
@@ -321,7 +321,7 @@ class Improving(Watched):
 
 @pytest.mark.parametrize("left", [20.0, 0.0])
 def test_the_best_is_stored_before_it_is_compared_in_the_time_that_is_left(
-    hired: LocalCrew, tmp_path: Path, left: float
+    pool: LocalWorkers, tmp_path: Path, left: float
 ) -> None:
     path = tmp_path / "cache.db"
     stored: list[str] = []
@@ -333,7 +333,7 @@ def test_the_best_is_stored_before_it_is_compared_in_the_time_that_is_left(
                 stored.append("" if incumbent is None else incumbent.options)
             return super().check(packed, slot)
 
-    tuning = begun(Observed(hired), path)
+    tuning = begun(Observed(pool), path)
     tuning.begin()
     assert tuning.step(Budget(trials=8).start(patient())) == "the budget is spent"
     result = tuning.finish("it was interrupted", Deadline(lambda: 0.0, left))
@@ -349,7 +349,7 @@ def test_the_best_is_stored_before_it_is_compared_in_the_time_that_is_left(
     assert kept.store.reader.ended_runs(kept.ingredients.key, kept.wanted.machine, kept.wanted.threads) == ()
 
 
-def test_a_winner_that_is_quicker_than_the_machine_allows_is_measured_again(hired: LocalCrew, tmp_path: Path) -> None:
+def test_a_winner_that_is_quicker_than_the_machine_allows_is_measured_again(pool: LocalWorkers, tmp_path: Path) -> None:
     """Bound and time are; a bound that is too high all the same is none, and nothing is ever above 100 % of it."""
     compared: list[str] = []
 
@@ -366,20 +366,20 @@ def test_a_winner_that_is_quicker_than_the_machine_allows_is_measured_again(hire
             return False
 
     bound = Late(0.6 * Steady.SECONDS, lambda: 0.6 * Steady.SECONDS)
-    result = search(Counted(hired), tmp_path / "cache.db", replace(SETTINGS, budget=Budget(trials=8)), bound=bound)
+    result = search(Counted(pool), tmp_path / "cache.db", replace(SETTINGS, budget=Budget(trials=8)), bound=bound)
     assert result.seconds == 0.5 * Steady.SECONDS
     assert result.bound is None
     assert compared.count("default") == 2
 
 
 @pytest.mark.parametrize("strategy", every(2, Strategy))
-def test_every_strategy_searches(hired: LocalCrew, tmp_path: Path, strategy: Strategy) -> None:
-    crew = Watched(hired)
-    result = search(crew, tmp_path / "cache.db", replace(SETTINGS, strategy=strategy, budget=Budget(trials=3)))
+def test_every_strategy_searches(pool: LocalWorkers, tmp_path: Path, strategy: Strategy) -> None:
+    workers = Watched(pool)
+    result = search(workers, tmp_path / "cache.db", replace(SETTINGS, strategy=strategy, budget=Budget(trials=3)))
     assert len(result.trials) == 3
 
 
-def test_winners_at_other_sizes_are_where_a_search_begins(hired: LocalCrew, tmp_path: Path) -> None:
+def test_winners_at_other_sizes_are_where_a_search_begins(pool: LocalWorkers, tmp_path: Path) -> None:
     path = tmp_path / "cache.db"
     mm = tc.define(trial.TEXT).mm
     text = tc.CpuOptions(tc.ScheduleOptions(tile=(8, 16)), register_tile=(4, 16))
@@ -392,8 +392,8 @@ def test_winners_at_other_sizes_are_where_a_search_begins(hired: LocalCrew, tmp_
     other = Ledger(store, elsewhere, {}, environment())
     contender = _contender(found)
     other.keep(kernel.executable, contender, contender, "run")
-    crew = Watched(hired)
-    result = search(crew, path, replace(SETTINGS, budget=Budget(trials=4)))
+    workers = Watched(pool)
+    result = search(workers, path, replace(SETTINGS, budget=Budget(trials=4)))
     runs = store.runs()
     seeds = [options_from_text(seed, "cpu") for seed in json.loads(runs[-1].settings)["seeds"]]
     assert text in seeds

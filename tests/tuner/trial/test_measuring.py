@@ -9,10 +9,10 @@ from dataclasses import replace
 from tc.artifact.executable import Executable
 from tc.artifact.packing import options_text, pack, unpack
 from tc.targets.options import CpuOptions
-from tc.tuner.trial.crew import Limits, LocalCrew, Packed
 from tc.tuner.trial.messages import Checked, Timed
 from tc.tuner.trial.outcome import Failed, Measured
 from tc.tuner.trial.trials import Trials
+from tc.tuner.trial.workers import Limits, LocalWorkers, Packed
 from tests.tuner import trial_support as trial
 
 
@@ -38,7 +38,7 @@ class Device:
 
 
 class Numbered(Device):
-    """A crew whose sources are the numbers of threads."""
+    """Workers whose sources are the numbers of threads."""
 
     def build(self, options: Sequence[str], limit: float) -> list[Packed | Failed]:
         made = trial.right()
@@ -84,11 +84,11 @@ def test_a_source_is_measured_once() -> None:
     assert [lane.checked for lane in lanes] == [["3"], []]
 
 
-def test_a_crew_has_a_process_for_each_device() -> None:
-    with trial.folder() as folder, LocalCrew(trial.TASK, folder, 1, Limits(), devices=(0, 3)) as crew:
-        assert len(crew.lanes) == 2
+def test_there_is_a_process_for_each_device() -> None:
+    with trial.folder() as folder, LocalWorkers(trial.TASK, folder, 1, Limits(), devices=(0, 3)) as workers:
+        assert len(workers.lanes) == 2
         packed = pack(trial.right())
-        for lane in crew.lanes:
+        for lane in workers.lanes:
             assert isinstance(lane.check(packed, "trial"), Checked)
-        assert len(crew.processes) == 2
-        assert isinstance(crew.lanes[1].time("trial", 0.001, 1.0), Timed)
+        assert len(workers.processes) == 2
+        assert isinstance(workers.lanes[1].time("trial", 0.001, 1.0), Timed)

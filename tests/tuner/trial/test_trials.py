@@ -15,9 +15,9 @@ import pytest
 from tc.artifact.packing import options_text, pack, unpack
 from tc.targets.options import CpuOptions, ScheduleOptions
 from tc.tuner.trial.capsule import write_capsule
-from tc.tuner.trial.crew import Limits, LocalCrew
 from tc.tuner.trial.messages import Checked, Timed
 from tc.tuner.trial.outcome import Failed, FailureKind
+from tc.tuner.trial.workers import Limits, LocalWorkers
 from tests.programs import run
 from tests.tuner import trial_support as trial
 from tests.turns import every
@@ -27,23 +27,23 @@ DEFAULT = options_text(CpuOptions())
 
 
 @pytest.fixture(scope="module")
-def crew() -> Iterator[LocalCrew]:
-    with trial.crew(Limits(run=PATIENCE)) as hired:
-        yield hired
+def workers() -> Iterator[LocalWorkers]:
+    with trial.workers(Limits(run=PATIENCE)) as pool:
+        yield pool
 
 
-def test_the_right_kernel_is_right_and_timed(crew: LocalCrew) -> None:
-    (packed,) = crew.build([DEFAULT], PATIENCE)
+def test_the_right_kernel_is_right_and_timed(workers: LocalWorkers) -> None:
+    (packed,) = workers.build([DEFAULT], PATIENCE)
     assert isinstance(packed, bytes)
     assert unpack(packed).options == CpuOptions()
-    checked = crew.check(packed, "a")
+    checked = workers.check(packed, "a")
     assert isinstance(checked, Checked)
     assert 0 < checked.deviation < 1
-    timed = crew.time("a", 0.02, math.inf)
+    timed = workers.time("a", 0.02, math.inf)
     assert isinstance(timed, Timed)
     assert len(timed.samples) >= 3
     assert all(0 < seconds < math.inf for seconds in timed.samples)
-    given_up = crew.time("a", 0.02, 0.0)
+    given_up = workers.time("a", 0.02, 0.0)
     assert isinstance(given_up, Timed)
     assert len(given_up.samples) == 1
 
@@ -60,43 +60,43 @@ DEEDS = {
 
 
 @pytest.mark.parametrize("deed", every(2, DEEDS))
-def test_what_goes_wrong_has_a_kind_and_a_reason(crew: LocalCrew, deed: str) -> None:
+def test_what_goes_wrong_has_a_kind_and_a_reason(workers: LocalWorkers, deed: str) -> None:
     code, kind, reason = DEEDS[deed]
-    failed = crew.check(trial.wrong(code), "bad")
+    failed = workers.check(trial.wrong(code), "bad")
     assert isinstance(failed, Failed)
     assert failed.kind is kind
     assert re.search(reason, failed.reason), failed.reason
-    assert isinstance(crew.check(pack(trial.right()), "good"), Checked)
+    assert isinstance(workers.check(pack(trial.right()), "good"), Checked)
 
 
 def test_nobody_waits_for_an_endless_loop() -> None:
-    with trial.crew(Limits(run=0.3)) as hired:
-        failed = hired.check(trial.wrong(trial.ENDLESS_LOOP), "bad")
+    with trial.workers(Limits(run=0.3)) as pool:
+        failed = pool.check(trial.wrong(trial.ENDLESS_LOOP), "bad")
         assert failed == Failed(FailureKind.TIMEOUT, "no answer within 0.3 s")
         # Where the machine is busy, a right one may take as long.
-        wait_until(lambda: isinstance(hired.check(pack(trial.right()), "good"), Checked))
+        wait_until(lambda: isinstance(pool.check(pack(trial.right()), "good"), Checked))
 
 
-def test_results_that_are_never_written_are_poison(crew: LocalCrew) -> None:
-    failed = crew.check(trial.wrong(trial.FORGOTTEN, instead=True), "bad")
+def test_results_that_are_never_written_are_poison(workers: LocalWorkers) -> None:
+    failed = workers.check(trial.wrong(trial.FORGOTTEN, instead=True), "bad")
     assert isinstance(failed, Failed)
     assert failed.kind is FailureKind.WRONG
 
 
 @pytest.mark.slow
 def test_a_candidate_that_takes_all_memory_does_no_harm() -> None:
-    with trial.crew(Limits(run=PATIENCE, memory=3 << 30)) as hired:
-        failed = hired.check(trial.wrong(trial.ALL_MEMORY), "bad")
+    with trial.workers(Limits(run=PATIENCE, memory=3 << 30)) as pool:
+        failed = pool.check(trial.wrong(trial.ALL_MEMORY), "bad")
         assert isinstance(failed, Failed)
         assert failed.kind in (FailureKind.MEMORY, FailureKind.CRASH)
-        assert isinstance(hired.check(pack(trial.right()), "good"), Checked)
+        assert isinstance(pool.check(pack(trial.right()), "good"), Checked)
 
 
 def test_candidates_are_compiled_side_by_side_and_come_back_in_order() -> None:
     tiles = [CpuOptions(ScheduleOptions(tile=(size,))) for size in (4, 8, 16)]
     surplus = CpuOptions(ScheduleOptions(tile=(4,) * 9))
-    with trial.crew(jobs=2) as hired:
-        built = hired.build([options_text(options) for options in (*tiles, surplus)], PATIENCE)
+    with trial.workers(jobs=2) as pool:
+        built = pool.build([options_text(options) for options in (*tiles, surplus)], PATIENCE)
     assert [unpack(one).options for one in built if isinstance(one, bytes)] == tiles
     failed = built[-1]
     assert failed == Failed(
@@ -111,8 +111,8 @@ def test_a_compiler_that_crashes_is_a_failure(tmp_path: Path, monkeypatch: pytes
     compiler.write_text('#!/bin/sh\ncase "$*" in *-shared*) kill -SEGV $$;; *) exec cc "$@";; esac\n')
     compiler.chmod(0o755)
     monkeypatch.setenv("TC_CC", str(compiler))
-    with trial.crew() as hired:
-        (failed,) = hired.build([DEFAULT], PATIENCE)
+    with trial.workers() as pool:
+        (failed,) = pool.build([DEFAULT], PATIENCE)
     assert isinstance(failed, Failed)
     assert failed.kind is FailureKind.COMPILE
     assert "refused the generated source (exit status -11)" in failed.reason
@@ -124,8 +124,8 @@ def test_nobody_waits_for_a_compiler_that_hangs(tmp_path: Path, monkeypatch: pyt
     compiler.write_text('#!/bin/sh\ncase "$*" in *-shared*) exec sleep 1000;; *) exec cc "$@";; esac\n')
     compiler.chmod(0o755)
     monkeypatch.setenv("TC_CC", str(compiler))
-    with trial.crew() as hired:
-        (failed,) = hired.build([DEFAULT], 5.0)
+    with trial.workers() as pool:
+        (failed,) = pool.build([DEFAULT], 5.0)
     assert failed == Failed(FailureKind.TIMEOUT, "no answer within 5 s")
 
 
@@ -141,10 +141,10 @@ def test_a_compiler_does_not_outlive_the_trial_that_it_works_for(
     compiler.write_text(f'#!/bin/sh\ncase "$*" in *-shared*) {work};; *) exec cc "$@";; esac\n')
     compiler.chmod(0o755)
     monkeypatch.setenv("TC_CC", str(compiler))
-    with trial.crew() as hired:
+    with trial.workers() as pool:
         # How long it takes until the compiler is at work depends on the machine.
         for limit in (2.0**n for n in range(10)):
-            (failed,) = hired.build([DEFAULT], limit)
+            (failed,) = pool.build([DEFAULT], limit)
             assert isinstance(failed, Failed)
             working = [int(line) for line in number.read_text().split()] if number.exists() else []
             if len(working) >= 2:
@@ -158,24 +158,24 @@ def test_a_compiler_does_not_outlive_the_trial_that_it_works_for(
 def test_a_runner_that_somebody_kills_says_nothing_about_the_candidate(tmp_path: Path) -> None:
     running = tmp_path / "running"
     deed = f'extern int creat(const char *, unsigned); creat("{running}", 0600); {trial.ENDLESS_LOOP}'
-    with trial.crew(Limits(run=PATIENCE)) as hired:
-        assert isinstance(hired.check(pack(trial.right()), "a"), Checked)
-        (runner,) = hired.processes
+    with trial.workers(Limits(run=PATIENCE)) as pool:
+        assert isinstance(pool.check(pack(trial.right()), "a"), Checked)
+        (runner,) = pool.processes
         os.kill(runner, signal.SIGKILL)
-        assert isinstance(hired.time("a", 0.01, math.inf), Timed)
-        killer = threading.Thread(target=_kill_twice, args=(hired, running))
+        assert isinstance(pool.time("a", 0.01, math.inf), Timed)
+        killer = threading.Thread(target=_kill_twice, args=(pool, running))
         killer.start()
-        failed = hired.check(trial.wrong(deed), "b")
+        failed = pool.check(trial.wrong(deed), "b")
         killer.join()
     assert failed == Failed(FailureKind.MEMORY, "the process was killed twice, most likely for its memory")
 
 
-def _kill_twice(hired: LocalCrew, running: Path) -> None:
+def _kill_twice(pool: LocalWorkers, running: Path) -> None:
     """Kills the runner as soon as the candidate runs, and the next one."""
     for _ in range(2):
         wait_until(running.exists)
         running.unlink()
-        (runner,) = hired.processes
+        (runner,) = pool.processes
         os.kill(runner, signal.SIGKILL)
 
 

@@ -30,13 +30,13 @@ from tc.commands.tune import main
 from tc.targets.options import CpuOptions, ScheduleOptions
 from tc.targets.target import processor
 from tc.tuner.cluster.dask_cluster import Cluster, connected
-from tc.tuner.cluster.dask_crew import DaskCrew, hire_on_dask, scheduler_address
-from tc.tuner.cluster.dask_workshop import Workshop, pieces
+from tc.tuner.cluster.dask_workers import DaskWorkers, dask_workers, scheduler_address
+from tc.tuner.cluster.worker_plugin import SearchPlugin, pieces
 from tc.tuner.session.settings import TuningSettings
 from tc.tuner.trial.budget import Budget
-from tc.tuner.trial.crew import Crew, Packed
 from tc.tuner.trial.messages import Checked, Timed
 from tc.tuner.trial.outcome import Failed, FailureKind, Measured
+from tc.tuner.trial.workers import Packed, Workers
 from tests.tuner import trial_support as trial
 from tests.tuner.dask_machines import Machines, machines, trying
 from tests.tuner.session.test_tune import ledger, search
@@ -46,11 +46,11 @@ ABANDONED = """
 import os, signal, sys
 from pathlib import Path
 from tests.waiting import PATIENCE
-from tc.tuner.cluster.dask_crew import hire_on_dask
+from tc.tuner.cluster.dask_workers import dask_workers
 from tests.tuner import trial_support as trial
 address, folder, options = sys.argv[1:]
-with hire_on_dask(address)(trial.TASK, Path(folder), 1, None, lambda: False) as crew:
-    crew.build([options], PATIENCE)
+with dask_workers(address)(trial.TASK, Path(folder), 1, None, lambda: False) as workers:
+    workers.build([options], PATIENCE)
     os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -74,10 +74,10 @@ def dask(cluster: Machines) -> str:
 
 
 @pytest.fixture
-def crew(cluster: Machines, folder: Path) -> Iterator[Crew]:
+def workers(cluster: Machines, folder: Path) -> Iterator[Workers]:
     cluster.at_least(2)
-    with hire_on_dask(dask(cluster))(trial.TASK, folder, 1, None, lambda: False) as hired:
-        yield hired
+    with dask_workers(dask(cluster))(trial.TASK, folder, 1, None, lambda: False) as pool:
+        yield pool
 
 
 # --- who is asked -----------------------------------------------------------------------------------------------
@@ -94,13 +94,13 @@ def test_a_scheduler_has_an_address(host: str) -> None:
 )  # fmt: skip
 def test_other_addresses_are_refused(text: str) -> None:
     with pytest.raises(OptionsError, match="as in dask://host:8786, got"):
-        hire_on_dask(text)
+        dask_workers(text)
 
 
 def test_without_dask_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(OptionsError, match=r"pip install 'tensor-comprehensions\[distributed\]'"):
-        hire_on_dask("dask://127.0.0.1:8786")
+        dask_workers("dask://127.0.0.1:8786")
 
 
 @pytest.mark.slow
@@ -109,7 +109,7 @@ def test_a_scheduler_that_does_not_answer_is_refused_soon(capsys: pytest.Capture
         unheard.bind(("127.0.0.1", 0))
         address = f"dask://127.0.0.1:{unheard.getsockname()[1]}"
         with pytest.raises(DeviceError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:\d+ within 5 s"):
-            hire_on_dask(address)
+            dask_workers(address)
     (tmp_path / "mm.tc").write_text(trial.TEXT)
     assert main([str(tmp_path / "mm.tc"), "--size", "M=4,N=4,K=4", "--workers", "machine:1"]) == 2
     assert "as in dask://host:8786, got 'machine:1'" in capsys.readouterr().err
@@ -120,8 +120,8 @@ def test_a_scheduler_that_does_not_answer_is_refused_soon(capsys: pytest.Capture
 def test_workers_on_other_machines_do_not_measure(folder: Path) -> None:
     with machines() as others:
         others.start(processors={min(os.sched_getaffinity(0))})
-        hire = hire_on_dask(dask(others))
-        with pytest.raises(TuningError) as raised, hire(trial.TASK, folder, 1, None, lambda: False):
+        start_workers = dask_workers(dask(others))
+        with pytest.raises(TuningError) as raised, start_workers(trial.TASK, folder, 1, None, lambda: False):
             pass
     model, threads = processor().model, len(os.sched_getaffinity(0))
     assert f"no worker measures on {model} with {threads} threads" in str(raised.value)
@@ -154,14 +154,14 @@ def test_workers_with_other_versions_are_refused_at_the_start_and_left_out_later
 # --- what they do -----------------------------------------------------------------------------------------------
 
 
-def test_what_crashes_is_a_value_and_workers_live_on(crew: Crew, cluster: Machines) -> None:
+def test_what_crashes_is_a_value_and_workers_live_on(workers: Workers, cluster: Machines) -> None:
     before = cluster.alive
-    failed = crew.check(trial.wrong(trial.SEGMENTATION_FAULT), "bad")
+    failed = workers.check(trial.wrong(trial.SEGMENTATION_FAULT), "bad")
     assert isinstance(failed, Failed)
     assert failed.kind is FailureKind.CRASH
     assert "SIGSEGV" in failed.reason
-    assert isinstance(crew.check(pack(trial.right()), "good"), Checked)
-    assert isinstance(crew.time("good", 0.02, math.inf), Timed)
+    assert isinstance(workers.check(pack(trial.right()), "good"), Checked)
+    assert isinstance(workers.time("good", 0.02, math.inf), Timed)
     assert cluster.alive == before
 
 
@@ -170,12 +170,12 @@ def test_sizes_that_stay_open_do_so_there(cluster: Machines) -> None:
     cluster.at_least(1)
     with (
         trial.folder(trial.OPEN) as opened,
-        hire_on_dask(dask(cluster))(trial.OPEN, opened, 1, None, lambda: False) as hired,
+        dask_workers(dask(cluster))(trial.OPEN, opened, 1, None, lambda: False) as pool,
     ):
-        (built,) = hired.build(TEXTS[:1], PATIENCE)
+        (built,) = pool.build(TEXTS[:1], PATIENCE)
         assert isinstance(built, bytes)
-        assert isinstance(hired.check(built, "good"), Checked)
-        failed = hired.check(trial.wrong(trial.PLAUSIBLE_BELOW, trial.OPEN), "bad")
+        assert isinstance(pool.check(built, "good"), Checked)
+        failed = pool.check(trial.wrong(trial.PLAUSIBLE_BELOW, trial.OPEN), "bad")
     assert isinstance(failed, Failed)
     assert failed.reason.endswith(" where A.0 is 21")
 
@@ -186,14 +186,14 @@ def test_workers_rest_and_forget_who_leaves(cluster: Machines, folder: Path) -> 
 
     cluster.at_least(1)
     before = left()
-    with hire_on_dask(dask(cluster))(trial.TASK, folder, 1, None, lambda: False) as hired:
-        (built,) = hired.build(TEXTS[:1], PATIENCE)
+    with dask_workers(dask(cluster))(trial.TASK, folder, 1, None, lambda: False) as pool:
+        (built,) = pool.build(TEXTS[:1], PATIENCE)
         assert isinstance(built, bytes)
-        assert isinstance(hired.check(built, "a"), Checked)
+        assert isinstance(pool.check(built, "a"), Checked)
         assert any(map(trying, cluster.alive))
-        hired.rest()
+        pool.rest()
         assert not any(map(trying, cluster.alive))
-        assert isinstance(hired.time("a", 0.02, math.inf), Timed)
+        assert isinstance(pool.time("a", 0.02, math.inf), Timed)
         assert trying(cluster.measuring())
         assert left() > before
     assert not any(map(trying, cluster.alive))
@@ -205,7 +205,7 @@ def test_what_a_killed_search_leaves_goes_when_another_begins(cluster: Machines,
     given = (dask(cluster), str(folder), TEXTS[0])
     assert subprocess.run([sys.executable, "-c", ABANDONED, *given], check=False).returncode == -signal.SIGKILL
     assert any(map(trying, cluster.alive))
-    with hire_on_dask(dask(cluster))(trial.TASK, folder, 1, None, lambda: False):
+    with dask_workers(dask(cluster))(trial.TASK, folder, 1, None, lambda: False):
         assert not any(map(trying, cluster.alive))
 
 
@@ -227,32 +227,32 @@ def test_the_command_searches_there(cluster: Machines, tmp_path: Path, capsys: p
 
 
 class Sabotaged:
-    """A crew to which something happens before a check."""
+    """Workers to which something happens before a check."""
 
-    def __init__(self, crew: Crew, number: int, happens: Callable[[], None]) -> None:
-        self.crew = crew
+    def __init__(self, workers: Workers, number: int, happens: Callable[[], None]) -> None:
+        self.workers = workers
         self.left = number
         self.happens = happens
 
     def build(self, options: Sequence[str], limit: float) -> list[Packed | Failed]:
-        return self.crew.build(options, limit)
+        return self.workers.build(options, limit)
 
     def check(self, packed: Packed, slot: str) -> Checked | Failed:
         self.left -= 1
         if not self.left:
             self.happens()
-        return self.crew.check(packed, slot)
+        return self.workers.check(packed, slot)
 
     def time(self, slot: str, seconds: float, quickest: float) -> Timed | Failed:
-        return self.crew.time(slot, seconds, quickest)
+        return self.workers.time(slot, seconds, quickest)
 
     def rest(self) -> None:
-        self.crew.rest()
+        self.workers.rest()
 
 
 @pytest.mark.slow
 def test_a_search_goes_on_when_the_worker_that_measures_is_killed(
-    crew: Crew, cluster: Machines, tmp_path: Path
+    workers: Workers, cluster: Machines, tmp_path: Path
 ) -> None:
     killed: list[int] = []
 
@@ -261,7 +261,7 @@ def test_a_search_goes_on_when_the_worker_that_measures_is_killed(
         cluster.kill(killed[0])
 
     settings = TuningSettings(Budget(trials=20), seed=6, jobs=1, seconds=0.005)
-    result = search(Sabotaged(crew, 7, kill), tmp_path / "cache.db", settings)
+    result = search(Sabotaged(workers, 7, kill), tmp_path / "cache.db", settings)
     assert killed
     assert len(result.trials) == 20
     assert all(isinstance(tried.outcome, Measured) for tried in result.trials)
@@ -273,23 +273,23 @@ def test_a_search_goes_on_when_the_worker_that_measures_is_killed(
 
 
 @pytest.mark.slow
-def test_what_was_checked_is_checked_again_by_the_next_worker(crew: Crew, cluster: Machines) -> None:
-    assert isinstance(crew.check(pack(trial.right()), "a"), Checked)
+def test_what_was_checked_is_checked_again_by_the_next_worker(workers: Workers, cluster: Machines) -> None:
+    assert isinstance(workers.check(pack(trial.right()), "a"), Checked)
     first = cluster.measuring()
     # It dies while it works.
     killer = threading.Timer(0.3, cluster.kill, (first,))
     killer.start()
-    assert isinstance(crew.time("a", 1.0, math.inf), Timed)
+    assert isinstance(workers.time("a", 1.0, math.inf), Timed)
     # Or just after it, where the machine is busy.
     killer.join()
-    assert isinstance(crew.time("a", 0.01, math.inf), Timed)
+    assert isinstance(workers.time("a", 0.01, math.inf), Timed)
     assert cluster.measuring() != first
 
 
 @pytest.mark.slow
-def test_what_a_worker_compiled_when_it_was_killed_is_compiled_by_another(crew: Crew, cluster: Machines) -> None:
+def test_what_a_worker_compiled_when_it_was_killed_is_compiled_by_another(workers: Workers, cluster: Machines) -> None:
     found: list[list[Packed | Failed]] = []
-    building = threading.Thread(target=lambda: found.append(crew.build(TEXTS, PATIENCE)))
+    building = threading.Thread(target=lambda: found.append(workers.build(TEXTS, PATIENCE)))
     building.start()
     wait_until(lambda: any(map(trying, cluster.alive)))
     cluster.kill(next(number for number in cluster.alive if trying(number)))
@@ -303,17 +303,17 @@ def test_what_is_missing_before_a_piece_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "c").write_bytes(b"c")
     sent = list(pieces(tmp_path, 4))
     assert [piece.content for piece in sent] == [b"0123", b"4567", b"89", b"", b"c"]
-    workshop, worker = Workshop(trial.TASK, None), cast("Worker", SimpleNamespace(state=SimpleNamespace(nthreads=1)))
-    workshop.setup(worker)
-    assert not workshop.put(sent[1])
-    assert all(workshop.put(piece) for piece in (*sent[:2], sent[1]))
-    assert not workshop.put(sent[4])
-    assert not workshop.furnished
-    assert all(workshop.put(piece) for piece in sent[2:])
-    assert workshop.furnished
-    assert [file.read_bytes() for file in sorted(workshop.folder.iterdir())] == [b"0123456789", b"", b"c"]
-    workshop.teardown(worker)
-    assert not workshop.folder.exists()
+    plugin, worker = SearchPlugin(trial.TASK, None), cast("Worker", SimpleNamespace(state=SimpleNamespace(nthreads=1)))
+    plugin.setup(worker)
+    assert not plugin.put(sent[1])
+    assert all(plugin.put(piece) for piece in (*sent[:2], sent[1]))
+    assert not plugin.put(sent[4])
+    assert not plugin.has_files
+    assert all(plugin.put(piece) for piece in sent[2:])
+    assert plugin.has_files
+    assert [file.read_bytes() for file in sorted(plugin.folder.iterdir())] == [b"0123456789", b"", b"c"]
+    plugin.teardown(worker)
+    assert not plugin.folder.exists()
 
 
 class Vanishing:
@@ -334,29 +334,29 @@ class Vanishing:
         self.asked.append(function.__name__)
         return function.__name__
 
-    def answer(self, errand: str) -> object:
+    def answer(self, call: str) -> object:
         others = {"address_there": "a worker", "put_there": True}
-        if errand in others:
-            return others[errand]
+        if call in others:
+            return others[call]
         self.times -= 1
         done = {"build_there": b"built", "check_there": Checked(0.5, "bits"), "time_there": Timed((1.0,), 0.0, 0.0)}
-        return None if self.times >= 0 else done[errand]
+        return None if self.times >= 0 else done[call]
 
 
 @pytest.mark.parametrize("times", [0, 2, 3])
 def test_a_candidate_is_lost_when_three_workers_are(folder: Path, times: int) -> None:
     lost = Failed(FailureKind.LOST, "3 workers were lost with it")
-    crews = [DaskCrew(cast("Cluster", Vanishing(times)), "a search", folder) for _ in range(2)]
-    assert crews[0].build(["{}"], 1.0) == [b"built" if times < 3 else lost]
-    assert crews[1].check(b"", "a") == (Checked(0.5, "bits") if times < 3 else lost)
+    pools = [DaskWorkers(cast("Cluster", Vanishing(times)), "a search", folder) for _ in range(2)]
+    assert pools[0].build(["{}"], 1.0) == [b"built" if times < 3 else lost]
+    assert pools[1].check(b"", "a") == (Checked(0.5, "bits") if times < 3 else lost)
 
 
 def test_a_worker_that_takes_over_gets_all_files_and_what_was_checked(folder: Path) -> None:
     vanishing = Vanishing(0)
-    crew = DaskCrew(cast("Cluster", vanishing), "a search", folder)
-    assert isinstance(crew.check(b"", "a"), Checked)
+    workers = DaskWorkers(cast("Cluster", vanishing), "a search", folder)
+    assert isinstance(workers.check(b"", "a"), Checked)
     begin = ["address_there", *["put_there"] * len(list(folder.iterdir())), "check_there"]
     assert vanishing.asked == begin
     vanishing.times = 1
-    assert isinstance(crew.time("a", 1.0, math.inf), Timed)
+    assert isinstance(workers.time("a", 1.0, math.inf), Timed)
     assert vanishing.asked == [*begin, "time_there", *begin, "time_there"]

@@ -18,10 +18,10 @@ from tc.runtime.host.threads import available_threads
 from tc.runtime.version import compiler_version
 from tc.store.measured_machine import measured_machine
 from tc.targets.target import CudaTarget, parse_target
-from tc.tuner.trial.crew import Limits, LocalCrew, Packed
 from tc.tuner.trial.messages import Checked, Timed
 from tc.tuner.trial.outcome import Failed
 from tc.tuner.trial.task import Task
+from tc.tuner.trial.workers import Limits, LocalWorkers, Packed
 
 # The resource of workers that measure: ``dask worker ... --resources "measure=1"``.
 MEASURE: Final = "measure"
@@ -31,7 +31,7 @@ _PIECE: Final = 1 << 23
 
 
 @dataclass(frozen=True, slots=True)
-class Introduction:
+class WorkerDescription:
     """What a machine is, and what makes kernels there.  ``measures``: whether it offers to measure."""
 
     generator: str
@@ -54,17 +54,17 @@ class Introduction:
         return f"{self.machine}, {'and' if self.measures else 'but does not offer to'} measure{'s' * self.measures}"
 
 
-def introduction(target: str) -> Introduction:
+def local_description(target: str) -> WorkerDescription:
     """Of this machine.  DeviceError if it has no compiler for the target."""
     parsed = parse_target(target)
     compiler = compiler_version(parsed, environment())
     machine = measured_machine(gpu=isinstance(parsed, CudaTarget))
-    return Introduction(generator_version(), compiler, machine, available_threads(), measures=False)
+    return WorkerDescription(generator_version(), compiler, machine, available_threads(), measures=False)
 
 
-def introduce(target: str, dask_worker: Worker) -> Introduction:
+def describe_worker(target: str, dask_worker: Worker) -> WorkerDescription:
     """Of the worker that runs this out of turn."""
-    return replace(introduction(target), measures=dask_worker.state.total_resources.get(MEASURE, 0) >= 1)
+    return replace(local_description(target), measures=dask_worker.state.total_resources.get(MEASURE, 0) >= 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +89,16 @@ def pieces(folder: Path, size: int = _PIECE) -> Iterator[Piece]:
             yield Piece(number, file.name, offset, stream.read(size), last=number == len(parts) - 1)
 
 
-class Workshop(WorkerPlugin):
-    """What one worker holds for one search: a crew of its own processes, and a folder.
+class SearchPlugin(WorkerPlugin):
+    """What one worker holds for one search: its own processes, and a folder.
 
     The scheduler gives every worker one, also those that come later; they go when the search says so, or with the
     worker.
     """
 
-    crew: LocalCrew
+    workers: LocalWorkers
     folder: Path
-    furnished: bool
+    has_files: bool
     _pieces: int
     _held: ExitStack
 
@@ -112,9 +112,9 @@ class Workshop(WorkerPlugin):
         clear_abandoned()
         self._held = ExitStack()
         self.folder = self._held.enter_context(scratch_folder("tc-tune-"))
-        crew = LocalCrew(self._task, self.folder, jobs, Limits(), self._calibration)
-        self.crew = self._held.enter_context(crew)
-        self.furnished = False
+        workers = LocalWorkers(self._task, self.folder, jobs, Limits(), self._calibration)
+        self.workers = self._held.enter_context(workers)
+        self.has_files = False
         self._pieces = 0
 
     def teardown(self, worker: Worker) -> None:
@@ -128,13 +128,13 @@ class Workshop(WorkerPlugin):
                 stream.seek(piece.offset)
                 stream.write(piece.content)
             self._pieces += 1
-            self.furnished = piece.last
+            self.has_files = piece.last
         return piece.number < self._pieces
 
 
 def build_there(search: str, options: str, limit: float) -> Packed | Failed:
-    """``Crew.build`` of one candidate."""
-    (built,) = _workshop(search).crew.build((options,), limit)
+    """``Workers.build`` of one candidate."""
+    (built,) = _plugin(search).workers.build((options,), limit)
     return built
 
 
@@ -146,29 +146,29 @@ def address_there() -> str:
 
 def put_there(search: str, piece: Piece) -> bool:
     """Adds to the folder of the search; False if this worker came anew and has not what comes before."""
-    return _workshop(search).put(piece)
+    return _plugin(search).put(piece)
 
 
 def check_there(search: str, packed: Packed, slot: str) -> Checked | Failed | None:
-    """``Crew.check``; None if this worker came anew and has no files."""
-    workshop = _workshop(search)
-    return workshop.crew.check(packed, slot) if workshop.furnished else None
+    """``Workers.check``; None if this worker came anew and has no files."""
+    plugin = _plugin(search)
+    return plugin.workers.check(packed, slot) if plugin.has_files else None
 
 
 def time_there(search: str, slot: str, seconds: float, quickest: float) -> Timed | Failed | None:
-    """``Crew.time``; None if this worker came anew and has nothing in its slots."""
-    workshop = _workshop(search)
-    return workshop.crew.time(slot, seconds, quickest) if workshop.furnished else None
+    """``Workers.time``; None if this worker came anew and has nothing in its slots."""
+    plugin = _plugin(search)
+    return plugin.workers.time(slot, seconds, quickest) if plugin.has_files else None
 
 
 def rest_there(search: str, dask_worker: Worker) -> None:
-    """``Crew.rest`` of the worker that runs this out of turn."""
-    workshop = dask_worker.plugins.get(search)
-    if isinstance(workshop, Workshop):
-        workshop.crew.rest()
+    """``Workers.rest`` of the worker that runs this out of turn."""
+    plugin = dask_worker.plugins.get(search)
+    if isinstance(plugin, SearchPlugin):
+        plugin.workers.rest()
 
 
-def _workshop(search: str) -> Workshop:
-    workshop = get_worker().plugins[search]
-    assert isinstance(workshop, Workshop)
-    return workshop
+def _plugin(search: str) -> SearchPlugin:
+    plugin = get_worker().plugins[search]
+    assert isinstance(plugin, SearchPlugin)
+    return plugin

@@ -1,4 +1,4 @@
-"""``Crew``: whoever compiles and measures candidates; ``LocalCrew`` does so on this machine."""
+"""``Workers`` compile and measure candidates; ``LocalWorkers`` are processes of this machine."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Lane(Protocol):
         ...
 
 
-class Crew(Lane, Protocol):
+class Workers(Lane, Protocol):
     """Compiles candidates, several at a time, and measures them, one at a time."""
 
     def build(self, options: Sequence[str], limit: float) -> list[Packed | Failed]:
@@ -60,16 +60,16 @@ class Crew(Lane, Protocol):
         ...
 
     def rest(self) -> None:
-        """Gives back what is not needed until the next question."""
+        """Stops processes that are not needed until the next question."""
         ...
 
 
-class LocalCrew:
+class LocalWorkers:
     """``jobs`` processes that compile, and one that measures on each device; use it in a ``with`` statement.
 
     ``calibration``: an executable that tells how quick the machine is at the moment.  ``stop``: whether what is not
     being compiled yet stays undone.  ``devices``: numbers of the GPUs, where candidates run on some; the first one
-    measures what is asked of the crew itself, every one what is asked of its lane.
+    serves ``check`` and ``time``, each one its entry of ``lanes``.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class LocalCrew:
         """The numbers that the system gave the processes that are at work."""
         return tuple(p.process.number for p in self._all if p.process.number is not None)
 
-    def __enter__(self) -> LocalCrew:
+    def __enter__(self) -> LocalWorkers:
         return self
 
     def __exit__(

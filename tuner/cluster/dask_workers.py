@@ -1,4 +1,4 @@
-"""``DaskCrew``: compiles and measures on the workers of a Dask cluster, which decides who does what and when."""
+"""``DaskWorkers`` compile and measure candidates on a Dask cluster, whose scheduler distributes the work."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urlsplit
 
 from tc.base.errors import OptionsError
-from tc.tuner.trial.crew import Crew, Packed
 from tc.tuner.trial.messages import Checked, Timed
 from tc.tuner.trial.outcome import Failed, FailureKind
 from tc.tuner.trial.task import Task
+from tc.tuner.trial.workers import Packed, Workers
 
 if TYPE_CHECKING:
     from tc.tuner.cluster.dask_cluster import Cluster
-    from tc.tuner.session.session import Hire
+    from tc.tuner.session.session import WorkerFactory
 
 Answer = TypeVar("Answer")
 
@@ -27,10 +27,10 @@ _STOPPED: Final = Failed(FailureKind.LOST, "it was interrupted")
 _LOST: Final = Failed(FailureKind.LOST, f"{_TRIES} workers were lost with it")
 
 
-def hire_on_dask(address: str) -> Hire:
+def dask_workers(address: str) -> WorkerFactory:
     """The workers of the scheduler at ``dask://host:port``, some of them with ``--resources "measure=1"``.
 
-    How many compile at a time is theirs to say; ``jobs`` only says how many candidates they get at a time.
+    Each worker decides how many candidates it compiles at a time; ``jobs`` is how many are sent at a time.
     OptionsError for another address, or where Dask is not installed.  DeviceError if the scheduler does not answer.
     """
     scheduler = scheduler_address(address)
@@ -39,22 +39,22 @@ def hire_on_dask(address: str) -> Hire:
             f"{address} needs Dask, which is not installed; pip install 'tensor-comprehensions[distributed]'"
         )
     from tc.tuner.cluster.dask_cluster import Cluster, connected
-    from tc.tuner.cluster.dask_workshop import Workshop
+    from tc.tuner.cluster.worker_plugin import SearchPlugin
 
-    # Whoever cannot be reached is missed now, not after the oracle has worked.
+    # A scheduler that cannot be reached is an error now, not after the oracle has run.
     with connected(scheduler):
         pass
 
     @contextmanager
-    def hire(
+    def start_workers(
         task: Task, folder: Path, _jobs: int, calibration: Packed | None, stop: Callable[[], bool]
-    ) -> Iterator[Crew]:
+    ) -> Iterator[Workers]:
         with connected(scheduler) as client:
             cluster = Cluster(client, task.target)
-            with cluster.equipped(Workshop(task, calibration)) as search:
-                yield DaskCrew(cluster, search, folder, stop)
+            with cluster.registered(SearchPlugin(task, calibration)) as search:
+                yield DaskWorkers(cluster, search, folder, stop)
 
-    return hire
+    return start_workers
 
 
 def scheduler_address(text: str) -> str:
@@ -69,7 +69,7 @@ def scheduler_address(text: str) -> str:
     return f"tcp://{parts.netloc}"
 
 
-class DaskCrew:
+class DaskWorkers:
     """Compiles on all workers, and measures on one, because times of two machines do not compare.
 
     The worker that measures gets what lies in ``folder`` when it is first needed.  When it is lost another one that is
@@ -88,7 +88,7 @@ class DaskCrew:
         self._checked: Final[set[str]] = set()
 
     def build(self, options: Sequence[str], limit: float) -> list[Packed | Failed]:
-        from tc.tuner.cluster.dask_workshop import build_there
+        from tc.tuner.cluster.worker_plugin import build_there
 
         built: dict[str, Packed | Failed] = {}
         for _ in range(_TRIES):
@@ -96,17 +96,17 @@ class DaskCrew:
             if not left:
                 break
             workers = self._cluster.builders()
-            errands = [self._cluster.send(workers, build_there, self._search, text, limit) for text in left]
-            for text, errand in zip(left, errands, strict=True):
+            calls = [self._cluster.send(workers, build_there, self._search, text, limit) for text in left]
+            for text, call in zip(left, calls, strict=True):
                 if self._stop() and len(options) > 1:
                     return [built.get(text, _STOPPED) for text in options]
-                answer = self._cluster.answer(errand)
+                answer = self._cluster.answer(call)
                 if answer is not None:
                     built[text] = answer
         return [built.get(text, _LOST) for text in options]
 
     def check(self, packed: Packed, slot: str) -> Checked | Failed:
-        from tc.tuner.cluster.dask_workshop import check_there
+        from tc.tuner.cluster.worker_plugin import check_there
 
         for _ in range(_TRIES):
             answer = self._ask(check_there, packed, slot)
@@ -120,7 +120,7 @@ class DaskCrew:
         return answer
 
     def time(self, slot: str, seconds: float, quickest: float) -> Timed | Failed:
-        from tc.tuner.cluster.dask_workshop import time_there
+        from tc.tuner.cluster.worker_plugin import time_there
 
         for _ in range(_TRIES):
             if slot not in self._checked:
@@ -138,19 +138,19 @@ class DaskCrew:
     def _ask(self, function: Callable[..., Answer], *arguments: object) -> Answer | Failed | None:
         """What the worker that measures answers; None if it is lost, and with it all that it knew."""
         if self._measurer is None:
-            self._measurer = self._furnished()
+            self._measurer = self._with_files()
         if self._measurer is None:
             return None
-        errand = self._cluster.send((self._measurer,), function, self._search, *arguments, measure=True)
-        answer = self._cluster.answer(errand)
+        call = self._cluster.send((self._measurer,), function, self._search, *arguments, measure=True)
+        answer = self._cluster.answer(call)
         if answer is None:
             self._measurer = None
             self._checked.clear()
         return answer
 
-    def _furnished(self) -> str | None:
+    def _with_files(self) -> str | None:
         """A worker that measures, with all files; None if it is lost meanwhile."""
-        from tc.tuner.cluster.dask_workshop import address_there, pieces, put_there
+        from tc.tuner.cluster.worker_plugin import address_there, pieces, put_there
 
         # Dask chooses the one that has least to do.
         cluster = self._cluster
