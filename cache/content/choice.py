@@ -32,7 +32,7 @@ def winner_of(measurements: Iterable[Measurement], machine: str, threads: int) -
     return min(((one.seconds, one.variant) for one in running), default=(0.0, None))[1]
 
 
-def champions(measurements: Iterable[Measurement]) -> dict[tuple[str, int], str]:
+def chosen_variants(measurements: Iterable[Measurement]) -> dict[tuple[str, int], str]:
     """The winner of each machine and number of threads that was measured, for one kernel.
 
     Whatever machine and number of threads ``winner_of`` is asked for, it names one of these.

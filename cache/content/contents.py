@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from tc.cache.content.choice import champions
+from tc.cache.content.choice import chosen_variants
 from tc.cache.database.database import Session
 from tc.cache.format.ingredients import Ingredients
 from tc.cache.format.records import Measurement
@@ -32,7 +32,7 @@ class Contents:
         for row in self.session.rows(where(table, order=order)):
             yield record_of(table, row, self.key, self.place), row
 
-    def champions(self) -> dict[str, dict[tuple[str, int], str]]:
+    def chosen_variants(self) -> dict[str, dict[tuple[str, int], str]]:
         """By kernel, machine and number of threads, the identity of the variant that wins."""
         measured: Iterator[Measurement] = (record for record, _ in self.records(MEASUREMENTS, "kernel, identity"))
-        return {kernel: champions(group) for kernel, group in groupby(measured, lambda one: one.kernel)}
+        return {kernel: chosen_variants(group) for kernel, group in groupby(measured, lambda one: one.kernel)}

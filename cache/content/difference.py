@@ -71,7 +71,7 @@ def _read(where: str | Path, key: bytes | None) -> tuple[dict[str, Ingredients],
         kernels = {ingredients.key: ingredients for ingredients, _ in contents.kernels()}
         digests = {str(row["identity"]): str(row["digest"]) for row in session.rows(DIGESTS)}
         winners: dict[str, _Winners] = {
-            kernel: {place: (identity, digests.get(identity, "")) for place, identity in champions.items()}
-            for kernel, champions in contents.champions().items()
+            kernel: {place: (identity, digests.get(identity, "")) for place, identity in chosen_variants.items()}
+            for kernel, chosen_variants in contents.chosen_variants().items()
         }
     return kernels, winners

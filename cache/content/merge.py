@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tc.base.errors import CacheError
 from tc.cache.content.contents import Contents
+from tc.cache.content.copy_records import copy_records, counts
 from tc.cache.content.lookup import Reader
-from tc.cache.content.pour import counts, pour
 from tc.cache.content.store import Store
 from tc.cache.content.verify import verify
 from tc.cache.database.place import File, place_of
@@ -42,7 +42,7 @@ def merge(target: str | Path, sources: Sequence[str | Path], *, key: bytes | Non
         connection = stack.enter_context(store.transaction())
         before = counts(connection)
         for reader, session in zip(readers, sessions, strict=True):
-            pour(Contents(session, reader.database.place, key), connection)
+            copy_records(Contents(session, reader.database.place, key), connection)
         after = counts(connection)
     return MergeReport({name: after[name] - before[name] for name in after})
 

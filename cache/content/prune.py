@@ -13,7 +13,7 @@ from sqlalchemy import Connection, bindparam, delete, select
 
 from tc.base.errors import CacheError
 from tc.cache.content.contents import Contents
-from tc.cache.content.pour import counts
+from tc.cache.content.copy_records import counts
 from tc.cache.content.store import Store, iso_time
 from tc.cache.database.connection import connect
 from tc.cache.database.place import File, Place, place_of
@@ -63,8 +63,8 @@ def prune(
     with store.transaction() as connection:
         rows = counts(connection)
         session = ConnectionSession(store.place, connection)
-        champions = Contents(session, store.place, key).champions().values()
-        winners = {identity for places in champions for identity in places.values()}
+        chosen_variants = Contents(session, store.place, key).chosen_variants().values()
+        winners = {identity for places in chosen_variants for identity in places.values()}
         grace = iso_time(now() - _GRACE)
         if older_than is not None:
             old = iso_time(now() - older_than)

@@ -11,8 +11,8 @@ from tc.base.draft import draft_of
 from tc.base.errors import CacheError
 from tc.base.private import make_folder
 from tc.cache.content.contents import Contents
+from tc.cache.content.copy_records import copy_records
 from tc.cache.content.lookup import Reader
-from tc.cache.content.pour import pour
 from tc.cache.content.store import Store
 from tc.cache.database.connection import connect
 from tc.cache.database.place import File, place_of
@@ -49,7 +49,7 @@ def ship(
             contents = Contents(session, reader.database.place, key)
             wanted = _selection(contents, trials=trials)
             with store.transaction() as connection:
-                pour(contents, connection, wanted, seal)
+                copy_records(contents, connection, wanted, seal)
         _close(draft)
         draft.replace(path)
         _synchronize(path.parent)
@@ -70,7 +70,7 @@ def _target(source: str | Path, target: str | Path) -> Path:
 
 def _selection(contents: Contents, *, trials: bool) -> Callable[[Ingredients | Record], bool]:
     """What to ship."""
-    variants = {identity for places in contents.champions().values() for identity in places.values()}
+    variants = {identity for places in contents.chosen_variants().values() for identity in places.values()}
     variants |= {str(row["identity"]) for row in contents.session.rows(UNMEASURED)}
     of_variants = contents.session.rows(VARIANT_KERNELS)
     kernels = {str(row["kernel"]) for row in of_variants if row["identity"] in variants}

@@ -20,9 +20,9 @@ def winners(reader: Reader, target: str, machine: str) -> Iterator[tuple[Ingredi
     with reader.database.session() as session:
         place, key = reader.database.place, reader.key
         contents = Contents(session, place, key)
-        champions = contents.champions()
+        chosen_variants = contents.chosen_variants()
         for ingredients, _ in contents.kernels():
-            chosen = champions.get(ingredients.key, {}) if ingredients.target == target else {}
+            chosen = chosen_variants.get(ingredients.key, {}) if ingredients.target == target else {}
             own = {identity for (where_measured, _), identity in chosen.items() if where_measured == machine}
             for identity in sorted(own or set(chosen.values())):
                 for row in session.rows(where(VARIANTS, "identity"), identity=identity):

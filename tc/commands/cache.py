@@ -26,7 +26,7 @@ from tc.cache.content.store import Store
 from tc.cache.content.verify import verify
 from tc.cache.database.database import is_empty
 from tc.cache.database.place import File, place_of
-from tc.commands.contents.dossier import SHORT, find_dossier
+from tc.commands.contents.kernel_summary import SHORT, find_summary
 from tc.commands.contents.listing import Filter, kernel_line, listing
 from tc.commands.contents.quantities import parse_age, parse_size
 from tc.commands.contents.showing import showing, source_text
@@ -211,13 +211,13 @@ def _own() -> str:
 
 def _show(given: argparse.Namespace, key: bytes | None) -> int:
     with _contents(given.file, key) as contents:
-        dossier = find_dossier(contents, given.kernel)
+        summary = find_summary(contents, given.kernel)
         if not given.source:
-            print(showing(contents, dossier))
+            print(showing(contents, summary))
             return 0
-        if dossier.chosen is None:
-            raise CacheError(f"kernel {dossier.ingredients.key[:SHORT]} has no variant that a call here would run")
-        print(source_text(dossier.chosen))
+        if summary.chosen is None:
+            raise CacheError(f"kernel {summary.ingredients.key[:SHORT]} has no variant that a call here would run")
+        print(source_text(summary.chosen))
     return 0
 
 

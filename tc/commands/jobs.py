@@ -68,7 +68,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Night:
+class JobFile:
     """A file of requests; what it says of the search counts where the command line says nothing.
 
     ``starts``: options to try first, in JSON or in files.
@@ -91,13 +91,13 @@ _SETTINGS: Final = (
     "jobs",
     "strategy",
     "numerics",
-    "capsules",
+    "reproducers",
     "workers",
 )
 _KERNEL: Final = ("file", "text", "definition", "sizes", "dtypes")
 
 
-def read_night(path: Path) -> Night:
+def read_job_file(path: Path) -> JobFile:
     """The requests in a TOML file; OptionsError, naming the place, for anything else."""
     data = _toml(path)
     _require_known(data, (*_SETTINGS, "start", "kernel"), str(path))
@@ -110,11 +110,11 @@ def read_night(path: Path) -> Night:
         _request(kernel, f"{path}: kernel {number}", path.parent) for number, kernel in enumerate(kernels, 1)
     )
     settings = {name: str(value) for name, value in data.items()}
-    return Night(requests, settings, tuple(_starts(starts, path)))
+    return JobFile(requests, settings, tuple(_starts(starts, path)))
 
 
 def _starts(given: object, path: Path) -> Iterator[str]:
-    """Names of files are relative to that of the night."""
+    """Names of files are relative to that of the job file."""
     for one in given if isinstance(given, list) else (given,):
         match one:
             case dict():

@@ -19,18 +19,18 @@ from tc.base.generator import RELEASE
 from tc.cache.content.configured import read_key
 from tc.cache.content.store import Store
 from tc.commands.interruption import Interruption, StoppedError, interruptible
-from tc.commands.jobs import Job, Night, Request, parse_sizes, read_night, read_text
+from tc.commands.jobs import Job, JobFile, Request, parse_sizes, read_job_file, read_text
 from tc.commands.warned import warned
 from tc.runtime.host.threads import MOST_THREADS, available_threads
 from tc.runtime.named_target import named_target
 from tc.targets.target import Target
 from tc.tuner.session.console import console, duration
 from tc.tuner.session.effort import DEFAULT, EFFORTS, effort_of
-from tc.tuner.session.night import Turn, share_time
 from tc.tuner.session.progress import Listener, silence
 from tc.tuner.session.say import say, tell
 from tc.tuner.session.session import WorkerFactory, tuning
 from tc.tuner.session.settings import Numerics, Strategy, TuningResult, TuningSettings
+from tc.tuner.session.share_time import ScheduledSearch, share_time
 from tc.tuner.session.status_line import StatusLine
 from tc.tuner.space.starts import read_starts
 from tc.tuner.trial.budget import Budget
@@ -40,7 +40,7 @@ Finds quick options for kernels by trying them, and keeps every trial and the wi
 
   tc-tune kernels.tc --size M=128,N=256,K=32 --budget 10m --cache tuned.db
   tc-tune kernels.tc --size M=..1024,N=256,K=32         # one kernel for every M from 1 to 1024
-  tc-tune night.toml                                    # many kernels, sizes and types
+  tc-tune jobs.toml                                     # many kernels, sizes and types
   tc-tune report tuned.db --output tuned.html           # what came of it, as one page
 
 Every candidate is proven, and compared with what the definition means, before it can win.  Trials run in processes
@@ -50,7 +50,7 @@ command goes on where it stopped.  A second signal ends it at once.  The budget 
 ends with one trial of the default options.
 """
 _EPILOG: Final = """\
-a night in a file:
+many kernels in a file:
   budget = "8h"
   cache = "tuned.db"
   start = ["options.json"]               # options to try first: files, JSON or tables
@@ -90,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
         "tc-tune", description=_HELP, epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--version", action="version", version=f"tc-tune {RELEASE}")
-    parser.add_argument("file", type=Path, help="definitions (kernels.tc), or a night (night.toml)")
+    parser.add_argument("file", type=Path, help="definitions (kernels.tc), or a file of jobs (jobs.toml)")
     parser.add_argument("--definition", action="append", default=[], help="one of the file's; may be repeated")
     sizes = "sizes, ..128 for one that stays open from 1 to 128; may be repeated"
     parser.add_argument("--size", action="append", default=[], metavar="M=..128,N=256", help=sizes)
@@ -104,7 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", help="the same one repeats a search, or goes on with it (default: 0)")
     parser.add_argument("--strategy", help=f"{', '.join(s.value for s in Strategy)} (default: combined)")
     parser.add_argument("--numerics", help="any (default), or bitwise: as the default options compute it")
-    parser.add_argument("--capsules", help="folder for scripts that reproduce what crashed (default: beside the cache)")
+    parser.add_argument("--reproducers", help="folder for scripts that reproduce crashes (default: beside the cache)")
     parser.add_argument("--workers", help="dask://host:port: compile and measure there")
     start = "options in JSON, or a file with them, to try first; may be repeated"
     parser.add_argument("--start", action="append", default=[], metavar="JSON", help=start)
@@ -115,12 +115,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _tune(given: argparse.Namespace) -> int:
-    night = _night(given)
-    value = {**night.settings, **{name: v for name, v in vars(given).items() if isinstance(v, str)}}
+    file = _job_file(given)
+    value = {**file.settings, **{name: v for name, v in vars(given).items() if isinstance(v, str)}}
     devices = _devices(value.get("devices"))
     target = named_target(value.get("target", "cpu"), devices[0] if devices else None)
-    settings = replace(_settings(value), starts=read_starts(given.start or night.starts, target))
-    jobs = [job for request in night.requests for job in request.jobs()]
+    settings = replace(_settings(value), starts=read_starts(given.start or file.starts, target))
+    jobs = [job for request in file.requests for job in request.jobs()]
     here, start_workers = environment(), workers_for(devices, value.get("workers"), target)
     with interruptible() as stop:
         store = open_store(value.get("cache"), here, Path.cwd())
@@ -142,19 +142,19 @@ def _tune(given: argparse.Namespace) -> int:
     return 0 if all(isinstance(result, TuningResult) for _, result in results) else 1
 
 
-def _night(given: argparse.Namespace) -> Night:
+def _job_file(given: argparse.Namespace) -> JobFile:
     if given.file.suffix == ".toml":
         if given.definition or given.size or given.dtype:
-            raise OptionsError("definitions, sizes and types of a night stand in its file, not on the command line")
-        return read_night(given.file)
+            raise OptionsError("definitions, sizes and types of a job file stand in the file, not on the command line")
+        return read_job_file(given.file)
     sizes = tuple(map(parse_sizes, given.size))
     request = Request(str(given.file), read_text(given.file), tuple(given.definition), sizes, tuple(given.dtype))
-    return Night((request,), {})
+    return JobFile((request,), {})
 
 
 def _settings(value: dict[str, str]) -> TuningSettings:
     cache = value.get("cache")
-    beside = Path(f"{cache}.capsules") if cache is not None and "://" not in cache else None
+    beside = Path(f"{cache}.reproducers") if cache is not None and "://" not in cache else None
     effort = effort_of(value.get("effort", DEFAULT.name))
     return TuningSettings(
         budget=Budget.parse(value.get("budget", effort.budget)),
@@ -164,7 +164,7 @@ def _settings(value: dict[str, str]) -> TuningSettings:
         strategy=choice(Strategy, value.get("strategy", "combined"), "strategy"),
         numerics=choice(Numerics, value.get("numerics", "any"), "numerics"),
         jobs=_jobs(value),
-        capsules=Path(value["capsules"]) if "capsules" in value else beside,
+        reproducers=Path(value["reproducers"]) if "reproducers" in value else beside,
     )
 
 
@@ -207,10 +207,10 @@ def _search(
     """What came of every job."""
     results: dict[int, TuningResult | TCError] = {}
     with ExitStack() as stack:
-        turns: dict[int, Turn] = {}
+        searches: dict[int, ScheduledSearch] = {}
         for number, job in enumerate(jobs):
             try:
-                search = stack.enter_context(
+                started = stack.enter_context(
                     tuning(
                         job.definition,
                         job.siblings,
@@ -226,36 +226,36 @@ def _search(
                         stop=stop,
                     )
                 )
-                turns[number] = Turn(search)
+                searches[number] = ScheduledSearch(started)
             except TCError as error:
                 results[number] = error
             except MemoryError as error:
                 results[number] = TuningError(f"its arrays do not fit into memory: {error}; choose smaller sizes")
         # Until now, an end at once lost nothing.
         stop.patient = True
-        _share(tuple(turns.values()), settings.budget, stop)
-        results |= {number: _finished(turn, stop) for number, turn in turns.items()}
+        _share(tuple(searches.values()), settings.budget, stop)
+        results |= {number: _finished(search, stop) for number, search in searches.items()}
     return [(job, results[number]) for number, job in enumerate(jobs)]
 
 
-def _share(turns: Sequence[Turn], budget: Budget, stop: Interruption) -> None:
+def _share(searches: Sequence[ScheduledSearch], budget: Budget, stop: Interruption) -> None:
     """All searches, as long as the budget lasts; what belongs to their start is not charged to it."""
-    for turn in turns:
-        turn.search.begin()
-        if len(turns) > 1:
-            turn.search.rest()
-    allowance = budget.start(time.monotonic).keeping(sum(turn.search.finishing for turn in turns))
-    for turn in share_time(turns, allowance, time.monotonic, stop):
-        if len(turns) > 1:
-            turn.search.rest()
+    for search in searches:
+        search.tuning.begin()
+        if len(searches) > 1:
+            search.tuning.rest()
+    allowance = budget.start(time.monotonic).keeping(sum(search.tuning.finishing for search in searches))
+    for search in share_time(searches, allowance, time.monotonic, stop):
+        if len(searches) > 1:
+            search.tuning.rest()
     if stop():
-        for turn in turns:
-            turn.search.keep_best()
+        for search in searches:
+            search.tuning.keep_best()
 
 
-def _finished(turn: Turn, stop: Interruption) -> TuningResult | TCError:
+def _finished(search: ScheduledSearch, stop: Interruption) -> TuningResult | TCError:
     try:
-        return turn.search.finish(turn.over or "the budget is spent", stop.deadline)
+        return search.tuning.finish(search.over or "the budget is spent", stop.deadline)
     except TCError as error:
         return error
 

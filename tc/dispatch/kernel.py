@@ -20,7 +20,7 @@ from tc.dispatch.warm import Plan, WarmCalls
 from tc.dispatch.warm_cuda import CudaPlan
 from tc.language.program.specialization import Layout, Signature
 from tc.runtime.frameworks.arrays import address_of, announcer
-from tc.runtime.frameworks.glance import glance_of
+from tc.runtime.frameworks.fingerprint import fingerprint_function
 from tc.runtime.host.threads import get_threads
 from tc.runtime.kernel import LoadedKernel
 from tc.runtime.views.view import Framework
@@ -202,7 +202,7 @@ class Kernel:
         )
 
     def _cuda_plan(self, bound: Arguments) -> CudaPlan | None:
-        if any(glance_of(type(view.owner)) is None for view in bound.views):
+        if any(fingerprint_function(type(view.owner)) is None for view in bound.views):
             return None
         from tc.dispatch.cuda_plan import cuda_plan
 

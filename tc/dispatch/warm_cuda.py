@@ -9,7 +9,7 @@ from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.runtime.cuda.chosen_stream import chosen_stream
 from tc.runtime.frameworks.arrays import address_of
-from tc.runtime.frameworks.glance import Glance, glance_of
+from tc.runtime.frameworks.fingerprint import FingerprintFunction, fingerprint_function
 from tc.runtime.views.view import Stream
 
 if TYPE_CHECKING:
@@ -47,12 +47,12 @@ class CudaPlan:
 class WarmCudaCalls:
     """The calls on CUDA of one definition or kernel that have plans; safe from many threads."""
 
-    __slots__ = ("_glances", "_plans")
+    __slots__ = ("_fingerprints", "_plans")
 
     def __init__(self) -> None:
         self._plans: dict[tuple[Hashable, ...], CudaPlan] = {}
         # For the types of arrays that such calls brought.
-        self._glances: dict[type, Glance] = {}
+        self._fingerprints: dict[type, FingerprintFunction] = {}
 
     @property
     def known(self) -> bool:
@@ -60,12 +60,12 @@ class WarmCudaCalls:
         return bool(self._plans)
 
     def remember(self, arguments: tuple[object, ...], out: object, plan: CudaPlan) -> None:
-        """Calls like this one, which was made, follow the plan from now on, where they can be told at a glance."""
+        """Calls like this one follow the plan from now on, where all their arrays have fingerprints."""
         arrays = (*arguments, *_listed(out))
         for kind in set(map(type, arrays)):
-            glance = glance_of(kind)
-            if glance is not None:
-                self._glances[kind] = glance
+            fingerprint = fingerprint_function(kind)
+            if fingerprint is not None:
+                self._fingerprints[kind] = fingerprint
         look = self._look(arrays, len(arguments))
         # Two kinds of arrays over the same memory look like different ones.
         if look is not None and _fits(plan, *look[1:3]):
@@ -99,7 +99,7 @@ class WarmCudaCalls:
         return results[0] if len(results) == 1 else results
 
     def _look(self, arrays: tuple[object, ...], arguments: int) -> _Look | None:
-        """What a call is at a glance; None where one of its arrays cannot be told like this."""
+        """The fingerprint of a call; None where one of its arrays has none."""
         key: list[Hashable] = [arguments]
         addresses: list[int] = []
         streams: list[Stream] = []
@@ -108,11 +108,11 @@ class WarmCudaCalls:
                 key.append(None)
                 addresses.append(0)
                 continue
-            glance = self._glances.get(type(array))
-            seen = None if glance is None else glance(array)
-            if seen is None:
+            function = self._fingerprints.get(type(array))
+            fingerprint = None if function is None else function(array)
+            if fingerprint is None:
                 return None
-            what, address, stream = seen
+            what, address, stream = fingerprint
             key.append(what)
             addresses.append(address)
             streams.append(stream)
@@ -136,9 +136,9 @@ class WarmCudaCalls:
         return tuple(completed)
 
     def _address(self, made: object) -> int:
-        glance = self._glances.get(type(made))
-        seen = None if glance is None else glance(made)
-        return address_of(made) if seen is None else seen[1]
+        function = self._fingerprints.get(type(made))
+        fingerprint = None if function is None else function(made)
+        return address_of(made) if fingerprint is None else fingerprint[1]
 
 
 def _listed(out: object) -> tuple[object, ...]:

@@ -36,7 +36,7 @@ def atan2(y: Bounded, x: Bounded) -> Bounded:
     value = np.arctan2(y.value, x.value)
     if _are_exact((y, x)):
         return _combined(value, np.zeros(()), y, x)
-    # Seen from the origin, a disc of this radius at this distance covers an angle of asin(radius / distance).
+    # Fingerprint from the origin, a disc of this radius at this distance covers an angle of asin(radius / distance).
     radius, length = np.hypot(y.error, x.error), np.hypot(y.value, x.value)
     ratio = np.where(radius == 0, 0.0, np.where(radius < length, radius / length, 1.0))
     angle = np.where(ratio < 1.0, np.arcsin(ratio), np.pi)

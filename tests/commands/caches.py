@@ -15,7 +15,7 @@ from tc.cache.content.store import Store
 from tc.cache.format.ingredients import Ingredients
 from tc.cache.format.records import Measurement, Trial, Variant
 from tc.cache.format.tables import VARIANTS
-from tc.commands.contents.dossier import Dossier, dossiers
+from tc.commands.contents.kernel_summary import KernelSummary, summaries
 from tc.runtime.host.threads import available_threads
 from tc.targets.target import processor
 
@@ -44,16 +44,16 @@ def contents(path: Path, key: bytes | None = None) -> Iterator[Contents]:
         yield Contents(session, reader.database.place, key)
 
 
-def dossier(path: Path, name: str) -> Dossier:
+def summary(path: Path, name: str) -> KernelSummary:
     """That of the definition with this name."""
     with contents(path) as found:
-        (one,) = (one for one in dossiers(found) if one.name == name)
+        (one,) = (one for one in summaries(found) if one.name == name)
         return one
 
 
 def measure(path: Path, name: str, seconds: float = 0.0015, machine: str = "") -> Variant:
     """Measures the first variant of a kernel, on this machine unless another one is named; adds trials too."""
-    (variant, *_), store = dossier(path, name).variants, Store.open(path)
+    (variant, *_), store = summary(path, name).variants, Store.open(path)
     store.add_measurement(measurement(variant, seconds, machine))
     store.add_trials((trial(variant, 1, seconds), trial(variant, 2, None)))
     return variant

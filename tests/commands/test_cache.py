@@ -24,7 +24,7 @@ from tc.commands.cache import main
 from tc.commands.contents.quantities import parse_age, parse_size
 from tc.targets.options import CpuOptions, ScheduleOptions
 from tc.targets.target import processor
-from tests.commands.caches import add_variant, command, dossier, measure, trial
+from tests.commands.caches import add_variant, command, measure, summary, trial
 from tests.programs import ROOT
 
 SECRET = b"0123456789abcdef0123456789abcdef"
@@ -48,12 +48,12 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
 
 
 def key_of(cache: Path, name: str) -> str:
-    return dossier(cache, name).ingredients.key
+    return summary(cache, name).ingredients.key
 
 
 def tile(cache: Path, name: str, size: int) -> str:
     """Adds a variant of a kernel with another tile; its identity."""
-    kernel = dossier(cache, name)
+    kernel = summary(cache, name)
     options = options_text(CpuOptions(ScheduleOptions(tile=(size,))))
     variant = replace(kernel.variants[0], options=options, source="// another one")
     return add_variant(cache, kernel.ingredients, variant).identity
@@ -65,7 +65,7 @@ def tile(cache: Path, name: str, size: int) -> str:
 def test_list_prints_a_line_for_every_kernel(capsys: pytest.CaptureFixture[str], cache: Path) -> None:
     headings, mm, pick = said(capsys, "list", cache).splitlines()
     assert headings.split() == ["key", "definition", "shapes", "types", "target", "time", "speed-up", "trials"]
-    target = dossier(cache, "mm").ingredients
+    target = summary(cache, "mm").ingredients
     where = f"{target.target}:{target.architecture}"
     where = where if len(where) <= 36 else f"{where[:33]}..."
     key = key_of(cache, "mm")[:12]
@@ -75,7 +75,7 @@ def test_list_prints_a_line_for_every_kernel(capsys: pytest.CaptureFixture[str],
 
 
 def test_list_shows_the_program_where_no_text_names_it(capsys: pytest.CaptureFixture[str], cache: Path) -> None:
-    mm = dossier(cache, "mm")
+    mm = summary(cache, "mm")
     add_variant(cache, replace(mm.ingredients, program="def f(float32(n0) t0) -> (t1) {\n...}"), mm.variants[0])
     assert "  def f(float32(n0) t0) -> (t1) {  96x300" in said(capsys, "list", cache)
 
@@ -95,7 +95,7 @@ def test_list_prints_what_is_asked_for(
     capsys: pytest.CaptureFixture[str], called: Path, arguments: tuple[str, str], names: list[str]
 ) -> None:
     option, value = arguments
-    value = value.format(architecture=dossier(called, "mm").ingredients.architecture)
+    value = value.format(architecture=summary(called, "mm").ingredients.architecture)
     lines = said(capsys, "list", called, option, value).splitlines()
     if names:
         assert [line.split()[1] for line in lines[1:]] == names
@@ -144,7 +144,7 @@ def test_whoever_has_seen_enough_may_close_the_pipe(called: Path) -> None:
 
 def test_show_prints_all_that_is_known(capsys: pytest.CaptureFixture[str], cache: Path) -> None:
     tile(cache, "mm", 7)
-    mm = dossier(cache, "mm")
+    mm = summary(cache, "mm")
     text = said(capsys, "show", cache, key_of(cache, "mm")[:8])
     for fact in (
         f"kernel       {mm.ingredients.key}",
@@ -176,9 +176,9 @@ def test_show_prints_all_that_is_known(capsys: pytest.CaptureFixture[str], cache
 
 
 def test_show_prints_the_source_of_the_winner(capsys: pytest.CaptureFixture[str], cache: Path) -> None:
-    (variant,) = dossier(cache, "mm").variants
+    (variant,) = summary(cache, "mm").variants
     assert said(capsys, "show", cache, variant.kernel, "--source") == variant.source.removesuffix("\n") + "\n"
-    (default,) = dossier(cache, "pick").variants
+    (default,) = summary(cache, "pick").variants
     tile(cache, "pick", 3)
     assert said(capsys, "show", cache, default.kernel, "--source").strip() == default.source.strip()
 
@@ -194,7 +194,7 @@ def test_show_needs_the_key_of_one_kernel(capsys: pytest.CaptureFixture[str], ca
 
 
 def test_a_kernel_that_was_only_tried_has_no_source(capsys: pytest.CaptureFixture[str], cache: Path) -> None:
-    mm = dossier(cache, "mm")
+    mm = summary(cache, "mm")
     tried = replace(mm.ingredients, shapes="[[1,1],[1,1]]")
     Store.open(cache).add_kernel(tried)
     Store.open(cache).add_trial(replace(trial(mm.variants[0], 1, None), kernel=tried.key))
@@ -225,11 +225,11 @@ def test_diff_says_what_tells_caches_apart(capsys: pytest.CaptureFixture[str], c
     assert said(capsys, "diff", cache, called) == ""
     measure(cache, "pick", 0.25, "another machine")
     lines = said(capsys, "diff", cache, called, status=1).splitlines()
-    winner = dossier(cache, "pick").variants[0].identity[:12]
+    winner = summary(cache, "pick").variants[0].identity[:12]
     assert lines[0].startswith("another winner with ")
     assert f" on another machine: {key_of(cache, 'pick')[:12]}  def f(float64(n0) t0" in lines[0]
     assert lines[1:] == [f"    {cache}: variant {winner}", f"    {called}: none"]
-    mm = dossier(cache, "mm")
+    mm = summary(cache, "mm")
     add_variant(cache, replace(mm.ingredients, shapes="[[1,2],[2,3]]"), mm.variants[0])
     for arguments in ((cache, called), (called, cache)):
         lines = said(capsys, "diff", *arguments, status=1).splitlines()
@@ -244,7 +244,7 @@ def test_prune_says_what_went(capsys: pytest.CaptureFixture[str], cache: Path) -
     lines = said(capsys, "prune", cache, "--keep-bytes", "1K").splitlines()
     assert re.fullmatch(rf"{cache} lost 2 variants; \d+ KiB became \d+ KiB", lines[0])
     assert lines[1:] == ["what is left are winners, which stay"]
-    assert len(dossier(cache, "mm").variants) == 1
+    assert len(summary(cache, "mm").variants) == 1
 
 
 def test_prune_refuses_what_it_does_not_understand(capsys: pytest.CaptureFixture[str], cache: Path) -> None:

@@ -19,7 +19,7 @@ from tc.commands.contents.listing import Filter
 from tc.commands.export.selection import select
 from tc.commands.export.sizes import extents_said
 from tc.language.program.specialization import Extent, Layout
-from tests.commands.caches import MM, add_variant, contents, dossier
+from tests.commands.caches import MM, add_variant, contents, summary
 from tests.programs import run
 from tests.waiting import PATIENCE
 
@@ -118,7 +118,7 @@ def test_the_header_says_how_to_call(capsys: pytest.CaptureFixture[str], cache: 
 
 
 def test_kernels_of_one_name_are_told_apart(capsys: pytest.CaptureFixture[str], cache: Path, tmp_path: Path) -> None:
-    mm = dossier(cache, "mm")
+    mm = summary(cache, "mm")
     other = add_variant(cache, replace(mm.ingredients, compiler="another one"), mm.variants[0])
     names = exported(capsys, cache, tmp_path / "kernels", "--program", "mm")
     keys = (mm.ingredients.key, other.kernel)
@@ -252,12 +252,12 @@ def test_the_emulator_is_exported_as_c(capsys: pytest.CaptureFixture[str], cache
 def test_kernels_of_other_machines_make_no_program(
     capsys: pytest.CaptureFixture[str], cache: Path, tmp_path: Path
 ) -> None:
-    (variant,) = dossier(cache, "mm").variants
+    (variant,) = summary(cache, "mm").variants
     there = "cpu:armv8-a" if "x86" in variant.executable else "cpu:x86-64"
     here = re.search(r'"target":"(cpu:[^"]*)"', variant.executable)
     assert here is not None
     other = replace(variant, executable=variant.executable.replace(here[1], there))
-    ingredients = replace(dossier(cache, "mm").ingredients, architecture=there.removeprefix("cpu:"))
+    ingredients = replace(summary(cache, "mm").ingredients, architecture=there.removeprefix("cpu:"))
     add_variant(cache, ingredients, other)
     assert refused(capsys, cache, "--sources", tmp_path / "kernels") == (
         "tc-cache: kernels for aarch64 and x86_64 make no program together; choose one with --target"
@@ -292,7 +292,7 @@ def test_there_must_be_something_to_export(capsys: pytest.CaptureFixture[str], c
 
 
 def test_kernels_without_a_winner_are_left_out(capsys: pytest.CaptureFixture[str], cache: Path, tmp_path: Path) -> None:
-    mm = dossier(cache, "mm")
+    mm = summary(cache, "mm")
     tried = replace(mm.ingredients, shapes="[[1,1],[1,1]]")
     Store.open(cache).add_kernel(tried)
     strange = replace(mm.ingredients, shapes="[[2,2],[2,2]]")

@@ -16,7 +16,7 @@ from tc.cache.format.records import Text, Variant
 from tc.commands.cache import main
 from tc.commands.contents.terminal import printable, shortened
 from tc.commands.export.c_text import comment, identifier, integer, string
-from tests.commands.caches import add_variant, contents, dossier, measurement
+from tests.commands.caches import add_variant, contents, measurement, summary
 from tests.turns import every
 
 NAMES = (
@@ -36,7 +36,7 @@ NAMES = (
 
 def damaged(cache: Path, name: str, change: Callable[[dict[str, Any]], object]) -> Variant:
     """A kernel like that of ``mm``, whose description is changed; it is measured too."""
-    mm = dossier(cache, "mm")
+    mm = summary(cache, "mm")
     (variant,) = mm.variants
     description = json.loads(variant.executable)
     change(description)
@@ -82,7 +82,7 @@ def test_hostile_names_stay_text(capsys: pytest.CaptureFixture[str], cache: Path
 def test_hostile_ingredients_and_texts_stay_text(
     capsys: pytest.CaptureFixture[str], cache: Path, tmp_path: Path, text: str
 ) -> None:
-    mm = dossier(cache, "mm")
+    mm = summary(cache, "mm")
     (variant,) = mm.variants
     store = Store.open(cache)
     changed = ("program", "shapes", "dtypes", "strides", "scalars", "symbolic", "architecture", "compiler")
@@ -160,7 +160,7 @@ def test_names_of_grids_are_names(capsys: pytest.CaptureFixture[str], cache: Pat
         description["target"] = "opencl"
         description["convention"]["grids"] = [grid]
 
-    mm = dossier(cache, "mm")
+    mm = summary(cache, "mm")
     variant = replace(mm.variants[0], options="{}")
     description = json.loads(variant.executable)
     change(description)

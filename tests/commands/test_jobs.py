@@ -9,7 +9,7 @@ import pytest
 
 import tc
 from tc.base.errors import OptionsError
-from tc.commands.jobs import Job, parse_sizes, read_night, read_text
+from tc.commands.jobs import Job, parse_sizes, read_job_file, read_text
 from tc.commands.tune import main
 from tc.dispatch.arguments import bind_specs
 from tc.language.program.specialization import Dynamic, SymbolicSize
@@ -21,20 +21,20 @@ def add(float(M,N) x, int32 s, float(M,N) y) -> (z) { z(i) = x(i,0) + y(i,s) }
 """
 
 
-def night(folder: Path, kernels: str) -> Path:
+def job_file(folder: Path, kernels: str) -> Path:
     """A file beside the definitions ``k.tc``."""
     (folder / "k.tc").write_text(TEXT)
-    path = folder / "night.toml"
+    path = folder / "jobs.toml"
     path.write_text(kernels)
     return path
 
 
 def jobs(path: Path) -> list[Job]:
-    return [job for request in read_night(path).requests for job in request.jobs()]
+    return [job for request in read_job_file(path).requests for job in request.jobs()]
 
 
-def test_a_night_is_every_definition_at_every_size_and_type(tmp_path: Path) -> None:
-    path = night(
+def test_a_job_file_is_every_definition_at_every_size_and_type(tmp_path: Path) -> None:
+    path = job_file(
         tmp_path,
         """
 budget = "8h"
@@ -52,7 +52,7 @@ sizes = {N = 9, s = 2}
 text = "def one(float(3) x) -> (y) { y(i) = x(i) }"
 """,
     )
-    assert read_night(path).settings == {"budget": "8h", "seed": "7"}
+    assert read_job_file(path).settings == {"budget": "8h", "seed": "7"}
     found = jobs(path)
     assert list(map(str, found)) == [
         "mm(M=2,K=3,N=4,float32)",
@@ -72,7 +72,7 @@ text = "def one(float(3) x) -> (y) { y(i) = x(i) }"
 
 
 def test_sizes_may_stay_open(tmp_path: Path) -> None:
-    path = night(
+    path = job_file(
         tmp_path,
         """
 [[kernel]]
@@ -142,8 +142,8 @@ WRONG = {
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_what_a_night_cannot_be(capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str) -> None:
-    path = night(tmp_path, text)
+def test_what_a_job_file_cannot_be(capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str) -> None:
+    path = job_file(tmp_path, text)
     assert main([str(path), "--cache", str(tmp_path / "t.db")]) == 2
     assert capsys.readouterr().err == f"tc-tune: {WRONG[text].format(path=path, folder=tmp_path)}\n"
     assert not (tmp_path / "t.db").exists()
@@ -155,7 +155,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(OptionsError, match=r"noise\.tc is no text: 'utf-8' codec can't decode byte 0xff"):
         read_text(noise)
     with pytest.raises(OptionsError, match=r"none\.toml: No such file or directory"):
-        read_night(tmp_path / "none.toml")
+        read_job_file(tmp_path / "none.toml")
 
 
 def test_sizes_on_the_command_line() -> None:

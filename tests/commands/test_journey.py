@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from tc.cache.format.tables import TRIALS
-from tests.commands.caches import command, contents, dossier
+from tests.commands.caches import command, contents, summary
 from tests.programs import ROOT
 from tests.read_only import python, run_read_only
 from tests.waiting import PATIENCE, wait_until
@@ -62,7 +62,7 @@ def step(folder: Path, *words: str) -> str:
 
 
 def tune_until_it_is_ended(folder: Path) -> None:
-    """A night that Slurm, systemd or Kubernetes ends: the winner so far is kept."""
+    """A long search that Slurm, systemd or Kubernetes ends: the winner so far is kept."""
     words = ("kernels.tc", "--definition", "mm", "--size", "M=7,N=5,K=13", "--budget", "8h", "--cache", "tuned.db")
     with begin(folder, *command("tune", *words, "--quiet")) as process:
         try:
@@ -78,7 +78,7 @@ def tune_until_it_is_ended(folder: Path) -> None:
         "interrupted; the same command goes on from here\n"
     )
     assert output.startswith("mm(M=7,N=5,K=13): ")
-    assert dossier(folder / "tuned.db", "mm").deciding is not None
+    assert summary(folder / "tuned.db", "mm").deciding is not None
 
 
 def tried(cache: Path) -> bool:

@@ -23,12 +23,12 @@ from tc.commands.tune import main
 from tc.tuner.session.say import say
 from tc.tuner.trial.measuring import Tried
 from tc.tuner.trial.trials import Trials
-from tests.commands.caches import command, contents, dossier
+from tests.commands.caches import command, contents, summary
 from tests.programs import ROOT
 from tests.turns import every
 from tests.waiting import PATIENCE
 
-NIGHT = """
+JOBS = """
 budget = "2 trials"
 jobs = 1
 [[kernel]]
@@ -47,7 +47,7 @@ RESULT = r"{}: [\d.]+ \ws \([\d.]+ \ws to [\d.]+ \ws\), ([\d.]+x )?the default, 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "kernels.tc").write_text(TWICE)
-    (tmp_path / "night.toml").write_text(NIGHT)
+    (tmp_path / "jobs.toml").write_text(JOBS)
     return tmp_path
 
 
@@ -65,9 +65,9 @@ def tried(cache: Path) -> int:
         return len({(trial.kernel, trial.options) for trial, _ in found.records(TRIALS)})
 
 
-def test_a_night_is_tuned_and_goes_on_where_it_stopped(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+def test_a_job_file_is_tuned_and_goes_on_where_it_stopped(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     cache = folder / "tuned.db"
-    assert main([str(folder / "night.toml"), "--cache", str(cache)]) == 0
+    assert main([str(folder / "jobs.toml"), "--cache", str(cache)]) == 0
     printed = capsys.readouterr()
     names = ("add(N=64,float64)", "twice(M=8,N=16)")
     for name, line in zip(names, printed.out.splitlines(), strict=True):
@@ -106,7 +106,7 @@ def test_a_size_that_stays_open_is_said_everywhere(capsys: pytest.CaptureFixture
     printed = capsys.readouterr()
     assert re.fullmatch(RESULT.format(re.escape("twice(M=..9,N=5)")) + "\n", printed.out)
     assert printed.err.startswith("twice(M=..9,N=5): twice on cpu:")
-    twice = dossier(cache, "twice")
+    twice = summary(cache, "twice")
     assert twice.ingredients.symbolic == "[[9,[0]]]"
     assert look(["list", str(cache)]) == 0
     _, line = capsys.readouterr().out.splitlines()
@@ -223,15 +223,15 @@ def test_a_signal_lets_the_search_finish_and_keeps_a_winner(
     monkeypatch.setattr(Trials, "try_all", try_all)
     (folder / "tmp").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder / "tmp"))
-    cache, night = folder / "tuned.db", folder / "night.toml"
-    assert main([str(night), "--cache", str(cache), "--budget", "1h"]) == 128 + number
+    cache, jobs = folder / "tuned.db", folder / "jobs.toml"
+    assert main([str(jobs), "--cache", str(cache), "--budget", "1h"]) == 128 + number
     printed = capfd.readouterr()
     assert f"{number.name}: finishing what is in flight" in printed.err
     assert printed.err.endswith("interrupted; the same command goes on from here\n")
     assert [line.partition(": ")[0] for line in printed.out.splitlines()] == ["add(N=64,float64)", "twice(M=8,N=16)"]
     assert printed.out.count("; it was interrupted\n") == 2
     for name in ("add", "twice"):
-        assert dossier(cache, name).deciding is not None
+        assert summary(cache, name).deciding is not None
     assert list((folder / "tmp").glob("tc-tune-*")) == []
 
 
@@ -248,7 +248,7 @@ def test_a_line_that_nobody_reads_ends_nothing(monkeypatch: pytest.MonkeyPatch, 
         with suppress(BrokenPipeError):
             stack.close()
     assert status == 0
-    assert dossier(folder / "tuned.db", "twice").deciding is not None
+    assert summary(folder / "tuned.db", "twice").deciding is not None
 
 
 def test_without_a_standard_error_there_are_no_lines(
@@ -295,7 +295,10 @@ def test_arguments_that_cannot_be_honoured(capsys: pytest.CaptureFixture[str], f
     sizes = ("--size", "M=4,N=4", "--cache", cache)
     for arguments, message in (
         ((folder / "none.tc",), f"cannot read {folder}/none.tc: No such file or directory"),
-        ((folder / "night.toml", "--size", "N=3"), "definitions, sizes and types of a night stand in its file, not on"),
+        (
+            (folder / "jobs.toml", "--size", "N=3"),
+            "definitions, sizes and types of a job file stand in the file, not",
+        ),
         ((file, "--size", "M"), "sizes are written as M=1024,K=512, where M=..1024 stays open from 1 to 1024, got 'M'"),
         ((file, "--size", "M=4,N=..4"), f"{file}: argument x of twice: dimension 1 cannot stay open, because strides"),
         ((file,), f"{file}: twice needs the sizes M, N; missing: M, N"),

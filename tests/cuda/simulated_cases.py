@@ -387,11 +387,11 @@ def test_there_is_no_such_device(gpu: Simulator) -> None:
 
 
 class Exporter:
-    """An exporter whose capsules are counted while somebody holds them."""
+    """An exporter whose exports are counted while somebody holds them."""
 
     def __init__(self, base: DeviceArray) -> None:
         self.base = base
-        self.capsules: list[weakref.ref[Any]] = []
+        self.exports: list[weakref.ref[Any]] = []
         self.streams: list[int | None] = []
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -400,7 +400,7 @@ class Exporter:
     def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None) -> object:
         self.streams.append(stream)
         lease = DeviceArray(self.base.shape, self.base.type, self.base.memory)
-        self.capsules.append(weakref.ref(lease))
+        self.exports.append(weakref.ref(lease))
         return lease.__dlpack__()
 
 
@@ -412,12 +412,12 @@ def test_memory_is_held_until_kernels_have_run(gpu: Simulator) -> None:
     definition(exporter)
     gc.collect()
     assert exporter.streams == [1]
-    assert exporter.capsules[0]() is not None
+    assert exporter.exports[0]() is not None
     gpu.hold(hold=False)
     definition(*on(0, floats(9)))
     IN_FLIGHT.purge()
     gc.collect()
-    assert exporter.capsules[0]() is None
+    assert exporter.exports[0]() is None
 
 
 def test_what_a_graph_waits_for_is_left_to_its_owner(gpu: Simulator) -> None:
@@ -443,7 +443,7 @@ def test_looking_for_what_has_run_disturbs_no_capture(gpu: Simulator) -> None:
     definition(exporter)
     gpu.capture(0x999)  # somebody else's stream
     IN_FLIGHT.purge()
-    assert exporter.capsules[0]() is not None
+    assert exporter.exports[0]() is not None
     gpu.capture(0)
 
 
@@ -459,7 +459,7 @@ def test_device_arrays_go_anywhere(gpu: Simulator) -> None:
     array = on(0, floats(3, 4))[0]
     assert repr(array) == "<DeviceArray float32[3, 4] on cuda:0>"
     gpu.log()
-    capsule = array.__dlpack__(stream=0x777)
+    exported = array.__dlpack__(stream=0x777)
     assert [line.split(",")[0] for line in gpu.log()] == [
         "cuEventCreate 2",
         "cuEventRecord on 0",
@@ -476,7 +476,7 @@ def test_device_arrays_go_anywhere(gpu: Simulator) -> None:
     del array
     gc.collect()
     assert held() is not None
-    del capsule
+    del exported
     gc.collect()
     assert held() is None
 

@@ -14,7 +14,7 @@ import tc
 from tc.base.errors import StickyDeviceError
 from tc.runtime.cuda.chosen_driver import cuda_driver
 from tc.runtime.cuda.cuda import wait_for_device
-from tc.runtime.cuda.given_back import GIVEN_BACK, Borrower
+from tc.runtime.cuda.deferred_free import DEFERRED_FREE, Borrower
 from tc.runtime.frameworks.arrays import describe
 from tc.runtime.frameworks.cuda_arrays import cuda_workspace
 from tc.runtime.frameworks.device_array import DeviceArray
@@ -70,9 +70,9 @@ class Lender:
 
     def take(self, array: DeviceArray, stream: int | None, borrower: Borrower | None = None) -> None:
         """Takes an array, works on it, and gives it back while the work is not done."""
-        capsule = array.lend(stream, borrower)
+        exported = array.lend(stream, borrower)
         self.gpu.hold(hold=True)
-        del array, capsule
+        del array, exported
         gc.collect()
 
 
@@ -88,7 +88,7 @@ def test_memory_that_others_work_on_is_freed_after_that_without_a_wait(gpu: Simu
         lender.take(DeviceArray((9,), tc.ScalarType.INT8, memory), taken)
         assert gpu.blocks == blocks + 1 - frees
         gpu.hold(hold=False)
-        GIVEN_BACK.purge()
+        DEFERRED_FREE.purge()
         assert gpu.blocks == blocks
     assert waits(gpu) == []
 
@@ -100,7 +100,7 @@ def test_memory_whose_users_are_unknown_is_kept_until_somebody_waits(gpu: Simula
     for stream in (0x777, 2, -1):
         lender.take(DeviceArray((9,), tc.ScalarType.INT8, CudaMemory(0, DEFAULT_STREAM)), stream)
     gpu.hold(hold=False)
-    GIVEN_BACK.purge()
+    DEFERRED_FREE.purge()
     assert gpu.blocks == blocks + 3
     tc.synchronize(1)
     assert gpu.blocks == blocks + 3
@@ -108,7 +108,7 @@ def test_memory_whose_users_are_unknown_is_kept_until_somebody_waits(gpu: Simula
     gpu.fail("cuCtxSynchronize", INVALID)
     with pytest.raises(tc.DeviceError):
         tc.synchronize(0)
-    GIVEN_BACK.purge()
+    DEFERRED_FREE.purge()
     assert gpu.blocks == blocks + 3
     other.numpy()
     assert gpu.blocks == blocks
@@ -121,7 +121,7 @@ def test_memory_that_the_driver_does_not_take_back_is_offered_again(gpu: Simulat
     assert gpu.blocks == blocks + 2
     arrays.pop()  # refused is the first one again
     assert gpu.blocks == blocks + 1
-    GIVEN_BACK.purge()
+    DEFERRED_FREE.purge()
     assert gpu.blocks == blocks
 
 
@@ -159,19 +159,19 @@ def test_memory_that_jax_was_lent_is_freed_when_jax_has_done_its_work(gpu: Simul
 
     for _ in range(3):
         lender.take(DeviceArray((9,), tc.ScalarType.INT8, memory), 0x777, Borrower.JAX)
-        GIVEN_BACK.follow_jax(0, end)
+        DEFERRED_FREE.follow_jax(0, end)
     lender.take(DeviceArray((9,), tc.ScalarType.INT8, memory), 0x777)
     assert (len(ends), gpu.blocks) == (1, blocks + 4)
     ends[0].come = True
-    GIVEN_BACK.purge()
+    DEFERRED_FREE.purge()
     assert gpu.blocks == blocks + 3
-    GIVEN_BACK.follow_jax(1, end)
-    GIVEN_BACK.follow_jax(0, end)
+    DEFERRED_FREE.follow_jax(1, end)
+    DEFERRED_FREE.follow_jax(0, end)
     assert len(ends) == 2
     ends[1].come = True
-    GIVEN_BACK.purge()
+    DEFERRED_FREE.purge()
     assert gpu.blocks == blocks + 1  # nobody knows who has the last one
-    GIVEN_BACK.follow_jax(0, end)
+    DEFERRED_FREE.follow_jax(0, end)
     assert len(ends) == 2
     assert waits(gpu) == []
 
@@ -191,16 +191,16 @@ def test_arrays_that_go_during_a_capture_are_freed_after_it(gpu: Simulator, bloc
     stream = Stream(0x123)
     before = [DeviceArray((9,), tc.ScalarType.INT8, CudaMemory(0, s)) for s in (stream, DEFAULT_STREAM)]
     lent = DeviceArray((9,), tc.ScalarType.INT8, CudaMemory(0, Stream(0x456)))
-    capsule = lent.__dlpack__(stream=1)
+    exported = lent.__dlpack__(stream=1)
     blocks = gpu.blocks
     gpu.capture(stream.handle, blocking=blocking)
     before.clear()
-    del lent, capsule
+    del lent, exported
     gc.collect()
     # The default stream can be used, unless it would wait for the one that captures.
     assert gpu.blocks == blocks - (0 if blocking else 2)
     assert gpu.capture(0) == ""
-    GIVEN_BACK.purge()
+    DEFERRED_FREE.purge()
     assert gpu.blocks == blocks - 3
 
 
@@ -342,7 +342,7 @@ def test_threads_may_give_memory_back_at_once(gpu: Simulator) -> None:
                 case 3:
                     gc.collect(1)
                 case 5:
-                    GIVEN_BACK.follow_jax(0, End)
+                    DEFERRED_FREE.follow_jax(0, End)
                 case 7:
                     wait_for_device(0)
 

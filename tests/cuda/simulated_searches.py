@@ -23,8 +23,8 @@ from tc.targets.target import CudaTarget, Target
 from tc.tuner.session.session import local_workers
 from tc.tuner.trial.arrays import random_arrays
 from tc.tuner.trial.calls import keep_calls
-from tc.tuner.trial.cuda_arena import CudaArena, DeviceGuarded
-from tc.tuner.trial.measure import MeasureBench
+from tc.tuner.trial.cuda_trial_memory import CudaTrialMemory, DeviceGuarded
+from tc.tuner.trial.measure import MeasureHandler
 from tc.tuner.trial.messages import Calibrate, Check, Checked, Done, Prepare, Time, Timed
 from tc.tuner.trial.outcome import Failed, FailureKind
 from tc.tuner.trial.task import Task
@@ -47,19 +47,19 @@ def packed(gpu: Simulator, text: str = TEXT, target: str = "cuda") -> bytes:
 
 
 @pytest.fixture
-def bench(gpu: Simulator, tmp_path: Path) -> MeasureBench:
+def bench(gpu: Simulator, tmp_path: Path) -> MeasureHandler:
     """One that is ready to check candidates for a product."""
     comprehension: Comprehension = tc.define(TEXT).mm
     signature = comprehension.compile(*SHAPES, target="emulator").signature
     calls = specialize(comprehension.program, signature)
     keep_calls((calls,), random_arrays(comprehension.program, calls, 3), {}, tmp_path)
-    made = MeasureBench()
+    made = MeasureHandler()
     answer, _ = made.answer(Prepare(Task(TEXT, "mm", signature, "cuda:sm_90"), str(tmp_path)), b"")
     assert answer == Done()
     return made
 
 
-def test_a_candidate_is_checked_and_timed(bench: MeasureBench, gpu: Simulator) -> None:
+def test_a_candidate_is_checked_and_timed(bench: MeasureHandler, gpu: Simulator) -> None:
     checked, _ = bench.answer(Check("a"), packed(gpu))
     assert isinstance(checked, Checked), checked
     assert 0 <= checked.deviation < 1
@@ -69,7 +69,7 @@ def test_a_candidate_is_checked_and_timed(bench: MeasureBench, gpu: Simulator) -
     assert len(timed.samples) >= 2
 
 
-def test_candidates_run_on_the_device_that_is_named(bench: MeasureBench, gpu: Simulator) -> None:
+def test_candidates_run_on_the_device_that_is_named(bench: MeasureHandler, gpu: Simulator) -> None:
     """Arrays, guards, calls and events are those of the second device."""
     assert bench._task is not None
     assert bench.answer(Prepare(bench._task, str(bench._folder), 1), b"") == (Done(), b"")
@@ -132,7 +132,7 @@ def test_devices_are_named_in_python(gpu: Simulator, monkeypatch: pytest.MonkeyP
             mm.tune(*SHAPES, cache=cache, progress=False, **given)
 
 
-def test_a_candidate_that_cannot_win_is_called_once(bench: MeasureBench, gpu: Simulator) -> None:
+def test_a_candidate_that_cannot_win_is_called_once(bench: MeasureHandler, gpu: Simulator) -> None:
     bench.answer(Check("a"), packed(gpu))
     timed, _ = bench.answer(Time("a", 0.01, SECONDS / 10), b"")
     assert isinstance(timed, Timed)
@@ -140,7 +140,7 @@ def test_a_candidate_that_cannot_win_is_called_once(bench: MeasureBench, gpu: Si
     assert 0 < sample <= SECONDS  # less what the process took
 
 
-def test_the_calibrating_kernel_is_timed_before_and_after(bench: MeasureBench, gpu: Simulator) -> None:
+def test_the_calibrating_kernel_is_timed_before_and_after(bench: MeasureHandler, gpu: Simulator) -> None:
     candidate = packed(gpu)
     assert bench.answer(Calibrate(), candidate) == (Done(), b"")
     bench.answer(Check("a"), candidate)
@@ -149,14 +149,14 @@ def test_the_calibrating_kernel_is_timed_before_and_after(bench: MeasureBench, g
     assert timed.before == timed.after == pytest.approx(SECONDS)
 
 
-def test_a_wrong_result_is_noticed(bench: MeasureBench, gpu: Simulator) -> None:
+def test_a_wrong_result_is_noticed(bench: MeasureHandler, gpu: Simulator) -> None:
     answer, _ = bench.answer(Check("a"), packed(gpu, OTHER))
     assert isinstance(answer, Failed)
     assert answer.kind is FailureKind.WRONG
 
 
 def test_the_next_candidate_has_arguments_that_nobody_spoilt(
-    bench: MeasureBench, gpu: Simulator, monkeypatch: pytest.MonkeyPatch
+    bench: MeasureHandler, gpu: Simulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Arguments stay on the GPU from one candidate to the next, but not after one that failed."""
     candidate = packed(gpu)
@@ -168,7 +168,7 @@ def test_the_next_candidate_has_arguments_that_nobody_spoilt(
     argument = placed["A"]
     assert isinstance(argument, DeviceGuarded)
     with monkeypatch.context() as patched:
-        patched.setattr(CudaArena, "finish", lambda _: poke(argument, 0))
+        patched.setattr(CudaTrialMemory, "finish", lambda _: poke(argument, 0))
         answer, _ = bench.answer(Check("a"), candidate)
     assert isinstance(answer, Failed)
     assert answer.kind is FailureKind.OUT_OF_BOUNDS
@@ -176,7 +176,7 @@ def test_the_next_candidate_has_arguments_that_nobody_spoilt(
     assert isinstance(bench.answer(Check("a"), candidate)[0], Checked)
 
 
-def test_a_device_that_fails_is_a_failure(bench: MeasureBench, gpu: Simulator) -> None:
+def test_a_device_that_fails_is_a_failure(bench: MeasureHandler, gpu: Simulator) -> None:
     candidate = packed(gpu)
     gpu.fail("cuLaunchKernel", 700)
     answer, _ = bench.answer(Check("a"), candidate)
@@ -188,7 +188,7 @@ def test_a_device_that_fails_is_a_failure(bench: MeasureBench, gpu: Simulator) -
 def test_the_command_finds_the_architecture_of_the_device(
     gpu: Simulator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """By name, and in a night; workers have no such driver, so the search itself ends before it begins."""
+    """By name, and in a job file; workers have no such driver, so the search itself ends before it begins."""
     targets: list[Target] = []
 
     def tuning(*given: object, **_: object) -> object:
@@ -197,11 +197,11 @@ def test_the_command_finds_the_architecture_of_the_device(
 
     monkeypatch.setattr("tc.commands.tune.tuning", tuning)
     (tmp_path / "mm.tc").write_text(TEXT)
-    night = 'target = "cuda"\n[[kernel]]\nfile = "mm.tc"\nsizes = [{M = 5, K = 7, N = 3}]\n'
-    (tmp_path / "night.toml").write_text(night)
+    jobs = 'target = "cuda"\n[[kernel]]\nfile = "mm.tc"\nsizes = [{M = 5, K = 7, N = 3}]\n'
+    (tmp_path / "jobs.toml").write_text(jobs)
     cache = ["--cache", str(tmp_path / "tuned.db")]
     assert main([str(tmp_path / "mm.tc"), "--size", "M=5,K=7,N=3", "--target", "cuda", *cache]) == 1
-    assert main([str(tmp_path / "night.toml"), *cache]) == 1
+    assert main([str(tmp_path / "jobs.toml"), *cache]) == 1
     assert targets == 2 * [CudaTarget("sm_90")]
 
 
@@ -213,9 +213,9 @@ def test_arrays_lie_between_guards(gpu: Simulator, like: npt.NDArray[Any]) -> No
     array = np.asarray(like)
     array = array.copy() if array.flags.c_contiguous else array
     array[...] = np.arange(array.size).reshape(array.shape)
-    arena = CudaArena()
-    placed = arena.place(array)
-    assert not arena.is_changed(placed)
+    memory = CudaTrialMemory()
+    placed = memory.place(array)
+    assert not memory.is_changed(placed)
     assert placed.is_intact
     np.testing.assert_array_equal(placed.read(), array)
     view = describe(placed, "the array")
@@ -227,7 +227,7 @@ def test_arrays_lie_between_guards(gpu: Simulator, like: npt.NDArray[Any]) -> No
 
 @pytest.mark.parametrize("offset", [-1, 24])
 def test_who_writes_beside_an_array_is_noticed(gpu: Simulator, offset: int) -> None:
-    guarded = CudaArena().guarded((2, 3), np.dtype(np.float32))
+    guarded = CudaTrialMemory().guarded((2, 3), np.dtype(np.float32))
     poke(guarded, 0)
     assert guarded.is_intact
     poke(guarded, offset)
@@ -235,11 +235,11 @@ def test_who_writes_beside_an_array_is_noticed(gpu: Simulator, offset: int) -> N
 
 
 def test_who_writes_to_an_argument_is_noticed(gpu: Simulator) -> None:
-    arena = CudaArena()
-    placed = arena.place(np.ones((2, 3), np.float32))
+    memory = CudaTrialMemory()
+    placed = memory.place(np.ones((2, 3), np.float32))
     poke(placed, 5)
     assert placed.is_intact
-    assert arena.is_changed(placed)
+    assert memory.is_changed(placed)
 
 
 def copies(gpu: Simulator) -> list[str]:

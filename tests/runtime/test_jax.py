@@ -9,7 +9,7 @@ import pytest
 
 from tc.base.errors import ArgumentError
 from tc.base.types import ScalarType
-from tc.runtime.cuda.given_back import Borrower
+from tc.runtime.cuda.deferred_free import Borrower
 from tc.runtime.frameworks.arrays import allocator, deliver, describe, describe_output
 from tc.runtime.views.view import Framework
 from tests.waiting import wait_until

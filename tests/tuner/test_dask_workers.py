@@ -39,7 +39,7 @@ from tc.tuner.trial.outcome import Failed, FailureKind, Measured
 from tc.tuner.trial.workers import Packed, Workers
 from tests.tuner import trial_support as trial
 from tests.tuner.dask_machines import Machines, machines, trying
-from tests.tuner.session.test_tune import ledger, search
+from tests.tuner.session.test_tune import records, search
 
 # A search that is killed.
 ABANDONED = """
@@ -217,7 +217,7 @@ def test_the_command_searches_there(cluster: Machines, tmp_path: Path, capsys: p
     command = [str(tmp_path / "mm.tc"), "--size", size, "--budget", "1 trial", "--cache", where, "--quiet"]
     assert main([*command, "--workers", dask(cluster)]) == 0
     assert " 1 trial; the budget is spent" in capsys.readouterr().out
-    assert ledger(tmp_path / "cache.db").incumbent() is not None
+    assert records(tmp_path / "cache.db").incumbent() is not None
     mm = tc.define(trial.TEXT).mm
     known = mm.tune((4, 4), (4, 4), budget="1 trial", cache=where, progress=False, workers=dask(cluster))
     assert known.best == CpuOptions()
@@ -265,7 +265,7 @@ def test_a_search_goes_on_when_the_worker_that_measures_is_killed(
     assert killed
     assert len(result.trials) == 20
     assert all(isinstance(tried.outcome, Measured) for tried in result.trials)
-    kept = ledger(tmp_path / "cache.db")
+    kept = records(tmp_path / "cache.db")
     assert kept.known() == {options_text(tried.candidate.options): tried.outcome for tried in result.trials}
     winner = kept.incumbent()
     assert winner is not None

@@ -24,7 +24,7 @@ from tc.tuner.trial.outcome import Failed, FailureKind
 from tc.tuner.trial.workers import LocalWorkers, Packed
 from tests.programs import ROOT
 from tests.tuner import trial_support as trial
-from tests.tuner.session.test_tune import SETTINGS, Watched, ledger, search
+from tests.tuner.session.test_tune import SETTINGS, Watched, records, search
 from tests.waiting import wait_until
 
 _FEW, _MANY = 1, 50
@@ -41,7 +41,7 @@ def _kill_tuners(path: Path, moments: int) -> None:
             for _ in range(chance.randint(2, 12)):
                 assert process.stdout.readline(), "the search ended by itself"
             process.kill()
-        now = len(ledger(path).known())
+        now = len(records(path).known())
         assert now >= known
         known = now
     assert known > 0
@@ -134,7 +134,7 @@ def _kill_processes(path: Path, moments: int, trials: int) -> None:
             assert tried.outcome.kind in (FailureKind.MEMORY, FailureKind.ILLEGAL, FailureKind.TIMEOUT), tried.outcome
     assert verify(path) == ()
     with trial.workers() as pool:
-        winner = ledger(path).incumbent()
+        winner = records(path).incumbent()
         assert winner is not None
         assert not isinstance(pool.check(_packed(path), "winner"), Failed)
 
@@ -142,7 +142,7 @@ def _kill_processes(path: Path, moments: int, trials: int) -> None:
 def _packed(path: Path) -> bytes:
     from tc.artifact.packing import assemble, pack
 
-    winner = ledger(path).incumbent()
+    winner = records(path).incumbent()
     assert winner is not None
     packed = pack(assemble(winner.executable, winner.options, winner.source, winner.binary))
     assert unpack(packed).source == winner.source

@@ -17,9 +17,9 @@ from tc.cache.content.ship import ship
 from tc.dispatch.kernel import Kernel
 from tc.language.program.specialization import SymbolicSize
 from tc.targets.options import CpuOptions
-from tc.tuner.trial.capsule import write_capsule
 from tc.tuner.trial.messages import Checked
 from tc.tuner.trial.outcome import Failed, FailureKind
+from tc.tuner.trial.reproducer import write_reproducer
 from tc.tuner.trial.task import Task
 from tc.tuner.trial.workers import Limits, LocalWorkers
 from tests.programs import run
@@ -118,10 +118,10 @@ def test_rows_beyond_the_size_are_no_zeros() -> None:
 
 
 @pytest.mark.slow
-def test_a_capsule_keeps_what_is_open(tmp_path: Path) -> None:
+def test_a_reproducer_keeps_what_is_open(tmp_path: Path) -> None:
     failure = Failed(FailureKind.WRONG, "result 0 is wrong where A.0 is 21")
-    capsule = write_capsule(tmp_path, trial.OPEN, options_text(CpuOptions()), 0, failure)
-    said = run(capsule.read_text())
+    reproducer = write_reproducer(tmp_path, trial.OPEN, options_text(CpuOptions()), 0, failure)
+    said = run(reproducer.read_text())
     assert said.startswith("it runs, and is right: ")
     assert len(re.findall(r"bits [0-9a-f]{16}", said)) == 2
 

@@ -1,4 +1,4 @@
-"""What happens on a Dask worker: the processes and files of a search, and the tasks that are sent there."""
+"""The Dask worker plugin: the processes and files of a search, and the tasks that run there."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PIECE: Final = 1 << 23
 
 @dataclass(frozen=True, slots=True)
 class WorkerDescription:
-    """What a machine is, and what makes kernels there.  ``measures``: whether it offers to measure."""
+    """The machine, generator and compiler of a worker.  ``measures``: whether it measures."""
 
     generator: str
     compiler: str
@@ -55,7 +55,7 @@ class WorkerDescription:
 
 
 def local_description(target: str) -> WorkerDescription:
-    """Of this machine.  DeviceError if it has no compiler for the target."""
+    """The description of this machine.  DeviceError if it has no compiler for the target."""
     parsed = parse_target(target)
     compiler = compiler_version(parsed, environment())
     machine = measured_machine(gpu=isinstance(parsed, CudaTarget))
@@ -63,7 +63,7 @@ def local_description(target: str) -> WorkerDescription:
 
 
 def describe_worker(target: str, dask_worker: Worker) -> WorkerDescription:
-    """Of the worker that runs this out of turn."""
+    """The description of the worker that runs this, apart from its task queue."""
     return replace(local_description(target), measures=dask_worker.state.total_resources.get(MEASURE, 0) >= 1)
 
 
@@ -90,10 +90,10 @@ def pieces(folder: Path, size: int = _PIECE) -> Iterator[Piece]:
 
 
 class SearchPlugin(WorkerPlugin):
-    """What one worker holds for one search: its own processes, and a folder.
+    """The state of one search on one worker: its own processes, and a folder.
 
-    The scheduler gives every worker one, also those that come later; they go when the search says so, or with the
-    worker.
+    The scheduler sets it up on every worker, also on those that join later, and tears it down with the search or with
+    the worker.
     """
 
     workers: LocalWorkers
@@ -162,7 +162,7 @@ def time_there(search: str, slot: str, seconds: float, quickest: float) -> Timed
 
 
 def rest_there(search: str, dask_worker: Worker) -> None:
-    """``Workers.rest`` of the worker that runs this out of turn."""
+    """``Workers.rest`` of the worker that runs this, apart from its task queue."""
     plugin = dask_worker.plugins.get(search)
     if isinstance(plugin, SearchPlugin):
         plugin.workers.rest()

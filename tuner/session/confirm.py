@@ -1,4 +1,4 @@
-"""The last word on who is quickest: contenders measured in turns, and intervals of confidence."""
+"""The final measurement: the contenders alternate, and their times have confidence intervals."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def confirm(
     deadline: Deadline | None = None,
     call: float = 0.0,
 ) -> dict[str, Contender]:
-    """Measures contenders in turns, so that what changes on the machine changes for all of them.
+    """Measures the contenders alternately, so that changes of the machine affect all of them alike.
 
     Those that fail drop out.  Every one has as many samples; there is one round at least, and another one where
     ``go_on`` says so, after so many.  ``deadline``: nothing begins that would end after it, and there are as many

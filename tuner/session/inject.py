@@ -29,8 +29,8 @@ from tc.store.wanted import Wanted, default_options
 from tc.targets.options import Options
 from tc.targets.target import CudaTarget, Target
 from tc.tuner.session.confirm import Contender, confirm
-from tc.tuner.session.contest import DEFAULT
-from tc.tuner.session.ledger import Ledger
+from tc.tuner.session.final_comparison import DEFAULT
+from tc.tuner.session.search_records import SearchRecords
 from tc.tuner.session.settings import SECONDS
 from tc.tuner.space.starts import require_startable
 from tc.tuner.trial.arrays import random_arrays
@@ -113,9 +113,11 @@ def inject(wish: Wish, store: Store, environment: Environment) -> Injected:
 def _keep(
     wish: Wish, executable: Executable, given: Contender, default: Contender, store: Store, environment: Environment
 ) -> Injected:
-    ledger = Ledger(store, Wanted(wish.definition, wish.signature, wish.target, None), wish.siblings, environment)
+    records = SearchRecords(
+        store, Wanted(wish.definition, wish.signature, wish.target, None), wish.siblings, environment
+    )
     made = "injected: options" if wish.source is None else "injected: a source, which is not proven"
-    ledger.keep(executable, given, default, run="", made=made, chosen=True)
+    records.keep(executable, given, default, run="", made=made, chosen=True)
     return Injected(executable, given.seconds, given.interval, default.seconds)
 
 

@@ -35,8 +35,8 @@ from tc.tuner.roofline.cuda_roofs import measure_cuda_roofs
 from tc.tuner.roofline.roofline import Roofs, Work, highest, stable
 from tc.tuner.roofline.roofs import measure_roofs
 from tc.tuner.roofline.work import least_work
-from tc.tuner.session.ledger import Ledger
 from tc.tuner.session.progress import Judging, Listener, silence
+from tc.tuner.session.search_records import SearchRecords
 from tc.tuner.session.settings import TuningSettings
 from tc.tuner.session.tune import Tuning
 from tc.tuner.space.nests import nest_of, silent_options
@@ -141,7 +141,7 @@ def tuning(
         with told_of_room(room_for(calls, given)):
             keep_calls(calls, given, values, folder)
         nest, silent = nest_of(calls[0]), silent_options(calls[0], target)
-        # A night has many searches, and their arrays are in files now.
+        # A job file may have many searches, and their arrays are in files now.
         del given, calls
         wanted = Wanted(definition, signature, target, None, device)
         with start_workers(task, folder, settings.jobs, calibration(target, environment), stop) as workers:
@@ -149,7 +149,7 @@ def tuning(
                 task,
                 nest,
                 workers,
-                Ledger(store, wanted, siblings, environment),
+                SearchRecords(store, wanted, siblings, environment),
                 settings,
                 clock=time.monotonic,
                 bound=bound,

@@ -41,7 +41,7 @@ class Numerics(Enum):
 class TuningSettings:
     """How a search goes about it.
 
-    ``seconds``: of one measurement.  ``starts``: options to try first.  ``capsules``: the folder for scripts that
+    ``seconds``: of one measurement.  ``starts``: options to try first.  ``reproducers``: the folder for scripts that
     reproduce what was killed.  ``effort``: how many candidates a generation has, and how often they are measured.
     ``preferences``: what makes a winner.
     """
@@ -52,7 +52,7 @@ class TuningSettings:
     numerics: Numerics = Numerics.ANY
     jobs: int = 2
     seconds: float = SECONDS
-    capsules: Path | None = None
+    reproducers: Path | None = None
     starts: Starts = ()
     effort: Effort = DEFAULT
     preferences: Preferences = PLAIN

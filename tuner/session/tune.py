@@ -25,18 +25,18 @@ from tc.tuner.search.genetic import ORIGINAL, GeneticParameters, genetic_search
 from tc.tuner.search.random_search import random_search
 from tc.tuner.search.search import Candidate, Search, Trial
 from tc.tuner.session.confirm import Contender, confirm
-from tc.tuner.session.contest import DEFAULT, FINALISTS, INCUMBENT, contenders, winner_of
-from tc.tuner.session.ledger import Ledger
+from tc.tuner.session.final_comparison import DEFAULT, FINALISTS, INCUMBENT, contenders, winner_of
 from tc.tuner.session.progress import Decided, Generation, Listener, Standing, Start, Started, Trying
+from tc.tuner.session.search_records import SearchRecords
 from tc.tuner.session.settings import Numerics, Strategy, TuningResult, TuningSettings
 from tc.tuner.space.nest import Nest
 from tc.tuner.space.space import REFUSED, Space
 from tc.tuner.space.transfer import seeds
 from tc.tuner.trial.budget import Allowance, Clock
-from tc.tuner.trial.capsule import KEPT, write_capsule
 from tc.tuner.trial.deadline import Deadline
 from tc.tuner.trial.measuring import Tried
 from tc.tuner.trial.outcome import Failed, FailureKind, Measured, count_failures
+from tc.tuner.trial.reproducer import KEPT, write_reproducer
 from tc.tuner.trial.task import Task
 from tc.tuner.trial.trials import LONGEST_BUILD, Trials
 from tc.tuner.trial.workers import LocalWorkers, Packed, Workers
@@ -61,7 +61,7 @@ class Tuning:
         task: Task,
         nest: Nest,
         workers: Workers,
-        ledger: Ledger,
+        records: SearchRecords,
         settings: TuningSettings,
         *,
         clock: Clock,
@@ -70,10 +70,10 @@ class Tuning:
         stop: Callable[[], bool],
         silent: Collection[str] = (),
     ) -> None:
-        kind = CpuOptions if isinstance(ledger.wanted.target, CpuTarget) else GpuOptions
+        kind = CpuOptions if isinstance(records.wanted.target, CpuTarget) else GpuOptions
         self._task = task
         self._workers = workers
-        self._ledger = ledger
+        self._records = records
         self._settings = settings
         self._prefer = settings.preferences
         # It says nothing of anything but time.
@@ -93,11 +93,11 @@ class Tuning:
             lanes=workers.lanes if isinstance(workers, LocalWorkers) else (),
         )
         self._tried: dict[int, Tried] = {}
-        self._incumbent = ledger.incumbent()
+        self._incumbent = records.incumbent()
         self._remember_incumbent()
         if settings.numerics is Numerics.BITWISE:
             self._trials.only = self._trials.numerics_of(options_text(kind()))
-        self._known = ledger.known(self._trials.only)
+        self._known = records.known(self._trials.only)
         self._generations = 0
         self._before: float | None = None
         # Seconds in earlier steps, and when this one began.
@@ -196,7 +196,7 @@ class Tuning:
         settings began before.
         """
         identity = {
-            "kernel": self._ledger.ingredients.key,
+            "kernel": self._records.ingredients.key,
             "seed": self._settings.seed,
             "strategy": self._settings.strategy.value,
             "numerics": self._settings.numerics.value,
@@ -204,10 +204,10 @@ class Tuning:
             "effort": self._settings.effort.name,
             **self._prefer.names,
         }
-        earlier = self._ledger.earlier(identity)
+        earlier = self._records.earlier(identity)
         if earlier is None:
-            program = self._ledger.ingredients.program
-            chosen = seeds(self._space, program, self._ledger.winners(), _SEEDS)
+            program = self._records.ingredients.program
+            chosen = seeds(self._space, program, self._records.winners(), _SEEDS)
         else:
             texts = json.loads(earlier.settings)["seeds"]
             chosen = tuple(options_from_text(text, self._task.target) for text in texts)
@@ -219,7 +219,7 @@ class Tuning:
             "task": to_json(self._task),
             "bound": self.bound,
         }
-        self._ledger.begin(Run(self._run, json.dumps(told), self._ledger.wanted.machine, utc_now()))
+        self._records.begin(Run(self._run, json.dumps(told), self._records.wanted.machine, utc_now()))
         for number, options in enumerate(self._settings.starts, 1):
             if not self._prefer.allow(options):
                 self._listen(Start(number, Failed(FailureKind.ILLEGAL, REFUSED)))
@@ -229,7 +229,7 @@ class Tuning:
         """An injected source competes as it is stored: no compiler stage can make it again."""
         one = self._incumbent
         if one is not None and has_injected_source(one.options):
-            executable = self._ledger.executable(one)
+            executable = self._records.executable(one)
             if executable is not None:
                 self._trials.remember(one.options, pack(executable))
 
@@ -280,13 +280,13 @@ class Tuning:
 
     def _note(self, candidate: Candidate, tried: Tried) -> None:
         """Keeps a trial, and what does it again if it should never happen."""
-        self._ledger.record(candidate, tried, self._run)
+        self._records.record(candidate, tried, self._run)
         self._tried[candidate.number] = tried
-        outcome, folder = tried.outcome, self._settings.capsules
+        outcome, folder = tried.outcome, self._settings.reproducers
         if isinstance(outcome, Failed) and outcome.kind in KEPT and folder is not None:
-            # A night does not end because a folder cannot be written.
+            # A long search does not end because a folder cannot be written.
             with suppress(OSError):
-                write_capsule(folder, self._task, options_text(candidate.options), self._settings.seed, outcome)
+                write_reproducer(folder, self._task, options_text(candidate.options), self._settings.seed, outcome)
 
     def _reason_to_end(self, allowance: Allowance) -> str | None:
         search = self._search
@@ -343,7 +343,7 @@ class Tuning:
         if packed is not None:
             default = Contender((self._search.trials[0].seconds,), "")
             chosen = not self._prefer.are_plain
-            self._ledger.keep(unpack(packed), _contender(best, tried.numerics), default, run="", chosen=chosen)
+            self._records.keep(unpack(packed), _contender(best, tried.numerics), default, run="", chosen=chosen)
 
     def _decide(self, stopped: str, deadline: Deadline | None) -> TuningResult:
         """The default, the incumbent and the quickest few, measured in turns."""
@@ -370,7 +370,7 @@ class Tuning:
                 run = self._run if deadline is None else ""
                 # Calls run the quickest one, unless preferences say otherwise.
                 chosen = name == winner and not self._prefer.are_plain
-                self._ledger.keep(unpack(packed[name]), found[name], found[DEFAULT], run, chosen=chosen)
+                self._records.keep(unpack(packed[name]), found[name], found[DEFAULT], run, chosen=chosen)
         return self._result(unpack(packed[winner]), found[winner], found[DEFAULT].seconds, stopped)
 
     def _winner(self, found: Mapping[str, Contender], packed: Mapping[str, Packed]) -> str:

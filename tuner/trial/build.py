@@ -20,7 +20,7 @@ from tc.tuner.trial.outcome import Failed, FailureKind
 from tc.tuner.trial.task import Task, parse_task
 
 
-class BuildBench:
+class BuildHandler:
     """Compiles one task with any options; its dependences and schedules are computed once."""
 
     def __init__(self) -> None:

@@ -20,7 +20,6 @@ from tc.dispatch.kernel import Kernel
 from tc.reference.kept import deviation, kept_results
 from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 from tc.targets.target import parse_target
-from tc.tuner.trial.arena import Arena, Guarded, HostArena, arena_of
 from tc.tuner.trial.arrays import first_rows, kept_arrays
 from tc.tuner.trial.messages import (
     EMPTY,
@@ -37,22 +36,23 @@ from tc.tuner.trial.messages import (
 )
 from tc.tuner.trial.outcome import Failed, FailureKind
 from tc.tuner.trial.task import Task
+from tc.tuner.trial.trial_memory import Guarded, HostTrialMemory, TrialMemory, trial_memory_of
 
 Array = npt.NDArray[Any]
 
 _CALIBRATIONS: Final = 5
 
 
-class MeasureBench:
+class MeasureHandler:
     """Runs executables of one task, one at a time."""
 
     def __init__(self) -> None:
         self._task: Task | None = None
         self._folder = Path()
         self._slots: Final[dict[str, Kernel]] = {}
-        self._arena: Arena = HostArena()
+        self._memory: TrialMemory = HostTrialMemory()
         self._arrays: Mapping[str, Array] = {}
-        # The arguments in the arena: by number of the checked call, and of those that are timed.
+        # The arguments as they were placed: by number of the checked call, and of those that are timed.
         self._placed: dict[int, Mapping[str, object]] = {}
         self._timed: Mapping[str, object] = {}
         self._calibration: Callable[[], object] | None = None
@@ -78,7 +78,7 @@ class MeasureBench:
         self._slots.clear()
         self._placed.clear()
         try:
-            self._arena = arena_of(parse_target(task.target), device)
+            self._memory = trial_memory_of(parse_target(task.target), device)
         except DeviceError as error:
             return Failed(FailureKind.LOST, str(error))
         return Done()
@@ -86,8 +86,8 @@ class MeasureBench:
     def _calibrate(self, kernel: Kernel) -> Answer:
         specs = [spec for _, spec in kernel.signature.arguments]
         try:
-            arrays = [self._arena.place(np.ones(spec.shape, numpy_dtype(spec.dtype))) for spec in specs]
-            self._calibration = self._arena.call_of(kernel, arrays, {})
+            arrays = [self._memory.place(np.ones(spec.shape, numpy_dtype(spec.dtype))) for spec in specs]
+            self._calibration = self._memory.call_of(kernel, arrays, {})
         except (DeviceError, MemoryError) as error:
             return Failed(FailureKind.LOST, f"{type(error).__name__}: {error}")
         return Done()
@@ -95,7 +95,7 @@ class MeasureBench:
     def _check(self, packed: bytes, slot: str) -> Answer:
         self._slots.pop(slot, None)
         kernel = Kernel(unpack(packed))
-        # Who fails may have spoilt the arguments.
+        # A failed candidate may have overwritten the arguments.
         kept, self._placed = self._placed, {}
         try:
             answer = self._compare(kernel, kept)
@@ -134,23 +134,23 @@ class MeasureBench:
         guarded: dict[str, Guarded] = {}
         for name in interface.results:
             layout = kernel.layout(name).at(sizes)
-            guarded[name] = self._arena.guarded(layout.shape, numpy_dtype(layout.type))
+            guarded[name] = self._memory.guarded(layout.shape, numpy_dtype(layout.type))
             if name in given:
                 guarded[name].write(first_rows(given[name], layout.shape))
         placed = kept.get(number)
         if placed is None:
             taken = {name: array for name, array in given.items() if name in interface.arguments}
-            placed = {name: self._arena.place(array) for name, array in taken.items()}
-        if self._arena.keeps:
+            placed = {name: self._memory.place(array) for name, array in taken.items()}
+        if self._memory.keeps:
             kept[number] = placed
         results = tuple(guarded[name].given for name in interface.results)
         kernel.run(bind(interface, self._arguments(interface, placed), results))
-        self._arena.finish()
+        self._memory.finish()
         for name, result in guarded.items():
             if not result.is_intact:
                 return Failed(FailureKind.OUT_OF_BOUNDS, f"the memory around {name} was written to")
         for name, argument in placed.items():
-            if self._arena.is_changed(argument):
+            if self._memory.is_changed(argument):
                 return Failed(FailureKind.OUT_OF_BOUNDS, f"the memory of {name}, which is an argument, was written to")
         out = tuple(guarded[name].read() for name in interface.results)
         found = deviation(out, kept_results(self._folder, number))
@@ -172,12 +172,12 @@ class MeasureBench:
         try:
             if not self._arrays:
                 self._arrays = kept_arrays(interface, task.signature, self._folder, on_disk=False)
-                self._timed = {name: self._arena.place(array) for name, array in self._arrays.items()}
+                self._timed = {name: self._memory.place(array) for name, array in self._arrays.items()}
             firsts = {tensor.name: self._arrays[tensor.name] for tensor in interface.tensors if tensor.in_out}
-            call = self._arena.call_of(kernel, self._arguments(interface, self._timed), firsts)
+            call = self._memory.call_of(kernel, self._arguments(interface, self._timed), firsts)
             before = self._calibrated()
             noise = before / self._quickest_calibration if self._calibration is not None else 1.0
-            samples = self._arena.times(call, seconds, noise * quickest)
+            samples = self._memory.times(call, seconds, noise * quickest)
             return Timed(samples, before, self._calibrated())
         except NoRoomError as error:
             return Failed(FailureKind.LOST, str(error))
@@ -190,7 +190,7 @@ class MeasureBench:
         if call is None:
             return 0.0
         call()
-        seconds = statistics.median(self._arena.seconds(call) for _ in range(_CALIBRATIONS))
+        seconds = statistics.median(self._memory.seconds(call) for _ in range(_CALIBRATIONS))
         self._quickest_calibration = min(self._quickest_calibration, seconds)
         return seconds
 

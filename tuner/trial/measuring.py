@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tc.tuner.trial.challenge import Leader, challenge
+from tc.tuner.trial.compare_with_best import Leader, compare_with_best
 from tc.tuner.trial.messages import HOPELESS, Timed
 from tc.tuner.trial.outcome import Failed, FailureKind, Measured, Outcome
 from tc.tuner.trial.workers import Lane, Packed
@@ -76,7 +76,7 @@ class Measuring:
         outcome = Measured(statistics.median(samples), samples)
         if leader is None or outcome.seconds >= leader.measured.seconds or not self._seat(leader):
             return outcome
-        return challenge(self._lane, leader.measured, (_LEADER, TRIAL), self._seconds)
+        return compare_with_best(self._lane, leader.measured, (_LEADER, TRIAL), self._seconds)
 
     def _seat(self, leader: Leader) -> bool:
         """Whether the leader is in its slot; it is not if it fails now."""

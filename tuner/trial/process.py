@@ -14,9 +14,9 @@ from types import TracebackType
 from typing import Final, cast
 
 from tc.runtime.host.disk import clear_folders
-from tc.tuner.trial.descent import ENDING, end_session
 from tc.tuner.trial.messages import Answer, Question, receive, send
 from tc.tuner.trial.outcome import Failed, FailureKind
+from tc.tuner.trial.process_tree import ENDING, end_session
 
 KILLED: Final = "the process was killed"
 CLOSED: Final = Failed(FailureKind.LOST, "the process was ended")

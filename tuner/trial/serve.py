@@ -8,14 +8,14 @@ import signal
 import sys
 from typing import IO, Final, Protocol, cast
 
-from tc.tuner.trial.descent import ENDING
 from tc.tuner.trial.messages import Answer, Question, receive, send
+from tc.tuner.trial.process_tree import ENDING
 
 # Whoever asks gives up first; this only ends processes whose answer is not awaited any more.
 _GRACE: Final = 10.0
 
 
-class Bench(Protocol):
+class Handler(Protocol):
     """What answers the questions of one kind of process."""
 
     def answer(self, question: Question, payload: bytes, /) -> tuple[Answer, bytes]:
@@ -23,11 +23,11 @@ class Bench(Protocol):
         ...
 
 
-def serve(bench: Bench, questions: IO[bytes], answers: IO[bytes]) -> None:
+def serve(handler: Handler, questions: IO[bytes], answers: IO[bytes]) -> None:
     """Answers until the questions end; a question that takes much longer than its limit ends the process."""
     while (received := receive(questions)) is not None:
         signal.setitimer(signal.ITIMER_REAL, received.limit + _GRACE)
-        answer, content = bench.answer(cast("Question", received.message), received.payload)
+        answer, content = handler.answer(cast("Question", received.message), received.payload)
         signal.setitimer(signal.ITIMER_REAL, 0)
         send(answers, answer, payload=content)
 
@@ -44,19 +44,19 @@ def main(arguments: list[str]) -> None:
     # Slurm and systemd send these to all processes of a job.  Whoever asks says when it is over, by closing the pipe.
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
-    serve(_bench(kind), sys.stdin.buffer, answers)
+    serve(_handler(kind), sys.stdin.buffer, answers)
 
 
-def _bench(kind: str) -> Bench:
+def _handler(kind: str) -> Handler:
     match kind:
         case "build":
-            from tc.tuner.trial.build import BuildBench
+            from tc.tuner.trial.build import BuildHandler
 
-            return BuildBench()
+            return BuildHandler()
         case "measure":
-            from tc.tuner.trial.measure import MeasureBench
+            from tc.tuner.trial.measure import MeasureHandler
 
-            return MeasureBench()
+            return MeasureHandler()
         case _:
             raise ValueError(f"there is no process of kind {kind!r}")
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from tc.artifact.packing import unpack
 from tc.tuner.trial.budget import Clock
-from tc.tuner.trial.challenge import Leader
+from tc.tuner.trial.compare_with_best import Leader
 from tc.tuner.trial.measuring import REPEATS, Measuring, Tried
 from tc.tuner.trial.outcome import Failed, FailureKind, Measured, Outcome
 from tc.tuner.trial.workers import Lane, Packed, Workers

@@ -12,7 +12,7 @@ from tc.cache.content.contents import Contents
 from tc.cache.format.ingredients import Ingredients
 from tc.cache.format.records import Measurement
 from tc.cache.format.tables import MEASUREMENTS, TRIAL_COUNTS
-from tc.commands.contents.dossier import SHORT, deciding, names_of
+from tc.commands.contents.kernel_summary import SHORT, deciding, names_of
 from tc.commands.contents.terminal import shortened, table
 from tc.commands.contents.wording import dtypes_said, shapes_said, speedup_said, target_said
 from tc.tuner.session.console import duration

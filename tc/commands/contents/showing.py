@@ -10,7 +10,7 @@ from tc.cache.content.contents import Contents
 from tc.cache.format.ingredients import FIELDS
 from tc.cache.format.records import Measurement, Variant
 from tc.cache.format.tables import OUTCOMES
-from tc.commands.contents.dossier import Dossier
+from tc.commands.contents.kernel_summary import KernelSummary
 from tc.commands.contents.terminal import printable, shortened
 from tc.commands.contents.wording import facts_said, options_said, shapes_said, time_said
 
@@ -20,19 +20,19 @@ _WIDTH: Final = 13
 _LONGEST: Final = 4000
 
 
-def showing(contents: Contents, dossier: Dossier) -> str:
+def showing(contents: Contents, summary: KernelSummary) -> str:
     """The ingredients of a kernel, its variants with what was measured of them, and how many trials it has had."""
-    chosen = dossier.chosen
+    chosen = summary.chosen
     return "\n".join(
         (
-            *_head(dossier),
+            *_head(summary),
             *(
                 line
-                for number, variant in enumerate(_by_time(dossier), 1)
-                for line in ("", *_variant(dossier, variant, number, wins=variant is chosen))
+                for number, variant in enumerate(_by_time(summary), 1)
+                for line in ("", *_variant(summary, variant, number, wins=variant is chosen))
             ),
             "",
-            _line("trials", _trials(contents, dossier)),
+            _line("trials", _trials(contents, summary)),
         )
     )
 
@@ -42,12 +42,12 @@ def source_text(variant: Variant) -> str:
     return printable(variant.source, kept="\n\t").removesuffix("\n")
 
 
-def _head(dossier: Dossier) -> Iterator[str]:
-    ingredients = dossier.ingredients
+def _head(summary: KernelSummary) -> Iterator[str]:
+    ingredients = summary.ingredients
     yield _line("kernel", ingredients.key)
-    yield _line("definition", dossier.name or "(no text in the cache has it)")
+    yield _line("definition", summary.name or "(no text in the cache has it)")
     yield _line("extents", shapes_said(ingredients))
-    yield _line("stored", dossier.stored)
+    yield _line("stored", summary.stored)
     for name in FIELDS:
         value = getattr(ingredients, name)
         if name == "program":
@@ -57,21 +57,21 @@ def _head(dossier: Dossier) -> Iterator[str]:
             yield _line(name, value)
 
 
-def _by_time(dossier: Dossier) -> list[Variant]:
+def _by_time(summary: KernelSummary) -> list[Variant]:
     """The quickest first, then those that were never measured."""
     quickest: dict[str, float] = {}
-    for one in dossier.measurements:
+    for one in summary.measurements:
         quickest[one.variant] = min(one.seconds, quickest.get(one.variant, one.seconds))
     unmeasured = max(quickest.values(), default=0.0)
     return sorted(
-        dossier.variants, key=lambda v: (v.identity not in quickest, quickest.get(v.identity, unmeasured), v.identity)
+        summary.variants, key=lambda v: (v.identity not in quickest, quickest.get(v.identity, unmeasured), v.identity)
     )
 
 
-def _variant(dossier: Dossier, variant: Variant, number: int, *, wins: bool) -> Iterator[str]:
-    yield f"variant {number} of {len(dossier.variants)}" + (", which a call here runs" if wins else "")
-    measured = [one for one in dossier.measurements if one.variant == variant.identity]
-    for name, value in _facts(variant, dossier.ingredients.target, measured):
+def _variant(summary: KernelSummary, variant: Variant, number: int, *, wins: bool) -> Iterator[str]:
+    yield f"variant {number} of {len(summary.variants)}" + (", which a call here runs" if wins else "")
+    measured = [one for one in summary.measurements if one.variant == variant.identity]
+    for name, value in _facts(variant, summary.ingredients.target, measured):
         yield _INDENT + _line(name, value)
 
 
@@ -95,8 +95,8 @@ def _measurement(one: Measurement) -> str:
     return f"{time_said(one)}; {samples}{run}, {one.policy}, {threads} on {one.machine}, {one.at}"
 
 
-def _trials(contents: Contents, dossier: Dossier) -> str:
-    rows = contents.session.rows(OUTCOMES, kernel=dossier.ingredients.key)
+def _trials(contents: Contents, summary: KernelSummary) -> str:
+    rows = contents.session.rows(OUTCOMES, kernel=summary.ingredients.key)
     counts = [(str(row["outcome"]), int(str(row["trials"]))) for row in rows]
     parts = ", ".join(f"{count} {outcome}" for outcome, count in counts)
     return f"{sum(count for _, count in counts)} ({parts})" if counts else "none"

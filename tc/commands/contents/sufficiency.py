@@ -41,9 +41,9 @@ class _Helpers:
 def unproven(contents: Contents) -> Iterator[str]:
     """A note for every winner with an injected source; that is no fault."""
     kernels = {ingredients.key: ingredients for ingredients, _ in contents.kernels()}
-    champions = {key: frozenset(places.values()) for key, places in contents.champions().items()}
+    chosen_variants = {key: frozenset(places.values()) for key, places in contents.chosen_variants().items()}
     for variant, _ in contents.records(VARIANTS):
-        if variant.identity in champions.get(variant.kernel, ()) and has_injected_source(variant.options):
+        if variant.identity in chosen_variants.get(variant.kernel, ()) and has_injected_source(variant.options):
             yield f"note: kernel {kernel_line(kernels[variant.kernel])} is {variant.proof}"
 
 
@@ -57,17 +57,17 @@ def missing(contents: Contents) -> tuple[str, ...]:
 
 def _missing(contents: Contents) -> Iterator[str]:
     kernels = {ingredients.key: ingredients for ingredients, _ in contents.kernels()}
-    champions = {key: frozenset(places.values()) for key, places in contents.champions().items()}
+    chosen_variants = {key: frozenset(places.values()) for key, places in contents.chosen_variants().items()}
     programs = frozenset(program for text, _ in contents.records(TEXTS) for program in programs_of(text.definitions))
     helpers = _helpers(contents)
     found = set()
     for variant, _ in contents.records(VARIANTS):
-        winners = champions.get(variant.kernel)
+        winners = chosen_variants.get(variant.kernel)
         wins = winners is not None and variant.identity in winners
         found.add(variant.identity)
         if wins or winners is None:
             yield from _of_variant(contents.place, variant, kernels[variant.kernel], programs, helpers, wins=wins)
-    for key, winners in champions.items():
+    for key, winners in chosen_variants.items():
         if winners - found:
             yield _complaint(contents.place, kernels[key], "the winner", _TUNE)
 

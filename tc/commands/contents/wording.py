@@ -9,7 +9,7 @@ from typing import Final
 
 from tc.cache.format.ingredients import Ingredients
 from tc.cache.format.records import Measurement
-from tc.commands.contents.dossier import default_options
+from tc.commands.contents.kernel_summary import default_options
 from tc.store.wanted import extents_of
 from tc.targets.options_json import to_json
 from tc.tuner.session.console import duration

@@ -59,7 +59,7 @@ def _description(kernel: Exported) -> Iterator[str]:
     convention = kernel.executable.convention
     interface = convention.interface
     yield f"{interface.name}({', '.join(interface.arguments)}) -> ({', '.join(interface.results)}): {kernel.file}"
-    yield from (f"    {line}" for line in kernel.dossier.ingredients.program.splitlines() if line.strip())
+    yield from (f"    {line}" for line in kernel.summary.ingredients.program.splitlines() if line.strip())
     for number, operand in enumerate(convention.operands):
         yield f"  buffers[{number}]  {_operand(kernel, operand)}"
     for number, scalar in enumerate(interface.scalars):
@@ -105,11 +105,11 @@ def _memory(kernel: Exported) -> str:
 
 
 def _options(kernel: Exported) -> str:
-    return options_said(kernel.variant.options, kernel.dossier.ingredients.target)
+    return options_said(kernel.variant.options, kernel.summary.ingredients.target)
 
 
 def _time(kernel: Exported) -> str:
-    decision = kernel.dossier.deciding
+    decision = kernel.summary.deciding
     if decision is None:
         return "was never measured"
     return f"takes {time_said(decision)}, on {counted(decision.threads, 'thread')} of {decision.machine}"

@@ -73,7 +73,7 @@ def _entry(kernel: Exported) -> Iterator[str]:
     own = renamed(kernel)
     yield f".grid_count = {len(convention.grids)}"
     yield f".grids = {array('tc_grid', (_grid(grid, own.get(grid.name, grid.name)) for grid in convention.grids))}"
-    decision = kernel.dossier.deciding
+    decision = kernel.summary.deciding
     yield f".seconds = {0.0 if decision is None else decision.seconds!r}"
     yield f".default_seconds = {0.0 if decision is None else decision.default_seconds!r}"
 

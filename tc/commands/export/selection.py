@@ -15,7 +15,7 @@ from tc.base.errors import CacheError, OptionsError
 from tc.cache.content.contents import Contents
 from tc.cache.format.faults import damaged
 from tc.cache.format.records import Variant
-from tc.commands.contents.dossier import SHORT, Dossier, dossiers
+from tc.commands.contents.kernel_summary import SHORT, KernelSummary, summaries
 from tc.commands.contents.listing import Filter
 from tc.targets.target import CpuTarget, CudaTarget, EmulatorTarget, HostTarget, OpenClTarget, Target
 
@@ -29,7 +29,7 @@ class Exported:
     """A kernel with the name that it gets, of its file and in C; ``executable`` is that of ``variant``."""
 
     name: str
-    dossier: Dossier
+    summary: KernelSummary
     variant: Variant
     executable: Executable
 
@@ -58,30 +58,30 @@ def select(contents: Contents, wanted: Filter) -> Selection:
 
     CacheError if there is none, or for damage; OptionsError for kernels that do not fit into one program.
     """
-    found: list[tuple[Dossier, Variant, Executable]] = []
+    found: list[tuple[KernelSummary, Variant, Executable]] = []
     omitted = []
-    for dossier in dossiers(contents):
-        if not wanted.accepts(dossier.ingredients, dossier.name):
+    for summary in summaries(contents):
+        if not wanted.accepts(summary.ingredients, summary.name):
             continue
-        variant = dossier.chosen
+        variant = summary.chosen
         if variant is None:
-            omitted.append(f"{dossier.ingredients.key[:SHORT]}: {_reason(dossier)}")
+            omitted.append(f"{summary.ingredients.key[:SHORT]}: {_reason(summary)}")
         else:
-            found.append((dossier, variant, _executable(contents, variant)))
+            found.append((summary, variant, _executable(contents, variant)))
     if not found:
         raise CacheError(f"{contents.place} has no kernel to export; tune one, or ask for another target or program")
     machines = sorted({e.target.machine for _, _, e in found if isinstance(e.target, CpuTarget | EmulatorTarget)})
     if len(machines) > 1:
         raise OptionsError(f"kernels for {' and '.join(machines)} make no program together; choose one with --target")
-    names = _names([(_readable(executable), dossier.ingredients.key) for dossier, _, executable in found])
+    names = _names([(_readable(executable), summary.ingredients.key) for summary, _, executable in found])
     exported = (Exported(name, *rest) for name, rest in zip(names, found, strict=True))
     return Selection(tuple(sorted(exported, key=lambda kernel: kernel.name)), tuple(omitted))
 
 
-def _reason(dossier: Dossier) -> str:
-    if not dossier.variants:
+def _reason(summary: KernelSummary) -> str:
+    if not summary.variants:
         return "it was only tried, and nothing of it was kept"
-    return f"of its {counted(len(dossier.variants), 'variant')} none was measured, and none has the default options"
+    return f"of its {counted(len(summary.variants), 'variant')} none was measured, and none has the default options"
 
 
 def _executable(contents: Contents, variant: Variant) -> Executable:

@@ -17,7 +17,7 @@ from tc.base.grid import Argument, GridKernel, Place
 from tc.base.types import Kind, ScalarType
 from tc.runtime.cuda.chosen_driver import cuda_driver
 from tc.runtime.cuda.cuda_driver import CudaDriver, Event, LoadedModule
-from tc.runtime.cuda.given_back import GIVEN_BACK
+from tc.runtime.cuda.deferred_free import DEFERRED_FREE
 from tc.runtime.cuda.recent_launches import RECENT_LAUNCHES
 from tc.runtime.cuda.started import STARTED, StartedKernel
 from tc.runtime.host.binary import Binary
@@ -282,6 +282,6 @@ def waiting(device: int) -> Iterator[CudaDriver]:
     Errors name the kernels that may have caused them.
     """
     driver = cuda_driver()
-    with driver.on(device), GIVEN_BACK.settled(device), STARTED.waited(device), RECENT_LAUNCHES.waited(device):
+    with driver.on(device), DEFERRED_FREE.settled(device), STARTED.waited(device), RECENT_LAUNCHES.waited(device):
         yield driver
         IN_FLIGHT.purge()

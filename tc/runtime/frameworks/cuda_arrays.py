@@ -80,12 +80,12 @@ def _own(shape: tuple[int, ...], type: ScalarType, memory: CudaMemory) -> Device
 
 
 def _for_jax(shape: tuple[int, ...], type: ScalarType, memory: CudaMemory, like: object) -> DeviceArray:
-    from tc.runtime.cuda.given_back import GIVEN_BACK
+    from tc.runtime.cuda.deferred_free import DEFERRED_FREE
     from tc.runtime.frameworks.device_array import DeviceArray
     from tc.runtime.frameworks.jax_arrays import JaxEnd
 
     _require_no_graph(memory, "JAX's arrays never change, so make graphs with those of another framework")
-    GIVEN_BACK.follow_jax(memory.device, lambda: JaxEnd(like))
+    DEFERRED_FREE.follow_jax(memory.device, lambda: JaxEnd(like))
     return DeviceArray(shape, type, memory)
 
 

@@ -12,7 +12,7 @@ from tc.base.errors import ArgumentError
 from tc.base.types import ScalarType
 from tc.runtime.frameworks.cuda_interface import describe_cuda_interface
 from tc.runtime.frameworks.numpy_arrays import numpy_dtype
-from tc.runtime.views.view import DEFAULT_STREAM, ArrayView, CudaMemory, Framework, Seen, Stream
+from tc.runtime.views.view import DEFAULT_STREAM, ArrayView, CudaMemory, Fingerprint, Framework, Stream
 
 # The handle that names the default stream, besides 0.
 _LEGACY: Final = 1
@@ -29,7 +29,7 @@ def _current_stream(device: int) -> Stream:
     return Stream(handle) if handle > _LEGACY else DEFAULT_STREAM
 
 
-def glance_cupy(array: cupy.ndarray) -> Seen | None:
+def cupy_fingerprint(array: cupy.ndarray) -> Fingerprint | None:
     """An array on a GPU."""
     device, address = array.device.id, array.data.ptr
     what = ("cupy", array.dtype, device, array.shape, array.strides)

@@ -15,7 +15,7 @@ from tc.base.errors import DeviceError
 from tc.base.types import Kind, ScalarType
 from tc.runtime.cuda.chosen_driver import cuda_driver
 from tc.runtime.cuda.cuda import device_number, wait_for_device, waiting
-from tc.runtime.cuda.given_back import GIVEN_BACK, Borrower
+from tc.runtime.cuda.deferred_free import DEFERRED_FREE, Borrower
 from tc.runtime.frameworks.dlpack import CUDA_DEVICE
 from tc.runtime.frameworks.dlpack_export import export_cuda
 from tc.runtime.frameworks.numpy_arrays import numpy_dtype
@@ -43,14 +43,14 @@ class DeviceArray:
             # What a stream allocates that captures is memory of the graph, to be freed in it.
             self._of_graph: Final = self._driver.captures(memory.stream)
             self.address: Final = self._allocated() if self.nbytes else 0
-        self.glance: Final = ("own", shape, type.value, memory.device), self.address, memory.stream
+        self.fingerprint: Final = ("own", shape, type.value, memory.device), self.address, memory.stream
 
     def _allocated(self) -> int:
-        GIVEN_BACK.purge()
+        DEFERRED_FREE.purge()
         try:
             return self._driver.allocate(self.nbytes, self.memory.stream)
         except MemoryError:
-            if self._of_graph or not GIVEN_BACK.holds(self.memory.device):
+            if self._of_graph or not DEFERRED_FREE.holds(self.memory.device):
                 raise
             # The only wait: without it there would be no result.
             wait_for_device(self.memory.device)
@@ -61,7 +61,7 @@ class DeviceArray:
         if not getattr(self, "address", 0) or is_finalizing():
             return
         if not self._of_graph:
-            GIVEN_BACK.add(self._driver, self.memory, self.address, self._borrowers)
+            DEFERRED_FREE.add(self._driver, self.memory, self.address, self._borrowers)
             return
         # If the graph is complete, its memory goes with it.
         with suppress(DeviceError), self._driver.on(self.memory.device):

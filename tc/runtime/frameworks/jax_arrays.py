@@ -12,7 +12,7 @@ import numpy as np
 
 from tc.base.errors import ArgumentError
 from tc.base.types import ScalarType
-from tc.runtime.cuda.given_back import Borrower
+from tc.runtime.cuda.deferred_free import Borrower
 from tc.runtime.frameworks.device_array import DeviceArray
 from tc.runtime.frameworks.dlpack import describe_dlpack
 from tc.runtime.frameworks.numpy_arrays import empty_bytes, numpy_dtype

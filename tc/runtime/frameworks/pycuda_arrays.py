@@ -17,7 +17,7 @@ from tc.runtime.cuda.pycuda_contexts import has_context, primary_context, pushed
 from tc.runtime.frameworks.cuda_interface import describe_cuda_interface
 from tc.runtime.frameworks.device_array import DeviceArray
 from tc.runtime.frameworks.numpy_arrays import numpy_dtype
-from tc.runtime.views.view import DEFAULT_STREAM, ArrayView, CudaMemory, Framework, Seen
+from tc.runtime.views.view import DEFAULT_STREAM, ArrayView, CudaMemory, Fingerprint, Framework
 
 
 def describe_gpuarray(array: GPUArray, place: str) -> ArrayView:
@@ -25,7 +25,7 @@ def describe_gpuarray(array: GPUArray, place: str) -> ArrayView:
     return describe_cuda_interface(array, place, Framework.PYCUDA)
 
 
-def glance_gpuarray(array: GPUArray) -> Seen | None:
+def gpuarray_fingerprint(array: GPUArray) -> Fingerprint | None:
     """An array that holds elements."""
     try:
         address = int(array.gpudata)

@@ -18,8 +18,8 @@ from tc.runtime.views.view import (
     DEFAULT_STREAM,
     ArrayView,
     CudaMemory,
+    Fingerprint,
     Framework,
-    Seen,
     Stream,
     check_address,
     element_strides,
@@ -65,7 +65,7 @@ def is_followed(tensor: torch.Tensor) -> bool:
     return tensor.requires_grad and torch.is_grad_enabled()
 
 
-def glance_torch(tensor: torch.Tensor) -> Seen | None:
+def torch_fingerprint(tensor: torch.Tensor) -> Fingerprint | None:
     """A dense tensor on a GPU that autograd does not follow."""
     try:
         if not tensor.is_cuda or is_followed(tensor) or tensor.is_neg():

@@ -16,8 +16,8 @@ from tc.base.counted import bytes_text
 from tc.base.errors import NoRoomError
 from tc.base.locked_folder import clear_if_abandoned, lock_folder
 
-# Folders of searches, of capsules, and of processes by number.
-_OURS: Final = re.compile(r"tc-(tune|capsule|\d+)-.+")
+# Folders of searches, of reproducers, and of processes by number.
+_OURS: Final = re.compile(r"tc-(tune|reproducer|\d+)-.+")
 
 
 @contextmanager

@@ -41,9 +41,9 @@ class Stream:
 
 
 DEFAULT_STREAM: Final = Stream(0)
-# An array on a GPU at a glance: what tells it from others, but for its address; its address, which is not 0; the stream
-# on which it is ready.
-Seen: TypeAlias = tuple[Hashable, int, Stream]
+# The fingerprint of an array on a GPU: its shape, strides, type and device; its address, which is not 0; the stream on
+# which it is ready.
+Fingerprint: TypeAlias = tuple[Hashable, int, Stream]
 
 
 @frozen

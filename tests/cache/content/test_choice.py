@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from tc.cache.content.choice import champions, latest, winner_of
+from tc.cache.content.choice import chosen_variants, latest, winner_of
 from tc.cache.format.records import CHOSEN
 from tests.cache.samples import MACHINE, OTHER_MACHINE, measurement, variant
 
@@ -17,7 +17,7 @@ SERIAL = variant(options='{"a": 1}', threads=1)
 
 def test_nothing_measured_is_no_winner() -> None:
     assert winner_of((), MACHINE, 2) is None
-    assert champions(()) == {}
+    assert chosen_variants(()) == {}
 
 
 def test_the_least_time_wins() -> None:
@@ -62,7 +62,7 @@ def test_between_equals_the_order_of_arrival_does_not_count() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_whoever_asks_a_champion_wins(seed: int) -> None:
+def test_the_winner_is_among_the_chosen_variants(seed: int) -> None:
     random = Random(seed)
     machines = ("one", "two", "three")
     measured = [
@@ -75,7 +75,7 @@ def test_whoever_asks_a_champion_wins(seed: int) -> None:
         )
         for _ in range(12)
     ]
-    known = champions(measured)
+    known = chosen_variants(measured)
     for machine, threads in itertools.product((*machines, "four"), (1, 2, 3, 4)):
         winner = winner_of(measured, machine, threads)
         assert winner in known.values()

@@ -20,7 +20,7 @@ from tc.cache.format.rows import row_of
 from tc.cache.format.tables import VARIANTS
 from tc.commands.cache import main
 from tc.targets.target import processor
-from tests.commands.caches import CALLS, add_variant, dossier, measure
+from tests.commands.caches import CALLS, add_variant, measure, summary
 from tests.programs import run
 
 
@@ -78,7 +78,7 @@ def test_a_helper_of_other_sources_is_none(capsys: pytest.CaptureFixture[str], c
     (line,) = complaints(capsys, cache)
     assert "because it has no compiled warm.c for " in line
     # What another version of tc needs, only that one knows: it must have something.
-    mm = dossier(cache, "mm")
+    mm = summary(cache, "mm")
     other = tmp_path / "other.db"
     made = add_variant(other, replace(mm.ingredients, generator="0.0.1 cafe"), mm.variants[0])
     assert made.kernel != mm.ingredients.key
@@ -86,7 +86,7 @@ def test_a_helper_of_other_sources_is_none(capsys: pytest.CaptureFixture[str], c
 
 
 def test_a_winner_without_its_code_cannot_be_shipped(capsys: pytest.CaptureFixture[str], cache: Path) -> None:
-    mm = dossier(cache, "mm")
+    mm = summary(cache, "mm")
     row = row_of(VARIANTS, replace(mm.variants[0], binary=b""), None, utc_now())
     with closing(sqlite3.connect(cache, isolation_level=None)) as connection:
         connection.execute(
@@ -103,7 +103,7 @@ def test_a_winner_without_its_code_cannot_be_shipped(capsys: pytest.CaptureFixtu
 
 
 def test_what_nobody_wrote_as_a_text_needs_none(capsys: pytest.CaptureFixture[str], cache: Path) -> None:
-    pick = dossier(cache, "pick")
+    pick = summary(cache, "pick")
     assert json.loads(pick.variants[0].origin)["text"]
     built = replace(pick.variants[0], origin=json.dumps({"text": None}))
     program = pick.ingredients.program.replace("def f", "def g")
@@ -114,7 +114,7 @@ def test_what_nobody_wrote_as_a_text_needs_none(capsys: pytest.CaptureFixture[st
 def test_what_never_ran_on_its_machine_is_shipped_without_helpers_for_it(
     capsys: pytest.CaptureFixture[str], cache: Path
 ) -> None:
-    mm = dossier(cache, "mm")
+    mm = summary(cache, "mm")
     other = "armv8-a" if processor().machine == "x86_64" else "x86-64"
     add_variant(cache, replace(mm.ingredients, architecture=other), mm.variants[0])
     assert complaints(capsys, cache) == []

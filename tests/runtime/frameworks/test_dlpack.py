@@ -117,8 +117,8 @@ def test_refusals() -> None:
 
 
 def test_a_consumed_export_is_refused() -> None:
-    capsule = np.ones(3).__dlpack__()
-    kept = torch.utils.dlpack.from_dlpack(capsule)
+    exported = np.ones(3).__dlpack__()
+    kept = torch.utils.dlpack.from_dlpack(exported)
     with pytest.raises(ArgumentError, match="returned PyCapsule, not a fresh DLPack object"):
-        describe(Failing(capsule), PLACE)
+        describe(Failing(exported), PLACE)
     assert kept.tolist() == [1.0, 1.0, 1.0]

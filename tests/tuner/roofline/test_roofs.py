@@ -36,7 +36,7 @@ def test_reading_sums_up(library: ctypes.CDLL) -> None:
     assert run(values.ctypes.data, 16, 3) == 3 * values[: 16 * width].sum()
 
 
-def test_memory_is_provided_and_given_back(library: ctypes.CDLL) -> None:
+def test_memory_is_allocated_and_freed(library: ctypes.CDLL) -> None:
     take = function(library, "tc_fresh", ctypes.c_long, ctypes.c_long)
     before = getrusage(RUSAGE_THREAD).ru_minflt
     assert take(1 << 22, 3) == 0.0

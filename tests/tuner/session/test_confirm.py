@@ -1,4 +1,4 @@
-"""Who is quicker beyond doubt: intervals by counting, and contests in turns."""
+"""Which is significantly quicker: distribution-free intervals, and alternating measurements."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_contenders_take_turns_and_those_that_fail_drop_out() -> None:
     assert found["quick"].seconds == 2.5
 
 
-def test_contests_that_are_cut_short_have_a_round_at_least() -> None:
+def test_comparisons_that_are_cut_short_have_a_round_at_least() -> None:
     found = confirm(Scripted(), {"default": b""}, 11, 0.1, lambda rounds: rounds < 3)
     assert len(found["default"].samples) == 3
     found = confirm(Scripted(), {"default": b""}, 11, 0.1, lambda _rounds: False)
@@ -100,7 +100,7 @@ class Slow(Scripted):
 
 
 @pytest.mark.parametrize(("call", "rounds"), [(0.5, 3), (2.0, 0)])
-def test_contests_end_before_their_deadline(call: float, rounds: int) -> None:
+def test_comparisons_end_before_their_deadline(call: float, rounds: int) -> None:
     """Where a call takes so long that none would end in time, nobody is measured at all."""
     workers = Slow()
     packed = {"default": b"", "quick": b""}

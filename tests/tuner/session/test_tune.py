@@ -25,8 +25,8 @@ from tc.store.wanted import Wanted
 from tc.targets.options import CpuOptions
 from tc.tuner.roofline.bound import Bound
 from tc.tuner.session.confirm import Contender
-from tc.tuner.session.ledger import Ledger
 from tc.tuner.session.progress import Decided, Event, Generation, Started, silence
+from tc.tuner.session.search_records import SearchRecords
 from tc.tuner.session.settings import Numerics, Strategy, TuningResult, TuningSettings
 from tc.tuner.session.tune import Tuning
 from tc.tuner.space.nests import nest_of
@@ -80,11 +80,11 @@ class Steady(Watched):
         return Timed((self.SECONDS,) * 5, 1.0, 1.0)
 
 
-def ledger(path: Path) -> Ledger:
+def records(path: Path) -> SearchRecords:
     """What the cache at ``path`` knows of the task."""
     definition = Parsed(parse_task(trial.TASK), trial.TEXT)
     wanted = Wanted(definition, trial.TASK.signature, trial.TARGET, None)
-    return Ledger(Store.open(path), wanted, {"mm": definition}, environment())
+    return SearchRecords(Store.open(path), wanted, {"mm": definition}, environment())
 
 
 def patient() -> Clock:
@@ -120,7 +120,7 @@ def begun(
         trial.TASK,
         nest,
         workers,
-        ledger(path),
+        records(path),
         settings,
         clock=patient(),
         bound=bound,
@@ -145,7 +145,7 @@ def test_a_search_keeps_its_winner_and_all_trials(pool: LocalWorkers, tmp_path: 
     assert result.stopped == "the budget is spent"
     assert result.interval[0] <= result.seconds <= result.interval[1]
     assert result.speedup == result.default / result.seconds
-    kept = ledger(tmp_path / "cache.db")
+    kept = records(tmp_path / "cache.db")
     winner = kept.incumbent()
     assert winner is not None
     assert winner.options == options_text(result.best)
@@ -196,7 +196,7 @@ def test_nothing_wrong_wins(pool: LocalWorkers, tmp_path: Path) -> None:
         options = unpack(packed).options
         return pack(replace(bad, options=options, source=f"{bad.source}\n// {options_text(options)}"))
 
-    settings = replace(SETTINGS, capsules=tmp_path / "capsules")
+    settings = replace(SETTINGS, reproducers=tmp_path / "reproducers")
     workers = Watched(pool, change)
     result = search(workers, tmp_path / "cache.db", settings)
     for place, tried in enumerate(result.trials):
@@ -209,8 +209,8 @@ def test_nothing_wrong_wins(pool: LocalWorkers, tmp_path: Path) -> None:
     winner = result.executable
     assert "8 = 1;" not in winner.source
     assert result.failures[FailureKind.CRASH] >= 2
-    assert len(list((tmp_path / "capsules").glob("mm-*.py"))) == 6
-    stored = ledger(tmp_path / "cache.db").known()
+    assert len(list((tmp_path / "reproducers").glob("mm-*.py"))) == 6
+    stored = records(tmp_path / "cache.db").known()
     assert sum(isinstance(outcome, Failed) for outcome in stored.values()) == sum(result.failures.values())
 
 
@@ -245,7 +245,7 @@ def test_bitwise_winners_compute_the_same_bits(pool: LocalWorkers, tmp_path: Pat
     other = [t for t in result.trials if isinstance(t.outcome, Failed)]
     assert {t.outcome.kind for t in other if isinstance(t.outcome, Failed)} <= {FailureKind.NUMERICS}
     # What failed for its bits is known to nobody who does not ask for them.
-    assert all(isinstance(outcome, Measured) for outcome in ledger(path).known().values())
+    assert all(isinstance(outcome, Measured) for outcome in records(path).known().values())
 
 
 def test_where_the_default_fails_there_is_nothing_to_tune(pool: LocalWorkers, tmp_path: Path) -> None:
@@ -284,7 +284,7 @@ def test_an_interrupted_search_keeps_what_it_has(pool: LocalWorkers, tmp_path: P
     workers = Watched(pool)
     result = search(workers, tmp_path / "cache.db", stop=stop)
     assert result.stopped == "it was interrupted"
-    assert 0 < len(ledger(tmp_path / "cache.db").known()) == len(result.trials) < 12
+    assert 0 < len(records(tmp_path / "cache.db").known()) == len(result.trials) < 12
 
 
 def test_the_default_has_its_trial_however_short_the_budget_is(pool: LocalWorkers, tmp_path: Path) -> None:
@@ -293,7 +293,7 @@ def test_the_default_has_its_trial_however_short_the_budget_is(pool: LocalWorker
     assert len(result.trials) == 1
     assert result.is_default
     assert result.stopped == "the budget is spent"
-    assert ledger(tmp_path / "cache.db").incumbent() is not None
+    assert records(tmp_path / "cache.db").incumbent() is not None
 
 
 def test_a_search_that_is_interrupted_before_its_first_trial_says_so(pool: LocalWorkers, tmp_path: Path) -> None:
@@ -329,7 +329,7 @@ def test_the_best_is_stored_before_it_is_compared_in_the_time_that_is_left(
     class Observed(Improving):
         def check(self, packed: Packed, slot: str) -> Checked | Failed:
             if slot == "default":
-                incumbent = ledger(path).incumbent()
+                incumbent = records(path).incumbent()
                 stored.append("" if incumbent is None else incumbent.options)
             return super().check(packed, slot)
 
@@ -341,11 +341,11 @@ def test_the_best_is_stored_before_it_is_compared_in_the_time_that_is_left(
     assert result.speedup == 2.0
     assert stored == ([best] if left else [])
     assert result.stopped == "it was interrupted" + ("" if left else " before the last comparison")
-    incumbent = ledger(path).incumbent()
+    incumbent = records(path).incumbent()
     assert incumbent is not None
     assert incumbent.options == best
     # It has not gone as far as its budget says, so another search may go on.
-    kept = ledger(path)
+    kept = records(path)
     assert kept.store.reader.ended_runs(kept.ingredients.key, kept.wanted.machine, kept.wanted.threads) == ()
 
 
@@ -386,10 +386,10 @@ def test_winners_at_other_sizes_are_where_a_search_begins(pool: LocalWorkers, tm
     found = mm.tune((64, 64), (64, 64), budget="1 trial", cache=path, jobs=1, seed=1, progress=False)
     assert found.best == CpuOptions()
     # As if these options had won there.
-    store = ledger(path).store
+    store = records(path).store
     kernel = mm.compile((64, 64), (64, 64), options=text)
     elsewhere = Wanted(Parsed(parse_task(trial.TASK), trial.TEXT), kernel.signature, trial.TARGET, None)
-    other = Ledger(store, elsewhere, {}, environment())
+    other = SearchRecords(store, elsewhere, {}, environment())
     contender = _contender(found)
     other.keep(kernel.executable, contender, contender, "run")
     workers = Watched(pool)

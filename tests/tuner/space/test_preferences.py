@@ -17,13 +17,13 @@ from tc.api.tuning import TuningRequest
 from tc.tuner.search.combined import combined_search
 from tc.tuner.search.genetic import GeneticParameters
 from tc.tuner.session.confirm import Contender
-from tc.tuner.session.contest import DEFAULT, INCUMBENT, winner_of
 from tc.tuner.session.effort import EFFORTS
+from tc.tuner.session.final_comparison import DEFAULT, INCUMBENT, winner_of
 from tc.tuner.space.preferences import Preferences, TrialRecord
 from tc.tuner.space.space import Space
 from tc.tuner.trial.budget import Budget
 from tc.tuner.trial.outcome import Failed, Measured
-from tests.commands.caches import dossier
+from tests.commands.caches import summary
 from tests.tuner.landscapes import SPACE
 
 TEXT: Final = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,r_k) * B(r_k,n) }"
@@ -131,7 +131,7 @@ def test_the_winner_is_what_was_wanted_and_what_calls_run(tmp_path: Path) -> Non
     )
     assert not found.best.vectorize  # type: ignore[union-attr]
     assert found.best.schedule.unroll == 16
-    chosen = dossier(cache, "mm").chosen
+    chosen = summary(cache, "mm").chosen
     assert chosen is not None
     assert chosen.options == found.best.to_json()
 

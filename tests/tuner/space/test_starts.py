@@ -74,16 +74,16 @@ def test_what_no_search_can_start_from_is_refused(start: Any, message: str, tmp_
 
 
 def test_nights_name_starts(tmp_path: Path) -> None:
-    from tc.commands.jobs import read_night
+    from tc.commands.jobs import read_job_file
 
     (tmp_path / "good.json").write_text(GOOD.to_json())
-    night = 'start = [{threads = 2}, "good.json", \'{"threads": 3}\']\n[[kernel]]\ntext = """' + TEXT + '"""\n'
-    (tmp_path / "night.toml").write_text(night)
-    starts = read_starts(read_night(tmp_path / "night.toml").starts, parse_target("cpu"))
+    jobs = 'start = [{threads = 2}, "good.json", \'{"threads": 3}\']\n[[kernel]]\ntext = """' + TEXT + '"""\n'
+    (tmp_path / "jobs.toml").write_text(jobs)
+    starts = read_starts(read_job_file(tmp_path / "jobs.toml").starts, parse_target("cpu"))
     assert starts == (tc.CpuOptions(threads=2), GOOD, tc.CpuOptions(threads=3))
-    (tmp_path / "night.toml").write_text(night.replace("{threads = 2}", "7"))
-    with pytest.raises(tc.OptionsError, match=r"night.toml: start must be tables, JSON or names of files, got 7$"):
-        read_night(tmp_path / "night.toml")
+    (tmp_path / "jobs.toml").write_text(jobs.replace("{threads = 2}", "7"))
+    with pytest.raises(tc.OptionsError, match=r"jobs.toml: start must be tables, JSON or names of files, got 7$"):
+        read_job_file(tmp_path / "jobs.toml")
 
 
 NO_STARTS: list[tuple[str, str]] = [

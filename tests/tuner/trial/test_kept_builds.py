@@ -11,28 +11,28 @@ from tc.artifact.packing import options_text, unpack
 from tc.base.errors import CompileError
 from tc.codegen.printer.source import KernelSource
 from tc.targets.options import CpuOptions
-from tc.tuner.trial.build import BuildBench
+from tc.tuner.trial.build import BuildHandler
 from tc.tuner.trial.kept_builds import KeptBuilds
 from tc.tuner.trial.messages import Build, Built, Prepare
 from tests.tuner import trial_support as trial
 
 
-def bench(folder: Path) -> BuildBench:
-    made = BuildBench()
+def handler(folder: Path) -> BuildHandler:
+    made = BuildHandler()
     made.answer(Prepare(trial.TASK, str(folder)), b"")
     return made
 
 
 def test_options_that_print_the_same_source_share_a_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, other = CpuOptions(), CpuOptions(prefetch=7)
-    answer, packed = bench(tmp_path).answer(Build(options_text(first)), b"")
+    answer, packed = handler(tmp_path).answer(Build(options_text(first)), b"")
     assert isinstance(answer, Built)
 
     def never(*_: object) -> object:
         raise CompileError("there is no compiler")
 
     monkeypatch.setattr("tc.compiler._toolchain", never)
-    again = bench(tmp_path)
+    again = handler(tmp_path)
     answer, shared = again.answer(Build(options_text(other)), b"")
     assert isinstance(answer, Built)
     assert unpack(shared) == replace(unpack(packed), options=other)

@@ -14,9 +14,9 @@ import pytest
 
 from tc.artifact.packing import options_text, pack, unpack
 from tc.targets.options import CpuOptions, ScheduleOptions
-from tc.tuner.trial.capsule import write_capsule
 from tc.tuner.trial.messages import Checked, Timed
 from tc.tuner.trial.outcome import Failed, FailureKind
+from tc.tuner.trial.reproducer import write_reproducer
 from tc.tuner.trial.workers import Limits, LocalWorkers
 from tests.programs import run
 from tests.tuner import trial_support as trial
@@ -179,12 +179,12 @@ def _kill_twice(pool: LocalWorkers, running: Path) -> None:
         os.kill(runner, signal.SIGKILL)
 
 
-def test_a_capsule_does_it_again(tmp_path: Path) -> None:
+def test_a_reproducer_does_it_again(tmp_path: Path) -> None:
     failure = Failed(FailureKind.CRASH, 'the process died (SIGSEGV): """ \\')
-    capsule = write_capsule(tmp_path / "capsules", trial.TASK, DEFAULT, 0, failure)
-    assert capsule.read_text().startswith('"""crashed: the process died (SIGSEGV): ')
-    assert run(capsule.read_text()).startswith("it runs, and is right")
+    reproducer = write_reproducer(tmp_path / "reproducers", trial.TASK, DEFAULT, 0, failure)
+    assert reproducer.read_text().startswith('"""crashed: the process died (SIGSEGV): ')
+    assert run(reproducer.read_text()).startswith("it runs, and is right")
     surplus = options_text(CpuOptions(ScheduleOptions(tile=(4,) * 9)))
-    again = write_capsule(tmp_path / "capsules", trial.TASK, surplus, 0, failure)
-    assert again != capsule
+    again = write_reproducer(tmp_path / "reproducers", trial.TASK, surplus, 0, failure)
+    assert again != reproducer
     assert run(again.read_text()).startswith("illegal: tile has 9 sizes")

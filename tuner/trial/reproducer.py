@@ -1,4 +1,4 @@
-"""Crash capsules: a small script for every candidate that was killed, which does it again."""
+"""Crash reproducers: a small script for every failed candidate, which runs it again."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SCRIPT: Final = '''"""{kind}: {reason}
 Run this file to see it again; the candidate is tried in a process of its own.
 """
 
-from tc.tuner.trial.capsule import reproduce
+from tc.tuner.trial.reproducer import reproduce
 
 print(
     reproduce(
@@ -45,7 +45,7 @@ print(
 '''
 
 
-def write_capsule(folder: Path, task: Task, options: str, seed: int, failure: Failed) -> Path:
+def write_reproducer(folder: Path, task: Task, options: str, seed: int, failure: Failed) -> Path:
     """A script in the folder, which is made if need be, that tries the options once more."""
     make_folder(folder)
     described = json.dumps(to_json(task))
@@ -65,7 +65,7 @@ def reproduce(task: str, options: str, seed: int) -> str:
     arrays = random_arrays(program, calls[0], seed)
     types = {scalar.name: scalar.type for scalar in interface_of(program).scalars}
     scalars = {name: given.value(name, types[name]) for name, _ in given.scalars}
-    with scratch_folder("tc-capsule-") as folder:
+    with scratch_folder("tc-reproducer-") as folder:
         with told_of_room(room_for(calls, arrays)):
             keep_calls(calls, arrays, scalars, folder)
         with LocalWorkers(given, folder, 1, Limits()) as workers:

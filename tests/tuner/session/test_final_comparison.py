@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from tc.artifact.packing import options_text
 from tc.targets.options import CpuOptions
 from tc.tuner.session.confirm import Contender
-from tc.tuner.session.contest import winner_of
-from tc.tuner.trial.challenge import Leader
+from tc.tuner.session.final_comparison import winner_of
+from tc.tuner.trial.compare_with_best import Leader
 from tc.tuner.trial.messages import Checked, Timed
 from tc.tuner.trial.outcome import Failed, FailureKind, Measured
 from tc.tuner.trial.trials import Trials

@@ -1,4 +1,4 @@
-"""Candidates on a GPU: arrays between guards in its memory, timed by its events."""
+"""The memory of trials on a GPU: arrays between guard regions, calls timed by events."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from tc.dispatch.kernel import Kernel
 from tc.runtime.cuda.chosen_driver import cuda_driver
 from tc.runtime.cuda.cuda import synchronize_cuda
 from tc.runtime.cuda.cuda_driver import CudaDriver
-from tc.runtime.cuda.given_back import GIVEN_BACK
+from tc.runtime.cuda.deferred_free import DEFERRED_FREE
 from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 from tc.runtime.views.view import DEFAULT_STREAM, CudaMemory
 from tc.tuner.trial.cuda_clock import event_times
 
 Array = npt.NDArray[Any]
 
-# Bytes on either side, which hold what no kernel computes, most likely.
+# Bytes of the guard region on either side, filled with poison.
 _GUARD: Final = 1 << 16
 _POISON: Final = 0xFB
 
 
-class CudaArena:
-    """The memory of a GPU."""
+class CudaTrialMemory:
+    """Arrays in the memory of a GPU."""
 
     keeps: Final = True
 
@@ -107,7 +107,7 @@ class DeviceGuarded:
     def __del__(self) -> None:
         # An array whose memory could not be had has no address.
         if hasattr(self, "_address"):
-            GIVEN_BACK.add(self._driver, self._memory, self._address, frozenset())
+            DEFERRED_FREE.add(self._driver, self._memory, self._address, frozenset())
 
     @property
     def __cuda_array_interface__(self) -> dict[str, object]:

@@ -10,7 +10,7 @@ import pytest
 
 from tc.artifact.packing import options_text, pack, unpack
 from tc.targets.options import CpuOptions, ScheduleOptions
-from tc.tuner.trial.challenge import ROUNDS, challenge
+from tc.tuner.trial.compare_with_best import ROUNDS, compare_with_best
 from tc.tuner.trial.messages import Checked, Timed
 from tc.tuner.trial.outcome import Failed, FailureKind, Measured, Outcome
 from tc.tuner.trial.trials import Trials
@@ -95,7 +95,7 @@ def test_a_leader_that_fails_now_challenges_nobody() -> None:
 def test_slow_calls_are_measured_a_few_times(seconds: float, rounds: int) -> None:
     workers = Machine(lambda _options, _number: seconds)
     workers.slots = {"leader": DEFAULT, "trial": TILED}
-    found = challenge(workers, Measured(seconds, (seconds,)), ("leader", "trial"), 0.01)
+    found = compare_with_best(workers, Measured(seconds, (seconds,)), ("leader", "trial"), 0.01)
     assert isinstance(found, Measured)
     assert len(found.samples) == rounds
 

@@ -1,4 +1,4 @@
-"""Ends a process together with all that it started, also what its parents have left behind."""
+"""Kills a process with all its descendants, also orphaned ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""What asks a person's command to end, and those that it has started only by way of it."""
+"""Signals that ask a command to end; the processes that it has started ignore them."""
 
 _PAUSE: Final = 0.002
 

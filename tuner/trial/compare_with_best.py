@@ -1,4 +1,4 @@
-"""Whoever seems quicker than the best so far is measured again, in turns with it, before that counts."""
+"""A candidate that seems quicker than the best so far is measured again, alternating with it, before it counts."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Leader:
     measured: Measured
 
 
-def challenge(workers: Lane, leader: Measured, slots: tuple[str, str], seconds: float) -> Measured | Failed:
-    """The time of the challenger by that of the leader: what it takes, in turns with it, as a part of what that takes.
+def compare_with_best(workers: Lane, leader: Measured, slots: tuple[str, str], seconds: float) -> Measured | Failed:
+    """The time of the challenger, scaled by that of the leader: both are measured alternately.
 
     ``slots``: those of the leader and of the challenger, who were checked; ``seconds``: of one measurement.  What
     changes on the machine between two measurements changes for both of a round, so that a machine that others kept busy

@@ -1,4 +1,4 @@
-"""The end of a search: the quickest few compete with the static default and with the incumbent."""
+"""The end of a search: the quickest few are compared with the static default and with the incumbent."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def contenders(
 def winner_of(
     found: Mapping[str, Contender], *, bitwise: bool, costs: Mapping[str, tuple[float, ...]] | None = None
 ) -> str | None:
-    """The name of who wins; the default must be among them.  None where none may win.
+    """The name of the winner; the default must be among ``found``.  None where none may win.
 
     The current winner (the default, then the incumbent) stays unless another one is significantly quicker.
     ``bitwise``: only who computes the bits of the default may win.  ``costs``: of every round, of those who may win,

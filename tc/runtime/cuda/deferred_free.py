@@ -60,7 +60,7 @@ class _Block:
             return True
 
 
-class GivenBack:
+class DeferredFree:
     """Memory that is not freed yet.  Safe from many threads and from finalizers, which come at any time."""
 
     def __init__(self) -> None:
@@ -151,4 +151,4 @@ def _taken(queue: deque[_Block]) -> list[_Block]:
 
 
 # Of this process.
-GIVEN_BACK: Final = GivenBack()
+DEFERRED_FREE: Final = DeferredFree()

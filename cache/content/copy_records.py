@@ -1,4 +1,4 @@
-"""What one cache holds, poured into another one."""
+"""Copies records from one cache to another."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _BATCH: Final = 32
 
 
 def everything(_: Ingredients | Record) -> bool:
-    """Wants every record."""
+    """Selects every record."""
     return True
 
 
-def pour(
+def copy_records(
     source: Contents,
     into: Connection,
     wanted: Callable[[Ingredients | Record], bool] = everything,
     seal: bytes | None = None,
 ) -> None:
-    """Merges what is wanted of a cache into another one, within the transaction of ``into``.
+    """Merges the ``wanted`` records of a cache into another one, within the transaction of ``into``.
 
     Of two records with the same name, the one that stays does not depend on which of them came first.  Seals come
     along, or are made with the key ``seal``.

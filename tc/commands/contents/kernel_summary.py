@@ -27,7 +27,7 @@ _SHOWN: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Dossier:
+class KernelSummary:
     """``stored``: when the kernel came.  ``name``: what texts in the cache call it, empty if none does.
     ``measurements``: the last of each variant and machine, which alone count.
     """
@@ -80,14 +80,14 @@ def names_of(contents: Contents) -> Mapping[str, str]:
     return {canonical: ", ".join(sorted(known)) for canonical, known in names.items()}
 
 
-def dossiers(contents: Contents) -> Iterator[Dossier]:
+def summaries(contents: Contents) -> Iterator[KernelSummary]:
     """Those of all kernels, in the order of their keys."""
     names = names_of(contents)
     for ingredients, stored in contents.kernels():
-        yield _dossier(contents, ingredients, stored, names)
+        yield _summary(contents, ingredients, stored, names)
 
 
-def find_dossier(contents: Contents, prefix: str) -> Dossier:
+def find_summary(contents: Contents, prefix: str) -> KernelSummary:
     """That of the one kernel whose key begins so; CacheError if there is none, or several."""
     found = [kernel for kernel in contents.kernels() if kernel[0].key.startswith(prefix.lower())]
     if not found:
@@ -97,16 +97,16 @@ def find_dossier(contents: Contents, prefix: str) -> Dossier:
         more = ", ..." if len(found) > _SHOWN else ""
         raise CacheError(f"{len(found)} kernels have keys that begin with {prefix!r}: {keys}{more}; give more digits")
     (kernel,) = found
-    return _dossier(contents, *kernel, names_of(contents))
+    return _summary(contents, *kernel, names_of(contents))
 
 
-def _dossier(contents: Contents, ingredients: Ingredients, stored: str, names: Mapping[str, str]) -> Dossier:
+def _summary(contents: Contents, ingredients: Ingredients, stored: str, names: Mapping[str, str]) -> KernelSummary:
     variants = _of_kernel(contents, VARIANTS, ingredients.key)
     measurements = latest(_of_kernel(contents, MEASUREMENTS, ingredients.key))
     identities = {variant.identity for variant in variants}
     if any(one.variant not in identities for one in measurements):
         raise damaged(contents.place, f"kernel {ingredients.key}", "a variant that was measured is missing")
-    return Dossier(ingredients, stored, names.get(ingredients.program, ""), variants, measurements)
+    return KernelSummary(ingredients, stored, names.get(ingredients.program, ""), variants, measurements)
 
 
 def _of_kernel(contents: Contents, table: Table[Kept], key: str) -> tuple[Kept, ...]:

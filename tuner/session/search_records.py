@@ -1,4 +1,4 @@
-"""``Ledger``: what a cache knows of a task, and what a search adds to it."""
+"""``SearchRecords``: what a cache knows of a task, and what a search adds to it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _MEASURED = "measured"
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
+class SearchRecords:
     """The part of a cache that one search reads and writes; everything that it adds is there when it returns."""
 
     store: Store

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import cast
 
-from tc.tuner.session.night import Turn, share_time
+from tc.tuner.session.share_time import ScheduledSearch, share_time
 from tc.tuner.session.tune import Tuning
 from tc.tuner.trial.budget import Allowance, Budget
 
@@ -40,12 +40,12 @@ class Scripted:
         return None if allowance.allows(trials=0, generations=0) else "the budget is spent"
 
 
-def shared(clock: Clock, searches: list[Scripted], seconds: float) -> Counter[int]:
-    turns = [Turn(cast("Tuning", search)) for search in searches]
+def shared(clock: Clock, scripts: list[Scripted], seconds: float) -> Counter[int]:
+    searches = [ScheduledSearch(cast("Tuning", search)) for search in scripts]
     allowance = Budget(seconds=seconds).start(clock)
-    order = [turns.index(turn) for turn in share_time(turns, allowance, clock, lambda: False)]
-    assert order[: len(turns)] == list(range(len(turns)))
-    assert all(turn.over is not None for turn in turns)
+    order = [searches.index(search) for search in share_time(searches, allowance, clock, lambda: False)]
+    assert order[: len(searches)] == list(range(len(searches)))
+    assert all(search.over is not None for search in searches)
     return Counter(order)
 
 
@@ -80,7 +80,7 @@ def test_searches_that_are_over_have_no_turn() -> None:
 
 def test_it_ends_when_somebody_stops_it() -> None:
     clock = Clock()
-    turn = Turn(cast("Tuning", Scripted(clock, [1.0])))
-    assert list(share_time([turn], Budget(seconds=100.0).start(clock), clock, lambda: True)) == []
-    assert turn.over == "it was interrupted"
-    assert turn.expected == math.inf
+    search = ScheduledSearch(cast("Tuning", Scripted(clock, [1.0])))
+    assert list(share_time([search], Budget(seconds=100.0).start(clock), clock, lambda: True)) == []
+    assert search.over == "it was interrupted"
+    assert search.expected == math.inf

@@ -17,13 +17,13 @@ _UNKNOWN_ROOM: Final = math.log(2.0)
 
 
 @dataclass(slots=True)
-class Turn:
+class ScheduledSearch:
     """A search, how long it has had, and what its last generation brought, as the logarithm of the gain.
 
     ``over``: why it ended, None while it goes on.
     """
 
-    search: Tuning
+    tuning: Tuning
     spent: float = 0.0
     last_spent: float = 0.0
     last_gain: float = 0.0
@@ -34,29 +34,31 @@ class Turn:
         """The gain per second to expect of another generation: what the last one brought, or a part of the room to the
         bound that becomes smaller the longer the search has had; infinite before the first one.
         """
-        if self.spent == 0.0 or self.search.best is None:
+        if self.spent == 0.0 or self.tuning.best is None:
             return math.inf
-        bound, best = self.search.bound, self.search.best
+        bound, best = self.tuning.bound, self.tuning.best
         room = _UNKNOWN_ROOM if bound is None else max(0.0, math.log(best / bound))
         return max(self.last_gain / self.last_spent, _HOPE * room / self.spent)
 
 
-def share_time(turns: Sequence[Turn], allowance: Allowance, clock: Clock, stop: Callable[[], bool]) -> Iterator[Turn]:
+def share_time(
+    searches: Sequence[ScheduledSearch], allowance: Allowance, clock: Clock, stop: Callable[[], bool]
+) -> Iterator[ScheduledSearch]:
     """Gives one generation after the other to the search of which most is expected; yields it after each.
 
     Ends when the time is spent, when all searches are over, or when ``stop`` says so.
     """
     while not stop() and allowance.seconds_left() != 0:
-        going = [turn for turn in turns if turn.over is None]
+        going = [search for search in searches if search.over is None]
         if not going:
             return
-        turn = max(going, key=lambda turn: turn.expected)
-        before, begun = turn.search.best, clock()
-        turn.over = turn.search.step(allowance)
-        turn.last_spent = max(clock() - begun, 1e-3)
-        turn.spent += turn.last_spent
-        best = turn.search.best
-        turn.last_gain = 0.0 if before is None or best is None else math.log(before / best)
-        yield turn
-    for turn in turns:
-        turn.over = turn.over or ("it was interrupted" if stop() else "the budget is spent")
+        search = max(going, key=lambda search: search.expected)
+        before, begun = search.tuning.best, clock()
+        search.over = search.tuning.step(allowance)
+        search.last_spent = max(clock() - begun, 1e-3)
+        search.spent += search.last_spent
+        best = search.tuning.best
+        search.last_gain = 0.0 if before is None or best is None else math.log(before / best)
+        yield search
+    for search in searches:
+        search.over = search.over or ("it was interrupted" if stop() else "the budget is spent")

@@ -1,4 +1,4 @@
-"""Where candidates run: whose memory their arrays are in, how it is watched, and how calls are timed."""
+"""The memory in which candidates run: how arrays are placed and guarded, and how calls are timed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Guarded(Protocol):
         """Its values."""
 
 
-class Arena(Protocol):
+class TrialMemory(Protocol):
     """The memory of this machine, or that of a GPU."""
 
     @property
@@ -62,8 +62,8 @@ class Arena(Protocol):
         """Of one call now."""
 
 
-class HostArena:
-    """The memory of this machine; arrays that stay on disk are read-only, so that who writes to them is stopped."""
+class HostTrialMemory:
+    """Host memory; arrays that stay on disk are read-only, so that a write to them traps."""
 
     keeps: Final = False
 
@@ -95,10 +95,10 @@ class HostArena:
         return time_once(call)
 
 
-def arena_of(target: Target, device: int = 0) -> Arena:
-    """Where kernels of a target run, on a GPU with this number; DeviceError without it."""
+def trial_memory_of(target: Target, device: int = 0) -> TrialMemory:
+    """The memory for kernels of a target; ``device``: the number of the GPU; DeviceError without it."""
     if isinstance(target, CudaTarget):
-        from tc.tuner.trial.cuda_arena import CudaArena
+        from tc.tuner.trial.cuda_trial_memory import CudaTrialMemory
 
-        return CudaArena(device)
-    return HostArena()
+        return CudaTrialMemory(device)
+    return HostTrialMemory()
