@@ -37,7 +37,7 @@ def room(rooms: str = "", packages: str = "") -> Room:
 
 # By folder, without ``tc.``, those below first.
 ROOMS = {
-    "base": room(),
+    "base": room(packages="setuptools"),
     "grammar.syntax": room("base"),
     "language.program": room("base grammar.syntax"),
     "language.isl": room("base grammar.syntax language.program", "islpy"),

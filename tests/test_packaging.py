@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tc.base.source_hash import source_files, source_hash
+
 ROOT = Path(__file__).parents[1]
 FOLDERS = {"tc": "tc", "grammar": "tc/grammar", "tuner": "tc/tuner", "cache": "tc/cache"}
 SUFFIXES = {".py", ".lark", ".h", ".c", ".cu"}
@@ -58,7 +60,10 @@ def test_wheel_holds_every_module_and_its_data(wheel: Path) -> None:
     }
     with zipfile.ZipFile(wheel) as archive:
         held = {name for name in archive.namelist() if ".dist-info/" not in name}
-    assert held == expected
+        written = archive.read("tc/base/source_hash.txt").decode()
+    assert held == expected | {"tc/base/source_hash.txt"}
+    files = source_files("tc", ROOT / "tc") + source_files("tc.grammar", ROOT / "grammar")
+    assert written == source_hash(files)
 
 
 def test_wheel_works_from_another_folder(wheel: Path, tmp_path: Path) -> None:

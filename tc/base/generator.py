@@ -6,42 +6,92 @@ import functools
 import hashlib
 import importlib.util
 import os
+from collections.abc import Iterator
 from typing import Final
 
 RELEASE: Final = "0.1.0"
 
-_SOURCES: Final = (".py", ".h", ".c", ".lark")
-# These look at kernels from outside, or are packages of their own.
-_ASIDE: Final = ("commands", "cache", "tuner", "grammar", "__pycache__")
+# Beside this file in a wheel, whose sources are final: their hash (``tc.base.build``).
+BUILT: Final = "source_hash.txt"
+_PACKAGES: Final = ("tc", "tc.grammar")
 
 
 @functools.cache
 def generator_version() -> str:
-    """The release and a hash of the sources, so that any change of them is another version; takes milliseconds."""
-    digest = hashlib.sha256()
-    for package in ("tc", "tc.grammar"):
-        for name, content in sources(package):
-            digest.update(f"{package}/{name}\0{len(content)}\0".encode())
-            digest.update(content)
-    return f"{RELEASE} {digest.hexdigest()[:16]}"
+    """The release, a hash of what its sources do (``tc.base.source_hash``), and the version of isl's bindings."""
+    return f"{RELEASE} {_source_hash()} islpy {_islpy_version()}"
 
 
-def sources(package: str) -> list[tuple[str, bytes]]:
-    """The sources of a package that decide what kernels are: their names in it, and what they contain."""
+def _source_hash() -> str:
+    """From the wheel; in a checkout, from what was found for files of these sizes and times."""
+    own = os.path.dirname(__file__)  # noqa: PTH120 - pathlib would take longer than all else here
+    built = _read(f"{own}/{BUILT}")
+    if built is not None:
+        return built
+    folders = [(package, folder) for package in _PACKAGES for folder in _folders(package)]
+    state = hashlib.sha256("\n".join(_states(folders)).encode()).hexdigest()[:16]
+    remembered = f"{own}/__pycache__/sources-{state}.txt"
+    found = _read(remembered)
+    return _computed(folders, remembered) if found is None else found
+
+
+def _computed(folders: list[tuple[str, str]], remembered: str) -> str:
+    """The hash, which takes seconds; remembered beside the modules that Python compiled, where that is allowed."""
+    from pathlib import Path
+
+    from tc.base.source_hash import source_files, source_hash
+
+    files = [file for package, folder in folders for file in source_files(package, Path(folder))]
+    found = source_hash(files)
+    place = Path(remembered)
+    try:
+        place.parent.mkdir(exist_ok=True)
+        for old in place.parent.glob("sources-*.txt"):
+            old.unlink(missing_ok=True)
+        new = place.with_suffix(f".{os.getpid()}.new")
+        new.write_text(found, encoding="utf-8")
+        new.replace(place)
+    except OSError:  # a file system without room, or without the right to write
+        pass
+    return found
+
+
+def _read(path: str) -> str | None:
+    try:
+        with open(path, encoding="utf-8") as stream:  # noqa: PTH123
+            return stream.read()
+    except OSError:
+        return None
+
+
+def _folders(package: str) -> list[str]:
     spec = importlib.util.find_spec(package)
     assert spec is not None
-    return [file for folder in sorted(spec.submodule_search_locations or ()) for file in _files(folder)]
+    return sorted(spec.submodule_search_locations or ())
 
 
-def _files(folder: str) -> list[tuple[str, bytes]]:
-    """Name and content of each source in the folder, in order."""
-    found: list[tuple[str, bytes]] = []
-    for parent, folders, names in os.walk(folder):
-        inside = parent[len(folder) + 1 :]
-        folders[:] = [name for name in folders if inside or name not in _ASIDE]
-        for name in names:
-            if name.endswith(_SOURCES):
-                # Objects for all paths would take longer than all else here.
-                with open(f"{parent}/{name}", "rb", buffering=0) as stream:  # noqa: PTH123
-                    found.append((f"{inside}/{name}" if inside else name, stream.read()))
-    return sorted(found)
+def _states(folders: list[tuple[str, str]]) -> Iterator[str]:
+    """Size and time of each file of the packages, wherever they are."""
+    for _, folder in folders:
+        for parent, inside, names in os.walk(folder):
+            inside[:] = sorted(name for name in inside if name != "__pycache__")
+            for name in sorted(names):
+                status = os.stat(f"{parent}/{name}")  # noqa: PTH116
+                yield f"{parent}/{name} {status.st_size} {status.st_mtime_ns}"
+
+
+def _islpy_version() -> str:
+    """As its installer wrote it: asking ``importlib.metadata`` takes longer than a cached kernel's first call."""
+    spec = importlib.util.find_spec("islpy")
+    if spec is None or spec.origin is None:
+        return "absent"
+    site = os.path.dirname(os.path.dirname(spec.origin))  # noqa: PTH120
+    for name in sorted(os.listdir(site)):  # noqa: PTH208
+        if name.startswith("islpy-") and name.endswith(".dist-info"):
+            return name.removeprefix("islpy-").removesuffix(".dist-info")
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("islpy")
+    except PackageNotFoundError:
+        return "unknown"

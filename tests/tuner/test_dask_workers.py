@@ -134,7 +134,7 @@ def test_workers_with_other_versions_are_refused_at_the_start_and_left_out_later
     # Whatever lies in the folder of a process is found first.
     shutil.copytree(Path(tc.__file__).parent, tmp_path / "tc", ignore=shutil.ignore_patterns("__pycache__"))
     with (tmp_path / "tc" / "targets" / "options.py").open("a") as stream:
-        stream.write("# changed\n")
+        stream.write("\nCHANGED = True\n")
     cluster.at_least(1)
     with connected(cluster.address) as client:
         serving = Cluster(client, trial.TASK.target)
