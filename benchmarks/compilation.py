@@ -15,7 +15,7 @@ _PASSES: Final = (
         "linearize rows",
         "gather nests",
         "map",
-        "drop settled loops",
+        "drop degenerate loops",
         "mark reductions",
         "promote temporaries",
         "promote private",

@@ -12,7 +12,7 @@ from tc.polyhedral.cpu.parallelize import parallelize_tree
 from tc.polyhedral.cpu.promote import Room, promote_tree
 from tc.polyhedral.cpu.register_tile import default_tile, explicit_tile, register_tile_tree
 from tc.polyhedral.gpu.barriers.place_barriers import place_barriers
-from tc.polyhedral.gpu.mapping.drop_settled_loops import drop_settled_loops
+from tc.polyhedral.gpu.mapping.drop_degenerate_loops import drop_degenerate_loops
 from tc.polyhedral.gpu.mapping.gather_nests import gather_nests
 from tc.polyhedral.gpu.mapping.grid_defaults import default_tiles
 from tc.polyhedral.gpu.mapping.linearize_rows import linearize_rows
@@ -114,8 +114,8 @@ def _tile_blocks(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
     return tile_tree(tree, grid_cuts(tiles_of(options, scop), grid_of(options))), scop
 
 
-def _drop_settled_loops(tree: ScheduleTree, scop: Scop, _options: GpuOptions) -> State:
-    return drop_settled_loops(tree), scop
+def _drop_degenerate_loops(tree: ScheduleTree, scop: Scop, _options: GpuOptions) -> State:
+    return drop_degenerate_loops(tree), scop
 
 
 def _mark_reductions(tree: ScheduleTree, scop: Scop, _options: GpuOptions) -> State:
@@ -171,7 +171,7 @@ GRID_PASSES: Final[tuple[tuple[str, GridPass], ...]] = (
     ("gather nests", _gather_nests),
     ("map", _map),
     ("tile", _tile_blocks),
-    ("drop settled loops", _drop_settled_loops),
+    ("drop degenerate loops", _drop_degenerate_loops),
     ("mark reductions", _mark_reductions),
     ("promote temporaries", _promote_temporaries),
     ("promote private", _promote_private),

@@ -24,17 +24,17 @@ from tc.polyhedral.cpu.surplus import refuse_surplus_sizes
 from tc.polyhedral.execution.loop_execution import loop_execution
 from tc.polyhedral.execution.tree_execution import member_values, tree_execution
 from tc.polyhedral.generate.block_sums import block_sums
+from tc.polyhedral.generate.constant_guards import without_constant_guards
+from tc.polyhedral.generate.constant_trip_counts import constant_trip_counts
+from tc.polyhedral.generate.constant_unroll_bounds import constant_unroll_bounds
 from tc.polyhedral.generate.describe_kernels import describe_kernels
 from tc.polyhedral.generate.describe_sums import describe_sums
-from tc.polyhedral.generate.fix_copied import fix_copied
-from tc.polyhedral.generate.fix_counts import fix_counts
 from tc.polyhedral.generate.generate import generate_loops
 from tc.polyhedral.generate.guard_nests import guard_nests
 from tc.polyhedral.generate.join_kernels import Limits, join_kernels
 from tc.polyhedral.generate.localize import NotAffineError, localize_loops
 from tc.polyhedral.generate.separate import separate_tiles
 from tc.polyhedral.generate.separate_counts import separate_counts
-from tc.polyhedral.generate.settled_guards import without_settled_guards
 from tc.polyhedral.generate.unroll_copies import count_copies, unroll_copies
 from tc.polyhedral.gpu.feasibility.fewer_buffers import fewer_buffers
 from tc.polyhedral.gpu.mapping.map_to_grid import refuse_surplus_dimensions
@@ -325,13 +325,13 @@ class _Run:
         except NotAffineError:
             return _without_buffers(self.options)
         ranges = {parameter_name(name): Range(1, most) for name, most in scop.sizes}
-        root = fix_copied(root, ranges, self.options.schedule.unroll)
+        root = constant_unroll_bounds(root, ranges, self.options.schedule.unroll)
         match self.options:
             case CpuOptions():
                 return root
             case GpuOptions() as options:
-                root = guard_nests(without_settled_guards(root, ranges))
-                root = separate_counts(fix_counts(root, scop), scop.barrier_names)
+                root = guard_nests(without_constant_guards(root, ranges))
+                root = separate_counts(constant_trip_counts(root, scop), scop.barrier_names)
                 return fewer_buffers(root, scop, options, self.prepared.specialization.program.name) or root
             case _:
                 assert_never(self.options)

@@ -15,7 +15,7 @@ from tc.language.isl.session import isl_context
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.cpu.microkernel import VectorUnit
 from tc.polyhedral.execution.tree_execution import tree_execution
-from tc.polyhedral.generate.fix_copied import fix_copied
+from tc.polyhedral.generate.constant_unroll_bounds import constant_unroll_bounds
 from tc.polyhedral.generate.unroll_copies import unroll_copies
 from tc.polyhedral.ir.counterexample import Violation
 from tc.polyhedral.ir.loops import Block, Instance, Loop, LoopKind, LoopTree
@@ -69,7 +69,7 @@ def test_the_kernel_of_every_case_is_proven(name: str, machine: Machine) -> None
     assert found.proof.conflicts > 0
     assert found.proof.accesses > found.proof.statements
     if machine is AVX512:
-        fixed = fix_copied(mapped(name).loops, {}, CpuOptions().schedule.unroll)
+        fixed = constant_unroll_bounds(mapped(name).loops, {}, CpuOptions().schedule.unroll)
         assert found.loops.root == unroll_copies(fixed), "the loops that are spoiled below are not those of the kernel"
 
 

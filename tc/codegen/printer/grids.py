@@ -16,7 +16,7 @@ from tc.polyhedral.ir.loops import Block, LoopProgram
 def cuda_source(program: LoopProgram) -> KernelSource:
     """C++20 for NVRTC's ``-default-device``, to be compiled without any option that gives up IEEE values."""
     program = in_blocks(program)
-    headers = ("cuda.h", "ahead.h") if program.copied_ahead else ("cuda.h",)
+    headers = ("cuda.h", "async_copy.h") if program.copied_ahead else ("cuda.h",)
     return with_narrow_indices(lambda dialect: _source(program, dialect, headers), CUDA)
 
 

@@ -15,8 +15,8 @@ from tc.codegen.printer.copies import copying_call
 from tc.codegen.printer.expressions import ExpressionPrinter, Site
 from tc.codegen.printer.lane_totals import lane_total
 from tc.codegen.printer.launches import Launch, launch, mapped_loop
+from tc.codegen.printer.loop_pragmas import loop_pragmas
 from tc.codegen.printer.placement import ALIGNMENT, aligned
-from tc.codegen.printer.promises import promises
 from tc.codegen.printer.registers import RegisterPrinter
 from tc.codegen.printer.routines import SCRATCH, Parameter, braced, finished, mentioned, region, region_call
 from tc.codegen.printer.totals import (
@@ -282,7 +282,7 @@ class KernelPrinter:
         found = None
         if scope.accumulation is None:
             totals = any(total.buffer is None for total in loop.totals)
-            # Lanes are promised of one reduction only.
+            # Lanes are pragmas of one reduction only.
             several = self.dialect.vector is None or totals
             found = accumulation(loop, self.bodies, scope.ranges, several=several, always=totals)
         return self._loop(loop, scope) if found is None else self._accumulate(loop, found, scope)
@@ -316,13 +316,13 @@ class KernelPrinter:
             IndexOperation(IndexOperator.ADD, (loop.upper, IndexLiteral(loop.step))), scope.ranges, self.dialect
         )
         asked = [line for request in loop.requests for line in self._requested(request, inside)]
-        lines, promised = [*asked, *body], promises(self, loop, scope, body)
-        if self.dialect.asks_behind and always_runs(loop, scope.ranges) and self._waits(loop):
+        lines, pragmas = [*asked, *body], loop_pragmas(self, loop, scope, body)
+        if self.dialect.rotated_loops and always_runs(loop, scope.ranges) and self._waits(loop):
             *lines, last = braced("do", [*lines, f"{name} += {loop.step};"])
             declared = f"{self.dialect.index} {name} = {lower};"
-            return braced("", [declared, *promised, *lines, f"{last} while ({name} < {end});"])
+            return braced("", [declared, *pragmas, *lines, f"{last} while ({name} < {end});"])
         header = f"for ({self.dialect.index} {name} = {lower}; {name} < {end}; {name} += {loop.step})"
-        return [*promised, *braced(header, lines)]
+        return [*pragmas, *braced(header, lines)]
 
     def _waits(self, loop: Loop) -> bool:
         """Whether there are barriers in the loop."""

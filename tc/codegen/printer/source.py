@@ -12,8 +12,8 @@ from tc.base.faults import Check
 from tc.base.grid import Argument, GridKernel, Place
 from tc.base.types import Kind, ScalarType
 from tc.codegen.index.indices import WideIndexError
-from tc.codegen.printer.ask_ahead import ask_ahead
-from tc.codegen.printer.ask_to_store import ask_to_store
+from tc.codegen.printer.add_prefetches import add_prefetches
+from tc.codegen.printer.add_store_prefetches import add_store_prefetches
 from tc.codegen.printer.kernel import KernelPrinter, Scope
 from tc.codegen.printer.placement import side_by_side
 from tc.codegen.printer.routines import SCRATCH, Parameter, braced, finished, mentioned, mentions, routine
@@ -61,7 +61,7 @@ def c_source(program: LoopProgram, vector_bytes: int, dialect: Dialect = C) -> K
     ``program.sizes``, and the runtime.  It must be compiled with ``-fwrapv`` and without any option that gives up IEEE
     values.
     """
-    program = in_blocks(ask_to_store(ask_ahead(program)))
+    program = in_blocks(add_store_prefetches(add_prefetches(program)))
     names = names_of(program)
     offsets, shared_bytes = side_by_side(program.temporaries)
     parameters = parameters_of(program, names, offsets, dialect)

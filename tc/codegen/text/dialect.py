@@ -51,19 +51,20 @@ class Dialect:
     ``report``: the statement that hands on the fault ``{faulted}``.  ``barrier``: the one at which the threads of a
     block wait for each other, number ``{number}`` of the kernel.  ``shared``: the memory that they share.
 
-    ``ahead``: the statement that begins to copy ``{bytes}`` to ``{to}`` from ``{source}``; ``arrived``: the one that
-    waits until all of these are there but those since the last ``{pending}`` of its kind.
-    ``pieces``: by bytes, the statement that copies so many to ``{to}`` from ``{source}``, both at multiples of them.
+    ``ahead``: the statement that starts an asynchronous copy of ``{bytes}`` from ``{source}`` to ``{to}``; ``arrived``:
+    the one that commits the copies since the last one as a group, and waits for all groups but the last ``{pending}``.
+    ``pieces``: by bytes, the statement of a vector copy of so many, from ``{source}`` to ``{to}``, both aligned to
+    them.
 
-    ``exchange``: the statement that declares ``{other}`` of ``{type}`` as the ``{value}`` of the lane of the warp whose
-    number differs in the bits of ``{distance}``, number ``{number}`` of the kernel.
+    ``exchange``: the warp shuffle (XOR with ``{distance}``) that declares ``{other}`` of ``{type}`` as the ``{value}``
+    of the partner lane; ``{number}`` of the kernel.
 
-    ``in_memory``: the statement behind which ``{array}`` is in memory, and takes no registers.
+    ``in_memory``: the statement that forces ``{array}`` out of registers into memory.
 
     ``library``: the functions that it brings.  ``grids``: of machines that run the blocks and threads of a kernel.
-    ``wraps``: signed integers that overflow wrap around.  ``watches``: every access is looked at, and what is wrong
-    with it reported.  ``narrow``: iterators and offsets have 32 bits.  ``asks_behind``: a loop around barriers that has
-    iterations in any case asks behind each one whether there is another, and before the first one nothing.
+    ``wraps``: signed integers that overflow wrap around.  ``watches``: every access is checked, and faults are
+    reported.  ``narrow``: iterators and offsets have 32 bits.  ``rotated_loops``: a loop with barriers that is known to
+    have iterations is printed as ``do ... while``, its condition after the body.
     """
 
     values: Mapping[ScalarType, str]
@@ -90,7 +91,7 @@ class Dialect:
     wraps: bool = True
     watches: bool = False
     narrow: bool = False
-    asks_behind: bool = False
+    rotated_loops: bool = False
 
     @property
     def global_memory(self) -> str:
@@ -200,7 +201,7 @@ OPENCL: Final = replace(
     exchange=None,
     in_memory=None,
     # PoCL 3.0 mixes up what threads keep where it sees a condition around barriers that it cannot decide.
-    asks_behind=True,
+    rotated_loops=True,
     barrier="barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
     pieces={
         bytes: f"*(__local {type} *){{to}} = *(__global const {type} *){{source}};"

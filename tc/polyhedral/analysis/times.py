@@ -9,7 +9,7 @@ import islpy as isl
 
 from tc.polyhedral.analysis.distances import fixed_values
 from tc.polyhedral.analysis.functions import Function, function_map
-from tc.polyhedral.ir.found_once import FoundOnce
+from tc.polyhedral.ir.lazy_attribute import LazyAttribute
 
 
 class Times:
@@ -28,13 +28,13 @@ class Times:
         self._alone: Final = alone
         self._known: Final[dict[tuple[int | None, ...], isl.Map]] = {}
 
-    @FoundOnce
+    @LazyAttribute
     def whole(self) -> isl.Map:
         """All dimensions, of the instances that run."""
         times = function_map(self._values, self._points.get_space()).intersect_domain(self._points)
         return times if self._instances is None else self._instances.reverse().apply_range(times)
 
-    @FoundOnce
+    @LazyAttribute
     def fixed(self) -> tuple[int | None, ...]:
         """Of every dimension, the value that all times are to be seen to have there without a search."""
         if self._instances is not None:

@@ -252,7 +252,7 @@ class _Sums:
         nest = _Nest(names, lambda own: not (lanes and own.kind is LoopKind.REDUCTION), MOST_PLAIN, _RUN)
         cut, added = self.cut(loop, nest, path.ranges)
         if found.lanes is None and len(found.partials) > 1:
-            cut = _without_promises(cut)
+            cut = _without_pragmas(cut)
         assert isinstance(cut, Loop)
         # Lanes are added up in float64 where each of them has added much up already.
         wide = _folds(cut, path.ranges) > 0 or (lanes and max(added.values()) > _MOST_IN_LANES)
@@ -393,21 +393,21 @@ def _folds(tree: LoopTree, ranges: Ranges) -> Count:
             assert_never(tree)
 
 
-def _without_promises(tree: LoopTree) -> LoopTree:
+def _without_pragmas(tree: LoopTree) -> LoopTree:
     """The loops without the promise that lanes may keep partial results, which is made of one statement only."""
     match tree:
         case Instance():
             return tree
         case Block(children):
-            return Block(tuple(map(_without_promises, children)))
+            return Block(tuple(map(_without_pragmas, children)))
         case Guard(condition, then, otherwise):
-            other = None if otherwise is None else _without_promises(otherwise)
-            return Guard(condition, _without_promises(then), other)
+            other = None if otherwise is None else _without_pragmas(otherwise)
+            return Guard(condition, _without_pragmas(then), other)
         case Allocation(buffer, body):
-            return Allocation(buffer, _without_promises(body))
+            return Allocation(buffer, _without_pragmas(body))
         case Loop():
             kind = LoopKind.SEQUENTIAL if tree.kind is LoopKind.REDUCTION else tree.kind
-            return replace(tree, kind=kind, body=_without_promises(tree.body))
+            return replace(tree, kind=kind, body=_without_pragmas(tree.body))
         case _:
             assert_never(tree)
 

@@ -1,8 +1,8 @@
 """Full work of a thread apart from partial work: no guard keeps what is read once from staying in registers.
 
 Where a thread runs fewer iterations than others of a loop over its own array, a guard inside says which ones it leaves
-out (``tc.polyhedral.generate.fix_counts``).  Here a guard around everything that is repeated decides whether there are
-any.
+out (``tc.polyhedral.generate.constant_trip_counts``).  Here a guard around everything that is repeated decides whether
+there are any.
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ _Values: TypeAlias = Mapping[str, int]
 def unroll_copies(root: LoopTree) -> LoopTree:
     """The loops with a copy of the body in the place of every iteration of those of the kind ``COPIED``.
 
-    These have numbers as bounds (``tc.polyhedral.generate.fix_copied``).  Guards that are settled in a copy are left
-    out.
+    These have numbers as bounds (``tc.polyhedral.generate.constant_unroll_bounds``).  Guards that are settled in a copy
+    are left out.
     """
     return _Unrolling(AtValues()).unrolled(root, {})
 

@@ -34,8 +34,8 @@ from tc.language.program.program import (
 from tc.language.program.specialization import Layout, Sizes, Specialization, contiguous_strides
 from tc.language.prove.written import writes_distinct_elements
 from tc.polyhedral.ir.elements import at_elements, element_instances, element_names
-from tc.polyhedral.ir.found_once import FoundOnce
 from tc.polyhedral.ir.gathered import Gathered
+from tc.polyhedral.ir.lazy_attribute import LazyAttribute
 from tc.polyhedral.ir.loops import Buffer, StatementBody
 
 
@@ -64,7 +64,7 @@ class PromotedAccess:
     writes: bool
     rotation: Rotation | None = None
 
-    @FoundOnce
+    @LazyAttribute
     def buffer(self) -> str:
         """The name of the buffer."""
         return str(self.location.get_tuple_name(isl.dim_type.out))
@@ -74,13 +74,13 @@ class PromotedAccess:
         """Of the prefix."""
         return int(self.location.dim(isl.dim_type.out) - self.element.dim(isl.dim_type.out))
 
-    @FoundOnce
+    @LazyAttribute
     def prefix(self) -> isl.Map:
         """``{ instance -> [prefix] }``."""
         width = self.element.dim(isl.dim_type.out)
         return self.location.project_out(isl.dim_type.out, self.depth, width).reset_tuple_id(isl.dim_type.out)
 
-    @FoundOnce
+    @LazyAttribute
     def place(self) -> isl.Map:
         """``{ instance -> [subscripts] }``: where in the array that is allocated."""
         location = self.location.reset_tuple_id(isl.dim_type.out)
@@ -92,7 +92,7 @@ class PromotedAccess:
         subscripts = subscripts.drop_dims(isl.dim_type.out, 0, self.depth - 1).set_aff(0, slot)
         return location.apply_range(isl.Map.from_multi_aff(subscripts))
 
-    @FoundOnce
+    @LazyAttribute
     def subscripts(self) -> tuple[isl.Map, ...]:
         """``{ instance -> [subscript] }`` of the place, dimension by dimension."""
         width = self.place.dim(isl.dim_type.out)

@@ -34,7 +34,7 @@ from tc.language.program.program import (
 )
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.ir.counterexample import Counterexample, Violation, point_text
-from tc.polyhedral.ir.found_once import FoundOnce
+from tc.polyhedral.ir.lazy_attribute import LazyAttribute
 from tc.polyhedral.ir.scop import Scop, ScopStatement
 
 
@@ -97,12 +97,12 @@ class _Group:
             for other in self.scop.statements
         )
 
-    @FoundOnce
+    @LazyAttribute
     def updated(self) -> isl.Map | None:
         """``{ instance -> element }`` of the program's statement."""
         return self.written(self.statement)
 
-    @FoundOnce
+    @LazyAttribute
     def reached(self) -> isl.Map | None:
         """The same over its written iterators alone: what it initializes."""
         kept, conditions = written_iterators(self.statement), initial_conditions(self.statement)

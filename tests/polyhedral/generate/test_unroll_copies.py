@@ -11,7 +11,7 @@ import pytest
 
 import tc
 from tc.polyhedral.analysis.fold_index import AtValues, at_values
-from tc.polyhedral.generate.fix_copied import fix_copied
+from tc.polyhedral.generate.constant_unroll_bounds import constant_unroll_bounds
 from tc.polyhedral.generate.unroll_copies import unroll_copies
 from tc.polyhedral.ir.counterexample import Counterexample, Violation
 from tc.polyhedral.ir.loops import (
@@ -130,7 +130,7 @@ def test_no_wrong_copy_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_loops_with_bounds_that_vary_have_guards() -> None:
     upper = operation(IndexOperator.MINIMUM, number(3), operation(IndexOperator.SUBTRACT, number(9), A))
     around = Loop("a", number(0), number(9), 1, LoopKind.SEQUENTIAL, copied("b", upper, Instance("S", (A, B))))
-    fixed = fix_copied(around, {}, 16)
+    fixed = constant_unroll_bounds(around, {}, 16)
     assert isinstance(fixed, Loop)
     wanted = Guard(operation(IndexOperator.LESS_EQUAL, B, upper), Instance("S", (A, B)), None)
     assert fixed.body == copied("b", number(3), wanted)
@@ -138,7 +138,7 @@ def test_loops_with_bounds_that_vary_have_guards() -> None:
     # Nobody knows how often it runs, or it is more often than somebody asked for.
     unknown = copied("b", IndexVariable("n"), Instance("S", (B,)))
     for loop in (unknown, copied("b", number(16), Instance("S", (B,)))):
-        assert fix_copied(loop, {}, 16) == replace(loop, kind=LoopKind.SEQUENTIAL)
+        assert constant_unroll_bounds(loop, {}, 16) == replace(loop, kind=LoopKind.SEQUENTIAL)
 
 
 VALUES = range(-3, 4)

@@ -16,7 +16,7 @@ from tc.language.isl.session import isl_context
 from tc.language.program.program import INDEX_TYPE, Binary, Expression, Literal, Read, rebuild, walk
 from tc.polyhedral.analysis.box import bounding_box
 from tc.polyhedral.execution.tree_execution import tree_execution
-from tc.polyhedral.gpu.promotion.number_copies import number_copies
+from tc.polyhedral.gpu.promotion.linearize_copies import linearize_copies
 from tc.polyhedral.ir.counterexample import Violation
 from tc.polyhedral.ir.gathered import Gathered
 from tc.polyhedral.ir.loops import Sharing
@@ -143,7 +143,7 @@ def promoted(context: isl.Context, *, numbered: bool) -> tuple[Scop, Scop]:
         gathered=gathered,
     )
     assert found.loads is not None
-    scop = number_copies(found.scop, found.loads, box.extents)[0] if numbered else found.scop
+    scop = linearize_copies(found.scop, found.loads, box.extents)[0] if numbered else found.scop
     return program, scop
 
 

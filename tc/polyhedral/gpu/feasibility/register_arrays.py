@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from tc.polyhedral.execution.loop_execution import loop_paths
-from tc.polyhedral.generate.fix_counts import own_subscripts
+from tc.polyhedral.generate.constant_trip_counts import own_subscripts
 from tc.polyhedral.ir.loops import MOST_UNROLLED, IndexLiteral, Loop, LoopKind, LoopTree, variables
 from tc.polyhedral.ir.scop import Scop
 
 
 def has_moving_arrays(root: LoopTree, scop: Scop) -> bool:
-    """Whether some subscript of a thread's own array is no number once loops are unrolled (``fix_counts``)."""
+    """Whether some subscript of a thread's own array is no number once loops are unrolled (``constant_trip_counts``).
+    """
     for instance, path in loop_paths(root, ()):
         if instance.statement in scop.barrier_names:
             continue

@@ -17,8 +17,8 @@ import islpy as isl
 from tc.language.isl.affine import isl_name
 from tc.polyhedral.analysis.box import Box, own_space, prefix_map
 from tc.polyhedral.analysis.extents import extent_of
-from tc.polyhedral.gpu.promotion.deal_copies import Dealt, deal_out, piece_of
-from tc.polyhedral.gpu.promotion.number_copies import number_copies
+from tc.polyhedral.gpu.promotion.distribute_copies import Distributed, distributed, piece_of
+from tc.polyhedral.gpu.promotion.linearize_copies import linearize_copies
 from tc.polyhedral.gpu.promotion.shared_operands import promote_operand
 from tc.polyhedral.ir.loops import LoopKind, Sharing
 from tc.polyhedral.ir.scop import Rotation, Scop
@@ -59,7 +59,7 @@ class _Visited:
     """A subtree, and copies in it that run in iterations of loops above, where there may be no other instances."""
 
     node: Node
-    ahead: tuple[Dealt, ...] = ()
+    ahead: tuple[Distributed, ...] = ()
 
 
 class _Promoter:
@@ -110,7 +110,9 @@ class _Promoter:
         if not found:
             return None
         self.scop = found[-1][0].scop
-        dealt = self.deal_out(found, members, domain, 0 if rotation is None else rotation.step * (rotation.slots - 1))
+        dealt = self.distributed(
+            found, members, domain, 0 if rotation is None else rotation.step * (rotation.slots - 1)
+        )
         if rotation is None:
             return _Visited(replace(band, child=self.with_copies(found, dealt, band.child, domain)))
         *outer, last = _run_too(band.members, dealt, above)
@@ -133,26 +135,26 @@ class _Promoter:
             if found:
                 self.scop = found[-1][0].scop
                 self.taken += _bytes_of(found)
-                dealt = self.deal_out(found, (*above, *outer), domain, 0)
+                dealt = self.distributed(found, (*above, *outer), domain, 0)
                 below = self.with_copies(found, dealt, replace(band, members=inner), domain)
                 return _around(outer, band.permutable, below)
         return None
 
-    def deal_out(
+    def distributed(
         self, found: Items[tuple[Promoted, Box]], members: tuple[Member, ...], domain: isl.UnionSet, ahead: int
-    ) -> list[Dealt]:
+    ) -> list[Distributed]:
         """The copies of what was promoted, by number, in the threads of a block."""
         threads = _thread_counts(members, domain)
-        dealt: list[Dealt] = []
+        dealt: list[Distributed] = []
         for promoted, box in found:
             assert promoted.loads is not None, "operands are only read"
             piece = self.piece(promoted, box)
-            self.scop, copy = number_copies(self.scop, promoted.loads, box.extents)
-            dealt.append(deal_out(copy.domain, math.prod(box.extents), piece, members, threads, ahead))
+            self.scop, copy = linearize_copies(self.scop, promoted.loads, box.extents)
+            dealt.append(distributed(copy.domain, math.prod(box.extents), piece, members, threads, ahead))
         return dealt
 
     def with_copies(
-        self, found: Items[tuple[Promoted, Box]], dealt: Items[Dealt], node: Node, domain: isl.UnionSet
+        self, found: Items[tuple[Promoted, Box]], dealt: Items[Distributed], node: Node, domain: isl.UnionSet
     ) -> Node:
         """The node after the copies, in the buffers for them."""
         node = _after(dealt, node, domain)
@@ -215,7 +217,7 @@ class _Promoter:
         return piece_of(promoted.loads, box, source, promotion.buffer.layout)
 
 
-def _after(dealt: Items[Dealt], node: Node, domain: isl.UnionSet) -> Sequence:
+def _after(dealt: Items[Distributed], node: Node, domain: isl.UnionSet) -> Sequence:
     """The copies, and then the node."""
     copies = (Filter(own_space(own.copies), own.loops) for own in dealt)
     return Sequence((*copies, Filter(domain.universe(), node)))
@@ -292,7 +294,7 @@ def _thread_counts(members: Items[Member], domain: isl.UnionSet) -> list[int]:
     return [member.launched or extent_of(member.function, domain) for member in along]
 
 
-def _run_too(members: Items[Member], ahead: Items[Dealt], above: Items[Member]) -> tuple[Member, ...]:
+def _run_too(members: Items[Member], ahead: Items[Distributed], above: Items[Member]) -> tuple[Member, ...]:
     """The members, which say of the copies, too, when they run."""
     changed: list[Member] = []
     for position, member in enumerate(members, len(above)):

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from tc.polyhedral.analysis.ranges import Range, range_of
-from tc.polyhedral.generate.settled_guards import without_settled_guards
+from tc.polyhedral.generate.constant_guards import without_constant_guards
 from tc.polyhedral.ir.loops import (
     Block,
     Guard,
@@ -71,9 +71,9 @@ def compared(condition: IndexOperator, value: int) -> IndexExpression:
 def test_a_settled_guard_leaves_one_branch(
     condition: IndexExpression, otherwise: LoopTree | None, expected: LoopTree
 ) -> None:
-    assert without_settled_guards(guarded(condition, otherwise), {}) == replace(guarded(condition), body=expected)
+    assert without_constant_guards(guarded(condition, otherwise), {}) == replace(guarded(condition), body=expected)
 
 
 def test_a_guard_of_some_iterations_stays() -> None:
     loop = guarded(compared(IndexOperator.LESS_EQUAL, 6), OTHER)
-    assert without_settled_guards(loop, {}) == loop
+    assert without_constant_guards(loop, {}) == loop

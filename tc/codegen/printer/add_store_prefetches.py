@@ -20,7 +20,7 @@ from tc.polyhedral.analysis.offsets import LinearForm
 from tc.polyhedral.ir.loops import LINE_BYTES, Loop, LoopProgram, Request, StatementBody
 
 
-def ask_to_store(program: LoopProgram) -> LoopProgram:
+def add_store_prefetches(program: LoopProgram) -> LoopProgram:
     """The program whose register tiles ask for what they store of large results; as it is where ``ahead`` is 0."""
     read = {access.tensor for body in program.bodies for access in reads_in(body.value)}
     updated = {body.target for body in program.bodies if body.reduction is not None}

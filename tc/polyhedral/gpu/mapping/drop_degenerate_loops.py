@@ -1,8 +1,7 @@
-"""Loops that have one iteration, or always the one that a loop around them is in, leave the schedule.
+"""Removes degenerate loops from the schedule: those with one iteration, and those equal to a loop around them.
 
-Tiles that a block has to itself and points that a thread has to itself are such loops once both are mapped.  Code
-generation would make nothing of them; but whatever lies below them, copies and barriers among it, would carry their
-values along, and every proof would look at them again.
+Loops over tiles and points become degenerate once they are mapped to blocks and threads.  Code generation prints
+nothing for them; but copies and barriers below them would depend on their values, and every proof would include them.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, S
 _Values: TypeAlias = Mapping[str, isl.PwAff]
 
 
-def drop_settled_loops(tree: ScheduleTree) -> ScheduleTree:
-    """The tree without loops of one iteration, and without those that repeat what a loop around them says."""
+def drop_degenerate_loops(tree: ScheduleTree) -> ScheduleTree:
+    """The tree without loops of one iteration, and without those that are equal to a loop around them."""
     return replace(tree, root=_visit(tree.root, tree.domain, ()))
 
 
@@ -38,7 +37,7 @@ def _visit(node: Node, domain: isl.UnionSet, above: tuple[_Values, ...]) -> Node
                 values = _values(member, domain)
                 # What is copied for a tile lies between the innermost loop over tiles and a nest of its points.
                 stays = position == len(members) and not kept and (_is_nest(child) or isinstance(child, Leaf))
-                if stays or member.kind.is_mapped or not _is_settled(member, values, domain, above):
+                if stays or member.kind.is_mapped or not _is_degenerate(member, values, domain, above):
                     kept.append(member)
                     above = (*above, values)
             below = _visit(child, domain, above)
@@ -57,7 +56,7 @@ def _branch(branch: Filter, domain: isl.UnionSet, above: tuple[_Values, ...]) ->
     return replace(branch, child=_visit(branch.child, domain, above))
 
 
-def _is_settled(member: Member, values: _Values, domain: isl.UnionSet, above: Items[_Values]) -> bool:
+def _is_degenerate(member: Member, values: _Values, domain: isl.UnionSet, above: Items[_Values]) -> bool:
     if extent_of(member.function, domain) == 1:
         return True
     return any(all(value.plain_is_equal(outer[name]) for name, value in values.items()) for outer in above)

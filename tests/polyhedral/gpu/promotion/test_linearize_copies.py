@@ -7,7 +7,7 @@ import pytest
 
 import tc
 from tc.polyhedral.analysis.box import bounding_box
-from tc.polyhedral.gpu.promotion.number_copies import number_copies
+from tc.polyhedral.gpu.promotion.linearize_copies import linearize_copies
 from tc.polyhedral.ir.loops import Sharing
 from tc.polyhedral.ir.scop import ScopStatement, build_scop
 from tc.polyhedral.transform.promotion import Access, promote_accesses, relation_of
@@ -28,7 +28,7 @@ def numbered(ranges: str) -> ScopStatement:
     assert box is not None
     found = promote_accesses(scop, (access,), (), box, "tile", (0, 1, 2), stored=False, sharing=Sharing.BLOCK)
     assert found.loads is not None
-    return number_copies(found.scop, found.loads, box.extents)[1]
+    return linearize_copies(found.scop, found.loads, box.extents)[1]
 
 
 @pytest.mark.parametrize(("ranges", "elements"), ELEMENTS)

@@ -24,7 +24,7 @@ _PIECES: Final = (16, 8)
 
 
 @dataclass(frozen=True)
-class Dealt:
+class Distributed:
     """Copies with the loops of one thread, and, of every member above them, the function that says when they run."""
 
     copies: isl.Set
@@ -40,9 +40,9 @@ class Dealt:
         return isl.UnionMap.from_map(values.reverse())
 
 
-def deal_out(
+def distributed(
     copies: isl.Set, volume: int, piece: int, members: Items[Member], threads: Items[int], ahead: int = 0
-) -> Dealt:
+) -> Distributed:
     """The copies of a tile with so many elements, which are numbered, in pieces of so many.
 
     ``members``: those above, the values of which, but for threads, begin the copies' subscripts.  ``threads``: of a
@@ -77,7 +77,7 @@ def deal_out(
         lane = variable(depth).mod_val(number(piece))
         loops.append(Member(isl.UnionPwAff.from_pw_aff(lane), coincident=True, kind=LoopKind.VECTOR))
     node = Band(tuple(loops), permutable=True, child=Leaf()) if loops else Leaf()
-    return Dealt(copies, tuple(function.intersect_domain(copies) for function in functions), node)
+    return Distributed(copies, tuple(function.intersect_domain(copies) for function in functions), node)
 
 
 def piece_of(copy: ScopStatement, box: Box, source: Layout, target: Layout) -> int:

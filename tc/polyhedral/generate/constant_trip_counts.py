@@ -1,8 +1,8 @@
-"""Loops over what a thread keeps to itself run a number of times that the compiler can see.
+"""Constant trip counts for loops over private arrays, so that these loops can be unrolled.
 
-An array whose subscripts are known when the loops are unrolled lies in registers.  A loop over it that begins later or
-stops earlier in some threads or blocks goes from the first to the last iteration of any, and guards say where it does
-nothing.
+A private array lies in registers only if its subscripts are constants once the loops are unrolled.  A loop whose bounds
+depend on the thread or block gets the least and the greatest bound of all of them, and guards around its body exclude
+the added iterations.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from tc.polyhedral.ir.scop import Scop
 _CHANGED: Final = {LoopKind.SEQUENTIAL: LoopKind.UNROLLED, LoopKind.REDUCTION: LoopKind.REDUCTION}
 
 
-def fix_counts(root: LoopTree, scop: Scop) -> LoopTree:
-    """The loops with constant bounds where their iterators choose an element of a thread's own array."""
+def constant_trip_counts(root: LoopTree, scop: Scop) -> LoopTree:
+    """The tree with constant bounds for loops whose iterators are in subscripts of private arrays."""
     return _fixed(root, scop, {})
 
 
@@ -69,7 +69,7 @@ def _counted(loop: Loop, scop: Scop, ranges: Ranges) -> Loop:
 
 
 def between(loop: Loop, least: int, most: int) -> Loop:
-    """The loop from one number to another, and guards for the iterations that it has not had."""
+    """The loop from ``least`` to ``most``, whose body is guarded by the bounds that it had."""
     first, last, body = IndexLiteral(least), IndexLiteral(most), loop.body
     iterator = IndexVariable(loop.iterator)
     if first != loop.lower:
@@ -80,7 +80,7 @@ def between(loop: Loop, least: int, most: int) -> Loop:
 
 
 def _chooses(loop: Loop, scop: Scop) -> bool:
-    """Whether the iterator is in a subscript of a thread's own array, and all threads need not meet inside."""
+    """Whether the iterator is in a subscript of a private array, and the body has no barrier."""
     chosen = False
     for instance, _ in loop_paths(loop.body, ()):
         if instance.statement in scop.barrier_names:

@@ -1,10 +1,10 @@
-"""Asks, while a loop works on one block of an argument, for the block of its next iteration.
+"""Software prefetching: while a loop works on one block of an argument, the block of its next iteration is prefetched.
 
-A processor follows a stream by itself, but not from the end of one block to the beginning of the next, and not well
-along many streams at once.  Where a nest around register tiles goes from block to block of an argument, each read in
-one iteration only, the block that comes next is asked for (Mowry, Lam and Gupta, "Design and evaluation of a compiler
-algorithm for prefetching", ASPLOS 1992: only what is not there yet, and one iteration ahead).  A core waits for few
-lines at one time: every tile asks for some, and asks for them one by one while it computes.
+Hardware prefetchers follow a stream, but not from the end of one block to the beginning of the next, and not well along
+many streams at once.  Where a nest around register tiles goes from block to block of an argument, each read in one
+iteration only, the next block is prefetched (Mowry, Lam and Gupta, "Design and evaluation of a compiler
+algorithm for prefetching", ASPLOS 1992: only what is not there yet, and one iteration ahead).  A core has few
+outstanding misses: every tile prefetches some lines, one by one while it computes.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from tc.polyhedral.ir.loops import (
     variables,
 )
 
-# A loop of a tile with more iterations than there are lines asks for one with each, if they are not many more.
+# A loop of a tile with more iterations than there are lines prefetches one in each, if they are not many more.
 _MOST_SURPLUS: Final = 1.5
 
 
-def ask_ahead(program: LoopProgram) -> LoopProgram:
-    """The program whose loops around register tiles ask for blocks of at most ``program.ahead`` bytes."""
+def add_prefetches(program: LoopProgram) -> LoopProgram:
+    """The program whose loops around register tiles prefetch blocks of at most ``program.ahead`` bytes."""
     large = {b.name: b.layout for b in program.buffers if not b.writable and is_large(b.layout)}
     if program.ahead == 0 or not large:
         return program

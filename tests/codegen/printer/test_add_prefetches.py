@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tc
-from tc.codegen.printer.ask_ahead import ask_ahead
+from tc.codegen.printer.add_prefetches import add_prefetches
 from tc.polyhedral.ir.loops import LINE_BYTES, LoopProgram
 from tc.polyhedral.pipeline import map_program
 from tc.targets.options import CpuOptions, ScheduleOptions
@@ -27,7 +27,7 @@ BATCHES = "def bmm(float(B,M,K) X, float(B,K,N) Y) -> (Z) { Z(b,m,n) +=! X(b,m,k
 
 
 def mapped(text: str, shapes: tuple[tuple[int, ...], ...], options: CpuOptions | None = None) -> LoopProgram:
-    return ask_ahead(map_program(specialized(text, shapes), options or CpuOptions(), MACHINE).loops)
+    return add_prefetches(map_program(specialized(text, shapes), options or CpuOptions(), MACHINE).loops)
 
 
 def asked(program: LoopProgram) -> list[tuple[str, int, int]]:
@@ -102,5 +102,5 @@ def test_requests_are_printed_and_change_nothing() -> None:
 
 def test_a_program_without_large_arguments_stays_as_it_is() -> None:
     program = map_program(specialized(CONVOLUTION, ((1, 2, 2, 5, 6), (2, 3, 2, 3, 3))), CpuOptions(), MACHINE).loops
-    assert ask_ahead(program) is program
-    assert ask_ahead(replace(program, ahead=0)) == replace(program, ahead=0)
+    assert add_prefetches(program) is program
+    assert add_prefetches(replace(program, ahead=0)) == replace(program, ahead=0)

@@ -1,6 +1,6 @@
 """Attributes that are computed on first use.
 
-Threads that ask at the same time may each find one; there is no lock that the child of a fork could wait for.
+Threads may compute one at the same time, each for itself: a lock could be held when the process forks.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ Owner = TypeVar("Owner")
 Value = TypeVar("Value")
 
 
-class FoundOnce(Generic[Owner, Value]):
-    """A method as an attribute of its object, which has it from then on."""
+class LazyAttribute(Generic[Owner, Value]):
+    """A descriptor that replaces itself, on first use, by the value of a method."""
 
     def __init__(self, find: Callable[[Owner], Value]) -> None:
         self._find = find

@@ -1,7 +1,7 @@
-"""Loops that will be unrolled get bounds that are numbers.
+"""Constant bounds for loops that will be unrolled.
 
-Where such a loop begins later or ends earlier in some iterations of the loops around it, it goes from the first to the
-last iteration of any, and guards say where it does nothing.
+A loop whose bounds depend on the loops around it gets the least and the greatest bound of all their iterations, and
+guards around its body exclude the added iterations.
 """
 
 from __future__ import annotations
@@ -11,29 +11,29 @@ from dataclasses import replace
 from typing import assert_never
 
 from tc.polyhedral.analysis.ranges import Ranges, iterator_range
-from tc.polyhedral.generate.fix_counts import between
+from tc.polyhedral.generate.constant_trip_counts import between
 from tc.polyhedral.ir.loops import Allocation, Block, Guard, IndexLiteral, Instance, Loop, LoopKind, LoopTree
 
 
-def fix_copied(root: LoopTree, ranges: Ranges, most: int) -> LoopTree:
-    """The loops with numbers as bounds of those that are unrolled.
+def constant_unroll_bounds(root: LoopTree, ranges: Ranges, most: int) -> LoopTree:
+    """The tree with constant bounds for the loops that are to be unrolled.
 
-    ``ranges``: of open sizes.  Those stay loops of which constants do not tell where they begin and end, or only that
-    it is in more than ``most`` iterations.
+    ``ranges``: of open sizes.  A loop without constant bounds, or with more than ``most`` iterations between them,
+    becomes sequential.
     """
     match root:
         case Instance():
             return root
         case Block(children):
-            return Block(tuple(fix_copied(child, ranges, most) for child in children))
+            return Block(tuple(constant_unroll_bounds(child, ranges, most) for child in children))
         case Guard(condition, then, otherwise):
-            other = None if otherwise is None else fix_copied(otherwise, ranges, most)
-            return Guard(condition, fix_copied(then, ranges, most), other)
+            other = None if otherwise is None else constant_unroll_bounds(otherwise, ranges, most)
+            return Guard(condition, constant_unroll_bounds(then, ranges, most), other)
         case Allocation():
-            return replace(root, body=fix_copied(root.body, ranges, most))
+            return replace(root, body=constant_unroll_bounds(root.body, ranges, most))
         case Loop():
             inner = {**ranges, root.iterator: iterator_range(root, ranges)}
-            loop = replace(root, body=fix_copied(root.body, inner, most))
+            loop = replace(root, body=constant_unroll_bounds(root.body, inner, most))
             return _fixed(loop, ranges, most) if loop.kind is LoopKind.COPIED else loop
         case _:
             assert_never(root)

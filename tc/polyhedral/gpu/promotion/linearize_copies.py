@@ -20,7 +20,7 @@ from tc.polyhedral.ir.scop import Scop, ScopStatement
 NUMBER: Final = "number"
 
 
-def number_copies(scop: Scop, copy: ScopStatement, extents: Items[int]) -> tuple[Scop, ScopStatement]:
+def linearize_copies(scop: Scop, copy: ScopStatement, extents: Items[int]) -> tuple[Scop, ScopStatement]:
     """The scop with the last subscripts of a copy's instances, in a box of these extents, replaced by their number."""
     if len(extents) < 2:
         return scop, copy

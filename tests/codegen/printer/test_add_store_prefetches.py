@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tc
-from tc.codegen.printer.ask_to_store import ask_to_store
+from tc.codegen.printer.add_store_prefetches import add_store_prefetches
 from tc.polyhedral.ir.loops import LINE_BYTES, LoopProgram
 from tc.polyhedral.pipeline import map_program
 from tc.targets.options import CpuOptions
@@ -38,7 +38,7 @@ def small_caches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def mapped(text: str, shapes: tuple[tuple[int, ...], ...], options: CpuOptions) -> LoopProgram:
-    return ask_to_store(map_program(specialized(text, shapes), options, MACHINE).loops)
+    return add_store_prefetches(map_program(specialized(text, shapes), options, MACHINE).loops)
 
 
 def asked(program: LoopProgram) -> list[str]:
@@ -90,7 +90,7 @@ def test_nothing_is_asked_for_where(
 
 def test_small_results_stay_in_the_cache() -> None:
     program = map_program(specialized(CONVOLUTION, SHAPES), CpuOptions(register_tile=(2, 35)), MACHINE).loops
-    assert ask_to_store(program) is program
+    assert add_store_prefetches(program) is program
 
 
 @pytest.mark.usefixtures("small_caches")

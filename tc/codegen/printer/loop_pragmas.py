@@ -1,4 +1,4 @@
-"""What the lines before a loop promise the compiler, or ask of it: lanes, unrolling."""
+"""Loop pragmas: vectorization and unrolling, as lines before a loop."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ _UNROLL_LANES: Final = 2
 _UNROLLED_INSTANCES: Final = 256
 
 
-def promises(kernel: KernelPrinter, loop: Loop, scope: Scope, body: list[str]) -> list[str]:
-    """The lines before a loop that tell the compiler what it may do with the iterations of its body."""
+def loop_pragmas(kernel: KernelPrinter, loop: Loop, scope: Scope, body: list[str]) -> list[str]:
+    """The pragmas of a loop with this ``body``."""
     dialect = kernel.dialect
     match loop.kind:
         case LoopKind.VECTOR:
             # Lanes must not share a variable; the compiler finds by itself that only faults do.
             return [dialect.vector] if dialect.vector and not mentions(body, FAULTED) else []
         case LoopKind.REDUCTION if dialect.grids is None:
-            return _reduction_promises(kernel, loop, scope.accumulation, body)
+            return _reduction_pragmas(kernel, loop, scope.accumulation, body)
         case LoopKind.UNROLLED | LoopKind.REDUCTION:
             count = _trips(loop, scope.ranges)
             return _unrolled(kernel, loop, min(count, MOST_UNROLLED) if count is not None else _UNROLL_UNKNOWN)
@@ -110,7 +110,7 @@ def _unrolled_instances(tree: LoopTree, ranges: Ranges) -> int | None:
             assert_never(tree)
 
 
-def _reduction_promises(kernel: KernelPrinter, loop: Loop, found: Accumulation | None, body: list[str]) -> list[str]:
+def _reduction_pragmas(kernel: KernelPrinter, loop: Loop, found: Accumulation | None, body: list[str]) -> list[str]:
     vector, clause = kernel.dialect.vector, kernel.dialect.vector_reduction
     if found is None or vector is None or clause is None or _holds_loop(loop.body, LoopKind.REDUCTION):
         return []

@@ -8,7 +8,7 @@ import islpy as isl
 import pytest
 
 import tc
-from tc.polyhedral.gpu.mapping.drop_settled_loops import drop_settled_loops
+from tc.polyhedral.gpu.mapping.drop_degenerate_loops import drop_degenerate_loops
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.tree import Band, Leaf, Member, Node, ScheduleTree
 
@@ -51,7 +51,7 @@ COLUMN, ONE_TILE = member("j"), member("floor(j/5)")
     ],
 )
 def test_loops_that_are_settled_are_left_out(root: Band, left: Band | None) -> None:
-    assert drop_settled_loops(ScheduleTree(DOMAIN, root)).root == (root if left is None else left)
+    assert drop_degenerate_loops(ScheduleTree(DOMAIN, root)).root == (root if left is None else left)
 
 
 def test_a_product_in_one_tile_still_goes_through_shared_memory() -> None:
