@@ -1,4 +1,4 @@
-"""Whether arrays of a thread can lie in registers: nothing but unrolled loops chooses their elements."""
+"""Whether private arrays can lie in registers: their subscripts must be constants once loops are unrolled."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from tc.polyhedral.ir.scop import Scop
 
 
 def has_moving_arrays(root: LoopTree, scop: Scop) -> bool:
-    """Whether some subscript of a thread's own array is no number once loops are unrolled (``constant_trip_counts``).
-    """
+    """Whether some subscript of a private array is no constant once loops are unrolled (``constant_trip_counts``)."""
     for instance, path in loop_paths(root, ()):
         if instance.statement in scop.barrier_names:
             continue
