@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from tc.language.isl.session import isl_context
+from tc.polyhedral.cpu.microkernel import VectorUnit
 from tc.polyhedral.ir.tree import tree_text
+from tc.polyhedral.passes import Machine
 from tc.polyhedral.pipeline import map_program
 from tc.polyhedral.schedule.schedule import schedule_scop
 from tc.polyhedral.transform.tile import explicit_sizes, tile_tree
-from tc.targets.options import CpuOptions, Fusion
+from tc.targets.options import CpuOptions, Fusion, GpuOptions, Options, ScheduleOptions
 from tests.conftest import Golden
 from tests.polyhedral.support import MACHINE, SHAPES, scop_of, specialized
 
 SCHEDULED = [(name, fusion) for name in SHAPES for fusion in Fusion]
+GRID_MACHINE = Machine(VectorUnit(0, 0), 1)
+GRIDS = tuple(SHAPES)[:8]
+# All trees that the passes of a target make of a program, one after the other.
+STAGES: Mapping[str, tuple[str, Options, Machine]] = {
+    "matmul-processor": ("matmul", CpuOptions(), MACHINE),
+    "matmul-grid": ("matmul", GpuOptions(ScheduleOptions(tile=(4, 4, 2)), block=(2, 2), stages=2), GRID_MACHINE),
+    "softmax-grid": ("softmax", GpuOptions(), GRID_MACHINE),
+}
 FILES = (
     *(f"polyhedral/{name}-{fusion.value}.tree" for name, fusion in SCHEDULED),
     *(f"polyhedral/{name}-mapped.tree" for name in SHAPES),
     "polyhedral/matmul-tiled.tree",
+    *(f"polyhedral/{name}-grid.tree" for name in GRIDS),
+    *(f"polyhedral/{name}.stages" for name in STAGES),
 )
 
 
@@ -34,6 +48,24 @@ def test_the_three_fusion_strategies(name: str, fusion: Fusion, golden: Golden) 
 def test_the_whole_pipeline_with_default_options(name: str, golden: Golden) -> None:
     mapped = map_program(specialized(*SHAPES[name]), CpuOptions(), MACHINE, verify_every_pass=True)
     golden.check(f"polyhedral/{name}-mapped.tree", mapped.stage("unroll").text + "\n")
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_trees_that_are_mapped_to_a_grid(name: str, golden: Golden) -> None:
+    mapped = map_program(specialized(*SHAPES[name]), GpuOptions(), GRID_MACHINE)
+    golden.check(f"polyhedral/{name}-grid.tree", mapped.stage("place barriers").text + "\n")
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_what_each_pass_makes_of_a_tree(name: str, golden: Golden) -> None:
+    shape, options, machine = STAGES[name]
+    mapped = map_program(specialized(*SHAPES[shape]), options, machine)
+    before, texts = "", list[str]()
+    for stage in mapped.stages:
+        changed = stage.text if stage.text != before else "as before"
+        texts.append(f"== {stage.name} ==\n{changed}\n" if stage.text else "")
+        before = stage.text or before
+    golden.check(f"polyhedral/{name}.stages", "\n".join(text for text in texts if text))
 
 
 def test_tiling_sinks_parallel_point_loops_below_the_reduction(golden: Golden) -> None:
