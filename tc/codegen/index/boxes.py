@@ -1,4 +1,4 @@
-"""What the instances of a part of a loop tree touch of a tensor, as boxes that move with the loops around it."""
+"""Bounding boxes of the accesses of a part of a loop tree, with offsets that depend on the loops around it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Asks, when a register tile begins, for the lines of a result that it stores when it has finished.
+"""Prefetches for write: when a register tile begins, the lines of a result that it will store are prefetched.
 
-A core writes to a line when it has the line.  Stores that wait for theirs fill the queue, and then everything waits;
-while the tile computes, the lines can come.
+A store needs its cache line.  Stores that miss fill the store queue, and the core stalls; prefetched lines arrive while
+the tile is computed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Loops that only copy, as calls: rows turned into columns, runs that are written past the caches, whole pieces."""
+"""Prints copy loops as calls: transposes, non-temporal stores, vector copies."""
 
 from __future__ import annotations
 

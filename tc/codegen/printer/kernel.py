@@ -1,4 +1,4 @@
-"""Prints the loops of a kernel: statements, loops with what they promise the compiler, parallel loops outlined."""
+"""Prints the loops of a kernel: statements, loops with their pragmas, and outlined parallel loops."""
 
 from __future__ import annotations
 

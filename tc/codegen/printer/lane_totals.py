@@ -1,4 +1,4 @@
-"""What the lanes of a warp have, combined by a butterfly of exchanges: every lane gets the same total, to the bit."""
+"""Prints warp reductions: a butterfly of shuffles, which gives every lane the same total, bit for bit."""
 
 from __future__ import annotations
 

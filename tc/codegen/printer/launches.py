@@ -1,4 +1,4 @@
-"""Prints the kernels of a grid: the hardware loops over blocks and threads, their body is what one thread does."""
+"""Prints the kernels of a grid: loops over blocks and threads become the launch, their body is the code of a thread."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Prints a register tile: its rows as variables of vector types, its loops unrolled, its lanes as vector operations.
+"""Prints a register tile: its rows as vector variables, its loops unrolled, its lanes as vector operations.
 
-The loops of a tile say which instances run, and were proven; here they only get a form that keeps every row in
-registers.  The last vector of a row may have more lanes than the row: they compute garbage, which nothing reads, and
-memory is accessed under a mask.
+The loops of a tile say which instances run, and are proven; printing only chooses a form that keeps every row in
+registers.  The last vector of a row may have more lanes than the row: these compute unused values, and memory accesses
+are masked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where requests for lines of the cache are made: by loops around register tiles, and by loops inside of them."""
+"""Where prefetch requests stand: in loops around register tiles, and in loops inside of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two loops that copy rows into columns, as one call that turns squares of vectors in registers."""
+"""A transposing copy loop, printed as one call that transposes square blocks in vector registers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What differs between the members of the C family.  The printer asks a dialect and knows no target by name."""
+"""The differences between the languages of the C family.  The printer asks a dialect and knows no target by name."""
 
 from __future__ import annotations
 

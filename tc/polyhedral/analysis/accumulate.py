@@ -1,4 +1,4 @@
-"""Where reductions may keep their partial results in local variables instead of in memory."""
+"""Which reductions may keep partial results in local variables (accumulators) instead of in memory."""
 
 from __future__ import annotations
 

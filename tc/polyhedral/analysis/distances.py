@@ -1,7 +1,7 @@
-"""Distances between the times of two instances: vectors, the later time less the earlier one if they are positive.
+"""Distance vectors between the times of two instances: positive where the second one is later.
 
-What comes first, and what happens at the same time, depends on the distance alone.  A set of distances has half the
-dimensions of a relation between times, so everything that is asked of it takes less than half the time.
+Which instance is first, and whether both run at the same time, depends on the distance alone.  A set of distances has
+half the dimensions of a relation between times, so that isl answers in less than half the time.
 """
 
 from __future__ import annotations

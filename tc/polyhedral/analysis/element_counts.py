@@ -1,4 +1,4 @@
-"""How many instances of a statement go to one element of its target, at most: the length of its chains of additions."""
+"""The greatest number of instances that update one element: the length of its longest chain of additions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Index expressions with numbers in the place of variables, and what that settles worked out."""
+"""Constant folding of index expressions: variables are replaced by numbers, and the result is simplified."""
 
 from __future__ import annotations
 

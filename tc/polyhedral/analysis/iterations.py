@@ -1,11 +1,11 @@
-"""Which iteration of the loops an instance belongs to, where its subscripts tell, digit by digit.
+"""Recovers loop iterators from the subscripts of an instance, digit by digit.
 
-Loops over tiles and their points write subscripts like ``96 * a + 12 * b + c``, with c below 12 and b below 8.  Whoever
-knows the sum knows all three.  Without that, the instances that run are those for which there are some a, b and c; isl
-then solves an integer problem to learn what they are, again and again.
+Loops over tiles and their points produce subscripts like ``96 * a + 12 * b + c``, with c below 12 and b below 8, from
+which a, b and c follow.  Without that, the set of instances has a, b and c as existentially quantified variables, and
+isl solves an integer problem for them in every operation.
 
-Skewed loops divide: the instances of ``y(2 * f + l)`` are ``((c - l) / 2, l)``.  The schedule says what c is, if the
-loops are as it asked for.
+Skewed loops divide: the instances of ``y(2 * f + l)`` are ``((c - l) / 2, l)``; c follows from the schedule, if the
+loops are those that it asked for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Lanes of a reduction along its own loop: a fixed number of partial results, kept apart and combined at the end.
+"""Lanes of a reduction along its own loop: a fixed number of independent partial results, combined at the end.
 
-Several vectors of partial sums hide the latency of additions.  The loop is cut into runs of that many iterations;
-what is left over runs in the first lanes.
+Several vectors of partial sums hide the latency of additions.  The loop is strip-mined by that number; the remaining
+iterations use the first lanes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One loop in place of two that walk along memory one after the other: rows that lie end to end are one long row."""
+"""Collapses two loops that walk contiguous memory into one: rows without gaps between them are one long row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which operands of a reduction are worth a packed copy whose elements the vector lanes find side by side."""
+"""Operand packing: which operands of a reduction are worth a copy that is contiguous along the vector lanes."""
 
 from __future__ import annotations
 

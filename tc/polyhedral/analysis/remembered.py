@@ -1,7 +1,7 @@
-"""What follows from some objects, found once for the very same ones.
+"""Memoization by object identity.
 
-Copies of unrolled loops come in thousands and share most of what they are made of.  To compare that takes about as long
-as to work out what is asked; to see that it is the same object takes no time.
+Unrolled loops make thousands of copies that share most of their parts.  To compare these by value takes about as long
+as to compute the answer; to compare identities takes no time.
 """
 
 from __future__ import annotations

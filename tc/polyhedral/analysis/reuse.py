@@ -1,4 +1,4 @@
-"""Which loops around a reduction use the same operands again."""
+"""Temporal reuse: which loops around a reduction read the same operands again."""
 
 from __future__ import annotations
 

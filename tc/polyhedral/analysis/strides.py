@@ -1,4 +1,4 @@
-"""How far apart in memory two neighbouring iterations touch a tensor: what vectorization and tiling look at."""
+"""Strides: how far apart in memory neighbouring iterations access a tensor, for vectorization and tiling."""
 
 from __future__ import annotations
 

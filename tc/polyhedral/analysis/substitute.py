@@ -1,4 +1,4 @@
-"""Index expressions and loops with other expressions in the place of variables."""
+"""Substitution of variables in index expressions and loops."""
 
 from __future__ import annotations
 

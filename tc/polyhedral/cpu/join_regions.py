@@ -1,7 +1,7 @@
-"""One parallel loop for several nests in a row, where what one hands to the next stays in an iteration.
+"""Fuses consecutive parallel regions, where what one nest hands to the next stays in one iteration.
 
-Every parallel loop wakes the cores and waits for them.  Nests that share no loops, because each has tiles of its own,
-can still share the chunks that the cores take.
+Every parallel loop wakes the threads and waits for them.  Nests that share no loops, because each has tiles of its own,
+can still share the chunks that are distributed to the threads.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Choosing the loop of every outermost nest whose iterations are spread over the cores."""
+"""Chooses the loop of every outermost nest that is distributed over the cores."""
 
 from __future__ import annotations
 

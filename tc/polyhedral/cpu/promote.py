@@ -1,11 +1,10 @@
-"""Choosing promotions for a processor: results in registers, packed operands, temporaries that never leave the cache.
+"""Chooses promotions for a CPU: register blocking, operand packing, cache-resident temporaries.
 
 - A register tile of a reduction's target, with the statements that initialize and finish it where they share its loops,
   is kept in an array that code generation holds in registers.
-- An operand that lies across the vector lanes is copied, once for as many iterations as there is room for, so that
-  lanes find their elements side by side.
+- An operand that is not contiguous along the vector lanes is packed, once for as many iterations as there is room for.
 - A temporary whose every use lies in one iteration of shared loops becomes a buffer of that iteration.
-- A result that is written past the caches is collected in a buffer, a piece at a time.
+- A result that is written with non-temporal stores is collected in a buffer, a block at a time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sizes in the options that no loop of the kernel is left for: they would say nothing, so they are refused."""
+"""Refuses sizes in the options that no loop of the kernel uses."""
 
 from __future__ import annotations
 

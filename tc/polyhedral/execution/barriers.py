@@ -1,4 +1,4 @@
-"""Barriers in a loop tree: where they stand, and whether every thread of a block gets there."""
+"""Barriers in a loop tree: their positions, and whether every thread of a block reaches them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many blocks and threads loops are launched on: for the kernel that is printed, and the proof of its barriers."""
+"""The number of blocks and threads of a launch, for the printed kernel and for the proof of its barriers."""
 
 from __future__ import annotations
 

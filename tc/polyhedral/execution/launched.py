@@ -1,4 +1,4 @@
-"""Whether the blocks and threads of a launch run what the loops over them say."""
+"""Whether the launched blocks and threads run exactly the iterations of the loops over them."""
 
 from __future__ import annotations
 

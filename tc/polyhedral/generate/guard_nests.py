@@ -1,4 +1,4 @@
-"""Guards around several outermost nests become guards around each: what is launched is one nest."""
+"""Moves guards around several outermost nests into each of them, since each nest is launched on its own."""
 
 from __future__ import annotations
 

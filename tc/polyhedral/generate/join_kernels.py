@@ -1,7 +1,7 @@
-"""Nests that do not wait for each other become one kernel, a block of which runs one of them (horizontal fusion).
+"""Horizontal fusion: independent nests become one kernel, each block of which runs one of them.
 
-All blocks are numbered along x, those of the second nest after those of the first, and so on.  To start one more kernel
-takes longer than what a short one does, and short ones run beside each other.
+Blocks are numbered along x, those of the second nest after those of the first, and so on.  A launch takes longer than a
+short kernel runs, and fused nests run concurrently.
 """
 
 from __future__ import annotations

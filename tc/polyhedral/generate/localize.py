@@ -1,7 +1,7 @@
 """Local subscripts: where in its buffer an instance finds a promoted element, in terms of the loops around it.
 
-Inside a tile the subscript is simple (the iterator of the point loop), but only because of what the loops around it
-promise.  The affine hull of the subscript over the points of those loops finds that form; the proof checks it.
+Inside a tile the subscript is simple (the iterator of the point loop), but only for the iterations of the loops around
+it.  The affine hull of the subscript over these iterations is that form; the proof checks it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The outermost nests of loops on a grid: each is a kernel, unless it is joined with others."""
+"""The outermost loop nests on a GPU: each is a kernel, unless it is fused with others."""
 
 from __future__ import annotations
 

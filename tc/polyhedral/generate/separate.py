@@ -1,7 +1,7 @@
-"""Full tiles apart from partial ones: a register tile needs loops whose lengths are numbers.
+"""Index-set splitting: full tiles are separated from partial ones, since a register tile needs constant trip counts.
 
-Where the size of a register tile does not divide a loop, isl bounds the loop over the tile's points by a minimum.  Here
-a guard around the tile decides which side that is, so that either side can be unrolled into registers.
+Where the size of a register tile does not divide a loop, isl bounds the loop over the tile's points by a minimum.  A
+guard around the tile decides between the two cases, so that either can be unrolled into registers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Full work of a thread apart from partial work: no guard keeps what is read once from staying in registers.
+"""Index-set splitting for threads: full work is separated from partial work.
 
-Where a thread runs fewer iterations than others of a loop over its own array, a guard inside says which ones it leaves
-out (``tc.polyhedral.generate.constant_trip_counts``).  Here a guard around everything that is repeated decides whether
-there are any.
+Where a thread runs fewer iterations than others of a loop over its private array, a guard inside the loop excludes them
+(``tc.polyhedral.generate.constant_trip_counts``).  Such guards keep the compiler from holding loop-invariant values in
+registers, so a guard around the whole loop decides whether any iteration is excluded.
 """
 
 from __future__ import annotations

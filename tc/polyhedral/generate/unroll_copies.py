@@ -1,6 +1,6 @@
-"""Unrolled loops as copies of their bodies: the last step before the text, and one that is proven by its pattern.
+"""Full unrolling: loops are replaced by copies of their bodies, in the last pass before printing.
 
-The loops are proven as loops; that every copy is the body at its iteration is for
+The loops are proven as loops; that every copy is the body at its iteration is proven by
 ``tc.polyhedral.proof.verify_copies``.
 """
 

@@ -1,4 +1,4 @@
-"""What is read through an index that is itself read: the elements that a copy of it has."""
+"""Gathers: accesses through an index that is itself read, and the elements that a copy of them holds."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The proof that loops whose sums are in blocks add up what they added up before.
+"""Proof of blocked sums: the loops with totals add up the same terms as before.
 
-They run the same instances in the same order.  Every partial sum is added to one total, which is begun before the loop
-that has it and brought back behind it; and while that loop runs, nothing else looks at what the partial sums are in.
+They run the same instances in the same order.  Every partial sum is added to one total, which is initialized before its
+loop and written back after it; while that loop runs, nothing else accesses the elements of the partial sums.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The proof that unrolled loops are printed as they were proven: by their pattern, not copy by copy.
+"""Proof of unrolling: unrolled loops are printed as they were proven, checked by pattern and not copy by copy.
 
-What is shown of a loop holds of its iterations.  So of the text it is enough to show that, in the place of the loop,
-there is its body at the value of every iteration, in order.  Both trees are read side by side, once.
+What is proven of a loop holds for its iterations.  So it is enough that the text has, in place of the loop, its body at
+the value of every iteration, in order.  Both trees are compared in one traversal.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The proof that lanes find in each other's registers what they look for.
+"""Proof of warp reductions: every lane reads the partial results that it is meant to read.
 
-An array in lanes has its last dimension spread over the threads along x.  Whoever writes must do so to its own part.
-Whoever only reads does it in a loop over the lanes of a warp, with nothing else inside, which becomes an exchange: all
-lanes get the total of what all of them have.  So in iteration ``l`` a thread must read what lane ``l`` of its own warp
-has, at the same other subscripts as all others, all threads of the warp must run that iteration, and the total must go
-to one element of each.  Threads of a warp are neighbours along x, from a multiple of their number on, if there is
-nothing but x, or a multiple of them along it.
+An array in lanes has its last dimension spread over the threads along x.  A thread writes only its own part.  It reads
+other parts only in a loop over the lanes of its warp that contains nothing else, which is printed as warp shuffles: all
+lanes get the total of all parts.  So in iteration ``l`` a thread must read the part of lane ``l`` of its own warp, all
+threads of the warp must run that iteration with the same other subscripts, and the total must go to one element of
+each.  A warp is a number of consecutive threads along x, aligned to that number; y and z need that x is a multiple of
+it.
 """
 
 from __future__ import annotations

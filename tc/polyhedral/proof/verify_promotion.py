@@ -1,16 +1,16 @@
-"""The proof that buffers stand in for tensors: what a promoted access finds there is the element it stands for.
+"""Proof of promotions: a promoted access finds in its buffer the value of the element that it stands for.
 
-The order of conflicting accesses, in the sense of the program, is proven elsewhere for the tensor's elements.  Copies
-at the beginning and the end of an iteration of the prefix keep that meaning if, for every buffer:
+That conflicting accesses run in program order is proven elsewhere, for the elements of tensors.  Copies at the
+beginning and the end of an iteration of the prefix (the loops around the buffer) preserve that, if for every buffer:
 
-- the place of every access, read back through the buffer's layout, is the element that it stands for;
-- one array holds an element in one place, and no two places share memory;
+- the layout maps the place of every access back to the element that it stands for;
+- an array holds an element in one place only, and no two places overlap;
 - what is read was loaded, or written before in the same iteration;
-- what is written is stored afterwards, and nothing else is; unless the tensor is a temporary that only the buffer
-  stands for;
-- no access of the same iteration reaches a promoted element past the buffer, on whatever thread, and none reaches
-  through an array of another thread what is written in this iteration;
-- in the loops, one array serves exactly one value of the prefix, and local subscripts are those of the places.
+- what is written is stored afterwards, and nothing else is; unless the tensor is a temporary of which every access goes
+  to the buffer;
+- in the same iteration, no access bypasses the buffer to reach a promoted element, and no thread reaches an element
+  that another thread writes through an array of its own;
+- in the loops, each array belongs to exactly one value of the prefix, and the printed local subscripts are right.
 """
 
 from __future__ import annotations

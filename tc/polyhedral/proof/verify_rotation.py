@@ -1,9 +1,9 @@
-"""What the proof asks of buffers whose slots are used in turn, and of copies that end after the place where they begin.
+"""Proof of rotating buffers (double or multiple buffering) and of asynchronous copies.
 
-Two iterations that have the same slot follow each other: all that happens to it in the earlier one comes first.  A copy
-that ends by itself counts as done at a barrier: every barrier closes the group of copies since the last one, and
-may leave the latest groups unfinished.  So a copy has ended at an instance of its barrier that comes so many instances
-after its own group was closed, for all threads of the block, and whoever needs it must come later.
+Two iterations that use the same slot are ordered: all accesses of the earlier one come first.  An asynchronous copy is
+complete at a barrier: each barrier commits the copies since the last one as a group, and waits for all but the latest
+groups.  So a copy is complete at the instance of its barrier that many instances after its group was committed, for all
+threads of the block, and every reader must come later.
 """
 
 from __future__ import annotations

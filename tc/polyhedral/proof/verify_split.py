@@ -1,7 +1,7 @@
-"""The proof that reductions in two steps are those of the program.
+"""Proof of split reductions: reductions in two steps compute those of the program.
 
-The instances that make partial results stand for the program's, one for one, with the same values; every partial result
-is begun with the neutral element, and combined exactly once into the element that the program's instances go to.
+The instances that make partial results correspond to the program's, one for one, with the same values; every partial
+result is initialized with the neutral element, and combined exactly once into the element of the program's instances.
 """
 
 from __future__ import annotations

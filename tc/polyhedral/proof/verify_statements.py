@@ -1,7 +1,7 @@
-"""The proof that passes left the statements of the program alone, and that copies copy what they say.
+"""Proof that passes preserve statements, and that copies copy what they claim to.
 
-Passes hand on the statements that later proofs start from.  They may only add copies, and let accesses look into
-buffers: taking those back must give the statements of the program.
+Later proofs start from the statements that passes return.  Passes may only add copies and redirect accesses to buffers:
+undoing that must give the statements of the program.
 """
 
 from __future__ import annotations

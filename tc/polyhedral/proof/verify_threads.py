@@ -1,14 +1,14 @@
-"""The proof that the threads of a block do not race: what they share is ordered by barriers.
+"""Proof of race freedom: conflicting accesses of the threads of a block are ordered by barriers.
 
-Threads run at the same time, except that all of them wait at a barrier.  Take two instances on different threads of a
-block that touch one place, one of them writing, and the first dimension of their time, inside of the threads, that
-tells them apart.  They are ordered if a barrier lies between their places in a sequence, or follows the earlier one in
-its iteration, or precedes the later one in its own, or stands in an iteration of a loop further inside that comes after
-the earlier one's, or before the later one's: every thread runs the same barriers in the same order, because at every
-place of a barrier, all threads run the same iterations, which is checked of the loops.
+Threads run concurrently, except that all of them wait at a barrier.  Take two instances on different threads of a block
+that access one place, one of them writing, and the first dimension of their time, inside of the threads, in which they
+differ.  They are ordered if a barrier lies between their positions in a sequence; or follows the earlier one in its
+iteration; or precedes the later one in its own; or stands in a deeper loop, in an iteration after the earlier one's or
+before the later one's.  For every thread runs the same barriers in the same order: wherever there is a barrier, all
+threads run the same iterations, which is checked of the loops.
 
-What lies in lanes needs no barrier: a thread that reads it does so while its owner takes part, and has come as far
-(``tc.polyhedral.proof.verify_lanes``).  It is enough that nothing tells the two apart but the thread.
+Arrays in lanes need no barrier: a thread that reads one does so while its owner takes part in the shuffle, and has come
+as far (``tc.polyhedral.proof.verify_lanes``).  It is enough that the two differ in nothing but the thread.
 """
 
 from __future__ import annotations

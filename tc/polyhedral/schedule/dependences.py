@@ -1,4 +1,4 @@
-"""What the scheduler may not reorder, must not separate, and would like to keep close."""
+"""Constraints of the scheduler: dependences, statements that must stay together, and proximity."""
 
 from __future__ import annotations
 

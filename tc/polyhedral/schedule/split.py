@@ -1,8 +1,8 @@
-"""Reductions in two steps: partial results, which may be computed at the same time, and their combination.
+"""Split reductions: partial results, which may be computed in parallel, and their combination.
 
-``C(m) += X(m,k)`` becomes ``P(m,p) +=! X(m,parts*s+p)`` and ``C(m) += P(m,p)``, a program of the same language, so that
-every later pass and proof takes it as it takes any other (Suriana, Adams and Kamil, *Parallel Associative Reductions in
-Halide*, CGO 2017).  Loops that walk along memory one after the other are split as the one loop that they are together.
+``C(m) += X(m,k)`` becomes ``P(m,p) +=! X(m,parts*s+p)`` and ``C(m) += P(m,p)``, a program of the same language, which
+every later pass and proof treats like any other (Suriana, Adams and Kamil, *Parallel Associative Reductions in
+Halide*, CGO 2017).  Loops that walk contiguous memory one after the other are split as the one loop that they form.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Copying more than is used, where that is simpler.
+"""Over-approximation of copies: more than is used is copied, where that is simpler.
 
-What loops touch may have holes and ragged edges: ``X(2 * h + 3 * w)`` touches few of the elements between the first and
-the last one.  Threads would have to find out for every place of a buffer whether it is one of those, and proofs would
-have to show that they do.
+The footprint of ``X(2 * h + 3 * w)`` has holes and ragged edges.  To exclude them, threads would test every place of a
+buffer, and proofs would have to follow these tests.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which loops of a schedule count the partial results that blocks have of one reduction."""
+"""Marks the loops of a schedule over the partial results of blocks (split-K)."""
 
 from __future__ import annotations
 

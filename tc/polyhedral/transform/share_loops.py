@@ -1,10 +1,10 @@
-"""Which loops of a nest blocks and threads share, and how many of them there are.
+"""Distribution: which loops of a nest are distributed over blocks and threads, and over how many.
 
-Tiles of the outermost coincident loops go to blocks, the points of a tile to the threads of a block.  Where tiles are
-single points, the innermost of these loops that have no size are one tile: threads share all of their iterations
-(paper, Section 5.4: the innermost permutable band goes to threads).  Where there are coincident loops inside of these,
-neighbouring threads share the innermost one instead: the rows of a matrix go to blocks, and its columns to threads, in
-one statement after the other.
+Tiles of the outermost coincident loops are distributed over blocks, the points of a tile over the threads of a block.
+Where tiles are single points, the innermost of these loops without a size are one tile: threads share all of their
+iterations (paper, Section 5.4: the innermost permutable band goes to threads).  Where there are coincident loops inside
+of these, neighbouring threads share the innermost one instead: the rows of a matrix go to blocks, and its columns to
+threads, in one statement after the other.
 """
 
 from __future__ import annotations

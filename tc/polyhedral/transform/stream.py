@@ -1,7 +1,7 @@
-"""Results too large for the caches are written past them, a piece at a time.
+"""Non-temporal stores for results that are too large for the caches, a block at a time.
 
-To write a line of memory through the caches is to read it first, and it drives out another.  Whole lines can be written
-without either, from a buffer that holds a piece of the result and stays in the first cache.
+An ordinary store reads its cache line first, and evicts another one.  Non-temporal stores of whole lines do neither;
+the lines come from a buffer that holds a block of the result and stays in the first-level cache.
 """
 
 from __future__ import annotations

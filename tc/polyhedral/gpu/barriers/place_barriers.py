@@ -1,13 +1,17 @@
-"""Barriers between what the threads of a block hand to each other, as few as the order of a tree allows.
+"""Places barriers between conflicting instances on different threads of a block, as few as the order allows.
 
-Two instances on different threads of a block that touch one place, one of them writing, need a barrier between them.
-Where they stand in different branches of a sequence, or in different iterations of a loop, at equal values of what is
-around it, one barrier serves all such pairs at once: it stands before the first branch that has to wait for something
-since the last barrier, and at the end of a loop's body if some iteration has to wait for an earlier one.  A barrier is
-an instance of every thread at every value of the members above it that any instance below has, so all threads of a
-block come to the same barriers.  A branch that runs barriers of its own whenever the sequence runs anything separates
-the branches before it from those after it; so does a loop with a barrier in each of its iterations for what it runs in
-none but later ones, as it is where the first iteration only copies for the next one.
+Two instances conflict if they run on different threads of a block, access one place, and one of them writes.  One
+barrier serves all conflicts at one level of the tree, at equal values of the members above:
+
+- between branches of a sequence: it stands before the first branch that conflicts with one since the last barrier;
+- between iterations of a loop: it stands at the end of the body.
+
+A barrier has an instance for every thread, at every value of the members above it that any instance below has, so that
+barriers are never divergent.
+
+Barriers inside of a branch count, too: if it has one whenever the sequence runs, they separate the branches before it
+from those after it.  If a loop has a barrier in each iteration, these separate what comes before the loop from
+instances that run only in its later iterations; that is so in pipelined loops, whose first iteration only copies.
 """
 
 from __future__ import annotations

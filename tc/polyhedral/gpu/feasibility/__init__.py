@@ -1,1 +1,1 @@
-"""Which loops a GPU runs badly or not at all."""
+"""Checks whether a GPU can run the generated loops well."""

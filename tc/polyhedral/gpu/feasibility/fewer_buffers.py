@@ -1,4 +1,4 @@
-"""Options with fewer buffers, for loops that a GPU runs badly or not at all although they are proven."""
+"""Options with fewer buffers, for proven loops that a GPU cannot run, or only badly."""
 
 from __future__ import annotations
 

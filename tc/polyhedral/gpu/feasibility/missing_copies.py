@@ -1,4 +1,4 @@
-"""Copies into shared memory that the generated loops leave out."""
+"""Copies into shared memory that isl's loops leave out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Barriers in loops and branches that threads go through unequally."""
+"""Divergent barriers: those in loops and branches that the threads of a block do not run alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that lie end to end in memory are one long row for the threads of a block."""
+"""Collapses contiguous dimensions into one loop, which the threads of a block share."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Mapping to blocks and threads (paper, Section 5.4).
+"""Mapping to thread blocks and threads (paper, Section 5.4).
 
-Where an instance runs are further dimensions of its time, outside of all others: the loops that remain below say what
-one thread does, and in what order.  Nothing is said twice: a tile that a block has to itself leaves no loop behind.
-What remains of a loop that threads share counts from 0 for every thread.
+The block and thread of an instance are further dimensions of its time, outside of all others: the loops that remain
+below are the code of one thread.  Degenerate loops are dropped: a tile that a block has to itself leaves no loop.  The
+remaining part of a loop that threads share counts from 0 in every thread.
 
-Every outermost nest becomes a kernel of its own.  One with no coincident loop runs on a single thread.
+Every outermost nest becomes a kernel of its own.  One without a coincident loop runs on a single thread.
 """
 
 from __future__ import annotations

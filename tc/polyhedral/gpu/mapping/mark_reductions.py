@@ -1,4 +1,4 @@
-"""Loops in which a thread reduces into one element: their results stay in a register until the loop ends."""
+"""Marks loops in which a thread reduces into one element, whose result stays in a register until the loop ends."""
 
 from __future__ import annotations
 

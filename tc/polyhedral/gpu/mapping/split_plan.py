@@ -1,4 +1,4 @@
-"""Which reductions are split, into how many partial results, and in how many steps these are combined."""
+"""Which reductions are split over threads, warps or blocks (split-K), and how their partial results are combined."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Copies into shared memory, dealt out to the threads of a block.
+"""Distributes copies into shared memory over the threads of a block.
 
-The elements of a tile are counted row by row, in pieces of up to 16 bytes where whole pieces lie side by side in both
-places, and the threads take the pieces in turn: neighbours copy neighbours, and none rests because rows are short.
+The elements of a tile are numbered row by row, as vectors of up to 16 bytes where both sides are contiguous and
+aligned, and assigned to the threads cyclically: accesses are coalesced, and no thread idles because rows are short.
 """
 
 from __future__ import annotations

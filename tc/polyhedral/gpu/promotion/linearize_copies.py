@@ -1,7 +1,7 @@
-"""Copies of a tile that are numbered row by row, one iterator in place of a subscript for every dimension.
+"""Linearizes the copies of a tile: one iterator, the number of an element, replaces the subscripts.
 
-Threads take the elements of a tile in turn, however long its rows are.  To say which row that is, a number is divided;
-to say which number a row begins at, isl would have to invert that.
+Threads take the elements of a tile cyclically, however long its rows are.  The row follows from the number by division,
+which isl would have to invert if the subscripts were kept.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Operands that a thread keeps in registers while it goes through the points of its tile (paper, Section 5.3).
+"""Promotes operands to registers, for the points of a thread's tile (paper, Section 5.3).
 
-Below the loops of a reduction, a thread that computes several results reads every element of an operand for several of
-them.  It reads each once, from the tensor or from the copy in shared memory.
+Below the loops of a reduction, a thread that computes several results uses every element of an operand several times.
+It is loaded once, from the tensor or from its copy in shared memory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Results that a thread keeps to itself while it reduces into them (paper, Section 5.3: promotion to registers)."""
+"""Promotes the results of a reduction to registers of their thread (paper, Section 5.3)."""
 
 from __future__ import annotations
 

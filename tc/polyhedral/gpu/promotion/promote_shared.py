@@ -1,7 +1,9 @@
-"""Read tiles in memory that the threads of a block share (paper, Section 5.3 and appendix A.3).
+"""Promotes read-only tiles to shared memory (paper, Section 5.3 and appendix A.3).
 
-Below the innermost loops over tiles, an operand is copied, each thread some of it, and read from the copy: one of a
-reduction of which several threads read the same elements, and one that neighbouring threads do not read side by side.
+Below the innermost loops over tiles, an operand of a reduction is copied cooperatively by the threads of a block, and
+read from the copy, if several threads read the same elements, or if accesses of neighbouring threads are not coalesced.
+With several stages, copies are pipelined: they run some iterations of the tile loop ahead of the reads, into rotating
+buffers.  Tiles that do not change in the innermost tile loops are hoisted out of them.
 """
 
 from __future__ import annotations

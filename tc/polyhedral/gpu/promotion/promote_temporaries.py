@@ -1,7 +1,7 @@
-"""Temporaries that live and die in a block: in memory that its threads share, or in each thread's own.
+"""Promotes temporaries that are used within a block: to shared memory, or to private memory of each thread.
 
 Where every use of a temporary lies below one value of the members around a sequence, the sequence gets a buffer for it:
-one for each thread if no thread touches what another one does, else one for the block.
+one for each thread if threads access different elements only, else one for the block.
 """
 
 from __future__ import annotations

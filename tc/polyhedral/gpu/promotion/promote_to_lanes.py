@@ -1,8 +1,8 @@
-"""Partial results in the registers of a warp's lanes, which combine them without shared memory.
+"""Keeps partial results in the registers of a warp's lanes, which combine them without shared memory.
 
-The statement that combines them runs on all threads, and each adds up what the lanes of its warp have: one loop over
-these, which becomes a butterfly of shuffles (``tc.codegen.printer.lane_totals``).  ``tc.polyhedral.proof.verify_lanes``
-proves it.
+The statement that combines them runs on all threads, and each adds up the partial results of its warp: one loop over
+the lanes, which is printed as a butterfly of warp shuffles (``tc.codegen.printer.lane_totals``).  Proven by
+``tc.polyhedral.proof.verify_lanes``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which operands the threads of a block share: what several of them read, and what they do not read side by side."""
+"""Which operands are worth shared memory: those that several threads read, and those without coalesced accesses."""
 
 from __future__ import annotations
 
