@@ -219,7 +219,7 @@ def _proofs(given: argparse.Namespace) -> None:
         longest.append(slowest(found))
     print("\n".join(["", "the slowest of each:", *longest]))
     if late:
-        sys.exit("\n".join(["nobody should have to wait for:", *late]))
+        sys.exit("\n".join(["too long to wait for:", *late]))
 
 
 def _search(given: argparse.Namespace) -> None:

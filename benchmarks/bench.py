@@ -70,7 +70,7 @@ class Bench:
             case MeasureRoofs():
                 return self._roofs()
             case _:
-                raise TypeError(f"nobody answers {question!r}")
+                raise TypeError(f"there is no answer to {question!r}")
 
     def _prepare(self, question: Prepare) -> Ready | Refused:
         self._call = self._check = None

@@ -53,7 +53,7 @@ def _faults() -> int:
 
 
 def kind_of(target: str) -> str:
-    """``cpu`` or ``cuda``, for a target such as ``cpu:x86-64-v3``; ValueError for one that nobody times."""
+    """``cpu`` or ``cuda``, for a target such as ``cpu:x86-64-v3``; ValueError for one that is not timed."""
     kind = target.partition(":")[0]
     if kind not in _KINDS:
         raise ValueError(f"nothing is timed on target {target!r}; known: {', '.join(_KINDS)}")

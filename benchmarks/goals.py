@@ -15,7 +15,7 @@ class Goal:
     """``minimum``: what the time of the best peer, divided by ours, has to reach.
 
     ``seconds``: of a call in float32, aimed at on the machine that the goals of GPUs are set for, an H200; None where
-    nobody has set any.
+    none were set.
     """
 
     minimum: float

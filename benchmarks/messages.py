@@ -25,7 +25,7 @@ class Question(Generic[Answer_co]):
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why there is no answer.  ``wrong``: because a result was, which is nobody's right."""
+    """Why there is no answer.  ``wrong``: because a result was."""
 
     reason: str
     wrong: bool = False

@@ -142,7 +142,7 @@ def _prepare_triton(problem: Problem, arguments: Sequence[Array]) -> Prepared | 
     from benchmarks.peers.triton_calls import CALLS
 
     if problem.name not in CALLS:
-        return Refused("nobody has written it in Triton here")
+        return Refused("it is not written in Triton here")
     place = _places(Contender.TORCH, gpu=True)
     given = [a if isinstance(a, int) else place(a) for a in problem.arrange(*arguments)]
     function = CALLS[problem.name]

@@ -26,7 +26,7 @@ from tc.tuner.space.nests import nest_of, silent_options
 from tc.tuner.space.space import Space
 from tc.tuner.trial.outcome import Failed
 
-# Until somebody is told: the processor's seconds.
+# Limits, above which the report says so: the processor's seconds.
 MOST_SECONDS: Final = 3.0
 
 
@@ -131,7 +131,7 @@ def line(found: list[Decided]) -> str:
 
 
 def slow(found: Iterable[Decided]) -> list[str]:
-    """Those that nobody should have to wait for, each with its options in JSON, the slowest first."""
+    """Those that take too long, each with its options in JSON, the slowest first."""
     late = [one for one in found if one.seconds > MOST_SECONDS or one.decision is Decision.UNDECIDED]
     return [described(one) for one in sorted(late, key=_seconds, reverse=True)]
 

@@ -1,7 +1,7 @@
 """Golden files: texts under ``tests/golden`` that are compared with what is produced now.
 
 The files of a room lie in ``tests/golden/<room>`` and belong to ``tests/<room>/test_golden.py``, which lists them
-in ``FILES`` (as ``<room>/<name>``); ``tests/test_golden_files.py`` refuses files that nobody lists.
+in ``FILES`` (as ``<room>/<name>``); ``tests/test_golden_files.py`` refuses files that are not listed.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ def test_stages_are_few() -> None:
             staged(stages)  # type: ignore[arg-type]
 
 
-def test_nobody_need_say_how_many_stages() -> None:
+def test_the_number_of_stages_has_a_default() -> None:
     """As many as there is room for, four at most, and no more than there are tiles."""
     for k, shared, stages in (
         (128, 48 << 10, 4),

@@ -602,7 +602,7 @@ except tc.CacheError as error:
 """
 
 
-def test_production_serves_sizes_that_nobody_has_seen(tmp_path: Path) -> None:
+def test_production_serves_sizes_that_were_not_seen(tmp_path: Path) -> None:
     from tc.cache.content.ship import ship
 
     settings = {"TC_CACHE_MODE": "store", "TC_CACHE": str(tmp_path / "k.db")}
@@ -630,7 +630,7 @@ print("compiled" if "tc.compiler" in sys.modules else "found")
 
 
 def test_warm_calls_of_many_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once every size was seen, nobody looks at signatures any more."""
+    """Once every size was seen, signatures are not looked at any more."""
     mm = tc.define(MM).mm
     mm.compile((tc.dynamic(64), 16), (16, 8))
     for size in (3, 40, 64):

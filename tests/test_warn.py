@@ -31,7 +31,7 @@ _Way: TypeAlias = Callable[[tc.Comprehension], object]
 
 
 class Remembering:
-    """A cache that knows the definitions of a text, whose program nobody has parsed here, and no kernel."""
+    """A cache that knows the definitions of a text, whose program was not parsed here, and no kernel."""
 
     def definitions(self, text: str, parse_again: Callable[[], Mapping[str, Program]]) -> Mapping[str, Definition]:
         parsed = {name: Parsed(program, text) for name, program in lower_text(parse(text), text).items()}

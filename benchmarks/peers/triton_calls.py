@@ -1,7 +1,7 @@
 """The problems in Triton, as its tutorials write them, with the block sizes and warps that its autotuner chooses.
 
 Products are as exact as ours: ``input_precision="ieee"`` keeps float32 away from the tensor cores.  Convolutions are
-missing: nobody writes them in Triton by hand.
+missing: they are not written in Triton by hand.
 """
 
 from __future__ import annotations

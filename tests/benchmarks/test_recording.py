@@ -35,7 +35,7 @@ def _measured() -> TuningResult:
 
 
 def _invented() -> TuningResult:
-    """With outcomes that nobody measured, on which decisions depend as much."""
+    """With outcomes that were not measured, on which decisions depend as much."""
     kernel = CASE.problem.comprehension.compile(*CASE.problem.shapes(CASE.sizes).values())
     search = search_again(CASE, Recording(str(kernel.executable.target), 3, (), "", "", unroll=4096))
     random = Random(4)

@@ -1,4 +1,4 @@
-"""Turns, and what happens when the machine is not quiet or somebody drops out."""
+"""Turns, and what happens when the machine is not quiet or a contender drops out."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def test_the_highest_roofs_are_the_highest_of_each() -> None:
     assert highest(replace(ROOFS, launch=2e-6), other) == expected
 
 
-def test_nobody_is_quicker_than_a_launch() -> None:
+def test_nothing_is_quicker_than_a_launch() -> None:
     roofs = replace(ROOFS, launch=1.0)
     assert roofs.bound(Work(10**8, 10**8, 0)) == 1.0
     assert roofs.bound(Work(2 * 10**9, 0, 0)) == 2.0

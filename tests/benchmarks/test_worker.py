@@ -16,7 +16,7 @@ from benchmarks.worker import Worker, serve, settings
 
 @dataclass(frozen=True, slots=True)
 class Riddle(Question[str]):
-    """What nobody answers."""
+    """A question without an answer."""
 
 
 def test_a_process_answers() -> None:
@@ -27,9 +27,9 @@ def test_a_process_answers() -> None:
     assert not worker.alive
 
 
-def test_a_question_that_nobody_answers_ends_the_process() -> None:
+def test_a_question_without_an_answer_ends_the_process() -> None:
     with Worker(1) as worker:
-        assert worker.ask(Riddle()) == Refused("TypeError: nobody answers Riddle()")
+        assert worker.ask(Riddle()) == Refused("TypeError: there is no answer to Riddle()")
         later = worker.ask(Calibrate())
         assert isinstance(later, Refused)
         assert "died with exit status 1" in later.reason

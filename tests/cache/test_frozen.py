@@ -1,4 +1,4 @@
-"""Files that nobody changes, opened where nothing can be written."""
+"""Files that do not change, opened where nothing can be written."""
 
 from __future__ import annotations
 

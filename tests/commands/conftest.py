@@ -16,7 +16,7 @@ _NAME: Final = "kernels.db"
 
 @pytest.fixture(scope="session")
 def called(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache that calls of two definitions have filled; nobody may write it."""
+    """A cache that calls of two definitions have filled; it may not be written."""
     path = tmp_path_factory.mktemp("called") / _NAME
     run(CALLS, environment={"TC_CACHE": str(path), "TC_CACHE_MODE": "store"})
     measure(path, "mm")

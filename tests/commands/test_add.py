@@ -1,4 +1,4 @@
-"""Options and sources that somebody chose: checked like any candidate, then run by calls that name no options."""
+"""Options and sources that were chosen: checked like any candidate, then run by calls that name no options."""
 
 from __future__ import annotations
 

@@ -357,7 +357,7 @@ def test_manifests_of_several_files_stand_before_their_names(capsys: pytest.Capt
 
 @pytest.mark.parametrize(("where", "status"), [(">/dev/full", 2), (">&-", 0)])
 def test_output_that_goes_nowhere(tmp_path: Path, where: str, status: int) -> None:
-    """A full disk is said in a line; nobody listens where the output is closed."""
+    """A full disk is said in a line; a closed output is accepted."""
     Store.open(tmp_path / "a.db")
     command = f'"$0" -m tc.commands.cache list "$1" {where}'
     ended = subprocess.run(

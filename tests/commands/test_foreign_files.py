@@ -87,7 +87,7 @@ def test_commands_refuse_it_in_a_line(
 def nobody() -> Iterator[int]:
     """This process as a user who owns nothing, whom permissions keep out."""
     if os.geteuid() != 0:
-        pytest.skip("only root becomes somebody else")
+        pytest.skip("only root becomes another user")
     user = 65534
     try:
         yield user

@@ -40,7 +40,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def begin(folder: Path, *words: str) -> subprocess.Popen[str]:
-    """A command that somebody types in the project's folder."""
+    """A command that is typed in the project's folder."""
     variables = {"HOME": str(folder.parent), "XDG_CACHE_HOME": "", "TC_CACHE": "tuned.db", "TC_CACHE_MODE": "store"}
     return subprocess.Popen(
         words,

@@ -235,7 +235,7 @@ def test_a_signal_lets_the_search_finish_and_keeps_a_winner(
     assert list((folder / "tmp").glob("tc-tune-*")) == []
 
 
-def test_a_line_that_nobody_reads_ends_nothing(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+def test_a_line_without_a_reader_ends_nothing(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """Whoever read along, head for example, has gone: the search goes on, and says so by its exit status."""
     with ExitStack() as stack:
         for name in ("stdout", "stderr"):

@@ -38,7 +38,7 @@ def gpu() -> Iterator[Simulator]:
 
 
 def _settle() -> None:
-    """Lets go of all that nobody has any more: arrays, and kernels whose faults nobody wants to know."""
+    """Drops all that is unreferenced: arrays, and kernels whose faults are not awaited."""
     gc.collect()
     for device in range(2):
         wait_for_device(device)

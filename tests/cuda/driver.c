@@ -363,7 +363,7 @@ status cuMemFreeAsync(uintptr_t address, uintptr_t stream) {
   if (!current()) return NO_CONTEXT;
   CALL("cuMemFreeAsync on %zx", stream);
   USE(stream);
-  // A graph frees what it has allocated, and nobody else does.
+  // A graph frees what it has allocated; nothing else does.
   const block *freed = block_at(address);
   if (freed && freed->of_graph != (captured && stream == captured)) return forbidden(INVALID_VALUE);
   return give_back(address);
@@ -466,7 +466,7 @@ status cuStreamWaitEvent(uintptr_t stream, event *awaited, unsigned flags) {
   return SUCCESS;
 }
 
-// NVRTC asks for tables that nobody describes, and does without.
+// NVRTC asks for undocumented tables, and does without.
 status cuGetExportTable(const void **table, const void *name) {
   (void)name;
   *table = NULL;

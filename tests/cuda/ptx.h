@@ -12,7 +12,7 @@
 enum { WARP = 32, STACK_BYTES = 1 << 16, MOST_COPIES = 512, MOST_GROUPS = 64 };
 enum { RUNNING, AT_BARRIER, AT_EXCHANGE, DONE };
 
-// A copy that has begun: what it reads is read, and written, when somebody waits for it.
+// A copy that has begun: what it reads is read, and written, when it is waited for.
 typedef struct { uint64_t to, from; int bytes; } copy;
 typedef struct {
   ucontext_t context;
@@ -131,7 +131,7 @@ static int exchanged(thread *warp, int lanes) {
     if (!(done >> lane & 1)) continue;
     self = &warp[lane];
     if (done >> self->source & 1) self->received = warp[self->source].value;
-    else fail("exchange with nobody", lane);
+    else fail("exchange with no lane", lane);
   }
   for (int lane = 0; lane < lanes; lane += 1)
     if (done >> lane & 1) warp[lane].state = RUNNING;

@@ -387,7 +387,7 @@ def test_there_is_no_such_device(gpu: Simulator) -> None:
 
 
 class Exporter:
-    """An exporter whose exports are counted while somebody holds them."""
+    """An exporter whose exports are counted while they are held."""
 
     def __init__(self, base: DeviceArray) -> None:
         self.base = base
@@ -441,7 +441,7 @@ def test_looking_for_what_has_run_disturbs_no_capture(gpu: Simulator) -> None:
     exporter = Exporter(on(0, floats(9))[0])
     gpu.hold(hold=True)
     definition(exporter)
-    gpu.capture(0x999)  # somebody else's stream
+    gpu.capture(0x999)  # a foreign stream
     IN_FLIGHT.purge()
     assert exporter.exports[0]() is not None
     gpu.capture(0)

@@ -19,7 +19,7 @@ def unloaded(gpu: Simulator) -> int:
     return sum(line == "cuLibraryUnload" for line in gpu.log())
 
 
-def test_kernels_that_nobody_has_are_unloaded_once_they_have_run(gpu: Simulator) -> None:
+def test_unreferenced_kernels_are_unloaded_once_they_have_run(gpu: Simulator) -> None:
     definition = define("def f(float(N) A) -> (B) { B(n) = A(n) + 4.0 }")
     gpu.compile(definition, floats(9))
     given, out = on(0, floats(9), floats(9))

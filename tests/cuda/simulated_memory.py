@@ -93,7 +93,7 @@ def test_memory_that_others_work_on_is_freed_after_that_without_a_wait(gpu: Simu
     assert waits(gpu) == []
 
 
-def test_memory_whose_users_are_unknown_is_kept_until_somebody_waits(gpu: Simulator) -> None:
+def test_memory_whose_users_are_unknown_is_kept_until_a_synchronization(gpu: Simulator) -> None:
     (other,) = on(0, floats(1))
     gpu.log()
     lender, blocks = Lender(gpu), gpu.blocks
@@ -170,7 +170,7 @@ def test_memory_that_jax_was_lent_is_freed_when_jax_has_done_its_work(gpu: Simul
     assert len(ends) == 2
     ends[1].come = True
     DEFERRED_FREE.purge()
-    assert gpu.blocks == blocks + 1  # nobody knows who has the last one
+    assert gpu.blocks == blocks + 1  # the user of the last one is unknown
     DEFERRED_FREE.follow_jax(0, end)
     assert len(ends) == 2
     assert waits(gpu) == []

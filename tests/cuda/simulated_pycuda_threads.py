@@ -148,7 +148,7 @@ def test_threads_without_a_context_get_memory_that_any_thread_gives_back(gpu: Si
     gpu.log()
     del found
     assert gpu.blocks == blocks - 2
-    assert "cuMemFree" in gpu.log()  # which waits: who else works with it, nobody knows
+    assert "cuMemFree" in gpu.log()  # which waits: its other users are unknown
     gpu.fail("cuMemAlloc_v2", OUT_OF_MEMORY, times=2)
     with pytest.raises(MemoryError, match=r"^the CUDA device has not enough memory left"):
         in_thread(work)

@@ -155,7 +155,7 @@ def test_a_wrong_result_is_noticed(bench: MeasureHandler, gpu: Simulator) -> Non
     assert answer.kind is FailureKind.WRONG
 
 
-def test_the_next_candidate_has_arguments_that_nobody_spoilt(
+def test_the_next_candidate_has_arguments_that_are_not_overwritten(
     bench: MeasureHandler, gpu: Simulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Arguments stay on the GPU from one candidate to the next, but not after one that failed."""

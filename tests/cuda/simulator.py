@@ -201,7 +201,7 @@ class Simulator:
         self._library.simulator_fail(function.encode(), status, times)
 
     def hold(self, hold: bool) -> None:
-        """Keeps events from happening, until they are let go, or somebody waits."""
+        """Keeps events from happening, until they are let go, or waited for."""
         self._library.simulator_hold(int(hold))
 
     def capture(self, stream: int, *, blocking: bool = False) -> str:

@@ -106,7 +106,7 @@ def test_an_output_that_is_several_arguments_is_the_first_one() -> None:
 
 
 class Subclass(torch.Tensor):
-    """What a subclass does, nobody knows."""
+    """What a subclass does is unknown."""
 
 
 UNUSUAL: list[Callable[[], object]] = [

@@ -23,7 +23,7 @@ _OPERATIONS: Final[Mapping[BinaryOperator, Callable[[int, int], int]]] = {
 
 
 class PoisonError(Exception):
-    """Something was read that nobody had written."""
+    """Something was read that was never written."""
 
 
 @dataclass

@@ -39,7 +39,7 @@ def beyond_last(state: State, name: str, dimension: int) -> State:
 
 
 def without_copy(state: State, name: str) -> State:
-    """Nobody copies, and nobody says so."""
+    """Nothing is copied, and no access is promoted."""
     scop, tree = state
     promotions = tuple(
         replace(p, loads=None if p.loads == name else p.loads, stores=None if p.stores == name else p.stores)

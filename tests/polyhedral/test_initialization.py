@@ -213,7 +213,7 @@ def test_a_wrong_initialization_is_noticed(name: str) -> None:
     assert found.violation is expected
 
 
-def test_a_witness_is_an_element_that_nobody_began() -> None:
+def test_a_witness_is_an_uninitialized_element() -> None:
     text, shapes, lie, _ = LIES["the last element is left out"]
     with isl_context() as context:
         specialization = specialized(text, shapes)

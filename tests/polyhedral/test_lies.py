@@ -101,7 +101,7 @@ def updating(context: isl.Context) -> Promoted:
     return promoted(program(context), Access("S3", 0), Access("S3", 1), Access("S3", None), stored=True)
 
 
-def test_an_update_in_place_of_what_nobody_loaded_is_refused() -> None:
+def test_an_update_in_place_of_what_was_not_loaded_is_refused() -> None:
     with isl_context() as context:
         found = updating(context)
         assert found.loads is not None

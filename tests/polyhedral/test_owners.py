@@ -1,4 +1,4 @@
-"""What a thread keeps in its registers is nobody else's business until it is stored."""
+"""What a thread keeps in registers is not seen by other threads until it is stored."""
 
 from __future__ import annotations
 

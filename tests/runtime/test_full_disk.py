@@ -77,9 +77,7 @@ def test_faults_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         scratch_folder("tc-1-").__enter__()
 
 
-def test_a_refused_source_that_nobody_can_keep_is_still_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_refused_source_that_cannot_be_kept_is_still_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiler = find_compiler(environment())
     with monkeypatch.context() as patched:
         patched.setattr("tempfile.tempdir", str(tmp_path / "none"))

@@ -1,4 +1,4 @@
-"""What is in flight when a search is stopped has a little while; nobody waits longer, and processes serve on."""
+"""What is in flight when a search is stopped has a little while, and no longer; processes serve on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEFAULT = options_text(CpuOptions())
 
 
 def stopped_after(calls: int) -> Callable[[], bool]:
-    """Somebody who stops a search when he was asked so many times."""
+    """Stops a search after so many calls."""
     asked = [0]
 
     def stop() -> bool:

@@ -78,7 +78,7 @@ def test_a_search_that_is_killed_many_times_goes_on(tmp_path: Path) -> None:
 class Killing(Watched):
     """Workers whose processes, those that compile and the one that measures, are killed while they are asked.
 
-    ``moments``: so often.  Nobody kills them before the second candidate: without the default there is nothing to tune.
+    ``moments``: so often.  None is killed before the second candidate: without the default there is nothing to tune.
     """
 
     def __init__(self, workers: LocalWorkers, moments: int) -> None:

@@ -165,7 +165,7 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_no_workers_are_started_for_what_cannot_stay_open(monkeypatch: pytest.MonkeyPatch, case: str) -> None:
     def started(*_given: object) -> None:
-        raise AssertionError("somebody was pool")
+        raise AssertionError("workers were started")
 
     monkeypatch.setattr("tc.tuner.session.session.LocalWorkers", started)
     text, arguments, error, message = REFUSED[case]

@@ -62,9 +62,9 @@ class _Walk:
     most_bytes: int
 
     def asking(self, nest: tuple[Loop, ...]) -> Loop:
-        """The innermost loop of a nest, which holds a register tile, with its requests.
+        """The innermost loop of a nest, which holds a register tile, with its prefetches.
 
-        Blocks are those of the innermost loop around it with blocks that nothing else reads.
+        Blocks are those of the innermost loop around it whose blocks are read in one iteration only.
         """
         for depth in range(len(nest) - 2, -1, -1):
             outer, inner = nest[: depth + 1], nest[depth + 1 :]
@@ -91,7 +91,7 @@ class _Walk:
         return ((read.tensor, read.subscripts) for read in reads_in(body.value) if read.tensor in self.large)
 
     def with_shares(self, last: Loop, inner: tuple[Loop, ...], blocks: Mapping[str, _Footprint]) -> Loop:
-        """The innermost loop, asking for its share of the next blocks of ``last``; as it is where that is too much."""
+        """The innermost loop, with its share of prefetches for ``last``; unchanged where they are too many."""
         asking = inner[-1]
         for tensor, block in blocks.items():
             asking = _with_share(asking, _share(tensor, self.large[tensor], block, last, inner), self.large[tensor])
@@ -111,7 +111,7 @@ def _footprint(box: Sequence[Side], outer: Sequence[Loop], layout: Layout) -> _F
 
 
 def _is_fresh(first: LinearForm, span: int, outer: Sequence[Loop]) -> bool:
-    """Whether the blocks of neighbouring iterations lie apart, and every other loop goes to other blocks."""
+    """Whether the blocks of neighbouring iterations are disjoint, and every other loop moves to other blocks."""
     last = outer[-1]
     if abs(first.slope(last.iterator) or 0) * last.step < span:
         return False
@@ -125,7 +125,7 @@ def _is_fresh(first: LinearForm, span: int, outer: Sequence[Loop]) -> bool:
 
 
 def _share(tensor: str, layout: Layout, block: _Footprint, last: Loop, inner: Sequence[Loop]) -> Request:
-    """A share of the next block, in proportion to what the inner loops have done of theirs."""
+    """A share of the next block, in proportion to the progress of the inner loops in theirs."""
     steps = math.prod(trips(loop) or 1 for loop in inner)
     lines = -(-block.span * layout.type.itemsize // (LINE_BYTES * steps))
     following = block.first.plus(LinearForm((block.first.slope(last.iterator) or 0) * last.step))
@@ -133,7 +133,7 @@ def _share(tensor: str, layout: Layout, block: _Footprint, last: Loop, inner: Se
 
 
 def _with_share(tile: Loop, share: Request, layout: Layout) -> Loop:
-    """The loop around a tile with a request, most of it divided among the iterations of a loop inside of the tile."""
+    """The loop around a tile with a prefetch, most of it divided among the iterations of a loop inside of the tile."""
     begin, elements = index_form(share.offset), _elements(layout)
     found = replace(tile, requests=(*tile.requests, share))
     inside: tuple[Loop, ...] = ()

@@ -21,7 +21,7 @@ from tc.polyhedral.ir.loops import LINE_BYTES, Loop, LoopProgram, Request, State
 
 
 def add_store_prefetches(program: LoopProgram) -> LoopProgram:
-    """The program whose register tiles ask for what they store of large results; as it is where ``ahead`` is 0."""
+    """The program whose register tiles prefetch the lines that they store; unchanged where ``ahead`` is 0."""
     read = {access.tensor for body in program.bodies for access in reads_in(body.value)}
     updated = {body.target for body in program.bodies if body.reduction is not None}
     large = {
@@ -43,7 +43,7 @@ class _Walk:
     bodies: Mapping[str, StatementBody]
 
     def asking(self, nest: tuple[Loop, ...]) -> Loop:
-        """The innermost loop of a nest, which holds a register tile, with its requests."""
+        """The innermost loop of a nest, which holds a register tile, with its prefetches."""
         tile = nest[-1]
         accesses = list(accesses_in(tile.body, self.bodies, self.stores, iterator_ranges(nest)))
         asked: list[Request] = []
@@ -61,7 +61,7 @@ class _Walk:
 
 
 def _requests(tensor: str, layout: Layout, box: Sequence[Side]) -> Iterator[Request]:
-    """One for each row of elements that lie side by side; none where rows are shorter than a line, or too many."""
+    """A prefetch for each contiguous row; none where rows are shorter than a line, or too many."""
     first = LinearForm()
     elements = 1
     rows: list[range] = []

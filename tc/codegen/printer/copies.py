@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 def copying_call(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str] | None:
-    """The loop as a call that writes the same elements; None if there is none for it."""
+    """The loop as a call that copies the same elements; None if there is no such call."""
     if scope.launch is not None:
         return _piece(kernel, loop, scope)
     return _transposition(kernel, loop, scope) or _stream(kernel, loop, scope)
 
 
 def _transposition(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str] | None:
-    """A call that turns squares of vectors, if the loop and the one inside copy rows into columns."""
+    """A call that transposes square blocks, if the loop and the one inside copy rows into columns."""
     nest = transposed_nest(loop)
     if nest is None:
         return None
@@ -53,7 +53,7 @@ def _transposition(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str]
 
 
 def _stream(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str] | None:
-    """A call that copies bytes past the caches, if the loop copies a run of a buffer to where it is asked to."""
+    """A call with non-temporal stores, if the loop copies a contiguous part of a buffer to a streamed result."""
     instance = loop.body
     if not isinstance(instance, Instance) or loop.step != 1:
         return None
@@ -72,7 +72,7 @@ def _stream(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str] | None
 
 
 def _piece(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str] | None:
-    """One access to all that the loop copies, where the tensor begins at a multiple of it; else the loop."""
+    """A vector copy of all that the loop copies, where the tensor is aligned to it; else the loop."""
     instance, lanes = loop.body, values_of(loop)
     if loop.kind is not LoopKind.VECTOR or not isinstance(instance, Instance):
         return None
@@ -100,7 +100,7 @@ def _piece(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str] | None:
 
 
 def _begins_at_multiple(form: LinearForm, variable: str, values: range) -> bool:
-    """Whether the offsets are neighbours, the first of them a multiple of how many there are."""
+    """Whether the offsets are consecutive, and the first of them is aligned to their number."""
     form = straightened(form, variable, values)
     if form.slope(variable) != 1 or len(values) < 2 or values.step != 1:
         return False
@@ -111,7 +111,7 @@ def _begins_at_multiple(form: LinearForm, variable: str, values: range) -> bool:
 def _beginning(
     kernel: KernelPrinter, instance: Instance, value: Read, loops: tuple[Loop, ...], scope: Scope
 ) -> tuple[str, str]:
-    """The addresses to and from which the first iterations of the loops copy."""
+    """The addresses of the first iterations of the loops: target and source."""
     lowest = {loop.iterator: loop.lower for loop in loops}
     arguments = tuple(substituted(argument, lowest) for argument in instance.arguments)
     body = kernel.bodies[instance.statement]

@@ -19,9 +19,9 @@ _DISTANCE: Final = "distance"
 
 
 def lane_total(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str]:
-    """The lines for a loop over lanes, whose one statement adds up what each of them has.
+    """The lines for a loop over lanes, whose one statement adds up the partial results of the warp.
 
-    That it does, ``tc.polyhedral.proof.verify_lanes`` proves, which may come later.
+    ``tc.polyhedral.proof.verify_lanes`` proves that it does.
     """
     assert isinstance(loop.body, Instance), "lanes combine one thing at a time"
     body = kernel.bodies[loop.body.statement]

@@ -83,7 +83,7 @@ def _has_constant_bounds(loop: Loop) -> bool:
 
 
 def _repetitions(loop: Loop, ranges: Ranges) -> int:
-    """How many iterations of a loop around unrolled ones, which are those of a thread's own array, are one body."""
+    """The unroll factor of a loop around unrolled ones, which access private arrays."""
     trips = _trips(loop, ranges)
     inside = _unrolled_instances(loop.body, {**ranges, loop.iterator: iterator_range(loop, ranges)})
     if not trips or not inside or inside == 1:
@@ -129,7 +129,7 @@ def _reduction_pragmas(kernel: KernelPrinter, loop: Loop, found: Accumulation | 
 
 
 def _runs_at_once(tree: LoopTree) -> int:
-    """How many iterations of a run are one body, which goes through the rows and lanes of a tile, or through lanes."""
+    """The unroll factor of a sequential loop over the rows and lanes of a tile, or over lanes."""
     if _holds_loop(tree, LoopKind.REGISTER) or _holds_loop(tree, LoopKind.VECTOR):
         return _UNROLL_TILE
     return _UNROLL_LANES if _holds_loop(tree, LoopKind.REDUCTION) else 1

@@ -31,9 +31,9 @@ def is_large(layout: Layout) -> bool:
 
 
 def change_tiles(tree: LoopTree, change: Callable[[tuple[Loop, ...]], Loop], around: tuple[Loop, ...] = ()) -> LoopTree:
-    """The tree with another loop in the place of every one whose body is a register tile.
+    """The tree with every loop whose body is a register tile replaced by ``change``.
 
-    ``change`` gets it as the last of the loops around the tile, the outermost first.
+    ``change`` gets the nest of loops, outermost first, of which it is the last one.
     """
     match tree:
         case Loop() if _holds_tile(tree.body):
@@ -99,7 +99,7 @@ def _is_rows(tree: LoopTree) -> bool:
 
 
 def with_request(tree: Loop, holder: Loop, request: Request) -> Loop:
-    """The loop around a tile with a request more in itself, or in one of the loops that ``reductions`` found."""
+    """The loop around a tile with one more prefetch in itself, or in one of the loops that ``reductions`` found."""
     if _header(tree) == _header(holder):
         return replace(tree, requests=(*tree.requests, request))
 

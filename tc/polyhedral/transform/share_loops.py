@@ -166,7 +166,7 @@ def whole_loops(choose: ChooseCuts) -> ChooseCuts:
 
 
 def even_threads(points: int, threads: int, most: int) -> int:
-    """So many threads, or fewer, that each has as many points; up to ``most`` if it takes that."""
+    """At most so many threads, such that each has as many points; up to ``most`` if it takes that."""
     found = -(-points // -(-points // threads))
     if points % found == 0:
         return found

@@ -27,7 +27,7 @@ _RUN_BYTES: Final = 256
 
 
 def streamed_results(scop: Scop, least: int) -> frozenset[str]:
-    """The results of at least so many bytes, 0 for none, that one statement writes once and nothing reads."""
+    """The results of at least so many bytes (0: none) that one statement writes once and nothing reads."""
     found: set[str] = set()
     for buffer in scop.buffers:
         name, size = buffer.name, math.prod(buffer.layout.shape) * buffer.layout.type.itemsize
@@ -39,7 +39,8 @@ def streamed_results(scop: Scop, least: int) -> frozenset[str]:
 
 
 def cut_rows(members: tuple[Member, ...], statement: ScopStatement, layout: Layout) -> tuple[tuple[Member, ...], int]:
-    """The loops of a statement that walk along its target, with one of them cut so that those inside write a piece.
+    """The loops of a statement that walk along its target, one of them strip-mined so that the inner part fits a
+    buffer.
 
     Also how many of the loops are outside.
     """
@@ -57,7 +58,7 @@ def cut_rows(members: tuple[Member, ...], statement: ScopStatement, layout: Layo
 
 
 def _walks(member: Member, statement: ScopStatement, layout: Layout, step: int) -> bool:
-    """Whether neighbouring iterations of a loop that carries nothing write elements that far apart."""
+    """Whether neighbouring iterations of a loop without dependences write elements at this distance."""
     iterator = iterator_of(member.function, statement.body)
     return member.coincident and iterator is not None and stride(statement.body.subscripts, layout, iterator) == step
 

@@ -44,7 +44,7 @@ def test_only_the_latest_measurement_of_a_variant_on_a_machine_counts() -> None:
     assert set(latest((lucky, elsewhere))) == {lucky, elsewhere}
 
 
-def test_what_somebody_chose_goes_before_time_until_it_is_measured_again() -> None:
+def test_what_was_chosen_by_hand_goes_before_time_until_it_is_measured_again() -> None:
     chosen = measurement(SLOW, 2.0, at="2026-01-01", policy="warm" + CHOSEN)
     fast = measurement(FAST, 1.0, at="2026-01-02")
     assert winner_of((chosen, fast), MACHINE, 2) == SLOW.identity

@@ -89,7 +89,7 @@ def test_where_no_variant_is_left_nothing_is_needed(where: str) -> None:
     old.add_variant(kernel(0), variant(0))
     old.add_text(defining(1, kernel(0).program))
     old.add_native(native(0))
-    # Somebody stores these for a variant that comes next.
+    # Records that are stored for a variant that comes next.
     new.add_text(defining(2, kernel(2).program))
     new.add_native(native(1))
     prune(where, older_than=timedelta(0), now=lambda: NOW)

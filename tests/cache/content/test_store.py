@@ -226,7 +226,7 @@ def test_a_read_only_disk_is_not_written(disk: Callable[[str], Path]) -> None:
 
 
 def test_others_may_read_what_only_we_may_write() -> None:
-    """In a folder of root, and read by somebody else; or, without root, in a folder that nobody may write."""
+    """In a folder of root, and read by another user; or, without root, in a folder that may not be written."""
     with tempfile.TemporaryDirectory(prefix="tc-") as name:
         log, no_log = filled(Path(name, "log.db")), filled(Path(name, "no_log.db"))
         with closing(sqlite3.connect(no_log)) as connection:

@@ -39,7 +39,7 @@ def test_a_private_group_has_the_name_of_its_only_member(
     assert not is_private_group(101)
 
 
-def test_numbers_without_a_name_are_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_without_a_name_belong_to_no_user(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(number: int) -> pwd.struct_passwd:
         raise KeyError(number)
 

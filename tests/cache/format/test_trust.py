@@ -54,7 +54,7 @@ def shared_group(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def refused(path: Path, message: str) -> None:
-    """Nobody opens such a file without a key."""
+    """Such a file is not opened without a key."""
     for use in (Reader.open, Store.open, lambda where: Reader.open(where, immutable=True)):
         with pytest.raises(CacheError) as caught:
             use(path)
@@ -244,7 +244,7 @@ def test_new_files_are_ours_whatever_the_mask(tmp_path: Path, mask: int) -> None
     assert made == {"b": 0o700} | dict.fromkeys(("cache.db", "cache.db-shm", "cache.db-wal"), 0o600)
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o700
     require_trusted(file, sealed=False)
-    # This one is for everybody to read, and for nobody else to write.
+    # This one is for all users to read, and for no other user to write.
     shipped = tmp_path / "production" / "cache.db"
     assert (shipped.stat().st_mode & 0o777, shipped.parent.stat().st_mode & 0o777) == (0o644, 0o755 & ~mask)
 

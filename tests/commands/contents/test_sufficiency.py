@@ -102,7 +102,7 @@ def test_a_winner_without_its_code_cannot_be_shipped(capsys: pytest.CaptureFixtu
     assert "the winner is missing for kernel " in message
 
 
-def test_what_nobody_wrote_as_a_text_needs_none(capsys: pytest.CaptureFixture[str], cache: Path) -> None:
+def test_what_was_not_written_as_a_text_needs_none(capsys: pytest.CaptureFixture[str], cache: Path) -> None:
     pick = summary(cache, "pick")
     assert json.loads(pick.variants[0].origin)["text"]
     built = replace(pick.variants[0], origin=json.dumps({"text": None}))

@@ -135,7 +135,7 @@ def test_loops_with_bounds_that_vary_have_guards() -> None:
     wanted = Guard(operation(IndexOperator.LESS_EQUAL, B, upper), Instance("S", (A, B)), None)
     assert fixed.body == copied("b", number(3), wanted)
     assert len(list(instances(unroll_copies(fixed)))) == 4
-    # Nobody knows how often it runs, or it is more often than somebody asked for.
+    # The trip count is unknown, or greater than was asked for.
     unknown = copied("b", IndexVariable("n"), Instance("S", (B,)))
     for loop in (unknown, copied("b", number(16), Instance("S", (B,)))):
         assert constant_unroll_bounds(loop, {}, 16) == replace(loop, kind=LoopKind.SEQUENTIAL)

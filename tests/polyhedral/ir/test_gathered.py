@@ -270,7 +270,7 @@ def test_a_row_has_the_type_of_the_table() -> None:
         assert find_changed_statement(program, wrong) is not None
 
 
-def test_a_buffer_that_nobody_allocates_is_refused() -> None:
+def test_a_buffer_without_an_allocation_is_refused() -> None:
     with isl_context() as context:
         _, scop = promoted(context, numbered=False)
         found = find_counterexample(replace(scop, promotions=()), tree_execution(untransformed_tree(scop), context))

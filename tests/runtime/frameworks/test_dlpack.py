@@ -20,7 +20,7 @@ PLACE = "argument A of mm"
 
 
 class Exporter:
-    """An array of a framework that nobody has heard of."""
+    """An array of an unknown framework."""
 
     def __init__(self, array: np.ndarray | torch.Tensor, *, versioned: bool = True) -> None:
         self.array = array
@@ -70,7 +70,7 @@ def test_the_memory_lives_as_long_as_the_view() -> None:
         pass
 
     class Copying(Exporter):
-        """Exports a copy, which nobody else keeps."""
+        """Exports a copy, of which there is no other reference."""
 
         def __dlpack__(self, *, max_version: tuple[int, int] | None = None) -> object:
             copy = np.array(self.array).view(Array)

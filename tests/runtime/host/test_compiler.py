@@ -137,7 +137,7 @@ def test_a_hanging_compiler_is_stopped_with_its_children(temporary: Path, tmp_pa
     wait_until(lambda: not any(map(is_running, started())))
 
 
-def test_a_compiler_that_nobody_waits_for_is_stopped_with_its_children(temporary: Path, tmp_path: Path) -> None:
+def test_a_compiler_that_is_not_awaited_is_stopped_with_its_children(temporary: Path, tmp_path: Path) -> None:
     hanging, started = _hanging(tmp_path)
     with compiling("", (), hanging):
         wait_until(lambda: len(started()) == 2)
@@ -153,7 +153,7 @@ def test_a_compiler_that_nobody_waits_for_is_stopped_with_its_children(temporary
     assert list(temporary.iterdir()) == []
 
 
-def test_a_compiler_works_while_nobody_waits_for_it() -> None:
+def test_a_compiler_works_before_it_is_awaited() -> None:
     compiler = find_compiler(environment())
     with (
         compiling(ANSWER, (*FLAGS, "-DANSWER=1"), compiler) as one,

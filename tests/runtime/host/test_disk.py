@@ -93,7 +93,7 @@ def test_a_link_is_not_followed_to_a_folder(tmp_path: Path) -> None:
     assert remembered(tmp_path / "tc" / "runtime", ("x",), Maker(b"own")) == b"own"
 
 
-def test_a_folder_of_somebody_else_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_of_another_user_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "c"
     remembered(folder, ("x",), Maker(b"planted"))
     owner = folder.stat().st_uid
@@ -127,7 +127,7 @@ remembered(Path({str(folder)!r}), ("x",), lambda: b"binary")
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == -signal.SIGKILL
     (left,) = folder.iterdir()
     assert left.name.startswith("new-")
-    # What somebody is writing stays.
+    # A file that is being written stays.
     with (folder / "new-other").open("wb") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         assert remembered(folder, ("x",), Maker(b"binary")) == b"binary"

@@ -37,7 +37,7 @@ def test_every_library_is_its_own_though_descriptors_come_back(monkeypatch: pyte
         assert [library.next() for library in loaded] == [10 * (number % 3) + turn for number in range(12)]
 
 
-def test_nobody_can_change_what_is_being_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_being_loaded_cannot_be_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     refused = []
 
     class Attacked(ctypes.CDLL):

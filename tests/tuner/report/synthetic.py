@@ -79,7 +79,7 @@ SUBJECTS: Final = (SETTLED, MATMUL, HARMFUL, BROKEN)
 
 
 def fill(store: Store) -> None:
-    """Adds runs, trials and measurements of all subjects, and a kernel that nobody has tuned."""
+    """Adds runs, trials and measurements of all subjects, and a kernel that was not tuned."""
     for seed, subject in enumerate(SUBJECTS):
         store.add_kernel(subject.ingredients)
         best = _default_trial(subject, "")

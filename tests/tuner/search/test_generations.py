@@ -108,7 +108,7 @@ def test_the_clock_and_other_randomness_do_not_matter(name: str, monkeypatch: py
     usual = run(name, convex, 120)
 
     def forbidden() -> float:
-        raise AssertionError("nobody may look at the clock, or draw from somewhere else")
+        raise AssertionError("no one may look at the clock, or draw from somewhere else")
 
     for where in ("time.time", "time.monotonic", "time.perf_counter", "random.random", "random.choice"):
         monkeypatch.setattr(where, forbidden)

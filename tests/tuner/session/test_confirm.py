@@ -101,7 +101,7 @@ class Slow(Scripted):
 
 @pytest.mark.parametrize(("call", "rounds"), [(0.5, 3), (2.0, 0)])
 def test_comparisons_end_before_their_deadline(call: float, rounds: int) -> None:
-    """Where a call takes so long that none would end in time, nobody is measured at all."""
+    """Where a call takes so long that none would end in time, none is measured at all."""
     workers = Slow()
     packed = {"default": b"", "quick": b""}
     deadline = Deadline(lambda: workers.now, 20.0)

@@ -70,7 +70,7 @@ class Clock:
         return self.now
 
 
-def test_nobody_waits_long_for_a_compiler_but_that_of_the_default() -> None:
+def test_only_the_default_may_compile_for_long() -> None:
     workers = Scripted()
     trials = Trials(workers, 0.1, Clock())
     default = options_text(CpuOptions())
@@ -80,7 +80,7 @@ def test_nobody_waits_long_for_a_compiler_but_that_of_the_default() -> None:
 
 
 def led(trials: Trials, seconds: float) -> None:
-    """From now on, somebody leads who takes so long."""
+    """From now on, the leader takes so long."""
     trials.leader = Leader("{}", Measured(seconds, (seconds,)))
 
 

@@ -78,7 +78,7 @@ def test_searches_that_are_over_have_no_turn() -> None:
     assert count[1] == 18
 
 
-def test_it_ends_when_somebody_stops_it() -> None:
+def test_it_ends_when_it_is_stopped() -> None:
     clock = Clock()
     search = ScheduledSearch(cast("Tuning", Scripted(clock, [1.0])))
     assert list(share_time([search], Budget(seconds=100.0).start(clock), clock, lambda: True)) == []

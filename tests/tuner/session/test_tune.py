@@ -88,7 +88,7 @@ def records(path: Path) -> SearchRecords:
 
 
 def patient() -> Clock:
-    """A clock that goes on by minutes whenever somebody looks at it, so that no compilation takes too long."""
+    """A clock that goes on by minutes whenever it is read, so that no compilation takes too long."""
     return map(float, itertools.count(0, 600)).__next__
 
 
@@ -244,7 +244,7 @@ def test_bitwise_winners_compute_the_same_bits(pool: LocalWorkers, tmp_path: Pat
     assert "bits" not in str(free.failures)
     other = [t for t in result.trials if isinstance(t.outcome, Failed)]
     assert {t.outcome.kind for t in other if isinstance(t.outcome, Failed)} <= {FailureKind.NUMERICS}
-    # What failed for its bits is known to nobody who does not ask for them.
+    # What failed for its bits is unknown to searches that do not ask for them.
     assert all(isinstance(outcome, Measured) for outcome in records(path).known().values())
 
 
@@ -359,7 +359,7 @@ def test_a_winner_that_is_quicker_than_the_machine_allows_is_measured_again(pool
             return super().check(packed, slot)
 
     class Late(Bound):
-        """One that nobody asks before the end."""
+        """One that is not asked before the end."""
 
         def is_reached(self, best: float) -> bool:
             del best

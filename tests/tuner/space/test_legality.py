@@ -68,7 +68,7 @@ def test_small_kernels_may_have_small_blocks() -> None:
     assert refusal(GpuOptions(block=(4, 4)), small) is None
 
 
-def test_blocks_that_nobody_would_want_are_refused() -> None:
+def test_useless_blocks_are_refused() -> None:
     assert refusal(GpuOptions(), NEST) is None
     assert refusal(CpuOptions(), NEST) is None
     assert refusal(GpuOptions(block=(32,)), NEST) is None

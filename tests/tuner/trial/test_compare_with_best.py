@@ -61,7 +61,7 @@ def test_one_lucky_measurement_leads_nothing() -> None:
     assert workers.measured == [DEFAULT] * 3 + [TILED] + [DEFAULT, TILED] * ROUNDS
 
 
-def test_a_default_that_was_measured_on_a_busy_machine_makes_nobody_quick() -> None:
+def test_a_default_that_was_measured_on_a_busy_machine_makes_none_quick() -> None:
     """Others work until the default was measured: what comes after takes half of the time, and gains nothing."""
     workers = Machine(lambda _options, number: 2.0 if number < 3 else 1.0)
     default, tiled = tried(workers, DEFAULT, TILED)
@@ -84,7 +84,7 @@ def test_who_fails_in_turns_has_failed() -> None:
     assert tried(workers, DEFAULT, TILED)[1] == Failed(FailureKind.CRASH, "")
 
 
-def test_a_leader_that_fails_now_challenges_nobody() -> None:
+def test_a_leader_that_fails_now_changes_nothing() -> None:
     workers = Machine(
         lambda options, number: 0.0 if options == DEFAULT and number > 3 else 0.5 if options == TILED else 1
     )
@@ -100,7 +100,7 @@ def test_slow_calls_are_measured_a_few_times(seconds: float, rounds: int) -> Non
     assert len(found.samples) == rounds
 
 
-def test_nobody_is_challenged_by_who_is_slower_and_leaders_of_before_count() -> None:
+def test_slower_candidates_are_not_compared_and_earlier_leaders_count() -> None:
     workers = Machine(lambda _options, _number: 1.0)
     trials = Trials(workers, 0.01, lambda: 0.0)
     trials.follow(DEFAULT, Measured(0.5, (0.5,)))

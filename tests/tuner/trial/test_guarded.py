@@ -1,4 +1,4 @@
-"""Arrays that tell whether somebody wrote beyond them."""
+"""Arrays between guard pages, which show out-of-bounds writes."""
 
 from __future__ import annotations
 

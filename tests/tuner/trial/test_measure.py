@@ -36,7 +36,7 @@ class _Clock:
 def test_who_cannot_win_is_not_timed_to_the_end(
     monkeypatch: pytest.MonkeyPatch, quickest: float, samples: range, calls: range
 ) -> None:
-    """A call of 2 ms, beside nobody, somebody who takes half of it, and somebody who takes a twentieth."""
+    """A call of 2 ms on a quiet machine, and beside processes that take a half and a twentieth of it."""
     clock = _Clock(monkeypatch, 0.002)
     found = time_calls(clock.call, 0.2, quickest)
     assert len(found) in samples

@@ -1,4 +1,4 @@
-"""Candidates are measured beside each other, one on each device, and nobody's time depends on the other's."""
+"""Candidates are measured beside each other, one on each device, and no time depends on the other."""
 
 from __future__ import annotations
 

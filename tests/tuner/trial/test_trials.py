@@ -69,7 +69,7 @@ def test_what_goes_wrong_has_a_kind_and_a_reason(workers: LocalWorkers, deed: st
     assert isinstance(workers.check(pack(trial.right()), "good"), Checked)
 
 
-def test_nobody_waits_for_an_endless_loop() -> None:
+def test_an_endless_loop_is_given_up() -> None:
     with trial.workers(Limits(run=0.3)) as pool:
         failed = pool.check(trial.wrong(trial.ENDLESS_LOOP), "bad")
         assert failed == Failed(FailureKind.TIMEOUT, "no answer within 0.3 s")
@@ -119,7 +119,7 @@ def test_a_compiler_that_crashes_is_a_failure(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.slow
-def test_nobody_waits_for_a_compiler_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compiler_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiler = tmp_path / "cc"
     compiler.write_text('#!/bin/sh\ncase "$*" in *-shared*) exec sleep 1000;; *) exec cc "$@";; esac\n')
     compiler.chmod(0o755)
@@ -155,7 +155,7 @@ def test_a_compiler_does_not_outlive_the_trial_that_it_works_for(
 
 
 @pytest.mark.slow
-def test_a_runner_that_somebody_kills_says_nothing_about_the_candidate(tmp_path: Path) -> None:
+def test_a_runner_that_is_killed_says_nothing_about_the_candidate(tmp_path: Path) -> None:
     running = tmp_path / "running"
     deed = f'extern int creat(const char *, unsigned); creat("{running}", 0600); {trial.ENDLESS_LOOP}'
     with trial.workers(Limits(run=PATIENCE)) as pool:

@@ -52,8 +52,8 @@ def place_barriers(tree: ScheduleTree, scop: Scop) -> tuple[ScheduleTree, Scop]:
 class _Visited:
     """A subtree with its barriers.
 
-    ``where``: of all statements in it, those of its extensions included.  ``unprepared``: of the instances that have no
-    barrier before them when it runs, ``unfinished``: of those that have none after them.
+    ``where``: of all statements in it, those of its extensions included.  ``unprepared``: of the instances that no
+    barrier of the subtree precedes; ``unfinished``: of those that none follows.
     """
 
     node: Node
@@ -64,7 +64,7 @@ class _Visited:
 
 
 class _Placer:
-    """Visits the tree, counting barriers."""
+    """Visits the tree, numbering barriers."""
 
     def __init__(self, scop: Scop) -> None:
         self.scop = scop
@@ -121,16 +121,16 @@ class _Placer:
         return self.around(members, band, visited, len(above))
 
     def around(self, members: tuple[Member, ...], band: Band, visited: _Visited, depth: int) -> _Visited:
-        """The subtree inside the members, which run its barriers, too."""
+        """The subtree inside the members, whose functions are extended to its barriers."""
         if not members:
             return visited
         changed = (self.at_barriers(member, visited.barriers, depth + n) for n, member in enumerate(members))
         return replace(visited, node=Band(tuple(changed), band.permutable, visited.node))
 
     def at_barriers(self, member: Member, barriers: tuple[isl.Set, ...], position: int) -> Member:
-        """The member with barriers below it, of which every thread has its own.
+        """The member, extended to the barriers below it, which every thread runs.
 
-        isl may let a loop over threads run further, to a bound of their numbers, so the highest number is said.
+        isl may let a loop over threads run beyond the last thread, so the bound is made explicit.
         """
         changed = replace(member, function=_at_barriers(member.function, barriers, position))
         if not barriers or member.kind is not LoopKind.THREAD:
@@ -139,8 +139,8 @@ class _Placer:
         return replace(changed, last=most.to_python() if most.is_int() else None)
 
     def ended(self, visited: _Visited, above: tuple[LoopKind, ...], step: int | None) -> _Visited:
-        """The subtree and a barrier; ``step``: between the iterations of the innermost member, if there is one in every
-        iteration from the first to the last.
+        """The subtree, followed by a barrier; ``step``: between the iterations of the innermost member, if there must
+        be a barrier in every iteration from the first to the last.
         """
         barrier = self.barrier(visited.where, above)
         if step is not None:
@@ -150,7 +150,7 @@ class _Placer:
         return replace(visited, node=node, barriers=(*visited.barriers, barrier), unfinished={})
 
     def rotating(self, visited: _Visited, above: tuple[LoopKind, ...]) -> dict[str, Rotation]:
-        """Copies below into slots for the iterations of the innermost member."""
+        """Pipelined copies below, into slots for iterations of the innermost member."""
         depth = 0 if above[-1] in _PLACES else sum(kind is not LoopKind.THREAD for kind in above)
         return {
             statement.name: access.rotation
@@ -161,7 +161,7 @@ class _Placer:
         }
 
     def carries(self, visited: _Visited, above: tuple[LoopKind, ...]) -> bool:
-        """Whether an iteration of the innermost member must wait for what another thread did in an earlier one."""
+        """Whether the innermost member carries a conflict between threads."""
         if above[-1] in _PLACES:
             return False
         return self.waits(visited.unfinished, visited.unprepared, above, later=True)
@@ -195,7 +195,7 @@ class _Placer:
         )
 
     def runs_barrier(self, branch: _Visited, everything: _Where, above: tuple[LoopKind, ...]) -> bool:
-        """Whether the branch has a barrier at all values of the members above that anything in the sequence has."""
+        """Whether a branch has a barrier whenever any part of the sequence runs."""
         if LoopKind.THREAD not in above or not branch.barriers:
             return False
         reached, depth = self.reached(everything, above), len(above)
@@ -204,11 +204,10 @@ class _Placer:
     # --- pairs
 
     def waits(self, first: _Where, second: _Where, above: tuple[LoopKind, ...], *, later: bool) -> bool:
-        """Whether some of the first and of the second are on two threads, at equal values of the other members, and
-        touch one place.
+        """Whether an instance of ``first`` conflicts with one of ``second``, at equal values of the members above that
+        are no threads.
 
-        ``above``: the kinds of the members that count, of all.  ``later``: the second in a later iteration of the last
-        of them.
+        ``above``: the kinds of these members.  ``later``: the second one in a later iteration of the last of them.
         """
         if LoopKind.THREAD not in above:
             return False
@@ -220,7 +219,7 @@ class _Placer:
         )
 
     def are_together(self, first: str, second: str, above: tuple[LoopKind, ...]) -> bool:
-        """Whether all that touch one place in one block are on one thread, which is so at most levels."""
+        """Whether all conflicting instances of a block are on one thread, so that no level needs a barrier."""
         places = tuple(kind if kind in _PLACES else LoopKind.SEQUENTIAL for kind in above)
         while places[-1] is LoopKind.SEQUENTIAL:
             places = places[:-1]
@@ -234,7 +233,7 @@ class _Placer:
     def pair_waits(
         self, conflicts: Items[isl.Map], first: isl.Map, second: isl.Map, above: tuple[LoopKind, ...], *, later: bool
     ) -> bool:
-        """Whether this is so for two statements, with so many pairs of instances that touch one place."""
+        """``waits`` for two statements, given their conflicts."""
         begun, ended = (_of_outermost(values, len(above)) for values in (first, second))
         for pairs in conflicts:
             apart = distances_of(pairs.apply_domain(begun).apply_range(ended))
@@ -251,7 +250,7 @@ class _Placer:
         return False
 
     def conflicts(self, first: str, second: str) -> list[isl.Map]:
-        """Pairs of instances that touch one place, one of them writing."""
+        """Pairs of instances that access one place, one of them writing."""
         found = self._conflicts.get((first, second))
         if found is None:
             found = self._conflicts[first, second] = []
@@ -264,7 +263,7 @@ class _Placer:
         return found
 
     def barrier(self, where: _Where, above: tuple[LoopKind, ...]) -> isl.Set:
-        """One more barrier, wherever something runs."""
+        """A new barrier at all values of the members above that some instance has."""
         self.count += 1
         return self.reached(where, above).set_tuple_name(f"{_BARRIER}{self.count - 1}")
 
@@ -287,7 +286,7 @@ _PLACES: Final = (LoopKind.BLOCK, LoopKind.THREAD)
 
 @dataclass(frozen=True)
 class _MemoryAccess:
-    """``place``: ``{ instance -> place }`` in a memory that threads have in common."""
+    """``place``: ``{ instance -> place }`` in a memory that several threads access."""
 
     memory: str
     place: isl.Map
@@ -295,7 +294,7 @@ class _MemoryAccess:
 
 
 def _accesses(scop: Scop, statement: ScopStatement) -> tuple[_MemoryAccess, ...]:
-    """What the statement touches of tensors, past the buffers that stand for them, and of shared buffers."""
+    """The accesses of a statement to tensors, except for promoted ones, and to shared buffers."""
     found = [
         _MemoryAccess(relation.get_tuple_name(isl.dim_type.out), relation, writes)
         for relations, writes in ((statement.reads, False), (statement.writes, True))
@@ -338,12 +337,12 @@ def _extended(values: isl.Map, members: Items[Member]) -> isl.Map:
 
 
 def _of_outermost(values: isl.Map, depth: int) -> isl.Map:
-    """The values of so many members only."""
+    """The values of the ``depth`` outermost members only."""
     return values.project_out(isl.dim_type.out, depth, values.dim(isl.dim_type.out) - depth)
 
 
 def _of_places(values: isl.Map, kinds: tuple[LoopKind, ...]) -> isl.Map:
-    """The values of those members, of so many outermost ones, that say where instances run."""
+    """The values of the block and thread members among the outermost ones."""
     values = _of_outermost(values, len(kinds))
     for position in reversed(range(len(kinds))):
         if kinds[position] not in _PLACES:
@@ -352,16 +351,16 @@ def _of_places(values: isl.Map, kinds: tuple[LoopKind, ...]) -> isl.Map:
 
 
 def _as_one(points: isl.Set) -> isl.Set:
-    """The points by as few conditions as possible: all proofs of what waits for a barrier go through them.
+    """The points with as few conditions as possible, since all proofs about barriers use them.
 
-    Tiles of copies, say, are there for some values of their points, which isl keeps as conditions on these.
+    Where only some points of a tile are copied, say, isl keeps that as conditions.
     """
     hull = isl.Set.from_basic_set(points.remove_divs().simple_hull())
     return hull if hull.is_subset(points) else points.coalesce()
 
 
 def _over_iterations(visited: _Visited, above: tuple[LoopKind, ...]) -> _Visited:
-    """The subtree, knowing what barriers in other iterations of the innermost member separate."""
+    """The subtree without the instances that barriers in other iterations of the innermost member already separate."""
     if above[-1] in _PLACES or not visited.barriers or not (visited.unprepared or visited.unfinished):
         return visited
     depth = len(above)
@@ -377,7 +376,7 @@ def _over_iterations(visited: _Visited, above: tuple[LoopKind, ...]) -> _Visited
 
 
 def _without(where: _Where, outermost: isl.Set) -> _Where:
-    """What has other values of the outermost members."""
+    """The instances whose outermost members have values outside of the set."""
     left: dict[str, isl.Map] = {}
     for name, values in where.items():
         depth = outermost.dim(isl.dim_type.set)
@@ -407,7 +406,7 @@ def _universe(where: _Where) -> isl.UnionSet:
 
 
 def _without_gaps(barrier: isl.Set, step: int) -> isl.Set:
-    """The barrier also between the first and the last value of its last subscript, so many apart."""
+    """The barrier at every ``step``-th value between the first and the last value of its last subscript."""
     names = [f"v{n}" for n in range(barrier.dim(isl.dim_type.set) - 1)]
     ends = [", ".join([*names, end]) for end in "ab"]
     text = f"{{ [{ends[0]}] -> [{ends[1]}] : exists n : n >= 0 and b = a + {step} n }}"
@@ -418,7 +417,7 @@ def _without_gaps(barrier: isl.Set, step: int) -> isl.Set:
 
 
 def _await(barrier: isl.Set, values: isl.Map, above: tuple[LoopKind, ...], rotation: Rotation) -> Await:
-    """``values``: of the members above a copy, and further ones."""
+    """When a pipelined copy must be complete; ``values``: of the members above the copy, and further ones."""
     name, depth = barrier.get_tuple_name(), len(above)
     first = _of_outermost(values, depth)
     for position, kind in enumerate(above):
@@ -437,14 +436,14 @@ def _await(barrier: isl.Set, values: isl.Map, above: tuple[LoopKind, ...], rotat
 
 
 def _with_barriers(domain: isl.UnionSet, barriers: Items[isl.Set], *, whole: bool = False) -> isl.UnionSet:
-    """The domain and the barriers: their instances, or their spaces, which is what filters say."""
+    """The domain and the barriers; ``whole``: with their instances, else with their spaces only, as in filters."""
     for barrier in barriers:
         domain = domain.union(isl.UnionSet.from_set(barrier) if whole else own_space(barrier))
     return domain
 
 
 def _at_barriers(function: isl.UnionPwAff, barriers: Items[isl.Set], position: int) -> isl.UnionPwAff:
-    """The function of a member with so many above it, on barriers as well."""
+    """The function of the member at ``position``, extended to barriers."""
     for barrier in barriers:
         local = isl.LocalSpace.from_space(barrier.get_space())
         value = isl.PwAff.from_aff(isl.Aff.var_on_domain(local, isl.dim_type.set, position))

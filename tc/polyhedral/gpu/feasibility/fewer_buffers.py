@@ -14,10 +14,10 @@ from tc.targets.options import GpuOptions
 
 
 def fewer_buffers(root: LoopTree, scop: Scop, options: GpuOptions, name: str) -> GpuOptions | None:
-    """What to try in the place of these options; None if all is well.
+    """Options to try instead of these; None if the loops are feasible.
 
-    An array that no register can hold gains nothing, around some barriers threads do not meet, and some copies are not
-    among the loops.  ``name``: of the program.  CompileError where threads still do not meet without any shared memory.
+    They have fewer buffers where an array cannot lie in registers, a barrier is divergent, or isl dropped copies.
+    ``name``: of the program.  CompileError where a barrier is divergent although there is no shared memory.
     """
     if (options.fragments or options.private) and has_moving_arrays(root, scop):
         return replace(options, fragments=0) if options.fragments else replace(options, private=0)

@@ -14,8 +14,8 @@ from tc.polyhedral.ir.scop import Scop
 def has_missing_copies(root: LoopTree, scop: Scop) -> bool:
     """Whether some copies never run.
 
-    isl's AST generator drops iterations for conditions on several quotients of one number.  Numbered copies have such
-    conditions where what is used of a tile is a band, unless all of the tile can be copied
+    isl's AST generator drops iterations for conditions on several quotients of one number.  Linearized copies have such
+    conditions where the used part of a tile is a band, unless all of the tile can be copied
     (``tc.polyhedral.transform.fill``).
     """
     shared = {promotion.loads for promotion in scop.promotions if promotion.buffer.sharing is Sharing.BLOCK}

@@ -9,11 +9,11 @@ from tc.polyhedral.ir.loops import Allocation, Loop, LoopKind, LoopTree, variabl
 
 
 def has_uneven_barriers(root: LoopTree, barriers: frozenset[str]) -> bool:
-    """Whether a loop or a guard around a barrier depends on the number of the thread; ``barriers``: the statements.
+    """Whether a loop or a guard around a barrier depends on the thread; ``barriers``: the statements.
 
-    All threads come to the same barriers, which is proven, but that is not enough: a warp has to come to a barrier
-    together (PTX ISA, ``bar.sync`` is aligned), and OpenCL C wants the threads of a block to meet in each iteration of
-    every loop around (specification 3.0, 6.15.8), also where some go on without a barrier.
+    All threads run the same barriers, which is proven, but a GPU asks for more: a warp must arrive at a barrier
+    converged (PTX ISA, ``bar.sync`` is aligned), and OpenCL C wants the threads of a block to meet in each iteration of
+    every loop around it (specification 3.0, 6.15.8), also where some go on without a barrier.
     """
     for instance, path in loop_paths(root, ()):
         if instance.statement not in barriers:

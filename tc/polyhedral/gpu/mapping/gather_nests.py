@@ -19,7 +19,9 @@ _ITERATIONS: Final = 64
 
 
 def gather_nests(tree: ScheduleTree) -> ScheduleTree:
-    """The tree whose small outermost nests, where several follow each other, have one loop of one iteration around."""
+    """The tree in which consecutive small outermost nests get a loop of one iteration around them, and so share a
+    kernel.
+    """
     if not isinstance(tree.root, Sequence):
         return tree
     groups = groupby(tree.root.filters, lambda branch: _is_small(branch, tree.domain))
@@ -30,7 +32,7 @@ def gather_nests(tree: ScheduleTree) -> ScheduleTree:
 
 
 def _is_small(branch: Filter, domain: isl.UnionSet) -> bool:
-    """Whether no thread has much to do where threads share the innermost parallel loops."""
+    """Whether every thread has little work where threads share the innermost parallel loops."""
     inside = domain.intersect(branch.domain)
     rows = inner_loops(branch.child, inside)
     for name in statement_names(inside):

@@ -15,10 +15,10 @@ from tc.polyhedral.transform.vectorize import layouts_of
 
 
 def linearize_rows(tree: ScheduleTree, scop: Scop, kept: int) -> ScheduleTree:
-    """The tree with the innermost loops of every nest joined where all that is accessed lies in a row.
+    """The tree with the innermost loops of every nest collapsed where all accesses are contiguous across them.
 
-    Threads share joined loops evenly, however short they were.  ``kept``: the outermost loops of every path that stay
-    apart, because there are sizes for so many.
+    Threads share collapsed loops evenly, however short the rows are.  ``kept``: the outermost loops of every path that
+    are not collapsed, because they have explicit sizes.
     """
     return replace(tree, root=_Visitor(scop, kept).visit(tree.root, tree.domain, 0))
 

@@ -29,8 +29,8 @@ from tc.targets.options import Distribution
 def map_to_grid(tree: ScheduleTree, choose: ChooseCuts, grid: Grid) -> ScheduleTree:
     """The tree with a band of blocks and threads around every outermost nest.
 
-    ``choose``: the tile sizes, by which the nests will be tiled afterwards.  OptionsError where a block has more
-    threads along a dimension than GPUs have.
+    ``choose``: the tile sizes for the nests, which are tiled afterwards.  OptionsError where a block has more threads
+    along a dimension than GPUs allow.
     """
     if tree.domain.is_empty():
         return tree
@@ -110,7 +110,7 @@ class _Mapper:
         return Member(function, coincident=True, kind=LoopKind.THREAD, launched=launched)
 
     def dealt(self, function: isl.UnionPwAff, threads: int, extent: int) -> isl.UnionPwAff:
-        """The thread of each iteration of a loop of so many, one by one or in runs."""
+        """The thread of each iteration of a loop of this extent: cyclic or in blocks."""
         context = function.get_ctx()
         size = isl.Val.int_from_si(context, group_size(self.grid.distribution, threads, extent))
         match self.grid.distribution:
@@ -130,7 +130,7 @@ class _Mapper:
         return most if self.grid.blocks is None else min(most, size_at(self.grid.blocks, len(blocks)))
 
     def block(self, member: Member, size: int, domain: isl.UnionSet, most: int) -> Member:
-        """The tiles one after another, again from the first block on where there are more of them than blocks."""
+        """The tiles, distributed cyclically over blocks where there are more of them than blocks."""
         context = domain.get_ctx()
         tile = member.function.scale_down_val(isl.Val.int_from_si(context, size)).floor()
         first = tile.intersect_domain(domain).min_val()
@@ -143,7 +143,7 @@ class _Mapper:
         return Member(number, coincident=True, kind=LoopKind.BLOCK)
 
     def thread(self, member: Member, size: int, threads: int) -> Member:
-        """The points of a tile, dealt out one by one or in runs."""
+        """The points of a tile, distributed cyclically or in blocks."""
         point = member.function.mod_val(isl.Val.int_from_si(member.function.get_ctx(), size))
         return self.over_threads(self.dealt(point, threads, size), threads)
 
@@ -169,7 +169,7 @@ def grid_cuts(choose: ChooseCuts, grid: Grid) -> ChooseCuts:
 
 
 def _in_groups(node: Node, nest: Nest, distribution: Distribution) -> Node:
-    """The subtree with the loops that threads share walked in groups."""
+    """The subtree whose distributed loops are walked in groups."""
     match node:
         case Leaf():
             return node

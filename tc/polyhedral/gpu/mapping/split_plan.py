@@ -30,7 +30,7 @@ class Whose(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Some reductions get so many partial results; ``required``: it is an error if none does."""
+    """One step: some reductions get so many partial results; ``required``: it is an error if none does."""
 
     parts: int
     dealing: Dealing
@@ -42,10 +42,10 @@ class Step:
 class Plan:
     """How reductions are split; by default not at all.
 
-    ``parts``: of each in the threads of a block, combined in how many, and so on.  ``blocks``: that share each
-    reduction.  ``among``: the statements that are split, by name; None for all.  ``required_parts``,
-    ``required_blocks``: they were asked for explicitly.  ``lanes``: the lanes of a warp combine theirs without memory.
-    ``wide``: the statements whose sums are accumulated in float64 in memory.
+    ``parts``: partial results in the threads of a block, by step.  ``blocks``: that share each reduction (split-K).
+    ``among``: the names of the statements that are split; None for all.  ``required_parts``, ``required_blocks``: they
+    were asked for explicitly.  ``lanes``: the lanes of a warp combine their partial results by shuffles.  ``wide``: the
+    statements whose sums are accumulated in float64 in memory.
     """
 
     parts: tuple[int, ...] = ()

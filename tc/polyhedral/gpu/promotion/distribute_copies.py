@@ -25,7 +25,7 @@ _PIECES: Final = (16, 8)
 
 @dataclass(frozen=True)
 class Distributed:
-    """Copies with the loops of one thread, and, of every member above them, the function that says when they run."""
+    """Copies, with the loops of one thread over them; ``functions``: of every member above, its value at each copy."""
 
     copies: isl.Set
     functions: tuple[isl.PwAff, ...]
@@ -43,11 +43,12 @@ class Distributed:
 def distributed(
     copies: isl.Set, volume: int, piece: int, members: Items[Member], threads: Items[int], ahead: int = 0
 ) -> Distributed:
-    """The copies of a tile with so many elements, which are numbered, in pieces of so many.
+    """Distributes the linearized copies of a tile of ``volume`` elements over threads, as vectors of ``piece``
+    elements.
 
-    ``members``: those above, the values of which, but for threads, begin the copies' subscripts.  ``threads``: of a
-    block, for every member that is one, in the same order.  ``ahead``: how much earlier than that they run, in values
-    of the last member.
+    ``members``: those above; the copies' subscripts begin with their values, except for threads.  ``threads``: the
+    extent of every thread member, in the same order.  ``ahead``: by how much earlier the copies run, in values of the
+    last member.
     """
     context, depth = copies.get_ctx(), len(members) - len(threads)
     local = isl.LocalSpace.from_space(copies.get_space())
@@ -81,10 +82,9 @@ def distributed(
 
 
 def piece_of(copy: ScopStatement, box: Box, source: Layout, target: Layout) -> int:
-    """How many neighbours a thread can copy at a time: whole pieces of rows that begin at multiples of a piece.
+    """The number of elements in one vector copy: rows must consist of whole, aligned vectors on both sides.
 
-    What is between rows, and where tiles begin, is a multiple of it in both places; that the tensor itself begins at
-    one is for the kernel to see.
+    Offsets of rows and tiles are multiples of it; the alignment of the tensor itself is checked by the kernel.
     """
     for bytes in _PIECES:
         piece = bytes // source.type.itemsize
@@ -106,7 +106,7 @@ def _comes_in_pieces(box: Box, source: Layout, target: Layout, piece: int) -> bo
 
 
 def _is_whole(domain: isl.Set, piece: int) -> bool:
-    """Whether the copies of a piece are all there, or none of them is."""
+    """Whether all or none of the elements of every vector are copied."""
     outer = [f"p{n}" for n in range(domain.dim(isl.dim_type.set) - 1)]
     text = (
         f"{{ [{', '.join([*outer, 'a'])}] -> [{', '.join([*outer, 'b'])}] : floor(a / {piece}) = floor(b / {piece}) }}"

@@ -21,7 +21,7 @@ NUMBER: Final = "number"
 
 
 def linearize_copies(scop: Scop, copy: ScopStatement, extents: Items[int]) -> tuple[Scop, ScopStatement]:
-    """The scop with the last subscripts of a copy's instances, in a box of these extents, replaced by their number."""
+    """The scop in which one element number replaces the last subscripts of a copy, in a box of these extents."""
     if len(extents) < 2:
         return scop, copy
     depth = copy.domain.dim(isl.dim_type.set) - len(extents)
@@ -52,7 +52,7 @@ def linearize_copies(scop: Scop, copy: ScopStatement, extents: Items[int]) -> tu
 
 
 def _subscripts(extents: Items[int]) -> list[Expression]:
-    """The subscripts of the element with a number."""
+    """The subscripts of an element as functions of its number."""
     number = IteratorReference(NUMBER)
     found: list[Expression] = []
     for dimension, extent in enumerate(extents):
@@ -65,10 +65,10 @@ def _subscripts(extents: Items[int]) -> list[Expression]:
 
 @dataclass(frozen=True)
 class _Numbering:
-    """Copies in a box, and the copy that has a number.
+    """Copies in a box, and the copy with element numbers.
 
-    ``subscripts``: ``{ copy[prefix, number] -> copy[prefix, subscripts] }``, whose subscripts are quotients.  An image
-    under the inverse would say that there are subscripts with a number, and not which ones.
+    ``subscripts``: ``{ copy[prefix, number] -> copy[prefix, subscripts] }``, with quotients.  The image under the
+    inverse would have the subscripts as existentially quantified variables.
     """
 
     box: isl.Set
@@ -76,11 +76,11 @@ class _Numbering:
     subscripts: isl.MultiAff
 
     def of_copies(self, copies: isl.Set) -> isl.Set:
-        """The copies, by their numbers."""
+        """The set of copies, by element number."""
         return copies.gist(self.box).preimage_multi_aff(self.subscripts).intersect(self.numbers)
 
     def of_relation(self, relation: isl.Map) -> isl.Map:
-        """What belongs to the copies, by their numbers."""
+        """A relation of the copies, by element number."""
         renamed = relation.gist_domain(self.box).preimage_domain_multi_aff(self.subscripts)
         return renamed.intersect_domain(self.numbers)
 

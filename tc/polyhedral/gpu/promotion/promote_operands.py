@@ -29,7 +29,7 @@ from tc.polyhedral.transform.vectorize import layouts_of
 
 
 def promote_operands(tree: ScheduleTree, scop: Scop, most: int) -> tuple[ScheduleTree, Scop]:
-    """The tree in which every thread has operands in registers, at most so many elements below each reduction."""
+    """The tree whose threads hold operands in registers, at most so many elements below each reduction."""
     promoter = _Promoter(scop, most)
     return replace(tree, root=promoter.visit(tree.root, tree.domain, ())), promoter.scop
 
@@ -95,7 +95,7 @@ class _Promoter:
 
 @dataclass(frozen=True)
 class _Operand:
-    """A read of a statement, by position, and what it touches; ``shared``: the copy that it reads."""
+    """A read of a statement, by position, and the elements that it accesses; ``shared``: its copy in shared memory."""
 
     position: int
     read: Read
@@ -148,7 +148,7 @@ def _access(statement: ScopStatement, promotion: Promotion) -> PromotedAccess:
 
 
 def _through(copy: ScopStatement, shared: Promotion, prefix: Items[Member], access: PromotedAccess) -> ScopStatement:
-    """The copy that reads what stands for the elements in shared memory: all threads of a block have it together."""
+    """The copy that reads the elements from shared memory; all threads of a block share one array."""
     (own,) = copy.promoted
     together = [n for n, member in enumerate(prefix) if member.kind is not LoopKind.THREAD][: access.depth]
     identity = isl.Map.identity(copy.domain.get_space().map_from_set()).intersect_domain(copy.domain)
@@ -165,7 +165,7 @@ def _through(copy: ScopStatement, shared: Promotion, prefix: Items[Member], acce
 
 
 def _redirected(statement: ScopStatement, shared: Promotion, access: PromotedAccess, buffer: Buffer) -> ScopStatement:
-    """The statement that reads the buffer in place of the copy in shared memory."""
+    """The statement that reads the register buffer instead of the copy in shared memory."""
     old = shared.buffer.name
     names = tuple(f"{buffer.name}_{n}" for n in range(len(buffer.layout.shape)))
     gone: list[str] = []

@@ -20,7 +20,7 @@ from tc.polyhedral.transform.promotion import promote_accesses, relation_of
 
 
 def promote_private(tree: ScheduleTree, scop: Scop, most: int) -> tuple[ScheduleTree, Scop]:
-    """The tree in which every thread keeps what a reduction writes, at most so many elements."""
+    """The tree whose threads hold the results of reductions in registers, at most so many elements."""
     promoter = _Promoter(scop, most)
     return replace(tree, root=promoter.visit(tree.root, tree.domain, ())), promoter.scop
 

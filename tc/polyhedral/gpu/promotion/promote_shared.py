@@ -35,9 +35,9 @@ MOST_STAGES: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class SharedRoom:
-    """``bytes`` of a block, how copies lie there, elements of ``padding`` in their rows, and how many tiles there are.
+    """Limits and layout of shared memory: ``bytes`` of a block; rows get ``padding`` elements against bank conflicts.
 
-    ``stages``: tiles at a time; None: as many as there is room for, four at most.
+    ``stages``: tiles of an operand that are held at a time (multiple buffering); None: as many as fit, four at most.
     """
 
     bytes: int
@@ -47,9 +47,9 @@ class SharedRoom:
 
 
 def promote_shared(tree: ScheduleTree, scop: Scop, room: SharedRoom) -> tuple[ScheduleTree, Scop]:
-    """The tree with copies that take no more room than a block has; ``place_barriers`` adds who waits.
+    """The tree with copies of tiles that fit the shared memory of a block; ``place_barriers`` adds the barriers.
 
-    With several stages, the copies run that many iterations of the loop over tiles, less one, before what reads them.
+    With several stages, copies run ``stages - 1`` iterations of the loop over tiles ahead of what reads them.
     """
     promoter = _Promoter(scop, room)
     visited = promoter.visit(tree.root, tree.domain, ())
@@ -58,7 +58,7 @@ def promote_shared(tree: ScheduleTree, scop: Scop, room: SharedRoom) -> tuple[Sc
 
 @dataclass(frozen=True, slots=True)
 class _Visited:
-    """A subtree, and copies in it that run in iterations of loops above, where there may be no other instances."""
+    """A subtree, and its pipelined copies: they run in iterations of loops above that may have no other instances."""
 
     node: Node
     ahead: tuple[Distributed, ...] = ()
@@ -125,7 +125,7 @@ class _Promoter:
         return _Visited(_around(outer, band.permutable, node), tuple(dealt))
 
     def promote_outside(self, band: Band, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node | None:
-        """The band with one copy, around its last loops, of what all tiles have alike; None if that is nothing."""
+        """The band with loop-invariant tiles hoisted: copied once, around its last loops; None if there are none."""
         if not _is_nest(band.child):
             return None
         for position in range(len(band.members)):
@@ -145,7 +145,7 @@ class _Promoter:
     def distributed(
         self, found: Items[tuple[Promoted, Box]], members: tuple[Member, ...], domain: isl.UnionSet, ahead: int
     ) -> list[Distributed]:
-        """The copies of what was promoted, by number, in the threads of a block."""
+        """The copies of what was promoted, linearized and distributed over the threads of a block."""
         threads = _thread_counts(members, domain)
         dealt: list[Distributed] = []
         for promoted, box in found:
@@ -167,7 +167,7 @@ class _Promoter:
     def operands(
         self, domain: isl.UnionSet, members: tuple[Member, ...]
     ) -> tuple[Rotation | None, list[tuple[Promoted, Box]]]:
-        """What is promoted below a loop over tiles, the last of the members, and how many tiles there are at a time."""
+        """The operands to promote below a loop over tiles, the last member, and the rotation of their buffers."""
         room = self.room.bytes - self.taken
         rotation = _rotation(members, domain, self.room.stages or 1)
         found = self.fitting(domain, members, room, rotation)
@@ -189,9 +189,9 @@ class _Promoter:
         *,
         alike: int = 0,
     ) -> list[tuple[Promoted, Box]]:
-        """One operand after the other, as long as there is room; the last one has the scop with all of them.
+        """Operands as long as they fit the ``room``; the last one has the scop with all of them.
 
-        ``alike``: those that all tiles of so many last members have alike, for all of these.
+        ``alike``: if not 0, only those whose tile is invariant in so many of the last members.
         """
         found: list[tuple[Promoted, Box]] = []
         scop, layout, padding = self.scop, self.room.layout, self.room.padding
@@ -205,7 +205,7 @@ class _Promoter:
         return found
 
     def piece(self, promoted: Promoted, box: Box) -> int:
-        """Elements that a thread copies at a time."""
+        """The number of elements in one vector copy."""
         assert promoted.loads is not None
         (access,) = promoted.loads.promoted
         promotion = next(p for p in self.scop.promotions if p.buffer.name == promoted.buffer)
@@ -220,7 +220,7 @@ class _Promoter:
 
 
 def _after(dealt: Items[Distributed], node: Node, domain: isl.UnionSet) -> Sequence:
-    """The copies, and then the node."""
+    """The copies, then the node."""
     copies = (Filter(own_space(own.copies), own.loops) for own in dealt)
     return Sequence((*copies, Filter(domain.universe(), node)))
 
@@ -230,7 +230,7 @@ def _around(members: Items[Member], permutable: bool, node: Node) -> Node:
 
 
 def _rotation(members: Items[Member], domain: isl.UnionSet, stages: int) -> Rotation | None:
-    """How so many tiles, of iterations of the last loop, lie beside each other; None for one at a time."""
+    """How the tiles of successive iterations of the last loop rotate through the slots; None for a single slot."""
     member = members[-1]
     if stages <= 1 or member.kind is not LoopKind.SEQUENTIAL:
         return None
@@ -241,9 +241,9 @@ def _rotation(members: Items[Member], domain: isl.UnionSet, stages: int) -> Rota
 
 
 def _distances(members: Items[Member], domain: isl.UnionSet) -> tuple[int, int]:
-    """How far apart the iterations of the last loop are that one block has, neighbours and at most.
+    """The least and the greatest distance between iterations of the last loop in one block.
 
-    Several blocks may take turns.
+    Blocks may take iterations cyclically.
     """
     together = [member for member in members if member.kind is not LoopKind.THREAD]
     pieces: list[isl.Set] = []
@@ -265,7 +265,7 @@ def _is_nest(node: Node) -> bool:
 
 
 def _inside(node: Node) -> tuple[list[str], int]:
-    """The shared buffers that a kernel has, and its nests of points, which may get some."""
+    """The shared buffers of a kernel, and the number of its nests of points, which may get some."""
     match node:
         case Leaf():
             return [], 0
@@ -297,7 +297,7 @@ def _thread_counts(members: Items[Member], domain: isl.UnionSet) -> list[int]:
 
 
 def _run_too(members: Items[Member], ahead: Items[Distributed], above: Items[Member]) -> tuple[Member, ...]:
-    """The members, which say of the copies, too, when they run."""
+    """The members, extended to the copies."""
     changed: list[Member] = []
     for position, member in enumerate(members, len(above)):
         function = member.function

@@ -24,9 +24,9 @@ from tc.polyhedral.transform.promotion import bytes_of, padded_layout, promote_a
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The most elements of one temporary that a thread keeps, and the most bytes that a block does.
+    """Limits: elements of one temporary in private memory of a thread, and bytes of shared memory of a block.
 
-    ``shuffles``: the lanes of a warp may exchange what they keep.
+    ``shuffles``: whether the lanes of a warp may exchange private elements.
     """
 
     private: int
@@ -108,7 +108,7 @@ class _Promoter:
 
 
 def has_owner(relations: Items[isl.Map], members: tuple[Member, ...]) -> bool:
-    """Whether each element is touched by one thread only, at equal values of the other members."""
+    """Whether each element is accessed by one thread only, at equal values of the other members."""
     threads = [position for position, member in enumerate(members) if member.kind is LoopKind.THREAD]
     touched: isl.Map | None = None  # { [values of the members] -> element }
     for relation in relations:

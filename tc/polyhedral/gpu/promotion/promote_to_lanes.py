@@ -76,7 +76,7 @@ def has_warps_along_x(threads: Items[int]) -> bool:
 
 
 def _can_be_exchanged(type: ScalarType) -> bool:
-    """Whether a shuffle moves such values: those of four and of eight bytes."""
+    """Whether warp shuffles support the type: values of four and of eight bytes."""
     return type is not ScalarType.BOOL and type.itemsize in (4, 8)
 
 

@@ -53,7 +53,8 @@ def promote_operand(
 ) -> tuple[Promoted, Box] | None:
     """The first operand below that is worth a copy and fits the room, promoted, with its tile.
 
-    ``alike``: one of which all iterations of so many last members have the same tile; it is promoted around them.
+    ``alike``: if not 0, only an operand whose tile is invariant in so many of the last members; it is promoted around
+    them.
     """
     layouts = layouts_of(scop)
     prefix = tuple(member for member in members if member.kind is not LoopKind.THREAD)
@@ -125,7 +126,7 @@ def _parts(function: isl.PwAff) -> list[isl.Aff]:
 
 
 def _tile(relation: isl.Map, prefix: tuple[Member, ...], alike: int) -> Box | None:
-    """The tile below all but so many of the members, the last ones, if that has nothing to do with these."""
+    """The tile below all but so many of the last members; None if it depends on these."""
     one = bounding_box([relation], prefix)
     if one is None or not alike:
         return one
@@ -171,7 +172,7 @@ def _operands_of(statement: ScopStatement, scop: Scop, names: Items[str], *, ind
 
 
 def _may_gather(own: GuardedRead, scop: Scop) -> bool:
-    """Whether what is read through an index may be read before, whether it is needed or not."""
+    """Whether a gathered element may be read ahead, even where the statement does not need it."""
     return not own.guards and _is_constant(own.read, scop)
 
 

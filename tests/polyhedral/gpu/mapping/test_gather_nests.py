@@ -27,7 +27,7 @@ def test_a_block_runs_what_is_small_one_after_the_other() -> None:
     assert kernels(CHAIN, (50,), options=tc.GpuOptions(tc.ScheduleOptions(fusion=tc.Fusion.MINIMAL))) > 2
 
 
-def test_sizes_that_somebody_chose_are_for_nests_of_their_own() -> None:
+def test_sizes_that_were_given_are_for_nests_of_their_own() -> None:
     for options in (
         tc.GpuOptions(tc.ScheduleOptions(tile=(16,))),
         tc.GpuOptions(grid=(4,)),

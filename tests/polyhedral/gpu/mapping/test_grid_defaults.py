@@ -1,4 +1,4 @@
-"""How blocks and threads share kernels that nobody has tuned."""
+"""How blocks and threads share kernels by default."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_small_blocks_keep_many_multiprocessors_busy() -> None:
     assert shared_loops(source(ADD, (100, 70), (100, 70))) == [("block_x", "110"), ("thread_x", "64")]
 
 
-def test_there_are_points_for_all_threads_that_somebody_asks_for() -> None:
+def test_there_are_points_for_all_threads_that_are_asked_for() -> None:
     block = tc.GpuOptions(block=(64, 16))
     asked = [("block_y", "7"), ("block_x", "2"), ("thread_y", "16"), ("thread_x", "64")]
     assert shared_loops(source(SCALE, (100, 70), (70,), options=block)) == asked

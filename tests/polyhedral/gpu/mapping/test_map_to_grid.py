@@ -213,7 +213,7 @@ def test_sizes_of_tiles_are_those_of_the_loops_of_the_program(distribution: tc.D
 
 @pytest.mark.parametrize("threads", [6, 13, 20, 32])
 @pytest.mark.parametrize("distribution", list(tc.Distribution))
-def test_rows_have_as_many_threads_as_somebody_asks_for(threads: int, distribution: tc.Distribution) -> None:
+def test_rows_have_as_many_threads_as_are_asked_for(threads: int, distribution: tc.Distribution) -> None:
     text = "def f(float(M,N) X) -> (s, O) { s(m) max=! X(m,n)  O(m,n) = X(m,n) - s(m) }"
     options = tc.GpuOptions(block=(threads,), distribution=distribution, split=())
     x = np.random.default_rng(0).standard_normal((7, 40), np.float32)
