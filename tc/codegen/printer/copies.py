@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tc.codegen.index.indices import trip_count, values_of
+from tc.codegen.printer.context import Context, Scope, TreePrinter
+from tc.codegen.printer.printed import Printed
 from tc.codegen.printer.routines import STREAM, braced
 from tc.codegen.printer.transpose import copied, transposed_nest, transposition, transposition_width
 from tc.codegen.text.fragment import prefix
@@ -14,30 +14,30 @@ from tc.polyhedral.analysis.offsets import LinearForm, straightened
 from tc.polyhedral.analysis.substitute import substituted
 from tc.polyhedral.ir.loops import IndexVariable, Instance, Loop, LoopKind, variables
 
-if TYPE_CHECKING:
-    from tc.codegen.printer.kernel import KernelPrinter, Scope
 
-
-def copying_call(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str] | None:
-    """The loop as a call that copies the same elements; None if there is no such call."""
+def copying_call(printer: TreePrinter, loop: Loop, scope: Scope) -> Printed | None:
+    """The loop as a call that copies the same elements; None if there is no such call, or inside a reduction."""
+    if scope.accumulation is not None:
+        return None
     if scope.launch is not None:
-        return _piece(kernel, loop, scope)
-    return _transposition(kernel, loop, scope) or _stream(kernel, loop, scope)
+        return _piece(printer, loop, scope)
+    lines = transposing_call(printer.context, loop, scope) or _stream(printer.context, loop, scope)
+    return None if lines is None else Printed(lines)
 
 
-def _transposition(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str] | None:
+def transposing_call(context: Context, loop: Loop, scope: Scope) -> list[str] | None:
     """A call that transposes square blocks, if the loop and the one inside copy rows into columns."""
     nest = transposed_nest(loop)
     if nest is None:
         return None
     first, second, instance = nest
-    body = kernel.bodies[instance.statement]
-    value = copied(body, kernel.layouts)
+    body = context.bodies[instance.statement]
+    value = copied(body, context.layouts)
     if value is None or any(first.iterator in variables(bound) for bound in (second.lower, second.upper)):
         return None
-    site = kernel.site(instance, scope)
-    source = kernel.expressions.offset(value.tensor, value.subscripts, site)
-    target = kernel.expressions.offset(body.target, body.subscripts, site)
+    site = context.site(instance, scope)
+    source = context.expressions.offset(value.tensor, value.subscripts, site)
+    target = context.expressions.offset(body.target, body.subscripts, site)
     if source is None or target is None:
         return None
     for node in nest[:2]:
@@ -45,58 +45,59 @@ def _transposition(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str]
     found = transposition(first, second, source, target)
     if found is None:
         return None
-    to, from_ = _beginning(kernel, instance, value, (first, second), scope)
-    rows, columns = (kernel.index(trip_count(node), scope) for node in (found.rows, found.columns))
-    width = transposition_width(found, value.type, kernel.vector_bytes)
+    to, from_ = _beginning(context, instance, value, (first, second), scope)
+    rows, columns = (context.index(trip_count(node), scope) for node in (found.rows, found.columns))
+    width = transposition_width(found, value.type, context.vector_bytes)
     call = f"tc_transpose_{value.type}x{width}({from_}, {found.from_step}, {to}, {found.to_step}, {rows}, {columns});"
     return [comment(body.name), call]
 
 
-def _stream(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str] | None:
+def _stream(context: Context, loop: Loop, scope: Scope) -> list[str] | None:
     """A call with non-temporal stores, if the loop copies a contiguous part of a buffer to a streamed result."""
     instance = loop.body
     if not isinstance(instance, Instance) or loop.step != 1:
         return None
-    body = kernel.bodies[instance.statement]
+    body = context.bodies[instance.statement]
     value = body.value
-    if not isinstance(value, Read) or kernel.pieces.get(value.tensor) != body.name:
+    if not isinstance(value, Read) or context.streams.get(value.tensor) != body.name:
         return None
-    site = kernel.site(instance, scope)
+    site = context.site(instance, scope)
     for tensor, subscripts in ((value.tensor, value.subscripts), (body.target, body.subscripts)):
-        form = kernel.expressions.offset(tensor, subscripts, site)
+        form = context.expressions.offset(tensor, subscripts, site)
         if form is None or straightened(form, loop.iterator, values_of(loop)).slope(loop.iterator) != 1:
             return None
-    to, from_ = _beginning(kernel, instance, value, (loop,), scope)
-    count, type = kernel.index(trip_count(loop), scope), kernel.storage(kernel.layouts[body.target].type)
+    to, from_ = _beginning(context, instance, value, (loop,), scope)
+    count, type = context.index(trip_count(loop), scope), context.storage(context.layouts[body.target].type)
     return [comment(body.name), f"{STREAM}({to}, {from_}, {count}, sizeof({type}));"]
 
 
-def _piece(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str] | None:
+def _piece(printer: TreePrinter, loop: Loop, scope: Scope) -> Printed | None:
     """A vector copy of all that the loop copies, where the tensor is aligned to it; else the loop."""
+    context = printer.context
     instance, lanes = loop.body, values_of(loop)
     if loop.kind is not LoopKind.VECTOR or not isinstance(instance, Instance):
         return None
-    body = kernel.bodies[instance.statement]
+    body = context.bodies[instance.statement]
     value = body.value
-    if not isinstance(value, Read) or kernel.layouts[body.target].type is not kernel.layouts[value.tensor].type:
+    if not isinstance(value, Read) or context.layouts[body.target].type is not context.layouts[value.tensor].type:
         return None
-    bytes = len(lanes) * kernel.layouts[body.target].type.itemsize
-    template = kernel.dialect.pieces.get(bytes)
-    if template is not None and body.name in kernel.copied_ahead and not kernel.dialect.watches:
-        template = kernel.dialect.ahead or template
-    site = kernel.site(instance, scope.inside(loop))
+    bytes = len(lanes) * context.layouts[body.target].type.itemsize
+    template = context.dialect.pieces.get(bytes)
+    if template is not None and body.name in context.program.copied_ahead and not context.dialect.watches:
+        template = context.dialect.ahead or template
+    site = context.site(instance, scope.inside(loop))
     for tensor, subscripts in ((value.tensor, value.subscripts), (body.target, body.subscripts)):
-        form = kernel.expressions.offset(tensor, subscripts, site)
+        form = context.expressions.offset(tensor, subscripts, site)
         if template is None or form is None or not _begins_at_multiple(form, loop.iterator, lanes):
             return None
     assert template is not None
-    to, from_ = _beginning(kernel, instance, value, (loop,), scope)
-    lines = kernel.loop(loop, scope, kernel.tree(instance, scope.inside(loop)))
+    to, from_ = _beginning(context, instance, value, (loop,), scope)
+    printed = printer.loop(loop, scope, printer.tree(instance, scope.inside(loop)))
     whole = [template.format(to=to, source=from_, bytes=bytes)]
-    if kernel.dialect.watches:  # which looks at every element
-        whole += lines
-    aligned = f"((uintptr_t){kernel.pointer(value.tensor)} & {bytes - 1}) == 0"
-    return [comment(body.name), *braced(f"if ({aligned})", whole), *braced("else", lines)]
+    if context.dialect.watches:  # which looks at every element
+        whole += printed.lines
+    aligned = f"((uintptr_t){context.pointer(value.tensor)} & {bytes - 1}) == 0"
+    return printed.braced("else").between([comment(body.name), *braced(f"if ({aligned})", whole)])
 
 
 def _begins_at_multiple(form: LinearForm, variable: str, values: range) -> bool:
@@ -109,13 +110,13 @@ def _begins_at_multiple(form: LinearForm, variable: str, values: range) -> bool:
 
 
 def _beginning(
-    kernel: KernelPrinter, instance: Instance, value: Read, loops: tuple[Loop, ...], scope: Scope
+    context: Context, instance: Instance, value: Read, loops: tuple[Loop, ...], scope: Scope
 ) -> tuple[str, str]:
     """The addresses of the first iterations of the loops: target and source."""
     lowest = {loop.iterator: loop.lower for loop in loops}
     arguments = tuple(substituted(argument, lowest) for argument in instance.arguments)
-    body = kernel.bodies[instance.statement]
-    start = kernel.site(Instance(instance.statement, arguments), scope)
+    body = context.bodies[instance.statement]
+    start = context.site(Instance(instance.statement, arguments), scope)
     places = ((body.target, body.subscripts), (value.tensor, value.subscripts))
-    to, from_ = (prefix("&", kernel.expressions.location(*place, start)) for place in places)
+    to, from_ = (prefix("&", context.expressions.location(*place, start)) for place in places)
     return str(to), str(from_)

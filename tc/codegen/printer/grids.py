@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 
+from tc.codegen.printer.context import context_of, one_after_another
 from tc.codegen.printer.kernel import KernelPrinter
 from tc.codegen.printer.launches import launch
 from tc.codegen.printer.source import KernelSource, heading, in_blocks, parameters_of, scope_of, with_narrow_indices
@@ -30,11 +31,12 @@ def _source(program: LoopProgram, dialect: Dialect, headers: tuple[str, ...]) ->
     names = names_of(program)
     # Every temporary is an argument of its own.
     offsets = {buffer.name: 0 for buffer in program.temporaries}
-    printer = KernelPrinter(program, names, parameters_of(program, names, offsets, dialect), dialect, 0)
-    for nest in program.root.children if isinstance(program.root, Block) else (program.root,):
-        launch(printer, nest, scope_of(program, names))
-    body = "\n".join(line for part in printer.regions for line in (*part, ""))
+    context = context_of(program, names, parameters_of(program, names, offsets, dialect), dialect, 0)
+    printer = KernelPrinter(context)
+    nests = program.root.children if isinstance(program.root, Block) else (program.root,)
+    facts = one_after_another(nests, scope_of(program, names), lambda nest, scope: launch(printer, nest, scope)).facts
+    body = "\n".join(line for part in facts.functions for line in (*part, ""))
     declared = [files("tc.codegen.prelude").joinpath(name).read_text(encoding="utf-8").strip() for name in headers]
     text = "\n\n".join(part for part in (heading(program), *declared, prelude(body), body) if part)
     memory = sum(buffer.layout.span * buffer.layout.type.itemsize for buffer in program.temporaries)
-    return KernelSource(text, printer.expressions.checks, memory, printer.scratch_bytes, tuple(printer.grids))
+    return KernelSource(text, context.expressions.checks, memory, facts.scratch_bytes, facts.grids)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final, assert_never
+from collections.abc import Sequence
+from typing import Final, assert_never
 
 from tc.base.types import ScalarType, computation_type
+from tc.codegen.printer.context import Context, Scope
 from tc.codegen.printer.expressions import FAULTED
 from tc.codegen.printer.routines import mentions
 from tc.codegen.text.functions import C_LIBRARY, function_name
@@ -25,9 +27,6 @@ from tc.polyhedral.ir.loops import (
     LoopTree,
 )
 
-if TYPE_CHECKING:
-    from tc.codegen.printer.kernel import KernelPrinter, Scope
-
 # A loop of unknown length is unrolled so often.
 _UNROLL_UNKNOWN: Final = 4
 # A run of a long sum in a tile: with so few iterations, processors foresee where it ends.  Of one in lanes, GCC 12
@@ -39,22 +38,22 @@ _UNROLL_LANES: Final = 2
 _UNROLLED_INSTANCES: Final = 256
 
 
-def loop_pragmas(kernel: KernelPrinter, loop: Loop, scope: Scope, body: list[str]) -> list[str]:
+def loop_pragmas(context: Context, loop: Loop, scope: Scope, body: Sequence[str]) -> list[str]:
     """The pragmas of a loop with this ``body``."""
-    dialect = kernel.dialect
+    dialect = context.dialect
     match loop.kind:
         case LoopKind.VECTOR:
             # Lanes must not share a variable; the compiler finds by itself that only faults do.
             return [dialect.vector] if dialect.vector and not mentions(body, FAULTED) else []
         case LoopKind.REDUCTION if dialect.grids is None:
-            return _reduction_pragmas(kernel, loop, scope.accumulation, body)
+            return _reduction_pragmas(context, loop, scope.accumulation, body)
         case LoopKind.UNROLLED | LoopKind.REDUCTION:
             count = _trips(loop, scope.ranges)
-            return _unrolled(kernel, loop, min(count, MOST_UNROLLED) if count is not None else _UNROLL_UNKNOWN)
+            return _unrolled(context, loop, min(count, MOST_UNROLLED) if count is not None else _UNROLL_UNKNOWN)
         case LoopKind.SEQUENTIAL if dialect.grids is not None:
-            return _unrolled(kernel, loop, _repetitions(loop, scope.ranges))
+            return _unrolled(context, loop, _repetitions(loop, scope.ranges))
         case LoopKind.SEQUENTIAL if goes_on(loop) and not _holds_loop(loop.body, LoopKind.SEQUENTIAL):
-            return _unrolled(kernel, loop, _runs_at_once(loop.body))
+            return _unrolled(context, loop, _runs_at_once(loop.body))
         case LoopKind.SEQUENTIAL | LoopKind.PARALLEL | LoopKind.REGISTER:
             return []
         case LoopKind.COPIED | LoopKind.BLOCK | LoopKind.THREAD | LoopKind.LANES:
@@ -63,9 +62,9 @@ def loop_pragmas(kernel: KernelPrinter, loop: Loop, scope: Scope, body: list[str
             assert_never(loop.kind)
 
 
-def _unrolled(kernel: KernelPrinter, loop: Loop, count: int) -> list[str]:
-    template = kernel.dialect.unroll
-    if kernel.dialect.grids is not None and count > 1 and not _has_constant_bounds(loop):
+def _unrolled(context: Context, loop: Loop, count: int) -> list[str]:
+    template = context.dialect.unroll
+    if context.dialect.grids is not None and count > 1 and not _has_constant_bounds(loop):
         # By a power of two: NVRTC 13.5 unrolled some such loops by three and by five, and then ran whole bodies only,
         # five iterations in place of two.
         count = 1 << (count.bit_length() - 1)
@@ -110,14 +109,14 @@ def _unrolled_instances(tree: LoopTree, ranges: Ranges) -> int | None:
             assert_never(tree)
 
 
-def _reduction_pragmas(kernel: KernelPrinter, loop: Loop, found: Accumulation | None, body: list[str]) -> list[str]:
-    vector, clause = kernel.dialect.vector, kernel.dialect.vector_reduction
+def _reduction_pragmas(context: Context, loop: Loop, found: Accumulation | None, body: Sequence[str]) -> list[str]:
+    vector, clause = context.dialect.vector, context.dialect.vector_reduction
     if found is None or vector is None or clause is None or _holds_loop(loop.body, LoopKind.REDUCTION):
         return []
     if found.lanes is not None:
         return [] if mentions(body, FAULTED) or mentions(body, REACHED) else [vector]
     (partial,) = found.partials
-    type = computation_type(kernel.layouts[partial.body.target].type)
+    type = computation_type(context.layouts[partial.body.target].type)
     if type is ScalarType.BOOL:
         return []
     operator: str = partial.reduction.value

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Iterator
+from typing import Final, assert_never
 
-from tc.polyhedral.ir.loops import Buffer
+from tc.polyhedral.ir.loops import Allocation, Block, Buffer, Guard, Instance, Loop, LoopTree
 
 # Bytes: a cache line, and the widest vector.
 ALIGNMENT: Final = 64
@@ -24,3 +24,37 @@ def side_by_side(buffers: Iterable[Buffer]) -> tuple[dict[str, int], int]:
         offsets[buffer.name] = size
         size += aligned(buffer.layout.span * buffer.layout.type.itemsize)
     return offsets, size
+
+
+def shared_places(tree: LoopTree) -> tuple[dict[str, int], int]:
+    """The offset in bytes of every buffer in a tree that the threads of a block share, by name, and the size of all.
+
+    Proofs know buffers by their names: two of them must not have bytes in common, even one after the other.
+    """
+    places: dict[str, int] = {}
+    size = 0
+    for buffer in _shared(tree):
+        if buffer.name not in places:
+            places[buffer.name] = size
+            size += aligned(max(buffer.layout.span, 1) * buffer.layout.type.itemsize)
+    return places, size
+
+
+def _shared(tree: LoopTree) -> Iterator[Buffer]:
+    """From the first to the last; one that is allocated several times comes as often."""
+    match tree:
+        case Allocation(buffer, body):
+            yield from (buffer,) if buffer.shared else ()
+            yield from _shared(body)
+        case Loop():
+            yield from _shared(tree.body)
+        case Block(children):
+            for child in children:
+                yield from _shared(child)
+        case Guard(_, then, otherwise):
+            yield from _shared(then)
+            yield from _shared(otherwise) if otherwise is not None else ()
+        case Instance():
+            pass
+        case _:
+            assert_never(tree)

@@ -14,7 +14,8 @@ from tc.base.types import Kind, ScalarType
 from tc.codegen.index.indices import WideIndexError
 from tc.codegen.printer.add_prefetches import add_prefetches
 from tc.codegen.printer.add_store_prefetches import add_store_prefetches
-from tc.codegen.printer.kernel import KernelPrinter, Scope
+from tc.codegen.printer.context import Scope, context_of
+from tc.codegen.printer.kernel import KernelPrinter
 from tc.codegen.printer.placement import side_by_side
 from tc.codegen.printer.routines import SCRATCH, Parameter, braced, finished, mentioned, mentions, routine
 from tc.codegen.text.dialect import EMULATOR, C, Dialect
@@ -65,15 +66,16 @@ def c_source(program: LoopProgram, vector_bytes: int, dialect: Dialect = C) -> K
     names = names_of(program)
     offsets, shared_bytes = side_by_side(program.temporaries)
     parameters = parameters_of(program, names, offsets, dialect)
-    printer = KernelPrinter(program, names, parameters, dialect, vector_bytes)
-    lines = finished(printer.tree(program.root, scope_of(program, names)), dialect)
+    context = context_of(program, names, parameters, dialect, vector_bytes)
+    printed = KernelPrinter(context).tree(program.root, scope_of(program, names))
+    lines = finished(printed.lines, dialect)
     if dialect.watches:
         lines = [*_poisoned(program, names), *lines]
     used = mentioned(parameters, lines)
     body = "\n".join(
         line
         for part in (
-            *printer.regions,
+            *printed.facts.functions,
             routine(f"{ENTRY}_body", [p.declaration for p in used], lines, dialect),
             _entry(used),
         )
@@ -87,7 +89,7 @@ def c_source(program: LoopProgram, vector_bytes: int, dialect: Dialect = C) -> K
         body,
     ]
     text = "\n\n".join(part for part in parts if part)
-    return KernelSource(text, printer.expressions.checks, shared_bytes, printer.scratch_bytes)
+    return KernelSource(text, context.expressions.checks, shared_bytes, printed.facts.scratch_bytes)
 
 
 def in_blocks(program: LoopProgram) -> LoopProgram:

@@ -6,17 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tc.base.types import ScalarType
+from tc.codegen.printer.printed import NO_FACTS, Facts, Printed
 from tc.codegen.printer.routines import braced
+from tc.codegen.text.dialect import Dialect
 from tc.polyhedral.analysis.accumulate import Accumulation, accumulator_name
 from tc.polyhedral.execution.loop_execution import loop_paths
 from tc.polyhedral.generate.block_sums import MOST
 from tc.polyhedral.ir.loops import Fold, Loop, Total
-
-if TYPE_CHECKING:
-    from tc.codegen.printer.kernel import KernelPrinter, Scope
 
 _ELEMENT: Final = "element"
 ZERO: Final = "0.0f"
@@ -74,9 +73,8 @@ def folds_in(loop: Loop, statement: str) -> Iterator[Fold]:
     return (fold for inner in inside.values() for fold in inner.folds if fold.statement == statement)
 
 
-def folds_of_variables(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[str]:
+def folds_of_variables(dialect: Dialect, loop: Loop, found: Accumulation | None) -> list[str]:
     """What adds accumulators to their totals at the end of an iteration."""
-    found = scope.accumulation
     if found is None:
         return []
     lines: list[str] = []
@@ -84,7 +82,7 @@ def folds_of_variables(kernel: KernelPrinter, loop: Loop, scope: Scope) -> list[
         partial = next((p for p in found.partials if p.body.name == fold.statement), None)
         if partial is not None:
             names = TotalNames(accumulator_name(partial, found))
-            lines += names.now_and_then(fold, fold_variable(kernel, found, names))
+            lines += names.now_and_then(fold, fold_variable(dialect, found, names))
     return lines
 
 
@@ -100,19 +98,19 @@ def is_all_folded(loop: Loop, total: Total) -> bool:
     return any(fold.statement == total.statement and fold.every == 1 for fold in loop.folds)
 
 
-def fold_variable(kernel: KernelPrinter, found: Accumulation, names: TotalNames) -> list[str]:
+def fold_variable(dialect: Dialect, found: Accumulation, names: TotalNames) -> list[str]:
     """An accumulator added to its total, and begun again; in every lane."""
     lanes = lanes_of_total(found, folded=True)
     kept = _partial_sums(found, names, lanes)
     lines = [f"{_lane(found, names.total)} += {_tree(kept)};", *(f"{one} = {ZERO};" for one in kept)]
-    return _each_lane(kernel, lanes, lines)
+    return _each_lane(dialect, lanes, lines)
 
 
-def total_of_variable(kernel: KernelPrinter, found: Accumulation, names: TotalNames) -> list[str]:
+def total_of_variable(dialect: Dialect, found: Accumulation, names: TotalNames) -> list[str]:
     """The total of an accumulator that was never folded."""
     lanes = lanes_of_total(found, folded=False)
     lines = [f"{_lane(found, names.total)} = {_tree(_partial_sums(found, names, lanes))};"]
-    return _each_lane(kernel, lanes, lines)
+    return _each_lane(dialect, lanes, lines)
 
 
 def _lane(found: Accumulation, name: str) -> str:
@@ -135,11 +133,11 @@ def _tree(terms: list[str]) -> str:
     return f"{left} + {right}"
 
 
-def _each_lane(kernel: KernelPrinter, lanes: int | None, lines: list[str]) -> list[str]:
+def _each_lane(dialect: Dialect, lanes: int | None, lines: list[str]) -> list[str]:
     if lanes is None:
         return lines
-    vector = kernel.dialect.vector
-    header = f"for ({kernel.dialect.index} lane = 0; lane < {lanes}; lane += 1)"
+    vector = dialect.vector
+    header = f"for ({dialect.index} lane = 0; lane < {lanes}; lane += 1)"
     return [*([vector] if vector and lanes > 1 else []), *braced(header, lines)]
 
 
@@ -147,14 +145,14 @@ def _each_lane(kernel: KernelPrinter, lanes: int | None, lines: list[str]) -> li
 class ArrayTotals:
     """Totals of all elements of an array, in the text of any dialect."""
 
-    kernel: KernelPrinter
+    dialect: Dialect
     total: Total
     names: TotalNames
     span: int
 
-    def around(self, loop: Loop, lines: list[str]) -> list[str]:
-        """The lines of the loop between what begins the totals and what brings them back."""
-        dialect, names, total = self.kernel.dialect, self.names, self.total
+    def around(self, loop: Loop, printed: Printed) -> Printed:
+        """The loop between what begins the totals and what brings them back."""
+        dialect, names, total = self.dialect, self.names, self.total
         wide, narrow = dialect.values[ScalarType.FLOAT64], dialect.values[ScalarType.FLOAT32]
         type = wide if total.wide and not total.cascaded else narrow
         declared = [self._declared(type, names.total), *names.counters(loop, total)]
@@ -166,13 +164,12 @@ class ArrayTotals:
             declared.append(self._declared(wide, names.grand))
             begin += self._each_in_memory([f"{grand} = 0.0;"])
             end = [*self._each_in_memory([f"{whole} = {grand} + {whole};"]), *end]
-        if self._in_memory:
-            self.kernel.partial_sums = max(self.kernel.partial_sums, self.span)
-        return braced("", [*declared, *begin, *lines, *end])
+        beside = Facts(partial_sums=self.span) if self._in_memory else NO_FACTS
+        return printed.with_facts(beside).between([*declared, *begin], end).braced("")
 
     def fold(self, fold: Fold) -> list[str]:
         """What adds the partial sums to the totals, and begins them again."""
-        names, in_memory = self.names, self.kernel.dialect.in_memory
+        names, in_memory = self.names, self.dialect.in_memory
         part, whole = f"{names.partial}[{_ELEMENT}]", f"{names.total}[{_ELEMENT}]"
         lines = self._each([f"{whole} += {part};", f"{part} = {ZERO};"])
         if self._in_memory and in_memory is not None:
@@ -199,7 +196,7 @@ class ArrayTotals:
         return self._loop(lines, 1)
 
     def _loop(self, lines: list[str], unrolled: int) -> list[str]:
-        dialect = self.kernel.dialect
+        dialect = self.dialect
         unroll = [dialect.unroll.format(count=unrolled)] if dialect.grids and dialect.unroll and self.span > 1 else []
         promised = [dialect.vector] if dialect.vector and self.span > 1 else unroll
         header = f"for ({dialect.index} {_ELEMENT} = 0; {_ELEMENT} < {self.span}; {_ELEMENT} += 1)"

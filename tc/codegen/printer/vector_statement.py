@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from tc.codegen.printer.context import Context, Scope
 from tc.codegen.printer.expressions import Site
+from tc.codegen.printer.tile import NotVectorsError, Tile, Vector
 from tc.codegen.text.fragment import Fragment, infix, prefix
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
 from tc.language.program.program import (
@@ -36,10 +38,6 @@ from tc.polyhedral.ir.loops import (
     StatementBody,
 )
 
-if TYPE_CHECKING:
-    from tc.codegen.printer.kernel import Scope
-    from tc.codegen.printer.registers import RegisterPrinter
-
 _INFIX = {
     BinaryOperator.ADD: "+",
     BinaryOperator.SUBTRACT: "-",
@@ -50,20 +48,6 @@ _COMPOUND = {Reduction.ADD: "+=", Reduction.MULTIPLY: "*="}
 _EXTREMES = {Reduction.MINIMUM: "min", Reduction.MAXIMUM: "max"}
 # Builtins that vectors.h has for vectors, too.
 _FUNCTIONS: Final = frozenset({"fmin", "fmax", "min", "max"})
-
-
-class NotVectorsError(Exception):
-    """The loops around a buffer do not have the form of a register tile; it is printed as an array."""
-
-
-@dataclass(frozen=True, slots=True)
-class Vector:
-    """One vector of a row: its first lane, the lanes of its type, and those in use."""
-
-    number: int
-    first: int
-    width: int
-    used: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +67,17 @@ class VectorStatement:
 
     def __init__(
         self,
-        printer: RegisterPrinter,
+        context: Context,
+        tile: Tile,
         loop: Loop,
         instance: Instance,
         scope: Scope,
         known: Mapping[str, int],
         widest: Vector | None = None,
     ) -> None:
-        self._printer = printer
-        self._kernel = printer.kernel
-        self.body: StatementBody = printer.kernel.bodies[instance.statement]
+        self._context = context
+        self._tile = tile
+        self.body: StatementBody = context.bodies[instance.statement]
         self._loop = loop
         self._instance = instance
         self._scope = scope
@@ -108,54 +93,54 @@ class VectorStatement:
             return []
         site = self._site(self._widest)
         return [
-            self._printer.spread(name, self._kernel.expressions.value(shared, site), self._widest)
+            self._tile.spread(name, self._context.expressions.value(shared, site), self._widest)
             for shared, name in self._spread.items()
         ]
 
     def rows_read(self) -> list[int]:
         """The rows of the tile that the statement reads, with its lanes along theirs."""
-        own = self.body.target == self._printer.buffer.name
+        own = self.body.target == self._tile.buffer.name
         before = [self.row()] if own and self.body.reduction is not None else []
         read = (self._row(read.subscripts) for read in reads_in(self.body.value) if self._is_tile(read))
         return list(dict.fromkeys([*before, *read]))
 
     def _is_tile(self, read: Read) -> bool:
-        return read.tensor == self._printer.buffer.name
+        return read.tensor == self._tile.buffer.name
 
     def row(self) -> int:
         """The row that the statement touches."""
-        if self.body.target == self._printer.buffer.name:
+        if self.body.target == self._tile.buffer.name:
             return self._row(self.body.subscripts)
         return self._row(next(read for read in reads_in(self.body.value) if self._is_tile(read)).subscripts)
 
     def lines(self, vector: Vector) -> list[str]:
         """The statement in the lanes of one vector; NotVectorsError where vectors cannot express it."""
-        own = self.body.target == self._printer.buffer.name
+        own = self.body.target == self._tile.buffer.name
         return [*self._prefetches(vector), self._assignment(vector) if own else self._store(vector)]
 
     def _assignment(self, vector: Vector) -> str:
         """To the tile."""
         body = self.body
-        target = self._printer.variable(self._row(body.subscripts), vector)
+        target = self._tile.variable(self._row(body.subscripts), vector)
         if body.reduction is None:
             return f"{target} = {self._vector(body.value, vector)};"
         if body.reduction in _COMPOUND:
             return f"{target} {_COMPOUND[body.reduction]} {self._value(body.value, vector).fragment};"
         operands = (Fragment(target), self._vector(body.value, vector))
-        return f"{target} = {self._printer.function(_EXTREMES[body.reduction], vector, *operands)};"
+        return f"{target} = {self._tile.function(_EXTREMES[body.reduction], vector, *operands)};"
 
     def _store(self, vector: Vector) -> str:
         """To memory."""
-        body, layout = self.body, self._kernel.layouts[self.body.target]
-        along = self._stride(body.subscripts, layout) == 1 and layout.type is self._printer.type
+        body, layout = self.body, self._context.layouts[self.body.target]
+        along = self._stride(body.subscripts, layout) == 1 and layout.type is self._tile.type
         if body.reduction is not None or not along:
             raise NotVectorsError("a store across memory")
-        place = self._kernel.expressions.location(body.target, body.subscripts, self._site(vector))
-        return self._printer.store(place, self._vector(body.value, vector), vector)
+        place = self._context.expressions.location(body.target, body.subscripts, self._site(vector))
+        return self._tile.store(place, self._vector(body.value, vector), vector)
 
     def _prefetches(self, vector: Vector) -> list[str]:
         """What asks for the rows that gathers will read some iterations of the loop around the lanes later."""
-        loop, distance = self._scope.innermost, self._kernel.prefetch
+        loop, distance = self._scope.innermost, self._context.program.prefetch
         if loop is None or distance == 0:
             return []
         later: IndexExpression = IndexOperation(
@@ -164,14 +149,14 @@ class VectorStatement:
         site = self._site(vector)
         ahead = {name: substituted(argument, {loop.iterator: later}) for name, argument in site.arguments.items()}
         gathers = [read for read in reads_in(self.body.value) if self._varies(read)]
-        found = (self._kernel.expressions.prefetch(g, site, replace(site, arguments=ahead)) for g in gathers)
+        found = (self._context.expressions.prefetch(g, site, replace(site, arguments=ahead)) for g in gathers)
         return [line for line in found if line is not None]
 
     def _site(self, vector: Vector) -> Site:
         first = vector.first + iterations(self._loop, self._known)[0]
         known = {name: IndexLiteral(value) for name, value in {**self._known, self._loop.iterator: first}.items()}
         arguments = tuple(substituted(argument, known) for argument in self._instance.arguments)
-        return self._kernel.site(replace(self._instance, arguments=arguments), self._scope)
+        return self._context.site(replace(self._instance, arguments=arguments), self._scope)
 
     # --- values
 
@@ -179,11 +164,11 @@ class VectorStatement:
         if not self._varies(expression):
             if any(self._is_tile(read) for read in reads_in(expression)):
                 raise NotVectorsError("one lane of a row for all")
-            if self._widest is not None and expression.type is self._printer.type:
+            if self._widest is not None and expression.type is self._tile.type:
                 name = self._spread.setdefault(expression, f"spread{len(self._spread)}")
-                return _Value(self._printer.lower(name, self._widest, vector), is_vector=True)
-            return _Value(self._kernel.expressions.value(expression, self._site(vector)), is_vector=False)
-        if expression.type is not self._printer.type:
+                return _Value(self._tile.lower(name, self._widest, vector), is_vector=True)
+            return _Value(self._context.expressions.value(expression, self._site(vector)), is_vector=False)
+        if expression.type is not self._tile.type:
             raise NotVectorsError("lanes of another type")
         match expression:
             case Read():
@@ -197,34 +182,34 @@ class VectorStatement:
                 return _Value(infix(_INFIX[operator], *sides), is_vector=True)
             case Call(name, arguments, _) if name in _FUNCTIONS:
                 operands = (self._vector(argument, vector) for argument in arguments)
-                return _Value(self._printer.function(name, vector, *operands), is_vector=True)
+                return _Value(self._tile.function(name, vector, *operands), is_vector=True)
             case _:
                 raise NotVectorsError("an operation that vectors do not have")
 
     def _vector(self, expression: Expression, vector: Vector) -> Fragment:
         """The value in every lane."""
         value = self._value(expression, vector)
-        return value.fragment if value.is_vector else self._printer.splat(value.fragment, vector)
+        return value.fragment if value.is_vector else self._tile.splat(value.fragment, vector)
 
     def _varies(self, expression: Expression) -> bool:
         return any(self._coefficient(name) != 0 for name in iterators_in((expression,)))
 
     def _read(self, read: Read, vector: Vector) -> Fragment:
-        layout = self._kernel.layouts[read.tensor]
+        layout = self._context.layouts[read.tensor]
         if self._is_tile(read):
-            return Fragment(self._printer.variable(self._row(read.subscripts), vector))
-        if self._stride(read.subscripts, layout) != 1 or layout.type is not self._printer.type:
+            return Fragment(self._tile.variable(self._row(read.subscripts), vector))
+        if self._stride(read.subscripts, layout) != 1 or layout.type is not self._tile.type:
             raise NotVectorsError("a load across memory")
         if layout.size == 0:
             raise NotVectorsError("nothing to load")
-        place = self._kernel.expressions.source(read, self._site(vector))
-        return self._printer.load(place, vector, whole=self._is_padded(read, vector))
+        place = self._context.expressions.source(read, self._site(vector))
+        return self._tile.load(place, vector, whole=self._is_padded(read, vector))
 
     def _is_padded(self, read: Read, vector: Vector) -> bool:
         """Whether the row of a packed operand has room behind its last lane."""
-        if not self._kernel.is_promoted(read.tensor):
+        if read.tensor not in self._context.promoted:
             return False
-        layout = self._kernel.layouts[read.tensor]
+        layout = self._context.layouts[read.tensor]
         steps = [step for step, extent in zip(layout.strides, layout.shape, strict=True) if step > 1 and extent > 1]
         lanes = next((e for step, e in zip(layout.strides, layout.shape, strict=True) if step == 1 and e > 1), 1)
         beyond = vector.first + vector.width
@@ -233,12 +218,12 @@ class VectorStatement:
     def _row(self, subscripts: tuple[Expression, ...]) -> int:
         """The row of the tile that constant subscripts choose."""
         offset = step = 0
-        for subscript, distance in zip(subscripts, self._printer.buffer.layout.strides, strict=True):
+        for subscript, distance in zip(subscripts, self._tile.buffer.layout.strides, strict=True):
             if not isinstance(subscript, IteratorReference):
                 raise NotVectorsError("a computed subscript")
             constant, coefficient = self._constant(self._arguments[subscript.name])
             offset, step = offset + constant * distance, step + coefficient * distance
-        return self._printer.row_of(offset, step)
+        return self._tile.row_of(offset, step)
 
     def _constant(self, argument: IndexExpression) -> tuple[int, int]:
         """An argument as a constant for the first lane and a distance between lanes."""

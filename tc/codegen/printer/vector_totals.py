@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 from tc.base.types import ScalarType
+from tc.codegen.printer.printed import Printed
 from tc.codegen.printer.routines import braced
+from tc.codegen.printer.tile import Tile, Vector
 from tc.codegen.printer.totals import TotalNames, folds_in
+from tc.codegen.text.dialect import Dialect
 from tc.polyhedral.ir.loops import Fold, IndexLiteral, Loop, Total
-
-if TYPE_CHECKING:
-    from tc.codegen.printer.registers import RegisterPrinter
-    from tc.codegen.printer.vector_statement import Vector
 
 _ELEMENT: Final = "element"
 
@@ -25,21 +24,19 @@ class VectorTotals:
     run goes on from what the tile holds, and begins the totals; and the last one stays in the tile.
     """
 
-    def __init__(
-        self, printer: RegisterPrinter, loop: Loop, total: Total, vectors: tuple[Vector, ...], rows: Sequence[int]
-    ) -> None:
-        self.total = total
-        self._printer = printer
+    def __init__(self, tile: Tile, dialect: Dialect, loop: Loop, total: Total) -> None:
+        self.total: Final = total
+        self._tile = tile
+        self._dialect = dialect
         self._loop = loop
-        self._names = TotalNames(printer.name)
-        self._vectors = vectors
-        self._rows = rows
+        self._names = TotalNames(tile.name)
+        self._rows = tile.rows_in_use()
         self._wide = total.wide and not total.cascaded
         self._runs = 0 if total.cascaded else _known_runs(loop, total)
 
-    def around(self, lines: list[str]) -> list[str]:
-        """The lines of the loop between what begins the totals and what brings them back."""
-        names, values = self._names, self._printer.kernel.dialect.values
+    def around(self, printed: Printed) -> Printed:
+        """The loop between what begins the totals and what brings them back."""
+        names, values = self._names, self._dialect.values
         wide, narrow = values[ScalarType.FLOAT64], values[ScalarType.FLOAT32]
         aligned = "__attribute__((aligned(64)))"
         declared = [f"{wide if self._wide else narrow} {names.total}[{self._span}] {aligned};"]
@@ -52,7 +49,7 @@ class VectorTotals:
             # What is left goes the same way as all the rest.
             end = [*(line for place in self._places() for line in self._folded(*place)), *self._grand_folded()]
             end += [self._grand_ended(*place) for place in self._places()]
-        return braced("", [*declared, *begin, *lines, *end])
+        return printed.between([*declared, *begin], end).braced("")
 
     def fold(self, fold: Fold, iterator: str) -> list[str]:
         """What adds the vectors to the totals, and begins them again; ``iterator``: of the loop, in the text."""
@@ -70,16 +67,16 @@ class VectorTotals:
 
     @property
     def _span(self) -> int:
-        return len(self._rows) * sum(vector.width for vector in self._vectors)
+        return len(self._rows) * sum(vector.width for vector in self._tile.vectors)
 
     def _places(self) -> Iterator[tuple[str, Vector, int]]:
         """Every vector of the tile: its variable, its form, and the first of its places."""
-        place = itertools.accumulate((v.width for _ in self._rows for v in self._vectors), initial=0)
-        for row, vector in itertools.product(self._rows, self._vectors):
-            yield self._printer.variable(row, vector), vector, next(place)
+        place = itertools.accumulate((v.width for _ in self._rows for v in self._tile.vectors), initial=0)
+        for row, vector in itertools.product(self._rows, self._tile.vectors):
+            yield self._tile.variable(row, vector), vector, next(place)
 
     def _each(self, span: int, line: str) -> list[str]:
-        index = self._printer.kernel.dialect.index
+        index = self._dialect.index
         return braced(f"for ({index} {_ELEMENT} = 0; {_ELEMENT} < {span}; {_ELEMENT} += 1)", [line])
 
     def _begun(self, name: str, vector: Vector, place: int) -> list[str]:
@@ -103,7 +100,7 @@ class VectorTotals:
 
     def _grand_folded(self) -> list[str]:
         names = self._names
-        index = self._printer.kernel.dialect.index
+        index = self._dialect.index
         lines = [
             f"{names.grand}[{_ELEMENT}] += {names.total}[{_ELEMENT}];",
             f"{names.total}[{_ELEMENT}] = 0.0f;",

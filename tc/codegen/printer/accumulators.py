@@ -1,0 +1,119 @@
+"""Prints the local variables that a loop reduces into: what declares them, and what brings them to their targets."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final, assert_never
+
+from tc.base.types import ScalarType, computation_type
+from tc.codegen.printer.context import Context, Scope
+from tc.codegen.printer.routines import braced
+from tc.codegen.printer.totals import (
+    TotalNames,
+    fold_variable,
+    folds_in,
+    is_all_folded,
+    lanes_of_total,
+    total_of_variable,
+)
+from tc.codegen.text.fragment import Fragment
+from tc.codegen.text.literals import literal_fragment
+from tc.language.program.program import Literal, Reduction
+from tc.polyhedral.analysis.accumulate import Accumulation, Partial, accumulator_name, halves, reached_name
+from tc.polyhedral.ir.loops import Loop
+
+_EVERY_LANE: Final = "for ({} lane = 0; lane < {}; lane += 1)"
+
+
+@dataclass(frozen=True, slots=True)
+class AccumulatorPrinter:
+    """Prints the accumulators of ``found`` around a loop."""
+
+    context: Context
+    loop: Loop
+    found: Accumulation
+
+    def around(self, scope: Scope) -> tuple[list[str], list[str]]:
+        """The lines before the loop, and those behind it."""
+        before: list[str] = []
+        behind: list[str] = []
+        for partial in self.found.partials:
+            body = partial.body
+            site = self.context.site(partial.instance, scope)
+            target = self.context.expressions.location(body.target, body.subscripts, site)
+            declared, combined = self._lines(partial, target)
+            before += declared
+            behind += combined
+        return before, behind
+
+    def _lines(self, partial: Partial, target: Fragment) -> tuple[list[str], list[str]]:
+        """What declares an accumulator, and what brings its value to the target."""
+        expressions, dialect, found = self.context.expressions, self.context.dialect, self.found
+        layout = self.context.layouts[partial.body.target]
+        name, type, lanes = accumulator_name(partial, found), dialect.values[layout.type], found.lanes
+        own = (total for total in self.loop.totals if total.statement == partial.body.name and total.buffer is None)
+        total = next(own, None)
+        loaded = expressions.load(target, layout.type)
+        if partial.always_runs and lanes is None and total is None:
+            stored = f"{target} = {expressions.store(Fragment(name), layout.type)};"
+            return [f"{type} {name} = {loaded};"], [stored]
+        neutral = literal_fragment(neutral_element(partial.reduction, layout.type), dialect)
+        declared, combined = self._variable(name, type, str(neutral), lanes), list[str]()
+        result, computed = name, computation_type(layout.type)
+        if total is not None:
+            names = TotalNames(name)
+            declared += names.counters(self.loop, total)
+        if total is not None and total.wide:
+            folded = any(folds_in(self.loop, partial.body.name))
+            result, computed, lanes = names.total, ScalarType.FLOAT64, lanes_of_total(found, folded)
+            declared += self._variable(result, dialect.values[computed], "0.0" if folded else None, lanes)
+            if not folded:
+                combined += total_of_variable(dialect, found, names)
+            elif not is_all_folded(self.loop, total):
+                combined += fold_variable(dialect, found, names)
+        if lanes is not None:
+            combined += self._lanes_combined(partial.reduction, result, computed, lanes)
+            result = f"{result}[0]"
+        value = expressions.combine(partial.reduction, loaded, Fragment(result), computed)
+        stored = f"{target} = {expressions.store(value, layout.type)};"
+        if partial.always_runs:
+            return declared, [*combined, stored]
+        reached = reached_name(partial, found)
+        return [*declared, f"int32_t {reached} = 0;"], [*combined, *braced(f"if ({reached})", [stored])]
+
+    def _variable(self, name: str, type: str, value: str | None, lanes: int | None) -> list[str]:
+        """The declaration of a variable, or of one for every lane; ``value``: what it begins with."""
+        if lanes is None:
+            return [f"{type} {name} = {value};" if value is not None else f"{type} {name};"]
+        declared = f"{type} {name}[{lanes}] __attribute__((aligned(64)));"
+        if value is None:
+            return [declared]
+        dialect = self.context.dialect
+        vector = [dialect.vector] if dialect.vector else []
+        return [declared, *vector, *braced(_EVERY_LANE.format(dialect.index, lanes), [f"{name}[lane] = {value};"])]
+
+    def _lanes_combined(self, reduction: Reduction, name: str, type: ScalarType, lanes: int) -> list[str]:
+        """What combines all lanes into the first one, halves of them at a time."""
+        dialect = self.context.dialect
+        lines: list[str] = []
+        for kept, count in halves(lanes):
+            left, right = Fragment(f"{name}[lane]"), Fragment(f"{name}[lane + {kept}]")
+            value = self.context.expressions.combine(reduction, left, right, type)
+            lines += [dialect.vector] if dialect.vector and count > 1 else []
+            lines += braced(_EVERY_LANE.format(dialect.index, count), [f"{left} = {value};"])
+        return lines
+
+
+def neutral_element(reduction: Reduction, type: ScalarType) -> Literal:
+    """The value that leaves the other operand of a reduction unchanged."""
+    match reduction:
+        case Reduction.ADD | Reduction.MULTIPLY:
+            value: int | float = 0 if reduction is Reduction.ADD else 1
+        case Reduction.MINIMUM:
+            value = math.inf if type.is_floating else type.maximum
+        case Reduction.MAXIMUM:
+            value = -math.inf if type.is_floating else type.minimum
+        case _:
+            assert_never(reduction)
+    return Literal(float(value) if type.is_floating else value, type)

@@ -1,0 +1,175 @@
+"""What printers are given: what holds in a whole kernel, what is around a node of its loops, and who prints trees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol, TypeVar
+
+from tc.base.types import ScalarType
+from tc.codegen.index.indices import index_fragment, require_fit
+from tc.codegen.index.shared_offsets import SharedOffsets
+from tc.codegen.printer.expressions import ExpressionPrinter, Site
+from tc.codegen.printer.launch import Launch
+from tc.codegen.printer.printed import NO_FACTS, Facts, Printed
+from tc.codegen.printer.routines import Parameter
+from tc.codegen.text.dialect import Dialect
+from tc.codegen.text.names import Names, loop_variable
+from tc.language.program.program import Read
+from tc.language.program.specialization import Layout
+from tc.polyhedral.analysis.accumulate import Accumulation
+from tc.polyhedral.analysis.ranges import Ranges, iterator_range
+from tc.polyhedral.ir.loops import (
+    IndexExpression,
+    IndexLiteral,
+    Instance,
+    Loop,
+    LoopProgram,
+    LoopTree,
+    StatementBody,
+    Total,
+)
+
+Part = TypeVar("Part")
+
+_FIRST_LANE: Final = IndexLiteral(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is around a node of the loop tree.
+
+    ``variables``: names of loop iterators and symbolic sizes in the text.  ``parallel``: this runs inside a
+    parallel loop.  ``accumulation``: the accumulator that the instances below reduce into; ``lane``: the lane in which
+    they do.  ``innermost``: the printed loop right around the lanes of a register tile; ``offsets``: what its lanes
+    share.  ``launch``: the grid that runs this.  ``stack``, ``scratch``: bytes of the thread's stack and scratch memory
+    that buffers around the node take.  ``totals``: those of buffers, by the statement that adds to them.
+    ``functions``, ``exchanges``: how many of them were printed before.
+    """
+
+    variables: Mapping[str, str]
+    ranges: Ranges = field(default_factory=dict)
+    depth: int = 0
+    parallel: bool = False
+    accumulation: Accumulation | None = None
+    lane: IndexExpression = _FIRST_LANE
+    innermost: Loop | None = None
+    offsets: SharedOffsets | None = None
+    launch: Launch | None = None
+    stack: int = 0
+    scratch: int = 0
+    totals: Mapping[str, Total] = field(default_factory=dict)
+    functions: int = 0
+    exchanges: int = 0
+
+    def inside(self, loop: Loop) -> Scope:
+        """The scope of the loop's body."""
+        return replace(
+            self,
+            variables={**self.variables, loop.iterator: loop_variable(self.depth)},
+            ranges={**self.ranges, loop.iterator: iterator_range(loop, self.ranges)},
+            depth=self.depth + 1,
+        )
+
+    def behind(self, facts: Facts) -> Scope:
+        """The scope of what is printed behind lines with these facts."""
+        functions, exchanges = len(facts.functions), facts.exchanges
+        if not functions and not exchanges:
+            return self
+        return replace(self, functions=self.functions + functions, exchanges=self.exchanges + exchanges)
+
+
+def one_after_another(parts: Iterable[Part], scope: Scope, printing: Callable[[Part, Scope], Printed]) -> Printed:
+    """All parts, each in the scope behind those before it."""
+    lines: list[str] = []
+    facts = NO_FACTS
+    for part in parts:
+        printed = printing(part, scope.behind(facts))
+        lines += printed.lines
+        facts |= printed.facts
+    return Printed(lines, facts)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What is the same everywhere in a kernel.
+
+    ``parameters``: those that its functions may have.  ``vector_bytes``: of a vector register, 0 without.
+    ``bodies``: by the name of the statement.  ``layouts``: by tensor.  ``promoted``: the buffers that allocations
+    bring.  ``streams``: the buffers whose content is written past the caches, and the statement that does so.
+    ``barriers``: in the order of their numbers.
+    """
+
+    program: LoopProgram
+    names: Names
+    parameters: tuple[Parameter, ...]
+    dialect: Dialect
+    vector_bytes: int
+    expressions: ExpressionPrinter
+    bodies: Mapping[str, StatementBody]
+    layouts: Mapping[str, Layout]
+    promoted: frozenset[str]
+    streams: Mapping[str, str]
+    barriers: tuple[str, ...]
+
+    def storage(self, type: ScalarType) -> str:
+        """The type of an element in memory."""
+        return self.dialect.storage[type]
+
+    def pointer(self, tensor: str) -> str:
+        """The variable that points to a tensor."""
+        return self.names.tensors[tensor]
+
+    def index(self, expression: IndexExpression, scope: Scope) -> str:
+        """An index expression as text."""
+        require_fit(expression, scope.ranges, self.dialect)
+        return str(index_fragment(expression, scope.variables, self.dialect))
+
+    def site(self, instance: Instance, scope: Scope) -> Site:
+        """Where an instance is printed."""
+        body = self.bodies[instance.statement]
+        arguments = dict(zip(body.iterators, instance.arguments, strict=True))
+        name = self.program.copied_for.get(body.name, body.name)
+        return Site(name, arguments, scope.variables, scope.offsets, scope.ranges)
+
+
+def context_of(
+    program: LoopProgram, names: Names, parameters: tuple[Parameter, ...], dialect: Dialect, vector_bytes: int
+) -> Context:
+    """The context of a program's kernel."""
+    layouts = {buffer.name: buffer.layout for buffer in (*program.buffers, *program.temporaries, *program.promoted)}
+    promoted = frozenset(buffer.name for buffer in program.promoted)
+    return Context(
+        program=program,
+        names=names,
+        parameters=parameters,
+        dialect=dialect,
+        vector_bytes=vector_bytes,
+        expressions=ExpressionPrinter(names, layouts, program.checked, dialect),
+        bodies={body.name: body for body in program.bodies},
+        layouts=layouts,
+        promoted=promoted,
+        streams={
+            body.value.tensor: body.name
+            for body in program.bodies
+            if body.target in program.streamed and isinstance(body.value, Read) and body.value.tensor in promoted
+        },
+        barriers=tuple(sorted(program.barriers)),
+    )
+
+
+class TreePrinter(Protocol):
+    """Prints loop trees; printers of one kind of node are given it for the trees inside."""
+
+    @property
+    def context(self) -> Context:
+        """That of the kernel."""
+        ...
+
+    def tree(self, tree: LoopTree, scope: Scope) -> Printed:
+        """What runs a loop tree."""
+        ...
+
+    def loop(self, loop: Loop, scope: Scope, body: Printed) -> Printed:
+        """A loop around what was printed in ``scope.inside(loop)``."""
+        ...

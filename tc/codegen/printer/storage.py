@@ -1,0 +1,52 @@
+"""Prints where the buffers of allocations are: on the stack of a thread, in its scratch memory, shared by a block."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from tc.codegen.printer.context import Context, Scope
+from tc.codegen.printer.launch import Launch
+from tc.codegen.printer.placement import ALIGNMENT, aligned
+from tc.codegen.printer.printed import Facts, Printed
+from tc.codegen.printer.routines import SCRATCH
+from tc.polyhedral.ir.loops import Buffer
+
+# Of buffers on the stack of a thread, which may have as few as 32 KiB in all.
+_STACK_BYTES: Final = 8 << 10
+
+
+def shared_storage(context: Context, buffer: Buffer, launch: Launch) -> Printed:
+    """Storage that the threads of a block share, beside all that they share in this kernel."""
+    name, type = context.pointer(buffer.name), f"{context.dialect.shared_memory}{context.storage(buffer.layout.type)}"
+    return Printed([f"{type} *{name} = ({type} *)({context.dialect.shared} + {launch.shared_places[buffer.name]});"])
+
+
+def own_storage(context: Context, buffer: Buffer, scope: Scope) -> tuple[Printed, Scope]:
+    """Storage of a thread, aligned for the widest vectors, and the scope in which it is taken.
+
+    The target of a reduction is a plain array, which the compiler takes apart into registers.  It does so only
+    where it knows that nothing else reaches the array, so other buffers are behind restricted pointers.  What a
+    small stack may not hold lies in the thread's scratch memory.
+    """
+    name, type = context.pointer(buffer.name), context.storage(buffer.layout.type)
+    restrict = context.dialect.restrict
+    size = aligned(max(buffer.layout.span, 1) * buffer.layout.type.itemsize)
+    if scope.launch is None and scope.stack + size > _STACK_BYTES:
+        inside = replace(scope, scratch=scope.scratch + size)
+        begin = f"({type} *)({SCRATCH.name} + {scope.scratch})"
+        return Printed([f"{type} *{restrict} {name} = {begin};"], Facts(scratch_bytes=inside.scratch)), inside
+    inside = replace(scope, stack=scope.stack + size)
+    facts = Facts(private_bytes=inside.stack)
+    # The last vector of a row is loaded whole where that is in one line of the cache.
+    aligning = f"__attribute__((aligned({ALIGNMENT})))"
+    array = f"{name}[{size // buffer.layout.type.itemsize}] {aligning}"
+    if any(body.target == buffer.name and body.reduction is not None for body in context.bodies.values()):
+        return Printed([f"{type} {array};", *_poison(context, name)], facts), inside
+    declared = [f"{type} storage_{array};", *_poison(context, f"storage_{name}")]
+    return Printed([*declared, f"{type} *{restrict} {name} = storage_{name};"], facts), inside
+
+
+def _poison(context: Context, array: str) -> list[str]:
+    """Fills an array with poison where the dialect checks for reads before the first write."""
+    return [f"__builtin_memset({array}, 0xff, sizeof {array});"] if context.dialect.watches else []
