@@ -1,0 +1,1 @@
+"""The grammar: text to syntax tree and back."""

@@ -62,6 +62,7 @@ class Measured(NamedTuple):
 
 
 def too_deep(span: Span) -> Diagnostic:
+    """The complaint about an expression that is nested too deeply."""
     return Diagnostic(
         f"the expression has more than {MAXIMUM_DEPTH} levels of operators and parentheses",
         span,

@@ -17,7 +17,7 @@ _COMMENT: Final = re.compile(r"#[^\r\n]*")
 
 @dataclass(frozen=True, slots=True)
 class Slip:
-    """``pattern``: what is written.  ``hint``: what to write, with ``\\g<name>`` for the groups of the pattern."""
+    r"""``pattern``: what is written.  ``hint``: what to write, with ``\g<name>`` for the groups of the pattern."""
 
     pattern: re.Pattern[str]
     hint: str

@@ -13,11 +13,15 @@ from tc.base.errors import Span
 
 
 class UnaryOperator(Enum):
+    """Operators with one operand."""
+
     NEGATE = "-"
     NOT = "!"
 
 
 class BinaryOperator(Enum):
+    """Operators with two operands."""
+
     ADD = "+"
     SUBTRACT = "-"
     MULTIPLY = "*"
@@ -84,6 +88,8 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Unary:
+    """An operator before its operand."""
+
     operator: UnaryOperator
     operand: Expression
     span: Span = field(compare=False)
@@ -91,6 +97,8 @@ class Unary:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
+    """An operator between its operands."""
+
     operator: BinaryOperator
     left: Expression
     right: Expression

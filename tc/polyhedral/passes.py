@@ -85,6 +85,7 @@ def _promote(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: Machi
 
 
 def streamed_by(scop: Scop, options: CpuOptions, machine: Machine) -> frozenset[str]:
+    """Results that are stored with non-temporal stores."""
     return streamed_results(scop, options.streamed) if machine.streams else frozenset()
 
 
@@ -107,6 +108,7 @@ def _map(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
 
 
 def grid_of(options: GpuOptions) -> Grid:
+    """The grid that options ask for."""
     return Grid(options.grid, options.block, options.distribution)
 
 
@@ -145,6 +147,7 @@ def _place_barriers(tree: ScheduleTree, scop: Scop, _options: GpuOptions) -> Sta
 
 
 def tiles_of(options: GpuOptions, scop: Scop) -> ChooseCuts:
+    """Where loops are tiled: as the options say, or by default."""
     sizes = options.schedule.tile
     if sizes is None:
         return default_tiles(scop, options.block or ())

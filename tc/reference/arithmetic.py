@@ -14,10 +14,12 @@ from tc.reference.bounded import Array, BoolArray, Bounded, FloatArray, any_ambi
 
 
 def negate(operand: Bounded) -> Bounded:
+    """``-operand``, which is exact."""
     return Bounded(np.negative(operand.value), operand.error, operand.ambiguous)
 
 
 def add(left: Bounded, right: Bounded, type: ScalarType) -> Bounded:
+    """``left + right``, rounded once."""
     value = left.value + right.value
     error = left.error + right.error
     # Sums cannot underflow: a subnormal sum is exact.
@@ -32,10 +34,12 @@ def add(left: Bounded, right: Bounded, type: ScalarType) -> Bounded:
 
 
 def subtract(left: Bounded, right: Bounded, type: ScalarType) -> Bounded:
+    """``left - right``, rounded once."""
     return add(left, negate(right), type)
 
 
 def multiply(left: Bounded, right: Bounded, type: ScalarType) -> Bounded:
+    """``left * right``, rounded once."""
     value = left.value * right.value
     error = _product_error(left, right)
     error = error + _rounding(np.abs(value) + error, type)
@@ -52,6 +56,7 @@ def multiply(left: Bounded, right: Bounded, type: ScalarType) -> Bounded:
 
 
 def divide(left: Bounded, right: Bounded, type: ScalarType) -> Bounded:
+    """``left / right``, rounded once; unbounded where the divisor may be 0."""
     value = left.value / right.value
     lowest = np.abs(right.value) - right.error
     propagated = left.error if right.is_exact else left.error + np.abs(value) * right.error

@@ -33,10 +33,11 @@ def _are_exact(operands: tuple[Bounded, ...]) -> bool:
 
 
 def atan2(y: Bounded, x: Bounded) -> Bounded:
+    """The angle of the point ``(x, y)``."""
     value = np.arctan2(y.value, x.value)
     if _are_exact((y, x)):
         return _combined(value, np.zeros(()), y, x)
-    # Fingerprint from the origin, a disc of this radius at this distance covers an angle of asin(radius / distance).
+    # Seen from the origin, a disc of this radius at this distance covers an angle of asin(radius / distance).
     radius, length = np.hypot(y.error, x.error), np.hypot(y.value, x.value)
     ratio = np.where(radius == 0, 0.0, np.where(radius < length, radius / length, 1.0))
     angle = np.where(ratio < 1.0, np.arcsin(ratio), np.pi)
@@ -45,6 +46,7 @@ def atan2(y: Bounded, x: Bounded) -> Bounded:
 
 
 def copysign(magnitude: Bounded, sign: Bounded) -> Bounded:
+    """The magnitude with the sign of the other operand."""
     value = np.copysign(magnitude.value, sign.value)
     result = _combined(value, magnitude.error, magnitude, sign)
     # NaN has no sign that anybody could see.

@@ -60,18 +60,21 @@ def certain(condition: Bounded) -> BoolArray:
 
 
 def conjunction(left: Bounded, right: Bounded) -> Bounded:
+    """``left && right``."""
     open_ = possible(left) & possible(right) & ~(certain(left) & certain(right))
     decided = ~(possible(left) | left.ambiguous) | ~(possible(right) | right.ambiguous)
     return _logic(np.logical_and(left.value, right.value), open_, decided, left, right)
 
 
 def disjunction(left: Bounded, right: Bounded) -> Bounded:
+    """``left || right``."""
     open_ = (possible(left) | possible(right)) & ~(certain(left) | certain(right))
     decided = (certain(left) & ~left.ambiguous) | (certain(right) & ~right.ambiguous)
     return _logic(np.logical_or(left.value, right.value), open_, decided, left, right)
 
 
 def negation(operand: Bounded) -> Bounded:
+    """``!operand``."""
     return Bounded(np.logical_not(operand.value), operand.error, operand.ambiguous)
 
 

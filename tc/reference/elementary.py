@@ -32,26 +32,32 @@ def lgamma(x: FloatArray) -> FloatArray:
 
 
 def bessel_i0(x: FloatArray) -> FloatArray:
+    """The modified Bessel function of the first kind of order 0."""
     return np.where(np.isinf(x), np.inf, special("i0")(x))
 
 
 def bessel_i1(x: FloatArray) -> FloatArray:
+    """The modified Bessel function of the first kind of order 1."""
     return np.where(np.isinf(x), x, special("i1")(x))
 
 
 def j0(x: FloatArray) -> FloatArray:
+    """The Bessel function of the first kind of order 0."""
     return np.where(np.abs(x) >= _FAR, _far_bessel(np.abs(x), 0)[0], special("j0")(x))
 
 
 def j1(x: FloatArray) -> FloatArray:
+    """The Bessel function of the first kind of order 1."""
     return np.where(np.abs(x) >= _FAR, np.sign(x) * _far_bessel(np.abs(x), 1)[0], special("j1")(x))
 
 
 def y0(x: FloatArray) -> FloatArray:
+    """The Bessel function of the second kind of order 0."""
     return np.where(x >= _FAR, _far_bessel(x, 0)[1], special("y0")(x))
 
 
 def y1(x: FloatArray) -> FloatArray:
+    """The Bessel function of the second kind of order 1."""
     return np.where(x >= _FAR, _far_bessel(x, 1)[1], special("y1")(x))
 
 
@@ -85,7 +91,7 @@ def erfc(x: FloatArray) -> FloatArray:
 
 
 def erfcx(x: FloatArray) -> FloatArray:
-    """exp(x * x) * erfc(x); below 0, where that is 2 * exp(x * x) - erfcx(-x), SciPy rounds the square."""
+    """The scaled complement: ``exp(x * x) * erfc(x)``.  SciPy rounds the square below 0, where it subtracts."""
     square, rest = _product(x, x)
     reflected = 2.0 * np.exp(square) * (1.0 + rest) - special("erfcx")(-x)
     return np.where((x < 0) & (square < 709.0), reflected, special("erfcx")(x))
@@ -117,22 +123,27 @@ def _high(x: FloatArray) -> FloatArray:
 
 
 def rsqrt(x: FloatArray) -> FloatArray:
+    """``1 / sqrt(x)``."""
     return 1.0 / np.sqrt(x)
 
 
 def rcbrt(x: FloatArray) -> FloatArray:
+    """``1 / cbrt(x)``."""
     return 1.0 / np.cbrt(x)
 
 
 def exp10(x: FloatArray) -> FloatArray:
+    """``10 ** x``."""
     return np.power(10.0, x)
 
 
 def sinpi(x: FloatArray) -> FloatArray:
+    """``sin(pi * x)``."""
     return _of_half_turns(x, 0)
 
 
 def cospi(x: FloatArray) -> FloatArray:
+    """``cos(pi * x)``."""
     return _of_half_turns(x, 1)
 
 
@@ -147,6 +158,7 @@ def _of_half_turns(x: FloatArray, shift: int) -> FloatArray:
 
 
 def round_half_away(x: FloatArray) -> FloatArray:
+    """The nearest integer; halves are rounded away from zero."""
     whole = np.trunc(x)
     away = np.where(np.abs(x - whole) >= 0.5, np.copysign(1.0, x), 0.0)
     return np.where(np.isfinite(x), whole + away, x)

@@ -1,0 +1,1 @@
+"""The report about a tuning run: one page of HTML."""

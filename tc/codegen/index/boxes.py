@@ -126,6 +126,7 @@ def trips(loop: Loop) -> int | None:
 
 
 def iterator_ranges(loops: Sequence[Loop]) -> Ranges:
+    """The ranges of the iterators of nested loops, outermost first."""
     ranges: Ranges = {}
     for loop in loops:
         ranges = {**ranges, loop.iterator: iterator_range(loop, ranges)}

@@ -251,6 +251,7 @@ class VectorStatement:
 
 
 def reads_in(expression: Expression) -> Iterator[Read]:
+    """The reads in an expression, from left to right."""
     return (part for part in walk(expression) if isinstance(part, Read))
 
 
@@ -261,6 +262,7 @@ def spelled(scope: Scope, known: Mapping[str, int]) -> Scope:
 
 
 def iterations(loop: Loop, known: Mapping[str, int]) -> range:
+    """The values of the iterator of a loop with constant bounds."""
     return range(_evaluate(loop.lower, known), _evaluate(loop.upper, known) + 1, loop.step)
 
 

@@ -104,6 +104,8 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Unary:
+    """An operator with one operand."""
+
     operator: UnaryOperator
     operand: Expression
     type: ScalarType

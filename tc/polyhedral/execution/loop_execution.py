@@ -89,6 +89,7 @@ def loop_execution(
 
 
 def loop_paths(tree: LoopTree, path: tuple[Step, ...]) -> Iterator[tuple[Instance, tuple[Step, ...]]]:
+    """Every instance below ``path``, with all steps that lead to it."""
     match tree:
         case Instance():
             yield tree, path

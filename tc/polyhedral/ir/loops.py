@@ -42,6 +42,8 @@ class IndexOperator(Enum):
 
 @dataclass(frozen=True, slots=True)
 class IndexLiteral:
+    """A number."""
+
     value: int
 
 
@@ -54,6 +56,8 @@ class IndexVariable:
 
 @dataclass(frozen=True, slots=True)
 class IndexOperation:
+    """An operator with its operands."""
+
     operator: IndexOperator
     operands: tuple[IndexExpression, ...]
 
@@ -172,6 +176,8 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
+    """A branch: ``then`` where the condition holds, ``otherwise`` (or nothing) where it does not."""
+
     condition: IndexExpression
     then: LoopTree
     otherwise: LoopTree | None
@@ -179,6 +185,8 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Block:
+    """Loop trees that run one after the other."""
+
     children: tuple[LoopTree, ...]
 
 

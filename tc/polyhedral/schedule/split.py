@@ -241,6 +241,7 @@ class _Splitter:
 
 
 def reads_of(statement: Statement) -> Iterator[Read]:
+    """The reads in the value of a statement, from left to right."""
     return (e for e in walk(statement.value) if isinstance(e, Read))
 
 

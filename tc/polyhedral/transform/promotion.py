@@ -287,6 +287,7 @@ def padded_layout(
 
 
 def instances_of(scop: Scop, copies: Items[ScopStatement], depth: int) -> isl.UnionMap:
+    """``{ [values of the outermost members] -> instance }`` for all instances of copies."""
     instances = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
     for copy in copies:
         instances = instances.union(isl.UnionMap.from_map(_by_prefix(copy.domain, depth)))

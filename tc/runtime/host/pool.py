@@ -15,7 +15,8 @@ from tc.runtime.host.native import native_binary
 @frozen
 class Pool:
     """The loaded pool.  ``run`` takes a packed ``tc_launch`` (see ``pool.h``), releases the interpreter's lock while
-    the kernel runs, and returns the kernel's fault; ``address`` is that function's in C."""
+    the kernel runs, and returns the kernel's fault; ``address`` is that function's in C.
+    """
 
     run: Callable[[bytes], int]
     address: int
