@@ -15,7 +15,7 @@ MYPY := $(BIN)/mypy -p tc -p tests -p benchmarks
 # Tests start hundreds of processes, which need not compile the same modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-postgres lint types fuzz bench clean
+.PHONY: help demo test test-postgres lint types fuzz bench docs clean
 .DELETE_ON_ERROR:
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo "make test-postgres  run the tests of the cache on a PostgreSQL server too, which is installed if need be"
 	@echo "make fuzz   compare PROGRAMS=$(PROGRAMS) random programs with the oracle, half of them under sanitizers"
 	@echo "make bench  measure the suite beside PyTorch, NumPy and JAX; ARGUMENTS=... as for python -m benchmarks"
+	@echo "make docs   build the documentation in docs-output/, where every broken link is an error"
 	@echo "make clean  remove everything that make has made"
 
 demo: $(VENV)/demo.installed
@@ -48,6 +49,9 @@ fuzz: $(VENV)/test.installed
 bench: $(VENV)/bench.installed
 	$(BIN)/python -m benchmarks --json bench-output/results.json --plot bench-output/results.png $(ARGUMENTS)
 
+docs: $(VENV)/docs.installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --site-dir docs-output
+
 $(VENV)/created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "error: Python 3.11 or newer is needed; \`make PYTHON=python3.12 ...\` names another one" >&2; exit 1; }
@@ -58,6 +62,10 @@ $(VENV)/created:
 
 $(VENV)/demo.installed: $(VENV)/created pyproject.toml
 	$(INSTALL) '.[demo]'
+	@touch $@
+
+$(VENV)/docs.installed: $(VENV)/created pyproject.toml
+	$(INSTALL) '.[docs]'
 	@touch $@
 
 $(VENV)/bench.installed: $(VENV)/created pyproject.toml
@@ -73,5 +81,5 @@ $(VENV)/test.installed: $(VENV)/created pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist demo-output bench-output .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	rm -rf $(VENV) build dist demo-output bench-output docs-output .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

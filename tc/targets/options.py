@@ -83,7 +83,7 @@ class CpuOptions(Written):
     ``prefetch``: how many iterations ahead the rows of a gather are asked for; 0 leaves that to the processor.
     ``ahead``: the most bytes of an argument that one iteration of a loop works on while the block of the next one is
     asked for; 0 leaves that to the processor, and also the lines that register tiles store to.
-    ``check_indices``: gathers check their indices (see *Gathers* in the README).
+    ``check_indices``: gathers check their indices (see *Gathers* in ``docs/language.md``).
     """
 
     schedule: ScheduleOptions = field(default_factory=ScheduleOptions)
@@ -157,7 +157,7 @@ class GpuOptions(Written):
     ``resident``: blocks that must find room on a multiprocessor at a time, for which CUDA's compiler limits the
     registers of a thread; OptionsError where threads or shared memory leave no room, and for OpenCL, which knows no
     such thing.
-    ``check_indices``: gathers check their indices (see *Gathers* in the README).
+    ``check_indices``: gathers check their indices (see *Gathers* in ``docs/language.md``).
     """
 
     schedule: ScheduleOptions = field(default_factory=ScheduleOptions)
