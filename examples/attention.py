@@ -32,6 +32,7 @@ def in_numpy(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float) -> np.nd
 
 
 def main() -> None:
+    """Compare it with NumPy."""
     random = np.random.default_rng(0)
     q, k, v = (random.standard_normal((4, 60, 32), np.float32) for _ in range(3))
     scale = 32**-0.5

@@ -18,6 +18,7 @@ embedding_bag = tc.define(TEXT).embedding_bag
 
 
 def main() -> None:
+    """Compare it with NumPy, and pass an index that is out of range."""
     random = np.random.default_rng(0)
     table = random.standard_normal((1000, 64), np.float32)
     index = random.integers(0, len(table), (32, 20), np.int32)

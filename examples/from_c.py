@@ -32,6 +32,7 @@ int main(void) {
 
 
 def main() -> None:
+    """Export a kernel, and call it from C."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         cache, kernels = folder / "kernels.db", folder / "kernels"

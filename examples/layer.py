@@ -29,6 +29,7 @@ class LinearGelu(torch.nn.Linear):
 
 
 def main() -> None:
+    """Compare it with PyTorch."""
     torch.manual_seed(0)
     layer, x = LinearGelu(96, 160), torch.randn(32, 96)
     with torch.no_grad():

@@ -41,6 +41,7 @@ def ship(folder: Path, budget: str) -> Path:
 
 
 def main() -> None:
+    """Tune, ship and serve."""
     if sys.argv[1:] == ["--serve"]:
         serve()
         return

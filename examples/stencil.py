@@ -21,6 +21,7 @@ step = tc.define(TEXT).step
 
 
 def main() -> None:
+    """Run 200 steps."""
     plate = np.zeros((64, 96), np.float32)
     plate[0] = 100
     following = np.empty_like(plate)
