@@ -106,7 +106,7 @@ ROOMS = {
     ),
     "polyhedral.gpu.barriers": room("polyhedral.ir polyhedral.analysis", "islpy"),
     "polyhedral.gpu.feasibility": room(
-        "base language.isl targets polyhedral.ir polyhedral.analysis polyhedral.execution polyhedral.generate",
+        "base targets polyhedral.ir polyhedral.execution polyhedral.generate",
         "islpy",
     ),
     "polyhedral.gpu.mapping": room(

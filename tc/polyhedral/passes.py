@@ -169,8 +169,11 @@ def _gather_nests(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
     return (tree if apart else gather_nests(tree)), scop
 
 
+# The one that makes loops over sums of iterators of others.
+JOINING_ROWS: Final = "linearize rows"
+
 GRID_PASSES: Final[tuple[tuple[str, GridPass], ...]] = (
-    ("linearize rows", _linearize_rows),
+    (JOINING_ROWS, _linearize_rows),
     ("gather nests", _gather_nests),
     ("map", _map),
     ("tile", _tile_blocks),

@@ -33,6 +33,7 @@ from tc.polyhedral.generate.generate import generate_loops
 from tc.polyhedral.generate.guard_nests import guard_nests
 from tc.polyhedral.generate.join_kernels import Limits, join_kernels
 from tc.polyhedral.generate.localize import NotAffineError, localize_loops
+from tc.polyhedral.generate.missing_instances import has_missing_instances
 from tc.polyhedral.generate.separate import separate_tiles
 from tc.polyhedral.generate.separate_counts import separate_counts
 from tc.polyhedral.generate.unroll_copies import count_copies, unroll_copies
@@ -42,7 +43,7 @@ from tc.polyhedral.gpu.mapping.split_plan import Plan, Whose, plan_split
 from tc.polyhedral.ir.loops import LoopProgram, LoopTree, StatementBody
 from tc.polyhedral.ir.scop import Scop, build_scop
 from tc.polyhedral.ir.tree import ScheduleTree, tree_text
-from tc.polyhedral.passes import GRID_PASSES, PASSES, Machine, grid_of, streamed_by, tiles_of
+from tc.polyhedral.passes import GRID_PASSES, JOINING_ROWS, PASSES, Machine, grid_of, streamed_by, tiles_of
 from tc.polyhedral.proof.demands import demands_of
 from tc.polyhedral.proof.verify import prove
 from tc.polyhedral.proof.verify_copies import prove_copies
@@ -52,6 +53,7 @@ from tc.polyhedral.proof.verify_statements import prove_statements
 from tc.polyhedral.schedule.schedule import schedule_scop, untransformed_tree
 from tc.polyhedral.schedule.split import Dealing, split_reductions
 from tc.polyhedral.transform.mark_split_loops import mark_split_loops
+from tc.polyhedral.transform.sums import divided_sums, keep_sums_whole
 from tc.targets.options import CpuOptions, Fusion, GpuOptions, Options
 
 
@@ -245,6 +247,8 @@ class _Run:
         machine: Machine,
         verify_every_pass: bool,
         plan: Plan | None = None,
+        *,
+        whole_sums: bool = False,
     ) -> None:
         self.context = context
         self.prepared = prepared
@@ -252,6 +256,7 @@ class _Run:
         self.machine = machine
         self.verify_every_pass = verify_every_pass
         self.plan = plan
+        self.whole_sums = whole_sums
         self.stages: list[Stage] = []
         self.started = time.perf_counter()
 
@@ -274,6 +279,8 @@ class _Run:
             if isinstance(self.options, GpuOptions):
                 refuse_surplus_dimensions(tree, tiles_of(self.options, scop), grid_of(self.options))
         scop = program = replace(scop, statements=scheduled)
+        if self.whole_sums:
+            tree = keep_sums_whole(tree)
         for name, changed, promoted in self.passes(tree, scop):
             tree, scop = changed, promoted
             self.done(name, tree_text(tree))
@@ -282,6 +289,8 @@ class _Run:
         found = self.loops(tree, scop)
         if isinstance(found, CpuOptions | GpuOptions):
             return self.again(found, self.plan)
+        if not self.whole_sums and has_missing_instances(found, scop, divided_sums(tree)):
+            return self.again(self.options, self.plan, whole_sums=True)
         self.done("generate", "")
         root = found
         if isinstance(self.options, GpuOptions):
@@ -312,9 +321,11 @@ class _Run:
 
         return Generated(loops, tuple(self.stages), prove_schedule, prove_loops)
 
-    def again(self, options: Options, plan: Plan | None) -> Generated:
-        """With other options, or with reductions split in another way."""
-        return _Run(self.context, self.prepared, options, self.machine, self.verify_every_pass, plan).generate()
+    def again(self, options: Options, plan: Plan | None, *, whole_sums: bool = False) -> Generated:
+        """With other options, with reductions split in another way, or with loops that isl generates rightly."""
+        whole = self.whole_sums or whole_sums
+        run = _Run(self.context, self.prepared, options, self.machine, self.verify_every_pass, plan, whole_sums=whole)
+        return run.generate()
 
     def loops(self, tree: ScheduleTree, scop: Scop) -> LoopTree | Options:
         """The loops of the tree; or the options to take instead, with which there are better ones, or any at all."""
@@ -367,6 +378,8 @@ class _Run:
                     yield name, tree, scop
             case GpuOptions() as options:
                 for name, map_or_tile in GRID_PASSES:
+                    if self.whole_sums and name == JOINING_ROWS:
+                        continue
                     tree, scop = map_or_tile(tree, scop, options)
                     yield name, tree, scop
             case _:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tc.base.errors import CompileError
-from tc.polyhedral.gpu.feasibility.missing_copies import has_missing_copies
+from tc.polyhedral.generate.missing_instances import has_missing_copies
 from tc.polyhedral.gpu.feasibility.register_arrays import has_moving_arrays
 from tc.polyhedral.gpu.feasibility.uneven_barriers import has_uneven_barriers
 from tc.polyhedral.ir.loops import LoopTree

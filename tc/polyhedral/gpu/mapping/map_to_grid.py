@@ -22,6 +22,7 @@ from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence
 from tc.polyhedral.transform.share_loops import MOST_BLOCKS, ORDER, Grid, Nest, group_size, nest_of, size_at
+from tc.polyhedral.transform.sums import sums_from_zero
 from tc.polyhedral.transform.tile import ChooseCuts, Cut, in_groups
 from tc.targets.options import Distribution
 
@@ -87,7 +88,7 @@ class _Mapper:
         threads = [self.thread(*own) for own in nest.dealt]
         if not nest.rows:
             return _around(band, domain, blocks, threads)
-        below = replace(band, child=_in_groups(band.child, nest, self.grid.distribution))
+        below = replace(band, child=_in_groups(band.child, domain, nest, self.grid.distribution))
         return _around(below, domain, blocks, [self.row(nest, domain), *threads])
 
     def row(self, nest: Nest, domain: isl.UnionSet) -> Member:
@@ -98,7 +99,8 @@ class _Mapper:
         for piece in pieces:
             own, name = isl.UnionSet.from_set(piece), piece.get_tuple_name()
             if name in nest.rows:
-                number = self.dealt(nest.rows[name].member.function, nest.threads[0], nest.rows[name].extent)
+                counted = sums_from_zero(nest.rows[name].member, domain).function
+                number = self.dealt(counted, nest.threads[0], nest.rows[name].extent)
             else:
                 number = isl.UnionPwAff.val_on_domain(own, isl.Val.zero(domain.get_ctx()))
             function = function.union_add(number.intersect_domain(own))
@@ -168,20 +170,20 @@ def grid_cuts(choose: ChooseCuts, grid: Grid) -> ChooseCuts:
     return chosen
 
 
-def _in_groups(node: Node, nest: Nest, distribution: Distribution) -> Node:
+def _in_groups(node: Node, domain: isl.UnionSet, nest: Nest, distribution: Distribution) -> Node:
     """The subtree whose distributed loops are walked in groups."""
     match node:
         case Leaf():
             return node
         case Sequence(filters):
-            return Sequence(tuple(replace(f, child=_in_groups(f.child, nest, distribution)) for f in filters))
+            return Sequence(tuple(replace(f, child=_in_groups(f.child, domain, nest, distribution)) for f in filters))
         case Band(members, _, child):
             changed: list[Member] = []
             for member in members:
                 extent = next((row.extent for row in nest.rows.values() if row.member is member), 1)
                 size = group_size(distribution, nest.threads[0], extent)
-                changed += in_groups(member, size) if extent > 1 and size > 1 else (member,)
-            return replace(node, members=tuple(changed), child=_in_groups(child, nest, distribution))
+                changed += in_groups(sums_from_zero(member, domain), size) if extent > 1 and size > 1 else (member,)
+            return replace(node, members=tuple(changed), child=_in_groups(child, domain, nest, distribution))
         case Extension():
             raise AssertionError("buffers are placed in mapped trees, so mapping comes first")
         case _:
