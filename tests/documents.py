@@ -16,7 +16,7 @@ DOCS: Final = ROOT / "docs"
 README: Final = ROOT / "README.md"
 ERROR: Final = re.compile(r"\d+:\d+: ")
 _FENCE: Final = re.compile(
-    r"^(?:<!-- (?P<mark>[a-z]+) -->\n)?(?P<indent> *)```(?P<language>[a-z]*)[^\n]*\n(?P<text>.*?)^(?P=indent)```$",
+    r"^(?: *<!-- (?P<mark>[a-z]+) -->\n)?(?P<indent> *)```(?P<language>[a-z]*)[^\n]*\n(?P<text>.*?)^(?P=indent)```$",
     re.DOTALL | re.MULTILINE,
 )
 

@@ -191,5 +191,11 @@ def test_links_between_files_lead_somewhere() -> None:
 
 
 def test_every_page_is_in_the_navigation() -> None:
-    listed = re.findall(r"^ +- (\w+\.md)$|^  - (\w+\.md)$", text_of(ROOT / "mkdocs.yml"), re.MULTILINE)
-    assert sorted(a or b for a, b in listed) == sorted(page.name for page in DOCS.glob("*.md"))
+    listed = re.findall(r"^ +- (?:\w+: )?(\w+\.md)$", text_of(ROOT / "mkdocs.yml"), re.MULTILINE)
+    assert sorted(listed) == sorted(page.name for page in DOCS.glob("*.md"))
+
+
+def test_files_that_documents_name_exist() -> None:
+    for page in pages():
+        for name in re.findall(r"`((?:tc|tuner|cache|grammar|tests|benchmarks|examples)/[\w/.]*)`", text_of(page)):
+            assert (ROOT / name).exists(), f"{page.name}: {name}"
