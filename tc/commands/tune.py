@@ -243,11 +243,11 @@ def _share(searches: Sequence[ScheduledSearch], budget: Budget, stop: Interrupti
     for search in searches:
         search.tuning.begin()
         if len(searches) > 1:
-            search.tuning.rest()
+            search.tuning.stop_idle()
     allowance = budget.start(time.monotonic).keeping(sum(search.tuning.finishing for search in searches))
     for search in share_time(searches, allowance, time.monotonic, stop):
         if len(searches) > 1:
-            search.tuning.rest()
+            search.tuning.stop_idle()
     if stop():
         for search in searches:
             search.tuning.keep_best()

@@ -191,7 +191,7 @@ def test_workers_rest_and_forget_who_leaves(cluster: Machines, folder: Path) -> 
         assert isinstance(built, bytes)
         assert isinstance(pool.check(built, "a"), Checked)
         assert any(map(trying, cluster.alive))
-        pool.rest()
+        pool.stop_idle()
         assert not any(map(trying, cluster.alive))
         assert isinstance(pool.time("a", 0.02, math.inf), Timed)
         assert trying(cluster.measuring())
@@ -246,8 +246,8 @@ class Sabotaged:
     def time(self, slot: str, seconds: float, quickest: float) -> Timed | Failed:
         return self.workers.time(slot, seconds, quickest)
 
-    def rest(self) -> None:
-        self.workers.rest()
+    def stop_idle(self) -> None:
+        self.workers.stop_idle()
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from tc.tuner.cluster.worker_plugin import (
     WorkerDescription,
     describe_worker,
     local_description,
-    rest_there,
+    stop_idle_there,
 )
 from tc.tuner.trial.outcome import Failed, FailureKind
 
@@ -114,10 +114,10 @@ class Cluster:
                 except KilledWorker as error:
                     return Failed(FailureKind.LOST, str(error))
 
-    def rest(self, search: str) -> None:
+    def stop_idle(self, search: str) -> None:
         """Ends the processes of the search until they are needed again."""
         with _failing():
-            self._client.run(rest_there, search, workers=list(self._serving()), on_error="ignore")
+            self._client.run(stop_idle_there, search, workers=list(self._serving()), on_error="ignore")
 
     def _sweep(self) -> None:
         """Removes the plugins of searches that were killed before they could do so."""

@@ -132,8 +132,8 @@ class DaskWorkers:
                 return answer
         return _LOST
 
-    def rest(self) -> None:
-        self._cluster.rest(self._search)
+    def stop_idle(self) -> None:
+        self._cluster.stop_idle(self._search)
 
     def _ask(self, function: Callable[..., Answer], *arguments: object) -> Answer | Failed | None:
         """What the worker that measures answers; None if it is lost, and with it all that it knew."""

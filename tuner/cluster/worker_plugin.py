@@ -161,11 +161,11 @@ def time_there(search: str, slot: str, seconds: float, quickest: float) -> Timed
     return plugin.workers.time(slot, seconds, quickest) if plugin.has_files else None
 
 
-def rest_there(search: str, dask_worker: Worker) -> None:
-    """``Workers.rest`` of the worker that runs this, apart from its task queue."""
+def stop_idle_there(search: str, dask_worker: Worker) -> None:
+    """``Workers.stop_idle`` of the worker that runs this, apart from its task queue."""
     plugin = dask_worker.plugins.get(search)
     if isinstance(plugin, SearchPlugin):
-        plugin.workers.rest()
+        plugin.workers.stop_idle()
 
 
 def _plugin(search: str) -> SearchPlugin:

@@ -90,7 +90,7 @@ class Tuning:
             stop,
             repeats=settings.effort.repeats,
             led=self._prefer.are_plain,
-            lanes=workers.lanes if isinstance(workers, LocalWorkers) else (),
+            measurers=workers.measurers if isinstance(workers, LocalWorkers) else (),
         )
         self._tried: dict[int, Tried] = {}
         self._incumbent = records.incumbent()
@@ -121,9 +121,9 @@ class Tuning:
         """Seconds that no call falls below, None if they are not known."""
         return None if self._bound is None else self._bound.seconds
 
-    def rest(self) -> None:
+    def stop_idle(self) -> None:
         """Ends the processes until they are needed again."""
-        self._workers.rest()
+        self._workers.stop_idle()
 
     @property
     def finishing(self) -> float:

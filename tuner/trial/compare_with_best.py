@@ -9,7 +9,7 @@ from typing import Final
 
 from tc.tuner.trial.messages import Timed
 from tc.tuner.trial.outcome import Failed, Measured
-from tc.tuner.trial.workers import Lane
+from tc.tuner.trial.workers import Measurer
 
 ROUNDS: Final = 5
 _FEW_ROUNDS: Final = 2
@@ -23,7 +23,9 @@ class Leader:
     measured: Measured
 
 
-def compare_with_best(workers: Lane, leader: Measured, slots: tuple[str, str], seconds: float) -> Measured | Failed:
+def compare_with_best(
+    measurer: Measurer, leader: Measured, slots: tuple[str, str], seconds: float
+) -> Measured | Failed:
     """The time of the challenger, scaled by that of the leader: both are measured alternately.
 
     ``slots``: those of the leader and of the challenger, who were checked; ``seconds``: of one measurement.  What
@@ -35,8 +37,8 @@ def compare_with_best(workers: Lane, leader: Measured, slots: tuple[str, str], s
     alone: list[float] = []
     # Slow calls waver little, and take long.
     for _ in range(ROUNDS if leader.seconds < seconds else _FEW_ROUNDS):
-        theirs = workers.time(slots[0], seconds, math.inf)
-        ours = workers.time(slots[1], seconds, math.inf)
+        theirs = measurer.time(slots[0], seconds, math.inf)
+        ours = measurer.time(slots[1], seconds, math.inf)
         if isinstance(ours, Failed):
             return ours
         alone.append(statistics.median(ours.samples))

@@ -11,23 +11,23 @@ from typing import Final
 from tc.tuner.trial.compare_with_best import Leader, compare_with_best
 from tc.tuner.trial.messages import HOPELESS, Timed
 from tc.tuner.trial.outcome import Failed, FailureKind, Measured, Outcome
-from tc.tuner.trial.workers import Lane, Packed
+from tc.tuner.trial.workers import Measurer, Packed
 
 # The machine is quiet while the calibrating kernel takes at most this many times its quickest.
 _QUIET: Final = 1.15
 REPEATS: Final = 3
 _MOST_REPEATS: Final = 9
 _AGREE: Final = 1.1
-# Slots of the lane.
+# Slots of the process that measures.
 TRIAL: Final = "trial"
 _LEADER: Final = "leader"
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What came of a candidate.  ``source``: the hash of its source; ``numerics``: that of the bits of its results.
+    """The outcome of a candidate.  ``source``: the hash of its source; ``numerics``: that of the bits of its results.
 
-    Both are empty where it did not come to them.
+    Both are empty where the candidate failed before.
     """
 
     outcome: Outcome
@@ -36,31 +36,33 @@ class Tried:
 
 
 class Measuring:
-    """Measures candidates with a lane.
+    """Measures candidates: repeats measurements, and compares with the best so far.
 
     ``seconds``: of one measurement; ``repeats``: how many while the machine is not quiet.  ``packed``: the executable
     of options that were measured before, None where they fail now.
     """
 
-    def __init__(self, lane: Lane, seconds: float, repeats: int, packed: Callable[[str], Packed | None]) -> None:
-        self._lane: Final = lane
+    def __init__(
+        self, measurer: Measurer, seconds: float, repeats: int, packed: Callable[[str], Packed | None]
+    ) -> None:
+        self._measurer: Final = measurer
         self._seconds: Final = seconds
         self._repeats: Final = repeats
         self._packed: Final = packed
         self._quickest_calibration = math.inf
         # Whose executable is in the slot of the leader.
-        self._seated: str | None = None
+        self._loaded: str | None = None
 
     def numerics_of(self, packed: Packed) -> str | None:
         """The hash of the bits of the results; None for what fails."""
-        checked = self._lane.check(packed, TRIAL)
+        checked = self._measurer.check(packed, TRIAL)
         return None if isinstance(checked, Failed) else checked.numerics
 
     def measure(self, packed: Packed, source: str, leader: Leader | None, only: str | None) -> Tried:
         """What comes of a candidate.  ``leader``: the best so far, which it is compared with.  ``only``: the hash of
         the bits that its results must have, None for any.
         """
-        checked = self._lane.check(packed, TRIAL)
+        checked = self._measurer.check(packed, TRIAL)
         if isinstance(checked, Failed):
             return Tried(checked, source)
         if only is not None and checked.numerics != only:
@@ -69,32 +71,32 @@ class Measuring:
         return Tried(self._timed(leader), source, checked.numerics)
 
     def _timed(self, leader: Leader | None) -> Outcome:
-        """The time of what is in the slot of trials; of what seems to be the best, in turns with who was until now."""
+        """The time of the candidate; if it seems to be the best, measured alternately with the best so far."""
         samples = self._first() if leader is None else self._later(leader.measured.seconds)
         if isinstance(samples, Failed):
             return samples
         outcome = Measured(statistics.median(samples), samples)
-        if leader is None or outcome.seconds >= leader.measured.seconds or not self._seat(leader):
+        if leader is None or outcome.seconds >= leader.measured.seconds or not self._load_leader(leader):
             return outcome
-        return compare_with_best(self._lane, leader.measured, (_LEADER, TRIAL), self._seconds)
+        return compare_with_best(self._measurer, leader.measured, (_LEADER, TRIAL), self._seconds)
 
-    def _seat(self, leader: Leader) -> bool:
-        """Whether the leader is in its slot; it is not if it fails now."""
-        if self._seated != leader.options:
+    def _load_leader(self, leader: Leader) -> bool:
+        """Puts the leader into its slot; False if it fails now."""
+        if self._loaded != leader.options:
             packed = self._packed(leader.options)
-            self._seated = None
-            if packed is not None and not isinstance(self._lane.check(packed, _LEADER), Failed):
-                self._seated = leader.options
-        return self._seated == leader.options
+            self._loaded = None
+            if packed is not None and not isinstance(self._measurer.check(packed, _LEADER), Failed):
+                self._loaded = leader.options
+        return self._loaded == leader.options
 
     def _first(self) -> tuple[float, ...] | Failed:
-        """The quickest of several measurements: the first one wakes the machine, and nothing says how quick that is.
+        """The quickest of several measurements: the first one warms the machine up, and its noise is unknown.
 
         There are more of them while the quickest one is not repeated: then others keep the machine busy.
         """
         found: list[tuple[float, ...]] = []
         while len(found) < self._repeats or (len(found) < _MOST_REPEATS and not _is_repeated(found)):
-            timed = self._lane.time(TRIAL, self._seconds, math.inf)
+            timed = self._measurer.time(TRIAL, self._seconds, math.inf)
             if isinstance(timed, Failed):
                 return timed
             self._noise(timed)
@@ -106,7 +108,7 @@ class Measuring:
         noise = math.inf
         samples: tuple[float, ...] = ()
         for _ in range(self._repeats):
-            timed = self._lane.time(TRIAL, self._seconds, quickest)
+            timed = self._measurer.time(TRIAL, self._seconds, quickest)
             if isinstance(timed, Failed):
                 return timed
             found = self._noise(timed)

@@ -13,7 +13,7 @@ from tc.tuner.trial.budget import Clock
 from tc.tuner.trial.compare_with_best import Leader
 from tc.tuner.trial.measuring import REPEATS, Measuring, Tried
 from tc.tuner.trial.outcome import Failed, FailureKind, Measured, Outcome
-from tc.tuner.trial.workers import Lane, Packed, Workers
+from tc.tuner.trial.workers import Measurer, Packed, Workers
 
 # Seconds for a compilation: of the default, and of any other, which have so many times what the default took.
 LONGEST_BUILD: Final = 600.0
@@ -25,9 +25,9 @@ class Trials:
     """Tries candidates with workers.
 
     ``seconds``: of one measurement.  ``stop``: asked between candidates whether to end now.  ``repeats``: measurements
-    while the machine is not quiet.  ``led``: who is slow is not timed for long, and who seems the quickest is timed in
-    turns with the one that was; otherwise slow ones matter as much as others.  ``lanes``: devices of one kind that
-    measure beside each other; none: the workers measures.
+    while the machine is not quiet.  ``led``: slow candidates are not timed for long, and one that seems the quickest is
+    measured alternately with the best so far; otherwise all are timed alike.  ``measurers``: of GPUs of one kind, which
+    measure concurrently; none: the workers measure one at a time.
     """
 
     def __init__(
@@ -39,12 +39,14 @@ class Trials:
         *,
         repeats: int = REPEATS,
         led: bool = True,
-        lanes: Sequence[Lane] = (),
+        measurers: Sequence[Measurer] = (),
     ) -> None:
         self._workers = workers
         self._clock = clock
         self._stop = stop
-        self._lanes = tuple(Measuring(lane, seconds, repeats, self.packed) for lane in lanes or (workers,))
+        self._measurers = tuple(
+            Measuring(measurer, seconds, repeats, self.packed) for measurer in measurers or (workers,)
+        )
         self._led = led
         self._longest_build = LONGEST_BUILD
         self._by_source: dict[str, Tried] = {}
@@ -55,11 +57,11 @@ class Trials:
         self.only: str | None = None
 
     def try_all(self, options: Sequence[str]) -> list[Tried]:
-        """What comes of options, as canonical JSON; of the first ones only where the search is stopped."""
+        """The outcomes of options (canonical JSON), in order; only of the first ones where the search is stopped."""
         tried: list[Tried] = []
         built = self._build(options)
-        for start in range(0, len(options), len(self._lanes)):
-            part = slice(start, start + len(self._lanes))
+        for start in range(0, len(options), len(self._measurers)):
+            part = slice(start, start + len(self._measurers))
             if self._stop():
                 break
             for text, found in zip(options[part], self._judge(options[part], built[part]), strict=True):
@@ -70,7 +72,7 @@ class Trials:
         return tried
 
     def follow(self, options: str, outcome: Outcome) -> None:
-        """Options that were tried, here or before, lead from now on if they are the quickest."""
+        """Options that were tried, here or before, become the leader if they are the quickest."""
         if self._led and isinstance(outcome, Measured) and outcome.seconds < self.quickest:
             self.leader = Leader(options, outcome)
 
@@ -95,7 +97,7 @@ class Trials:
     def numerics_of(self, options: str) -> str | None:
         """The hash of the bits of the results with these options; None if they fail."""
         packed = self.packed(options)
-        return None if packed is None else self._lanes[0].numerics_of(packed)
+        return None if packed is None else self._measurers[0].numerics_of(packed)
 
     def _build(self, options: Sequence[str]) -> list[Packed | Failed]:
         """Compiles candidates; one that takes much longer than the first one, the default, is given up."""
@@ -106,9 +108,7 @@ class Trials:
         return built
 
     def _judge(self, options: Sequence[str], built: Sequence[Packed | Failed]) -> list[Tried]:
-        """What comes of as many candidates as there are lanes; options that make a known source again are as quick as
-        that was.
-        """
+        """The outcomes of at most one candidate per measurer; options that make a known source share its outcome."""
         sources = ["" if isinstance(one, Failed) else _source_of(one) for one in built]
         new = {
             source: one
@@ -125,12 +125,14 @@ class Trials:
         ]
 
     def _measured(self, new: Mapping[str, Packed]) -> list[Tried]:
-        """What comes of executables by source, each on a lane of its own."""
+        """The outcomes of executables by source, each on a measurer of its own."""
         leader, only = self.leader, self.only
-        work = [(lane, packed, source) for lane, (source, packed) in zip(self._lanes, new.items(), strict=False)]
+        work = [
+            (measurer, packed, source) for measurer, (source, packed) in zip(self._measurers, new.items(), strict=False)
+        ]
         if len(work) <= 1:
-            return [lane.measure(packed, source, leader, only) for lane, packed, source in work]
-        with ThreadPoolExecutor(len(self._lanes)) as threads:
+            return [measurer.measure(packed, source, leader, only) for measurer, packed, source in work]
+        with ThreadPoolExecutor(len(self._measurers)) as threads:
             return list(threads.map(lambda one: one[0].measure(one[1], one[2], leader, only), work))
 
 

@@ -20,14 +20,14 @@ from tc.tuner.trial.task import Task
 # The packed executable of a candidate.
 Packed: TypeAlias = bytes
 
-# isl keeps memory that only the end of the process gives back, libraries stay loaded.
+# isl leaks memory, and libraries stay loaded, until the process ends.
 _BUILDS_PER_PROCESS: Final = 60
 _CHECKS_PER_PROCESS: Final = 200
-# What is killed before it is asked anything is started so many times.
+# A process that is killed before its first question is started so many times.
 _STARTS: Final = 10
 _KILLED: Final = Failed(FailureKind.LOST, KILLED)
-# Seconds that are left to what is in flight when a search is stopped, before what was found is kept.  Who kills a job
-# after a signal waits 30 s at least.
+# Seconds that work in flight may still take when a search is stopped, before the results are stored.  Job managers send
+# SIGKILL 30 s or more after the first signal.
 _FINISHING: Final = 3.0
 
 
@@ -40,7 +40,7 @@ class Limits:
     memory: int = 0
 
 
-class Lane(Protocol):
+class Measurer(Protocol):
     """Measures candidates, one at a time."""
 
     def check(self, packed: Packed, slot: str) -> Checked | Failed:
@@ -52,14 +52,14 @@ class Lane(Protocol):
         ...
 
 
-class Workers(Lane, Protocol):
+class Workers(Measurer, Protocol):
     """Compiles candidates, several at a time, and measures them, one at a time."""
 
     def build(self, options: Sequence[str], limit: float) -> list[Packed | Failed]:
-        """What became of the options, in canonical JSON, in their order; each within so many seconds."""
+        """The executable or the failure of each of the options (canonical JSON), each within ``limit`` seconds."""
         ...
 
-    def rest(self) -> None:
+    def stop_idle(self) -> None:
         """Stops processes that are not needed until the next question."""
         ...
 
@@ -69,7 +69,7 @@ class LocalWorkers:
 
     ``calibration``: an executable that tells how quick the machine is at the moment.  ``stop``: whether what is not
     being compiled yet stays undone.  ``devices``: numbers of the GPUs, where candidates run on some; the first one
-    serves ``check`` and ``time``, each one its entry of ``lanes``.
+    serves ``check`` and ``time``, each one its entry of ``measurers``.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class LocalWorkers:
             _Prepared(Process("measure", limits.memory), replace(self._prepare, device=device), limits, calibration)
             for device in devices
         ]
-        self.lanes: Final = tuple(_Runner(runner, limits, stop) for runner in runners)
+        self.measurers: Final = tuple(_Runner(runner, limits, stop) for runner in runners)
         self._all: Final = (*builders, *runners)
         self._threads: Final = ThreadPoolExecutor(jobs)
 
@@ -107,7 +107,7 @@ class LocalWorkers:
         if self._stop() and not last:
             return INTERRUPTED
         with self._builder() as builder:
-            answer, packed = builder.ask(Build(options), limit, _patience(self._stop), _BUILDS_PER_PROCESS)
+            answer, packed = builder.ask(Build(options), limit, _grace_period(self._stop), _BUILDS_PER_PROCESS)
         match answer:
             case Built():
                 return packed
@@ -125,12 +125,12 @@ class LocalWorkers:
             self._builders.put(builder)
 
     def check(self, packed: Packed, slot: str) -> Checked | Failed:
-        return self.lanes[0].check(packed, slot)
+        return self.measurers[0].check(packed, slot)
 
     def time(self, slot: str, seconds: float, quickest: float) -> Timed | Failed:
-        return self.lanes[0].time(slot, seconds, quickest)
+        return self.measurers[0].time(slot, seconds, quickest)
 
-    def rest(self) -> None:
+    def stop_idle(self) -> None:
         for prepared in self._all:
             prepared.process.stop()
 
@@ -150,8 +150,8 @@ class LocalWorkers:
         self._threads.shutdown()
 
 
-class _Patience:
-    """Called, it tells whether a search was stopped, as it says itself, longer ago than what is in flight may take."""
+class _GracePeriod:
+    """Whether a search was stopped more than ``_FINISHING`` seconds ago, counted from the first call that sees it."""
 
     def __init__(self, stopped: Callable[[], bool]) -> None:
         self._stopped: Final = stopped
@@ -166,16 +166,13 @@ class _Patience:
         return now - self._since >= _FINISHING
 
 
-def _patience(stop: Callable[[], bool]) -> Callable[[], bool] | None:
-    """What says when to wait no more for what is asked now: some seconds after the search was stopped.
-
-    None for what is asked afterwards.
-    """
-    return None if stop() else _Patience(stop)
+def _grace_period(stop: Callable[[], bool]) -> Callable[[], bool] | None:
+    """When to give up what is asked now: some seconds after the search was stopped; None if it was stopped before."""
+    return None if stop() else _GracePeriod(stop)
 
 
 class _Runner:
-    """A process that measures, and what it was given."""
+    """A process that measures, and the executables in its slots."""
 
     def __init__(self, runner: _Prepared, limits: Limits, stop: Callable[[], bool]) -> None:
         self._runner: Final = runner
@@ -184,7 +181,9 @@ class _Runner:
         self._slots: Final[dict[str, Packed]] = {}
 
     def check(self, packed: Packed, slot: str) -> Checked | Failed:
-        answer, _ = self._runner.ask(Check(slot), self._limits.run, _patience(self._stop), _CHECKS_PER_PROCESS, packed)
+        answer, _ = self._runner.ask(
+            Check(slot), self._limits.run, _grace_period(self._stop), _CHECKS_PER_PROCESS, packed
+        )
         if isinstance(answer, Checked):
             self._slots[slot] = packed
             return answer
@@ -192,13 +191,13 @@ class _Runner:
 
     def time(self, slot: str, seconds: float, quickest: float) -> Timed | Failed:
         question, limit = Time(slot, seconds, quickest), self._limits.run + seconds
-        answer, _ = self._runner.ask(question, limit, _patience(self._stop))
+        answer, _ = self._runner.ask(question, limit, _grace_period(self._stop))
         if answer == EMPTY:
-            # Whoever was checked in a process that is gone is checked again in the next one.
+            # An executable that was checked in a process that is gone is checked again in the next one.
             again = self.check(self._slots[slot], slot)
             if isinstance(again, Failed):
                 return again
-            answer, _ = self._runner.ask(question, limit, _patience(self._stop))
+            answer, _ = self._runner.ask(question, limit, _grace_period(self._stop))
         return answer if isinstance(answer, Timed) else self._failed(answer)
 
     def _failed(self, answer: object) -> Failed:
@@ -211,7 +210,7 @@ class _Runner:
 
 
 class _Prepared:
-    """A process that knows its task, also after it was started again."""
+    """A process that is told its task whenever it is started again."""
 
     def __init__(self, process: Process, prepare: Prepare, limits: Limits, calibration: Packed | None = None) -> None:
         self.process: Final = process
@@ -232,7 +231,7 @@ class _Prepared:
 
         ``give_up``: as of ``Process.ask``.
 
-        What kills a process from outside says nothing about the candidate, which has a second chance.
+        A process that is killed from outside says nothing about the candidate, which is tried a second time.
         """
         if most is not None and self._asked >= most:
             self.process.stop()

@@ -66,7 +66,7 @@ class Scripted:
             return Failed(FailureKind.CRASH, "")
         return Timed((1.0, float(self.times[slot]), 9.0), 0.0, 0.0)
 
-    def rest(self) -> None:
+    def stop_idle(self) -> None:
         raise NotImplementedError
 
 

@@ -57,7 +57,7 @@ class Scripted:
         self.quickest.append(quickest)
         return Timed((before, before, before, 9.0), before, after)
 
-    def rest(self) -> None:
+    def stop_idle(self) -> None:
         raise NotImplementedError
 
 

@@ -67,8 +67,8 @@ class Watched:
     def time(self, slot: str, seconds: float, quickest: float) -> Timed | Failed:
         return self.workers.time(slot, seconds, quickest)
 
-    def rest(self) -> None:
-        self.workers.rest()
+    def stop_idle(self) -> None:
+        self.workers.stop_idle()
 
 
 class Steady(Watched):

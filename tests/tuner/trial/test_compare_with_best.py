@@ -44,7 +44,7 @@ class Machine:
         self.measured.append(options)
         return Timed((taken,) * 5, 1.0, 1.0) if taken else Failed(FailureKind.CRASH, "")
 
-    def rest(self) -> None:
+    def stop_idle(self) -> None:
         raise NotImplementedError
 
 

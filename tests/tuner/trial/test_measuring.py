@@ -44,7 +44,7 @@ class Numbered(Device):
         made = trial.right()
         return [pack_numbered(made, text) for text in options]
 
-    def rest(self) -> None:
+    def stop_idle(self) -> None:
         pass
 
 
@@ -54,41 +54,41 @@ def pack_numbered(made: Executable, text: str) -> Packed:
 
 
 def tried(numbers: Sequence[int], devices: int, together: threading.Barrier | None) -> tuple[list[float], list[Device]]:
-    lanes = [Device(together) for _ in range(devices)]
-    trials = Trials(Numbered(None), 0.01, lambda: 0.0, lanes=lanes)
+    measurers = [Device(together) for _ in range(devices)]
+    trials = Trials(Numbered(None), 0.01, lambda: 0.0, measurers=measurers)
     found = trials.try_all([options_text(CpuOptions(threads=number)) for number in numbers])
     assert all(isinstance(one.outcome, Measured) for one in found)
     assert trials.leader is not None
     assert trials.leader.measured.seconds == min(numbers) / 1e3
-    return [one.outcome.seconds for one in found if isinstance(one.outcome, Measured)], lanes
+    return [one.outcome.seconds for one in found if isinstance(one.outcome, Measured)], measurers
 
 
 def test_every_device_measures_its_part_at_the_same_time() -> None:
     # Who waited alone would wait for ever.
-    times, lanes = tried([7, 5, 9, 2], 2, threading.Barrier(2))
+    times, measurers = tried([7, 5, 9, 2], 2, threading.Barrier(2))
     assert times == [0.007, 0.005, 0.009, 0.002]
-    assert [lane.checked for lane in lanes] == [["7", "9"], ["5", "2"]]
+    assert [measurer.checked for measurer in measurers] == [["7", "9"], ["5", "2"]]
 
 
 def test_one_device_measures_all() -> None:
-    times, (lane,) = tried([7, 5, 9, 2], 1, None)
+    times, (measurer,) = tried([7, 5, 9, 2], 1, None)
     assert times == [0.007, 0.005, 0.009, 0.002]
-    assert lane.checked == ["7", "5", "9", "2"]
+    assert measurer.checked == ["7", "5", "9", "2"]
 
 
 def test_a_source_is_measured_once() -> None:
-    trials = Trials(Numbered(None), 0.01, lambda: 0.0, lanes=(lanes := [Device(None), Device(None)]))
+    trials = Trials(Numbered(None), 0.01, lambda: 0.0, measurers=(measurers := [Device(None), Device(None)]))
     texts = [options_text(CpuOptions(threads=3, packed=packed)) for packed in (0, 1, 2)]
     found = trials.try_all(texts)
     assert len({id(one) for one in found}) == 1
-    assert [lane.checked for lane in lanes] == [["3"], []]
+    assert [measurer.checked for measurer in measurers] == [["3"], []]
 
 
 def test_there_is_a_process_for_each_device() -> None:
     with trial.folder() as folder, LocalWorkers(trial.TASK, folder, 1, Limits(), devices=(0, 3)) as workers:
-        assert len(workers.lanes) == 2
+        assert len(workers.measurers) == 2
         packed = pack(trial.right())
-        for lane in workers.lanes:
-            assert isinstance(lane.check(packed, "trial"), Checked)
+        for measurer in workers.measurers:
+            assert isinstance(measurer.check(packed, "trial"), Checked)
         assert len(workers.processes) == 2
-        assert isinstance(workers.lanes[1].time("trial", 0.001, 1.0), Timed)
+        assert isinstance(workers.measurers[1].time("trial", 0.001, 1.0), Timed)
