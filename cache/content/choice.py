@@ -1,4 +1,4 @@
-"""Which of the measured variants wins."""
+"""Chooses the winner among the measured variants of a kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which cache a process uses, and what it may do with it, as its environment says."""
+"""The configuration of the cache of a process, from its environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tells two caches apart."""
+"""The differences between two caches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows into tables, and what happens where a row of the same name is there already."""
+"""Inserts rows into tables, and resolves conflicts between rows of the same name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looking things up in a cache, which loads nothing but the standard library unless the cache is on a server."""
+"""Lookups in a cache, which import only the standard library unless the cache is on a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several caches become one: what any number of machines found, whatever the order."""
+"""Merges several caches into one, independent of their order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making a cache smaller without losing a winner."""
+"""Prunes a cache without losing a winner."""
 
 from __future__ import annotations
 

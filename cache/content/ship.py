@@ -1,4 +1,4 @@
-"""A copy of a cache for production: small, closed, and put in place all at once."""
+"""Ships a cache: a small sealed copy for production, put in place atomically."""
 
 from __future__ import annotations
 

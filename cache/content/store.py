@@ -1,4 +1,4 @@
-"""Writing into a cache, in short transactions that any number of processes may make at once."""
+"""Writes into a cache, in short transactions that are safe for concurrent processes."""
 
 from __future__ import annotations
 

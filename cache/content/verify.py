@@ -1,4 +1,4 @@
-"""Whether a whole cache is what was once stored."""
+"""Verifies the integrity of a whole cache."""
 
 from __future__ import annotations
 

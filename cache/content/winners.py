@@ -1,4 +1,4 @@
-"""The winners of all kernels in a cache: options that other searches may begin with."""
+"""The winners of all kernels in a cache, with whose options other searches may begin."""
 
 from __future__ import annotations
 

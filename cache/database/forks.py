@@ -1,4 +1,4 @@
-"""No fork while a thread is inside of SQLite, whose own locks the child would find taken for ever."""
+"""Keeps processes from forking while a thread is inside of SQLite, whose locks the child would inherit locked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a place to the cache that is there, open for reading."""
+"""Opens the cache at a place for reading."""
 
 from __future__ import annotations
 

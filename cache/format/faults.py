@@ -1,4 +1,4 @@
-"""The one place where a database's complaints become errors of ``tc``."""
+"""Translates errors of databases into errors of ``tc``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the cache keeps, as plain data: one class for one row of one table."""
+"""The records of a cache, as plain data: one class for the rows of one table."""
 
 from __future__ import annotations
 

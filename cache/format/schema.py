@@ -1,4 +1,4 @@
-"""The tables of a cache, and how those of an older version become those of this one."""
+"""The schema of a cache, and the migrations from older versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a database is a cache, and of a version that this package knows."""
+"""Checks that a database is a cache of a version that this package supports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``TC_DUMP``: what every stage made, written into a folder for people who want to look."""
+"""``TC_DUMP``: writes the text of every compilation stage into a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of a definition on its way to a kernel, as text for people."""
+"""Explains how a definition became a kernel, as text."""
 
 from __future__ import annotations
 

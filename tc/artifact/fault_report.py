@@ -1,4 +1,4 @@
-"""What the fault of a run means to the caller."""
+"""Translates the fault number of a run into an error for the caller."""
 
 from __future__ import annotations
 

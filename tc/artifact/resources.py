@@ -1,4 +1,4 @@
-"""What a kernel takes of the machine that runs it."""
+"""The resources of a machine that a kernel uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers of things, as people say them."""
+"""Counts with the right singular or plural."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drafts of files and folders that are put in place all at once: beside that place, and gone with their process."""
+"""Drafts of files and folders that are put in place atomically, and removed with their process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that are made once per key, by whichever thread asks first, while the others wait."""
+"""Values that are computed once per key; concurrent threads wait for the first one."""
 
 from __future__ import annotations
 

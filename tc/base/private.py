@@ -1,4 +1,4 @@
-"""Folders and files that this user alone may read and write, whatever the mask of the process that makes them."""
+"""Files and folders that only this user can read and write, whatever the umask."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``Proof``: what was shown of a kernel."""
+"""``Proof``: what was proven of a kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``warn``: warnings stand at the line of the caller's program, whatever of this package lies between."""
+"""``warn``: warnings point at the caller's line, not at one of this package."""
 
 from __future__ import annotations
 

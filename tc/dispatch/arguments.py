@@ -1,4 +1,4 @@
-"""What a caller passed, checked and put in order: arrays, scalars, and the arrays for the results."""
+"""Binds the arguments of a call: checks and orders arrays, scalars and result arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How calls on CUDA are repeated."""
+"""Plans of repeated calls on CUDA."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the arrays of a call lie, and whether its target works there."""
+"""The memory in which the arrays of a call are, and whether its target can access it."""
 
 from __future__ import annotations
 

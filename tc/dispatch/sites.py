@@ -1,4 +1,4 @@
-"""Where a call runs: whose memory its results are, and how its kernel is started."""
+"""Sites of calls: the device and stream, how results are allocated, and how the kernel is launched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order in which calls on CUDA work: the caller's streams, and waiting for them."""
+"""Ordering of calls on CUDA: the caller's streams, and synchronization."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that were made before, made again without the interpreter (``warm.c``)."""
+"""The fast path of repeated calls, which bypasses the interpreter (``warm.c``)."""
 
 from __future__ import annotations
 

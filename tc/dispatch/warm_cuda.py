@@ -1,4 +1,4 @@
-"""Calls on CUDA that were made before, made again: their arrays are recognized, and their addresses are launched."""
+"""The fast path of repeated calls on CUDA: arrays are recognized by fingerprints, and their addresses are launched."""
 
 from __future__ import annotations
 

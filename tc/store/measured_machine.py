@@ -1,4 +1,4 @@
-"""What measurements are made on, by name."""
+"""The name of the machine that measurements are made on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the multiprocessors of GPUs have, by architecture, and how many blocks of a kernel run on one at a time.
+"""Limits of multiprocessors of GPUs, by architecture, and the occupancy of a kernel.
 
 The numbers are those of NVIDIA's *CUDA Programming Guide* (technical specifications per compute capability) and of the
 architecture traits in its libcu++.

@@ -1,4 +1,4 @@
-"""``Brief``: what a run was told to do, as far as its settings say; those of a stranger's file may say anything."""
+"""``Brief``: the settings of a run, as far as they can be read; a foreign file may contain anything."""
 
 from __future__ import annotations
 

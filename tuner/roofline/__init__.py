@@ -1,1 +1,1 @@
-"""What a machine can do at most, and what a kernel asks of it."""
+"""The roofline model: peak performance of machines, and the least work of kernels."""

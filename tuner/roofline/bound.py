@@ -1,4 +1,4 @@
-"""``Bound``: what no call falls below, as far as the machine has shown what it can do."""
+"""``Bound``: the lower bound of the time of a call, from the measured roofs of the machine."""
 
 from __future__ import annotations
 

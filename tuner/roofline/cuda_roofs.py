@@ -1,4 +1,4 @@
-"""What a GPU can do at most, measured by a few kernels in CUDA C++."""
+"""Roofs of a GPU (peak bandwidth and arithmetic), measured by a few kernels in CUDA C++."""
 
 from __future__ import annotations
 

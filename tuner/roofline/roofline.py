@@ -1,4 +1,4 @@
-"""``Work``, ``Roofs`` and what follows from both: how long a kernel takes at least on a machine."""
+"""The roofline model: ``Work``, ``Roofs``, and the lower bound of time that follows from both."""
 
 from __future__ import annotations
 

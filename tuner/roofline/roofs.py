@@ -1,4 +1,4 @@
-"""What the machine can do at most, measured with all threads by a few loops in C."""
+"""Roofs of the machine (peak bandwidth and arithmetic), measured with all threads by a few loops in C."""
 
 from __future__ import annotations
 

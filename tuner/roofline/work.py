@@ -1,4 +1,4 @@
-"""What a call asks of the machine, counted from its definition and its arguments."""
+"""The least work of a call, bytes and operations, counted from its definition and arguments."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Search strategies: ask for candidates, tell what came of them."""
+"""Search strategies: ask for candidates, tell their outcomes."""

@@ -1,4 +1,4 @@
-"""The default search: seeds and neighbours of the default, then generations of neighbours and of children in turn.
+"""The default search: seeds and neighbours of the default, then alternating generations of neighbours and children.
 
 The static default is good, so that most of what is quicker lies near it; crossing finds the rest.  The pattern is fixed
 and knows no budget, so that the first trials of a long search are those of a short one.

@@ -1,4 +1,4 @@
-"""What every search is to whoever runs trials: ask for candidates, tell what came of them."""
+"""The interface of searches: ask for candidates, tell their outcomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether an earlier search went as far as one with a given budget would."""
+"""Whether an earlier search had at least a given budget."""
 
 from __future__ import annotations
 

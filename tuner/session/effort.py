@@ -1,4 +1,4 @@
-"""How much a search does: one word for its budget and the numbers that go with it."""
+"""Efforts: one word for the budget and the other numbers of a search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person hears of a search while it goes on."""
+"""Progress events of a search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines for people, who may have gone."""
+"""Lines on the standard output and error, which may be closed."""
 
 from __future__ import annotations
 

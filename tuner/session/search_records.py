@@ -1,4 +1,4 @@
-"""``SearchRecords``: what a cache knows of a task, and what a search adds to it."""
+"""``SearchRecords``: the records of a task in a cache, read and written by a search."""
 
 from __future__ import annotations
 

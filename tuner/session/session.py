@@ -1,4 +1,4 @@
-"""All that a search needs besides options: arrays, what the oracle makes of them, roofs, processes."""
+"""Sets up a search: arrays, results of the oracle, roofs, worker processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a search goes about it, and what it comes to."""
+"""Settings and results of a search."""
 
 from __future__ import annotations
 

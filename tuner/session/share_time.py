@@ -1,4 +1,4 @@
-"""Many searches in one stretch of time, which goes where most is to be expected of it."""
+"""Shares time between many searches: the next generation goes to the search with the greatest expected gain."""
 
 from __future__ import annotations
 

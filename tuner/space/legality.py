@@ -1,4 +1,4 @@
-"""What is refused before anything is compiled, and the nearest settings that are not.
+"""Refuses illegal settings before anything is compiled, and repairs them to the nearest legal ones.
 
 The compiler refuses tiles that are no multiples of register tiles, and blocks larger than tiles.  Which size belongs to
 which loop is only known after scheduling; here independent loops are taken to stand outermost and in order, as they

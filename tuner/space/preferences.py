@@ -1,4 +1,4 @@
-"""What a user wants of a winner instead of the least time: an objective of trials, a constraint of options.
+"""The user's objective of trials, instead of the least time, and constraint of options.
 
 Both are called in the process that searches, never in those that try candidates, so that they may be any callables.
 """

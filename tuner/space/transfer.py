@@ -1,4 +1,4 @@
-"""Which options that won elsewhere a search begins with, and how they are read at other sizes."""
+"""Transfer: options of winners elsewhere with which a search begins, adapted to other sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which values of which options a search tries: from the types of the options, and a table for numbers."""
+"""The values of options that a search tries: from the types of the options, and a table for numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a search may go on: wall-clock time, trials, generations, or whatever of them ends first."""
+"""Budgets of searches: wall-clock time, trials, generations, whichever ends first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The calls that candidates of a task are checked on: what they are given, and what is right, kept in a folder."""
+"""The calls on which candidates of a task are checked: arguments and expected results, kept in a folder."""
 
 from __future__ import annotations
 

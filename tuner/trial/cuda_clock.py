@@ -1,4 +1,4 @@
-"""How long calls take on a GPU: between events around each, with caches that hold nothing of the one before."""
+"""Times calls on a GPU: with events around each, and cold caches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long calls take on processors: by the clock, warm, in samples that it can tell apart."""
+"""Times calls on a CPU: with warm caches, in samples that are long enough for the clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the builders of a search have compiled, by source: different options often print the same one."""
+"""Executables by source, shared by the builders of a search: different options often print the same source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the processes that try candidates are asked and what they answer: a line of JSON, then bytes."""
+"""Messages between a search and its worker processes: a line of JSON, then bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came of a trial, as a value: the time that was measured, or why there is none."""
+"""Outcomes of trials, as values: the measured time, or why there is none."""
 
 from __future__ import annotations
 

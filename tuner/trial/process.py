@@ -1,4 +1,4 @@
-"""``Process``: a process that tries candidates, which may crash, hang or take all memory without harm to ours."""
+"""``Process``: an isolated process for candidates, which may crash, hang or exhaust memory."""
 
 from __future__ import annotations
 

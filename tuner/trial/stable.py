@@ -1,4 +1,4 @@
-"""The best of measurements, which are taken until it is stable."""
+"""The least of repeated measurements, taken until it is stable."""
 
 from __future__ import annotations
 

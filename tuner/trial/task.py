@@ -1,4 +1,4 @@
-"""``Task``: what is tuned."""
+"""``Task``: the definition, signature and target that are tuned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lengths of time as people write them: ``1h30m``, ``10min``, ``2 days``."""
+"""Lengths of time as text: ``1h30m``, ``10min``, ``2 days``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``Trials``: candidates are compiled beside each other and measured, one by one on each device; each source once."""
+"""``Trials``: compiles candidates concurrently and measures them, one at a time on each device; each source once."""
 
 from __future__ import annotations
 

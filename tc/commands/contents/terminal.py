@@ -1,4 +1,4 @@
-"""Text that others made, as a terminal may show it: nothing in it moves the cursor or changes a colour."""
+"""Sanitizes foreign text for a terminal: no control sequences."""
 
 from __future__ import annotations
 

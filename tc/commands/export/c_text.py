@@ -1,4 +1,4 @@
-"""Pieces of C source made of values that others chose: none of them can become anything else."""
+"""Foreign values as C source: escaped, so that they cannot inject code."""
 
 from __future__ import annotations
 

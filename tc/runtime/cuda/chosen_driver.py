@@ -1,4 +1,4 @@
-"""Which package speaks to the CUDA driver."""
+"""Chooses the Python package through which the CUDA driver is called."""
 
 from __future__ import annotations
 

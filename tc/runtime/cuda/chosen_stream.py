@@ -1,4 +1,4 @@
-"""On which stream the calls of a thread run, where the caller has chosen one."""
+"""The stream that the caller has chosen for the calls of a thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels on NVIDIA's GPUs: loaded, given their arguments, launched on the caller's stream, and not waited for."""
+"""Kernels on NVIDIA GPUs: loaded, and launched asynchronously on the caller's stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels that were started on GPUs: their code and their words for faults stay until they have run."""
+"""Running kernels on GPUs: their modules and fault buffers are kept until they have finished."""
 
 from __future__ import annotations
 

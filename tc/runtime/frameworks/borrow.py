@@ -1,4 +1,4 @@
-"""A NumPy array over the memory of any array that the runtime can describe, or over a copy of what a GPU holds."""
+"""NumPy arrays over the memory of any array that the runtime can describe, or over a copy from a GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``DeviceArray``: memory of a GPU that this package allocated, for whoever has no allocator of their own."""
+"""``DeviceArray``: memory of a GPU that this package allocates for callers without a framework."""
 
 from __future__ import annotations
 

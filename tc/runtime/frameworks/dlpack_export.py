@@ -1,4 +1,4 @@
-"""Memory of ours handed to other frameworks through DLPack (``dlpack.c``)."""
+"""Exports memory to other frameworks through DLPack (``dlpack.c``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JAX's arrays in and out: they never change, so results are our memory, handed over.  Imported on demand."""
+"""JAX arrays in and out: they are immutable, so results are exported from our memory.  Imported on demand."""
 
 from __future__ import annotations
 

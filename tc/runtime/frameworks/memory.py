@@ -1,4 +1,4 @@
-"""Which bytes arrays occupy, and which of them they share."""
+"""The bytes that arrays occupy, and whether arrays overlap."""
 
 from __future__ import annotations
 

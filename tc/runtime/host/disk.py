@@ -1,4 +1,4 @@
-"""Temporary folders, and files that can be made again, kept under the hash of what they are made from."""
+"""Temporary folders, and content-addressed files that can be made again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Temporary folders that go with their process: when it is done with them, or when the next one notices its end."""
+"""Temporary folders that are removed with their process: by itself, or, if it was killed, by the next one."""
 
 from __future__ import annotations
 
