@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, assert_never
 from tc.base.errors import ArgumentError
 from tc.base.types import ScalarType
 from tc.runtime.cuda.chosen_driver import cuda_driver
-from tc.runtime.frameworks.arrays import describe
 from tc.runtime.views.view import CudaMemory, Framework
 
 if TYPE_CHECKING:
@@ -102,11 +101,6 @@ def _captures(memory: CudaMemory) -> bool:
     driver = cuda_driver()
     with driver.on(memory.device):
         return driver.captures(memory.stream)
-
-
-def cuda_address(memory: object) -> int:
-    """The address of what a ``cuda_allocator`` made."""
-    return describe(memory, "a fresh result").address
 
 
 def deliver_cuda(memory: object, framework: Framework) -> object:
