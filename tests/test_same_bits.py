@@ -46,7 +46,7 @@ def functions(type: ScalarType) -> tc.Comprehension:
     wanted = [
         name
         for name in names
-        if changes_in_lanes(c := function_name(name, type, C_LIBRARY)) and not c.startswith("tc_")
+        if changes_in_lanes({c := function_name(name, type, C_LIBRARY)}) and not c.startswith("tc_")
     ]
     statements = [f"y_{name}(i) = {name}(X(i))" for name in (*wanted, "normcdf")]
     outputs = ", ".join(f"y_{name}" for name in (*wanted, "normcdf"))

@@ -8,6 +8,7 @@ from typing import Final, assert_never
 
 from tc.base.types import ScalarType, computation_type
 from tc.codegen.printer.context import Context, Scope
+from tc.codegen.printer.printed import Printed, naming
 from tc.codegen.printer.routines import braced
 from tc.codegen.printer.totals import (
     TotalNames,
@@ -17,7 +18,7 @@ from tc.codegen.printer.totals import (
     lanes_of_total,
     total_of_variable,
 )
-from tc.codegen.text.fragment import Fragment
+from tc.codegen.text.fragment import Fragment, names_in
 from tc.codegen.text.literals import literal_fragment
 from tc.language.program.program import Literal, Reduction
 from tc.polyhedral.analysis.accumulate import Accumulation, Partial, accumulator_name, halves, reached_name
@@ -34,10 +35,9 @@ class AccumulatorPrinter:
     loop: Loop
     found: Accumulation
 
-    def around(self, scope: Scope) -> tuple[list[str], list[str]]:
-        """The lines before the loop, and those behind it."""
-        before: list[str] = []
-        behind: list[str] = []
+    def around(self, scope: Scope) -> tuple[Printed, Printed]:
+        """What stands before the loop, and what behind it."""
+        before = behind = Printed(())
         for partial in self.found.partials:
             body = partial.body
             site = self.context.site(partial.instance, scope)
@@ -47,7 +47,7 @@ class AccumulatorPrinter:
             behind += combined
         return before, behind
 
-    def _lines(self, partial: Partial, target: Fragment) -> tuple[list[str], list[str]]:
+    def _lines(self, partial: Partial, target: Fragment) -> tuple[Printed, Printed]:
         """What declares an accumulator, and what brings its value to the target."""
         expressions, dialect, found = self.context.expressions, self.context.dialect, self.found
         layout = self.context.layouts[partial.body.target]
@@ -56,8 +56,9 @@ class AccumulatorPrinter:
         total = next(own, None)
         loaded = expressions.load(target, layout.type)
         if partial.always_runs and lanes is None and total is None:
-            stored = f"{target} = {expressions.store(Fragment(name), layout.type)};"
-            return [f"{type} {name} = {loaded};"], [stored]
+            value = expressions.store(Fragment(name), layout.type)
+            stored = Printed([f"{target} = {value};"], naming(names_in(target, value)))
+            return Printed([f"{type} {name} = {loaded};"], naming(loaded.names)), stored
         neutral = literal_fragment(neutral_element(partial.reduction, layout.type), dialect)
         declared, combined = self._variable(name, type, str(neutral), lanes), list[str]()
         result, computed = name, computation_type(layout.type)
@@ -76,11 +77,12 @@ class AccumulatorPrinter:
             combined += self._lanes_combined(partial.reduction, result, computed, lanes)
             result = f"{result}[0]"
         value = expressions.combine(partial.reduction, loaded, Fragment(result), computed)
-        stored = f"{target} = {expressions.store(value, layout.type)};"
+        value = expressions.store(value, layout.type)
+        stored = Printed([f"{target} = {value};"], naming(names_in(target, value)))
         if partial.always_runs:
-            return declared, [*combined, stored]
+            return Printed(declared), stored.between(combined)
         reached = reached_name(partial, found)
-        return [*declared, f"int32_t {reached} = 0;"], [*combined, *braced(f"if ({reached})", [stored])]
+        return Printed([*declared, f"int32_t {reached} = 0;"]), stored.braced(f"if ({reached})").between(combined)
 
     def _variable(self, name: str, type: str, value: str | None, lanes: int | None) -> list[str]:
         """The declaration of a variable, or of one for every lane; ``value``: what it begins with."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from tc.codegen.index.indices import trip_count, values_of
 from tc.codegen.printer.context import Context, Scope, TreePrinter
-from tc.codegen.printer.printed import Printed
+from tc.codegen.printer.expressions import FAULTED
+from tc.codegen.printer.printed import Printed, naming
 from tc.codegen.printer.routines import STREAM, braced
 from tc.codegen.printer.transpose import copied, transposed_nest, transposition, transposition_width
-from tc.codegen.text.fragment import prefix
+from tc.codegen.text.fragment import Fragment, names_in, prefix
 from tc.codegen.text.names import comment
 from tc.language.program.program import Read
 from tc.polyhedral.analysis.offsets import LinearForm, straightened
@@ -21,11 +22,10 @@ def copying_call(printer: TreePrinter, loop: Loop, scope: Scope) -> Printed | No
         return None
     if scope.launch is not None:
         return _piece(printer, loop, scope)
-    lines = transposing_call(printer.context, loop, scope) or _stream(printer.context, loop, scope)
-    return None if lines is None else Printed(lines)
+    return transposing_call(printer.context, loop, scope) or _stream(printer.context, loop, scope)
 
 
-def transposing_call(context: Context, loop: Loop, scope: Scope) -> list[str] | None:
+def transposing_call(context: Context, loop: Loop, scope: Scope) -> Printed | None:
     """A call that transposes square blocks, if the loop and the one inside copy rows into columns."""
     nest = transposed_nest(loop)
     if nest is None:
@@ -49,10 +49,10 @@ def transposing_call(context: Context, loop: Loop, scope: Scope) -> list[str] | 
     rows, columns = (context.index(trip_count(node), scope) for node in (found.rows, found.columns))
     width = transposition_width(found, value.type, context.vector_bytes)
     call = f"tc_transpose_{value.type}x{width}({from_}, {found.from_step}, {to}, {found.to_step}, {rows}, {columns});"
-    return [comment(body.name), call]
+    return Printed([comment(body.name), call], naming(names_in(to, from_)))
 
 
-def _stream(context: Context, loop: Loop, scope: Scope) -> list[str] | None:
+def _stream(context: Context, loop: Loop, scope: Scope) -> Printed | None:
     """A call with non-temporal stores, if the loop copies a contiguous part of a buffer to a streamed result."""
     instance = loop.body
     if not isinstance(instance, Instance) or loop.step != 1:
@@ -68,7 +68,8 @@ def _stream(context: Context, loop: Loop, scope: Scope) -> list[str] | None:
             return None
     to, from_ = _beginning(context, instance, value, (loop,), scope)
     count, type = context.index(trip_count(loop), scope), context.storage(context.layouts[body.target].type)
-    return [comment(body.name), f"{STREAM}({to}, {from_}, {count}, sizeof({type}));"]
+    line = f"{STREAM}({to}, {from_}, {count}, sizeof({type}));"
+    return Printed([comment(body.name), line], naming(names_in(to, from_) | {STREAM}))
 
 
 def _piece(printer: TreePrinter, loop: Loop, scope: Scope) -> Printed | None:
@@ -94,10 +95,13 @@ def _piece(printer: TreePrinter, loop: Loop, scope: Scope) -> Printed | None:
     to, from_ = _beginning(context, instance, value, (loop,), scope)
     printed = printer.loop(loop, scope, printer.tree(instance, scope.inside(loop)))
     whole = [template.format(to=to, source=from_, bytes=bytes)]
+    names = names_in(to, from_)
     if context.dialect.watches:  # which looks at every element
         whole += printed.lines
+        names |= {FAULTED}
     aligned = f"((uintptr_t){context.pointer(value.tensor)} & {bytes - 1}) == 0"
-    return printed.braced("else").between([comment(body.name), *braced(f"if ({aligned})", whole)])
+    copied_whole = Printed(braced(f"if ({aligned})", whole), naming(names)).between([comment(body.name)])
+    return copied_whole + printed.braced("else")
 
 
 def _begins_at_multiple(form: LinearForm, variable: str, values: range) -> bool:
@@ -111,7 +115,7 @@ def _begins_at_multiple(form: LinearForm, variable: str, values: range) -> bool:
 
 def _beginning(
     context: Context, instance: Instance, value: Read, loops: tuple[Loop, ...], scope: Scope
-) -> tuple[str, str]:
+) -> tuple[Fragment, Fragment]:
     """The addresses of the first iterations of the loops: target and source."""
     lowest = {loop.iterator: loop.lower for loop in loops}
     arguments = tuple(substituted(argument, lowest) for argument in instance.arguments)
@@ -119,4 +123,4 @@ def _beginning(
     start = context.site(Instance(instance.statement, arguments), scope)
     places = ((body.target, body.subscripts), (value.tensor, value.subscripts))
     to, from_ = (prefix("&", context.expressions.location(*place, start)) for place in places)
-    return str(to), str(from_)
+    return to, from_

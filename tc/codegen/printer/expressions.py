@@ -15,7 +15,7 @@ from tc.codegen.index.indices import index_fragment, index_literal, require_fit
 from tc.codegen.index.offset_texts import OffsetTexts
 from tc.codegen.index.shared_offsets import SharedOffsets
 from tc.codegen.text.dialect import Dialect
-from tc.codegen.text.fragment import Fragment, call, cast, conditional, element, infix, prefix
+from tc.codegen.text.fragment import Fragment, call, cast, conditional, element, infix, names_in, prefix
 from tc.codegen.text.functions import function_name
 from tc.codegen.text.literals import bare_integer, literal_fragment
 from tc.codegen.text.names import Names
@@ -44,6 +44,7 @@ from tc.polyhedral.ir.loops import IndexExpression, IndexLiteral
 
 # The local variable in which a routine notes a fault.
 FAULTED: Final = "faulted"
+_FAULTED: Final = Fragment(FAULTED, names=frozenset({FAULTED}))
 _ARITHMETIC: Final = (BinaryOperator.ADD, BinaryOperator.SUBTRACT, BinaryOperator.MULTIPLY)
 # Arithmetic on truth values is that of NumPy, and that of integers converted back: whatever is not 0 is true.
 _BITWISE: Final = {BinaryOperator.ADD: "|", BinaryOperator.SUBTRACT: "^", BinaryOperator.MULTIPLY: "&"}
@@ -202,7 +203,7 @@ class ExpressionPrinter:
         if indices and self._checked and layout.size == 0:
             # Every index is out of range, and there is no element to read instead.
             tests = ", ".join(str(index) for index in indices.values())
-            return cast(self._dialect.values[read.type], Fragment(f"({tests}, 0)"))
+            return cast(self._dialect.values[read.type], Fragment(f"({tests}, 0)", names=names_in(*indices.values())))
         return self.load(self._element(read.tensor, read.subscripts, indices, site), layout.type)
 
     def _checked_indices(self, read: Read, site: Site) -> dict[int, Fragment]:
@@ -218,7 +219,7 @@ class ExpressionPrinter:
             arguments = (
                 indices[dimension],
                 Fragment(str(check.extent)),
-                prefix("&", Fragment(FAULTED)),
+                prefix("&", _FAULTED),
                 Fragment(str(number)),
             )
             indices[dimension] = call("tc_checked_index", *arguments)
@@ -267,7 +268,7 @@ class ExpressionPrinter:
         first = Fragment(str(inside.start))
         number = Fragment(str(OUTSIDE))
         moved = infix("-", offset, first) if inside.start else offset
-        checked = call("tc_checked_index", moved, Fragment(str(len(inside))), prefix("&", Fragment(FAULTED)), number)
+        checked = call("tc_checked_index", moved, Fragment(str(len(inside))), prefix("&", _FAULTED), number)
         return infix("+", checked, first) if inside.start else checked
 
     def _index(self, form: LinearForm, site: Site) -> Fragment:

@@ -19,7 +19,7 @@ from tc.codegen.printer.statements import barrier, statement
 from tc.codegen.printer.storage import own_storage, shared_storage
 from tc.codegen.printer.tile import NotVectorsError
 from tc.codegen.printer.totals import ArrayTotals, TotalNames, folds_of_variables
-from tc.codegen.text.fragment import Fragment, infix
+from tc.codegen.text.fragment import NO_NAMES, Fragment, infix
 from tc.codegen.text.names import loop_variable
 from tc.codegen.text.numerics import changes_in_lanes
 from tc.polyhedral.analysis.accumulate import Accumulation, accumulation, lane_of
@@ -77,9 +77,9 @@ class KernelPrinter:
             case Allocation(buffer, body):
                 return self._allocation(buffer, body, scope)
             case Instance(name, _) if name in self.context.barriers:
-                return Printed(barrier(self.context, name))
+                return barrier(self.context, name)
             case Instance():
-                return Printed(statement(self.context, tree, scope))
+                return statement(self.context, tree, scope)
             case _:
                 assert_never(tree)
 
@@ -112,7 +112,7 @@ class KernelPrinter:
         if found is None:
             return self._loop(loop, scope)
         before, behind = AccumulatorPrinter(self.context, loop, found).around(scope)
-        return self._loop(loop, replace(scope, accumulation=found)).between(before, behind).braced("")
+        return (before + self._loop(loop, replace(scope, accumulation=found)) + behind).braced("")
 
     def _loop(self, loop: Loop, scope: Scope) -> Printed:
         own = {total.statement: total for total in loop.totals if total.buffer is not None}
@@ -140,7 +140,7 @@ class KernelPrinter:
         lower, end = context.index(loop.lower, scope), context.index(after(loop.upper), scope)
         require_fit(IndexOperation(IndexOperator.ADD, (loop.upper, IndexLiteral(loop.step))), scope.ranges, dialect)
         asked = [line for request in loop.requests for line in self._requested(request, inside)]
-        whole, pragmas = body.between(asked), loop_pragmas(context, loop, scope, body.lines)
+        whole, pragmas = body.between(asked), loop_pragmas(context, loop, scope, body.facts)
         if dialect.rotated_loops and always_runs(loop, scope.ranges) and self._waits(loop):
             *lines, last = braced("do", [*whole.lines, f"{name} += {loop.step};"])
             declared = f"{dialect.index} {name} = {lower};"
@@ -173,8 +173,8 @@ class KernelPrinter:
         inner = replace(scope.inside(loop), parallel=True)
         name = inner.variables[loop.iterator]
         printed = self.tree(loop.body, inner)
-        body = list(printed.lines)
-        if dialect.scalar and changes_in_lanes("\n".join(body)):
+        body, facts = list(printed.lines), printed.facts
+        if dialect.scalar and changes_in_lanes(facts.names):
             # The chunk of a thread must not decide which iterations are left over from whole vectors.
             body = [dialect.scalar, *body]
         if loop.step == 1:
@@ -188,10 +188,11 @@ class KernelPrinter:
             lower, end = "0", context.index(trip_count(loop), scope)
             body = [f"const {index} {name} = {text};", *body]
             lines = braced(f"for ({index} {_ITERATION} = begin; {_ITERATION} < end; {_ITERATION} += 1)", body)
-        lines = finished(lines, dialect)
+        lines = finished(lines, facts.names, dialect)
         around = tuple(Parameter(index, "", loop_variable(depth), "") for depth in range(scope.depth))
         captured = tuple(p for p in mentioned((*context.parameters, *around), lines) if p != SCRATCH)
-        label = f"tc_region_{scope.functions + len(printed.facts.functions)}"
+        label = f"tc_region_{scope.functions + len(facts.functions)}"
         condition = "" if always_runs(loop, scope.ranges) else f"if ({lower} < {end})"
         call = braced(condition, region_call(label, captured, lower, end))
-        return Printed(call, printed.facts | Facts((region(label, captured, lines, dialect),)))
+        function = region(label, captured, lines, scratch=SCRATCH.name in facts.names, dialect=dialect)
+        return Printed(call, replace(facts, names=NO_NAMES) | Facts((function,)))

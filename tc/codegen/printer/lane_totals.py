@@ -6,8 +6,8 @@ from typing import Final
 
 from tc.codegen.printer.context import Context, Scope
 from tc.codegen.printer.printed import Facts, Printed
-from tc.codegen.printer.routines import braced
-from tc.codegen.text.fragment import Fragment
+from tc.codegen.printer.routines import TEAM, braced
+from tc.codegen.text.fragment import Fragment, names_in
 from tc.codegen.text.names import comment
 from tc.language.program.program import Read
 from tc.polyhedral.ir.loops import LANES, Instance, Loop
@@ -48,4 +48,5 @@ def lane_total(context: Context, loop: Loop, scope: Scope) -> Printed:
         *braced(f"for ({index} {_DISTANCE} = {LANES // 2}; {_DISTANCE} > 0; {_DISTANCE} /= 2)", [exchanged, combined]),
         f"{target} = {expressions.store(value, layout.type)};",
     ]
-    return Printed(braced("", lines), Facts(exchanges=1))
+    names = names_in(own, target, value) | {TEAM.name}
+    return Printed(braced("", lines), Facts(exchanges=1, names=names))

@@ -10,8 +10,9 @@ from tc.base.grid import GridKernel
 from tc.codegen.printer.context import Context, Scope, TreePrinter
 from tc.codegen.printer.launch import AXES, Launch, launch_of
 from tc.codegen.printer.printed import Facts, Printed
-from tc.codegen.printer.routines import SCRATCH, Parameter, braced, finished, mentioned, mentions, routine
+from tc.codegen.printer.routines import SCRATCH, TEAM, Parameter, braced, finished, mentioned, mentions, routine
 from tc.codegen.text.dialect import Dialect, GridWords
+from tc.codegen.text.fragment import NO_NAMES
 from tc.codegen.text.names import loop_variable
 from tc.language.program.program import guarded_reads
 from tc.polyhedral.analysis.ranges import Ranges, range_of
@@ -27,8 +28,6 @@ from tc.polyhedral.ir.loops import (
     LoopTree,
 )
 
-# The threads of a block, in the emulator.
-TEAM: Final = Parameter("tc_team *", "", "team", "team")
 # Registers of a multiprocessor, and what a thread takes of them beside its partial sums, where these are few.
 _REGISTERS: Final = 1 << 16
 _OTHER_REGISTERS: Final = 48
@@ -49,7 +48,7 @@ def launch(printer: TreePrinter, tree: LoopTree, scope: Scope) -> Printed:
     context = printer.context
     launched = launch_of(tree, scope.ranges)
     printed = printer.tree(tree, replace(scope, launch=launched))
-    body = finished(printed.lines, context.dialect)
+    body = finished(printed.lines, printed.facts.names, context.dialect)
     around = tuple(Parameter(context.dialect.index, "", loop_variable(depth), "") for depth in range(scope.depth))
     exchanged = _exchanged(context, tree)
     captured = tuple(
@@ -61,11 +60,11 @@ def launch(printer: TreePrinter, tree: LoopTree, scope: Scope) -> Printed:
     kernel = _Kernel(label, context.dialect, launched, captured, body, printed.facts)
     if context.dialect.grids is not None:
         own = _grid_kernel(kernel, context.dialect.grids, context.program.resident)
-    elif mentions(body, TEAM.name):
+    elif TEAM.name in printed.facts.names:
         own = _launch_team(kernel)
     else:
         own = _launch_threads(kernel)
-    return Printed(own.lines, replace(printed.facts, private_bytes=0, partial_sums=0) | own.facts)
+    return Printed(own.lines, replace(printed.facts, private_bytes=0, partial_sums=0, names=NO_NAMES) | own.facts)
 
 
 @dataclass(frozen=True, slots=True)

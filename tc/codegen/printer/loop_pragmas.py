@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Final, assert_never
 
 from tc.base.types import ScalarType, computation_type
 from tc.codegen.printer.context import Context, Scope
 from tc.codegen.printer.expressions import FAULTED
-from tc.codegen.printer.routines import mentions
+from tc.codegen.printer.printed import Facts
 from tc.codegen.text.functions import C_LIBRARY, function_name
 from tc.language.program.program import Reduction
 from tc.polyhedral.analysis.accumulate import REACHED, Accumulation, accumulator_name
@@ -38,13 +37,13 @@ _UNROLL_LANES: Final = 2
 _UNROLLED_INSTANCES: Final = 256
 
 
-def loop_pragmas(context: Context, loop: Loop, scope: Scope, body: Sequence[str]) -> list[str]:
-    """The pragmas of a loop with this ``body``."""
+def loop_pragmas(context: Context, loop: Loop, scope: Scope, body: Facts) -> list[str]:
+    """The pragmas of a loop whose ``body`` has these facts."""
     dialect = context.dialect
     match loop.kind:
         case LoopKind.VECTOR:
             # Lanes must not share a variable; the compiler finds by itself that only faults do.
-            return [dialect.vector] if dialect.vector and not mentions(body, FAULTED) else []
+            return [dialect.vector] if dialect.vector and FAULTED not in body.names else []
         case LoopKind.REDUCTION if dialect.grids is None:
             return _reduction_pragmas(context, loop, scope.accumulation, body)
         case LoopKind.UNROLLED | LoopKind.REDUCTION:
@@ -109,12 +108,12 @@ def _unrolled_instances(tree: LoopTree, ranges: Ranges) -> int | None:
             assert_never(tree)
 
 
-def _reduction_pragmas(context: Context, loop: Loop, found: Accumulation | None, body: Sequence[str]) -> list[str]:
+def _reduction_pragmas(context: Context, loop: Loop, found: Accumulation | None, body: Facts) -> list[str]:
     vector, clause = context.dialect.vector, context.dialect.vector_reduction
     if found is None or vector is None or clause is None or _holds_loop(loop.body, LoopKind.REDUCTION):
         return []
     if found.lanes is not None:
-        return [] if mentions(body, FAULTED) or mentions(body, REACHED) else [vector]
+        return [vector] if body.names.isdisjoint((FAULTED, REACHED)) else []
     (partial,) = found.partials
     type = computation_type(context.layouts[partial.body.target].type)
     if type is ScalarType.BOOL:
@@ -123,7 +122,7 @@ def _reduction_pragmas(context: Context, loop: Loop, found: Accumulation | None,
     if type.is_floating and partial.reduction in (Reduction.MINIMUM, Reduction.MAXIMUM):
         operator = function_name(operator, type, C_LIBRARY)
     names = [(operator, accumulator_name(partial, found)), ("|", REACHED), ("max", FAULTED)]
-    clauses = [clause.format(operator=symbol, variable=name) for symbol, name in names if mentions(body, name)]
+    clauses = [clause.format(operator=symbol, variable=name) for symbol, name in names if name in body.names]
     return [" ".join((vector, *clauses))]
 
 

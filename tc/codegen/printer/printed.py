@@ -8,6 +8,7 @@ from typing import Final
 
 from tc.base.grid import GridKernel
 from tc.codegen.printer.routines import braced
+from tc.codegen.text.fragment import NO_NAMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,8 @@ class Facts:
     ``functions``: those that they call, each as lines of its own, inner ones first.  ``scratch_bytes``: the scratch
     memory of every thread; ``private_bytes``: what buffers take of a thread's stack.  ``partial_sums``: those in
     registers of a thread whose totals are in memory.  ``exchanges``: places where lanes exchange values.  ``grids``:
-    the kernels among the functions, in the order in which they run.
+    the kernels among the functions, in the order in which they run.  ``names``: what the lines say, as far as it is
+    asked: functions of values, accumulators, the variable of faults, scratch memory, a team of threads.
     """
 
     functions: tuple[Sequence[str], ...] = ()
@@ -26,6 +28,7 @@ class Facts:
     partial_sums: int = 0
     exchanges: int = 0
     grids: tuple[GridKernel, ...] = ()
+    names: frozenset[str] = NO_NAMES
 
     def __or__(self, other: Facts) -> Facts:
         """Those of lines that stand behind these."""
@@ -40,10 +43,16 @@ class Facts:
             max(self.partial_sums, other.partial_sums),
             self.exchanges + other.exchanges,
             (*self.grids, *other.grids),
+            self.names | other.names,
         )
 
 
 NO_FACTS: Final = Facts()
+
+
+def naming(names: frozenset[str]) -> Facts:
+    """Facts of lines that say these names, and need nothing."""
+    return Facts(names=names) if names else NO_FACTS
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ from tc.codegen.index.shared_offsets import SharedOffsets
 from tc.codegen.printer.context import Scope, TreePrinter, one_after_another
 from tc.codegen.printer.copies import transposing_call
 from tc.codegen.printer.printed import Printed
-from tc.codegen.printer.routines import braced
 from tc.codegen.printer.tile import NotVectorsError, Tile, Vector
 from tc.codegen.printer.transpose import transposed_nest
 from tc.codegen.printer.vector_statement import VectorStatement, iterations, reads_in, spelled
@@ -70,8 +69,8 @@ class RegisterPrinter:
                 return one_after_another(
                     children, scope, lambda child, here: self._tree(child, here, known, repeated=repeated)
                 )
-            case Loop(kind=LoopKind.REGISTER) if (lines := self._turned_rows(tree, scope, known)) is not None:
-                return Printed(lines)
+            case Loop(kind=LoopKind.REGISTER) if (turned := self._turned_rows(tree, scope, known)) is not None:
+                return turned
             case Loop(kind=LoopKind.REGISTER):
                 return one_after_another(
                     iterations(tree, known),
@@ -127,8 +126,8 @@ class RegisterPrinter:
         widest = vectors[0] if ragged else None
         statement = VectorStatement(self._context, self._tile, loop, loop.body, scope, known, widest)
         try:
-            lines = [line for vector in vectors for line in statement.lines(vector)]
-            return Printed(braced("", [*statement.spread(), *lines]) if ragged else lines)
+            printed = one_after_another(vectors, scope, lambda vector, _: statement.print(vector))
+            return (statement.spread() + printed).braced("") if ragged else printed
         except NotVectorsError:
             if repeated:
                 raise
@@ -146,7 +145,7 @@ class RegisterPrinter:
         changed = [statement.row()] if statement.body.target == tile.buffer.name else []
         return printed.between(stored, (tile.from_array(row, vector) for row in changed for vector in vectors))
 
-    def _turned_rows(self, loop: Loop, scope: Scope, known: Mapping[str, int]) -> list[str] | None:
+    def _turned_rows(self, loop: Loop, scope: Scope, known: Mapping[str, int]) -> Printed | None:
         """Rows that are columns in memory: through the array, by the call for transpositions."""
         nest = transposed_nest(loop)
         if nest is None or nest[1].kind is not LoopKind.VECTOR:
@@ -155,8 +154,8 @@ class RegisterPrinter:
         stores = isinstance(body.value, Read) and body.value.tensor == name
         if not stores and body.target != name:
             return None
-        lines = transposing_call(self._context, loop, spelled(scope, known))
-        if lines is None:
+        called = transposing_call(self._context, loop, spelled(scope, known))
+        if called is None:
             return None
         self._uses_array = True
         moved: list[str] = []
@@ -165,7 +164,7 @@ class RegisterPrinter:
             row = VectorStatement(self._context, self._tile, nest[1], nest[2], scope, here).row()
             move = self._tile.to_array if stores else self._tile.from_array
             moved += [move(row, vector) for vector in self._used(nest[1], here)]
-        return [*moved, *lines] if stores else [*lines, *moved]
+        return called.between(moved) if stores else called.between((), moved)
 
     def _touches(self, tree: LoopTree) -> bool:
         """Whether an instance inside accesses the tile."""

@@ -6,7 +6,7 @@ Compilers honour ``restrict`` on parameters only, so whatever touches buffers is
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -47,6 +47,9 @@ class Parameter:
 # Copies memory past the caches.
 STREAM: Final = "tc_stream"
 
+# The threads of a block, in the emulator.
+TEAM: Final = Parameter("tc_team *", "", "team", "team")
+
 # Memory that belongs to the thread that runs the routine.
 SCRATCH: Final = Parameter("char *", "restrict", "scratch", "runtime->scratch")
 
@@ -76,13 +79,13 @@ def _code(line: str) -> str:
     return line.partition("//")[0]
 
 
-def finished(lines: Sequence[str], dialect: Dialect) -> list[str]:
-    """The body of a routine, with what it does when it is done.
+def finished(lines: Sequence[str], names: Collection[str], dialect: Dialect) -> list[str]:
+    """The body of a routine, with what it does when it is done; ``names``: those that the lines say.
 
     It hands the fault that it may note to the runtime, and waits for what it wrote past the caches.
     """
-    lines = [*lines, f"{STREAM}_end();"] if mentions(lines, STREAM) else list(lines)
-    if not mentions(lines, FAULTED):
+    lines = [*lines, f"{STREAM}_end();"] if STREAM in names else list(lines)
+    if FAULTED not in names:
         return lines
     report = f"if ({FAULTED}) {dialect.report.format(faulted=FAULTED)}"
     return [f"int32_t {FAULTED} = 0;", *lines, report]
@@ -97,10 +100,15 @@ def routine(name: str, parameters: Sequence[str], lines: Sequence[str], dialect:
     return braced(header, lines)
 
 
-def region(name: str, captured: Sequence[Parameter], lines: Sequence[str], dialect: Dialect) -> list[str]:
-    """The outlined body of a parallel loop, which the runtime calls as ``name`` for ``begin`` to ``end`` - 1."""
+def region(
+    name: str, captured: Sequence[Parameter], lines: Sequence[str], *, scratch: bool, dialect: Dialect
+) -> list[str]:
+    """The outlined body of a parallel loop, which the runtime calls as ``name`` for ``begin`` to ``end`` - 1.
+
+    ``scratch``: whether it uses the thread's scratch memory.
+    """
     index = dialect.index
-    own = (SCRATCH,) if mentions(lines, SCRATCH.name) else ()
+    own = (SCRATCH,) if scratch else ()
     bounds = (*(p.declaration for p in own), f"{index} begin", f"{index} end")
     arguments = ", ".join((*(f"captured->{p.name}" for p in captured), *(p.name for p in own), "begin", "end"))
     unused = [] if own else [f"(void){SCRATCH.name};"]

@@ -68,7 +68,7 @@ def c_source(program: LoopProgram, vector_bytes: int, dialect: Dialect = C) -> K
     parameters = parameters_of(program, names, offsets, dialect)
     context = context_of(program, names, parameters, dialect, vector_bytes)
     printed = KernelPrinter(context).tree(program.root, scope_of(program, names))
-    lines = finished(printed.lines, dialect)
+    lines = finished(printed.lines, printed.facts.names, dialect)
     if dialect.watches:
         lines = [*_poisoned(program, names), *lines]
     used = mentioned(parameters, lines)

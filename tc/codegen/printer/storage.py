@@ -8,8 +8,8 @@ from typing import Final
 from tc.codegen.printer.context import Context, Scope
 from tc.codegen.printer.launch import Launch
 from tc.codegen.printer.placement import ALIGNMENT, aligned
-from tc.codegen.printer.printed import Facts, Printed
-from tc.codegen.printer.routines import SCRATCH
+from tc.codegen.printer.printed import Facts, Printed, naming
+from tc.codegen.printer.routines import SCRATCH, TEAM
 from tc.polyhedral.ir.loops import Buffer
 
 # Of buffers on the stack of a thread, which may have as few as 32 KiB in all.
@@ -19,7 +19,10 @@ _STACK_BYTES: Final = 8 << 10
 def shared_storage(context: Context, buffer: Buffer, launch: Launch) -> Printed:
     """Storage that the threads of a block share, beside all that they share in this kernel."""
     name, type = context.pointer(buffer.name), f"{context.dialect.shared_memory}{context.storage(buffer.layout.type)}"
-    return Printed([f"{type} *{name} = ({type} *)({context.dialect.shared} + {launch.shared_places[buffer.name]});"])
+    return Printed(
+        [f"{type} *{name} = ({type} *)({context.dialect.shared} + {launch.shared_places[buffer.name]});"],
+        naming(frozenset({TEAM.name})),
+    )
 
 
 def own_storage(context: Context, buffer: Buffer, scope: Scope) -> tuple[Printed, Scope]:
@@ -35,7 +38,10 @@ def own_storage(context: Context, buffer: Buffer, scope: Scope) -> tuple[Printed
     if scope.launch is None and scope.stack + size > _STACK_BYTES:
         inside = replace(scope, scratch=scope.scratch + size)
         begin = f"({type} *)({SCRATCH.name} + {scope.scratch})"
-        return Printed([f"{type} *{restrict} {name} = {begin};"], Facts(scratch_bytes=inside.scratch)), inside
+        return Printed(
+            [f"{type} *{restrict} {name} = {begin};"],
+            Facts(scratch_bytes=inside.scratch, names=frozenset({SCRATCH.name})),
+        ), inside
     inside = replace(scope, stack=scope.stack + size)
     facts = Facts(private_bytes=inside.stack)
     # The last vector of a row is loaded whole where that is in one line of the cache.

@@ -8,8 +8,9 @@ from typing import Final
 
 from tc.codegen.printer.context import Context, Scope
 from tc.codegen.printer.expressions import Site
+from tc.codegen.printer.printed import Printed, naming
 from tc.codegen.printer.tile import NotVectorsError, Tile, Vector
-from tc.codegen.text.fragment import Fragment, infix, prefix
+from tc.codegen.text.fragment import Fragment, infix, names_in, prefix
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
 from tc.language.program.program import (
     Binary,
@@ -62,7 +63,7 @@ class VectorStatement:
     """One statement in a loop over lanes, with everything else fixed.
 
     ``widest``: where vectors of several widths make a row, the first of them; what all lanes share is spread over its
-    lanes once, for ``spread`` to declare after ``lines`` were asked for.
+    lanes once, for ``spread`` to declare after all vectors were printed.
     """
 
     def __init__(
@@ -87,15 +88,14 @@ class VectorStatement:
         self._spread: dict[Expression, str] = {}
         self._coefficients: dict[str, int] = {}
 
-    def spread(self) -> list[str]:
-        """The declarations of what the lines so far share."""
+    def spread(self) -> Printed:
+        """The declarations of what the vectors printed so far share."""
         if self._widest is None:
-            return []
+            return Printed(())
         site = self._site(self._widest)
-        return [
-            self._tile.spread(name, self._context.expressions.value(shared, site), self._widest)
-            for shared, name in self._spread.items()
-        ]
+        values = {name: self._context.expressions.value(shared, site) for shared, name in self._spread.items()}
+        lines = [self._tile.spread(name, value, self._widest) for name, value in values.items()]
+        return Printed(lines, naming(names_in(*values.values())))
 
     def rows_read(self) -> list[int]:
         """The rows of the tile that the statement reads, with its lanes along theirs."""
@@ -113,30 +113,35 @@ class VectorStatement:
             return self._row(self.body.subscripts)
         return self._row(next(read for read in reads_in(self.body.value) if self._is_tile(read)).subscripts)
 
-    def lines(self, vector: Vector) -> list[str]:
+    def print(self, vector: Vector) -> Printed:
         """The statement in the lanes of one vector; NotVectorsError where vectors cannot express it."""
         own = self.body.target == self._tile.buffer.name
-        return [*self._prefetches(vector), self._assignment(vector) if own else self._store(vector)]
+        prefetches = self._prefetches(vector)
+        return (self._assignment(vector) if own else self._store(vector)).between(prefetches)
 
-    def _assignment(self, vector: Vector) -> str:
+    def _assignment(self, vector: Vector) -> Printed:
         """To the tile."""
         body = self.body
         target = self._tile.variable(self._row(body.subscripts), vector)
         if body.reduction is None:
-            return f"{target} = {self._vector(body.value, vector)};"
+            value = self._vector(body.value, vector)
+            return Printed([f"{target} = {value};"], naming(value.names))
         if body.reduction in _COMPOUND:
-            return f"{target} {_COMPOUND[body.reduction]} {self._value(body.value, vector).fragment};"
+            value = self._value(body.value, vector).fragment
+            return Printed([f"{target} {_COMPOUND[body.reduction]} {value};"], naming(value.names))
         operands = (Fragment(target), self._vector(body.value, vector))
-        return f"{target} = {self._tile.function(_EXTREMES[body.reduction], vector, *operands)};"
+        value = self._tile.function(_EXTREMES[body.reduction], vector, *operands)
+        return Printed([f"{target} = {value};"], naming(value.names))
 
-    def _store(self, vector: Vector) -> str:
+    def _store(self, vector: Vector) -> Printed:
         """To memory."""
         body, layout = self.body, self._context.layouts[self.body.target]
         along = self._stride(body.subscripts, layout) == 1 and layout.type is self._tile.type
         if body.reduction is not None or not along:
             raise NotVectorsError("a store across memory")
         place = self._context.expressions.location(body.target, body.subscripts, self._site(vector))
-        return self._tile.store(place, self._vector(body.value, vector), vector)
+        value = self._vector(body.value, vector)
+        return Printed([self._tile.store(place, value, vector)], naming(names_in(place, value)))
 
     def _prefetches(self, vector: Vector) -> list[str]:
         """What asks for the rows that gathers will read some iterations of the loop around the lanes later."""

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
+NO_NAMES: Final[frozenset[str]] = frozenset()
+
 
 class Precedence(IntEnum):
     """How tightly the outermost operator of a fragment binds; greater is tighter."""
@@ -46,10 +48,11 @@ _INFIX: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """An expression of the C family."""
+    """An expression of the C family; ``names``: the functions that it calls, and what else users look for in it."""
 
     text: str
     precedence: Precedence = Precedence.POSTFIX
+    names: frozenset[str] = NO_NAMES
 
     def __str__(self) -> str:
         return self.text
@@ -59,30 +62,40 @@ class Fragment:
         return self.text if self.precedence >= least else f"({self.text})"
 
 
+def names_in(*fragments: Fragment) -> frozenset[str]:
+    """The names of all of the fragments."""
+    found = NO_NAMES
+    for fragment in fragments:
+        if fragment.names:
+            found |= fragment.names
+    return found
+
+
 def infix(operator: str, left: Fragment, right: Fragment) -> Fragment:
     """``left operator right``; all infix operators of C associate to the left."""
-    precedence = _INFIX[operator]
+    precedence, names = _INFIX[operator], names_in(left, right)
     if Precedence.BITWISE_OR <= precedence <= Precedence.RELATIONAL:
         # Chains of comparisons and mixtures of && and || are legal, but compilers warn and readers stumble.
         return Fragment(
-            f"{left.within(Precedence.ADDITIVE)} {operator} {right.within(Precedence.ADDITIVE)}", precedence
+            f"{left.within(Precedence.ADDITIVE)} {operator} {right.within(Precedence.ADDITIVE)}", precedence, names
         )
     if precedence is Precedence.OR:
         sides = [s.within(precedence if s.precedence is precedence else Precedence.EQUALITY) for s in (left, right)]
-        return Fragment(f" {operator} ".join(sides), precedence)
-    return Fragment(f"{left.within(precedence)} {operator} {right.within(Precedence(precedence + 1))}", precedence)
+        return Fragment(f" {operator} ".join(sides), precedence, names)
+    text = f"{left.within(precedence)} {operator} {right.within(Precedence(precedence + 1))}"
+    return Fragment(text, precedence, names)
 
 
 def prefix(operator: str, operand: Fragment) -> Fragment:
     """``operator operand`` for ``-``, ``!``, ``&``."""
     text = operand.within(Precedence.PREFIX)
     gap = " " if text.startswith(operator) else ""
-    return Fragment(f"{operator}{gap}{text}", Precedence.PREFIX)
+    return Fragment(f"{operator}{gap}{text}", Precedence.PREFIX, operand.names)
 
 
 def cast(type: str, operand: Fragment) -> Fragment:
     """``(type)operand``."""
-    return Fragment(f"({type}){operand.within(Precedence.PREFIX)}", Precedence.PREFIX)
+    return Fragment(f"({type}){operand.within(Precedence.PREFIX)}", Precedence.PREFIX, operand.names)
 
 
 def conditional(condition: Fragment, then: Fragment, otherwise: Fragment) -> Fragment:
@@ -91,14 +104,16 @@ def conditional(condition: Fragment, then: Fragment, otherwise: Fragment) -> Fra
     return Fragment(
         f"{condition.within(tighter)} ? {then.within(tighter)} : {otherwise.within(Precedence.CONDITIONAL)}",
         Precedence.CONDITIONAL,
+        names_in(condition, then, otherwise),
     )
 
 
 def call(function: str, *arguments: Fragment) -> Fragment:
     """``function(arguments)``."""
-    return Fragment(f"{function}({', '.join(str(argument) for argument in arguments)})")
+    text = f"{function}({', '.join(str(argument) for argument in arguments)})"
+    return Fragment(text, names=names_in(*arguments) | {function})
 
 
 def element(pointer: str, index: Fragment) -> Fragment:
     """``pointer[index]``."""
-    return Fragment(f"{pointer}[{index}]")
+    return Fragment(f"{pointer}[{index}]", names=index.names)

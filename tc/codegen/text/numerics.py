@@ -50,16 +50,16 @@ def _section(part: str) -> Section:
 
 def prelude(source: str) -> str:
     """The text to put before ``source`` so that every helper that it mentions is defined."""
-    return "\n\n".join(section.text for section in _needed(source))
+    return "\n\n".join(section.text for section in _needed(_mentioned(source)))
 
 
-def changes_in_lanes(source: str) -> bool:
-    """Whether ``source`` calls functions of the C library whose last bits in lanes are not those of scalars."""
-    return any(_LANES in section.text for section in _needed(source))
+def changes_in_lanes(functions: Iterable[str]) -> bool:
+    """Whether calls of these end in functions of the C library whose last bits in lanes are not those of scalars."""
+    return any(_LANES in section.text for section in _needed(functions))
 
 
-def _needed(source: str) -> list[Section]:
-    wanted = _defining(_mentioned(source))
+def _needed(names: Iterable[str]) -> list[Section]:
+    wanted = _defining(names)
     needed: list[Section] = []
     for number, section in reversed(list(enumerate(sections()))):
         if number in wanted:
