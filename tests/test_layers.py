@@ -91,8 +91,8 @@ ROOMS = {
     ),
     "polyhedral.execution": room("language.program language.isl polyhedral.ir polyhedral.analysis", "islpy"),
     "polyhedral.generate": room(
-        "base language.program language.isl targets polyhedral.ir polyhedral.analysis polyhedral.transform "
-        "polyhedral.execution",
+        "base grammar.syntax language.program language.isl targets polyhedral.ir polyhedral.analysis "
+        "polyhedral.transform polyhedral.execution",
         "islpy",
     ),
     "polyhedral.proof": room(

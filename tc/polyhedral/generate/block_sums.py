@@ -23,8 +23,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias, assert_never
 
 from tc.base.types import ScalarType
+from tc.grammar.syntax import BinaryOperator
 from tc.language.isl.affine import parameter_name
-from tc.language.program.program import Read, Reduction, is_product_of_two, walk
+from tc.language.program.program import Binary, Cast, Read, Reduction, is_product_of_two, walk
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.accumulate import accumulation, target_iterators
 from tc.polyhedral.analysis.element_counts import Count, Elements, Path, most_met, most_trips, moving_loops
@@ -58,6 +59,8 @@ MOST: Final = 64
 MOST_PLAIN: Final = 32
 # And in the runs of a longer sum of others.
 _RUN: Final = 28
+# Terms that are products are rounded themselves, and those of squares all alike: a chain of them may be off by more.
+_RUN_OF_PRODUCTS: Final = 16
 _MOST_IN_LANES: Final = 12
 # So many partial sums may be added up in float32.
 _FEW_RUNS: Final = 4
@@ -105,6 +108,15 @@ def block_sums(program: LoopProgram) -> Blocked:
 def _most(body: StatementBody) -> int:
     """The most additions that may follow each other in the sum of a statement."""
     return MOST if is_product_of_two(body.value) else MOST_PLAIN
+
+
+def _run_length(body: StatementBody) -> int:
+    """The additions in a run of a longer sum that is no sum of products of two."""
+    value = body.value
+    while isinstance(value, Cast):
+        value = value.operand
+    multiplied = isinstance(value, Binary) and value.operator is BinaryOperator.MULTIPLY
+    return _RUN_OF_PRODUCTS if multiplied else _RUN
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +261,8 @@ class _Sums:
         if found is None or name not in names:
             return None
         lanes = found.lanes is not None
-        nest = _Nest(names, lambda own: not (lanes and own.kind is LoopKind.REDUCTION), MOST_PLAIN, _RUN)
+        run = min(_run_length(self.bodies[own]) for own in names)
+        nest = _Nest(names, lambda own: not (lanes and own.kind is LoopKind.REDUCTION), MOST_PLAIN, run)
         cut, added = self.cut(loop, nest, path.ranges)
         if found.lanes is None and len(found.partials) > 1:
             cut = _without_pragmas(cut)
@@ -281,7 +294,10 @@ class _Sums:
         fixed = moving
         product = is_product_of_two(body.value)
         nest = _Nest(
-            frozenset({name}), lambda inner: inner.iterator not in fixed, _most(body), MOST if product else _RUN
+            frozenset({name}),
+            lambda inner: inner.iterator not in fixed,
+            _most(body),
+            MOST if product else _run_length(body),
         )
         cut, _ = self.cut(loop, nest, path.ranges)
         assert isinstance(cut, Loop)
