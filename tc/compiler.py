@@ -31,7 +31,7 @@ from tc.runtime.host.compiler import check_compiles, compiling, find_compiler, k
 from tc.runtime.host.threads import available_threads
 from tc.runtime.kernel import Memory
 from tc.runtime.opencl.opencl import compiling_opencl, opencl_device
-from tc.targets.options import CpuOptions, GpuOptions, Options
+from tc.targets.options import CpuOptions, Options
 from tc.targets.target import CpuTarget, CudaTarget, EmulatorTarget, HostTarget, OpenClTarget, Target
 
 Made = TypeVar("Made")
@@ -205,7 +205,7 @@ class _Printed:
 def _printed(program: Specialization | Prepared, options: Options, target: Target) -> Iterator[_Printed]:
     prepared = program if isinstance(program, Prepared) else Prepared(program)
     machine = _machine(target)
-    with prepared.generated(_fitting(options, target), machine) as generated:
+    with prepared.generated(options, machine) as generated:
         source, seconds = _timed(lambda: _source(generated.loops, target))
 
         def proven() -> Compilation:
@@ -215,16 +215,6 @@ def _printed(program: Specialization | Prepared, options: Options, target: Targe
             return Compilation(prepared.specialization, options, target, mapped, source, stages)
 
         yield _Printed(source, proven)
-
-
-def _fitting(options: Options, target: Target) -> Options:
-    """The options with what the target chooses: OpenCL knows no shuffles, and copies nothing ahead.
-
-    Several tiles would only take room there.
-    """
-    if isinstance(options, GpuOptions) and isinstance(target, OpenClTarget):
-        return replace(options, stages=options.stages or 1, shuffles=False)
-    return options
 
 
 def _source(loops: LoopProgram, target: Target) -> KernelSource:
@@ -305,7 +295,7 @@ def _machine(target: Target) -> Machine:
             return Machine(VectorUnit(0, 0), 1)
         case OpenClTarget():
             # PoCL 3.0 computes something else then, and corrupts its heap.
-            return Machine(VectorUnit(0, 0), 1, branches=False)
+            return Machine(VectorUnit(0, 0), 1, branches=False, shuffles=False, copies_ahead=False)
         case _:
             assert_never(target)
 

@@ -37,13 +37,16 @@ class Machine:
     """What the passes know of the processor: its vector registers, and how many cores there are to keep busy.
 
     ``streams``: it can write whole lines of memory past its caches.  ``branches``: threads of a block may wait for each
-    other in a branch that not all blocks take.
+    other in a branch that not all blocks take.  ``shuffles``: the lanes of a warp may read each other's registers.
+    ``copies_ahead``: tiles can be copied to shared memory while others are used.
     """
 
     vectors: VectorUnit
     cores: int
     streams: bool = False
     branches: bool = True
+    shuffles: bool = True
+    copies_ahead: bool = True
 
 
 # Promotion adds statements to the scop, so passes hand both on.

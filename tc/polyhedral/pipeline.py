@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
-from types import MappingProxyType
 from typing import Final, assert_never
 
 import islpy as isl
@@ -16,10 +15,11 @@ from tc.base.errors import CompileError, OptionsError
 from tc.base.proof import Proof
 from tc.base.stage import Stage
 from tc.language.isl.affine import parameter_name
-from tc.language.isl.session import MAX_OPERATIONS, is_out_of_operations, isl_context
+from tc.language.isl.session import is_out_of_operations, isl_context
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.analysis.ranges import Range
 from tc.polyhedral.analysis.strides import accesses
+from tc.polyhedral.attempts import Attempt, first_attempt, next_attempt
 from tc.polyhedral.cpu.surplus import refuse_surplus_sizes
 from tc.polyhedral.execution.loop_execution import loop_execution
 from tc.polyhedral.execution.tree_execution import member_values, tree_execution
@@ -34,24 +34,21 @@ from tc.polyhedral.generate.guard_nests import guard_nests
 from tc.polyhedral.generate.join_kernels import Limits, join_kernels
 from tc.polyhedral.generate.localize import NotAffineError, localize_loops
 from tc.polyhedral.generate.missing_instances import has_missing_instances
+from tc.polyhedral.generate.obstacles import InBuffers, LongSums, MissingInstances, Obstacle
 from tc.polyhedral.generate.separate import separate_tiles
 from tc.polyhedral.generate.separate_counts import separate_counts
 from tc.polyhedral.generate.unroll_copies import count_copies, unroll_copies
-from tc.polyhedral.gpu.feasibility.fewer_buffers import fewer_buffers
+from tc.polyhedral.gpu.feasibility.infeasible_buffers import infeasible_buffers
 from tc.polyhedral.gpu.mapping.map_to_grid import refuse_surplus_dimensions
-from tc.polyhedral.gpu.mapping.split_plan import Plan, Whose, plan_split
 from tc.polyhedral.ir.loops import LoopProgram, LoopTree, StatementBody
-from tc.polyhedral.ir.scop import Scop, build_scop
+from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import ScheduleTree, tree_text
 from tc.polyhedral.passes import GRID_PASSES, JOINING_ROWS, PASSES, Machine, grid_of, streamed_by, tiles_of
 from tc.polyhedral.proof.demands import demands_of
 from tc.polyhedral.proof.verify import prove
 from tc.polyhedral.proof.verify_copies import prove_copies
-from tc.polyhedral.proof.verify_initialization import prove_initialization
-from tc.polyhedral.proof.verify_split import prove_split
 from tc.polyhedral.proof.verify_statements import prove_statements
-from tc.polyhedral.schedule.schedule import schedule_scop, untransformed_tree
-from tc.polyhedral.schedule.split import Dealing, split_reductions
+from tc.polyhedral.schedules import Schedules
 from tc.polyhedral.transform.mark_split_loops import mark_split_loops
 from tc.polyhedral.transform.sums import divided_sums, keep_sums_whole
 from tc.targets.options import CpuOptions, Fusion, GpuOptions, Options
@@ -59,10 +56,11 @@ from tc.targets.options import CpuOptions, Fusion, GpuOptions, Options
 
 @dataclass(frozen=True, slots=True)
 class MappedProgram:
-    """Loops that are proven, with the trees they came from as text."""
+    """Loops that are proven, with what they are made with, and the trees they came from as text."""
 
     loops: LoopProgram
     proof: Proof
+    attempt: Attempt
     stages: tuple[Stage, ...]
 
     def stage(self, name: str) -> Stage:
@@ -95,9 +93,10 @@ def map_program(
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """Loops that may be printed, and must be proven before they run."""
+    """Loops that may be printed, and must be proven before they run; ``attempt``: what they are made with, and why."""
 
     loops: LoopProgram
+    attempt: Attempt
     stages: tuple[Stage, ...]
     prove_schedule: Callable[[], Proof]
     prove_loops: Callable[[], Proof]
@@ -106,27 +105,13 @@ class Generated:
         """The loops once the schedule that they came from and they themselves are proven; VerificationError if not."""
         schedule = _timed("verify schedule", self.prove_schedule)[1]
         proof, code = _timed("verify code", self.prove_loops)
-        return MappedProgram(self.loops, proof, (*self.stages, schedule, code))
+        return MappedProgram(self.loops, proof, self.attempt, (*self.stages, schedule, code))
 
 
 def _timed(name: str, prove: Callable[[], Proof]) -> tuple[Proof, Stage]:
     started = time.perf_counter()
     proof = prove()
     return proof, Stage(name, time.perf_counter() - started, str(proof))
-
-
-_WHOLE: Final = Plan()
-
-
-# Two to four seconds of isl's work: to learn that options are refused must not take longer.
-_PER_STATEMENT: Final = 4_000_000
-# To schedule takes longer, and is the same for all options with one fusion strategy.
-_TO_SCHEDULE: Final = 6_000_000
-
-
-def _budget(specialization: Specialization, each: int) -> int:
-    """Operations for something that isl does for a compilation; ``each``: for every statement."""
-    return min(MAX_OPERATIONS, each * max(1, len(specialization.program.statements)))
 
 
 class Prepared:
@@ -138,21 +123,20 @@ class Prepared:
 
     def __init__(self, specialization: Specialization, *, max_operations: int | None = None) -> None:
         self.specialization: Final = specialization
-        if max_operations is None:
-            self.max_operations = _budget(specialization, _PER_STATEMENT)
-            self._to_schedule = _budget(specialization, _TO_SCHEDULE)
-        else:
-            self.max_operations, self._to_schedule = max_operations, max_operations // 2
+        self._schedules: Final = Schedules(specialization, max_operations)
         self._context = isl.Context()
-        self._scops: dict[Plan, Scop] = {}
-        self._schedules: dict[tuple[Fusion, Plan], ScheduleTree] = {}
+
+    @property
+    def max_operations(self) -> int:
+        """Of isl, for one compilation."""
+        return self._schedules.max_operations
 
     @contextmanager
     def generated(self, options: Options, machine: Machine, *, verify_every_pass: bool = False) -> Iterator[Generated]:
         """The loops for one choice of options, to be proven before the block ends; errors are ``map_program``'s."""
         with isl_context(self.max_operations, self._context) as context:
             try:
-                yield _Run(context, self, options, machine, verify_every_pass).generate()
+                yield _attempted(context, self._schedules, options, machine, verify_every_pass)
             except isl.Error as error:
                 if not is_out_of_operations(error):
                     raise
@@ -162,70 +146,23 @@ class Prepared:
                     "operations; choose other tiles, or split the definition into several"
                 ) from error
 
-    def scop(self, context: isl.Context, plan: Plan = _WHOLE) -> Scop:
-        """The statements, with reductions split; ``context`` must be the one that was entered."""
-        if plan not in self._scops:
-            specialization, between_kernels, parts = self._split(plan, context)
-            scop = build_scop(specialization, context, plan.wide)
-            prove_initialization(specialization, scop)
-            self._scops[plan] = replace(scop, between_kernels=between_kernels, shared_parts=parts)
-        return self._scops[plan]
 
-    def _split(
-        self, plan: Plan, context: isl.Context
-    ) -> tuple[Specialization, frozenset[str], MappingProxyType[str, str]]:
-        """The program with reductions split, step by step, each of them proven; what passes between kernels; and, by
-        statement, what counts the blocks that share a reduction.
-        """
-        between_kernels = frozenset[str]()
-        parts: dict[str, str] = {}
-        found = self.specialization
-        among = frozenset(s.name for s in found.program.statements) if plan.among is None else plan.among
-        whose = {Whose.REDUCTIONS: among}
-        for step in plan.steps:
-            changed, splits = split_reductions(found, step.parts, whose[step.whose], step.dealing)
-            if step.required and not splits:
-                name = "across" if step.dealing is Dealing.RUNS else "split"
-                raise OptionsError(
-                    f"{name} asks for {step.parts} partial results, but no reduction of {found.program.name} has a "
-                    "loop that always has more iterations than that; make it smaller, or leave it out"
-                )
-            prove_split(found.program, changed.program, splits, context)
-            found = changed
-            totals = frozenset(done.total for done in splits)
-            if step.dealing is Dealing.RUNS:
-                whose[Whose.ACROSS_BLOCKS] = totals
-                names = {done.statement for done in splits}
-                between_kernels = frozenset(s.target for s in found.program.statements if s.name in names)
-                parts = {done.statement: done.part for done in splits}
-            else:
-                whose[Whose.TOTALS] = totals
-                parts |= {done.total: parts[done.statement] for done in splits if done.statement in parts}
-        return found, between_kernels, MappingProxyType(parts)
+def _attempted(
+    context: isl.Context, schedules: Schedules, options: Options, machine: Machine, verify_every_pass: bool
+) -> Generated:
+    """The loops of the first attempt that meets no obstacle."""
+    specialization, started = schedules.specialization, time.perf_counter()
+    attempt, first = first_attempt(specialization, options, machine), True
+    while True:
+        begun = time.perf_counter()
+        found = _Run(context, schedules, attempt, machine, verify_every_pass).generate()
+        if isinstance(found, Generated):
+            return found if first else replace(found, stages=(*found.stages, _earlier(begun - started, attempt)))
+        attempt, first = next_attempt(specialization, attempt, found), False
 
-    def schedule(self, fusion: Fusion, context: isl.Context, plan: Plan = _WHOLE) -> ScheduleTree:
-        """isl's schedule if its budget suffices for it, else the program's own order."""
-        found = self._schedules.get((fusion, plan))
-        if found is None:
-            found = self._schedules[fusion, plan] = self._scheduled(self.scop(context, plan), fusion, context)
-        return found
 
-    def plan(self, options: Options) -> Plan:
-        """Which reductions are split."""
-        return _WHOLE if isinstance(options, CpuOptions) else plan_split(self.specialization, options)
-
-    def _scheduled(self, scop: Scop, fusion: Fusion, context: isl.Context) -> ScheduleTree:
-        context.reset_operations()
-        context.set_max_operations(self._to_schedule)
-        try:
-            tree = schedule_scop(scop, fusion)
-        except isl.Error as error:
-            if not is_out_of_operations(error):
-                raise
-            tree = None
-        context.reset_operations()
-        context.set_max_operations(self.max_operations)
-        return untransformed_tree(scop) if tree is None else tree
+def _earlier(seconds: float, attempt: Attempt) -> Stage:
+    return Stage("earlier attempts", seconds, "\n".join(map(str, attempt.decisions)))
 
 
 # As many as the largest ``unroll`` allows in one loop.  To print and compile the text of several such loops takes too
@@ -242,21 +179,17 @@ class _Run:
     def __init__(
         self,
         context: isl.Context,
-        prepared: Prepared,
-        options: Options,
+        schedules: Schedules,
+        attempt: Attempt,
         machine: Machine,
         verify_every_pass: bool,
-        plan: Plan | None = None,
-        *,
-        whole_sums: bool = False,
     ) -> None:
         self.context = context
-        self.prepared = prepared
-        self.options = options
+        self.schedules = schedules
+        self.attempt = attempt
+        self.options = attempt.options
         self.machine = machine
         self.verify_every_pass = verify_every_pass
-        self.plan = plan
-        self.whole_sums = whole_sums
         self.stages: list[Stage] = []
         self.started = time.perf_counter()
 
@@ -265,11 +198,12 @@ class _Run:
         self.stages.append(Stage(name, now - self.started, text))
         self.started = time.perf_counter()
 
-    def generate(self) -> Generated:
-        plan = self.prepared.plan(self.options) if self.plan is None else self.plan
-        scop = self.prepared.scop(self.context, plan)
+    def generate(self) -> Generated | Obstacle:
+        """The loops, or why there are none to take."""
+        plan = self.attempt.plan
+        scop = self.schedules.scop(self.context, plan)
         self.done("scop", "\n".join(f"{s.name}: {s.domain}" for s in scop.statements))
-        tree = self.prepared.schedule(self.options.schedule.fusion, self.context, plan)
+        tree = self.schedules.schedule(self.options.schedule.fusion, self.context, plan)
         self.done("schedule", tree_text(tree))
         tree = mark_split_loops(tree, scop)
         # Statements without instances are not scheduled, and there is nothing to prove of them.
@@ -279,7 +213,7 @@ class _Run:
             if isinstance(self.options, GpuOptions):
                 refuse_surplus_dimensions(tree, tiles_of(self.options, scop), grid_of(self.options))
         scop = program = replace(scop, statements=scheduled)
-        if self.whole_sums:
+        if self.attempt.whole_sums:
             tree = keep_sums_whole(tree)
         for name, changed, promoted in self.passes(tree, scop):
             tree, scop = changed, promoted
@@ -287,10 +221,10 @@ class _Run:
             if self.verify_every_pass:
                 prove(scop, tree_execution(tree, self.context, scop.barrier_names), f"schedule after {name}")
         found = self.loops(tree, scop)
-        if isinstance(found, CpuOptions | GpuOptions):
-            return self.again(found, self.plan)
-        if not self.whole_sums and has_missing_instances(found, scop, divided_sums(tree)):
-            return self.again(self.options, self.plan, whole_sums=True)
+        if isinstance(found, InBuffers):
+            return found
+        if not self.attempt.whole_sums and has_missing_instances(found, scop, divided_sums(tree)):
+            return MissingInstances()
         self.done("generate", "")
         root = found
         if isinstance(self.options, GpuOptions):
@@ -300,7 +234,7 @@ class _Run:
         loops = self.loop_program(scop, copies)
         blocked = block_sums(loops)
         if blocked.left:
-            return self.again(self.options, replace(plan, wide=plan.wide | blocked.left))
+            return LongSums(blocked.left)
         sums = describe_sums(blocked.root, plan.wide)
         if sums:
             self.done("sums", sums)
@@ -319,22 +253,16 @@ class _Run:
             execution = loop_execution(root, dimensions, self.context, scop.barrier_names, scop.sizes, values)
             return prove(scop, execution, "generated code", demands())
 
-        return Generated(loops, tuple(self.stages), prove_schedule, prove_loops)
+        return Generated(loops, self.attempt, tuple(self.stages), prove_schedule, prove_loops)
 
-    def again(self, options: Options, plan: Plan | None, *, whole_sums: bool = False) -> Generated:
-        """With other options, with reductions split in another way, or with loops that isl generates rightly."""
-        whole = self.whole_sums or whole_sums
-        run = _Run(self.context, self.prepared, options, self.machine, self.verify_every_pass, plan, whole_sums=whole)
-        return run.generate()
-
-    def loops(self, tree: ScheduleTree, scop: Scop) -> LoopTree | Options:
-        """The loops of the tree; or the options to take instead, with which there are better ones, or any at all."""
+    def loops(self, tree: ScheduleTree, scop: Scop) -> LoopTree | InBuffers:
+        """The loops of the tree, or what is wrong with them or keeps them from being made."""
         buffers = [promotion.buffer for promotion in scop.promotions]
         root = generate_loops(tree, self.context, buffers, scop.sizes, scop.barrier_names)
         try:
             root = separate_tiles(localize_loops(root, scop), self.context, scop.sizes, scop.barrier_names)
         except NotAffineError:
-            return _without_buffers(self.options)
+            return InBuffers.NOT_AFFINE
         ranges = {parameter_name(name): Range(1, most) for name, most in scop.sizes}
         root = constant_unroll_bounds(root, ranges, self.options.schedule.unroll)
         match self.options:
@@ -343,7 +271,7 @@ class _Run:
             case GpuOptions() as options:
                 root = guard_nests(without_constant_guards(root, ranges))
                 root = separate_counts(constant_trip_counts(root, scop), scop.barrier_names)
-                return fewer_buffers(root, scop, options, self.prepared.specialization.program.name) or root
+                return infeasible_buffers(root, scop, options, self.schedules.specialization.program.name) or root
             case _:
                 assert_never(self.options)
 
@@ -354,7 +282,7 @@ class _Run:
         if unroll > 1 and count > _MOST_COPIES:
             raise OptionsError(
                 f"unroll={unroll} writes out {count} statements and conditions for "
-                f"{self.prepared.specialization.program.name}, more than {_MOST_COPIES}, the most that a kernel may "
+                f"{self.schedules.specialization.program.name}, more than {_MOST_COPIES}, the most that a kernel may "
                 "hold; make it smaller"
             )
         return unroll_copies(root)
@@ -378,7 +306,7 @@ class _Run:
                     yield name, tree, scop
             case GpuOptions() as options:
                 for name, map_or_tile in GRID_PASSES:
-                    if self.whole_sums and name == JOINING_ROWS:
+                    if self.attempt.whole_sums and name == JOINING_ROWS:
                         continue
                     tree, scop = map_or_tile(tree, scop, options)
                     yield name, tree, scop
@@ -386,7 +314,7 @@ class _Run:
                 assert_never(self.options)
 
     def loop_program(self, scop: Scop, root: LoopTree) -> LoopProgram:
-        program = self.prepared.specialization.program
+        program = self.schedules.specialization.program
         loops = LoopProgram(
             name=program.name,
             buffers=scop.buffers,
@@ -428,17 +356,6 @@ def _pending(scop: Scop) -> dict[str, int]:
     for awaited in scop.awaits.values():
         found[awaited.barrier] = min(awaited.pending, found.get(awaited.barrier, awaited.pending))
     return found
-
-
-def _without_buffers(options: Options) -> Options:
-    """For programs whose buffers would have subscripts that are no functions of the loops."""
-    match options:
-        case CpuOptions():
-            return replace(options, accumulators=0, packed=0, local=0, streamed=0)
-        case GpuOptions():
-            return replace(options, private=0, shared=0, fragments=0, shuffles=False)
-        case _:
-            assert_never(options)
 
 
 def _mentions(body: StatementBody, tensor: str) -> bool:

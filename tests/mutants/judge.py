@@ -15,7 +15,7 @@ import tc
 from tc.base.proof import Proof
 from tc.dispatch.kernel import Kernel
 from tc.language.program.specialization import Specialization
-from tc.polyhedral import pipeline
+from tc.polyhedral import pipeline, schedules
 from tc.polyhedral.gpu.barriers.place_barriers import place_barriers
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.splits import Split
@@ -73,10 +73,10 @@ def judge(
         return proven
 
     with mistake.made(), ExitStack() as noting:
-        for name in ("prove", "prove_statements", "prove_split"):
-            noting.enter_context(patch.object(pipeline, name, noted(getattr(pipeline, name))))
+        for module, name in ((pipeline, "prove"), (pipeline, "prove_statements"), (schedules, "prove_split")):
+            noting.enter_context(patch.object(module, name, noted(getattr(module, name))))
         # The mistake stays in the kernel in which it is made, also if isl leaves something out then.
-        noting.enter_context(patch.object(pipeline, "fewer_buffers", return_value=None))
+        noting.enter_context(patch.object(pipeline, "infeasible_buffers", return_value=None))
         comprehension = tc.define(text)[definition]
         kernel = comprehension.compile(*given.inputs.values(), target="emulator", options=options)
     wrong = any(not is_right(comprehension, kernel, drawn, without) for drawn in chain((given,), others))
@@ -140,7 +140,7 @@ def mistakes(text: str, definition: str, given: Given, options: tc.GpuOptions) -
 
     with (
         patch("tc.polyhedral.passes.place_barriers", looked_at),
-        patch("tc.polyhedral.pipeline.split_reductions", split),
+        patch("tc.polyhedral.schedules.split_reductions", split),
     ):
         tc.define(text)[definition].compile(*given.inputs.values(), target="emulator", options=options)
     return tuple(found)

@@ -81,7 +81,7 @@ def mistakes_in(scop: Scop, steps: Iterable[Step]) -> Iterator[Mistake]:
 
 
 def _patched(name: str, by: object) -> AbstractContextManager[object]:
-    module = "pipeline" if name == "split_reductions" else "passes"
+    module = "schedules" if name == "split_reductions" else "passes"
     return patch(f"tc.polyhedral.{module}.{name}", by)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import tc
 from tc.dispatch.kernel import Kernel
 from tc.polyhedral import pipeline
-from tc.polyhedral.gpu.feasibility.fewer_buffers import fewer_buffers
+from tc.polyhedral.attempts import Attempt, next_attempt
 from tests.comprehensions.case import Case
 from tests.comprehensions.corpus import CASES
 from tests.mutants.judge import Given, Verdict, judge, mistakes
@@ -80,12 +80,13 @@ def _made(case: Case, options: tc.GpuOptions) -> Iterator[_Made]:
         """The kernel, and the options that it has, where there are fewer buffers than these ask for."""
         taken = [fit]
 
-        def noted(*arguments: Any) -> tc.GpuOptions | None:
-            fewer = fewer_buffers(*arguments)
-            taken.extend([] if fewer is None else [fewer])
-            return fewer
+        def noted(*arguments: Any) -> Attempt:
+            attempt = next_attempt(*arguments)
+            assert isinstance(attempt.options, tc.GpuOptions)
+            taken.append(attempt.options)
+            return attempt
 
-        with patch.object(pipeline, "fewer_buffers", noted):
+        with patch.object(pipeline, "next_attempt", noted):
             kernel = comprehension.compile(*given.inputs.values(), target="emulator", options=fit)
         return taken[-1], kernel
 

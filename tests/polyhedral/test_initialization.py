@@ -13,7 +13,7 @@ from tc.base.types import ScalarType
 from tc.grammar.syntax import BinaryOperator
 from tc.language.isl.session import isl_context
 from tc.language.program.program import INDEX_TYPE, Binary, Expression, IteratorReference, Literal
-from tc.polyhedral import pipeline
+from tc.polyhedral import schedules
 from tc.polyhedral.ir.counterexample import Violation
 from tc.polyhedral.ir.scop import Scop, ScopStatement, build_scop
 from tc.polyhedral.pipeline import map_program
@@ -223,6 +223,6 @@ def test_a_witness_is_an_uninitialized_element() -> None:
 
 def test_no_kernel_is_made_from_a_wrong_initialization(monkeypatch: pytest.MonkeyPatch) -> None:
     text, shapes, lie, _ = LIES["the last element is left out"]
-    monkeypatch.setattr(pipeline, "build_scop", lambda s, context, wide: lie(build_scop(s, context, wide)))
+    monkeypatch.setattr(schedules, "build_scop", lambda s, context, wide: lie(build_scop(s, context, wide)))
     with pytest.raises(VerificationError, match=r"the initialization of reductions is not proven correct: .*C\[6\]"):
         map_program(specialized(text, shapes), CpuOptions(), MACHINE)

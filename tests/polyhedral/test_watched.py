@@ -59,7 +59,7 @@ def test_proof_and_emulator_both_see_it(
     mistake: Callable[[], AbstractContextManager[object]], violation: Violation, seen: str
 ) -> None:
     # Without the mistake, there is nothing to give up.
-    with mistake(), patch("tc.polyhedral.pipeline.fewer_buffers", return_value=None):
+    with mistake(), patch("tc.polyhedral.pipeline.infeasible_buffers", return_value=None):
         with pytest.raises(tc.VerificationError, match=violation.value):
             fresh().compile(A, B, target="emulator", options=OPTIONS)
         with patch("tc.polyhedral.pipeline.prove", lambda *_: Proof(0, 0, 0, 0)):

@@ -123,7 +123,7 @@ def refusal(options: tc.GpuOptions) -> str:
     values = np.zeros((5, 70), np.float32)
     with (
         patch("tc.polyhedral.pipeline.prove", only_loops),
-        patch("tc.polyhedral.pipeline.fewer_buffers", return_value=None),
+        patch("tc.polyhedral.pipeline.infeasible_buffers", return_value=None),
         pytest.raises(tc.VerificationError) as raised,
     ):
         tc.define(SUMS).single().compile(values, target="emulator", options=options)

@@ -42,6 +42,8 @@ def test_loops_without_some_copies_are_not_taken(monkeypatch: pytest.MonkeyPatch
     text = OF_ARGUMENTS.replace("WIDTH", "2")
     monkeypatch.setattr("tc.polyhedral.transform.promotion.fill", lambda places, _elements, _box: places)
     assert "_pack" not in check(text, 17, 5)
-    monkeypatch.setattr("tc.polyhedral.gpu.feasibility.fewer_buffers.has_missing_copies", lambda _root, _scop: False)
+    monkeypatch.setattr(
+        "tc.polyhedral.gpu.feasibility.infeasible_buffers.has_missing_copies", lambda _root, _scop: False
+    )
     with pytest.raises(VerificationError, match="an instance never runs: S0_pack"):
         check(text, 17, 5)

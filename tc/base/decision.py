@@ -1,0 +1,23 @@
+"""``Decision``: something that was made otherwise than it was asked for, or that was left open, with the reason."""
+
+from __future__ import annotations
+
+from tc.base.frozen import frozen
+
+
+@frozen
+class Decision:
+    """One choice of the compiler.
+
+    ``option``: the name of an option, or of a choice that no option has, such as ``accumulator``.  ``asked``: its value
+    in the options that were asked for, or what would have been made; None where it was left open.  ``taken``: what was
+    made.  ``reason``: why, in words that may follow "since".
+    """
+
+    option: str
+    asked: object
+    taken: object
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.option}: {self.taken} instead of {self.asked}, since {self.reason}"

@@ -1,0 +1,31 @@
+"""What is found in generated loops that keeps them from being taken, as values: ``tc.polyhedral.attempts`` decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+
+class InBuffers(Enum):
+    """What is wrong with loops because of the buffers in them; the value says so as part of a sentence."""
+
+    NOT_AFFINE = "subscripts of a buffer would be no affine functions of the loops"
+    MOVING_ARRAYS = "subscripts of a private array would be no constants, so that it could not lie in registers"
+    DIVERGENT_BARRIERS = "threads of a block would meet a barrier around shared memory unequally often"
+    MISSING_COPIES = "isl's loops would leave out some copies to shared memory"
+
+
+@dataclass(frozen=True, slots=True)
+class MissingInstances:
+    """isl's loops over quotients of sums of iterators leave out some instances."""
+
+
+@dataclass(frozen=True, slots=True)
+class LongSums:
+    """``statements`` add too much up in float32, into more elements than can be kept beside."""
+
+    statements: frozenset[str]
+
+
+Obstacle: TypeAlias = InBuffers | MissingInstances | LongSums

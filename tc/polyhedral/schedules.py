@@ -1,0 +1,110 @@
+"""The statements of a specialization with reductions split, and their schedules: what compilations of it share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final
+
+import islpy as isl
+
+from tc.base.errors import OptionsError
+from tc.language.isl.session import MAX_OPERATIONS, is_out_of_operations
+from tc.language.program.specialization import Specialization
+from tc.polyhedral.gpu.mapping.split_plan import Plan, Whose
+from tc.polyhedral.ir.scop import Scop, build_scop
+from tc.polyhedral.ir.tree import ScheduleTree
+from tc.polyhedral.proof.verify_initialization import prove_initialization
+from tc.polyhedral.proof.verify_split import prove_split
+from tc.polyhedral.schedule.schedule import schedule_scop, untransformed_tree
+from tc.polyhedral.schedule.split import Dealing, split_reductions
+from tc.targets.options import Fusion
+
+# Two to four seconds of isl's work: to learn that options are refused must not take longer.
+_PER_STATEMENT: Final = 4_000_000
+# To schedule takes longer, and is the same for all options with one fusion strategy.
+_TO_SCHEDULE: Final = 6_000_000
+
+
+def _budget(specialization: Specialization, each: int) -> int:
+    """Operations for something that isl does for a compilation; ``each``: for every statement."""
+    return min(MAX_OPERATIONS, each * max(1, len(specialization.program.statements)))
+
+
+class Schedules:
+    """The scop of every way in which reductions are split, and the schedule of every fusion strategy of each.
+
+    They are made when first asked for, of the isl context that they are first asked with.  ``max_operations``: of isl
+    for what follows; by default so many for each statement.
+    """
+
+    def __init__(self, specialization: Specialization, max_operations: int | None) -> None:
+        self.specialization: Final = specialization
+        if max_operations is None:
+            self.max_operations = _budget(specialization, _PER_STATEMENT)
+            self._to_schedule = _budget(specialization, _TO_SCHEDULE)
+        else:
+            self.max_operations, self._to_schedule = max_operations, max_operations // 2
+        self._scops: dict[Plan, Scop] = {}
+        self._schedules: dict[tuple[Fusion, Plan], ScheduleTree] = {}
+
+    def scop(self, context: isl.Context, plan: Plan) -> Scop:
+        """The statements, with reductions split; ``context`` must be the one that was entered."""
+        if plan not in self._scops:
+            specialization, between_kernels, parts = self._split(plan, context)
+            scop = build_scop(specialization, context, plan.wide)
+            prove_initialization(specialization, scop)
+            self._scops[plan] = replace(scop, between_kernels=between_kernels, shared_parts=parts)
+        return self._scops[plan]
+
+    def _split(
+        self, plan: Plan, context: isl.Context
+    ) -> tuple[Specialization, frozenset[str], MappingProxyType[str, str]]:
+        """The program with reductions split, step by step, each of them proven; what passes between kernels; and, by
+        statement, what counts the blocks that share a reduction.
+        """
+        between_kernels = frozenset[str]()
+        parts: dict[str, str] = {}
+        found = self.specialization
+        among = frozenset(s.name for s in found.program.statements) if plan.among is None else plan.among
+        whose = {Whose.REDUCTIONS: among}
+        for step in plan.steps:
+            changed, splits = split_reductions(found, step.parts, whose[step.whose], step.dealing)
+            if step.required and not splits:
+                name = "across" if step.dealing is Dealing.RUNS else "split"
+                raise OptionsError(
+                    f"{name} asks for {step.parts} partial results, but no reduction of {found.program.name} has a "
+                    "loop that always has more iterations than that; make it smaller, or leave it out"
+                )
+            prove_split(found.program, changed.program, splits, context)
+            found = changed
+            totals = frozenset(done.total for done in splits)
+            if step.dealing is Dealing.RUNS:
+                whose[Whose.ACROSS_BLOCKS] = totals
+                names = {done.statement for done in splits}
+                between_kernels = frozenset(s.target for s in found.program.statements if s.name in names)
+                parts = {done.statement: done.part for done in splits}
+            else:
+                whose[Whose.TOTALS] = totals
+                parts |= {done.total: parts[done.statement] for done in splits if done.statement in parts}
+        return found, between_kernels, MappingProxyType(parts)
+
+    def schedule(self, fusion: Fusion, context: isl.Context, plan: Plan) -> ScheduleTree:
+        """isl's schedule if its budget suffices for it, else the program's own order."""
+        found = self._schedules.get((fusion, plan))
+        if found is None:
+            found = self._schedules[fusion, plan] = self._scheduled(self.scop(context, plan), fusion, context)
+        return found
+
+    def _scheduled(self, scop: Scop, fusion: Fusion, context: isl.Context) -> ScheduleTree:
+        context.reset_operations()
+        context.set_max_operations(self._to_schedule)
+        try:
+            tree = schedule_scop(scop, fusion)
+        except isl.Error as error:
+            if not is_out_of_operations(error):
+                raise
+            tree = None
+        context.reset_operations()
+        context.set_max_operations(self.max_operations)
+        return untransformed_tree(scop) if tree is None else tree

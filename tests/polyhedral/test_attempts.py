@@ -1,0 +1,128 @@
+"""What is changed of options with which no loops can be taken: decided in one place, and handed on with the reason."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tc.base.decision import Decision
+from tc.polyhedral.attempts import first_attempt, next_attempt
+from tc.polyhedral.cpu.microkernel import VectorUnit
+from tc.polyhedral.generate.localize import NotAffineError
+from tc.polyhedral.generate.obstacles import InBuffers, LongSums, MissingInstances
+from tc.polyhedral.ir.loops import LoopTree
+from tc.polyhedral.ir.scop import Scop
+from tc.polyhedral.passes import Machine
+from tc.polyhedral.pipeline import map_program
+from tc.targets.options import CpuOptions, Distribution, Fusion, GpuOptions, Options, ScheduleOptions
+from tests.polyhedral.support import MACHINE, MATMUL, specialized
+
+PRODUCT = specialized(MATMUL, ((40, 20), (20, 64)))
+WITHOUT_SHUFFLES = Machine(VectorUnit(0, 0), 1, shuffles=False, copies_ahead=False)
+
+
+def test_the_first_attempt_is_what_was_asked_for() -> None:
+    for options in (CpuOptions(), GpuOptions()):
+        attempt = first_attempt(PRODUCT, options, MACHINE)
+        assert (attempt.options, attempt.decisions) == (options, ())
+
+
+@pytest.mark.parametrize(("stages", "taken"), [(None, 1), (3, 3)])
+def test_what_a_machine_has_not_is_not_tried(stages: int | None, taken: int) -> None:
+    attempt = first_attempt(PRODUCT, GpuOptions(stages=stages), WITHOUT_SHUFFLES)
+    assert attempt.options == GpuOptions(stages=taken, shuffles=False)
+    assert attempt.decisions[0] == Decision("shuffles", True, False, "the target has no warp shuffles")
+    assert [(d.option, d.asked, d.taken) for d in attempt.decisions[1:]] == [("stages", None, 1)] * (stages is None)
+
+
+@pytest.mark.parametrize(
+    ("options", "obstacle", "changes"),
+    [
+        (CpuOptions(local=0), InBuffers.NOT_AFFINE, {"accumulators": 0, "packed": 0, "streamed": 0}),
+        (
+            GpuOptions(fragments=8),
+            InBuffers.NOT_AFFINE,
+            {"private": 0, "shared": 0, "fragments": 0, "shuffles": False},
+        ),
+        (GpuOptions(fragments=8), InBuffers.MOVING_ARRAYS, {"fragments": 0}),
+        (GpuOptions(), InBuffers.MOVING_ARRAYS, {"private": 0}),
+        (GpuOptions(), InBuffers.DIVERGENT_BARRIERS, {"shared": 0}),
+        (GpuOptions(), InBuffers.MISSING_COPIES, {"shared": 0}),
+    ],
+)
+def test_limits_of_buffers_are_lowered(options: Options, obstacle: InBuffers, changes: dict[str, Any]) -> None:
+    first = first_attempt(PRODUCT, options, MACHINE)
+    found = next_attempt(PRODUCT, replace(first, plan=replace(first.plan, wide=frozenset({"S0"}))), obstacle)
+    assert found.options == replace(options, **changes)
+    assert found.plan.wide == {"S0"}
+    assert found.decisions == tuple(
+        Decision(name, getattr(options, name), taken, obstacle.value) for name, taken in changes.items()
+    )
+
+
+def test_other_changes_leave_the_options() -> None:
+    first = first_attempt(PRODUCT, GpuOptions(), MACHINE)
+    whole = next_attempt(PRODUCT, first, MissingInstances())
+    wide = next_attempt(PRODUCT, whole, LongSums(frozenset({"S0"})))
+    assert wide.options == GpuOptions()
+    assert wide.whole_sums
+    assert wide.plan.wide == {"S0"}
+    assert [(d.option, d.asked, d.taken) for d in wide.decisions] == [
+        ("loops over sums of iterators", "divided", "whole"),
+        ("accumulator", "float32", "float64"),
+    ]
+    assert str(wide.decisions[1]).startswith("accumulator: float64 instead of float32, since S0 adds up too many terms")
+
+
+def test_obstacles_that_no_buffer_makes_are_mistakes_of_ours() -> None:
+    first = first_attempt(PRODUCT, GpuOptions(shared=0), MACHINE)
+    with pytest.raises(AssertionError, match="DIVERGENT_BARRIERS without buffers"):
+        next_attempt(PRODUCT, first, InBuffers.DIVERGENT_BARRIERS)
+
+
+def test_kernels_say_what_was_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert map_program(PRODUCT, CpuOptions(), MACHINE).attempt.decisions == ()
+
+    def refuse(root: LoopTree, scop: Scop) -> LoopTree:
+        if scop.promotions:
+            raise NotAffineError
+        return root
+
+    monkeypatch.setattr("tc.polyhedral.pipeline.localize_loops", refuse)
+    found = map_program(PRODUCT, CpuOptions(), MACHINE)
+    assert found.attempt.options == CpuOptions(accumulators=0, packed=0, local=0, streamed=0)
+    assert [d.option for d in found.attempt.decisions] == ["accumulators", "packed", "local", "streamed"]
+    assert "packed: 0 instead of 131072, since subscripts of a buffer" in found.stage("earlier attempts").text
+
+
+TRANSPOSE = "def transpose(float(M,N) A) -> (B) { B(n,m) = A(m,n) }"
+RUNS = GpuOptions(
+    ScheduleOptions(Fusion.MAXIMAL, unroll=1024),
+    block=(1, 64),
+    distribution=Distribution.BLOCKED,
+    split=(4,),
+    across=4,
+    private=16,
+    fragments=64,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes", "options", "expected"),
+    [
+        (MATMUL, ((4, 64), (64, 8)), CpuOptions(accumulators=0), []),
+        (MATMUL, ((4, 65), (65, 8)), CpuOptions(accumulators=0), ["accumulator"]),
+        (MATMUL, ((128, 40), (40, 96)), RUNS, ["fragments", "private"]),
+        (TRANSPOSE, ((1000, 777),), GpuOptions(grid=(8,), stages=2), ["shared"]),
+    ],
+    ids=["none", "long sums", "moving arrays", "divergent barriers"],
+)
+def test_kernels_with_changes(
+    text: str, shapes: tuple[tuple[int, ...], ...], options: Options, expected: list[str]
+) -> None:
+    found = map_program(specialized(text, shapes), options, MACHINE).attempt
+    assert [d.option for d in found.decisions if d.option in expected] == expected
+    limits: dict[str, Any] = {d.option: 0 for d in found.decisions if d.option != "accumulator"}
+    assert found.options == replace(options, **limits)
