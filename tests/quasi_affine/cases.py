@@ -111,6 +111,14 @@ class Case:
         is_covered = not written or len(counts) == int(np.prod(self.shape()))
         return is_covered and (self.operator == "+=!" or set(counts.values()) <= {1})
 
+    def runs(self) -> bool:
+        """Whether there are instances."""
+        return any(True for _ in self.points())
+
+    def fits(self) -> bool:
+        """Whether it reads and writes what there is."""
+        return self.reads_inside() and self.writes_fit()
+
     def result(self) -> Integers:
         """What a call gives, for a case that fits."""
         found = np.zeros(self.shape() or (0,) * len(self.left), np.int32)

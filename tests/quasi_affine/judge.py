@@ -28,8 +28,7 @@ def judge(case: Case) -> Verdict:
 
     What is wrong for all sizes from 1 on may be refused for a size of 0, too.
     """
-    runs = any(True for _ in case.points())
-    fits = case.reads_inside() and case.writes_fit()
+    runs, fits = case.runs(), case.fits()
     try:
         comprehension = tc.define(case.definition()).single()
         shape = comprehension.output_shapes(*case.arguments())["y"]
@@ -38,7 +37,7 @@ def judge(case: Case) -> Verdict:
             return Verdict(case, False, None)
         if fits:
             return Verdict(case, False, f"refused, though it fits: {error}")
-        return Verdict(case, False, _lie(case, error))
+        return Verdict(case, False, lie(case, error))
     except tc.SemanticError as error:
         is_overlap = "written by more than one instance" in str(error)
         return Verdict(case, False, None if is_overlap and not (fits and runs) else f"refused, though it fits: {error}")
@@ -49,7 +48,7 @@ def judge(case: Case) -> Verdict:
     return Verdict(case, True, None)
 
 
-def _lie(case: Case, error: tc.RangeError) -> str | None:
+def lie(case: Case, error: tc.RangeError) -> str | None:
     """What is false in a refusal: it must show an index at which it is true."""
     for diagnostic in error.diagnostics:
         message = diagnostic.message

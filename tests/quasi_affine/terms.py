@@ -118,27 +118,29 @@ def _operate(operator: str, left: int, right: int) -> int:
             raise ValueError(operator)
 
 
-def random_term(rng: random.Random, iterators: Sequence[str], depth: int) -> Term:
-    """A quasi-affine term: products and divisors have no iterators."""
+def random_term(rng: random.Random, iterators: Sequence[str], depth: int, known: tuple[str, str] = ("N", "s")) -> Term:
+    """A quasi-affine term: products and divisors have no iterators.  ``known``: sizes or scalars that it may name."""
     if depth == 0:
-        return Name(rng.choice(iterators)) if rng.random() < 0.7 else _constant(rng)
+        return Name(rng.choice(iterators)) if rng.random() < 0.7 else _constant(rng, known)
     operator = rng.choice(("+", "-", "+", "-", "*", "/", "%", "/", "%", "min", "max", "?"))
-    left = random_term(rng, iterators, depth - 1)
+    left = random_term(rng, iterators, depth - 1, known)
     match operator:
         case "*":
             return Operation("*", left, Number(rng.choice((-2, -1, 2, 3))))
         case "/" | "%":
-            return Operation(operator, left, _divisor(rng))
+            return Operation(operator, left, _divisor(rng, known))
         case "?":
-            condition = Operation(rng.choice(("<", ">=", "==")), random_term(rng, iterators, 0), _constant(rng))
-            return Choice(condition, left, random_term(rng, iterators, depth - 1))
+            condition = Operation(
+                rng.choice(("<", ">=", "==")), random_term(rng, iterators, 0, known), _constant(rng, known)
+            )
+            return Choice(condition, left, random_term(rng, iterators, depth - 1, known))
         case _:
-            return Operation(operator, left, random_term(rng, iterators, depth - 1))
+            return Operation(operator, left, random_term(rng, iterators, depth - 1, known))
 
 
-def _constant(rng: random.Random) -> Term:
-    return rng.choice((Number(rng.randrange(0, 9)), Number(rng.randrange(0, 9)), Name("N"), Name("s")))
+def _constant(rng: random.Random, known: tuple[str, str]) -> Term:
+    return rng.choice((Number(rng.randrange(0, 9)), Number(rng.randrange(0, 9)), *map(Name, known)))
 
 
-def _divisor(rng: random.Random) -> Term:
-    return rng.choice((Number(rng.choice((2, 3, 4, 5, 9))), Number(rng.choice((2, 3, 4))), Name("N"), Name("s")))
+def _divisor(rng: random.Random, known: tuple[str, str]) -> Term:
+    return rng.choice((Number(rng.choice((2, 3, 4, 5, 9))), Number(rng.choice((2, 3, 4))), *map(Name, known)))

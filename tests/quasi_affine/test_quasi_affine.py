@@ -10,6 +10,7 @@ import pytest
 
 import tc
 from tests.quasi_affine.__main__ import faults
+from tests.quasi_affine.judge_families import faults_of_families
 from tests.turns import SLOW
 
 
@@ -18,6 +19,49 @@ from tests.turns import SLOW
 )
 def test_random_programs(programs: int, seed: int) -> None:
     assert list(faults(programs, seed)) == []
+
+
+@pytest.mark.parametrize(
+    ("families", "seed"), [pytest.param(5, 3), pytest.param(400, 2, marks=SLOW)], ids=["sample", "all"]
+)
+def test_random_programs_at_several_sizes(families: int, seed: int) -> None:
+    assert list(faults_of_families(families, seed, every=20)) == []
+
+
+EMPTY = (
+    ("y(i%N) +=! x(i)", (0,)),
+    ("y(i%N) +=! x(i) where i in 0:N-1", (0,)),
+    ("y(i/N, i%N) max=! x(i)", (0, 0)),
+    ("y((i-1+N)%N) = x((i+1)%N) where i in 0:N", (0,)),
+    ("y(i) = x(i) where i in 0:min(N,4)", (0,)),
+    ("y(i) +=! x(j%N) where i in 0:max(N,4), j in 0:N", (4,)),
+    ("y(i, j%N) +=! x(j) where i in 0:3", (3, 0)),
+)
+
+
+@pytest.mark.parametrize(("statement", "shape"), EMPTY, ids=[statement for statement, _ in EMPTY])
+def test_nothing_is_written_for_no_elements(statement: str, shape: tuple[int, ...]) -> None:
+    f = tc.define(f"def f(float(N) x) -> (y) {{ {statement} }}").f
+    x = np.ones(0, np.float32)
+    for found in (f.reference(x), f(x, target="cpu"), f(x, target="emulator")):
+        np.testing.assert_array_equal(found, np.zeros(shape))
+
+
+def test_elements_that_no_instance_gives_are_named() -> None:
+    """As `numpy.convolve` refuses arrays without elements: the result would have N + K - 1 elements."""
+    f = tc.define("def f(float(N) x, float(K) w) -> (y) { y(i+k) +=! x(i) * w(k) }").f
+    for target in ("cpu", "emulator"):
+        with pytest.raises(tc.RangeError, match=r"`y\(0\)` is never written"):
+            f(np.ones(0, np.float32), np.ones(3, np.float32), target=target)
+
+
+def test_conditions_that_sizes_fold_keep_their_iterators() -> None:
+    """A condition on what is reduced initializes nothing less, also where a size or scalar decides it."""
+    f = tc.define("def f(float(N) a, float(M) x, int s) -> (y) { y(i) +=! x(k) + 0*a(i) where (s > 0 && k >= 0) }").f
+    for scalar, total in ((0, 0), (1, 3)):
+        for target in ("cpu", "emulator"):
+            found = f(np.ones(2, np.float32), np.ones(3, np.float32), scalar, target=target)
+            np.testing.assert_array_equal(found, np.full(2, total))
 
 
 READS = (

@@ -22,6 +22,7 @@ from tc.language.program.program import (
     Binary,
     Expression,
     IteratorReference,
+    Read,
     ScalarReference,
     SizeReference,
     iterators_in,
@@ -153,7 +154,9 @@ def _attained(
             frame = Frame(context, "", tuple(names), tuple(leaf.name for leaf in leaves))
             image = _image(writing.subscript, ranges, conditions, frame, atoms)
             if image is None:
-                return bound.extent if bound.holds else None
+                # Numbers for its sizes make a condition affine, but not one that reads a tensor.
+                decided = leaves and not any(isinstance(e, Read) for c in conditions for e in walk(c))
+                return bound.extent if bound.holds and not decided else None
             return _greatest(image, bound, leaves, frame, atoms)
     except isl.Error as error:
         if not is_out_of_operations(error):

@@ -11,7 +11,7 @@ from tc.base.errors import ArgumentError
 from tc.base.types import ScalarType
 from tc.language.algebra.fold import fold, substitute
 from tc.language.algebra.polynomial import Atoms
-from tc.language.algebra.rewriting import map_statement
+from tc.language.algebra.specialized import specialized
 from tc.language.program.program import (
     INDEX_TYPE,
     Cast,
@@ -116,14 +116,12 @@ def specialize(program: Program, signature: Signature) -> Specialization:
         layout = _layout(program, tensor, shape, specs.get(tensor.name))
         passed = tensor.role is not Role.TEMPORARY
         layouts[tensor.name] = replace(layout, first=extents[0][2]) if passed and extents else layout
-    statements = tuple(
-        map_statement(statement, lambda expression: substitute(expression, values)) for statement in program.statements
-    )
+    statements = tuple(specialized(statement, values) for statement in program.statements)
     names = tuple(name for name, _ in sizes)
-    specialized = replace(program, sizes=names, tensors=tuple(tensors), statements=statements, preconditions=())
+    result = replace(program, sizes=names, tensors=tuple(tensors), statements=statements, preconditions=())
     if sizes:
-        require_plain_gathers(specialized)
-    specialization = Specialization(specialized, signature, layouts)
+        require_plain_gathers(result)
+    specialization = Specialization(result, signature, layouts)
     prove_specialized(specialization, program, values)
     return specialization
 

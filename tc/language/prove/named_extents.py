@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from tc.language.algebra.extents import Writing, extent_name, named_extent, written_extent
-from tc.language.algebra.fold import substitute
 from tc.language.algebra.polynomial import Atoms, Polynomial, constant
-from tc.language.algebra.rewriting import map_statement
+from tc.language.algebra.specialized import specialized
 from tc.language.program.program import (
     Expression,
     Literal,
@@ -45,7 +44,7 @@ def named_extents(program: Program, values: Mapping[Expression, Expression]) -> 
         known = {**values, **found}
         for (tensor, dimension), name in list(waiting.items()):
             general = [statement for statement in program.statements if statement.target == tensor]
-            writers = [(_put_in(s, known), iterators_in([s.subscripts[dimension]])) for s in general]
+            writers = [(specialized(s, known), iterators_in([s.subscripts[dimension]])) for s in general]
             if any(_extents_in(statement) - {name} for statement, _ in writers):
                 continue
             free = [s for s, names in writers if not _extents_in(s) and not _is_empty(s, names)]
@@ -64,10 +63,6 @@ def _is_empty(statement: Statement, names: Collection[str]) -> bool:
         for i in statement.iterators
         if i.name in names
     )
-
-
-def _put_in(statement: Statement, values: Mapping[Expression, Expression]) -> Statement:
-    return map_statement(statement, lambda expression: substitute(expression, values))
 
 
 def _extents_in(statement: Statement) -> set[SizeReference]:
