@@ -74,6 +74,7 @@ def _computed(case: Family, target: str) -> str | None:
     if case.written() and (not grows) and shape != expected.shape:
         return f"shape {shape} instead of {expected.shape}"
     out = {"y": np.zeros(shape, np.int32)} if case.operator == "+=" else None
+    found: object
     if target == "reference":
         found = f.reference(*case.arguments(), out=out)
     else:

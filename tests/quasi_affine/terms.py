@@ -139,8 +139,10 @@ def random_term(rng: random.Random, iterators: Sequence[str], depth: int, known:
 
 
 def _constant(rng: random.Random, known: tuple[str, str]) -> Term:
-    return rng.choice((Number(rng.randrange(0, 9)), Number(rng.randrange(0, 9)), *map(Name, known)))
+    return rng.choice((Number(rng.randrange(0, 9)), Number(rng.randrange(0, 9)), Name(known[0]), Name(known[1])))
 
 
 def _divisor(rng: random.Random, known: tuple[str, str]) -> Term:
-    return rng.choice((Number(rng.choice((2, 3, 4, 5, 9))), Number(rng.choice((2, 3, 4))), *map(Name, known)))
+    return rng.choice(
+        (Number(rng.choice((2, 3, 4, 5, 9))), Number(rng.choice((2, 3, 4))), Name(known[0]), Name(known[1]))
+    )
