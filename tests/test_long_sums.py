@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import tc
-from tc.polyhedral.generate.block_sums import MOST
+from tc.polyhedral.generate.serial_chains import MOST
 from tc.reference.compare import compare
 from tests.arrays import array
 from tests.turns import every, every_row

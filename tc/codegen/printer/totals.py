@@ -14,7 +14,7 @@ from tc.codegen.printer.routines import braced
 from tc.codegen.text.dialect import Dialect
 from tc.polyhedral.analysis.accumulate import Accumulation, accumulator_name
 from tc.polyhedral.execution.loop_execution import loop_paths
-from tc.polyhedral.generate.block_sums import MOST
+from tc.polyhedral.generate.serial_chains import MOST
 from tc.polyhedral.ir.loops import Fold, Loop, Total
 
 _ELEMENT: Final = "element"

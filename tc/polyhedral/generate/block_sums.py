@@ -8,32 +8,37 @@ below that of the last rounding to float32, whatever the length, and infinities 
 a compensated float32.  A register tile of a product has many sums and little time: their totals are float32, too, up to
 64 partial sums of each, and beyond that these go into float64.
 
-This works on loops, since that is what says how many additions follow each other, whatever the options, the target and
-the passes were.  The loops run the same instances in the same order as before, which
-``tc.polyhedral.proof.verify_blocks`` shows: only where a sum is kept while they run changes.  What cannot be cut, since
-its elements are too many to be kept beside, is named; it is accumulated in float64 in memory
+This works on loops, whose chains ``tc.polyhedral.generate.serial_chains`` counts.  They run the same instances in the
+same order as before, which ``tc.polyhedral.proof.verify_blocks`` shows: only where a sum is kept meanwhile changes.
+What cannot be cut, since its elements are too many to be kept beside, is named; it is accumulated in float64 in memory
 (``tc.polyhedral.ir.scop``).  Where totals of threads lie, so that registers are left to the partial sums,
 ``tc.codegen.printer.totals`` decides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias, assert_never
 
 from tc.base.types import ScalarType
 from tc.grammar.syntax import BinaryOperator
 from tc.language.isl.affine import parameter_name
-from tc.language.program.program import Binary, Cast, Read, Reduction, is_product_of_two, walk
-from tc.language.program.specialization import Layout
-from tc.polyhedral.analysis.accumulate import accumulation, target_iterators
-from tc.polyhedral.analysis.element_counts import Count, Elements, Path, most_met, most_trips, moving_loops
-from tc.polyhedral.analysis.offsets import Forms
-from tc.polyhedral.analysis.ranges import Range, Ranges, range_of
-from tc.polyhedral.analysis.remembered import Remembered
+from tc.language.program.program import Binary, Cast, Reduction, is_product_of_two
+from tc.polyhedral.analysis.accumulate import accumulation
+from tc.polyhedral.analysis.element_counts import Count, Path, most_trips, moving_loops
+from tc.polyhedral.analysis.ranges import Range, Ranges
 from tc.polyhedral.analysis.strides import accesses
-from tc.polyhedral.execution.loop_execution import loop_paths
+from tc.polyhedral.generate.serial_chains import (
+    MOST,
+    MOST_PLAIN,
+    Chains,
+    instances_in,
+    most_additions,
+    most_rounded,
+    paths_to_instances,
+    tensors_read,
+)
 from tc.polyhedral.ir.loops import (
     Allocation,
     Block,
@@ -54,9 +59,6 @@ from tc.polyhedral.ir.loops import (
     Total,
 )
 
-# Additions that may follow each other in float32: of products in a tile, and of other terms.
-MOST: Final = 64
-MOST_PLAIN: Final = 32
 # And in the runs of a longer sum of others.
 _RUN: Final = 28
 # Terms that are products are rounded themselves, and those of squares all alike: a chain of them may be off by more.
@@ -64,8 +66,6 @@ _RUN_OF_PRODUCTS: Final = 16
 _MOST_IN_LANES: Final = 12
 # So many partial sums may be added up in float32.
 _FEW_RUNS: Final = 4
-# Sums that come back to memory, and are rounded to float32, so often, one after the other.
-_MOST_ROUNDINGS: Final = 2
 # Elements of a buffer beside which there is room for totals.
 _MOST_ELEMENTS: Final = 1024
 # How many additions to one element of the target of each statement follow each other.
@@ -90,24 +90,19 @@ def block_sums(program: LoopProgram) -> Blocked:
     layouts = {buffer.name: buffer.layout for buffer in buffers}
     whole = Path({parameter_name(name): Range(1, most) for name, most in program.sizes})
     root = program.root
-    sums = _Sums({body.name: body for body in program.bodies}, layouts)
+    bodies = {body.name: body for body in program.bodies}
+    chains, sums = Chains(bodies, layouts), _Sums(bodies)
     long = [
         body.name
         for body in program.bodies
         if body.reduction is Reduction.ADD
         and layouts[body.target].type is ScalarType.FLOAT32
-        and sums.additions(root, body.name, whole) > _most(body)
+        and chains.additions(root, body.name, whole) > most_additions(body)
     ]
     for name in long:
         root = sums.blocked(root, name, frozenset(long), whole, None)
-    return Blocked(
-        root, frozenset(name for name in long if sums.additions(root, name, whole) > sums.most_rounded(name))
-    )
-
-
-def _most(body: StatementBody) -> int:
-    """The most additions that may follow each other in the sum of a statement."""
-    return MOST if is_product_of_two(body.value) else MOST_PLAIN
+    left = (name for name in long if chains.additions(root, name, whole) > most_rounded(bodies[name]))
+    return Blocked(root, frozenset(left))
 
 
 def _run_length(body: StatementBody) -> int:
@@ -135,91 +130,6 @@ class _Nest:
 @dataclass(frozen=True, slots=True)
 class _Sums:
     bodies: Mapping[str, StatementBody]
-    layouts: Mapping[str, Layout]
-    _once: Remembered[tuple[Elements, Count]] = field(default_factory=Remembered)
-    _forms: Forms = field(default_factory=Forms)
-
-    # --- counting
-
-    def most_rounded(self, name: str) -> int:
-        """How often a sum may be rounded to float32 where it is kept, one time after the other."""
-        return MOST if is_product_of_two(self.bodies[name].value) else _MOST_ROUNDINGS
-
-    def additions(self, tree: LoopTree, name: str, path: Path) -> Count:
-        """The most roundings that an element of the statement's target goes through, those inside of totals aside."""
-        body = self.bodies[name]
-        found: Count = self.roundings(tree, name, path)
-        allocation = next((a for a in _allocations(tree) if a.buffer.name == body.target), None)
-        if allocation is None:
-            return found
-        # What comes into the buffer goes on in what it is stored to.
-        stores = (own for own in self.bodies.values() if own.reduction is None and body.target in _read_by(own))
-        return found * max((self.roundings(tree, own.name, path) for own in stores), default=1)
-
-    def roundings(self, tree: LoopTree, name: str, path: Path) -> Count:
-        """The most instances of a statement for one element of its target; a loop with totals counts as one of them.
-
-        Of a buffer, for one run of what it is allocated for.
-        """
-        return most_met(self._by_element(tree, name, path))
-
-    def _by_element(self, tree: LoopTree, name: str, path: Path) -> dict[Elements, Count]:
-        """The same for elements that are known by their ranges: those of a tile, and what is left behind it."""
-        body = self.bodies[name]
-        match tree:
-            case Instance(statement, _):
-                if statement != name:
-                    return {}
-                where = (body, path, *self._chosen(tree))
-                return dict([self._once.of(where, lambda: (self._elements(tree, path), self._times(tree, path, path)))])
-            case Block(children):
-                counts: dict[Elements, Count] = {}
-                for child in children:
-                    for elements, count in self._by_element(child, name, path).items():
-                        counts[elements] = counts.get(elements, 0) + count
-                return counts
-            case Guard(_, then, None):
-                return self._by_element(then, name, path)
-            case Guard(_, then, otherwise):
-                branches = [part for part in (then, otherwise) if part is not None]
-                found = [elements for part in branches for elements in self._by_element(part, name, path)]
-                most = max(self.roundings(part, name, path) for part in branches)
-                return {tuple(map(_hull, zip(*found, strict=True))): most} if found else {}
-            case Allocation(buffer, inner):
-                inside = path.from_here() if buffer.name == body.target else path
-                return self._by_element(inner, name, inside)
-            case Loop(totals=totals) if any(total.statement == name for total in totals):
-                found_once: dict[Elements, Count] = {}
-                for instance, inside in _paths(tree, path):
-                    if instance.statement == name:
-                        elements = self._elements(instance, inside)
-                        times = self._times(instance, path, inside)
-                        found_once[elements] = max(found_once.get(elements, 0), times)
-                hull = tuple(map(_hull, zip(*found_once, strict=True)))
-                return {hull: max(found_once.values())} if found_once else {}
-            case Loop():
-                return self._by_element(tree.body, name, path.inside(tree))
-            case _:
-                assert_never(tree)
-
-    def _elements(self, instance: Instance, path: Path) -> Elements:
-        """The ranges of what chooses the element."""
-        return tuple(range_of(argument, path.ranges) for argument in self._chosen(instance))
-
-    def _chosen(self, instance: Instance) -> list[IndexExpression]:
-        """The arguments that choose the element."""
-        body = self.bodies[instance.statement]
-        chosen = target_iterators(body)
-        return [own for name, own in zip(body.iterators, instance.arguments, strict=True) if name in chosen]
-
-    def _times(self, instance: Instance, path: Path, whole: Path) -> Count:
-        """How many iterations of the loops on a path come to one element; ``whole``: the path on to the instance."""
-        body = self.bodies[instance.statement]
-        moving = moving_loops(instance, body, self.layouts[body.target], whole, self._forms)
-        inside = {iterator: trips for iterator, trips in whole.trips.items() if iterator not in path.trips}
-        return moving.repeated(path.trips, inside)
-
-    # --- blocking
 
     def blocked(
         self, tree: LoopTree, name: str, long: frozenset[str], path: Path, buffer: Allocation | None
@@ -240,7 +150,7 @@ class _Sums:
                 return Allocation(own, inner(body, path.from_here(), tree))
             case Allocation(own, body):
                 return Allocation(own, inner(body))
-            case Loop() if all(instance.statement != name for instance in _instances(tree)):
+            case Loop() if all(instance.statement != name for instance in instances_in(tree)):
                 return tree
             case Loop(totals=totals) if any(total.statement == name for total in totals):
                 return tree
@@ -277,13 +187,13 @@ class _Sums:
         body, buffer = self.bodies[name], allocation.buffer
         if buffer.sharing is not Sharing.THREAD or buffer.layout.span > _MOST_ELEMENTS:
             return None
-        own = [instance for instance in _instances(loop) if instance.statement == name]
-        others = {instance.statement for instance in _instances(loop)} - {name}
+        own = [instance for instance in instances_in(loop) if instance.statement == name]
+        others = {instance.statement for instance in instances_in(loop)} - {name}
         touching = [other for other in others if other in self.bodies and buffer.name in _touched(self.bodies[other])]
-        if touching or buffer.name in _read_by(body):
+        if touching or buffer.name in tensors_read(body):
             return None
         moving: frozenset[str] | None = None
-        for instance, inside in _paths(loop, path):
+        for instance, inside in paths_to_instances(loop, path):
             if instance in own:
                 chosen = moving_loops(instance, body, buffer.layout, inside).choosing
                 single = frozenset(iterator for iterator, shared in chosen.items() if shared == 1)
@@ -296,7 +206,7 @@ class _Sums:
         nest = _Nest(
             frozenset({name}),
             lambda inner: inner.iterator not in fixed,
-            _most(body),
+            most_additions(body),
             MOST if product else _run_length(body),
         )
         cut, _ = self.cut(loop, nest, path.ranges)
@@ -354,7 +264,7 @@ class _Sums:
     def _cut_loop(self, loop: Loop, most: int, nest: _Nest) -> Loop:
         """The loop with folds behind every so many iterations; one in which threads wait for each other stays whole."""
         names = sorted(nest.names)
-        waits = any(instance.statement not in self.bodies for instance in _instances(loop))
+        waits = any(instance.statement not in self.bodies for instance in instances_in(loop))
         if most == 1 or waits:
             return replace(loop, folds=(*loop.folds, *(Fold(name, most) for name in names)))
         run = _run(loop, most)
@@ -428,57 +338,5 @@ def _without_pragmas(tree: LoopTree) -> LoopTree:
             assert_never(tree)
 
 
-def _hull(ranges: Iterable[Range]) -> Range:
-    found = list(ranges)
-    return Range(min(own.least for own in found), max(own.most for own in found))
-
-
-def _paths(tree: LoopTree, path: Path) -> Iterator[tuple[Instance, Path]]:
-    """Every instance with the loops around it."""
-    match tree:
-        case Instance():
-            yield tree, path
-        case Block(children):
-            for child in children:
-                yield from _paths(child, path)
-        case Guard(_, then, otherwise):
-            yield from _paths(then, path)
-            if otherwise is not None:
-                yield from _paths(otherwise, path)
-        case Allocation(_, body):
-            yield from _paths(body, path)
-        case Loop():
-            yield from _paths(tree.body, path.inside(tree))
-        case _:
-            assert_never(tree)
-
-
-def _instances(root: LoopTree) -> Iterator[Instance]:
-    """In no order: this is asked at every loop, of all copies."""
-    waiting = [root]
-    while waiting:
-        tree = waiting.pop()
-        match tree:
-            case Instance():
-                yield tree
-            case Block(children):
-                waiting += children
-            case Guard(_, then, otherwise):
-                waiting += (then,) if otherwise is None else (then, otherwise)
-            case Loop() | Allocation():
-                waiting.append(tree.body)
-            case _:
-                assert_never(tree)
-
-
-def _allocations(tree: LoopTree) -> Iterator[Allocation]:
-    return (step for _, path in loop_paths(tree, ()) for step in path if isinstance(step, Allocation))
-
-
 def _touched(body: StatementBody) -> set[str]:
     return {tensor for tensor, _ in accesses(body)}
-
-
-def _read_by(body: StatementBody) -> set[str]:
-    expressions = (body.value, *body.subscripts)
-    return {part.tensor for expression in expressions for part in walk(expression) if isinstance(part, Read)}

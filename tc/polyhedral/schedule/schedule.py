@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence as Items
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import islpy as isl
 
@@ -28,7 +28,9 @@ def schedule_scop(scop: Scop, fusion: Fusion) -> ScheduleTree:
     _configure(scop.context)
     statements = tuple(s for s in scop.statements if not s.domain.is_empty())
     scheduler = _Scheduler(analyze_dependences(scop), fusion, scop.between_kernels)
-    return ScheduleTree(_domain_of(statements, scop), scheduler.order(statements, ()) if statements else Leaf())
+    return ScheduleTree(
+        _domain_of(statements, scop), scheduler.order(statements, _Prefix(())) if statements else Leaf()
+    )
 
 
 def untransformed_tree(scop: Scop) -> ScheduleTree:
@@ -65,13 +67,32 @@ def _union(statements: Group) -> isl.UnionSet:
     return union
 
 
+@dataclass(frozen=True, eq=False)
+class _Prefix:
+    """The functions of the members of all bands above, and what is known below these, by the names of statements."""
+
+    functions: tuple[isl.UnionPwAff, ...]
+    together: dict[str, isl.UnionMap] = field(default_factory=dict)
+    own: dict[str, tuple[Member, ...]] = field(default_factory=dict)
+    shared: dict[tuple[str, ...], tuple[Member, ...]] = field(default_factory=dict)
+
+    def determines(self, function: isl.UnionPwAff, statement: ScopStatement) -> bool:
+        """Whether the prefix leaves the function only one value on the statement's instances."""
+        pairs = self.together.get(statement.name)
+        if pairs is None:
+            domain = isl.UnionSet.from_set(statement.domain)
+            pairs = _at(isl.UnionMap.from_domain_and_range(domain, domain), self.functions)
+            self.together[statement.name] = pairs
+        return bool(pairs.is_subset(_at(pairs, (function,))))
+
+
 @dataclass(frozen=True)
 class _Scheduler:
     dependences: Dependences
     fusion: Fusion
     between_kernels: frozenset[str]
 
-    def order(self, statements: Group, prefix: tuple[isl.UnionPwAff, ...]) -> Node:
+    def order(self, statements: Group, prefix: _Prefix) -> Node:
         """The subtree for the statements, below bands with the members ``prefix``."""
         groups = self.group(statements, prefix)
         if self.fusion is not Fusion.MINIMAL:
@@ -80,7 +101,7 @@ class _Scheduler:
             return self.nest(groups[0], prefix)
         return Sequence(tuple(Filter(_universe(group), self.nest(group, prefix)) for group in groups))
 
-    def gather_reductions(self, groups: list[Group], prefix: tuple[isl.UnionPwAff, ...]) -> list[Group]:
+    def gather_reductions(self, groups: list[Group], prefix: _Prefix) -> list[Group]:
         """Reductions over the same loops that read the same elements, brought together to read them once."""
         done: list[Group] = []
         for group in groups:
@@ -96,7 +117,7 @@ class _Scheduler:
             done[partner:] = [*between, done[partner] + group]
         return done
 
-    def reduces_with(self, first: Group, second: Group, prefix: tuple[isl.UnionPwAff, ...]) -> bool:
+    def reduces_with(self, first: Group, second: Group, prefix: _Prefix) -> bool:
         """Whether one loop nest can run two groups of reductions, and saves reads by doing so."""
         pairs = [(a, b) for a in first if a.accumulates for b in second if b.accumulates]
         if not pairs or not all(_same_loops(a, b) and _share_reads(a, b) for a, b in pairs):
@@ -114,12 +135,12 @@ class _Scheduler:
         parallel = (len(self.shared(first, prefix)), len(self.shared(second, prefix)))
         return len(self.shared(group, prefix)) >= max(parallel) > 0
 
-    def waits(self, first: Group, second: Group, prefix: tuple[isl.UnionPwAff, ...]) -> bool:
+    def waits(self, first: Group, second: Group, prefix: _Prefix) -> bool:
         """Whether an instance of the second must come after one of the first, where the prefix leaves them together."""
         pairs = self.dependences.order.intersect_domain(_union(first)).intersect_range(_union(second))
-        return not _at(pairs, prefix).is_empty()
+        return not _at(pairs, prefix.functions).is_empty()
 
-    def group(self, statements: Group, prefix: tuple[isl.UnionPwAff, ...]) -> list[Group]:
+    def group(self, statements: Group, prefix: _Prefix) -> list[Group]:
         """Neighbours in program order that share a band; statements without loops left stand alone."""
         groups: list[Group] = [(statement,) for statement in statements]
         sweeps = 0 if self.fusion is Fusion.MINIMAL else len(groups)
@@ -135,7 +156,7 @@ class _Scheduler:
             groups = merged
         return groups
 
-    def fuses(self, first: Group, second: Group, prefix: tuple[isl.UnionPwAff, ...]) -> bool:
+    def fuses(self, first: Group, second: Group, prefix: _Prefix) -> bool:
         """Whether two neighbours share a band; the strategy that preserves parallel loops also wants a flow to save."""
         if self.fusion is Fusion.PRESERVE_PARALLEL and not self.flows(first, second):
             return False
@@ -147,10 +168,10 @@ class _Scheduler:
         parallel = self.parallel(first + second, prefix)
         return parallel >= min(self.parallel(first, prefix), self.parallel(second, prefix))
 
-    def parallel(self, group: Group, prefix: tuple[isl.UnionPwAff, ...]) -> int:
+    def parallel(self, group: Group, prefix: _Prefix) -> int:
         """How many loops all statements of the group can run in parallel together."""
         members = self.shared(group, prefix)
-        return sum(not any(_is_determined(m.function, s, prefix) for s in group) for m in members)
+        return sum(not any(prefix.determines(m.function, s) for s in group) for m in members)
 
     def passes_between_kernels(self, first: Group, second: Group) -> bool:
         """Whether the second group reads what only another kernel may have written, and the first one writes it."""
@@ -167,7 +188,7 @@ class _Scheduler:
         flow = self.dependences.flow.intersect_domain(_union(first)).intersect_range(_union(second))
         return not flow.is_empty()
 
-    def nest(self, group: Group, prefix: tuple[isl.UnionPwAff, ...]) -> Node:
+    def nest(self, group: Group, prefix: _Prefix) -> Node:
         if len(group) == 1:
             members = self.own_members(group[0], prefix)
             return Band(members, permutable=True, child=Leaf()) if members else Leaf()
@@ -178,10 +199,10 @@ class _Scheduler:
         ):
             return self.reduce_together(group, prefix)
         members = self.shared(group, prefix)
-        below = (*prefix, *(member.function for member in members))
+        below = _Prefix((*prefix.functions, *(member.function for member in members)))
         return Band(members, permutable=True, child=self.order(group, below))
 
-    def reduce_together(self, group: Group, prefix: tuple[isl.UnionPwAff, ...]) -> Node:
+    def reduce_together(self, group: Group, prefix: _Prefix) -> Node:
         """One nest over the loops that the reductions have in common, the statements side by side in it."""
         own = [self.own_members(statement, prefix) for statement in group]
         members: list[Member] = []
@@ -193,30 +214,41 @@ class _Scheduler:
         leaves = Sequence(tuple(Filter(_universe((statement,)), Leaf()) for statement in group))
         return Band(tuple(members), permutable=True, child=leaves)
 
-    def shared(self, group: Group, prefix: tuple[isl.UnionPwAff, ...]) -> tuple[Member, ...]:
+    def shared(self, group: Group, prefix: _Prefix) -> tuple[Member, ...]:
         """The coincident members that the whole group can share."""
+        names = tuple(statement.name for statement in group)
+        if names not in prefix.shared:
+            prefix.shared[names] = self._shared(group, prefix)
+        return prefix.shared[names]
+
+    def _shared(self, group: Group, prefix: _Prefix) -> tuple[Member, ...]:
         if len(group) == 1:
             return tuple(m for m in self.own_members(group[0], prefix) if m.coincident)
         domain = _union(group)
-        conflicts = _affine_hulls(_equal_at(self.dependences.conflicts, prefix, domain))
+        conflicts = _affine_hulls(_equal_at(self.dependences.conflicts, prefix.functions, domain))
         found = _coincident_members(conflicts, domain)
         if found is None:
             # isl orders parts that have nothing to do with each other one by one, unless something ties them.
             found = _coincident_members(conflicts.union(_same_reductions(group)), domain) or ()
-        return tuple(m for m in found if not all(_is_determined(m.function, s, prefix) for s in group))
+        return tuple(m for m in found if not all(prefix.determines(m.function, s) for s in group))
 
-    def own_members(self, statement: ScopStatement, prefix: tuple[isl.UnionPwAff, ...]) -> tuple[Member, ...]:
+    def own_members(self, statement: ScopStatement, prefix: _Prefix) -> tuple[Member, ...]:
         """All remaining iterators of one statement, coincident ones first.
 
         Within a statement nothing is ordered (a right-hand side is read before its left-hand side is written, in-place
         reads are element-wise, reductions are unordered), so every order of its iterators is legal.
         """
+        if statement.name not in prefix.own:
+            prefix.own[statement.name] = self._own_members(statement, prefix)
+        return prefix.own[statement.name]
+
+    def _own_members(self, statement: ScopStatement, prefix: _Prefix) -> tuple[Member, ...]:
         domain = isl.UnionSet.from_set(statement.domain)
-        conflicts = _equal_at(self.dependences.accumulation, prefix, domain)
+        conflicts = _equal_at(self.dependences.accumulation, prefix.functions, domain)
         found: list[Member] = []
         for position in range(statement.domain.dim(isl.dim_type.set)):
             function = _iterator(statement, position)
-            if not _is_determined(function, statement, prefix):
+            if not prefix.determines(function, statement):
                 coincident = conflicts.is_subset(_at(conflicts, (function,)))
                 found.append(Member(function, bool(coincident)))
         return (*(m for m in found if m.coincident), *(m for m in found if not m.coincident))
@@ -318,10 +350,3 @@ def _affine_hulls(pairs: isl.UnionMap) -> isl.UnionMap:
     for relation in found:
         hulls = hulls.union(isl.UnionMap.from_map(isl.Map.from_basic_map(relation.affine_hull())))
     return hulls
-
-
-def _is_determined(function: isl.UnionPwAff, statement: ScopStatement, prefix: Items[isl.UnionPwAff]) -> bool:
-    """Whether the prefix leaves the function only one value on the statement's instances."""
-    domain = isl.UnionSet.from_set(statement.domain)
-    pairs = _at(isl.UnionMap.from_domain_and_range(domain, domain), prefix)
-    return bool(pairs.is_subset(_at(pairs, (function,))))

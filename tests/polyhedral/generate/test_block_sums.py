@@ -12,7 +12,8 @@ import tc
 from tc.base.errors import VerificationError
 from tc.language.program.program import IteratorReference, Read
 from tc.polyhedral.execution.loop_execution import loop_paths
-from tc.polyhedral.generate.block_sums import MOST, MOST_PLAIN, block_sums
+from tc.polyhedral.generate.block_sums import block_sums
+from tc.polyhedral.generate.serial_chains import MOST, MOST_PLAIN
 from tc.polyhedral.ir.loops import (
     Allocation,
     Block,

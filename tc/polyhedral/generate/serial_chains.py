@@ -1,0 +1,183 @@
+"""How many additions to one element of a float32 sum follow each other: its chains, and how long they may be.
+
+Loops say what follows each other, whatever the options, the target and the passes were.  A loop with totals
+(``tc.polyhedral.generate.block_sums``) counts as one addition, since what it adds up is rounded once where it is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, assert_never
+
+from tc.language.program.program import Read, is_product_of_two, walk
+from tc.language.program.specialization import Layout
+from tc.polyhedral.analysis.accumulate import target_iterators
+from tc.polyhedral.analysis.element_counts import Count, Elements, Path, most_met, moving_loops
+from tc.polyhedral.analysis.offsets import Forms
+from tc.polyhedral.analysis.ranges import Range, range_of
+from tc.polyhedral.analysis.remembered import Remembered
+from tc.polyhedral.execution.loop_execution import loop_paths
+from tc.polyhedral.ir.loops import (
+    Allocation,
+    Block,
+    Guard,
+    IndexExpression,
+    Instance,
+    Loop,
+    LoopTree,
+    StatementBody,
+)
+
+# Additions that may follow each other in float32: of products in a tile, and of other terms.
+MOST: Final = 64
+MOST_PLAIN: Final = 32
+# Sums that come back to memory, and are rounded to float32, so often, one after the other.
+_MOST_ROUNDINGS: Final = 2
+
+
+def most_additions(body: StatementBody) -> int:
+    """The most additions that may follow each other in the sum of a statement."""
+    return MOST if is_product_of_two(body.value) else MOST_PLAIN
+
+
+def most_rounded(body: StatementBody) -> int:
+    """How often a sum may be rounded to float32 where it is kept, one time after the other."""
+    return MOST if is_product_of_two(body.value) else _MOST_ROUNDINGS
+
+
+@dataclass(frozen=True, slots=True)
+class Chains:
+    """The chains of the sums of a program, whose statements and layouts these are."""
+
+    bodies: Mapping[str, StatementBody]
+    layouts: Mapping[str, Layout]
+    _once: Remembered[tuple[Elements, Count]] = field(default_factory=Remembered)
+    _forms: Forms = field(default_factory=Forms)
+
+    def additions(self, tree: LoopTree, name: str, path: Path) -> Count:
+        """The most roundings that an element of the statement's target goes through, those inside of totals aside."""
+        body = self.bodies[name]
+        found: Count = self.roundings(tree, name, path)
+        allocation = next((a for a in _allocations(tree) if a.buffer.name == body.target), None)
+        if allocation is None:
+            return found
+        # What comes into the buffer goes on in what it is stored to.
+        stores = (own for own in self.bodies.values() if own.reduction is None and body.target in tensors_read(own))
+        return found * max((self.roundings(tree, own.name, path) for own in stores), default=1)
+
+    def roundings(self, tree: LoopTree, name: str, path: Path) -> Count:
+        """The most instances of a statement for one element of its target; a loop with totals counts as one of them.
+
+        Of a buffer, for one run of what it is allocated for.
+        """
+        return most_met(self._by_element(tree, name, path))
+
+    def _by_element(self, tree: LoopTree, name: str, path: Path) -> dict[Elements, Count]:
+        """The same for elements that are known by their ranges: those of a tile, and what is left behind it."""
+        body = self.bodies[name]
+        match tree:
+            case Instance(statement, _):
+                if statement != name:
+                    return {}
+                where = (body, path, *self._chosen(tree))
+                return dict([self._once.of(where, lambda: (self._elements(tree, path), self._times(tree, path, path)))])
+            case Block(children):
+                counts: dict[Elements, Count] = {}
+                for child in children:
+                    for elements, count in self._by_element(child, name, path).items():
+                        counts[elements] = counts.get(elements, 0) + count
+                return counts
+            case Guard(_, then, None):
+                return self._by_element(then, name, path)
+            case Guard(_, then, otherwise):
+                branches = [part for part in (then, otherwise) if part is not None]
+                found = [elements for part in branches for elements in self._by_element(part, name, path)]
+                most = max(self.roundings(part, name, path) for part in branches)
+                return {tuple(map(_hull, zip(*found, strict=True))): most} if found else {}
+            case Allocation(buffer, inner):
+                inside = path.from_here() if buffer.name == body.target else path
+                return self._by_element(inner, name, inside)
+            case Loop(totals=totals) if any(total.statement == name for total in totals):
+                found_once: dict[Elements, Count] = {}
+                for instance, inside in paths_to_instances(tree, path):
+                    if instance.statement == name:
+                        elements = self._elements(instance, inside)
+                        times = self._times(instance, path, inside)
+                        found_once[elements] = max(found_once.get(elements, 0), times)
+                hull = tuple(map(_hull, zip(*found_once, strict=True)))
+                return {hull: max(found_once.values())} if found_once else {}
+            case Loop():
+                return self._by_element(tree.body, name, path.inside(tree))
+            case _:
+                assert_never(tree)
+
+    def _elements(self, instance: Instance, path: Path) -> Elements:
+        """The ranges of what chooses the element."""
+        return tuple(range_of(argument, path.ranges) for argument in self._chosen(instance))
+
+    def _chosen(self, instance: Instance) -> list[IndexExpression]:
+        """The arguments that choose the element."""
+        body = self.bodies[instance.statement]
+        chosen = target_iterators(body)
+        return [own for name, own in zip(body.iterators, instance.arguments, strict=True) if name in chosen]
+
+    def _times(self, instance: Instance, path: Path, whole: Path) -> Count:
+        """How many iterations of the loops on a path come to one element; ``whole``: the path on to the instance."""
+        body = self.bodies[instance.statement]
+        moving = moving_loops(instance, body, self.layouts[body.target], whole, self._forms)
+        inside = {iterator: trips for iterator, trips in whole.trips.items() if iterator not in path.trips}
+        return moving.repeated(path.trips, inside)
+
+
+def _hull(ranges: Iterable[Range]) -> Range:
+    found = list(ranges)
+    return Range(min(own.least for own in found), max(own.most for own in found))
+
+
+def paths_to_instances(tree: LoopTree, path: Path) -> Iterator[tuple[Instance, Path]]:
+    """Every instance with the loops around it."""
+    match tree:
+        case Instance():
+            yield tree, path
+        case Block(children):
+            for child in children:
+                yield from paths_to_instances(child, path)
+        case Guard(_, then, otherwise):
+            yield from paths_to_instances(then, path)
+            if otherwise is not None:
+                yield from paths_to_instances(otherwise, path)
+        case Allocation(_, body):
+            yield from paths_to_instances(body, path)
+        case Loop():
+            yield from paths_to_instances(tree.body, path.inside(tree))
+        case _:
+            assert_never(tree)
+
+
+def instances_in(root: LoopTree) -> Iterator[Instance]:
+    """In no order: this is asked at every loop, of all copies."""
+    waiting = [root]
+    while waiting:
+        tree = waiting.pop()
+        match tree:
+            case Instance():
+                yield tree
+            case Block(children):
+                waiting += children
+            case Guard(_, then, otherwise):
+                waiting += (then,) if otherwise is None else (then, otherwise)
+            case Loop() | Allocation():
+                waiting.append(tree.body)
+            case _:
+                assert_never(tree)
+
+
+def _allocations(tree: LoopTree) -> Iterator[Allocation]:
+    return (step for _, path in loop_paths(tree, ()) for step in path if isinstance(step, Allocation))
+
+
+def tensors_read(body: StatementBody) -> set[str]:
+    """The tensors that the value and the subscripts of a statement read."""
+    expressions = (body.value, *body.subscripts)
+    return {part.tensor for expression in expressions for part in walk(expression) if isinstance(part, Read)}
