@@ -19,7 +19,7 @@ from tc.runtime.host.binary import KernelUse
 from tc.targets.multiprocessor import MULTIPROCESSORS
 from tests.comprehensions.case import Case
 from tests.comprehensions.corpus import CASES
-from tests.test_emulator import OPTIONS, SOME, fitting
+from tests.gpu_cases import OPTIONS, SOME, fitting
 from tests.turns import every
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="cuda-bindings is not installed")

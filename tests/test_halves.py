@@ -12,8 +12,8 @@ import pytest
 import tc
 from tc.dispatch.kernel import Kernel
 from tc.reference.compare import compare
-from tests.test_emulator import OPTIONS, run
-from tests.test_opencl import missing
+from tests.gpu_cases import OPTIONS, run
+from tests.opencl import missing
 
 HALVES: dict[str, npt.DTypeLike] = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 M, N = 5, 1031

@@ -8,6 +8,7 @@ count as much as those at the top: hiding an import does not make a layer.
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -321,6 +322,14 @@ def test_no_module_imports_itself_through_others() -> None:
         for module in modules()
     }
     _require_no_cycle(graph)
+
+
+def test_tests_import_no_tests() -> None:
+    """What several tests need is in modules of its own; programs that tests start as text count, too."""
+    tests = r"from tests(?:\.\w+)*(?:\.| import (?:.*, )?)test_|import tests(?:\.\w+)*\.test_"
+    importing = re.compile(rf"^\s*(?:{tests})", re.MULTILINE)
+    files = (ROOT / "tests").rglob("*.py")
+    assert [str(path.relative_to(ROOT)) for path in files if importing.search(path.read_text())] == []
 
 
 def test_import_is_light() -> None:

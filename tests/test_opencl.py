@@ -13,17 +13,9 @@ from tc.reference.compare import compare
 from tc.runtime.opencl.opencl import compile_opencl, opencl_device
 from tests.comprehensions.case import Case
 from tests.comprehensions.corpus import CASES
-from tests.test_emulator import OPTIONS, check
+from tests.gpu_cases import OPTIONS, check
+from tests.opencl import missing
 from tests.turns import every_row
-
-
-def missing() -> str | None:
-    try:
-        opencl_device()
-    except tc.DeviceError as error:
-        return str(error)
-    return None
-
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 

@@ -8,26 +8,13 @@ from pathlib import Path
 
 import pytest
 
-import tc
 from tests.fuzz.execute import Verdict
-from tests.fuzz.recipe import Recipe, TensorArgument
+from tests.fuzz.recipe import COPY
 from tests.fuzz.workers import elsewhere
 from tests.programs import run
 from tests.sanitizers import Sanitizer, headline, missing, report, variables
 from tests.turns import every
 from tests.waiting import PATIENCE
-
-COPY = Recipe(
-    seed=0,
-    number=0,
-    text="def f(float(N) A) -> (O) { O(i) = A(i) }",
-    name="f",
-    sizes=(("N", 7),),
-    arguments=(("A", TensorArgument(tc.ScalarType.FLOAT32, ("N",))),),
-    outputs=(),
-    shared=(),
-    options=tc.CpuOptions(vectorize=False),
-)
 
 
 def watched(sanitizer: Sanitizer) -> Mapping[str, str]:
@@ -177,7 +164,7 @@ BROKEN = """
 from unittest.mock import patch
 from tc.runtime.host.compiler import compiling
 from tests.fuzz.execute import execute
-from tests.test_sanitizers import COPY
+from tests.fuzz.recipe import COPY
 
 def spoil(source, flags, compiler):
     assert source.count("c0 < 7") == 1

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import tc
+from tests.api.sections import sections
 from tests.programs import run
 
 TEXT = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,r_k) * B(r_k,n) }"
@@ -23,13 +24,6 @@ TITLES = [
     "times",
     "source",
 ]
-
-
-def sections(text: str) -> dict[str, str]:
-    """The parts of an explanation by title."""
-    parts = re.split(r"^== (.*) ==\n", text, flags=re.MULTILINE)
-    assert parts[0] == ""
-    return dict(zip(parts[1::2], (part.rstrip("\n") for part in parts[2::2]), strict=True))
 
 
 def test_an_explanation_tells_the_whole_way() -> None:

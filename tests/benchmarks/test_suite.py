@@ -19,8 +19,8 @@ from benchmarks.search import search_case
 from benchmarks.suite import MeasurementError, judged, run_case
 from benchmarks.worker import Worker
 from tc.base.records import load_record, save_record
+from tests.benchmarks.problems import small
 from tests.benchmarks.reports import report, row
-from tests.benchmarks.test_contenders import small
 
 BRIEF = Settings(threads=1, rounds=1, seconds=0.01, pause=0.0, peers=(Contender.NUMPY,))
 

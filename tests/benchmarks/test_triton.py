@@ -23,7 +23,7 @@ from benchmarks.judge import deviation_of_peer, judge
 from benchmarks.peers import triton_calls
 from benchmarks.prepared import _as_numpy
 from tc.reference.kept import kept_results
-from tests.benchmarks.test_contenders import SEED, small
+from tests.benchmarks.problems import SEED, small
 
 for kernel in vars(triton_calls).values():
     if hasattr(kernel, "configs"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -124,3 +126,9 @@ def filled(path: Path, seed: int = 0, key: bytes | None = None, count: int = 6) 
     """A new file that ``fill`` has filled."""
     fill(Store.open(path, key=key), seed, count)
     return path
+
+
+def set_version(path: Path, version: str) -> None:
+    """A cache file says that it is of another version of the format."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("UPDATE meta SET value = ? WHERE name = 'version'", (version,))

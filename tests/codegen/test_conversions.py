@@ -12,7 +12,7 @@ from tc.base.types import ScalarType
 from tc.language.program.program import Cast
 from tests.codegen.build import read
 from tests.codegen.harness import Array, dtype_of, evaluate
-from tests.codegen.test_integers import INTEGERS, edges, wrapped
+from tests.codegen.integers import INTEGERS, edges, wrapped
 from tests.turns import every
 
 HALVES = (ScalarType.FLOAT16, ScalarType.BFLOAT16)

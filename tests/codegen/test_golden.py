@@ -12,7 +12,7 @@ from tc.polyhedral.ir.loops import LoopKind, LoopProgram
 from tc.targets.options import GpuOptions, ScheduleOptions
 from tc.targets.target import CudaTarget, OpenClTarget, Target, parse_target
 from tests.codegen.harness import VECTOR_BYTES
-from tests.codegen.test_kernels import matrix_product, padded_convolution, row_sums
+from tests.codegen.kernels import matrix_product, padded_convolution, row_sums
 from tests.conftest import Golden
 from tests.polyhedral.support import SHAPES, specialized
 

@@ -14,30 +14,15 @@ from tc.grammar.syntax import UnaryOperator
 from tc.language.program.program import Call, Cast, Expression, Literal, Select, Unary
 from tests.codegen.build import binary, negate, read
 from tests.codegen.harness import dtype_of, evaluate
+from tests.codegen.integers import INTEGERS, edges, quotient, wrapped
 
 Operation: TypeAlias = Callable[[int, int], int]
 
-INTEGERS = [type for type in ScalarType if type.is_integer]
 LITERALS = (1, 2, 3, 7)
-
-
-def wrapped(value: int, type: ScalarType) -> int:
-    """The value of the type that is congruent modulo its range."""
-    return (value - type.minimum) % (type.maximum - type.minimum + 1) + type.minimum
-
-
-def quotient(a: int, b: int) -> int:
-    """Truncated, and 0 by zero."""
-    return 0 if b == 0 else abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
 def remainder(a: int, b: int) -> int:
     return 0 if b == 0 else a - b * quotient(a, b)
-
-
-def edges(type: ScalarType) -> list[int]:
-    wanted = (type.minimum, type.minimum + 1, -3, -1, 0, 1, 2, 5, type.maximum // 3, type.maximum - 1, type.maximum)
-    return sorted({value for value in wanted if type.minimum <= value <= type.maximum})
 
 
 def by(operation: Operation, divisor: int) -> Operation:

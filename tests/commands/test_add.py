@@ -19,7 +19,7 @@ from tc.cache.format.tables import MEASUREMENTS, VARIANTS
 from tc.commands.cache import main
 from tc.tuner.report.page import report
 from tc.tuner.session.inject import INPUTS
-from tests.api.test_explain import sections
+from tests.api.sections import sections
 from tests.commands.caches import contents
 
 TEXT: Final = """

@@ -20,7 +20,7 @@ from benchmarks.messages import Calibrate, CheckAgain, Judge, Measure, MeasureRo
 from tc.targets.options import GpuOptions, ScheduleOptions
 from tc.targets.options_json import to_json
 from tc.tuner.roofline.roofline import Roofs, Work
-from tests.benchmarks.test_contenders import SEED, small
+from tests.benchmarks.problems import SEED, small
 from tests.cuda.simulator import Simulator, simulator
 
 SECONDS = 2.5e-3

@@ -17,10 +17,10 @@ from tc.reference.compare import compare
 from tc.runtime.cuda import nvrtc
 from tests.comprehensions.case import Case
 from tests.comprehensions.corpus import CASES
+from tests.cuda.checked import MM, check
 from tests.cuda.frameworks import FRAMEWORKS
 from tests.cuda.simulator import simulator
-from tests.cuda.test_gpu import MM, check
-from tests.test_emulator import OPTIONS, fitting
+from tests.gpu_cases import OPTIONS, fitting
 from tests.turns import every
 
 GPU = simulator()

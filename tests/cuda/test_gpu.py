@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import threading
-import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,42 +14,22 @@ import numpy as np
 import pytest
 
 import tc
-from tc.reference.compare import compare
-from tests.comprehensions.case import Case, Sizes
+from tests.comprehensions.case import Case
 from tests.comprehensions.corpus import CASES
-from tests.cuda.frameworks import FRAMEWORKS, Framework
+from tests.cuda.checked import MM, check
+from tests.cuda.frameworks import FRAMEWORKS
+from tests.gpu_cases import OPTIONS
 from tests.short_way import only_the_short_way
-from tests.test_emulator import OPTIONS, fitting
 
 pytestmark = pytest.mark.gpu
 
 ROOT = Path(__file__).parents[2]
-MM = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }").mm
 PICK = tc.define("def pick(float(E,D) T, int32(B) I) -> (O) { O(b,d) = T(I(b),d) }").pick
 random = np.random.default_rng(20261122)
 
 
 def floats(*shape: int) -> np.ndarray:
     return random.standard_normal(shape, np.float32)
-
-
-def check(case: Case, sizes: Sizes, options: tc.GpuOptions, framework: Framework) -> None:
-    """The results are the oracle's, and of the arguments' framework."""
-    framework.require()
-    definitions = tc.define(case.text)
-    comprehension = definitions[case.definition] if case.definition else definitions.single()
-    rng = np.random.default_rng(zlib.crc32(case.name.encode()))
-    inputs, outputs = case.make_inputs(rng, sizes), case.make_outputs(rng, sizes)
-    if outputs and not framework.writes:
-        pytest.skip("arrays of this framework never change")
-    expected = comprehension.oracle(*inputs.values(), out=outputs or None)
-    given = [framework.to_device(a) if isinstance(a, np.ndarray) else a for a in inputs.values()]
-    out = {name: framework.to_device(array) for name, array in outputs.items()} or None
-    found = fitting(lambda chosen: comprehension(*given, out=out, target="cuda", options=chosen), options)
-    results = found if isinstance(found, tuple) else (found,)
-    for name, array in zip(comprehension.program.results, results, strict=True):
-        comparison = compare(expected[name], framework.copied(array))
-        assert comparison.ok, f"{name}: {comparison}"
 
 
 @pytest.mark.parametrize("number", range(len(CASES)), ids=[case.name for case in CASES])

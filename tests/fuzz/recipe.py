@@ -84,3 +84,16 @@ class Recipe:
         """The extents as numbers."""
         sizes = dict(self.sizes)
         return tuple(sizes[extent] if isinstance(extent, str) else extent for extent in argument.extents)
+
+
+COPY = Recipe(
+    seed=0,
+    number=0,
+    text="def f(float(N) A) -> (O) { O(i) = A(i) }",
+    name="f",
+    sizes=(("N", 7),),
+    arguments=(("A", TensorArgument(tc.ScalarType.FLOAT32, ("N",))),),
+    outputs=(),
+    shared=(),
+    options=tc.CpuOptions(vectorize=False),
+)

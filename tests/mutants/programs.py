@@ -16,9 +16,9 @@ from tc.polyhedral import pipeline
 from tc.polyhedral.attempts import Attempt, next_attempt
 from tests.comprehensions.case import Case
 from tests.comprehensions.corpus import CASES
+from tests.gpu_cases import fitting
 from tests.mutants.judge import Given, Verdict, judge, mistakes
 from tests.mutants.mistakes import Mistake
-from tests.test_emulator import fitting
 
 OPTIONS = {
     "tiles": tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4)), block=(4, 2), split=(), stages=1),

@@ -9,7 +9,7 @@ import pytest
 
 import tc
 from tc.reference.compare import compare
-from tests.test_emulator import run
+from tests.gpu_cases import run
 from tests.turns import every_row
 
 MM = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+import tc.codegen.prelude
 import tc.runtime.host.pool
 from tc.base.environment import environment
 from tc.base.types import ScalarType
@@ -89,3 +90,55 @@ def launch_all(sizes: Sequence[int], threads: int) -> None:
         x, y = ramp(size), np.ones(size, np.float32)
         axpy(2.0, x, y, threads)
         np.testing.assert_array_equal(y, 2.0 * x + 1.0)
+
+
+# Fills the memory of the call and of every chunk with its own mark, waits for the others, and looks whether it stayed.
+MARKS = """
+#include <sched.h>
+#include <string.h>
+struct context { const tc_runtime *runtime; int64_t mark; int64_t shared; int32_t present; };
+static int same(const char *memory, char value, int64_t size) {
+  for (int64_t i = 0; i < size; i++) if (memory[i] != value) return 0;
+  return 1;
+}
+static void body(const void *argument, char *scratch, int64_t begin, int64_t end) {
+  struct context *c = (struct context *)argument;
+  char value = (char)(c->mark + 1 + begin);
+  int64_t size = c->runtime->scratch_bytes;
+  memset(scratch, value, size);
+  __atomic_fetch_add(&c->present, (int32_t)(end - begin), __ATOMIC_SEQ_CST);
+  // Whoever has several iterations runs them one after another.
+  if (end - begin == 1)
+    while (__atomic_load_n(&c->present, __ATOMIC_SEQ_CST) < c->runtime->threads) sched_yield();
+  if (!same(scratch, value, size)) __atomic_store_n(c->runtime->fault, 1, __ATOMIC_RELAXED);
+}
+void tc_kernel(void *const *buffers, const tc_scalar *scalars, const tc_runtime *runtime) {
+  struct context c = {runtime, scalars[0].i, scalars[1].i, 0};
+  memset(runtime->shared, (char)c.mark, c.shared);
+  runtime->parallel_for(runtime, body, &c, 0, runtime->threads);
+  if (!same(runtime->shared, (char)c.mark, c.shared)) *runtime->fault = 2;
+  if ((uintptr_t)runtime->shared % 64 || (uintptr_t)runtime->scratch % 64) *runtime->fault = 3;
+}
+"""
+
+
+def marks(memory: Memory) -> LoadedKernel:
+    return load(MARKS, 0, (ScalarType.INT64, ScalarType.INT64), memory)
+
+
+# Every chunk waits for all others: only as many threads as chunks can run it.
+TOGETHER = """
+#include <time.h>
+struct context { int64_t *present; int64_t chunks; int32_t *fault; };
+static void body(const void *context, char *scratch, int64_t begin, int64_t end) {
+  const struct context *c = context;
+  time_t start = time(0);
+  __atomic_fetch_add(c->present, 1, __ATOMIC_SEQ_CST);
+  while (__atomic_load_n(c->present, __ATOMIC_SEQ_CST) < c->chunks)
+    if (time(0) > start + 900) { __atomic_store_n(c->fault, 1, __ATOMIC_RELAXED); return; }
+}
+void tc_kernel(void *const *buffers, const tc_scalar *scalars, const tc_runtime *runtime) {
+  struct context c = {buffers[0], runtime->threads, runtime->fault};
+  runtime->parallel_for(runtime, body, &c, 0, runtime->threads);
+}
+"""

@@ -21,7 +21,7 @@ from tc.runtime.host.compiler import compile_shared, find_compiler
 from tc.runtime.host.flags import SHARED
 from tc.runtime.host.native import native_binary
 from tc.runtime.host.pool import shared_pool
-from tests.runtime.kernels import HEADER, axpy, chunks, kernel, ramp
+from tests.runtime.kernels import HEADER, TOGETHER, axpy, chunks, kernel, ramp
 from tests.waiting import PATIENCE
 
 LEAST, MOST = -(2**63), 2**63 - 1
@@ -43,22 +43,6 @@ static void outer(const void *context, char *scratch, int64_t begin, int64_t end
 void tc_kernel(void *const *buffers, const tc_scalar *scalars, const tc_runtime *runtime) {
   struct context c = {runtime, buffers[0]};
   runtime->parallel_for(runtime, outer, &c, 0, 41);
-}
-"""
-# Every chunk waits for all others: only as many threads as chunks can run it.
-TOGETHER = """
-#include <time.h>
-struct context { int64_t *present; int64_t chunks; int32_t *fault; };
-static void body(const void *context, char *scratch, int64_t begin, int64_t end) {
-  const struct context *c = context;
-  time_t start = time(0);
-  __atomic_fetch_add(c->present, 1, __ATOMIC_SEQ_CST);
-  while (__atomic_load_n(c->present, __ATOMIC_SEQ_CST) < c->chunks)
-    if (time(0) > start + 900) { __atomic_store_n(c->fault, 1, __ATOMIC_RELAXED); return; }
-}
-void tc_kernel(void *const *buffers, const tc_scalar *scalars, const tc_runtime *runtime) {
-  struct context c = {buffers[0], runtime->threads, runtime->fault};
-  runtime->parallel_for(runtime, body, &c, 0, runtime->threads);
 }
 """
 
@@ -183,8 +167,7 @@ def run(program: str) -> str:
 FORK = """
 import os, threading
 import numpy as np
-from tests.runtime.kernels import HEADER, axpy, chunks, launch_all, kernel
-from tests.runtime.test_pool import TOGETHER
+from tests.runtime.kernels import HEADER, TOGETHER, axpy, chunks, launch_all, kernel
 
 def together():
     present = np.zeros(1, np.int64)

@@ -8,43 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tc.base.types import ScalarType
-from tc.runtime.kernel import NO_MEMORY, LoadedKernel, Memory
+from tc.runtime.kernel import NO_MEMORY, Memory
 from tests.programs import run
-from tests.runtime.kernels import load
-
-# Fills the memory of the call and of every chunk with its own mark, waits for the others, and looks whether it stayed.
-MARKS = """
-#include <sched.h>
-#include <string.h>
-struct context { const tc_runtime *runtime; int64_t mark; int64_t shared; int32_t present; };
-static int same(const char *memory, char value, int64_t size) {
-  for (int64_t i = 0; i < size; i++) if (memory[i] != value) return 0;
-  return 1;
-}
-static void body(const void *argument, char *scratch, int64_t begin, int64_t end) {
-  struct context *c = (struct context *)argument;
-  char value = (char)(c->mark + 1 + begin);
-  int64_t size = c->runtime->scratch_bytes;
-  memset(scratch, value, size);
-  __atomic_fetch_add(&c->present, (int32_t)(end - begin), __ATOMIC_SEQ_CST);
-  // Whoever has several iterations runs them one after another.
-  if (end - begin == 1)
-    while (__atomic_load_n(&c->present, __ATOMIC_SEQ_CST) < c->runtime->threads) sched_yield();
-  if (!same(scratch, value, size)) __atomic_store_n(c->runtime->fault, 1, __ATOMIC_RELAXED);
-}
-void tc_kernel(void *const *buffers, const tc_scalar *scalars, const tc_runtime *runtime) {
-  struct context c = {runtime, scalars[0].i, scalars[1].i, 0};
-  memset(runtime->shared, (char)c.mark, c.shared);
-  runtime->parallel_for(runtime, body, &c, 0, runtime->threads);
-  if (!same(runtime->shared, (char)c.mark, c.shared)) *runtime->fault = 2;
-  if ((uintptr_t)runtime->shared % 64 || (uintptr_t)runtime->scratch % 64) *runtime->fault = 3;
-}
-"""
-
-
-def marks(memory: Memory) -> LoadedKernel:
-    return load(MARKS, 0, (ScalarType.INT64, ScalarType.INT64), memory)
+from tests.runtime.kernels import marks
 
 
 def faults() -> int:
@@ -81,7 +47,7 @@ def test_what_is_kept_is_bounded() -> None:
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from tc.runtime.kernel import Memory
-from tests.runtime.test_workspace import marks
+from tests.runtime.kernels import marks
 from tests.stress import mappings, resident
 
 SIZE = 1 << 20
@@ -107,7 +73,7 @@ def test_the_child_of_a_fork_has_memory_of_its_own() -> None:
     program = """
 import os
 from tc.runtime.kernel import Memory
-from tests.runtime.test_workspace import marks
+from tests.runtime.kernels import marks
 
 kernel = marks(Memory(1 << 16, 64))
 assert kernel.launch((), (1, 1 << 16), 2) == 0

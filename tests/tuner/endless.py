@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tc.tuner.trial.budget import Budget
 from tests.tuner import trial_support as trial
-from tests.tuner.session.test_tune import SETTINGS, Watched, search
+from tests.tuner.session.searches import SETTINGS, Watched, search
 
 
 def tell(number: int, packed: bytes) -> bytes:

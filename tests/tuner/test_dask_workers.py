@@ -39,7 +39,7 @@ from tc.tuner.trial.outcome import Failed, FailureKind, Measured
 from tc.tuner.trial.workers import Packed, Workers
 from tests.tuner import trial_support as trial
 from tests.tuner.dask_machines import Machines, machines, trying
-from tests.tuner.session.test_tune import records, search
+from tests.tuner.session.searches import records, search
 
 # A search that is killed.
 ABANDONED = """

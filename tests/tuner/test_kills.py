@@ -24,7 +24,7 @@ from tc.tuner.trial.outcome import Failed, FailureKind
 from tc.tuner.trial.workers import LocalWorkers, Packed
 from tests.programs import ROOT
 from tests.tuner import trial_support as trial
-from tests.tuner.session.test_tune import SETTINGS, Watched, records, search
+from tests.tuner.session.searches import SETTINGS, Watched, records, search
 from tests.waiting import wait_until
 
 _FEW, _MANY = 1, 50

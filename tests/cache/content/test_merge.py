@@ -15,8 +15,7 @@ from tc.cache.content.store import Store
 from tc.cache.content.verify import verify
 from tests.cache.conftest import Places
 from tests.cache.content_support import content
-from tests.cache.format.test_schema import set_version
-from tests.cache.samples import fill, filled, kernel, measurement, text, trial, variant
+from tests.cache.samples import fill, filled, kernel, measurement, set_version, text, trial, variant
 from tests.turns import every
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,12 +12,7 @@ from tc.cache.content.lookup import Reader
 from tc.cache.content.store import Store
 from tc.cache.format.schema import MIGRATIONS, migrate
 from tc.cache.format.version import VERSION, require_readable, version_of
-from tests.cache.samples import fill, filled, kernel
-
-
-def set_version(path: Path, version: str) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("UPDATE meta SET value = ? WHERE name = 'version'", (version,))
+from tests.cache.samples import fill, filled, kernel, set_version
 
 
 def note(connection: Connection) -> None:

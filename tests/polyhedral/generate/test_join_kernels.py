@@ -10,7 +10,7 @@ import pytest
 import tc
 from tc.polyhedral.generate.outermost_nests import OutermostNest
 from tc.reference.compare import compare
-from tests.test_emulator import fitting, run
+from tests.gpu_cases import fitting, run
 from tests.turns import every, every_row
 
 MINIMAL = tc.GpuOptions(tc.ScheduleOptions(fusion=tc.Fusion.MINIMAL))

@@ -34,10 +34,10 @@ from tc.polyhedral.proof.conflicts import Meeting
 from tc.polyhedral.proof.demands import Demands
 from tc.polyhedral.proof.verify import prove
 from tc.polyhedral.proof.verify_threads import check_threads
+from tests.gpu_cases import OPTIONS as EMULATED
+from tests.gpu_cases import check
 from tests.mutants.mistakes import dropping
 from tests.mutants.programs import OPTIONS, case_named, judged
-from tests.test_emulator import OPTIONS as EMULATED
-from tests.test_emulator import check
 from tests.turns import every_row
 
 SUMS = "def sums(float(M,N) X) -> (O) { O(m) +=! X(m,n) }"

@@ -11,7 +11,7 @@ import numpy as np
 import tc
 from tc.polyhedral.analysis.box import Box
 from tests.comprehensions.corpus import CASES
-from tests.test_emulator import OPTIONS, check, fitting
+from tests.gpu_cases import OPTIONS, check, fitting
 
 MM = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }").mm
 # Sixteen points of every other row of C belong to a thread.

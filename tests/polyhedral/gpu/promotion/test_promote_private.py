@@ -9,8 +9,8 @@ import pytest
 
 import tc
 from tests.comprehensions.corpus import CASES
+from tests.gpu_cases import OPTIONS, fitting
 from tests.mutants.judge import Given, is_right
-from tests.test_emulator import OPTIONS, fitting
 from tests.turns import every_row
 
 CONVOLUTION = """
