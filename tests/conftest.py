@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.deselection import Deselection
+
 # Tests look at what is compiled now; those of the cache have caches of their own.
 os.environ["TC_CACHE_MODE"] = "off"
 
@@ -43,13 +45,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden with what is produced now")
 
 
-def pytest_pycollect_makeitem(
-    collector: pytest.Module | pytest.Class, name: str, obj: object
-) -> list[pytest.Item] | None:
-    """Nothing for functions whose marks are not asked for: most of their tens of thousands of tests are slow ones."""
-    wanted = str(collector.config.option.markexpr)
-    marks = (*collector.iter_markers(), *getattr(obj, "pytestmark", ()))
-    return [] if name.startswith("test") and any(f"not {mark.name}" in wanted for mark in marks) else None
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Deselection(config))
 
 
 @pytest.fixture
