@@ -21,9 +21,7 @@ from tc.codegen.printer.source import KernelSource, c_source, emulator_source
 from tc.codegen.text.functions import ABSENT_IN_OPENCL
 from tc.language.program.program import Call, walk
 from tc.language.program.specialization import Specialization
-from tc.polyhedral.cpu.microkernel import VectorUnit
 from tc.polyhedral.ir.loops import Buffer, LoopProgram
-from tc.polyhedral.passes import Machine
 from tc.polyhedral.pipeline import MappedProgram, Prepared
 from tc.runtime.cuda.nvrtc import check_architecture, compiling_cuda, nvrtc_flags
 from tc.runtime.host.binary import Binary
@@ -31,6 +29,7 @@ from tc.runtime.host.compiler import check_compiles, compiling, find_compiler, k
 from tc.runtime.host.threads import available_threads
 from tc.runtime.kernel import Memory
 from tc.runtime.opencl.opencl import compiling_opencl, opencl_device
+from tc.targets.machine import GENERIC_GPU, CpuMachine, Machine, VectorUnit
 from tc.targets.options import CpuOptions, Options
 from tc.targets.target import CpuTarget, CudaTarget, EmulatorTarget, HostTarget, OpenClTarget, Target
 
@@ -143,7 +142,7 @@ def _built(printed: _Printed, interface: Interface, options: Options, target: Ta
         convention=compilation.convention(interface),
         options=options,
         target=target,
-        threads=_machine(target).cores,
+        threads=_cores(target),
         source=compilation.source.text,
         schedule=compilation.schedule,
         proof=compilation.proof,
@@ -290,14 +289,22 @@ def _machine(target: Target) -> Machine:
     match target:
         case CpuTarget():
             vectors = VectorUnit(target.vector_bytes, target.vector_registers)
-            return Machine(vectors, available_threads(), target.streams)
-        case EmulatorTarget() | CudaTarget():
-            return Machine(VectorUnit(0, 0), 1)
+            return CpuMachine(vectors, available_threads(), target.streams)
+        case CudaTarget():
+            return target.gpu
+        case EmulatorTarget():
+            return GENERIC_GPU
         case OpenClTarget():
-            # PoCL 3.0 computes something else then, and corrupts its heap.
-            return Machine(VectorUnit(0, 0), 1, branches=False, shuffles=False, copies_ahead=False)
+            # PoCL 3.0 computes something else with barriers in branches, and corrupts its heap.
+            return replace(GENERIC_GPU, shuffles=False, asynchronous_copies=False, branches=False)
         case _:
             assert_never(target)
+
+
+def _cores(target: Target) -> int:
+    """How many cores the default options are chosen for."""
+    machine = _machine(target)
+    return machine.cores if isinstance(machine, CpuMachine) else 1
 
 
 def _timed(make: Callable[[], Made]) -> tuple[Made, float]:

@@ -102,7 +102,7 @@ ROOMS = {
     ),
     "codegen.printer": room(
         "base grammar.syntax language.program language.isl language.text polyhedral.ir codegen.text "
-        "polyhedral.analysis codegen.index polyhedral.transform polyhedral.cpu polyhedral.execution "
+        "polyhedral.analysis codegen.index polyhedral.cpu polyhedral.execution "
         "polyhedral.generate polyhedral.proof",
     ),
     "polyhedral.gpu.barriers": room("polyhedral.ir polyhedral.analysis", "islpy"),
@@ -127,7 +127,7 @@ ROOMS = {
     ),
     "compiler": room(
         "base language.program targets runtime.host runtime.cuda runtime.opencl runtime artifact "
-        "polyhedral.ir codegen.text polyhedral.cpu codegen.printer polyhedral",
+        "polyhedral.ir codegen.text codegen.printer polyhedral",
     ),
     "runtime.frameworks": room(
         "base runtime.host runtime.views runtime.cuda",

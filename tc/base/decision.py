@@ -20,4 +20,5 @@ class Decision:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.option}: {self.taken} instead of {self.asked}, since {self.reason}"
+        taken = f"{self.taken}" if self.asked is None else f"{self.taken} instead of {self.asked}"
+        return f"{self.option}: {taken}, since {self.reason}"

@@ -8,6 +8,13 @@ from typing import Final
 
 from tc.base.frozen import frozen
 
+# Threads of a warp, which run together and exchange registers.
+WARP: Final = 32
+# Threads of a block: the limits of CUDA (Programming Guide, "Technical Specifications"), in all and along x, y and z.
+MOST_THREADS: Final = 1024
+MOST_THREADS_ALONG: Final = (1024, 1024, 64)
+# Blocks of a grid along x, y and z, likewise.
+MOST_BLOCKS: Final = ((1 << 31) - 1, 65535, 65535)
 # More shared memory than this has no size of its own in a kernel: the launch gives it (CUDA Programming Guide, "Shared
 # Memory" of every architecture since Volta).
 STATIC_SHARED: Final = 48 << 10

@@ -7,26 +7,29 @@ was asked for exactly is never changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final, assert_never
 
 from tc.base.decision import Decision
+from tc.base.errors import OptionsError
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.generate.obstacles import InBuffers, LongSums, MissingInstances, Obstacle
 from tc.polyhedral.gpu.mapping.split_plan import Plan, plan_split
-from tc.polyhedral.passes import Machine
+from tc.targets.machine import GpuMachine, Machine
 from tc.targets.options import CpuOptions, GpuOptions, Options
+from tc.targets.resolve import resolved
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One run of the pipeline.
 
-    ``plan``: how reductions are split, and which are accumulated in float64.  ``whole_sums``: loops over sums of
-    iterators are not divided among blocks, threads or tiles.  ``decisions``: what differs from the options asked for.
+    ``asked``: the options that were asked for.  ``plan``: how reductions are split, and which are accumulated in
+    float64.  ``whole_sums``: loops over sums of iterators are not divided among blocks, threads or tiles.
+    ``decisions``: what differs from what was asked for, at most one for each option.
     """
 
+    asked: Options
     options: Options
     plan: Plan
     whole_sums: bool = False
@@ -35,25 +38,30 @@ class Attempt:
 
 def first_attempt(specialization: Specialization, options: Options, machine: Machine) -> Attempt:
     """With the options as they were asked for, but for what the machine has not."""
-    decisions = () if isinstance(options, CpuOptions) else tuple(_lacking(options, machine))
+    match options, machine:
+        case GpuOptions(), GpuMachine():
+            decisions = tuple(resolved(options, machine))
+        case _:
+            decisions = ()
     taken = _taking(options, decisions)
-    return Attempt(taken, plan_of(specialization, taken), decisions=decisions)
+    return Attempt(options, taken, plan_of(specialization, taken, machine), decisions=decisions)
 
 
-def next_attempt(specialization: Specialization, attempt: Attempt, obstacle: Obstacle) -> Attempt:
+def next_attempt(specialization: Specialization, machine: Machine, attempt: Attempt, obstacle: Obstacle) -> Attempt:
     """What to try after an attempt that met an obstacle.
 
     It has fewer buffers, or more sums that are whole or in float64, so that attempts come to an end.
     """
     match obstacle:
         case InBuffers():
-            decisions = _without_buffers(attempt.options, obstacle)
+            decisions = _without_buffers(attempt, obstacle, specialization.program.name)
             options = _taking(attempt.options, decisions)
-            plan = replace(plan_of(specialization, options), wide=attempt.plan.wide)
-            return replace(attempt, options=options, plan=plan, decisions=attempt.decisions + decisions)
+            plan = replace(plan_of(specialization, options, machine), wide=attempt.plan.wide)
+            # Of what was lowered, it no longer matters what it was lowered from.
+            kept = (own for own in attempt.decisions if own.option not in {found.option for found in decisions})
+            return replace(attempt, options=options, plan=plan, decisions=(*kept, *decisions))
         case MissingInstances():
-            decisions = (_WHOLE_SUMS,)
-            return replace(attempt, whole_sums=True, decisions=attempt.decisions + decisions)
+            return replace(attempt, whole_sums=True, decisions=(*attempt.decisions, _WHOLE_SUMS))
         case LongSums(statements):
             decisions = tuple(map(_in_float64, sorted(statements)))
             plan = replace(attempt.plan, wide=attempt.plan.wide | statements)
@@ -62,16 +70,13 @@ def next_attempt(specialization: Specialization, attempt: Attempt, obstacle: Obs
             assert_never(obstacle)
 
 
-def plan_of(specialization: Specialization, options: Options) -> Plan:
+def plan_of(specialization: Specialization, options: Options, machine: Machine) -> Plan:
     """Which reductions are split."""
-    return Plan() if isinstance(options, CpuOptions) else plan_split(specialization, options)
-
-
-def _lacking(options: GpuOptions, machine: Machine) -> Iterator[Decision]:
-    if options.shuffles and not machine.shuffles:
-        yield Decision("shuffles", True, False, "the target has no warp shuffles")
-    if options.stages is None and not machine.copies_ahead:
-        yield Decision("stages", None, 1, "the target copies nothing ahead, so that more tiles would only take room")
+    match options, machine:
+        case GpuOptions(), GpuMachine():
+            return plan_split(specialization, options, machine)
+        case _:
+            return Plan()
 
 
 # What buffers of each kind are limited by, on the way to none.
@@ -79,8 +84,12 @@ _OF_PROCESSORS: Final = ("accumulators", "packed", "local", "streamed")
 _OF_GPUS: Final = ("private", "shared", "fragments", "shuffles")
 
 
-def _without_buffers(options: Options, obstacle: InBuffers) -> tuple[Decision, ...]:
-    """The limits under which there are no such buffers."""
+def _without_buffers(attempt: Attempt, obstacle: InBuffers, name: str) -> tuple[Decision, ...]:
+    """The limits under which there are no such buffers; OptionsError where shuffles were asked for, which is no limit.
+
+    ``name``: of the program.
+    """
+    options = attempt.options
     names: tuple[str, ...]
     match obstacle:
         case InBuffers.NOT_AFFINE:
@@ -92,8 +101,14 @@ def _without_buffers(options: Options, obstacle: InBuffers) -> tuple[Decision, .
             names = ("shared",)
         case _:
             assert_never(obstacle)
-    asked = ((name, getattr(options, name)) for name in names)
-    found = tuple(Decision(name, value, type(value)(), obstacle.value) for name, value in asked if value)
+    if "shuffles" in names and isinstance(attempt.asked, GpuOptions) and attempt.asked.shuffles:
+        raise OptionsError(
+            f"shuffles=True cannot be had for {name}: {obstacle.value}; leave shuffles out, or choose other tiles"
+        )
+    lowered = ((name, getattr(options, name)) for name in names)
+    found = tuple(
+        Decision(name, getattr(attempt.asked, name), type(value)(), obstacle.value) for name, value in lowered if value
+    )
     assert found, f"{obstacle} without buffers"
     return found
 

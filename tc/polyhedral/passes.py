@@ -1,16 +1,23 @@
-"""What is done to a schedule, in which order: one literal list for processors, one for machines that run grids."""
+"""What is done to a schedule and to the loops of it, in which order: literal lists for processors and for GPUs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
+from tc.polyhedral.analysis.ranges import size_ranges
 from tc.polyhedral.cpu.defaults import default_sizes
-from tc.polyhedral.cpu.microkernel import VectorUnit
 from tc.polyhedral.cpu.parallelize import parallelize_tree
 from tc.polyhedral.cpu.promote import Room, promote_tree
 from tc.polyhedral.cpu.register_tile import default_tile, explicit_tile, register_tile_tree
+from tc.polyhedral.generate.constant_guards import without_constant_guards
+from tc.polyhedral.generate.constant_trip_counts import constant_trip_counts
+from tc.polyhedral.generate.constant_unroll_bounds import constant_unroll_bounds
+from tc.polyhedral.generate.guard_nests import guard_nests
+from tc.polyhedral.generate.join_kernels import Limits, join_kernels
+from tc.polyhedral.generate.localize import localize_loops
+from tc.polyhedral.generate.separate import separate_tiles
+from tc.polyhedral.generate.separate_counts import separate_counts
 from tc.polyhedral.gpu.barriers.place_barriers import place_barriers
 from tc.polyhedral.gpu.mapping.drop_degenerate_loops import drop_degenerate_loops
 from tc.polyhedral.gpu.mapping.gather_nests import gather_nests
@@ -22,6 +29,7 @@ from tc.polyhedral.gpu.promotion.promote_operands import promote_operands
 from tc.polyhedral.gpu.promotion.promote_private import promote_private
 from tc.polyhedral.gpu.promotion.promote_shared import SharedRoom, promote_shared
 from tc.polyhedral.gpu.promotion.promote_temporaries import Memory, promote_temporaries
+from tc.polyhedral.ir.loops import LoopTree
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import ScheduleTree
 from tc.polyhedral.transform.share_loops import Grid, whole_loops
@@ -29,33 +37,25 @@ from tc.polyhedral.transform.stream import streamed_results
 from tc.polyhedral.transform.tile import ChooseCuts, explicit_sizes, tile_tree
 from tc.polyhedral.transform.unroll import unroll_tree
 from tc.polyhedral.transform.vectorize import vectorize_tree
-from tc.targets.options import CpuOptions, Fusion, GpuOptions
+from tc.targets.machine import CpuMachine, GpuMachine, Machine
+from tc.targets.options import CpuOptions, Fusion, GpuOptions, Options
+from tc.targets.resolve import known
 
+Tree = TypeVar("Tree", ScheduleTree, LoopTree)
+ChosenOptions = TypeVar("ChosenOptions", CpuOptions, GpuOptions)
+ChosenMachine = TypeVar("ChosenMachine", CpuMachine, GpuMachine)
 
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """What the passes know of the processor: its vector registers, and how many cores there are to keep busy.
+# From a tree and the statements in it to others, of schedules or of loops: promotion adds statements.  It is told the
+# options, none of which are open that ``resolved`` knows, and the machine.
+Pass: TypeAlias = Callable[[Tree, Scop, ChosenOptions, ChosenMachine], tuple[Tree, Scop]]
+# A list of them, by name.
+Passes: TypeAlias = tuple[tuple[str, Pass[Tree, ChosenOptions, ChosenMachine]], ...]
 
-    ``streams``: it can write whole lines of memory past its caches.  ``branches``: threads of a block may wait for each
-    other in a branch that not all blocks take.  ``shuffles``: the lanes of a warp may read each other's registers.
-    ``copies_ahead``: tiles can be copied to shared memory while others are used.
-    """
-
-    vectors: VectorUnit
-    cores: int
-    streams: bool = False
-    branches: bool = True
-    shuffles: bool = True
-    copies_ahead: bool = True
-
-
-# Promotion adds statements to the scop, so passes hand both on.
 State: TypeAlias = tuple[ScheduleTree, Scop]
-Pass: TypeAlias = Callable[[ScheduleTree, Scop, CpuOptions, Machine], State]
-GridPass: TypeAlias = Callable[[ScheduleTree, Scop, GpuOptions], State]
+Loops: TypeAlias = tuple[LoopTree, Scop]
 
 
-def _register_tile(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: Machine) -> State:
+def _register_tile(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: CpuMachine) -> State:
     sizes = options.register_tile
     if sizes is None:
         choose = default_tile(scop, machine.vectors, packs=options.packed > 0)
@@ -65,38 +65,38 @@ def _register_tile(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine:
     return register_tile_tree(tree, scop, choose, lanes=options.vectorize, tiles=tiles), scop
 
 
-def _tile(tree: ScheduleTree, scop: Scop, options: CpuOptions, _machine: Machine) -> State:
+def _tile(tree: ScheduleTree, scop: Scop, options: CpuOptions, _machine: CpuMachine) -> State:
     sizes = options.schedule.tile
     chosen = default_sizes(scop, packs=options.packed > 0) if sizes is None else explicit_sizes(sizes)
     return tile_tree(tree, chosen), scop
 
 
-def _vectorize(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: Machine) -> State:
+def _vectorize(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: CpuMachine) -> State:
     streamed = streamed_by(scop, options, machine)
     return vectorize_tree(tree, scop, machine.vectors.bytes, mark=options.vectorize, streamed=streamed), scop
 
 
-def _parallelize(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: Machine) -> State:
+def _parallelize(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: CpuMachine) -> State:
     join = options.schedule.fusion is not Fusion.MINIMAL
     return parallelize_tree(tree, scop, options.threads or machine.cores, options.packed, join=join), scop
 
 
-def _promote(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: Machine) -> State:
+def _promote(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: CpuMachine) -> State:
     streamed = streamed_by(scop, options, machine)
     room = Room(options.accumulators, options.packed, options.local, lanes=options.vectorize, streamed=streamed)
     return promote_tree(tree, scop, room)
 
 
-def streamed_by(scop: Scop, options: CpuOptions, machine: Machine) -> frozenset[str]:
+def streamed_by(scop: Scop, options: CpuOptions, machine: CpuMachine) -> frozenset[str]:
     """Results that are stored with non-temporal stores."""
     return streamed_results(scop, options.streamed) if machine.streams else frozenset()
 
 
-def _unroll(tree: ScheduleTree, scop: Scop, options: CpuOptions, _machine: Machine) -> State:
+def _unroll(tree: ScheduleTree, scop: Scop, options: CpuOptions, _machine: CpuMachine) -> State:
     return unroll_tree(tree, options.schedule.unroll), scop
 
 
-PASSES: Final[tuple[tuple[str, Pass], ...]] = (
+PASSES: Final[Passes[ScheduleTree, CpuOptions, CpuMachine]] = (
     ("register tile", _register_tile),
     ("tile", _tile),
     ("vectorize", _vectorize),
@@ -106,76 +106,80 @@ PASSES: Final[tuple[tuple[str, Pass], ...]] = (
 )
 
 
-def _map(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
-    return map_to_grid(tree, tiles_of(options, scop), grid_of(options)), scop
+def _map(tree: ScheduleTree, scop: Scop, options: GpuOptions, machine: GpuMachine) -> State:
+    return map_to_grid(tree, tiles_of(options, scop, machine), grid_of(options, machine)), scop
 
 
-def grid_of(options: GpuOptions) -> Grid:
+def grid_of(options: GpuOptions, machine: GpuMachine) -> Grid:
     """The grid that options ask for."""
-    return Grid(options.grid, options.block, options.distribution)
+    return Grid(options.grid, options.block, options.distribution, machine)
 
 
-def _tile_blocks(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
-    return tile_tree(tree, grid_cuts(tiles_of(options, scop), grid_of(options))), scop
+def _tile_blocks(tree: ScheduleTree, scop: Scop, options: GpuOptions, machine: GpuMachine) -> State:
+    return tile_tree(tree, grid_cuts(tiles_of(options, scop, machine), grid_of(options, machine))), scop
 
 
-def _drop_degenerate_loops(tree: ScheduleTree, scop: Scop, _options: GpuOptions) -> State:
+def _drop_degenerate_loops(tree: ScheduleTree, scop: Scop, _options: GpuOptions, _machine: GpuMachine) -> State:
     return drop_degenerate_loops(tree), scop
 
 
-def _mark_reductions(tree: ScheduleTree, scop: Scop, _options: GpuOptions) -> State:
+def _mark_reductions(tree: ScheduleTree, scop: Scop, _options: GpuOptions, _machine: GpuMachine) -> State:
     return mark_reductions(tree, scop), scop
 
 
-def _promote_temporaries(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
-    return promote_temporaries(tree, scop, Memory(options.private, options.shared, options.shuffles))
+def _promote_temporaries(tree: ScheduleTree, scop: Scop, options: GpuOptions, _machine: GpuMachine) -> State:
+    memory = Memory(known(options.private), known(options.shared), known(options.shuffles))
+    return promote_temporaries(tree, scop, memory)
 
 
-def _promote_private(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
-    return promote_private(tree, scop, options.private) if options.private else (tree, scop)
+def _promote_private(tree: ScheduleTree, scop: Scop, options: GpuOptions, _machine: GpuMachine) -> State:
+    private = known(options.private)
+    return promote_private(tree, scop, private) if private else (tree, scop)
 
 
-def _promote_shared(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
-    if not options.shared:
+def _promote_shared(tree: ScheduleTree, scop: Scop, options: GpuOptions, machine: GpuMachine) -> State:
+    shared = known(options.shared)
+    if not shared:
         return tree, scop
-    return promote_shared(tree, scop, SharedRoom(options.shared, options.layout, options.padding, options.stages))
+    room = SharedRoom(shared, options.layout, options.padding, options.stages, machine.stages)
+    return promote_shared(tree, scop, room)
 
 
-def _promote_operands(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
+def _promote_operands(tree: ScheduleTree, scop: Scop, options: GpuOptions, _machine: GpuMachine) -> State:
     return promote_operands(tree, scop, options.fragments) if options.fragments else (tree, scop)
 
 
-def _place_barriers(tree: ScheduleTree, scop: Scop, _options: GpuOptions) -> State:
+def _place_barriers(tree: ScheduleTree, scop: Scop, _options: GpuOptions, _machine: GpuMachine) -> State:
     return place_barriers(tree, scop)
 
 
-def tiles_of(options: GpuOptions, scop: Scop) -> ChooseCuts:
+def tiles_of(options: GpuOptions, scop: Scop, machine: GpuMachine) -> ChooseCuts:
     """Where loops are tiled: as the options say, or by default."""
     sizes = options.schedule.tile
     if sizes is None:
-        return default_tiles(scop, options.block or ())
+        return default_tiles(scop, machine, options.block or ())
     return whole_loops(explicit_sizes(sizes, rounded=True))
 
 
-def _unroll_in_threads(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
+def _unroll_in_threads(tree: ScheduleTree, scop: Scop, options: GpuOptions, _machine: GpuMachine) -> State:
     return unroll_tree(tree, options.schedule.unroll), scop
 
 
-def _linearize_rows(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
+def _linearize_rows(tree: ScheduleTree, scop: Scop, options: GpuOptions, _machine: GpuMachine) -> State:
     sizes = (options.schedule.tile, options.block, options.grid)
     return linearize_rows(tree, scop, max(len(own or ()) for own in sizes)), scop
 
 
-def _gather_nests(tree: ScheduleTree, scop: Scop, options: GpuOptions) -> State:
+def _gather_nests(tree: ScheduleTree, scop: Scop, options: GpuOptions, machine: GpuMachine) -> State:
     chosen = options.schedule.tile is not None or options.grid is not None or options.block is not None
     apart = chosen or options.schedule.fusion is Fusion.MINIMAL
-    return (tree if apart else gather_nests(tree)), scop
+    return (tree if apart else gather_nests(tree, machine.block_threads)), scop
 
 
 # The one that makes loops over sums of iterators of others.
 JOINING_ROWS: Final = "linearize rows"
 
-GRID_PASSES: Final[tuple[tuple[str, GridPass], ...]] = (
+GRID_PASSES: Final[Passes[ScheduleTree, GpuOptions, GpuMachine]] = (
     (JOINING_ROWS, _linearize_rows),
     ("gather nests", _gather_nests),
     ("map", _map),
@@ -188,4 +192,64 @@ GRID_PASSES: Final[tuple[tuple[str, GridPass], ...]] = (
     ("promote operands", _promote_operands),
     ("unroll", _unroll_in_threads),
     ("place barriers", _place_barriers),
+)
+
+
+def _localize(root: LoopTree, scop: Scop, _options: Options, _machine: Machine) -> Loops:
+    return localize_loops(root, scop), scop
+
+
+def _separate_tiles(root: LoopTree, scop: Scop, _options: Options, _machine: Machine) -> Loops:
+    return separate_tiles(root, scop.context, scop.sizes, scop.barrier_names), scop
+
+
+def _constant_unroll_bounds(root: LoopTree, scop: Scop, options: Options, _machine: Machine) -> Loops:
+    return constant_unroll_bounds(root, size_ranges(scop.sizes), options.schedule.unroll), scop
+
+
+# Of the loops that isl generates for the tree.
+LOOP_PASSES: Final[Passes[LoopTree, CpuOptions, CpuMachine]] = (
+    ("localize", _localize),
+    ("separate tiles", _separate_tiles),
+    ("constant unroll bounds", _constant_unroll_bounds),
+)
+
+
+def _without_constant_guards(root: LoopTree, scop: Scop, _options: GpuOptions, _machine: GpuMachine) -> Loops:
+    return without_constant_guards(root, size_ranges(scop.sizes)), scop
+
+
+def _guard_nests(root: LoopTree, scop: Scop, _options: GpuOptions, _machine: GpuMachine) -> Loops:
+    return guard_nests(root), scop
+
+
+def _constant_trip_counts(root: LoopTree, scop: Scop, _options: GpuOptions, _machine: GpuMachine) -> Loops:
+    return constant_trip_counts(root, scop), scop
+
+
+def _separate_counts(root: LoopTree, scop: Scop, _options: GpuOptions, _machine: GpuMachine) -> Loops:
+    return separate_counts(root, scop.barrier_names), scop
+
+
+def _join_kernels(root: LoopTree, scop: Scop, options: GpuOptions, machine: GpuMachine) -> Loops:
+    if options.schedule.fusion is Fusion.MINIMAL or options.grid is not None:
+        return root, scop
+    return join_kernels(root, scop, size_ranges(scop.sizes), joined_limits(options, machine)), scop
+
+
+def joined_limits(options: GpuOptions, machine: GpuMachine) -> Limits:
+    """What nests in one kernel keep to."""
+    longest = machine.short_nest if options.schedule.fusion is Fusion.PRESERVE_PARALLEL else None
+    return Limits(longest, known(options.shared), machine.branches)
+
+
+GRID_LOOP_PASSES: Final[Passes[LoopTree, GpuOptions, GpuMachine]] = (
+    ("localize", _localize),
+    ("separate tiles", _separate_tiles),
+    ("constant unroll bounds", _constant_unroll_bounds),
+    ("drop constant guards", _without_constant_guards),
+    ("guard nests", _guard_nests),
+    ("constant trip counts", _constant_trip_counts),
+    ("separate counts", _separate_counts),
+    ("join kernels", _join_kernels),
 )

@@ -7,43 +7,49 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Final, assert_never
+from typing import Final
 
 import islpy as isl
 
 from tc.base.errors import CompileError, OptionsError
 from tc.base.proof import Proof
 from tc.base.stage import Stage
-from tc.language.isl.affine import parameter_name
 from tc.language.isl.session import is_out_of_operations, isl_context
 from tc.language.program.specialization import Specialization
-from tc.polyhedral.analysis.ranges import Range
+from tc.polyhedral.analysis.ranges import size_ranges
 from tc.polyhedral.analysis.strides import accesses
 from tc.polyhedral.attempts import Attempt, first_attempt, next_attempt
 from tc.polyhedral.cpu.surplus import refuse_surplus_sizes
 from tc.polyhedral.execution.loop_execution import loop_execution
 from tc.polyhedral.execution.tree_execution import member_values, tree_execution
 from tc.polyhedral.generate.block_sums import block_sums
-from tc.polyhedral.generate.constant_guards import without_constant_guards
-from tc.polyhedral.generate.constant_trip_counts import constant_trip_counts
-from tc.polyhedral.generate.constant_unroll_bounds import constant_unroll_bounds
 from tc.polyhedral.generate.describe_kernels import describe_kernels
 from tc.polyhedral.generate.describe_sums import describe_sums
 from tc.polyhedral.generate.generate import generate_loops
-from tc.polyhedral.generate.guard_nests import guard_nests
-from tc.polyhedral.generate.join_kernels import Limits, join_kernels
-from tc.polyhedral.generate.localize import NotAffineError, localize_loops
+from tc.polyhedral.generate.localize import NotAffineError
 from tc.polyhedral.generate.missing_instances import has_missing_instances
 from tc.polyhedral.generate.obstacles import InBuffers, LongSums, MissingInstances, Obstacle
-from tc.polyhedral.generate.separate import separate_tiles
-from tc.polyhedral.generate.separate_counts import separate_counts
 from tc.polyhedral.generate.unroll_copies import count_copies, unroll_copies
 from tc.polyhedral.gpu.feasibility.infeasible_buffers import infeasible_buffers
 from tc.polyhedral.gpu.mapping.map_to_grid import refuse_surplus_dimensions
-from tc.polyhedral.ir.loops import LoopProgram, LoopTree, StatementBody
+from tc.polyhedral.ir.loops import Block, LoopProgram, LoopTree, StatementBody
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import ScheduleTree, tree_text
-from tc.polyhedral.passes import GRID_PASSES, JOINING_ROWS, PASSES, Machine, grid_of, streamed_by, tiles_of
+from tc.polyhedral.passes import (
+    GRID_LOOP_PASSES,
+    GRID_PASSES,
+    JOINING_ROWS,
+    LOOP_PASSES,
+    PASSES,
+    ChosenMachine,
+    ChosenOptions,
+    Passes,
+    Tree,
+    grid_of,
+    joined_limits,
+    streamed_by,
+    tiles_of,
+)
 from tc.polyhedral.proof.demands import demands_of
 from tc.polyhedral.proof.verify import prove
 from tc.polyhedral.proof.verify_copies import prove_copies
@@ -51,7 +57,8 @@ from tc.polyhedral.proof.verify_statements import prove_statements
 from tc.polyhedral.schedules import Schedules
 from tc.polyhedral.transform.mark_split_loops import mark_split_loops
 from tc.polyhedral.transform.sums import divided_sums, keep_sums_whole
-from tc.targets.options import CpuOptions, Fusion, GpuOptions, Options
+from tc.targets.machine import CpuMachine, GpuMachine, Machine
+from tc.targets.options import CpuOptions, GpuOptions, Options
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +165,7 @@ def _attempted(
         found = _Run(context, schedules, attempt, machine, verify_every_pass).generate()
         if isinstance(found, Generated):
             return found if first else replace(found, stages=(*found.stages, _earlier(begun - started, attempt)))
-        attempt, first = next_attempt(specialization, attempt, found), False
+        attempt, first = next_attempt(specialization, machine, attempt, found), False
 
 
 def _earlier(seconds: float, attempt: Attempt) -> Stage:
@@ -169,8 +176,8 @@ def _earlier(seconds: float, attempt: Attempt) -> Stage:
 # long.
 _MOST_COPIES: Final = 4096
 
-# Instances of a nest that a GPU goes through in about the time in which it starts a few kernels.
-_SHORT: Final = 1 << 22
+
+_MISMATCH: Final = "the options are those of the machine"
 
 
 class _Run:
@@ -210,8 +217,9 @@ class _Run:
         scheduled = tuple(s for s in scop.statements if not s.domain.is_empty())
         if len(scheduled) == len(scop.statements):  # else there may be loops at other sizes
             refuse_surplus_sizes(tree, scop, self.options)
-            if isinstance(self.options, GpuOptions):
-                refuse_surplus_dimensions(tree, tiles_of(self.options, scop), grid_of(self.options))
+            match self.options, self.machine:
+                case GpuOptions() as options, GpuMachine() as machine:
+                    refuse_surplus_dimensions(tree, tiles_of(options, scop, machine), grid_of(options, machine))
         scop = program = replace(scop, statements=scheduled)
         if self.attempt.whole_sums:
             tree = keep_sums_whole(tree)
@@ -220,16 +228,16 @@ class _Run:
             self.done(name, tree_text(tree))
             if self.verify_every_pass:
                 prove(scop, tree_execution(tree, self.context, scop.barrier_names), f"schedule after {name}")
-        found = self.loops(tree, scop)
-        if isinstance(found, InBuffers):
-            return found
-        if not self.attempt.whole_sums and has_missing_instances(found, scop, divided_sums(tree)):
+        root = self.loops(tree, scop)
+        if isinstance(root, InBuffers):
+            return root
+        if not self.attempt.whole_sums and has_missing_instances(root, scop, divided_sums(tree)):
             return MissingInstances()
-        self.done("generate", "")
-        root = found
-        if isinstance(self.options, GpuOptions):
-            root, kernels = self.joined(root, scop, self.options)
-            self.done("kernels", kernels)
+        match self.options, self.machine:
+            case GpuOptions() as options, GpuMachine() as machine:
+                ranges = size_ranges(scop.sizes)
+                limits = joined_limits(options, machine)
+                self.done("kernels", "\n".join(describe_kernels(root, scop, ranges, options, limits)))
         copies = self.unrolled(root)
         loops = self.loop_program(scop, copies)
         blocked = block_sums(loops)
@@ -259,21 +267,26 @@ class _Run:
         """The loops of the tree, or what is wrong with them or keeps them from being made."""
         buffers = [promotion.buffer for promotion in scop.promotions]
         root = generate_loops(tree, self.context, buffers, scop.sizes, scop.barrier_names)
+        self.done("generate", "")
         try:
-            root = separate_tiles(localize_loops(root, scop), self.context, scop.sizes, scop.barrier_names)
+            match self.options, self.machine:
+                case CpuOptions() as options, CpuMachine() as machine:
+                    return self.timed(_run(LOOP_PASSES, root, scop, options, machine))
+                case GpuOptions() as options, GpuMachine() as machine:
+                    root = self.timed(_run(GRID_LOOP_PASSES, root, scop, options, machine))
+                    return infeasible_buffers(root, scop, options, self.schedules.specialization.program.name) or root
+                case _:
+                    raise AssertionError(_MISMATCH)
         except NotAffineError:
             return InBuffers.NOT_AFFINE
-        ranges = {parameter_name(name): Range(1, most) for name, most in scop.sizes}
-        root = constant_unroll_bounds(root, ranges, self.options.schedule.unroll)
-        match self.options:
-            case CpuOptions():
-                return root
-            case GpuOptions() as options:
-                root = guard_nests(without_constant_guards(root, ranges))
-                root = separate_counts(constant_trip_counts(root, scop), scop.barrier_names)
-                return infeasible_buffers(root, scop, options, self.schedules.specialization.program.name) or root
-            case _:
-                assert_never(self.options)
+
+    def timed(self, made: Iterator[tuple[str, LoopTree, Scop]]) -> LoopTree:
+        """The last of the loops that passes make."""
+        root: LoopTree = Block(())
+        for name, changed, _ in made:
+            root = changed
+            self.done(name, "")
+        return root
 
     def unrolled(self, root: LoopTree) -> LoopTree:
         """The loops with copies in the place of those that are unrolled; OptionsError where these are too many."""
@@ -287,31 +300,16 @@ class _Run:
             )
         return unroll_copies(root)
 
-    def joined(self, root: LoopTree, scop: Scop, options: GpuOptions) -> tuple[LoopTree, str]:
-        """The loops in as few kernels as the options allow, and what these are."""
-        fusion = options.schedule.fusion
-        longest = _SHORT if fusion is Fusion.PRESERVE_PARALLEL else None
-        limits = Limits(longest, options.shared, self.machine.branches)
-        ranges = {parameter_name(name): Range(1, most) for name, most in scop.sizes}
-        if fusion is not Fusion.MINIMAL and options.grid is None:
-            root = join_kernels(root, scop, ranges, limits)
-        return root, "\n".join(describe_kernels(root, scop, ranges, options, limits))
-
     def passes(self, tree: ScheduleTree, scop: Scop) -> Iterator[tuple[str, ScheduleTree, Scop]]:
         """What every pass of the target made, by name."""
-        match self.options:
-            case CpuOptions() as options:
-                for name, run in PASSES:
-                    tree, scop = run(tree, scop, options, self.machine)
-                    yield name, tree, scop
-            case GpuOptions() as options:
-                for name, map_or_tile in GRID_PASSES:
-                    if self.attempt.whole_sums and name == JOINING_ROWS:
-                        continue
-                    tree, scop = map_or_tile(tree, scop, options)
-                    yield name, tree, scop
+        match self.options, self.machine:
+            case CpuOptions() as options, CpuMachine() as machine:
+                return _run(PASSES, tree, scop, options, machine)
+            case GpuOptions() as options, GpuMachine() as machine:
+                passes = tuple(own for own in GRID_PASSES if own[0] != JOINING_ROWS or not self.attempt.whole_sums)
+                return _run(passes, tree, scop, options, machine)
             case _:
-                assert_never(self.options)
+                raise AssertionError(_MISMATCH)
 
     def loop_program(self, scop: Scop, root: LoopTree) -> LoopProgram:
         program = self.schedules.specialization.program
@@ -330,14 +328,27 @@ class _Run:
             pending=_pending(scop),
             copied_for=_copied_for(scop),
         )
-        if isinstance(self.options, GpuOptions):
-            return replace(loops, resident=self.options.resident)
-        return replace(
-            loops,
-            prefetch=self.options.prefetch,
-            ahead=self.options.ahead,
-            streamed=streamed_by(scop, self.options, self.machine),
-        )
+        match self.options, self.machine:
+            case CpuOptions() as options, CpuMachine() as machine:
+                streamed = streamed_by(scop, options, machine)
+                return replace(loops, prefetch=options.prefetch, ahead=options.ahead, streamed=streamed)
+            case GpuOptions() as options, GpuMachine():
+                return replace(loops, resident=options.resident)
+            case _:
+                raise AssertionError(_MISMATCH)
+
+
+def _run(
+    passes: Passes[Tree, ChosenOptions, ChosenMachine],
+    tree: Tree,
+    scop: Scop,
+    options: ChosenOptions,
+    machine: ChosenMachine,
+) -> Iterator[tuple[str, Tree, Scop]]:
+    """What every pass made, by name."""
+    for name, run in passes:
+        tree, scop = run(tree, scop, options, machine)
+        yield name, tree, scop
 
 
 def _copied_for(scop: Scop) -> dict[str, str]:

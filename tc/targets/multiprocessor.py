@@ -12,24 +12,24 @@ from types import MappingProxyType
 from typing import Final
 
 from tc.base.frozen import frozen
+from tc.base.grid import WARP
 
-_WARP: Final = 32
 # Registers are given to warps in units of so many; memory that blocks share, in bytes.
 _REGISTER_UNIT: Final = 256
-_REGISTERS: Final = 1 << 16
 
 
 @frozen
 class Multiprocessor:
     """The most threads, blocks and bytes of shared memory on one multiprocessor at a time.
 
-    ``reserved``: bytes of shared memory that the driver takes from every block.
+    ``reserved``: bytes of shared memory that the driver takes from every block.  ``registers``: of 32 bits.
     """
 
     threads: int
     blocks: int
     shared: int
     reserved: int = 1024
+    registers: int = 1 << 16
 
     @property
     def block_shared(self) -> int:
@@ -38,21 +38,21 @@ class Multiprocessor:
 
     def resident(self, threads: int, registers: int, shared: int) -> int:
         """Blocks that run at a time, with so many threads, registers of each thread, and bytes of shared memory."""
-        warps = -(-threads // _WARP)
+        warps = -(-threads // WARP)
         unit = 1024 if self.reserved else 256
         bytes = -(-(shared + self.reserved) // unit) * unit
-        limits = [self.blocks, self.threads // (warps * _WARP)]
+        limits = [self.blocks, self.threads // (warps * WARP)]
         if registers:
-            own = -(-registers * _WARP // _REGISTER_UNIT) * _REGISTER_UNIT
-            limits.append(_quarters(_REGISTERS // own) // warps)
+            own = -(-registers * WARP // _REGISTER_UNIT) * _REGISTER_UNIT
+            limits.append(_quarters(self.registers // own) // warps)
         if bytes:
             limits.append(self.shared // bytes)
         return min(limits)
 
     def occupancy(self, threads: int, registers: int, shared: int) -> float:
         """The share of the multiprocessor's warps that are there to be run; ``resident`` describes the arguments."""
-        warps = -(-threads // _WARP)
-        return self.resident(threads, registers, shared) * warps * _WARP / self.threads
+        warps = -(-threads // WARP)
+        return self.resident(threads, registers, shared) * warps * WARP / self.threads
 
 
 def _quarters(warps: int) -> int:

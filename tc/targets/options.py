@@ -10,10 +10,11 @@ import itertools
 import math
 from dataclasses import field
 from enum import Enum
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from tc.base.errors import OptionsError
 from tc.base.frozen import frozen
+from tc.base.grid import MOST_BLOCKS, MOST_THREADS
 from tc.targets.options_json import Written
 
 
@@ -117,10 +118,6 @@ class CpuOptions(Written):
         _require_boolean("check_indices", self.check_indices)
 
 
-# A block of any device that we know has so many threads at most.
-MOST_THREADS: Final = 1024
-
-
 @frozen
 class GpuOptions(Written):
     """Options of the targets that run blocks of threads.
@@ -136,7 +133,8 @@ class GpuOptions(Written):
     ``grid``: the most blocks along every dimension, x first; a block then works on several tiles, and on all of those
     along dimensions that are not named.  None takes as many as there are tiles, and several nests may be one kernel.
     ``distribution``: how the points of a tile are dealt to threads.
-    ``private``: the most elements of a result that a thread keeps to itself while it reduces; 0 keeps none.
+    ``private``: the most elements of a result that a thread keeps to itself while it reduces; 0 keeps none.  None takes
+    a quarter of its registers.
     ``fragments``: the most elements of operands that a thread reads into registers before it goes through the points of
     its tile; 0 leaves it to the compiler of the target, which sees that they are read again.
     ``split``: how many partial results, each in a thread of its own, the long reductions have for every element; a
@@ -145,8 +143,10 @@ class GpuOptions(Written):
     ``across``: how many blocks share each long reduction, products among them (split-K); a second kernel combines what
     they have.  ``tile`` has no size for the loop over these blocks.
     None takes several where there are few results, if ``split`` is None, too.
-    ``shuffles``: the 32 threads of a warp combine their partial results from register to register; OpenCL cannot.
-    ``shared``: the most bytes of memory that the threads of a block share; 0 uses none.
+    ``shuffles``: the 32 threads of a warp combine their partial results from register to register.  None does so where
+    the target can; OpenCL cannot, and True is an OptionsError there.
+    ``shared``: the most bytes of memory that the threads of a block share; 0 uses none.  None takes so many that two
+    blocks fit a multiprocessor.
     ``layout``: how operands lie in shared memory; in the order of their tensors, or with the loops of the reduction
     outermost, element by element.
     ``padding``: elements added to every row of an operand in shared memory, so that rows begin in different banks.
@@ -166,10 +166,10 @@ class GpuOptions(Written):
     distribution: Distribution = Distribution.CYCLIC
     split: tuple[int, ...] | None = None
     across: int | None = None
-    shuffles: bool = True
-    private: int = 64
+    shuffles: bool | None = None
+    private: int | None = None
     fragments: int = 0
-    shared: int = 48 << 10
+    shared: int | None = None
     layout: TileLayout = TileLayout.MEMORY
     padding: int = 4
     stages: int | None = None
@@ -179,7 +179,7 @@ class GpuOptions(Written):
     def __post_init__(self) -> None:
         if not isinstance(self.schedule, ScheduleOptions):
             raise OptionsError(f"schedule must be tc.ScheduleOptions, got {self.schedule!r}")
-        for name, sizes, most in (("block", self.block, MOST_THREADS), ("grid", self.grid, (1 << 31) - 1)):
+        for name, sizes, most in (("block", self.block, MOST_THREADS), ("grid", self.grid, MOST_BLOCKS[0])):
             if sizes is not None:
                 _require_integers(name, sizes, 1, most)
                 if len(sizes) > 3:
@@ -192,18 +192,17 @@ class GpuOptions(Written):
             _require_integers("split", self.split, 2, 1 << 20)
         if any(then >= parts for parts, then in itertools.pairwise(self.split or ())):
             raise OptionsError(f"split must go from many partial results to few, got {self.split!r}")
-        _require_integer("private", self.private, 0, 1 << 10)
+        _require_open("private", self.private, 0, 1 << 10)
         _require_integer("fragments", self.fragments, 0, 1 << 10)
-        _require_integer("shared", self.shared, 0, 1 << 18)
+        _require_open("shared", self.shared, 0, 1 << 18)
         if not isinstance(self.layout, TileLayout):
             raise OptionsError(f"layout must be a tc.TileLayout, got {self.layout!r}")
         _require_integer("padding", self.padding, 0, 64)
-        if self.stages is not None:
-            _require_integer("stages", self.stages, 1, 8)
+        _require_open("stages", self.stages, 1, 8)
         _require_integer("resident", self.resident, 1, 32)
-        if self.across is not None:
-            _require_integer("across", self.across, 1, 1 << 16)
-        _require_boolean("shuffles", self.shuffles)
+        _require_open("across", self.across, 1, 1 << 16)
+        if self.shuffles is not None:
+            _require_boolean("shuffles", self.shuffles)
         _require_boolean("check_indices", self.check_indices)
 
 
@@ -220,6 +219,12 @@ def _require_integers(name: str, values: object, least: int, most: int) -> None:
 def _require_integer(name: str, value: object, least: int, most: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         raise OptionsError(f"{name} must be an integer from {least} to {most}, got {value!r}")
+
+
+def _require_open(name: str, value: object, least: int, most: int) -> None:
+    """For what may be left to the target, as None."""
+    if value is not None:
+        _require_integer(name, value, least, most)
 
 
 def _require_boolean(name: str, value: object) -> None:

@@ -12,7 +12,8 @@ from typing import Final, TypeAlias
 
 from tc.base.errors import DeviceError, OptionsError, nearest
 from tc.base.frozen import frozen
-from tc.targets.multiprocessor import MULTIPROCESSORS, Multiprocessor
+from tc.targets.machine import GPUS, GpuMachine
+from tc.targets.multiprocessor import Multiprocessor
 
 
 @frozen
@@ -190,16 +191,21 @@ class CudaTarget:
     architecture: str
 
     def __post_init__(self) -> None:
-        if self.architecture not in MULTIPROCESSORS:
-            raise OptionsError(_unknown("cuda architecture", self.architecture, MULTIPROCESSORS))
+        if self.architecture not in GPUS:
+            raise OptionsError(_unknown("cuda architecture", self.architecture, GPUS))
 
     def __str__(self) -> str:
         return f"cuda:{self.architecture}"
 
     @property
+    def gpu(self) -> GpuMachine:
+        """What the GPU is like."""
+        return GPUS[self.architecture]
+
+    @property
     def multiprocessor(self) -> Multiprocessor:
         """What the blocks of a kernel share."""
-        return MULTIPROCESSORS[self.architecture]
+        return self.gpu.multiprocessor
 
 
 @frozen

@@ -13,16 +13,15 @@ from benchmarks.cases import CASES, case_called
 from tc.base.errors import VerificationError
 from tc.language.isl.session import isl_context
 from tc.language.program.specialization import Specialization
-from tc.polyhedral.cpu.microkernel import VectorUnit
 from tc.polyhedral.execution.tree_execution import tree_execution
 from tc.polyhedral.generate.constant_unroll_bounds import constant_unroll_bounds
 from tc.polyhedral.generate.unroll_copies import unroll_copies
 from tc.polyhedral.ir.counterexample import Violation
 from tc.polyhedral.ir.loops import Block, Instance, Loop, LoopKind, LoopTree
 from tc.polyhedral.ir.scop import Scop
-from tc.polyhedral.passes import Machine
 from tc.polyhedral.pipeline import map_program
 from tc.polyhedral.proof.verify import find_counterexample, prove
+from tc.targets.machine import CpuMachine, VectorUnit
 from tc.targets.options import CpuOptions, ScheduleOptions
 from tests.polyhedral.enumeration import run
 from tests.polyhedral.lies import State, beyond_last, local_dimensions, without_copy, without_last
@@ -30,8 +29,8 @@ from tests.polyhedral.mutants import Edit, again, edits, ends_early, ends_late, 
 from tests.polyhedral.support import Candidate, candidate
 from tests.turns import every
 
-AVX512 = Machine(VectorUnit(bytes=64, registers=32), cores=2, streams=True)
-NEON = Machine(VectorUnit(bytes=16, registers=32), cores=2)
+AVX512 = CpuMachine(VectorUnit(bytes=64, registers=32), cores=2, streams=True)
+NEON = CpuMachine(VectorUnit(bytes=16, registers=32), cores=2)
 
 NAMES = tuple(case.name for case in CASES)
 MATRICES = frozenset({"tmm-128-32-256", "tmm-1024-1024-1024", "c3", "kronecker"})
@@ -61,7 +60,7 @@ def spoilable() -> Iterator[tuple[str, Candidate]]:
 
 @pytest.mark.parametrize("machine", every(2, [AVX512, NEON]), ids=["64 bytes", "16 bytes"])
 @pytest.mark.parametrize("name", NAMES)
-def test_the_kernel_of_every_case_is_proven(name: str, machine: Machine) -> None:
+def test_the_kernel_of_every_case_is_proven(name: str, machine: CpuMachine) -> None:
     found = map_program(specialized(name), CpuOptions(), machine)
     places = [node for node in nodes(found.loops.root) if isinstance(node, Instance)]
     assert found.proof.statements == len(found.loops.bodies)

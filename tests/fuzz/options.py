@@ -41,7 +41,7 @@ def draw_options(source: Source, target: str) -> Options:
     """Every option at random, or now and then none."""
     if target in ("emulator", "opencl"):
         drawn = tc.GpuOptions() if source.chance(0.3) else _gpu_options(source)
-        return drawn if target == "emulator" else replace(drawn, resident=1)  # which OpenCL knows nothing of
+        return drawn if target == "emulator" else replace(drawn, resident=1, shuffles=None)  # OpenCL has neither
     return tc.CpuOptions() if source.chance(0.3) else _cpu_options(source)
 
 

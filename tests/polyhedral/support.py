@@ -12,7 +12,6 @@ from tc.language.lower.lower import lower_text
 from tc.language.lower.specialize import specialize
 from tc.language.program.program import Program
 from tc.language.program.specialization import ArraySpec, Signature, Specialization
-from tc.polyhedral.cpu.microkernel import VectorUnit
 from tc.polyhedral.execution.execution import Execution
 from tc.polyhedral.execution.loop_execution import loop_execution
 from tc.polyhedral.generate.generate import generate_loops
@@ -21,11 +20,18 @@ from tc.polyhedral.generate.separate import separate_tiles
 from tc.polyhedral.ir.loops import LoopTree
 from tc.polyhedral.ir.scop import Scop, build_scop
 from tc.polyhedral.ir.tree import ScheduleTree
-from tc.polyhedral.passes import PASSES, Machine
+from tc.polyhedral.passes import PASSES
 from tc.polyhedral.schedule.schedule import schedule_scop
-from tc.targets.options import CpuOptions
+from tc.targets.machine import GENERIC_GPU, CpuMachine, Machine, VectorUnit
+from tc.targets.options import CpuOptions, Options
 
-MACHINE = Machine(VectorUnit(bytes=64, registers=32), cores=2, streams=True)
+MACHINE = CpuMachine(VectorUnit(bytes=64, registers=32), cores=2, streams=True)
+
+
+def machine_for(options: Options) -> Machine:
+    """A machine that takes such options."""
+    return MACHINE if isinstance(options, CpuOptions) else GENERIC_GPU
+
 
 MATMUL = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }"
 TRANSPOSED = "def tmm(float(M,K) A, float(N,K) B) -> (C) { C(m,n) +=! A(m,k) * B(n,k) }"
@@ -111,7 +117,9 @@ class Candidate:
         return loop_execution(loops, dimensions, self.scop.context)
 
 
-def candidate(specialization: Specialization, options: CpuOptions, machine: Machine, context: isl.Context) -> Candidate:
+def candidate(
+    specialization: Specialization, options: CpuOptions, machine: CpuMachine, context: isl.Context
+) -> Candidate:
     """What all passes make of a program."""
     scop = build_scop(specialization, context)
     tree = schedule_scop(scop, options.schedule.fusion)

@@ -8,32 +8,41 @@ from typing import Any
 import pytest
 
 from tc.base.decision import Decision
+from tc.base.errors import OptionsError
 from tc.polyhedral.attempts import first_attempt, next_attempt
-from tc.polyhedral.cpu.microkernel import VectorUnit
 from tc.polyhedral.generate.localize import NotAffineError
 from tc.polyhedral.generate.obstacles import InBuffers, LongSums, MissingInstances
 from tc.polyhedral.ir.loops import LoopTree
 from tc.polyhedral.ir.scop import Scop
-from tc.polyhedral.passes import Machine
 from tc.polyhedral.pipeline import map_program
+from tc.targets.machine import GENERIC_GPU
 from tc.targets.options import CpuOptions, Distribution, Fusion, GpuOptions, Options, ScheduleOptions
-from tests.polyhedral.support import MACHINE, MATMUL, specialized
+from tests.polyhedral.support import MACHINE, MATMUL, machine_for, specialized
 
 PRODUCT = specialized(MATMUL, ((40, 20), (20, 64)))
-WITHOUT_SHUFFLES = Machine(VectorUnit(0, 0), 1, shuffles=False, copies_ahead=False)
+WITHOUT_SHUFFLES = replace(GENERIC_GPU, shuffles=False, asynchronous_copies=False)
+# What the machine makes of what is left open.
+OPEN = {"shared": 48 << 10, "private": 64, "shuffles": True}
 
 
 def test_the_first_attempt_is_what_was_asked_for() -> None:
-    for options in (CpuOptions(), GpuOptions()):
-        attempt = first_attempt(PRODUCT, options, MACHINE)
-        assert (attempt.options, attempt.decisions) == (options, ())
+    for options in (CpuOptions(), GpuOptions(shared=1000, private=0, shuffles=False)):
+        attempt = first_attempt(PRODUCT, options, machine_for(options))
+        assert (attempt.asked, attempt.options, attempt.decisions) == (options, options, ())
+
+
+def test_what_is_left_open_is_what_the_machine_makes_of_it() -> None:
+    attempt = first_attempt(PRODUCT, GpuOptions(), GENERIC_GPU)
+    assert (attempt.asked, attempt.options) == (GpuOptions(), GpuOptions(**OPEN))  # type: ignore[arg-type]
+    assert {d.option: (d.asked, d.taken) for d in attempt.decisions} == {n: (None, own) for n, own in OPEN.items()}
+    assert str(attempt.decisions[0]) == "shared: 49152, since two such blocks fit a multiprocessor"
 
 
 @pytest.mark.parametrize(("stages", "taken"), [(None, 1), (3, 3)])
 def test_what_a_machine_has_not_is_not_tried(stages: int | None, taken: int) -> None:
-    attempt = first_attempt(PRODUCT, GpuOptions(stages=stages), WITHOUT_SHUFFLES)
-    assert attempt.options == GpuOptions(stages=taken, shuffles=False)
-    assert attempt.decisions[0] == Decision("shuffles", True, False, "the target has no warp shuffles")
+    attempt = first_attempt(PRODUCT, GpuOptions(stages=stages, shared=0, private=0), WITHOUT_SHUFFLES)
+    assert attempt.options == GpuOptions(stages=taken, shared=0, private=0, shuffles=False)
+    assert attempt.decisions[0] == Decision("shuffles", None, False, "the target has no warp shuffles")
     assert [(d.option, d.asked, d.taken) for d in attempt.decisions[1:]] == [("stages", None, 1)] * (stages is None)
 
 
@@ -53,20 +62,31 @@ def test_what_a_machine_has_not_is_not_tried(stages: int | None, taken: int) -> 
     ],
 )
 def test_limits_of_buffers_are_lowered(options: Options, obstacle: InBuffers, changes: dict[str, Any]) -> None:
-    first = first_attempt(PRODUCT, options, MACHINE)
-    found = next_attempt(PRODUCT, replace(first, plan=replace(first.plan, wide=frozenset({"S0"}))), obstacle)
-    assert found.options == replace(options, **changes)
+    machine = machine_for(options)
+    first = first_attempt(PRODUCT, options, machine)
+    wide = replace(first, plan=replace(first.plan, wide=frozenset({"S0"})))
+    found = next_attempt(PRODUCT, machine, wide, obstacle)
+    assert found.options == replace(first.options, **changes)
     assert found.plan.wide == {"S0"}
-    assert found.decisions == tuple(
-        Decision(name, getattr(options, name), taken, obstacle.value) for name, taken in changes.items()
+    lowered = tuple(Decision(name, getattr(options, name), taken, obstacle.value) for name, taken in changes.items())
+    assert found.decisions == (*(d for d in first.decisions if d.option not in changes), *lowered)
+
+
+def test_shuffles_that_were_asked_for_are_not_given_up() -> None:
+    first = first_attempt(PRODUCT, GpuOptions(shuffles=True), GENERIC_GPU)
+    with pytest.raises(OptionsError) as refused:
+        next_attempt(PRODUCT, GENERIC_GPU, first, InBuffers.NOT_AFFINE)
+    assert str(refused.value) == (
+        "shuffles=True cannot be had for mm: subscripts of a buffer would be no affine functions of the loops; "
+        "leave shuffles out, or choose other tiles"
     )
 
 
 def test_other_changes_leave_the_options() -> None:
-    first = first_attempt(PRODUCT, GpuOptions(), MACHINE)
-    whole = next_attempt(PRODUCT, first, MissingInstances())
-    wide = next_attempt(PRODUCT, whole, LongSums(frozenset({"S0"})))
-    assert wide.options == GpuOptions()
+    first = first_attempt(PRODUCT, CpuOptions(), MACHINE)
+    whole = next_attempt(PRODUCT, MACHINE, first, MissingInstances())
+    wide = next_attempt(PRODUCT, MACHINE, whole, LongSums(frozenset({"S0"})))
+    assert wide.options == CpuOptions()
     assert wide.whole_sums
     assert wide.plan.wide == {"S0"}
     assert [(d.option, d.asked, d.taken) for d in wide.decisions] == [
@@ -77,9 +97,9 @@ def test_other_changes_leave_the_options() -> None:
 
 
 def test_obstacles_that_no_buffer_makes_are_mistakes_of_ours() -> None:
-    first = first_attempt(PRODUCT, GpuOptions(shared=0), MACHINE)
+    first = first_attempt(PRODUCT, GpuOptions(shared=0), GENERIC_GPU)
     with pytest.raises(AssertionError, match="DIVERGENT_BARRIERS without buffers"):
-        next_attempt(PRODUCT, first, InBuffers.DIVERGENT_BARRIERS)
+        next_attempt(PRODUCT, GENERIC_GPU, first, InBuffers.DIVERGENT_BARRIERS)
 
 
 def test_kernels_say_what_was_changed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +110,7 @@ def test_kernels_say_what_was_changed(monkeypatch: pytest.MonkeyPatch) -> None:
             raise NotAffineError
         return root
 
-    monkeypatch.setattr("tc.polyhedral.pipeline.localize_loops", refuse)
+    monkeypatch.setattr("tc.polyhedral.passes.localize_loops", refuse)
     found = map_program(PRODUCT, CpuOptions(), MACHINE)
     assert found.attempt.options == CpuOptions(accumulators=0, packed=0, local=0, streamed=0)
     assert [d.option for d in found.attempt.decisions] == ["accumulators", "packed", "local", "streamed"]
@@ -122,7 +142,8 @@ RUNS = GpuOptions(
 def test_kernels_with_changes(
     text: str, shapes: tuple[tuple[int, ...], ...], options: Options, expected: list[str]
 ) -> None:
-    found = map_program(specialized(text, shapes), options, MACHINE).attempt
+    found = map_program(specialized(text, shapes), options, machine_for(options)).attempt
     assert [d.option for d in found.decisions if d.option in expected] == expected
-    limits: dict[str, Any] = {d.option: 0 for d in found.decisions if d.option != "accumulator"}
-    assert found.options == replace(options, **limits)
+    changes: dict[str, Any] = {d.option: d.taken for d in found.decisions if d.option != "accumulator"}
+    assert all(changes[name] == 0 for name in expected if name != "accumulator")
+    assert found.options == replace(options, **changes)

@@ -7,18 +7,17 @@ from collections.abc import Mapping
 import pytest
 
 from tc.language.isl.session import isl_context
-from tc.polyhedral.cpu.microkernel import VectorUnit
 from tc.polyhedral.ir.tree import tree_text
-from tc.polyhedral.passes import Machine
 from tc.polyhedral.pipeline import map_program
 from tc.polyhedral.schedule.schedule import schedule_scop
 from tc.polyhedral.transform.tile import explicit_sizes, tile_tree
+from tc.targets.machine import GENERIC_GPU, Machine
 from tc.targets.options import CpuOptions, Fusion, GpuOptions, Options, ScheduleOptions
 from tests.conftest import Golden
 from tests.polyhedral.support import MACHINE, SHAPES, scop_of, specialized
 
 SCHEDULED = [(name, fusion) for name in SHAPES for fusion in Fusion]
-GRID_MACHINE = Machine(VectorUnit(0, 0), 1)
+GRID_MACHINE = GENERIC_GPU
 GRIDS = tuple(SHAPES)[:8]
 # All trees that the passes of a target make of a program, one after the other.
 STAGES: Mapping[str, tuple[str, Options, Machine]] = {

@@ -15,10 +15,11 @@ from tc.polyhedral.generate.localize import NotAffineError
 from tc.polyhedral.ir.loops import Allocation, Block, Guard, IndexLiteral, Instance, Loop, LoopKind, LoopTree
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import Band, Sequence
-from tc.polyhedral.passes import PASSES
+from tc.polyhedral.passes import GRID_LOOP_PASSES, GRID_PASSES, LOOP_PASSES, PASSES
 from tc.polyhedral.pipeline import Prepared, map_program
 from tc.polyhedral.schedule.schedule import schedule_scop, untransformed_tree
-from tc.targets.options import CpuOptions, Fusion, ScheduleOptions
+from tc.targets.machine import GENERIC_GPU
+from tc.targets.options import CpuOptions, Fusion, GpuOptions, ScheduleOptions
 from tests.polyhedral.mutants import nodes
 from tests.polyhedral.support import CONVOLUTION, LAYERS, MACHINE, MATMUL, SOFTMAX, TRANSPOSED, scop_of, specialized
 
@@ -194,8 +195,17 @@ def test_a_budget_too_small_for_scheduling_but_not_for_the_proof() -> None:
     assert "coincident" in map_program(program, CpuOptions(), MACHINE).stage("schedule").text
 
 
-def test_the_pipeline_is_one_list() -> None:
+def test_the_pipeline_is_literal_lists() -> None:
     assert [name for name, _ in PASSES] == ["register tile", "tile", "vectorize", "parallelize", "promote", "unroll"]
+    loops = ["localize", "separate tiles", "constant unroll bounds"]
+    assert [name for name, _ in LOOP_PASSES] == loops
+    mapped = map_program(specialized(MATMUL, ((8, 8), (8, 8))), CpuOptions(), MACHINE)
+    names = [stage.name for stage in mapped.stages]
+    assert names[2:-2] == [*(name for name, _ in PASSES), "generate", *loops, "sums"][: len(names) - 4]
+    grid = map_program(specialized(MATMUL, ((8, 8), (8, 8))), GpuOptions(), GENERIC_GPU)
+    passes = [name for name, _ in GRID_PASSES], [name for name, _ in GRID_LOOP_PASSES]
+    names = [stage.name for stage in grid.stages]
+    assert names[2 : names.index("kernels")] == [*passes[0], "generate", *passes[1]]
 
 
 def test_many_unrolled_copies_are_proven_with_little_work() -> None:
@@ -238,7 +248,7 @@ def test_a_promotion_whose_subscripts_have_no_affine_form_is_given_up(monkeypatc
             raise NotAffineError
         return root
 
-    monkeypatch.setattr("tc.polyhedral.pipeline.localize_loops", refuse)
+    monkeypatch.setattr("tc.polyhedral.passes.localize_loops", refuse)
     program = map_program(specialized(MATMUL, ((40, 20), (20, 64))), CpuOptions(), MACHINE).loops
     assert program.promoted == ()
     assert "S0_load0" not in [body.name for body in program.bodies]

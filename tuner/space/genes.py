@@ -81,23 +81,28 @@ class CountGene:
 class SizeGene:
     """A number: of an option, or at ``place`` in its list.  ``values`` ascend.
 
-    A genome may hold a number between the values, so that options from elsewhere are kept as they are.
+    A genome may hold a number between the values, so that options from elsewhere are kept as they are.  ``open``: the
+    number may be left to the target, as None.
     """
 
     path: Path
     values: tuple[Size, ...]
     place: int | None = None
+    open: bool = False
 
     def random(self, random: Random) -> Value:
         """Any value."""
-        return random.choice(self.values)
+        return random.choice((None, *self.values) if self.open else self.values)
 
     def neighbours(self, value: Value) -> tuple[Value, ...]:
-        """The next smaller and the next larger value."""
+        """The next smaller and the next larger value, and the target's choice; from that, any value."""
+        if value is None:
+            return self.values
         sizes, number = self.sizes(), plain(value)
         assert isinstance(number, int)
         below, above = bisect_left(sizes, number), bisect_right(sizes, number)
-        return (*self.values[max(0, below - 1) : below], *self.values[above : above + 1])
+        chosen = (None,) if self.open else ()
+        return (*chosen, *self.values[max(0, below - 1) : below], *self.values[above : above + 1])
 
     def sizes(self) -> tuple[int, ...]:
         """The values as numbers."""

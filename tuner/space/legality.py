@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from tc.base.counted import counted
+from tc.base.grid import MOST_THREADS, MOST_THREADS_ALONG, WARP
 from tc.targets.options import GpuOptions, Options
 from tc.tuner.space.genes import Path
 from tc.tuner.space.nest import Nest
@@ -30,10 +31,6 @@ _ACROSS: Final = ("across",)
 # More elements than twice those of 32 registers of 16 lanes are only spilled, and take compilers half a minute.
 _MOST_REGISTERS: Final = 1024
 
-_WARP: Final = 32
-_MOST_THREADS: Final = 1024
-_MOST_THREADS_Z: Final = 64
-
 
 def refusal(options: Options, nest: Nest) -> str | None:
     """Why these options are not worth compiling; None if they are.
@@ -42,11 +39,11 @@ def refusal(options: Options, nest: Nest) -> str | None:
     """
     if not isinstance(options, GpuOptions) or options.block is None:
         return None
-    threads, least = math.prod(options.block), min(_WARP, nest.iterations)
+    threads, least = math.prod(options.block), min(WARP, nest.iterations)
     if threads < least:
         return f"a block of {counted(threads, 'thread')} leaves most of a warp idle"
-    if options.block[2:] and options.block[2] > _MOST_THREADS_Z:
-        return f"a block has at most {_MOST_THREADS_Z} threads along z, got {options.block[2]}"
+    if options.block[2:] and options.block[2] > MOST_THREADS_ALONG[2]:
+        return f"a block has at most {MOST_THREADS_ALONG[2]} threads along z, got {options.block[2]}"
     return None
 
 
@@ -103,7 +100,7 @@ def _repair_block(settings: dict[Path, object], nest: Nest) -> None:
     tile = _sizes(settings, _TILE)
     tiled = nest.parallel
     if tile is None:  # the target chooses tiles that have points for all threads
-        points: tuple[int, ...] = (_MOST_THREADS,) * min(3, nest.parallel)
+        points: tuple[int, ...] = (MOST_THREADS,) * min(3, nest.parallel)
     else:
         cut = tile[: nest.parallel]
         while cut and not cut[-1]:
@@ -119,8 +116,8 @@ def _repair_block(settings: dict[Path, object], nest: Nest) -> None:
             settings[path] = sizes[:most]
     block = _sizes(settings, _BLOCK)
     if block is not None:
-        block = _within(tuple(map(min, block, points)), _MOST_THREADS)
-        settings[_BLOCK] = block if math.prod(block) >= min(_WARP, nest.iterations) else None
+        block = _within(tuple(map(min, block, points)), MOST_THREADS)
+        settings[_BLOCK] = block if math.prod(block) >= min(WARP, nest.iterations) else None
 
 
 def _repair_split(settings: dict[Path, object], nest: Nest) -> None:

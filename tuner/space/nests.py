@@ -55,7 +55,7 @@ def silent_options(specialization: Specialization, target: Target) -> frozenset[
     if not (isinstance(target, CpuTarget) and target.streams) or largest < _LEAST_STREAMED:
         silent.add("streamed")
     if isinstance(target, OpenClTarget):
-        silent.add("resident")
+        silent |= {"resident", "shuffles"}
     return frozenset(silent)
 
 

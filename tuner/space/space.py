@@ -61,7 +61,7 @@ class Space:
     @property
     def size(self) -> int:
         """The number of encodings: more than there are kernels."""
-        return math.prod(len(gene.values) for gene in self.genes)
+        return math.prod(len(gene.values) + (isinstance(gene, SizeGene) and gene.open) for gene in self.genes)
 
     def decode(self, genome: Genome) -> Options | Failed:
         """The options that a genome stands for, or why it stands for none."""

@@ -23,6 +23,19 @@ def _numbers(*values: int) -> MakeGenes:
     return make
 
 
+def _open(*values: int) -> MakeGenes:
+    """Numbers that may be left to the target."""
+
+    def make(path: Path, _nest: Nest) -> Iterator[Gene]:
+        yield SizeGene(path, values, open=True)
+
+    return make
+
+
+def _shuffles(path: Path, _nest: Nest) -> Iterator[Gene]:
+    yield ChoiceGene(path, (None, True, False))
+
+
 def _list(most: Callable[[Nest], int], sizes: Callable[[Nest], tuple[Size, ...]], *limits: int) -> MakeGenes:
     """At most ``most`` of the sizes, of which those at the places of ``limits`` are no larger than these."""
 
@@ -100,11 +113,12 @@ NUMBERS: Final[Mapping[str, MakeGenes]] = MappingProxyType(
         "grid": _list(lambda nest: min(3, nest.parallel), _extents),
         "split": _splits,
         "across": _across,
-        "private": _numbers(0, 16, 64, 256, 1024),
+        "private": _open(0, 16, 64, 256, 1024),
         "fragments": _numbers(0, 16, 64),
-        "shared": _numbers(0, 16 << 10, 32 << 10, 48 << 10, 96 << 10, 160 << 10),
+        "shared": _open(0, 16 << 10, 32 << 10, 48 << 10, 96 << 10, 160 << 10),
         "padding": _numbers(0, 1, 2, 4, 8),
         "stages": _stages,
+        "shuffles": _shuffles,
         "resident": _numbers(1, 2, 3, 4, 6, 8),
     }
 )

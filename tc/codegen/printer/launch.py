@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from tc.base.grid import MOST_BLOCKS
 from tc.codegen.printer.placement import shared_places
 from tc.polyhedral.analysis.ranges import Ranges
 from tc.polyhedral.execution.launch_sizes import launch_sizes
 from tc.polyhedral.ir.loops import LoopKind, LoopTree
-from tc.polyhedral.transform.share_loops import MOST_BLOCKS
 
 # Dimensions of grids and blocks, as everybody calls them: neighbouring threads differ in x.
 AXES: Final = "xyz"

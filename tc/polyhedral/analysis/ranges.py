@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias, assert_never
 
+from tc.language.isl.affine import parameter_name
+from tc.language.program.specialization import Sizes
 from tc.polyhedral.ir.loops import IndexExpression, IndexLiteral, IndexOperation, IndexOperator, IndexVariable, Loop
 
 
@@ -22,6 +24,11 @@ UNBOUNDED: Final = Range(-math.inf, math.inf)
 
 # What is known about the loop iterators in scope.
 Ranges: TypeAlias = Mapping[str, Range]
+
+
+def size_ranges(sizes: Sizes) -> Ranges:
+    """Those of the parameters that stand for symbolic sizes."""
+    return {parameter_name(name): Range(1, most) for name, most in sizes}
 
 
 def range_of(expression: IndexExpression, variables: Ranges) -> Range:

@@ -22,6 +22,7 @@ from tc.polyhedral.analysis.pack import can_pack, value_reads
 from tc.polyhedral.analysis.strides import stride
 from tc.polyhedral.ir.loops import StatementBody
 from tc.polyhedral.ir.scop import ScopStatement
+from tc.targets.machine import VectorUnit
 
 # Cycles, roughly: what matters is how they compare.
 _BROADCAST: Final = 0.15  # one element for all lanes, beside the multiply-adds that hide most of it
@@ -54,14 +55,6 @@ RESIDENT: Final = 1 << 18
 # Beyond that: rows and columns of a tile of register tiles, and the steps of the reduction in one piece.
 PANEL: Final = 256
 STEPS: Final = 256
-
-
-@dataclass(frozen=True, slots=True)
-class VectorUnit:
-    """The vector registers of a processor: bytes of one, and how many there are."""
-
-    bytes: int
-    registers: int
 
 
 @dataclass(frozen=True, slots=True)

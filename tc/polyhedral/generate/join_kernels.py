@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
 
+from tc.base.grid import MOST_BLOCKS, MOST_THREADS
 from tc.polyhedral.analysis.ranges import Ranges
 from tc.polyhedral.analysis.substitute import substituted_in
 from tc.polyhedral.execution.loop_execution import loop_paths
@@ -27,8 +28,6 @@ from tc.polyhedral.ir.loops import (
     LoopTree,
 )
 from tc.polyhedral.ir.scop import Scop
-from tc.polyhedral.transform.share_loops import MOST_BLOCKS
-from tc.targets.options import MOST_THREADS
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,7 @@ from collections.abc import Set as AbstractSet
 
 import islpy as isl
 
-from tc.language.isl.affine import parameter_name
-from tc.polyhedral.analysis.ranges import Range
+from tc.polyhedral.analysis.ranges import size_ranges
 from tc.polyhedral.execution.loop_execution import follow_path, frame_of_path, instance_map, inverse_of, loop_paths
 from tc.polyhedral.ir.loops import Instance, LoopTree, Sharing
 from tc.polyhedral.ir.scop import Scop
@@ -28,7 +27,7 @@ def has_missing_copies(root: LoopTree, scop: Scop) -> bool:
 def has_missing_instances(root: LoopTree, scop: Scop, names: AbstractSet[str]) -> bool:
     """Whether some instances of these statements never run."""
     missing = {statement.name: statement.domain for statement in scop.statements if statement.name in names}
-    ranges = {parameter_name(name): Range(1, most) for name, most in scop.sizes}
+    ranges = size_ranges(scop.sizes)
     for instance, path in loop_paths(root, ()):
         domain = missing.get(instance.statement)
         if domain is not None and not domain.is_empty():

@@ -11,6 +11,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final, TypeAlias, assert_never
 
+from tc.base.grid import WARP
 from tc.base.types import ScalarType
 from tc.language.program.program import Expression, Reduction
 from tc.language.program.specialization import Layout, Sizes
@@ -211,7 +212,7 @@ class Sharing(Enum):
 # Longer loops are not unrolled on GPUs, and no array that they go through is in registers.
 MOST_UNROLLED: Final = 64
 # Threads of a warp, which exchange what is in registers.
-LANES: Final = 32
+LANES: Final = WARP
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,21 +18,15 @@ import islpy as isl
 
 from tc.base.counted import counted
 from tc.base.errors import OptionsError
+from tc.base.grid import MOST_THREADS_ALONG
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.ir.tree import Band, Extension, Leaf, Member, Node, Sequence, statement_names
 from tc.polyhedral.transform.tile import OUTERMOST_FIRST, ChooseCuts, Cut, is_counted
+from tc.targets.machine import GpuMachine
 from tc.targets.options import Distribution
 
 # Dimensions of an explicit block or grid.  Beyond so many, blocks and threads are linearized along x.
 DIMENSIONS: Final = 3
-# Blocks of a grid along x, y and z: the limits of CUDA (Programming Guide, "Technical Specifications").
-MOST_BLOCKS: Final = ((1 << 31) - 1, 65535, 65535)
-# Threads of a block along x, y and z, likewise.
-_MOST_ALONG: Final = (1024, 1024, 64)
-# Threads of a block by default, or half as many again where all have as many points then; and of these
-# along x where there are two loops to share.
-THREADS: Final = 256
-WARP: Final = 32
 # What messages say of the order of the sizes.
 ORDER: Final = f"block and grid begin with x, the innermost of the loops that are shared; {OUTERMOST_FIRST}"
 
@@ -41,13 +35,16 @@ ORDER: Final = f"block and grid begin with x, the innermost of the loops that ar
 class Grid:
     """The most blocks of a grid and the threads of a block, along each dimension, x first.
 
-    ``blocks`` None: as many as there are tiles.  ``threads`` None: about 256, or as many as a tile has points.  A block
-    has exactly the ``threads`` that are named: those beyond the points of a tile have none, but copy what all share.
+    ``blocks`` None: as many as there are tiles.  ``threads`` None: about as many as the ``machine`` has by default, or
+    half as many again where all have as many points then, or as many as a tile has points; a warp of them lies along x
+    where there are two loops to share.  A block has exactly the ``threads`` that are named: those beyond the points of
+    a tile have none, but copy what all share.
     """
 
     blocks: tuple[int, ...] | None
     threads: tuple[int, ...] | None
     distribution: Distribution
+    machine: GpuMachine
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +127,9 @@ def nest_of(band: Band, cuts: tuple[Cut, ...], domain: isl.UnionSet, grid: Grid)
         sizes = sizes[:DIMENSIONS]
     threads: list[int] = []
     for dimension, size in enumerate(sizes):
-        along = _MOST_ALONG[min(dimension, DIMENSIONS - 1)]
-        free = max(1, min(THREADS // math.prod(threads), along))
-        most = min(size, free, WARP if dimension == 0 and len(sizes) > 1 and not rows else free)
+        along = MOST_THREADS_ALONG[min(dimension, DIMENSIONS - 1)]
+        free = max(1, min(grid.machine.block_threads // math.prod(threads), along))
+        most = min(size, free, grid.machine.warp if dimension == 0 and len(sizes) > 1 and not rows else free)
         further = most if dimension == 0 else min(most + most // 2, along)
         usual = wished[dimension] or (most if rows else even_threads(size, most, further))
         threads.append(usual if grid.threads is None else size_at(grid.threads, dimension))

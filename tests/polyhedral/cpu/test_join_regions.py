@@ -9,14 +9,16 @@ import pytest
 
 import tc
 from tc.polyhedral.ir.loops import Loop, LoopKind
-from tc.polyhedral.passes import Machine
 from tc.polyhedral.pipeline import map_program
+from tc.targets.machine import CpuMachine
 from tc.targets.options import CpuOptions, Fusion, ScheduleOptions
 from tests.polyhedral.mutants import nodes
 from tests.polyhedral.support import LAYERS, MACHINE, specialized
 
 
-def regions(text: str, *shapes: tuple[int, ...], options: CpuOptions | None = None, machine: Machine = MACHINE) -> int:
+def regions(
+    text: str, *shapes: tuple[int, ...], options: CpuOptions | None = None, machine: CpuMachine = MACHINE
+) -> int:
     """How many parallel loops a program has; every pass is proven."""
     options = CpuOptions() if options is None else options
     root = map_program(specialized(text, shapes), options, machine, verify_every_pass=True).loops.root

@@ -29,7 +29,7 @@ from tc.polyhedral.ir.loops import (
 from tc.polyhedral.pipeline import map_program
 from tc.polyhedral.proof.verify_blocks import prove_blocks
 from tc.targets.options import CpuOptions, GpuOptions
-from tests.polyhedral.support import MACHINE, specialized
+from tests.polyhedral.support import machine_for, specialized
 
 SUMS: dict[str, tuple[str, tuple[tuple[int, ...], ...]]] = {
     "in a variable": ("def f(float(N) x) -> (s) { s +=! x(i) }", ((9_001,),)),
@@ -43,7 +43,7 @@ SUMS: dict[str, tuple[str, tuple[tuple[int, ...], ...]]] = {
 def program_of(name: str) -> LoopProgram:
     text, shapes = SUMS[name]
     options = GpuOptions(split=()) if name == "of a thread" else CpuOptions()
-    return map_program(specialized(text, shapes), options, MACHINE).loops
+    return map_program(specialized(text, shapes), options, machine_for(options)).loops
 
 
 def changed(tree: LoopTree, change: Callable[[Loop], LoopTree]) -> LoopTree:

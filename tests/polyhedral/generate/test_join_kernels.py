@@ -10,6 +10,7 @@ import pytest
 import tc
 from tc.polyhedral.generate.outermost_nests import OutermostNest
 from tc.reference.compare import compare
+from tc.targets.machine import GPUS
 from tests.gpu_cases import fitting, run
 from tests.turns import every, every_row
 
@@ -155,7 +156,10 @@ def test_explanations_say_what_the_kernels_are() -> None:
     given = tc.GpuOptions(grid=(2,))
     assert explained(given).splitlines()[-1] == "  apart from kernel 1: each has the grid that the options give"
     long = explained(None, (100000,), (1 << 23,))
-    assert long.splitlines()[-1] == "  apart from kernel 1: one of them has more than 4194304 instances"
+    assert (
+        long.splitlines()[-1]
+        == f"  apart from kernel 1: one of them has more than {GPUS['sm_90'].short_nest} instances"
+    )
 
 
 def test_how_many_blocks_there_are_is_known_before() -> None:

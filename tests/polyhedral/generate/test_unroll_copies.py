@@ -32,7 +32,7 @@ from tc.polyhedral.proof.verify_copies import find_false_copy
 from tc.reference.compare import compare
 from tc.targets.options import CpuOptions, Fusion, ScheduleOptions
 from tests.polyhedral.mutants import nodes
-from tests.polyhedral.support import MACHINE, MATMUL, specialized
+from tests.polyhedral.support import MATMUL, machine_for, specialized
 
 A, B = IndexVariable("a"), IndexVariable("b")
 
@@ -124,7 +124,7 @@ def test_no_wrong_copy_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tc.polyhedral.pipeline.unroll_copies", without_last)
     options = CpuOptions(ScheduleOptions(tile=(), unroll=16), vectorize=False)
     with pytest.raises(tc.VerificationError, match="the unrolled loops are not proven correct: an unrolled loop has"):
-        map_program(specialized(MATMUL, ((4, 3), (3, 5))), options, MACHINE)
+        map_program(specialized(MATMUL, ((4, 3), (3, 5))), options, machine_for(options))
 
 
 def test_loops_with_bounds_that_vary_have_guards() -> None:
@@ -170,10 +170,10 @@ SLOW = CpuOptions(ScheduleOptions(fusion=Fusion.MINIMAL, unroll=64), packed=1024
 def test_copies_cost_the_proof_nothing() -> None:
     """isl's budget of 200,000,000 operations did not suffice for 64 copies."""
     program = specialized(MATMUL, ((128, 256), (256, 192)))
-    found = map_program(program, SLOW, MACHINE, max_operations=2_000_000)
+    found = map_program(program, SLOW, machine_for(SLOW), max_operations=2_000_000)
     assert len(list(instances(found.loops.root))) > 64
     many = replace(SLOW, schedule=replace(SLOW.schedule, unroll=4096))
-    more = map_program(program, many, MACHINE, max_operations=2_000_000)
+    more = map_program(program, many, machine_for(many), max_operations=2_000_000)
     assert len(list(instances(more.loops.root))) > 1000
     assert more.proof.leaves == found.proof.leaves < 30
 
@@ -183,7 +183,7 @@ def test_more_copies_than_anybody_waits_for_are_refused() -> None:
     program = specialized("def two(float(M,N) A) -> (B, C) { B(m,n) = A(m,n)  C(n,m) = A(m,n) }", ((48, 64),))
     options = CpuOptions(ScheduleOptions(fusion=Fusion.MINIMAL, tile=(), unroll=3072), vectorize=False, threads=1)
     with pytest.raises(tc.OptionsError) as caught:
-        map_program(program, options, MACHINE)
+        map_program(program, options, machine_for(options))
     assert str(caught.value) == (
         "unroll=3072 writes out 6144 statements and conditions for two, more than 4096, the most that a kernel may "
         "hold; make it smaller"

@@ -12,32 +12,32 @@ import islpy as isl
 from tc.polyhedral.analysis.extents import extent_of, volume
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.tree import Band, Filter, Member, ScheduleTree, Sequence, statement_names
-from tc.polyhedral.transform.share_loops import THREADS, inner_loops, statement_of
+from tc.polyhedral.transform.share_loops import inner_loops, statement_of
 
 # Iterations of one thread that take about as long as a launch.
 _ITERATIONS: Final = 64
 
 
-def gather_nests(tree: ScheduleTree) -> ScheduleTree:
+def gather_nests(tree: ScheduleTree, block_threads: int) -> ScheduleTree:
     """The tree in which consecutive small outermost nests get a loop of one iteration around them, and so share a
-    kernel.
+    kernel; ``block_threads``: of a block by default.
     """
     if not isinstance(tree.root, Sequence):
         return tree
-    groups = groupby(tree.root.filters, lambda branch: _is_small(branch, tree.domain))
+    groups = groupby(tree.root.filters, lambda branch: _is_small(branch, tree.domain, block_threads))
     gathered = [own for small, branches in groups for own in _gathered(tuple(branches), tree.domain, small=small)]
     if len(gathered) == 1:
         return replace(tree, root=gathered[0].child)
     return replace(tree, root=Sequence(tuple(gathered)))
 
 
-def _is_small(branch: Filter, domain: isl.UnionSet) -> bool:
+def _is_small(branch: Filter, domain: isl.UnionSet, block_threads: int) -> bool:
     """Whether every thread has little work where threads share the innermost parallel loops."""
     inside = domain.intersect(branch.domain)
     rows = inner_loops(branch.child, inside)
     for name in statement_names(inside):
         own = statement_of(inside, name)
-        threads = min(THREADS, extent_of(rows[name].member.function, own)) if name in rows else 1
+        threads = min(block_threads, extent_of(rows[name].member.function, own)) if name in rows else 1
         if volume(own) > _ITERATIONS * threads:
             return False
     return True

@@ -17,9 +17,10 @@ from tc.polyhedral.analysis.reuse import product_loops
 from tc.polyhedral.analysis.strides import coefficient, is_turned, iterator_of, stride
 from tc.polyhedral.ir.scop import Scop, ScopStatement
 from tc.polyhedral.ir.tree import Band, Member, statement_names
-from tc.polyhedral.transform.share_loops import THREADS, WARP, inner_loops
+from tc.polyhedral.transform.share_loops import inner_loops
 from tc.polyhedral.transform.tile import WHOLE, ChooseCuts, Cut, is_counted
 from tc.polyhedral.transform.vectorize import layouts_of
+from tc.targets.machine import GpuMachine
 
 # Points of a block along x and y where there are two loops to share, one for every thread: a warp reads neighbours.
 TILES: Final = ((32, 8), (32, 4), (32, 2))
@@ -32,24 +33,17 @@ PRODUCT_TILES: Final = ((128, 128), (128, 64), (64, 64), (64, 32), (32, 32), (32
 SIDE: Final = 16
 MANY_POINTS: Final = 1024
 POINTS: Final = 8
-# Points of a tile that further loops are added to: what the threads of a block keep in registers easily.
-MOST_POINTS: Final = 64 * 128
-# Blocks that keep the multiprocessors of a large GPU busy.
-ENOUGH_BLOCKS: Final = 128
-# What the operands of a tile may take of the memory of a block, so that there is room for several tiles.
-OPERAND_BYTES: Final = 20 << 10
 # Steps of a product whose operands lie in shared memory at a time: more than enough where they are small, so that
 # threads wait for each other less often.
 STEPS: Final = (64, 32, 16, 8, 4, 2, 1)
 ENOUGH_STEPS: Final = 16
-FEW_OPERAND_BYTES: Final = 8 << 10
 # Elements of float32 that are copied at once.
 VECTOR: Final = 4
 # Products of fewer steps are none that is worth it.
 LEAST_STEPS: Final = 8
 
 
-def default_tiles(scop: Scop, block: tuple[int, ...] = ()) -> ChooseCuts:
+def default_tiles(scop: Scop, machine: GpuMachine, block: tuple[int, ...] = ()) -> ChooseCuts:
     """Tiles of one point per thread, but for products and what is turned, of which a thread has several.
 
     A block takes few iterations of the outermost loops where its threads share loops inside of them.  ``block``:
@@ -61,7 +55,7 @@ def default_tiles(scop: Scop, block: tuple[int, ...] = ()) -> ChooseCuts:
         counted = [member for member in band.members if is_counted(replace(member, split=False))]
         if not counted or (depth > 0 and len(points) < 2):
             return (WHOLE,) * len(band.members)
-        product = _product(scop, domain)
+        product = _product(scop, machine, domain)
         chosen: dict[Member, int] = {}
         shares: dict[Member, int] = {}
         if depth == 0:
@@ -69,12 +63,12 @@ def default_tiles(scop: Scop, block: tuple[int, ...] = ()) -> ChooseCuts:
             chosen = dict.fromkeys(shared, 1)
             if not inner_loops(band.child, domain):
                 tiled = None if product is None else product.tile(shared)
-                chosen |= _plain_tile(shared, scop, domain) if tiled is None else tiled
+                chosen |= _plain_tile(shared, scop, machine, domain) if tiled is None else tiled
                 product = None if tiled is None else product
                 shares = _shares(tiled or {})
             else:
                 product = None
-                chosen |= {} if block else _several_rows(band, shared, domain)
+                chosen |= {} if block else _several_rows(band, shared, domain, machine)
             inside = 1 if inner_loops(band.child, domain) else 0  # x is of the loops inside
             for member, threads in zip(reversed(shared), block[inside:], strict=False):
                 chosen[member] = max(chosen[member], threads)
@@ -88,37 +82,39 @@ def default_tiles(scop: Scop, block: tuple[int, ...] = ()) -> ChooseCuts:
     return choose
 
 
-def _plain_tile(shared: Items[Member], scop: Scop, domain: isl.UnionSet) -> dict[Member, int]:
+def _plain_tile(shared: Items[Member], scop: Scop, machine: GpuMachine, domain: isl.UnionSet) -> dict[Member, int]:
     """A point for every thread of the largest block of which there are enough; squares where rows are turned."""
     extents = [extent_of(member.function, domain) for member in shared]
     if len(shared) < 2:
-        sizes = _enough(((THREADS,), (THREADS // 2,), (THREADS // 4,)), extents)
+        threads = machine.block_threads
+        sizes = _enough(((threads,), (threads // 2,), (threads // 4,)), extents, machine)
     else:
         layouts = layouts_of(scop)
         bodies = [scop.statement(name).body for name in statement_names(domain)]
         reads = ((read, iterator_of(shared[-1].function, body)) for body in bodies for read in value_reads(body))
         turned = any(is_turned(read, layouts[read.tensor], iterator) for read, iterator in reads)
-        sizes = TURNED_TILE if turned else _enough(TILES, extents)
+        sizes = TURNED_TILE if turned else _enough(TILES, extents, machine)
     return dict(zip(reversed(shared), sizes, strict=False))
 
 
-def _several_rows(band: Band, shared: Items[Member], domain: isl.UnionSet) -> dict[Member, int]:
+def _several_rows(band: Band, shared: Items[Member], domain: isl.UnionSet, machine: GpuMachine) -> dict[Member, int]:
     """As many iterations of the innermost loop around rows as fill a block where rows are short."""
     if not shared:
         return {}
     rows = inner_loops(band.child, domain)
     longest = max(row.extent for row in rows.values())
-    threads = -(-longest // WARP) * WARP
+    threads = -(-longest // machine.warp) * machine.warp
     *others, last = (extent_of(member.function, domain) for member in shared)
     blocks = math.prod(others) * last
-    return {shared[-1]: max(1, min(THREADS // threads, blocks // ENOUGH_BLOCKS, last))}
+    return {shared[-1]: max(1, min(machine.block_threads // threads, blocks // machine.enough_blocks, last))}
 
 
-def _enough(tiles: Items[tuple[int, ...]], extents: Items[int]) -> tuple[int, ...]:
+def _enough(tiles: Items[tuple[int, ...]], extents: Items[int], machine: GpuMachine) -> tuple[int, ...]:
     """The first of the tiles, x first, of which there are enough in loops of these extents, else the last one."""
     for tile in tiles:
         whole = (*(1 for _ in extents), *reversed(tile))[len(tile) :]
-        if math.prod(-(-extent // size) for extent, size in zip(extents, whole, strict=True)) >= ENOUGH_BLOCKS:
+        count = math.prod(-(-extent // size) for extent, size in zip(extents, whole, strict=True))
+        if count >= machine.enough_blocks:
             return tile
     return tiles[-1]
 
@@ -128,6 +124,7 @@ class _Product:
     """The heaviest reduction below a band, some of whose operands are the same along one loop or another."""
 
     scop: Scop
+    machine: GpuMachine
     statement: ScopStatement
 
     def tile(self, shared: Items[Member]) -> dict[Member, int] | None:
@@ -145,7 +142,7 @@ class _Product:
         # Members are in the order of the loops: the innermost is x.
         y, x = (name for name in members if name in pair)
         others = math.prod(extents[name] for name in extents if name not in pair)
-        columns, rows = _enough(PRODUCT_TILES, (others, extents[y], extents[x]))
+        columns, rows = _enough(PRODUCT_TILES, (others, extents[y], extents[x]), self.machine)
         sizes = {x: min(columns, extents[x]), y: min(rows, extents[y])}
         return {members[name]: size for name, size in self.extended(sizes, extents).items()}
 
@@ -158,7 +155,8 @@ class _Product:
             if name in sizes or uses[name] not in [uses[own] for own in sizes]:
                 continue
             blocks = math.prod(-(-extent // tile.get(own, 1)) for own, extent in extents.items() if own != name)
-            parts = max(-(-extents[name] * math.prod(tile.values()) // MOST_POINTS), -(-2 * ENOUGH_BLOCKS // blocks))
+            points = extents[name] * math.prod(tile.values())
+            parts = max(-(-points // self.machine.tile_points), -(-2 * self.machine.enough_blocks // blocks))
             if parts < extents[name]:
                 tile[name] = -(-extents[name] // parts)
         return tile
@@ -174,7 +172,7 @@ class _Product:
             for member in reversed(carried):
                 sizes[member] = _part(self.extent(member), max(1, round(most / done)))
                 done *= sizes[member]
-            room = FEW_OPERAND_BYTES if most > ENOUGH_STEPS else OPERAND_BYTES
+            room = self.machine.few_operand_bytes if most > ENOUGH_STEPS else self.machine.operand_bytes
             if self.operand_bytes({**tile, **sizes}) <= room:
                 break
         return sizes
@@ -226,7 +224,7 @@ def _part(extent: int, most: int) -> int:
     return next(iter(vectors or fitting), most)
 
 
-def _product(scop: Scop, domain: isl.UnionSet) -> _Product | None:
+def _product(scop: Scop, machine: GpuMachine, domain: isl.UnionSet) -> _Product | None:
     """That of the heaviest statement, if it reduces often enough."""
     names = statement_names(domain)
     heaviest = max(names, key=lambda name: volume(isl.UnionSet.from_set(scop.statement(name).domain)))
@@ -236,4 +234,4 @@ def _product(scop: Scop, domain: isl.UnionSet) -> _Product | None:
     kept = math.prod(layouts_of(scop)[statement.body.target].shape)
     if volume(isl.UnionSet.from_set(statement.domain)) < LEAST_STEPS * kept:
         return None
-    return _Product(scop, statement)
+    return _Product(scop, machine, statement)

@@ -18,10 +18,11 @@ import islpy as isl
 
 from tc.base.counted import counted
 from tc.base.errors import OptionsError
+from tc.base.grid import MOST_BLOCKS
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence
-from tc.polyhedral.transform.share_loops import MOST_BLOCKS, ORDER, Grid, Nest, group_size, nest_of, size_at
+from tc.polyhedral.transform.share_loops import ORDER, Grid, Nest, group_size, nest_of, size_at
 from tc.polyhedral.transform.sums import sums_from_zero
 from tc.polyhedral.transform.tile import ChooseCuts, Cut, in_groups
 from tc.targets.options import Distribution

@@ -13,11 +13,12 @@ from tc.language.program.program import Statement, iterators_in, written_iterato
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.analysis.reuse import product_loops
 from tc.polyhedral.analysis.strides import stride
-from tc.polyhedral.gpu.mapping.grid_defaults import ENOUGH_BLOCKS, ENOUGH_STEPS, PRODUCT_TILES
+from tc.polyhedral.gpu.mapping.grid_defaults import ENOUGH_STEPS, PRODUCT_TILES
 from tc.polyhedral.ir.loops import LANES
 from tc.polyhedral.schedule.split import Dealing, reads_of, walk_of
-from tc.polyhedral.transform.share_loops import THREADS
+from tc.targets.machine import GpuMachine
 from tc.targets.options import GpuOptions
+from tc.targets.resolve import known
 
 
 class Whose(Enum):
@@ -95,16 +96,16 @@ _SPLIT_TILE: Final = 64 * 32
 _LEAST_SPLIT_STEPS: Final = 64
 
 
-def plan_split(specialization: Specialization, options: GpuOptions) -> Plan:
+def plan_split(specialization: Specialization, options: GpuOptions, machine: GpuMachine) -> Plan:
     """What the options say, or else ``default_split``."""
     if options.split is None:
-        plan = default_split(specialization, lanes=options.shuffles)
+        plan = default_split(specialization, machine, lanes=known(options.shuffles))
     else:
-        plan = Plan(options.split, required_parts=True, lanes=options.shuffles)
+        plan = Plan(options.split, required_parts=True, lanes=known(options.shuffles))
     return plan if options.across is None else replace(plan, blocks=options.across, required_blocks=True)
 
 
-def default_split(specialization: Specialization, *, lanes: bool) -> Plan:
+def default_split(specialization: Specialization, machine: GpuMachine, *, lanes: bool) -> Plan:
     """Splits the reductions along which memory is read where nothing is read along another loop, but no products.
 
     The threads of a block share the operands of these, and read them in runs of any direction.  Several blocks share
@@ -115,10 +116,10 @@ def default_split(specialization: Specialization, *, lanes: bool) -> Plan:
     for least, parts in _SPLIT_FOR_LANES if lanes else _SPLIT_FROM:
         among = frozenset(name for name, length in found.items() if length >= least)
         if among:
-            blocks = min(_blocks(specialization, name, found[name]) for name in among)
+            blocks = min(_blocks(specialization, machine, name, found[name]) for name in among)
             return Plan(parts, blocks, among, lanes=lanes)
     for blocks_of in (_across, _of_product):
-        wanted = {s.name: blocks_of(s, specialization) for s in specialization.program.statements}
+        wanted = {s.name: blocks_of(s, specialization, machine) for s in specialization.program.statements}
         shared = {name: blocks for name, blocks in wanted.items() if blocks > 1}
         if shared:
             return Plan(blocks=min(shared.values()), among=frozenset(shared))
@@ -134,7 +135,7 @@ def _length(statement: Statement, specialization: Specialization) -> int:
     return max(_iterations(statement, specialization, name) for name in along)
 
 
-def _across(statement: Statement, specialization: Specialization) -> int:
+def _across(statement: Statement, specialization: Specialization, machine: GpuMachine) -> int:
     """Partial results of a reduction across memory that give many threads something to do; 1 where it is left alone.
 
     Both kernels add up in a row, so there are no more of them than each has terms.
@@ -147,10 +148,11 @@ def _across(statement: Statement, specialization: Specialization) -> int:
     if length < _SPLIT_ACROSS_FROM:
         return 1
     results = math.prod(specialization.layouts[statement.target].shape)
-    return max(1, min(2 * ENOUGH_BLOCKS * THREADS // max(1, results), math.isqrt(length)))
+    threads = 2 * machine.enough_blocks * machine.block_threads
+    return max(1, min(threads // max(1, results), math.isqrt(length)))
 
 
-def _of_product(statement: Statement, specialization: Specialization) -> int:
+def _of_product(statement: Statement, specialization: Specialization, machine: GpuMachine) -> int:
     """Blocks for each tile of a product whose smallest tiles are too few, so that larger ones are enough; 1 for others.
 
     If possible, each has a whole number of the steps for which operands are in shared memory at a time.
@@ -160,10 +162,10 @@ def _of_product(statement: Statement, specialization: Specialization) -> int:
     reduced = [i.name for i in statement.iterators if i not in written_iterators(statement)]
     length = max((_iterations(statement, specialization, name) for name in reduced), default=0)
     results = math.prod(specialization.layouts[statement.target].shape)
-    if length < _SPLIT_PRODUCT_FROM or not 0 < results < ENOUGH_BLOCKS * math.prod(PRODUCT_TILES[-1]):
+    if length < _SPLIT_PRODUCT_FROM or not 0 < results < machine.enough_blocks * math.prod(PRODUCT_TILES[-1]):
         return 1
     tiles = -(-results // _SPLIT_TILE)
-    wanted = min(-(-ENOUGH_BLOCKS // tiles), length // _LEAST_SPLIT_STEPS)
+    wanted = min(-(-machine.enough_blocks // tiles), length // _LEAST_SPLIT_STEPS)
     whole = [n for n in range(wanted // 2 + 1, 2 * wanted) if length % (n * ENOUGH_STEPS) == 0]
     return min(whole, key=lambda n: abs(n - wanted), default=wanted)
 
@@ -196,8 +198,8 @@ def _iterations(statement: Statement, specialization: Specialization, name: str)
     return 0 if walk is None else walk.iterations
 
 
-def _blocks(specialization: Specialization, name: str, length: int) -> int:
+def _blocks(specialization: Specialization, machine: GpuMachine, name: str, length: int) -> int:
     """Blocks for each result of a reduction of such a length, so that there are enough of them."""
     statement = next(s for s in specialization.program.statements if s.name == name)
     results = math.prod(specialization.layouts[statement.target].shape)
-    return max(1, min(2 * ENOUGH_BLOCKS // results, length // _FOR_A_BLOCK)) if results else 1
+    return max(1, min(2 * machine.enough_blocks // results, length // _FOR_A_BLOCK)) if results else 1

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
-from typing import Final, assert_never
+from typing import assert_never
 
 import islpy as isl
 
@@ -29,21 +29,20 @@ from tc.polyhedral.transform.promotion import Promoted, bytes_of
 from tc.polyhedral.transform.vectorize import layouts_of
 from tc.targets.options import TileLayout
 
-# More tiles than these would not hide more of the time that it takes to copy one.
-MOST_STAGES: Final = 4
-
 
 @dataclass(frozen=True, slots=True)
 class SharedRoom:
     """Limits and layout of shared memory: ``bytes`` of a block; rows get ``padding`` elements against bank conflicts.
 
-    ``stages``: tiles of an operand that are held at a time (multiple buffering); None: as many as fit, four at most.
+    ``stages``: tiles of an operand that are held at a time (multiple buffering); None: as many as fit, at most
+    ``most_stages``.
     """
 
     bytes: int
     layout: TileLayout
     padding: int
     stages: int | None
+    most_stages: int
 
 
 def promote_shared(tree: ScheduleTree, scop: Scop, room: SharedRoom) -> tuple[ScheduleTree, Scop]:
@@ -173,7 +172,7 @@ class _Promoter:
         found = self.fitting(domain, members, room, rotation)
         if self.room.stages is None and found:
             share = room // max(1, self.nests)
-            rotation = _rotation(members, domain, min(MOST_STAGES, share // _bytes_of(found)))
+            rotation = _rotation(members, domain, min(self.room.most_stages, share // _bytes_of(found)))
             if rotation is not None:
                 found = self.fitting(domain, members, room, rotation)
         self.nests -= 1

@@ -7,8 +7,9 @@ import pytest
 from tc.base.errors import VerificationError
 from tc.polyhedral.ir.tree import Member
 from tc.polyhedral.pipeline import map_program
+from tc.targets.machine import GENERIC_GPU
 from tc.targets.options import CpuOptions, Distribution, GpuOptions, Options
-from tests.polyhedral.support import MACHINE, specialized
+from tests.polyhedral.support import machine_for, specialized
 
 LATTICE = """
 def lattice(float(N,M) A) -> (y) {
@@ -35,7 +36,7 @@ OPTIONS: dict[str, Options] = {
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize(("text", "sizes"), [(LATTICE, (33, 9)), (LATTICE, (65, 7)), (THREES, (25, 9))])
 def test_loops_over_sums_are_proven(text: str, sizes: tuple[int, int], options: str) -> None:
-    map_program(specialized(text, (sizes,)), OPTIONS[options], MACHINE)
+    map_program(specialized(text, (sizes,)), OPTIONS[options], machine_for(OPTIONS[options]))
 
 
 def without_change(member: Member, _domain: object) -> Member:
@@ -45,11 +46,11 @@ def without_change(member: Member, _domain: object) -> Member:
 def test_sums_that_isl_divides_wrongly_are_not_divided(monkeypatch: pytest.MonkeyPatch) -> None:
     """Were it not for both, the proof would refuse what isl makes of them."""
     program = specialized(LATTICE, ((33, 9),))
-    dealt = map_program(program, GpuOptions(), MACHINE).stage("map").text
+    dealt = map_program(program, GpuOptions(), GENERIC_GPU).stage("map").text
     assert "(2i + 4j)" in dealt.split("# thread")[0]
     monkeypatch.setattr("tc.polyhedral.gpu.mapping.map_to_grid.sums_from_zero", without_change)
-    whole = map_program(program, GpuOptions(), MACHINE).stage("map").text
+    whole = map_program(program, GpuOptions(), GENERIC_GPU).stage("map").text
     assert "S0[i, j] -> [(0)]" in whole.split("# block")[1].split("# thread")[0]
     monkeypatch.setattr("tc.polyhedral.pipeline.has_missing_instances", lambda *_: False)
     with pytest.raises(VerificationError, match=r"an instance never runs: S0\[i = 32, j = 8\]"):
-        map_program(program, GpuOptions(), MACHINE)
+        map_program(program, GpuOptions(), GENERIC_GPU)
