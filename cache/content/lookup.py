@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import asdict
 from pathlib import Path
 
+from tc.base.digest import sha256_hex
 from tc.base.frozen import frozen
 from tc.cache.content.choice import winner_of
 from tc.cache.database.database import Database, Session
@@ -147,7 +147,7 @@ class Reader:
         """
         with self.database.session() as session:
             lines = sorted(f"{row['name']} {row['digest']}\n" for row in session.rows(DECIDING))
-        return hashlib.sha256("".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
+        return sha256_hex("".join(lines).encode("utf-8", "surrogatepass"))
 
     def _winner(self, session: Session, kernel: str, machine: str, threads: int) -> Variant | None:
         rows = session.rows(where(MEASUREMENTS, "kernel"), kernel=kernel)

@@ -63,7 +63,7 @@ _LOCAL_PROGRAMS: Final = frozenset(
         "fuse.portal",
     )
 )
-_ESCAPED: Final = re.compile(r"\\([0-7]{3})")
+_ESCAPED: Final = r"\\([0-7]{3})"
 
 
 def sharing(path: Path) -> str | None:
@@ -86,7 +86,7 @@ def sharing_in(mounts: str, path: Path) -> str | None:
         fields, kinds = before.split(" "), after.split(" ")
         if len(fields) < 5 or not kinds[0]:
             continue
-        point = _ESCAPED.sub(lambda code: chr(int(code[1], 8)), fields[4])
+        point = re.sub(_ESCAPED, lambda code: chr(int(code[1], 8)), fields[4])
         # Of several in one place, the last one covers the others.
         if path.is_relative_to(point) and (found is None or len(point) >= len(found[1])):
             found = kinds[0], point

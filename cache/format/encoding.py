@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable
 from typing import TypeAlias
 
+from tc.base.digest import sha256_hex
 from tc.base.errors import CacheError
 
 Value: TypeAlias = str | int | float | bytes | tuple[float, ...] | None
@@ -22,13 +22,13 @@ def digest_of(kind: str, fields: Iterable[tuple[str, Value]]) -> str:
         text = json.dumps([kind, [(name, _plain(value)) for name, value in fields]], allow_nan=False)
     except ValueError as error:
         raise CacheError(f"a {kind} holds a number that is not finite; store only finite numbers") from error
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
+    return sha256_hex(text.encode("ascii"))
 
 
 def _plain(value: Value) -> object:
     match value:
         case bytes():
-            return {"bytes": len(value), "sha256": hashlib.sha256(value).hexdigest()}
+            return {"bytes": len(value), "sha256": sha256_hex(value)}
         case float():
             # SQLite does not keep the sign of zero.
             return value + 0.0

@@ -7,10 +7,7 @@ Seals do not tell whether records are missing.  With a key, therefore, owners an
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import os
-import shlex
 import stat
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,11 +27,15 @@ def seal_of(digest: str, key: bytes | None) -> str:
         return ""
     if not key:
         raise CacheError("the key of a cache is empty; give one of 32 random bytes, or none at all")
-    return hmac.new(key, digest.encode("ascii"), hashlib.sha256).hexdigest()
+    import hmac
+
+    return hmac.new(key, digest.encode("ascii"), "sha256").hexdigest()
 
 
 def sealed(digest: str, seal: str, key: bytes) -> bool:
     """Whether ``seal`` was made from ``digest`` by a holder of ``key``."""
+    import hmac
+
     return hmac.compare_digest(seal_of(digest, key).encode("ascii"), seal.encode("utf-8", "surrogatepass"))
 
 
@@ -144,4 +145,6 @@ def _listed(pieces: Sequence[_Piece]) -> str:
 
 
 def _quoted(path: Path) -> str:
+    import shlex
+
     return shlex.quote(str(path))

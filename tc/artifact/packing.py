@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import Final
 
 from tc.artifact.convention import Convention
 from tc.artifact.executable import Executable
+from tc.base.digest import sha256_hex
 from tc.base.errors import TCError
 from tc.base.frozen import frozen
 from tc.base.proof import Proof
@@ -45,7 +45,7 @@ def variant_options(executable: Executable) -> str:
     """
     if executable.proof.tried is None:
         return options_text(executable.options)
-    digest = hashlib.sha256(executable.source.encode()).hexdigest()
+    digest = sha256_hex(executable.source.encode())
     return json.dumps({**to_json(executable.options), _SOURCE: digest}, sort_keys=True, separators=(",", ":"))
 
 

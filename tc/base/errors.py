@@ -35,12 +35,12 @@ class Diagnostic:
 
 def line_and_column(source: str, offset: int) -> tuple[int, int]:
     """One-based line and column of a character offset."""
-    ends = [end.end() for end in _LINE_END.finditer(source) if end.end() <= offset]
+    ends = [end.end() for end in re.finditer(_LINE_END, source) if end.end() <= offset]
     return len(ends) + 1, offset - (ends[-1] if ends else 0) + 1
 
 
 # Those of old Macs, and of Windows, count like others.
-_LINE_END = re.compile(r"\r\n|\r|\n")
+_LINE_END = r"\r\n|\r|\n"
 
 # A line of generated text can be a megabyte long; only this much of it is shown around the caret.
 _WINDOW = 100
@@ -61,7 +61,7 @@ def render(diagnostic: Diagnostic, source: str | None) -> str:
         line, column = line_and_column(source, start)
         lines.append(f"{line}:{column}: {diagnostic.message}")
         begin = start - column + 1
-        end = _LINE_END.search(source, start)
+        end = re.compile(_LINE_END).search(source, start)
         text = source[begin : len(source) if end is None else end.start()]
         width = max(1, min(diagnostic.span.end, begin + len(text)) - start)
         cut = max(0, column - 1 - _WINDOW // 2)

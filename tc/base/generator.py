@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import importlib.util
 import os
 from collections.abc import Iterator
 from typing import Final
+
+from tc.base.digest import sha256_hex
 
 RELEASE: Final = "0.1.0"
 
@@ -29,7 +30,7 @@ def _source_hash() -> str:
     if built is not None:
         return built
     folders = [(package, folder) for package in _PACKAGES for folder in _folders(package)]
-    state = hashlib.sha256("\n".join(_states(folders)).encode()).hexdigest()[:16]
+    state = sha256_hex("\n".join(_states(folders)).encode())[:16]
     remembered = f"{own}/__pycache__/sources-{state}.txt"
     found = _read(remembered)
     return _computed(folders, remembered) if found is None else found

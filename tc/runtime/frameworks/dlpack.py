@@ -9,7 +9,6 @@ from typing import Final, Protocol, runtime_checkable
 from tc.base.counted import counted
 from tc.base.errors import ArgumentError, DeviceError
 from tc.base.types import Kind, ScalarType
-from tc.runtime.cuda.chosen_driver import cuda_driver
 from tc.runtime.cuda.chosen_stream import chosen_stream
 from tc.runtime.views.view import (
     DEFAULT_STREAM,
@@ -121,6 +120,8 @@ def _consumer(memory: CudaMemory, framework: Framework) -> int | None:
     stream = memory.stream
     if not stream.handle:
         return _LEGACY
+    from tc.runtime.cuda.chosen_driver import cuda_driver
+
     driver = cuda_driver()
     with driver.on(memory.device):
         if not driver.captures(stream):

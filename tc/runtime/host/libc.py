@@ -9,12 +9,12 @@ from typing import Final
 from tc.base.errors import DeviceError
 
 # The names of versions of symbols, as they stand in the string table of a library.
-_GLIBC: Final = re.compile(rb"\0GLIBC_(\d+)\.(\d+)")
+_GLIBC: Final = rb"\0GLIBC_(\d+)\.(\d+)"
 
 
 def required_libc(binary: bytes) -> str:
     """The oldest C library with all symbols that a shared library names: ``glibc 2.34``; empty where it names none."""
-    versions = [(int(major), int(minor)) for major, minor in _GLIBC.findall(binary)]
+    versions = [(int(major), int(minor)) for major, minor in re.findall(_GLIBC, binary)]
     return "glibc {}.{}".format(*max(versions)) if versions else ""
 
 

@@ -5,11 +5,11 @@ The compiler is imported where it is needed: production has all parts in its cac
 
 from __future__ import annotations
 
-import hashlib
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tc.base.digest import sha256_hex
 from tc.base.environment import Environment
 from tc.base.errors import DeviceError
 from tc.base.frozen import frozen
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _FOLDER: Final = Path(__file__).parents[1]
 _FLAGS: Final = (*SHARED, "-O2", "-Wall", "-Wextra", "-pthread")
-_INCLUDE: Final = re.compile(r'^#include "(\w+\.h)"$', re.MULTILINE)
+_INCLUDE: Final = r'^#include "(\w+\.h)"$'
 
 
 # What processes need that call kernels, the last one to hand arrays of a GPU to others.
@@ -40,12 +40,12 @@ class NativeSource:
     @property
     def digest(self) -> str:
         """The hash of the text and of the options that it is compiled with."""
-        return hashlib.sha256("\0".join((self.text, *_FLAGS)).encode()).hexdigest()
+        return sha256_hex("\0".join((self.text, *_FLAGS)).encode())
 
 
 def native_source(name: str) -> NativeSource:
     """The source called ``name``, for this machine."""
-    return NativeSource(name, _INCLUDE.sub(lambda found: _text(found[1]), _text(name)), processor().machine)
+    return NativeSource(name, re.sub(_INCLUDE, lambda found: _text(found[1]), _text(name), flags=re.MULTILINE), processor().machine)
 
 
 def native_binary(name: str, settings: Environment) -> bytes:
