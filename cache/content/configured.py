@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
+import os
 from enum import Enum
-from pathlib import Path
 from typing import Final
 
 from tc.base.counted import counted
@@ -60,10 +60,10 @@ def configured(settings: Environment) -> Configuration | None:
         if mode is Mode.STORE:
             return None
         raise CacheError(f"TC_CACHE_MODE={mode.value} needs a cache; name its file in TC_CACHE")
-    file = settings.cache_home / "tc" / _FILE
+    file = os.path.join(settings.cache_home, "tc", _FILE)
     if sharing(_resolved(file)) is not None:
         file = of_this_host(file)
-    return Configuration(str(file), mode, read_key(settings.cache_key), own=mode is Mode.STORE)
+    return Configuration(file, mode, read_key(settings.cache_key), own=mode is Mode.STORE)
 
 
 def claim(configuration: Configuration) -> None:
@@ -72,12 +72,12 @@ def claim(configuration: Configuration) -> None:
     What lies there is trusted by its own owner and permissions.
     """
     if configuration.own:
-        reclaim(Path(configuration.where).parent)
+        reclaim(os.path.dirname(configuration.where))
 
 
-def _resolved(file: Path) -> Path:
-    with told(str(file)):
-        return file.resolve()
+def _resolved(file: str) -> str:
+    with told(file):
+        return os.path.realpath(file)
 
 
 def _mode(settings: Environment) -> Mode:
@@ -88,12 +88,13 @@ def _mode(settings: Environment) -> Mode:
     raise OptionsError(f"TC_CACHE_MODE must be one of {', '.join(mode.value for mode in Mode)}, got {name!r}")
 
 
-def read_key(file: Path | None, asked: str = "TC_CACHE_KEY") -> bytes | None:
+def read_key(file: str | os.PathLike[str] | None, asked: str = "TC_CACHE_KEY") -> bytes | None:
     """The secret in a file, None without one; CacheError, naming what ``asked`` for it, if there is none in it."""
     if file is None:
         return None
     try:
-        key = file.read_bytes().strip()
+        with open(file, "rb") as stream:
+            key = stream.read().strip()
     except OSError as error:
         raise CacheError(f"{asked}: cannot read {file}: {error.strerror}; name the file with the secret") from error
     if len(key) < _SHORTEST_KEY:
@@ -118,7 +119,7 @@ def exists(configuration: Configuration) -> bool:
     """Whether there is anything to read, which an empty file has not; a server is asked when it is read."""
     place = place_of(configuration.where)
     # Another process may be making the cache.
-    return not isinstance(place, File) or (place.path.exists() and not is_empty(place.path))
+    return not isinstance(place, File) or (os.path.exists(place.path) and not is_empty(place.path))
 
 
 def _is_file(configuration: Configuration) -> bool:

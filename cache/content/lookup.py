@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict
-from pathlib import Path
 
 from tc.base.digest import sha256_hex
 from tc.base.frozen import frozen
@@ -48,7 +48,7 @@ class Reader:
     key: bytes | None
 
     @staticmethod
-    def open(where: str | Path, *, immutable: bool = False, key: bytes | None = None) -> Reader:
+    def open(where: str | os.PathLike[str], *, immutable: bool = False, key: bytes | None = None) -> Reader:
         """Opens the cache at a path or a URL of SQLAlchemy; CacheError if there is none that can be trusted and read.
 
         ``immutable``: the file does not change; it may be on a read-only file system; for files that

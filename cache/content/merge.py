@@ -50,6 +50,7 @@ def merge(target: str | Path, sources: Sequence[str | Path], *, key: bytes | Non
 def _exists(target: str | Path) -> bool:
     match place_of(target):
         case File(path):
-            return path.exists() and path.stat().st_size > 0
+            file = Path(path)
+            return file.exists() and file.stat().st_size > 0
         case _:
             return False

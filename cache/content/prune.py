@@ -76,7 +76,7 @@ def prune(
             _remove_needless(connection, session, grace, grace)
         left = counts(connection)
     if isinstance(place, File):
-        _compact(place.path)
+        _compact(place)
     return PruneReport({name: rows[name] - left[name] for name in rows}, before, _bytes(place))
 
 
@@ -166,8 +166,8 @@ def _used(connection: Connection) -> int:
     return (pages - free) * size
 
 
-def _compact(path: Path) -> None:
-    with told(str(path)), closing(connect(path, "mode=rw")) as connection:
+def _compact(place: File) -> None:
+    with told(str(place)), closing(connect(place.path, "mode=rw")) as connection:
         connection.execute("VACUUM")
 
 
@@ -176,7 +176,7 @@ def _bytes(place: Place) -> int:
     if not isinstance(place, File):
         return 0
     with told(str(place)):
-        files = (place.path.with_name(place.path.name + ending) for ending in ("", "-wal"))
+        files = (Path(place.path + ending) for ending in ("", "-wal"))
         return sum(_size(file) for file in files)
 
 

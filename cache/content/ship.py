@@ -63,9 +63,9 @@ def _target(source: str | Path, target: str | Path) -> Path:
         raise CacheError(f"{place} cannot be shipped in its own place, where trials would be lost; name another file")
     with told(str(place)):
         for ending in COMPANIONS:
-            if place.path.with_name(place.path.name + ending).exists():
+            if Path(place.path + ending).exists():
                 raise CacheError(f"{place} is being written by another process; name another file")
-    return place.path
+    return Path(place.path)
 
 
 def _selection(contents: Contents, *, trials: bool) -> Callable[[Ingredients | Record], bool]:

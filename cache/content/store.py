@@ -62,12 +62,12 @@ class Store:
         """
         place, sealed = place_of(where), key is not None
         if isinstance(place, File) and not alone:
-            require_one_host(place.path)
+            require_one_host(Path(place.path))
         engine = engine_at(place, sealed=sealed)
         with told(str(place), SQLAlchemyError), engine.begin() as connection:
             migrate(connection, str(place))
         if isinstance(place, File) and not alone:
-            write_ahead(place.path)
+            write_ahead(Path(place.path))
         return Store(str(place), engine, database_at(place, immutable=False, sealed=sealed), key, now)
 
     def add_kernel(self, ingredients: Ingredients) -> None:

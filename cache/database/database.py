@@ -8,7 +8,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import field
-from pathlib import Path
 from typing import Final, Protocol
 from weakref import WeakSet
 
@@ -79,25 +78,25 @@ class FrozenFile:
     place.  The child of a fork opens the file again, and it must be the same.
     """
 
-    path: Path
+    path: str
     inode: tuple[int, int]
     connections: Once[int, tuple[threading.Lock, sqlite3.Connection]] = field(default_factory=Once)
 
     @staticmethod
-    def open(path: Path) -> FrozenFile:
+    def open(path: str) -> FrozenFile:
         """CacheError if transactions lie beside the file that were not merged into it."""
-        with told(str(path)):
+        with told(path):
             if (log := unmerged(path)) is not None:
                 raise CacheError(
-                    f"{path} is not complete: {log.name} beside it holds transactions that are not merged into it; "
-                    "make a file for read-only use with `tc-cache export --ship`"
+                    f"{path} is not complete: {os.path.basename(log)} beside it holds transactions that are not merged "
+                    "into it; make a file for read-only use with `tc-cache export --ship`"
                 )
             return FrozenFile(path, _inode(path))
 
     @property
     def place(self) -> str:
         """As the protocol says."""
-        return str(self.path)
+        return self.path
 
     @contextmanager
     def session(self) -> Iterator[Session]:
@@ -116,25 +115,25 @@ class FrozenFile:
         return threading.Lock(), connection
 
 
-def unmerged(path: Path) -> Path | None:
+def unmerged(path: str) -> str | None:
     """The log or journal beside a database that holds transactions, without which the file alone is not whole."""
     for ending in ("-wal", "-journal"):
-        log = path.with_name(path.name + ending)
+        log = path + ending
         try:
-            if log.stat().st_size:
+            if os.stat(log).st_size:
                 return log
         except FileNotFoundError:  # logs come and go with their writers
             continue
     return None
 
 
-def is_empty(path: Path) -> bool:
+def is_empty(path: str) -> bool:
     """Whether a file is still empty."""
-    with told(str(path)):
-        return path.stat().st_size == 0
+    with told(path):
+        return os.stat(path).st_size == 0
 
 
-def _inode(path: Path) -> tuple[int, int]:
-    with told(str(path)):
-        status = path.stat()
+def _inode(path: str) -> tuple[int, int]:
+    with told(path):
+        status = os.stat(path)
         return status.st_dev, status.st_ino

@@ -30,7 +30,7 @@ def engine_at(place: Place, *, sealed: bool) -> Engine:
     """
     match place:
         case File(path):
-            _make(path, sealed=sealed)
+            _make(Path(path), sealed=sealed)
             engine = create_engine("sqlite://", creator=lambda: _connect(path), poolclass=NullPool)
             event.listen(engine, "begin", _begin)
             return engine
@@ -67,7 +67,7 @@ def write_ahead(path: Path) -> None:
                 time.sleep(0.01)
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect(path: str | os.PathLike[str]) -> sqlite3.Connection:
     connection = connect(path, "mode=rw")
     connection.execute("PRAGMA foreign_keys = ON")
     # With a write-ahead log, a crash of the machine may lose the last transactions; it damages nothing.

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 from typing import Final
 
-_MOUNTS: Final = Path("/proc/self/mountinfo")
-_HOST_NUMBER: Final = Path("/etc/machine-id")
+_MOUNTS: Final = "/proc/self/mountinfo"
+_HOST_NUMBER: Final = "/etc/machine-id"
 
 _SHARED: Final = frozenset(
     (
@@ -66,20 +65,22 @@ _LOCAL_PROGRAMS: Final = frozenset(
 _ESCAPED: Final = r"\\([0-7]{3})"
 
 
-def sharing(path: Path) -> str | None:
+def sharing(path: str | os.PathLike[str]) -> str | None:
     """The file system of a path and where it is mounted, as in ``nfs4 at /home``, if other hosts may share it.
 
     None where they do not, and where the system does not tell.  ``path``: absolute; it need not exist.
     """
     try:
-        mounts = _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")
+        with open(_MOUNTS, encoding="utf-8", errors="surrogateescape") as stream:
+            mounts = stream.read()
     except OSError:
         return None
     return sharing_in(mounts, path)
 
 
-def sharing_in(mounts: str, path: Path) -> str | None:
+def sharing_in(mounts: str, path: str | os.PathLike[str]) -> str | None:
     """The same, for the text of Linux's ``/proc/self/mountinfo``."""
+    inside = os.path.join(path, "")
     found: tuple[str, str] | None = None
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")
@@ -88,7 +89,7 @@ def sharing_in(mounts: str, path: Path) -> str | None:
             continue
         point = re.sub(_ESCAPED, lambda code: chr(int(code[1], 8)), fields[4])
         # Of several in one place, the last one covers the others.
-        if path.is_relative_to(point) and (found is None or len(point) >= len(found[1])):
+        if inside.startswith(os.path.join(point, "")) and (found is None or len(point) >= len(found[1])):
             found = kinds[0], point
     if found is None:
         return None
@@ -108,17 +109,20 @@ def host_name() -> str:
     name = os.uname().nodename
     if name.partition(".")[0] in ("", "localhost"):
         try:
-            return f"{name}-{_HOST_NUMBER.read_text(encoding='ascii').strip()[:12]}"
+            with open(_HOST_NUMBER, encoding="ascii") as stream:
+                return f"{name}-{stream.read().strip()[:12]}"
         except (OSError, ValueError):
             return name
     return name
 
 
-def is_of_this_host(file: Path) -> bool:
+def is_of_this_host(file: str | os.PathLike[str]) -> bool:
     """Whether a file is named as this host's own: ``tuned@node17.db``."""
-    return file.stem.rpartition("@")[2] == host_name() and "@" in file.stem
+    stem = os.path.splitext(os.path.basename(file))[0]
+    return stem.rpartition("@")[2] == host_name() and "@" in stem
 
 
-def of_this_host(file: Path) -> Path:
+def of_this_host(file: str | os.PathLike[str]) -> str:
     """The name that makes a file this host's own."""
-    return file.with_name(f"{file.stem}@{host_name()}{file.suffix}")
+    stem, suffix = os.path.splitext(file)
+    return f"{stem}@{host_name()}{suffix}"

@@ -6,7 +6,6 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
 
 from tc.base.errors import CacheError
 from tc.base.frozen import frozen
@@ -26,18 +25,18 @@ class LiveFile:
     while no process writes; CacheError where one does, or has not finished.
     """
 
-    path: Path
+    path: str
     shared: str | None
 
     @staticmethod
-    def open(path: Path) -> LiveFile:
+    def open(path: str) -> LiveFile:
         """The file at an absolute path."""
         return LiveFile(path, None if is_of_this_host(path) else sharing(path))
 
     @property
     def place(self) -> str:
         """As the protocol says."""
-        return str(self.path)
+        return self.path
 
     @contextmanager
     def session(self) -> Iterator[Session]:
@@ -49,7 +48,7 @@ class LiveFile:
         try:
             connection = connect(self.path, "mode=rw")
         except CacheError as error:
-            if not _needs_log(error) or can_write(self.path.parent):
+            if not _needs_log(error) or can_write(os.path.dirname(self.path)):
                 raise
             connection = None
         if connection is None:
@@ -94,14 +93,15 @@ class LiveFile:
         with told(self.place):
             if (log := unmerged(self.path)) is not None:
                 raise CacheError(
-                    f"{self.path} is not complete: {log.name} beside it holds transactions that are not merged into "
-                    f"it, and {why}; wait until its writer has ended, or run `tc-cache verify` where it is written"
+                    f"{self.path} is not complete: {os.path.basename(log)} beside it holds transactions that are not "
+                    f"merged into it, and {why}; wait until its writer has ended, or run `tc-cache verify` where it is "
+                    "written"
                 )
-            status = self.path.stat()
+            status = os.stat(self.path)
             return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def can_write(folder: Path) -> bool:
+def can_write(folder: str | os.PathLike[str]) -> bool:
     """Whether this process may make files in a folder."""
     return os.access(folder, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids)
 

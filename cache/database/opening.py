@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import assert_never
 
 from tc.base.errors import CacheError
@@ -20,8 +21,8 @@ def database_at(place: Place, *, immutable: bool, sealed: bool) -> Database:
     """
     match place:
         case File(path):
-            with told(str(path)):
-                if not path.exists():
+            with told(path):
+                if not os.path.exists(path):
                     raise CacheError(f"{path} does not exist; make a cache with tc-tune, or name another file")
             require_trusted(path, sealed=sealed)
             if is_empty(path):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-from pathlib import Path
 from typing import TypeAlias
 
 from tc.base.errors import CacheError
@@ -15,10 +15,10 @@ from tc.cache.format.faults import told
 class File:
     """An SQLite file; ``path`` is absolute and free of symbolic links."""
 
-    path: Path
+    path: str
 
     def __str__(self) -> str:
-        return str(self.path)
+        return self.path
 
 
 @frozen
@@ -35,17 +35,17 @@ class Server:
 Place: TypeAlias = File | Server
 
 
-def place_of(where: str | Path) -> Place:
+def place_of(where: str | os.PathLike[str]) -> Place:
     """The place that a path or a URL of SQLAlchemy names; CacheError for a URL that cannot serve."""
-    if isinstance(where, Path) or "://" not in where:
-        return _file(Path(where))
+    if not isinstance(where, str) or "://" not in where:
+        return _file(os.fspath(where))
     scheme, _, rest = where.partition("://")
     match scheme.partition("+")[0]:
         case "sqlite":
             name = rest.removeprefix("/")
             if not rest.startswith("/") or not name or name.startswith(":") or "?" in name:
                 raise CacheError(f"{where} names no file; write sqlite:///relative/path or sqlite:////absolute/path")
-            return _file(Path(name))
+            return _file(name)
         case "postgresql" | "postgres":
             driver = scheme if "+" in scheme else "postgresql+psycopg"
             return Server(f"{driver}://{rest}")
@@ -58,9 +58,12 @@ def _hidden(found: re.Match[str]) -> str:
     return f"{user}:***@" if parameter is None else f"{parameter}***"
 
 
-def _file(path: Path) -> File:
-    with told(str(path)):
+def _file(path: str) -> File:
+    with told(path):
         try:
-            return File(path.resolve())
-        except (ValueError, RuntimeError) as error:
-            raise CacheError(f"{str(path)!r} cannot be the name of a file ({error}); name another one") from error
+            found = os.path.realpath(path)
+        except ValueError as error:
+            raise CacheError(f"{path!r} cannot be the name of a file ({error}); name another one") from error
+    if os.path.islink(found):
+        raise CacheError(f"{path!r} cannot be the name of a file (a symbolic link leads to itself); name another one")
+    return File(found)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 from typing import Final
 
 _ACCESS_LIST: Final = "system.posix_acl_access"
@@ -30,7 +29,7 @@ def is_private_group(number: int) -> bool:
     return members == {user.pw_name}
 
 
-def has_access_list(path: Path) -> bool:
+def has_access_list(path: str | os.PathLike[str]) -> bool:
     """Whether a list names further users, whose rights stand where those of the group would."""
     if sys.platform != "linux":
         return True

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Sequence
-from pathlib import Path
 
 from tc.base.errors import CacheError
 from tc.base.frozen import frozen
@@ -43,7 +42,7 @@ def sealed(digest: str, seal: str, key: bytes) -> bool:
 class _Piece:
     """A file, or the folder in which it lies, with what the system says of it."""
 
-    path: Path
+    path: str
     status: os.stat_result
 
     @property
@@ -62,39 +61,42 @@ class _Piece:
         return bool(mode & stat.S_IWOTH)
 
 
-def require_trusted(path: Path, *, sealed: bool) -> None:
+def require_trusted(path: str | os.PathLike[str], *, sealed: bool) -> None:
     """CacheError unless only this user or root can change the file at ``path``, or every record in it is ``sealed``.
 
     The file must exist, and its path is free of symbolic links.  Its folder counts too, because whoever may write into
     it can replace the file.  The folders above are the user's own affair.
     """
-    with told(str(path)):
-        pieces = [_Piece(path, path.stat())]
+    path = os.fspath(path)
+    with told(path):
+        pieces = [_Piece(path, os.stat(path))]
         for ending in COMPANIONS:
-            companion = path.with_name(path.name + ending)
-            if companion.is_symlink():
+            companion = path + ending
+            if os.path.islink(companion):
                 raise CacheError(f"{companion} is a symbolic link, which SQLite never makes; delete it")
             if (status := _status(companion)) is not None:
                 pieces.append(_Piece(companion, status))
         for piece in pieces:
             _require_file(piece)
         if not sealed:
-            _require_private((_Piece(path.parent, path.parent.stat()), *pieces), path)
+            folder = os.path.dirname(path)
+            _require_private((_Piece(folder, os.stat(folder)), *pieces), path)
 
 
-def require_trusted_folder(folder: Path, *, sealed: bool) -> None:
+def require_trusted_folder(folder: str | os.PathLike[str], *, sealed: bool) -> None:
     """CacheError unless only this user or root can change what lies in ``folder``, its files are safe in it, or every
     record in them is ``sealed``.
     """
-    with told(str(folder)):
+    folder = os.fspath(folder)
+    with told(folder):
         if not sealed:
-            _require_private((_Piece(folder, folder.stat()),), None)
+            _require_private((_Piece(folder, os.stat(folder)),), None)
 
 
-def _status(path: Path) -> os.stat_result | None:
+def _status(path: str) -> os.stat_result | None:
     # Other processes make and remove these files at any time.
     try:
-        return path.stat()
+        return os.stat(path)
     except FileNotFoundError:
         return None
 
@@ -107,7 +109,7 @@ def _require_file(piece: _Piece) -> None:
         raise CacheError(f"{piece.path} is not a regular file; name another one")
 
 
-def _require_private(pieces: Sequence[_Piece], file: Path | None) -> None:
+def _require_private(pieces: Sequence[_Piece], file: str | None) -> None:
     """CacheError, with the one command that mends it, where others own or may write any of the pieces.
 
     ``file``: which can be copied, if it is there.
@@ -137,14 +139,14 @@ def _belongs(pieces: Sequence[_Piece]) -> str:
 
 
 def _named(pieces: Sequence[_Piece]) -> str:
-    return " and ".join(str(piece.path) for piece in pieces)
+    return " and ".join(piece.path for piece in pieces)
 
 
 def _listed(pieces: Sequence[_Piece]) -> str:
     return " ".join(_quoted(piece.path) for piece in pieces)
 
 
-def _quoted(path: Path) -> str:
+def _quoted(path: str) -> str:
     import shlex
 
-    return shlex.quote(str(path))
+    return shlex.quote(path)

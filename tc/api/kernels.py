@@ -103,9 +103,11 @@ class Kernels:
         built = build(program, self._definition.interface, options, target, environment())
         kernel = Kernel(built.executable, built.stages, built.compilation)
         if (folder := environment().dump) is not None:
+            from pathlib import Path
+
             from tc.api.dump import dump_stages
 
-            dump_stages(built.compilation, kernel.stages, folder)
+            dump_stages(built.compilation, kernel.stages, Path(folder))
         if prepared is None and (cache := process_cache()) is not None:
             cache.keep(self._wanted(signature, target, options), self._siblings, built.executable)
         return kernel

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Mapping
-from pathlib import Path
 
 from tc.base.frozen import frozen
 
@@ -25,38 +24,37 @@ class Environment:
 
     target: str | None = None
     compiler: str | None = None
-    dump: Path | None = None
-    cache_home: Path | None = None
+    dump: str | None = None
+    cache_home: str | None = None
     cache: str | None = None
     cache_mode: str | None = None
-    cache_key: Path | None = None
+    cache_key: str | None = None
     cuda_runtime: str | None = None
     sync: bool = False
 
     @staticmethod
     def read(variables: Mapping[str, str]) -> Environment:
         """The environment that ``variables`` describe; an empty value counts as absent."""
-        dump, key = variables.get("TC_DUMP"), variables.get("TC_CACHE_KEY")
         return Environment(
             target=variables.get("TC_TARGET") or None,
             compiler=variables.get("TC_CC") or None,
-            dump=Path(dump) if dump else None,
+            dump=variables.get("TC_DUMP") or None,
             cache_home=_cache_home(variables),
             cache=variables.get("TC_CACHE") or None,
             cache_mode=variables.get("TC_CACHE_MODE") or None,
-            cache_key=Path(key) if key else None,
+            cache_key=variables.get("TC_CACHE_KEY") or None,
             cuda_runtime=variables.get("TC_CUDA_RUNTIME") or None,
             sync=variables.get("TC_SYNC", "") not in ("", "0"),
         )
 
 
-def _cache_home(variables: Mapping[str, str]) -> Path | None:
+def _cache_home(variables: Mapping[str, str]) -> str | None:
     # The XDG specification: a relative path is invalid and must be ignored.
-    chosen = Path(variables.get("XDG_CACHE_HOME", ""))
-    if chosen.is_absolute():
+    chosen = variables.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(chosen):
         return chosen
-    home = Path(variables.get("HOME", ""))
-    return home / ".cache" if home.is_absolute() else None
+    home = variables.get("HOME", "")
+    return os.path.join(home, ".cache") if os.path.isabs(home) else None
 
 
 @functools.cache

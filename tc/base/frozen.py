@@ -2,7 +2,7 @@
 
 ``dataclass(frozen=True, slots=True)`` compiles the text of six methods for every class, makes the class twice, and asks
 ``inspect`` for a docstring where there is none: processes that only call cached kernels would spend a third of their
-start on that.  Here ``__init__`` alone is compiled, when the first object is made; the other methods are closures over
+start on that.  Here ``__init__`` alone is compiled, when the second object is made; the other methods are closures over
 the fields.  All that ``dataclasses`` does with its classes works: ``fields``, ``replace``, ``asdict``, matching,
 pickling.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import MISSING, Field, FrozenInstanceError, field
+from functools import partial
 from operator import attrgetter
 from typing import Any, Final, NoReturn, TypeVar, dataclass_transform
 
@@ -73,20 +74,50 @@ def _field(cls: type, name: str, annotation: object) -> Field[Any]:
 
 
 class _Init:
-    """Stands for ``__init__`` of a class until the first object is made, or the method is looked up."""
+    """Stands for ``__init__`` of a class until its second object is made, or the method is looked up in the class.
+
+    To compile the method takes as long as to make dozens of objects without it, and many classes have one object in a
+    process that only calls cached kernels.
+    """
 
     def __init__(self, fields: tuple[Field[Any], ...], *, post: bool) -> None:
         self.fields: Final = fields
         self.post: Final = post
+        self.is_used = False
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.owner = owner
 
     def __get__(self, instance: object, owner: type) -> Callable[..., Any]:
+        if instance is not None and not self.is_used:
+            self.is_used = True
+            return partial(self._interpreted, instance)
+        made = self._compiled()
+        return made if instance is None else made.__get__(instance, owner)  # type: ignore[no-any-return]
+
+    def _compiled(self) -> Any:
         made = _init(self.fields, post=self.post)
         made.__qualname__ = f"{self.owner.__qualname__}.__init__"
         self.owner.__init__ = made  # type: ignore[misc]  # the class is complete with it
-        return made if instance is None else made.__get__(instance, owner)  # type: ignore[no-any-return]
+        return made
+
+    def _interpreted(self, instance: Any, *values: object, **named: object) -> None:
+        taken = [one.name for one in self.fields if one.init and not one.kw_only]
+        given = {**named, **dict(zip(taken, values, strict=False))}
+        known = {one.name for one in self.fields if one.init}
+        if len(given) < len(named) + len(values) or not given.keys() <= known:
+            self._compiled()(instance, *values, **named)  # which says what is wrong
+        for one in self.fields:
+            if one.name in given:
+                object.__setattr__(instance, one.name, given[one.name])
+            elif one.default_factory is not MISSING:
+                object.__setattr__(instance, one.name, one.default_factory())
+            elif one.default is not MISSING:
+                object.__setattr__(instance, one.name, one.default)
+            elif one.init:
+                self._compiled()(instance, *values, **named)
+        if self.post:
+            instance.__post_init__()
 
 
 def _methods(fields: tuple[Field[Any], ...]) -> dict[str, Callable[..., Any]]:

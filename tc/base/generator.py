@@ -25,7 +25,7 @@ def generator_version() -> str:
 
 def _source_hash() -> str:
     """From the wheel; in a checkout, from what was found for files of these sizes and times."""
-    own = os.path.dirname(__file__)  # noqa: PTH120 - pathlib would take longer than all else here
+    own = os.path.dirname(__file__)
     built = _read(f"{own}/{BUILT}")
     if built is not None:
         return built
@@ -59,7 +59,7 @@ def _computed(folders: list[tuple[str, str]], remembered: str) -> str:
 
 def _read(path: str) -> str | None:
     try:
-        with open(path, encoding="utf-8") as stream:  # noqa: PTH123
+        with open(path, encoding="utf-8") as stream:
             return stream.read()
     except OSError:
         return None
@@ -77,7 +77,7 @@ def _states(folders: list[tuple[str, str]]) -> Iterator[str]:
         for parent, inside, names in os.walk(folder):
             inside[:] = sorted(name for name in inside if name != "__pycache__")
             for name in sorted(names):
-                status = os.stat(f"{parent}/{name}")  # noqa: PTH116
+                status = os.stat(f"{parent}/{name}")
                 yield f"{parent}/{name} {status.st_size} {status.st_mtime_ns}"
 
 
@@ -86,8 +86,8 @@ def _islpy_version() -> str:
     spec = importlib.util.find_spec("islpy")
     if spec is None or spec.origin is None:
         return "absent"
-    site = os.path.dirname(os.path.dirname(spec.origin))  # noqa: PTH120
-    for name in sorted(os.listdir(site)):  # noqa: PTH208
+    site = os.path.dirname(os.path.dirname(spec.origin))
+    for name in sorted(os.listdir(site)):
         if name.startswith("islpy-") and name.endswith(".dist-info"):
             return name.removeprefix("islpy-").removesuffix(".dist-info")
     from importlib.metadata import PackageNotFoundError, version

@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 """The bits of a mode with which others than the owner may write."""
@@ -39,11 +41,11 @@ def write_file(file: Path, text: str) -> None:
         stream.write(text)
 
 
-def reclaim(folder: Path) -> None:
+def reclaim(folder: str | os.PathLike[str]) -> None:
     """Takes from others the right to write into a folder of this user; does nothing where that is impossible."""
     try:
-        status = folder.lstat()
+        status = os.lstat(folder)
         if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and status.st_mode & OTHERS_WRITE:
-            folder.chmod(stat.S_IMODE(status.st_mode) & ~OTHERS_WRITE)
+            os.chmod(folder, stat.S_IMODE(status.st_mode) & ~OTHERS_WRITE)
     except OSError:
         return

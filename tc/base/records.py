@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import builtins
 import dataclasses
 import functools
 import json
+import sys
 import types
 from collections.abc import Mapping
 from enum import Enum
-from pathlib import Path
-from typing import TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast, get_args, get_origin
 
 from tc.base.counted import counted
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Json: TypeAlias = dict[str, object]
 Record = TypeVar("Record")
@@ -104,7 +108,18 @@ def _dataclass(kind: type, data: dict[str, object], place: str) -> object:
 
 @functools.cache
 def _hints(kind: type) -> dict[str, object]:
-    return get_type_hints(kind)
+    return {field.name: _type(str(field.type), kind.__module__) for field in dataclasses.fields(kind)}
+
+
+@functools.cache
+def _type(annotation: str, module: str) -> object:
+    """What an annotation of a module means.  (``typing.get_type_hints`` takes twice the time, and reading records is
+    a part of the start of a process that only calls cached kernels.)
+    """
+    known = vars(sys.modules[module])
+    if annotation.isidentifier():
+        return known[annotation] if annotation in known else getattr(builtins, annotation)
+    return eval(annotation, known)
 
 
 def _member(kind: type[Enum], data: object, place: str) -> Enum:

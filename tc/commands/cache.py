@@ -187,9 +187,9 @@ def _contents(where: str, key: bytes | None) -> Iterator[Contents]:
 def _existing(where: str) -> str:
     """The same; CacheError for a file that is not there or is empty, in which some commands would make a cache."""
     place = place_of(where)
-    if isinstance(place, File) and not place.path.exists():
+    if isinstance(place, File) and not Path(place.path).exists():
         raise CacheError(f"{place} does not exist; name the file of a cache")
-    if isinstance(place, File) and place.path.is_file() and is_empty(place.path):
+    if isinstance(place, File) and Path(place.path).is_file() and is_empty(place.path):
         raise CacheError(f"{place} is empty; name the file of a cache")
     return where
 

@@ -6,7 +6,6 @@ import functools
 import os
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -238,7 +237,8 @@ def processor() -> Processor:
     if sys.platform != "linux":
         raise DeviceError(f"target 'cpu' is not available: it runs on Linux, and this system is {sys.platform}")
     try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as stream:
+            text = stream.read()
     except OSError:
         text = ""
     machine = machine_name(os.uname().machine)

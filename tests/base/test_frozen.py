@@ -188,3 +188,55 @@ def test_fields_of_classes_are_refused() -> None:
 
             a: int
             b: ClassVar[int] = 2
+
+
+@frozen
+class Once:
+    """Compared before and after its method is compiled, with what all sorts of fields are."""
+
+    a: int
+    b: str = "x"
+    c: dict[str, int] = field(default_factory=dict)
+    e: int = field(default=3, kw_only=True)
+    f: tuple[int, ...] = field(init=False, default=(1, 2))
+    g: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "g", self.a + self.e)
+
+
+def fresh() -> Any:
+    """``Once``, of which no object was made yet."""
+    namespace = {name: Once.__dict__[name] for name in ("__doc__", "__annotations__", "__module__", "__post_init__")}
+    defaults = {one.name: one for one in dataclasses.fields(Once) if one.default is not dataclasses.MISSING}
+    defaults |= {name: one for name in ("c", "g") for one in dataclasses.fields(Once) if one.name == name}
+    return frozen(type("Once", (), {**namespace, **defaults}))
+
+
+@pytest.mark.parametrize(
+    ("values", "named"), [((1,), {}), ((1, "y", {"k": 1}), {"e": 4}), ((), {"a": 1, "c": {}, "b": "z"})]
+)
+def test_the_first_object_is_made_as_the_others(values: tuple[Any, ...], named: dict[str, Any]) -> None:
+    kind = fresh()
+    first, second = kind(*values, **named), kind(*values, **named)
+    assert first == second
+    assert first.c is not second.c or "c" in named or len(values) > 2
+    assert (first.g, second.g) == (first.a + first.e,) * 2
+    assert dataclasses.asdict(first) == dataclasses.asdict(Once(*values, **named))
+
+
+@pytest.mark.parametrize(
+    ("values", "named", "said"),
+    [
+        ((), {}, r"missing 1 required positional argument: 'a'"),
+        ((1, "x", {}, 4), {}, r"takes from 2 to 4 positional arguments but 5 were given"),
+        ((1,), {"a": 2}, r"got multiple values for argument 'a'"),
+        ((1,), {"f": ()}, r"got an unexpected keyword argument 'f'"),
+        ((1,), {"other": 2}, r"got an unexpected keyword argument 'other'"),
+    ],
+)
+def test_the_first_object_is_refused_as_the_others(values: tuple[Any, ...], named: dict[str, Any], said: str) -> None:
+    kind = fresh()
+    for _ in range(2):
+        with pytest.raises(TypeError, match=rf"^Once.__init__\(\) {said}$"):
+            kind(*values, **named)

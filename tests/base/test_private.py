@@ -72,7 +72,7 @@ def test_only_the_right_to_write_is_taken_back(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("mask")
 def test_dumps_are_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tc.api.kernels.environment", lambda: Environment(dump=tmp_path / "dump"))
+    monkeypatch.setattr("tc.api.kernels.environment", lambda: Environment(dump=str(tmp_path / "dump")))
     tc.define("def f(float(N) x) -> (y) { y(i) = x(i) + 1 }").f.compile((4,))
     found = list((tmp_path / "dump").rglob("*"))
     assert len(found) > 3

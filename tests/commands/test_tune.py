@@ -353,7 +353,7 @@ def test_secrets_of_the_environment_seal_and_are_asked_for(
 ) -> None:
     key, cache = folder / "key", folder / "tuned.db"
     key.write_bytes(b"k" * 32)
-    settings = replace(environment(), cache_key=key)
+    settings = replace(environment(), cache_key=str(key))
     monkeypatch.setattr("tc.commands.tune.environment", lambda: settings)
     arguments = (folder / "kernels.tc", "--size", "M=4,N=4", "--budget", "1 trial", "--quiet", "--cache", cache)
     assert main(list(map(str, arguments))) == 0

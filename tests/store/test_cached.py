@@ -272,7 +272,7 @@ def test_an_entry_that_is_for_something_else_never_runs(tmp_path: Path) -> None:
 def test_modes_and_keys_of_the_environment(tmp_path: Path) -> None:
     assert configured(Environment(cache_mode="off", cache="k.db")) is None
     assert configured(Environment()) is None
-    assert configured(Environment(cache_home=tmp_path)) == Configuration(
+    assert configured(Environment(cache_home=str(tmp_path))) == Configuration(
         str(tmp_path / "tc" / "kernels.db"), Mode.STORE, None, own=True
     )
     assert configured(Environment(cache="k.db")) == Configuration("k.db", Mode.STORE, None, own=False)
@@ -281,10 +281,10 @@ def test_modes_and_keys_of_the_environment(tmp_path: Path) -> None:
     with pytest.raises(tc.CacheError, match=r"TC_CACHE_MODE=strict needs a cache; name its file in TC_CACHE"):
         configured(Environment(cache_mode="strict"))
     with pytest.raises(tc.CacheError, match=r"TC_CACHE_KEY: cannot read .*: No such file"):
-        configured(Environment(cache="k.db", cache_key=tmp_path / "none"))
+        configured(Environment(cache="k.db", cache_key=str(tmp_path / "none")))
     (tmp_path / "key").write_bytes(b"short\n")
     with pytest.raises(tc.CacheError, match=r"TC_CACHE_KEY: the secret in .* has 5 bytes, needs 16 at least"):
-        configured(Environment(cache="k.db", cache_key=tmp_path / "key"))
+        configured(Environment(cache="k.db", cache_key=str(tmp_path / "key")))
 
 
 def test_with_a_key_only_what_is_sealed_runs(tmp_path: Path) -> None:

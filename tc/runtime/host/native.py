@@ -5,8 +5,8 @@ The compiler is imported where it is needed: production has all parts in its cac
 
 from __future__ import annotations
 
+import os
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tc.base.digest import sha256_hex
@@ -20,7 +20,7 @@ from tc.targets.target import processor
 if TYPE_CHECKING:
     from tc.runtime.host.compiler import Compiler
 
-_FOLDER: Final = Path(__file__).parents[1]
+_FOLDER: Final = os.path.dirname(os.path.dirname(__file__))
 _FLAGS: Final = (*SHARED, "-O2", "-Wall", "-Wextra", "-pthread")
 _INCLUDE: Final = r'^#include "(\w+\.h)"$'
 
@@ -45,7 +45,9 @@ class NativeSource:
 
 def native_source(name: str) -> NativeSource:
     """The source called ``name``, for this machine."""
-    return NativeSource(name, re.sub(_INCLUDE, lambda found: _text(found[1]), _text(name), flags=re.MULTILINE), processor().machine)
+    return NativeSource(
+        name, re.sub(_INCLUDE, lambda found: _text(found[1]), _text(name), flags=re.MULTILINE), processor().machine
+    )
 
 
 def native_binary(name: str, settings: Environment) -> bytes:
@@ -74,10 +76,12 @@ def native_binary(name: str, settings: Environment) -> bytes:
 
 
 def _built(source: NativeSource, compiler: Compiler, settings: Environment) -> bytes:
+    from pathlib import Path
+
     from tc.runtime.host.compiler import compile_shared
     from tc.runtime.host.disk import remembered
 
-    folder = None if settings.cache_home is None else settings.cache_home / "tc" / "runtime"
+    folder = None if settings.cache_home is None else Path(settings.cache_home, "tc", "runtime")
     return remembered(
         folder,
         (source.machine, compiler.identity, *_FLAGS, source.text),
@@ -86,4 +90,5 @@ def _built(source: NativeSource, compiler: Compiler, settings: Environment) -> b
 
 
 def _text(name: str) -> str:
-    return (_FOLDER / name).read_text(encoding="utf-8")
+    with open(os.path.join(_FOLDER, name), encoding="utf-8") as stream:
+        return stream.read()

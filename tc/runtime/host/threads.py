@@ -3,55 +3,52 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Final
 
 from tc.base.errors import OptionsError
 
 MOST_THREADS: Final = 1024
 
-_CGROUPS: Final = Path("/sys/fs/cgroup")
+_CGROUPS: Final = "/sys/fs/cgroup"
 
 
 def available_threads() -> int:
     """Processors this process may run on, cut to the limits of its cgroups (versions 1 and 2); at least 1."""
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    try:
-        memberships = Path("/proc/self/cgroup").read_text(encoding="utf-8")
-    except OSError:
-        memberships = ""
-    return max(1, min(processors, cgroup_limit(memberships, _CGROUPS), MOST_THREADS))
+    return max(1, min(processors, cgroup_limit(_text("/proc/self/cgroup"), _CGROUPS), MOST_THREADS))
 
 
-def cgroup_limit(memberships: str, root: Path) -> int:
+def cgroup_limit(memberships: str, root: str | os.PathLike[str]) -> int:
     """Whole processors that the cgroups in ``memberships`` (the text of ``/proc/self/cgroup``) grant, rounded up.
 
     ``root`` is where the hierarchies are mounted.  A group's limit binds its descendants too.
     """
+    root = os.fspath(root)
     limits = [MOST_THREADS]
     for line in memberships.splitlines():
         _, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         if controllers == "":
-            hierarchies, read = (root, root / "unified"), _limit_v2
+            hierarchies, read = (root, f"{root}/unified"), _limit_v2
         elif "cpu" in controllers.split(","):
-            hierarchies, read = (root / controllers, root / "cpu"), _limit_v1
+            hierarchies, read = (f"{root}/{controllers}", f"{root}/cpu"), _limit_v1
         else:
             continue
-        for hierarchy in hierarchies:
-            group = hierarchy / path.lstrip("/")
-            # Inside a container the path may be the host's, of which only the root is mounted.
-            limits += [limit for folder in (group, *group.parents) if (limit := read(folder)) is not None]
+        names = [name for name in path.split("/") if name]
+        # Inside a container the path may be the host's, of which only the root is mounted.
+        folders = ("/".join([mount, *names[:depth]]) for mount in hierarchies for depth in range(len(names) + 1))
+        limits += [limit for folder in folders if (limit := read(folder)) is not None]
     return min(limits)
 
 
-def _limit_v2(group: Path) -> int | None:
-    quota, _, period = _text(group / "cpu.max").partition(" ")
+def _limit_v2(group: str) -> int | None:
+    quota, _, period = _text(f"{group}/cpu.max").partition(" ")
     return _processors(quota, period)
 
 
-def _limit_v1(group: Path) -> int | None:
-    return _processors(_text(group / "cpu.cfs_quota_us"), _text(group / "cpu.cfs_period_us"))
+def _limit_v1(group: str) -> int | None:
+    quota = _text(f"{group}/cpu.cfs_quota_us")
+    return _processors(quota, _text(f"{group}/cpu.cfs_period_us")) if quota else None
 
 
 def _processors(quota: str, period: str) -> int | None:
@@ -61,9 +58,10 @@ def _processors(quota: str, period: str) -> int | None:
     return max(1, -(-int(quota) // int(period)))
 
 
-def _text(file: Path) -> str:
+def _text(file: str) -> str:
     try:
-        return file.read_text(encoding="utf-8").strip()
+        with open(file, encoding="utf-8") as stream:
+            return stream.read().strip()
     except OSError:
         return ""
 

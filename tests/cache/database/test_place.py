@@ -13,7 +13,7 @@ from tc.cache.database.place import File, Server, place_of
 def test_files_are_absolute_and_free_of_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "link.db").symlink_to(tmp_path / "real.db")
-    expected = File((tmp_path / "real.db").resolve())
+    expected = File(str((tmp_path / "real.db").resolve()))
     for name in ("real.db", "link.db", "./real.db", "sqlite:///real.db", f"sqlite:///{tmp_path}/real.db"):
         assert place_of(name) == expected
         assert str(place_of(name)) == str(expected.path)
@@ -22,7 +22,7 @@ def test_files_are_absolute_and_free_of_links(tmp_path: Path, monkeypatch: pytes
 
 def test_odd_names_are_files(tmp_path: Path) -> None:
     for name in ("a?b.db", "a#b.db", "100%.db", "'; DROP TABLE kernels; --.db", "ä\n.db"):
-        assert place_of(tmp_path / name) == File((tmp_path / name).resolve())
+        assert place_of(tmp_path / name) == File(str((tmp_path / name).resolve()))
 
 
 def test_servers_keep_their_password_to_themselves() -> None:
