@@ -142,7 +142,7 @@ def test_a_group_without_other_members_shares_nothing(file: Path, monkeypatch: p
     refused(file, f"{file} can be written by other users")
     file.chmod(0o664)
     # A list of further users has its rights where those of the group stand.
-    monkeypatch.setattr("tc.cache.format.trust.has_access_list", lambda path: path == file)
+    monkeypatch.setattr("tc.cache.format.trust.has_access_list", lambda path: path == str(file))
     refused(file, f"{file} can be written by other users")
 
 
@@ -184,7 +184,7 @@ def as_user(path: Path, key: bytes | None) -> str:
     """What becomes of a cache that another user opens."""
     return run_program(
         f"""
-import grp, os, pwd, sqlite3, sqlalchemy.dialects.sqlite
+import grp, hashlib, hmac, os, pwd, shlex, sqlite3, sqlalchemy.dialects.sqlite
 from tc.cache.content.lookup import Reader
 from tc.cache.content.ship import ship
 from tc.cache.content.store import Store
