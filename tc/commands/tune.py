@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Final
 
 from tc.api.tuning import choice, device_numbers, first_device, open_store, workers_for
 from tc.base.counted import counted
+from tc.base.draft import draft_of
 from tc.base.environment import Environment, environment
 from tc.base.errors import OptionsError, TCError, TuningError
 from tc.base.generator import RELEASE
@@ -76,13 +78,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given[:1] == ["report"]:
             return _report(given[1:])
         with warned(lambda line: say(f"tc-tune: {line}")):
-            return _tune(_parser().parse_args(given))
+            return _tune(_parser().parse_args(list(_joined(given))))
     except TCError as error:
         say(f"tc-tune: {error}")
         return 2
     except StoppedError as stopped:
         say("stopped at once; what was tried before is kept")
         return stopped.status
+
+
+def _joined(arguments: Sequence[str]) -> Iterator[str]:
+    """Options with what follows them where that begins like a negative number, which argparse takes for an option."""
+    waiting: str | None = None
+    for argument in arguments:
+        if waiting is not None and re.match(r"-\.?[0-9]", argument):
+            yield f"{waiting}={argument}"
+            waiting = None
+            continue
+        if waiting is not None:
+            yield waiting
+        waiting = argument if argument.startswith("--") and "=" not in argument and argument != "--" else None
+        if waiting is None:
+            yield argument
+    if waiting is not None:
+        yield waiting
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -271,6 +290,16 @@ def _result(job: Job, result: TuningResult | TCError) -> str:
     )
 
 
+def _write(output: Path, page: str) -> None:
+    """All of a page or nothing; what is no regular file, such as a pipe, is written to."""
+    if output.exists() and not output.is_file():
+        output.write_text(page, encoding="utf-8")
+        return
+    with draft_of(output.absolute()) as draft:
+        draft.write_text(page, encoding="utf-8")
+        draft.replace(output)
+
+
 def _report(arguments: Sequence[str]) -> int:
     from tc.tuner.report.page import report
 
@@ -283,7 +312,7 @@ def _report(arguments: Sequence[str]) -> int:
     output = given.output or Path(f"{given.cache}.html")
     page = report(given.cache, key=read_key(environment().cache_key))
     try:
-        output.write_text(page, encoding="utf-8")
+        _write(output, page)
     except OSError as error:
         raise OptionsError(f"cannot write {output}: {error.strerror}; name another place with --output") from error
     tell(str(output))

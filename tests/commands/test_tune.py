@@ -308,6 +308,7 @@ def test_arguments_that_cannot_be_honoured(capsys: pytest.CaptureFixture[str], f
             f"{file}: dtypes must be among float16, bfloat16, float32, float64, got 'i",
         ),
         ((file, *sizes, "--budget", "soon"), "'soon' is no budget; write a time as '8h'"),
+        ((file, *sizes, "--budget", "-1s"), "'-1s' is no budget; write a time as '8h'"),
         ((file, *sizes, "--seed", "x"), "seed must be a number, got 'x'"),
         ((file, *sizes, "--seed", "\u00b2"), "seed must be a number, got '\u00b2'"),
         ((file, *sizes, "--jobs", "-1"), "jobs must be a number, got '-1'"),
@@ -343,6 +344,13 @@ def test_the_report_is_written_where_it_is_wanted(
         assert page.stat().st_mode & 0o777 == mode
     capsys.readouterr()
     assert page.read_text().startswith("<!DOCTYPE html>")
+    assert main(["report", str(called), "--output", os.devnull]) == 0
+    capsys.readouterr()
+    if Path("/dev/full").exists():
+        assert refused(capsys, "report", called, "--output", "/dev/full") == (
+            "tc-tune: cannot write /dev/full: No space left on device; name another place with --output\n"
+        )
+    assert [found.name for found in folder.iterdir() if "page" in found.name] == ["page.html"]
     assert refused(capsys, "report", called, "--output", folder / "none" / "page.html") == (
         f"tc-tune: cannot write {folder}/none/page.html: No such file or directory; name another place with --output\n"
     )
