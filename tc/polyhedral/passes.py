@@ -176,6 +176,9 @@ def _gather_nests(tree: ScheduleTree, scop: Scop, options: GpuOptions, machine: 
     return (tree if apart else gather_nests(tree, machine.block_threads)), scop
 
 
+# The last ones that make buffers for results.
+PROMOTING_RESULTS: Final = ("promote", "promote private")
+
 # The one that makes loops over sums of iterators of others.
 JOINING_ROWS: Final = "linearize rows"
 

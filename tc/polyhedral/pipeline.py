@@ -27,6 +27,7 @@ from tc.polyhedral.generate.describe_kernels import describe_kernels
 from tc.polyhedral.generate.describe_sums import describe_sums
 from tc.polyhedral.generate.generate import generate_loops
 from tc.polyhedral.generate.localize import NotAffineError
+from tc.polyhedral.generate.long_sums import long_sums
 from tc.polyhedral.generate.missing_instances import has_missing_instances
 from tc.polyhedral.generate.obstacles import InBuffers, LongSums, MissingInstances, Obstacle
 from tc.polyhedral.generate.unroll_copies import count_copies, unroll_copies
@@ -41,6 +42,7 @@ from tc.polyhedral.passes import (
     JOINING_ROWS,
     LOOP_PASSES,
     PASSES,
+    PROMOTING_RESULTS,
     ChosenMachine,
     ChosenOptions,
     Passes,
@@ -228,6 +230,8 @@ class _Run:
             self.done(name, tree_text(tree))
             if self.verify_every_pass:
                 prove(scop, tree_execution(tree, self.context, scop.barrier_names), f"schedule after {name}")
+            if name in PROMOTING_RESULTS and (long := long_sums(tree, scop)):
+                return LongSums(long)
         root = self.loops(tree, scop)
         if isinstance(root, InBuffers):
             return root

@@ -57,6 +57,11 @@ class Chains:
 
     def additions(self, tree: LoopTree, name: str, path: Path) -> Count:
         """The most roundings that an element of the statement's target goes through, those inside of totals aside."""
+        terms = self.bodies[name].terms
+        found = self._additions(tree, name, path)
+        return found if terms is None else min(found, terms)
+
+    def _additions(self, tree: LoopTree, name: str, path: Path) -> Count:
         body = self.bodies[name]
         found: Count = self.roundings(tree, name, path)
         allocation = next((a for a in _allocations(tree) if a.buffer.name == body.target), None)

@@ -83,7 +83,8 @@ def variables(expression: IndexExpression) -> set[str]:
 class StatementBody:
     """What one instance of a statement does: ``target[subscripts] (reduction)= value``.
 
-    ``iterators`` name the variables in ``subscripts`` and ``value``.
+    ``iterators`` name the variables in ``subscripts`` and ``value``.  ``terms``: of a sum, instances that add to one
+    element at most, wherever that is kept; None where no bound is known.
     """
 
     name: str
@@ -92,6 +93,7 @@ class StatementBody:
     subscripts: tuple[Expression, ...]
     reduction: Reduction | None
     value: Expression
+    terms: int | None = None
 
 
 class LoopKind(Enum):

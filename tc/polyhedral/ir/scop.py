@@ -321,6 +321,7 @@ class _Builder:
             statement.subscripts,
             statement.reduction,
             statement.value,
+            most_terms(write) if statement.reduction is Reduction.ADD else None,
         )
         accumulates = statement.reduction is not None
         self.statements.append(ScopStatement(statement.name, domain, body, tuple(reads), (write,), accumulates))
@@ -357,6 +358,23 @@ class _Builder:
         names = [t.name for t in self.program.tensors if t.role is Role.TEMPORARY] + self.accumulators
         temporaries = [Buffer(name, self.layouts[name], writable=True) for name in names]
         return Scop(self.context, tuple(self.statements), tuple(buffers), tuple(temporaries), sizes=self.sizes)
+
+
+def most_terms(write: isl.Map) -> int | None:
+    """The most instances that write one element; None where sizes that are open leave them without bound.
+
+    Iterator by iterator, as many as the values that it has in them while those before it stand still.
+    """
+    apart, count = write.apply_range(write.reverse()).deltas(), 1
+    for position in range(write.dim(isl.dim_type.in_)):
+        if apart.is_empty():
+            return 0
+        most = apart.dim_max_val(position)
+        if not most.is_int():
+            return None
+        count *= int(most.to_python()) + 1
+        apart = apart.fix_val(isl.dim_type.set, position, isl.Val.zero(apart.get_ctx()))
+    return count
 
 
 def _cast(value: Expression, type: ScalarType) -> Expression:
