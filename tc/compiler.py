@@ -21,7 +21,7 @@ from tc.codegen.printer.source import KernelSource, c_source, emulator_source
 from tc.codegen.text.functions import ABSENT_IN_OPENCL
 from tc.language.program.program import Call, walk
 from tc.language.program.specialization import Specialization
-from tc.polyhedral.ir.loops import Buffer, LoopProgram
+from tc.polyhedral.ir.loops import Buffer, LoopProgram, barriers
 from tc.polyhedral.pipeline import MappedProgram, Prepared
 from tc.runtime.cuda.nvrtc import check_architecture, compiling_cuda, nvrtc_flags
 from tc.runtime.host.binary import Binary
@@ -55,7 +55,7 @@ class Compilation:
     @property
     def barriers(self) -> frozenset[str]:
         """Statements of the schedule at which the threads of a block wait for each other."""
-        return self.mapped.loops.barriers
+        return barriers(self.mapped.loops.root)
 
     @property
     def schedule(self) -> str:

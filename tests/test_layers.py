@@ -75,7 +75,7 @@ ROOMS = {
     "polyhedral.ir": room("base language.program language.isl language.prove", "islpy"),
     "codegen.text": room("base language.program polyhedral.ir"),
     "polyhedral.analysis": room("grammar.syntax language.program language.isl polyhedral.ir", "islpy"),
-    "codegen.index": room("base language.program polyhedral.ir codegen.text polyhedral.analysis"),
+    "codegen.index": room("base polyhedral.ir codegen.text polyhedral.analysis"),
     "polyhedral.schedule": room(
         "base grammar.syntax language.program language.isl language.algebra language.prove targets "
         "polyhedral.ir polyhedral.analysis",
@@ -90,6 +90,7 @@ ROOMS = {
         "polyhedral.transform",
         "islpy",
     ),
+    "polyhedral.prefetch": room("language.program polyhedral.ir polyhedral.analysis"),
     "polyhedral.execution": room("language.program language.isl polyhedral.ir polyhedral.analysis", "islpy"),
     "polyhedral.generate": room(
         "base grammar.syntax language.program language.isl targets polyhedral.ir polyhedral.analysis "
@@ -121,8 +122,9 @@ ROOMS = {
     ),
     "polyhedral": room(
         "base language.program language.isl targets polyhedral.ir polyhedral.analysis polyhedral.schedule "
-        "polyhedral.transform polyhedral.cpu polyhedral.execution polyhedral.generate polyhedral.proof "
-        "polyhedral.gpu.barriers polyhedral.gpu.feasibility polyhedral.gpu.mapping polyhedral.gpu.promotion",
+        "polyhedral.transform polyhedral.cpu polyhedral.prefetch polyhedral.execution polyhedral.generate "
+        "polyhedral.proof polyhedral.gpu.barriers polyhedral.gpu.feasibility polyhedral.gpu.mapping "
+        "polyhedral.gpu.promotion",
         "islpy",
     ),
     "compiler": room(

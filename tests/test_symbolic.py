@@ -17,7 +17,7 @@ from tc.base.errors import VerificationError
 from tc.language.program.specialization import ArraySpec, Extent, Signature, SymbolicSize, contiguous_strides
 from tc.language.prove.symbolic import greatest, symbolic_extent
 from tc.polyhedral.generate.generate import generate_loops
-from tc.polyhedral.ir.loops import Allocation, Block, Guard, IndexLiteral, IndexVariable, Instance, Loop, LoopTree
+from tc.polyhedral.ir.loops import Allocation, Block, Guard, IndexLiteral, IndexVariable, Leaf, Loop, LoopTree
 from tc.reference.compare import compare
 from tests.programs import run
 from tests.turns import every, every_row
@@ -375,7 +375,7 @@ def _without_the_size(tree: LoopTree, bound: int) -> LoopTree:
             return Block(tuple(_without_the_size(child, bound) for child in children))
         case Allocation():
             return replace(tree, body=_without_the_size(tree.body, bound))
-        case Instance():
+        case Leaf():
             return tree
 
 

@@ -32,6 +32,9 @@ from tc.polyhedral.gpu.promotion.promote_temporaries import Memory, promote_temp
 from tc.polyhedral.ir.loops import LoopTree
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import ScheduleTree
+from tc.polyhedral.prefetch.prefetch_blocks import prefetch_blocks
+from tc.polyhedral.prefetch.prefetch_gathers import prefetch_gathers
+from tc.polyhedral.prefetch.prefetch_stores import prefetch_stores
 from tc.polyhedral.transform.share_loops import Grid, whole_loops
 from tc.polyhedral.transform.stream import streamed_results
 from tc.polyhedral.transform.tile import ChooseCuts, explicit_sizes, tile_tree
@@ -203,7 +206,7 @@ def _localize(root: LoopTree, scop: Scop, _options: Options, _machine: Machine) 
 
 
 def _separate_tiles(root: LoopTree, scop: Scop, _options: Options, _machine: Machine) -> Loops:
-    return separate_tiles(root, scop.context, scop.sizes, scop.barrier_names), scop
+    return separate_tiles(root, scop.context, scop.sizes), scop
 
 
 def _constant_unroll_bounds(root: LoopTree, scop: Scop, options: Options, _machine: Machine) -> Loops:
@@ -231,7 +234,7 @@ def _constant_trip_counts(root: LoopTree, scop: Scop, _options: GpuOptions, _mac
 
 
 def _separate_counts(root: LoopTree, scop: Scop, _options: GpuOptions, _machine: GpuMachine) -> Loops:
-    return separate_counts(root, scop.barrier_names), scop
+    return separate_counts(root), scop
 
 
 def _join_kernels(root: LoopTree, scop: Scop, options: GpuOptions, machine: GpuMachine) -> Loops:
@@ -255,4 +258,26 @@ GRID_LOOP_PASSES: Final[Passes[LoopTree, GpuOptions, GpuMachine]] = (
     ("constant trip counts", _constant_trip_counts),
     ("separate counts", _separate_counts),
     ("join kernels", _join_kernels),
+)
+
+
+def _prefetch_gathers(root: LoopTree, scop: Scop, options: CpuOptions, _machine: CpuMachine) -> Loops:
+    return prefetch_gathers(root, scop.bodies, options.prefetch), scop
+
+
+def _prefetch_blocks(root: LoopTree, scop: Scop, options: CpuOptions, _machine: CpuMachine) -> Loops:
+    return prefetch_blocks(root, scop.buffers, scop.bodies, options.ahead), scop
+
+
+def _prefetch_stores(root: LoopTree, scop: Scop, options: CpuOptions, machine: CpuMachine) -> Loops:
+    if not options.ahead:
+        return root, scop
+    return prefetch_stores(root, scop.buffers, scop.bodies, streamed_by(scop, options, machine)), scop
+
+
+# Of the loops once they are unrolled.
+PREFETCH_PASSES: Final[Passes[LoopTree, CpuOptions, CpuMachine]] = (
+    ("prefetch gathers", _prefetch_gathers),
+    ("prefetch blocks", _prefetch_blocks),
+    ("prefetch stores", _prefetch_stores),
 )

@@ -26,6 +26,7 @@ from tc.polyhedral.generate.block_sums import block_sums
 from tc.polyhedral.generate.describe_kernels import describe_kernels
 from tc.polyhedral.generate.describe_sums import describe_sums
 from tc.polyhedral.generate.generate import generate_loops
+from tc.polyhedral.generate.leaves import leaves_of
 from tc.polyhedral.generate.localize import NotAffineError
 from tc.polyhedral.generate.long_sums import long_sums
 from tc.polyhedral.generate.missing_instances import has_missing_instances
@@ -42,6 +43,7 @@ from tc.polyhedral.passes import (
     JOINING_ROWS,
     LOOP_PASSES,
     PASSES,
+    PREFETCH_PASSES,
     PROMOTING_RESULTS,
     ChosenMachine,
     ChosenOptions,
@@ -243,7 +245,7 @@ class _Run:
                 limits = joined_limits(options, machine)
                 self.done("kernels", "\n".join(describe_kernels(root, scop, ranges, options, limits)))
         copies = self.unrolled(root)
-        loops = self.loop_program(scop, copies)
+        loops = self.loop_program(scop, self.prefetching(copies, scop))
         blocked = block_sums(loops)
         if blocked.left:
             return LongSums(blocked.left)
@@ -260,9 +262,9 @@ class _Run:
         def prove_loops() -> Proof:
             dimensions = {s.name: s.domain.dim(isl.dim_type.set) for s in scop.statements}
             dimensions |= {barrier.get_tuple_name(): barrier.dim(isl.dim_type.set) for barrier in scop.barriers}
-            prove_copies(root, copies)
+            prove_copies(root, loops.root)
             values = member_values(tree)
-            execution = loop_execution(root, dimensions, self.context, scop.barrier_names, scop.sizes, values)
+            execution = loop_execution(root, dimensions, self.context, scop.sizes, values)
             return prove(scop, execution, "generated code", demands())
 
         return Generated(loops, self.attempt, tuple(self.stages), prove_schedule, prove_loops)
@@ -270,7 +272,8 @@ class _Run:
     def loops(self, tree: ScheduleTree, scop: Scop) -> LoopTree | InBuffers:
         """The loops of the tree, or what is wrong with them or keeps them from being made."""
         buffers = [promotion.buffer for promotion in scop.promotions]
-        root = generate_loops(tree, self.context, buffers, scop.sizes, scop.barrier_names)
+        leaves = leaves_of(scop, self.streamed(scop))
+        root = generate_loops(tree, self.context, buffers, scop.sizes, leaves)
         self.done("generate", "")
         try:
             match self.options, self.machine:
@@ -315,6 +318,22 @@ class _Run:
             case _:
                 raise AssertionError(_MISMATCH)
 
+    def prefetching(self, root: LoopTree, scop: Scop) -> LoopTree:
+        """The loops with prefetches, on a processor."""
+        match self.options, self.machine:
+            case CpuOptions() as options, CpuMachine() as machine:
+                return self.timed(_run(PREFETCH_PASSES, root, scop, options, machine))
+            case _:
+                return root
+
+    def streamed(self, scop: Scop) -> frozenset[str]:
+        """The results that are stored with non-temporal stores."""
+        match self.options, self.machine:
+            case CpuOptions() as options, CpuMachine() as machine:
+                return streamed_by(scop, options, machine)
+            case _:
+                return frozenset()
+
     def loop_program(self, scop: Scop, root: LoopTree) -> LoopProgram:
         program = self.schedules.specialization.program
         loops = LoopProgram(
@@ -327,19 +346,8 @@ class _Run:
             root=root,
             checked=self.options.check_indices,
             promoted=tuple(promotion.buffer for promotion in scop.promotions),
-            barriers=scop.barrier_names,
-            copied_ahead=frozenset(scop.awaits),
-            pending=_pending(scop),
-            copied_for=_copied_for(scop),
         )
-        match self.options, self.machine:
-            case CpuOptions() as options, CpuMachine() as machine:
-                streamed = streamed_by(scop, options, machine)
-                return replace(loops, prefetch=options.prefetch, ahead=options.ahead, streamed=streamed)
-            case GpuOptions() as options, GpuMachine():
-                return replace(loops, resident=options.resident)
-            case _:
-                raise AssertionError(_MISMATCH)
+        return replace(loops, resident=self.options.resident) if isinstance(self.options, GpuOptions) else loops
 
 
 def _run(
@@ -353,24 +361,6 @@ def _run(
     for name, run in passes:
         tree, scop = run(tree, scop, options, machine)
         yield name, tree, scop
-
-
-def _copied_for(scop: Scop) -> dict[str, str]:
-    return {
-        promotion.loads: statement.name
-        for promotion in scop.promotions
-        if promotion.gathered is not None and promotion.loads is not None
-        for statement in scop.statements
-        if any(access.buffer == promotion.buffer.name and access.reads for access in statement.promoted)
-    }
-
-
-def _pending(scop: Scop) -> dict[str, int]:
-    """For every barrier that copies are awaited at, how many groups of them it may leave unfinished."""
-    found: dict[str, int] = {}
-    for awaited in scop.awaits.values():
-        found[awaited.barrier] = min(awaited.pending, found.get(awaited.barrier, awaited.pending))
-    return found
 
 
 def _mentions(body: StatementBody, tensor: str) -> bool:

@@ -21,11 +21,12 @@ from tc.polyhedral.ir.loops import (
     IndexLiteral,
     IndexOperator,
     IndexVariable,
-    Instance,
     Loop,
     LoopKind,
     LoopProgram,
     LoopTree,
+    Prefetch,
+    Scheduled,
     StatementBody,
 )
 from tests.codegen.build import binary, buffer, index, instance, integer, loops, operation, read
@@ -61,8 +62,10 @@ def renamed(tree: LoopTree, statement: str) -> LoopTree:
             return Guard(condition, renamed(then, statement), otherwise and renamed(otherwise, statement))
         case Block(children):
             return Block(tuple(renamed(child, statement) for child in children))
-        case Instance():
+        case Scheduled():
             return replace(tree, statement=statement)
+        case Prefetch():
+            return tree
 
 
 def loop(lower: IndexExpression | int, upper: IndexExpression | int, step: int, kind: LoopKind) -> Loop:

@@ -15,6 +15,7 @@ from tc.codegen.printer.source import c_source
 from tc.language.program.program import IteratorReference, Reduction
 from tc.polyhedral.analysis.accumulate import accumulation
 from tc.polyhedral.ir.loops import (
+    Barrier,
     Block,
     Guard,
     IndexExpression,
@@ -179,5 +180,5 @@ def test_several_reductions_have_a_variable_each_but_not_around_a_barrier() -> N
     assert found is not None
     assert [partial.body.name for partial in found.partials] == ["x", "y"]
     assert accumulation(loop, bodies, {}, several=False) is None
-    waiting = replace(loop, body=Block((both, instance("barrier0", IndexVariable("j")))))
+    waiting = replace(loop, body=Block((both, Barrier("barrier0", (IndexVariable("j"),)))))
     assert accumulation(waiting, bodies, {}, several=True) is None

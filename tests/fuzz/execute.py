@@ -88,7 +88,7 @@ class _Caught:
 def execute(recipe: Recipe) -> Outcome:
     """The outcome of a recipe; only ``KeyboardInterrupt`` and the like are raised."""
     # Tensors are small here; every other program is compiled as if they did not fit the caches.
-    large = patch("tc.codegen.printer.requests._LARGE_BYTES", 0) if recipe.number % 2 else nullcontext()
+    large = patch("tc.polyhedral.prefetch.register_tiles._LARGE_BYTES", 0) if recipe.number % 2 else nullcontext()
     with _Caught() as caught, large:
         return _execute(recipe)
     error = caught.error

@@ -19,10 +19,10 @@ from tc.polyhedral.ir.loops import (
     IndexOperation,
     IndexOperator,
     IndexVariable,
-    Instance,
     Loop,
     LoopKind,
     LoopTree,
+    Scheduled,
     StatementBody,
 )
 from tc.polyhedral.ir.scop import Scop
@@ -35,7 +35,7 @@ Step = tuple[LoopKind | None, int]
 def run(tree: LoopTree, values: Mapping[str, int], time: tuple[Step, ...]) -> Iterator[tuple[Point, tuple[Step, ...]]]:
     """Every execution of an instance, with its time."""
     match tree:
-        case Instance(statement, arguments):
+        case Scheduled(statement, arguments):
             yield (statement, tuple(index(a, values) for a in arguments)), time
         case Block(children):
             for position, child in enumerate(children):

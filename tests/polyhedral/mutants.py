@@ -14,17 +14,18 @@ from tc.polyhedral.ir.loops import (
     IndexOperation,
     IndexOperator,
     IndexVariable,
-    Instance,
+    Leaf,
     Loop,
     LoopKind,
     LoopTree,
+    Scheduled,
 )
 
 
 def mutants(tree: LoopTree) -> Iterator[tuple[str, LoopTree]]:
     """Trees that differ from ``tree`` in one place, with a name for the change."""
     match tree:
-        case Instance():
+        case Scheduled():
             yield "dropped", Block(())
             yield "doubled", Block((tree, tree))
             for position, argument in enumerate(tree.arguments):
@@ -63,7 +64,7 @@ def nodes(tree: LoopTree) -> Iterator[LoopTree]:
                 yield from nodes(otherwise)
         case Loop() | Allocation():
             yield from nodes(tree.body)
-        case Instance():
+        case Leaf():
             pass
 
 
@@ -79,7 +80,7 @@ def edits(tree: LoopTree, edit: Callable[[LoopTree], Iterator[Edit]]) -> Iterato
     """Every tree in which one node is replaced by something that ``edit`` makes of it."""
     yield from edit(tree)
     match tree:
-        case Instance():
+        case Leaf():
             return
         case Block(children):
             for position, child in enumerate(children):

@@ -15,12 +15,13 @@ from tc.language.program.specialization import ArraySpec, Signature, Specializat
 from tc.polyhedral.execution.execution import Execution
 from tc.polyhedral.execution.loop_execution import loop_execution
 from tc.polyhedral.generate.generate import generate_loops
+from tc.polyhedral.generate.leaves import leaves_of
 from tc.polyhedral.generate.localize import localize_loops
 from tc.polyhedral.generate.separate import separate_tiles
 from tc.polyhedral.ir.loops import LoopTree
 from tc.polyhedral.ir.scop import Scop, build_scop
 from tc.polyhedral.ir.tree import ScheduleTree
-from tc.polyhedral.passes import PASSES
+from tc.polyhedral.passes import PASSES, streamed_by
 from tc.polyhedral.schedule.schedule import schedule_scop
 from tc.targets.machine import GENERIC_GPU, CpuMachine, Machine, VectorUnit
 from tc.targets.options import CpuOptions, Options
@@ -126,5 +127,6 @@ def candidate(
     for _, run in PASSES:
         tree, scop = run(tree, scop, options, machine)
     buffers = [promotion.buffer for promotion in scop.promotions]
-    loops = localize_loops(generate_loops(tree, context, buffers), scop)
+    leaves = leaves_of(scop, streamed_by(scop, options, machine))
+    loops = localize_loops(generate_loops(tree, context, buffers, leaves=leaves), scop)
     return Candidate(scop, tree, separate_tiles(loops, context))

@@ -12,10 +12,10 @@ from tc.language.isl.session import isl_context
 from tc.polyhedral.analysis.ranges import Ranges, iterator_range, most_iterations
 from tc.polyhedral.cpu.parallelize import WORTH_SPREADING
 from tc.polyhedral.generate.localize import NotAffineError
-from tc.polyhedral.ir.loops import Allocation, Block, Guard, IndexLiteral, Instance, Loop, LoopKind, LoopTree
+from tc.polyhedral.ir.loops import Allocation, Block, Guard, IndexLiteral, Loop, LoopKind, LoopTree, Prefetch, Scheduled
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import Band, Sequence
-from tc.polyhedral.passes import GRID_LOOP_PASSES, GRID_PASSES, LOOP_PASSES, PASSES
+from tc.polyhedral.passes import GRID_LOOP_PASSES, GRID_PASSES, LOOP_PASSES, PASSES, PREFETCH_PASSES
 from tc.polyhedral.pipeline import Prepared, map_program
 from tc.polyhedral.schedule.schedule import schedule_scop, untransformed_tree
 from tc.targets.machine import GENERIC_GPU
@@ -74,7 +74,7 @@ def innermost(tree: LoopTree) -> list[tuple[LoopKind, str]]:
     return [
         (node.kind, node.body.statement)
         for node in nodes(tree)
-        if isinstance(node, Loop) and isinstance(node.body, Instance)
+        if isinstance(node, Loop) and isinstance(node.body, Scheduled)
     ]
 
 
@@ -87,9 +87,9 @@ def test_vectorize_off_marks_nothing() -> None:
 
 def test_unrolled_copies_are_instances() -> None:
     shapes = ((1, 2, 6, 40), (4, 2, 3, 3), (4,))
-    count = len([n for n in nodes(mapped(CONVOLUTION, *shapes)) if isinstance(n, Instance)])
+    count = len([n for n in nodes(mapped(CONVOLUTION, *shapes)) if isinstance(n, Scheduled)])
     unrolled = mapped(CONVOLUTION, *shapes, schedule=ScheduleOptions(unroll=16))
-    assert len([n for n in nodes(unrolled) if isinstance(n, Instance)]) > count
+    assert len([n for n in nodes(unrolled) if isinstance(n, Scheduled)]) > count
 
 
 def test_tile_sizes_bound_the_loops_and_sink_the_points() -> None:
@@ -148,7 +148,7 @@ def loops(tree: LoopTree) -> list[Loop]:
 def nests(tree: LoopTree) -> list[list[str]]:
     """Statements of the children of the innermost block."""
     blocks = [node for node in nodes(tree) if isinstance(node, Block)]
-    return [[n.statement for n in nodes(child) if isinstance(n, Instance)] for child in blocks[-1].children]
+    return [[n.statement for n in nodes(child) if isinstance(n, Scheduled)] for child in blocks[-1].children]
 
 
 def test_fusion_strategies() -> None:
@@ -167,9 +167,9 @@ def test_softmax_reads_its_rows_in_one_parallel_loop() -> None:
 
 
 def test_empty_domains_run_nothing() -> None:
-    assert [n for n in nodes(mapped(MATMUL, (0, 3), (3, 5))) if isinstance(n, Instance)] == []
+    assert [n for n in nodes(mapped(MATMUL, (0, 3), (3, 5))) if isinstance(n, Scheduled)] == []
     only_initialized = mapped(MATMUL, (2, 0), (0, 3))
-    assert [n.statement for n in nodes(only_initialized) if isinstance(n, Instance)] == ["S0_init"]
+    assert [n.statement for n in nodes(only_initialized) if isinstance(n, Scheduled)] == ["S0_init"]
 
 
 def test_a_scheduler_out_of_budget_leaves_the_program_order() -> None:
@@ -199,9 +199,12 @@ def test_the_pipeline_is_literal_lists() -> None:
     assert [name for name, _ in PASSES] == ["register tile", "tile", "vectorize", "parallelize", "promote", "unroll"]
     loops = ["localize", "separate tiles", "constant unroll bounds"]
     assert [name for name, _ in LOOP_PASSES] == loops
+    prefetches = ["prefetch gathers", "prefetch blocks", "prefetch stores"]
+    assert [name for name, _ in PREFETCH_PASSES] == prefetches
     mapped = map_program(specialized(MATMUL, ((8, 8), (8, 8))), CpuOptions(), MACHINE)
     names = [stage.name for stage in mapped.stages]
-    assert names[2:-2] == [*(name for name, _ in PASSES), "generate", *loops, "sums"][: len(names) - 4]
+    expected = [*(name for name, _ in PASSES), "generate", *loops, *prefetches, "sums"]
+    assert names[2:-2] == expected[: len(names) - 4]
     grid = map_program(specialized(MATMUL, ((8, 8), (8, 8))), GpuOptions(), GENERIC_GPU)
     passes = [name for name, _ in GRID_PASSES], [name for name, _ in GRID_LOOP_PASSES]
     names = [stage.name for stage in grid.stages]
@@ -212,7 +215,7 @@ def test_many_unrolled_copies_are_proven_with_little_work() -> None:
     text = "def f(float(M,M) A, float(P,K) C) -> (O) { O(j,i,m) +=! C(m,j) * A(i,k) }"
     options = CpuOptions(schedule=ScheduleOptions(tile=(3, 3), unroll=64), register_tile=())
     found = map_program(specialized(text, ((8, 8), (5, 4))), options, MACHINE, max_operations=20_000_000)
-    assert len([n for n in nodes(found.loops.root) if isinstance(n, Instance)]) > 50
+    assert len([n for n in nodes(found.loops.root) if isinstance(n, Scheduled)]) > 50
     assert found.proof.leaves == 2
 
 
@@ -222,7 +225,7 @@ def test_unrolled_points_of_a_large_tile_are_proven_with_little_work(streamed: i
     text = "def f(float(M,N) X) -> (O) { O(l,i) = X(l/3, N-1-i) where l in 0:96, i in 0:N }"
     options = CpuOptions(schedule=ScheduleOptions(tile=(32,), unroll=64), streamed=streamed)
     found = map_program(specialized(text, ((32, 32),)), options, MACHINE, max_operations=20_000_000)
-    assert len([n for n in nodes(found.loops.root) if isinstance(n, Instance)]) >= 32
+    assert len([n for n in nodes(found.loops.root) if isinstance(n, Scheduled)]) >= 32
 
 
 def test_conflicts_with_divisions_are_scheduled_with_little_work() -> None:
@@ -280,8 +283,10 @@ def test_one_thread_packs_every_element_of_an_operand_once(shapes: tuple[Shape, 
 def runs(tree: LoopTree, statement: str, ranges: Ranges) -> int:
     """How often a statement runs in loops without guards."""
     match tree:
-        case Instance(name, _):
+        case Scheduled(name, _):
             return int(name == statement)
+        case Prefetch():
+            return 0
         case Block(children):
             return sum(runs(child, statement, ranges) for child in children)
         case Allocation(_, body):

@@ -20,14 +20,18 @@ from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.accumulate import Accumulation
 from tc.polyhedral.analysis.ranges import Ranges, iterator_range
 from tc.polyhedral.ir.loops import (
+    Copy,
     IndexExpression,
     IndexLiteral,
     Instance,
     Loop,
     LoopProgram,
     LoopTree,
+    Scheduled,
     StatementBody,
     Total,
+    barriers,
+    leaves,
 )
 
 Part = TypeVar("Part")
@@ -41,10 +45,9 @@ class Scope:
 
     ``variables``: names of loop iterators and symbolic sizes in the text.  ``parallel``: this runs inside a
     parallel loop.  ``accumulation``: the accumulator that the instances below reduce into; ``lane``: the lane in which
-    they do.  ``innermost``: the printed loop right around the lanes of a register tile; ``offsets``: what its lanes
-    share.  ``launch``: the grid that runs this.  ``stack``, ``scratch``: bytes of the thread's stack and scratch memory
-    that buffers around the node take.  ``totals``: those of buffers, by the statement that adds to them.
-    ``functions``, ``exchanges``: how many of them were printed before.
+    they do.  ``offsets``: what the lanes of a register tile share.  ``launch``: the grid that runs this.  ``stack``,
+    ``scratch``: bytes of the thread's stack and scratch memory that buffers around the node take.  ``totals``: those of
+    buffers, by the statement that adds to them.  ``functions``, ``exchanges``: how many of them were printed before.
     """
 
     variables: Mapping[str, str]
@@ -53,7 +56,6 @@ class Scope:
     parallel: bool = False
     accumulation: Accumulation | None = None
     lane: IndexExpression = _FIRST_LANE
-    innermost: Loop | None = None
     offsets: SharedOffsets | None = None
     launch: Launch | None = None
     stack: int = 0
@@ -96,8 +98,8 @@ class Context:
 
     ``parameters``: those that its functions may have.  ``vector_bytes``: of a vector register, 0 without.
     ``bodies``: by the name of the statement.  ``layouts``: by tensor.  ``promoted``: the buffers that allocations
-    bring.  ``streams``: the buffers whose content is written past the caches, and the statement that does so.
-    ``barriers``: in the order of their numbers.
+    bring; ``streamed``: those whose content goes to a result with non-temporal stores.  ``barriers``: in the order of
+    their numbers.
     """
 
     program: LoopProgram
@@ -109,7 +111,7 @@ class Context:
     bodies: Mapping[str, StatementBody]
     layouts: Mapping[str, Layout]
     promoted: frozenset[str]
-    streams: Mapping[str, str]
+    streamed: frozenset[str]
     barriers: tuple[str, ...]
 
     def storage(self, type: ScalarType) -> str:
@@ -125,11 +127,11 @@ class Context:
         require_fit(expression, scope.ranges, self.dialect)
         return str(index_fragment(expression, scope.variables, self.dialect))
 
-    def site(self, instance: Instance, scope: Scope) -> Site:
+    def site(self, instance: Scheduled, scope: Scope) -> Site:
         """Where an instance is printed."""
         body = self.bodies[instance.statement]
         arguments = dict(zip(body.iterators, instance.arguments, strict=True))
-        name = self.program.copied_for.get(body.name, body.name)
+        name = instance.gathers_for or body.name if isinstance(instance, Copy) else body.name
         return Site(name, arguments, scope.variables, scope.offsets, scope.ranges)
 
 
@@ -138,7 +140,7 @@ def context_of(
 ) -> Context:
     """The context of a program's kernel."""
     layouts = {buffer.name: buffer.layout for buffer in (*program.buffers, *program.temporaries, *program.promoted)}
-    promoted = frozenset(buffer.name for buffer in program.promoted)
+    bodies = {body.name: body for body in program.bodies}
     return Context(
         program=program,
         names=names,
@@ -146,15 +148,16 @@ def context_of(
         dialect=dialect,
         vector_bytes=vector_bytes,
         expressions=ExpressionPrinter(names, layouts, program.checked, dialect),
-        bodies={body.name: body for body in program.bodies},
+        bodies=bodies,
         layouts=layouts,
-        promoted=promoted,
-        streams={
-            body.value.tensor: body.name
-            for body in program.bodies
-            if body.target in program.streamed and isinstance(body.value, Read) and body.value.tensor in promoted
-        },
-        barriers=tuple(sorted(program.barriers)),
+        promoted=frozenset(buffer.name for buffer in program.promoted),
+        streamed=frozenset(
+            value.tensor
+            for leaf in leaves(program.root)
+            if isinstance(leaf, Instance) and leaf.nontemporal
+            if isinstance(value := bodies[leaf.statement].value, Read)
+        ),
+        barriers=tuple(sorted(barriers(program.root))),
     )
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tc.codegen.index.indices import trip_count, values_of
 from tc.codegen.printer.context import Context, Scope, TreePrinter
 from tc.codegen.printer.expressions import FAULTED
 from tc.codegen.printer.printed import Printed, naming
 from tc.codegen.printer.routines import STREAM, braced
+from tc.codegen.printer.statements import is_asynchronous
 from tc.codegen.printer.transpose import copied, transposed_nest, transposition, transposition_width
 from tc.codegen.text.fragment import Fragment, names_in, prefix
 from tc.codegen.text.names import comment
@@ -59,7 +62,7 @@ def _stream(context: Context, loop: Loop, scope: Scope) -> Printed | None:
         return None
     body = context.bodies[instance.statement]
     value = body.value
-    if not isinstance(value, Read) or context.streams.get(value.tensor) != body.name:
+    if not instance.nontemporal or not isinstance(value, Read):
         return None
     site = context.site(instance, scope)
     for tensor, subscripts in ((value.tensor, value.subscripts), (body.target, body.subscripts)):
@@ -84,7 +87,7 @@ def _piece(printer: TreePrinter, loop: Loop, scope: Scope) -> Printed | None:
         return None
     bytes = len(lanes) * context.layouts[body.target].type.itemsize
     template = context.dialect.pieces.get(bytes)
-    if template is not None and body.name in context.program.copied_ahead and not context.dialect.watches:
+    if template is not None and is_asynchronous(instance) and not context.dialect.watches:
         template = context.dialect.ahead or template
     site = context.site(instance, scope.inside(loop))
     for tensor, subscripts in ((value.tensor, value.subscripts), (body.target, body.subscripts)):
@@ -120,7 +123,7 @@ def _beginning(
     lowest = {loop.iterator: loop.lower for loop in loops}
     arguments = tuple(substituted(argument, lowest) for argument in instance.arguments)
     body = context.bodies[instance.statement]
-    start = context.site(Instance(instance.statement, arguments), scope)
+    start = context.site(replace(instance, arguments=arguments), scope)
     places = ((body.target, body.subscripts), (value.tensor, value.subscripts))
     to, from_ = (prefix("&", context.expressions.location(*place, start)) for place in places)
     return to, from_

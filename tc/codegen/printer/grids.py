@@ -11,14 +11,18 @@ from tc.codegen.printer.source import KernelSource, heading, in_blocks, paramete
 from tc.codegen.text.dialect import CUDA, OPENCL, Dialect
 from tc.codegen.text.names import names_of
 from tc.codegen.text.numerics import prelude
-from tc.polyhedral.ir.loops import Block, LoopProgram
+from tc.polyhedral.ir.loops import Barrier, Block, LoopProgram, leaves
 
 
 def cuda_source(program: LoopProgram) -> KernelSource:
     """C++20 for NVRTC's ``-default-device``, to be compiled without any option that gives up IEEE values."""
     program = in_blocks(program)
-    headers = ("cuda.h", "async_copy.h") if program.copied_ahead else ("cuda.h",)
+    headers = ("cuda.h", "async_copy.h") if _copies_asynchronously(program) else ("cuda.h",)
     return with_narrow_indices(lambda dialect: _source(program, dialect, headers), CUDA)
+
+
+def _copies_asynchronously(program: LoopProgram) -> bool:
+    return any(isinstance(leaf, Barrier) and leaf.pending is not None for leaf in leaves(program.root))
 
 
 def opencl_source(program: LoopProgram) -> KernelSource:

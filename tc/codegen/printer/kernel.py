@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, assert_never
 
-from tc.codegen.index.indices import after, index_fragment, require_fit, trip_count
+from tc.codegen.index.indices import after, require_fit, trip_count
 from tc.codegen.printer.accumulators import AccumulatorPrinter
 from tc.codegen.printer.context import Context, Scope, one_after_another
 from tc.codegen.printer.copies import copying_call
@@ -15,19 +15,18 @@ from tc.codegen.printer.loop_pragmas import loop_pragmas
 from tc.codegen.printer.printed import Facts, Printed
 from tc.codegen.printer.registers import RegisterPrinter
 from tc.codegen.printer.routines import SCRATCH, Parameter, braced, finished, mentioned, region, region_call
-from tc.codegen.printer.statements import barrier, statement
+from tc.codegen.printer.statements import barrier, prefetch, statement
 from tc.codegen.printer.storage import own_storage, shared_storage
 from tc.codegen.printer.tile import NotVectorsError
 from tc.codegen.printer.totals import ArrayTotals, TotalNames, folds_of_variables
-from tc.codegen.text.fragment import NO_NAMES, Fragment, infix
+from tc.codegen.text.fragment import NO_NAMES
 from tc.codegen.text.names import loop_variable
 from tc.codegen.text.numerics import changes_in_lanes
 from tc.polyhedral.analysis.accumulate import Accumulation, accumulation, lane_of
 from tc.polyhedral.analysis.ranges import always_runs
-from tc.polyhedral.execution.loop_execution import loop_paths
 from tc.polyhedral.ir.loops import (
-    LINE_BYTES,
     Allocation,
+    Barrier,
     Block,
     Buffer,
     Guard,
@@ -39,12 +38,13 @@ from tc.polyhedral.ir.loops import (
     Loop,
     LoopKind,
     LoopTree,
-    Request,
+    Prefetch,
+    Scheduled,
     Total,
+    leaves,
 )
 
 _ITERATION: Final = "iteration"
-_LINE: Final = "line"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class KernelPrinter:
         """What runs a loop tree."""
         match tree:
             case Block(children):
-                alone = len(children) == 1
+                alone = sum(not isinstance(child, Prefetch) for child in children) == 1
                 return one_after_another(children, scope, lambda child, here: self._child(child, here, alone=alone))
             case Guard(condition, then, otherwise):
                 printed = self.tree(then, scope).braced(f"if ({self.context.index(condition, scope)})")
@@ -76,22 +76,24 @@ class KernelPrinter:
                 return self._reducing_loop(tree, scope)
             case Allocation(buffer, body):
                 return self._allocation(buffer, body, scope)
-            case Instance(name, _) if name in self.context.barriers:
-                return barrier(self.context, name)
+            case Barrier():
+                return barrier(self.context, tree)
             case Instance():
                 return statement(self.context, tree, scope)
+            case Prefetch():
+                return Printed(prefetch(self.context, tree, scope))
             case _:
                 assert_never(tree)
 
     def _child(self, child: LoopTree, scope: Scope, *, alone: bool) -> Printed:
         printed = self.tree(child, scope)
-        return printed.braced("") if isinstance(child, Instance) and not alone else printed
+        return printed.braced("") if isinstance(child, Scheduled) and not alone else printed
 
     def _allocation(self, buffer: Buffer, body: LoopTree, scope: Scope) -> Printed:
         if buffer.shared:
             assert scope.launch is not None, "blocks share memory in a grid only"
             return (shared_storage(self.context, buffer, scope.launch) + self.tree(body, scope)).braced("")
-        if buffer.name not in self.context.streams:
+        if buffer.name not in self.context.streamed:
             try:
                 return RegisterPrinter(self, buffer).print(body, scope).braced("")
             except NotVectorsError:
@@ -139,33 +141,17 @@ class KernelPrinter:
         name = inside.variables[loop.iterator]
         lower, end = context.index(loop.lower, scope), context.index(after(loop.upper), scope)
         require_fit(IndexOperation(IndexOperator.ADD, (loop.upper, IndexLiteral(loop.step))), scope.ranges, dialect)
-        asked = [line for request in loop.requests for line in self._requested(request, inside)]
-        whole, pragmas = body.between(asked), loop_pragmas(context, loop, scope, body.facts)
+        pragmas = loop_pragmas(context, loop, scope, body.facts)
         if dialect.rotated_loops and always_runs(loop, scope.ranges) and self._waits(loop):
-            *lines, last = braced("do", [*whole.lines, f"{name} += {loop.step};"])
+            *lines, last = braced("do", [*body.lines, f"{name} += {loop.step};"])
             declared = f"{dialect.index} {name} = {lower};"
             return Printed(braced("", [declared, *pragmas, *lines, f"{last} while ({name} < {end});"]), body.facts)
         header = f"for ({dialect.index} {name} = {lower}; {name} < {end}; {name} += {loop.step})"
-        return whole.braced(header).between(pragmas)
+        return body.braced(header).between(pragmas)
 
     def _waits(self, loop: Loop) -> bool:
         """Whether there are barriers in the loop."""
-        return any(instance.statement in self.context.barriers for instance, _ in loop_paths(loop, ()))
-
-    def _requested(self, request: Request, scope: Scope) -> list[str]:
-        context, dialect = self.context, self.context.dialect
-        template = dialect.prefetch_to_store if request.stored else dialect.prefetch_later
-        if template is None:
-            return []
-        size = Fragment(str(context.layouts[request.tensor].type.itemsize))
-        begin = infix("*", index_fragment(request.offset, scope.variables, dialect), size)
-        one = request.lines == 1
-        place = begin if one else infix("+", begin, infix("*", Fragment(str(LINE_BYTES)), Fragment(_LINE)))
-        asked = template.format(tensor=context.pointer(request.tensor), bytes=place)
-        if one:
-            return [asked]
-        header = f"for ({dialect.index} {_LINE} = 0; {_LINE} < {request.lines}; {_LINE} += 1)"
-        return braced(header, [asked])
+        return any(isinstance(leaf, Barrier) for leaf in leaves(loop))
 
     def _parallel_loop(self, loop: Loop, scope: Scope) -> Printed:
         """The loop as a function for some of its iterations, and the call that has threads run all of them."""

@@ -16,16 +16,18 @@ from tc.codegen.text.fragment import NO_NAMES
 from tc.codegen.text.names import loop_variable
 from tc.language.program.program import guarded_reads
 from tc.polyhedral.analysis.ranges import Ranges, range_of
-from tc.polyhedral.execution.loop_execution import loop_paths
 from tc.polyhedral.ir.loops import (
+    Barrier,
     IndexExpression,
     IndexLiteral,
     IndexOperation,
     IndexOperator,
     IndexVariable,
+    Instance,
     Loop,
     LoopKind,
     LoopTree,
+    leaves,
 )
 
 # Registers of a multiprocessor, and what a thread takes of them beside its partial sums, where these are few.
@@ -98,9 +100,10 @@ def _exchanged(context: Context, tree: LoopTree) -> frozenset[str]:
     They are not ``restrict``, which promises that no other pointer writes there: compilers could keep behind a barrier
     what they read before it.
     """
-    names = {instance.statement for instance, _ in loop_paths(tree, ())}
-    if names.isdisjoint(context.barriers):
+    found = list(leaves(tree))
+    if not any(isinstance(leaf, Barrier) for leaf in found):
         return frozenset()
+    names = {leaf.statement for leaf in found if isinstance(leaf, Instance)}
     bodies = [body for name, body in context.bodies.items() if name in names]
     read = {body.target for body in bodies if body.reduction is not None}
     for body in bodies:

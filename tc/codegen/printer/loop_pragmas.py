@@ -20,10 +20,12 @@ from tc.polyhedral.ir.loops import (
     Block,
     Guard,
     IndexLiteral,
-    Instance,
+    Leaf,
     Loop,
     LoopKind,
     LoopTree,
+    Prefetch,
+    Scheduled,
 )
 
 # A loop of unknown length is unrolled so often.
@@ -102,8 +104,10 @@ def _unrolled_instances(tree: LoopTree, ranges: Ranges) -> int | None:
         case Block(children):
             counts = [_unrolled_instances(child, ranges) for child in children]
             return None if None in counts else sum(count for count in counts if count is not None)
-        case Instance():
+        case Scheduled():
             return 1
+        case Prefetch():
+            return 0
         case _:
             assert_never(tree)
 
@@ -143,7 +147,7 @@ def _holds_loop(tree: LoopTree, wanted: LoopKind) -> bool:
             return _holds_loop(then, wanted) or (otherwise is not None and _holds_loop(otherwise, wanted))
         case Block(children):
             return any(_holds_loop(child, wanted) for child in children)
-        case Instance():
+        case Leaf():
             return False
         case _:
             assert_never(tree)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, assert_never
 
-from tc.polyhedral.ir.loops import Allocation, Block, Buffer, Guard, Instance, Loop, LoopTree
+from tc.polyhedral.ir.loops import Allocation, Block, Buffer, Guard, Leaf, Loop, LoopTree
 
 # Bytes: a cache line, and the widest vector.
 ALIGNMENT: Final = 64
@@ -54,7 +54,7 @@ def _shared(tree: LoopTree) -> Iterator[Buffer]:
         case Guard(_, then, otherwise):
             yield from _shared(then)
             yield from _shared(otherwise) if otherwise is not None else ()
-        case Instance():
+        case Leaf():
             pass
         case _:
             assert_never(tree)

@@ -18,18 +18,22 @@ from tc.codegen.printer.copies import transposing_call
 from tc.codegen.printer.printed import Printed
 from tc.codegen.printer.tile import NotVectorsError, Tile, Vector
 from tc.codegen.printer.transpose import transposed_nest
-from tc.codegen.printer.vector_statement import VectorStatement, iterations, reads_in, spelled
+from tc.codegen.printer.vector_statement import VectorStatement, iterations, spelled
 from tc.codegen.printer.vector_totals import VectorTotals
-from tc.language.program.program import Read
+from tc.language.program.program import Read, reads_in
 from tc.polyhedral.ir.loops import (
     Allocation,
+    Barrier,
     Block,
     Buffer,
     Guard,
     Instance,
+    Leaf,
     Loop,
     LoopKind,
     LoopTree,
+    Prefetch,
+    Scheduled,
     StatementBody,
 )
 
@@ -56,11 +60,13 @@ class RegisterPrinter:
     # --- loops
 
     def _sharing(self, body: LoopTree, scope: Scope, known: Mapping[str, int], *, repeated: bool) -> Printed:
-        """All that one printed loop holds, behind the offsets that its statements share."""
+        """All that one printed loop holds: prefetches, the offsets that its statements share, and these."""
         offsets = SharedOffsets(self._numbers)
-        printed = self._tree(body, replace(scope, offsets=offsets), known, repeated=repeated)
+        first, rest = _prefetches_first(body)
+        printed = self._tree(rest, replace(scope, offsets=offsets), known, repeated=repeated)
         type = self._context.dialect.index
-        return printed.between(offsets.declarations(type, lambda moving: self._context.index(moving, scope)))
+        printed = printed.between(offsets.declarations(type, lambda moving: self._context.index(moving, scope)))
+        return self._trees.tree(first, spelled(scope, known)) + printed
 
     def _tree(self, tree: LoopTree, scope: Scope, known: Mapping[str, int], *, repeated: bool) -> Printed:
         """A part of the body; ``known``: iterators of unrolled loops; ``repeated``: a printed loop stands around."""
@@ -90,7 +96,7 @@ class RegisterPrinter:
                     other = self._tree(otherwise, scope.behind(printed.facts), known, repeated=repeated)
                     printed += other.braced("else")
                 return printed
-            case Allocation() | Instance():
+            case Allocation() | Leaf():
                 if self._touches(tree):
                     raise NotVectorsError(f"{self._tile.buffer.name} is used outside of its lanes")
                 return self._trees.tree(tree, spelled(scope, known))
@@ -103,7 +109,7 @@ class RegisterPrinter:
             raise NotVectorsError("totals of something else than the tile")
         for total in loop.totals:
             self._totals = VectorTotals(self._tile, self._context.dialect, loop, total)
-        inner = replace(scope.inside(loop), innermost=loop)
+        inner = scope.inside(loop)
         printed = self._sharing(loop.body, inner, known, repeated=True)
         totals = self._totals
         for fold in loop.folds:
@@ -171,10 +177,19 @@ class RegisterPrinter:
         return _touches(tree, self._tile.buffer.name, self._context.bodies)
 
 
+def _prefetches_first(body: LoopTree) -> tuple[Block, LoopTree]:
+    """The prefetches at the beginning of a body, and the rest."""
+    children = body.children if isinstance(body, Block) else (body,)
+    first = tuple(itertools.takewhile(lambda child: isinstance(child, Prefetch), children))
+    return (Block(first), Block(children[len(first) :])) if first else (Block(()), body)
+
+
 def _touches(tree: LoopTree, buffer: str, bodies: Mapping[str, StatementBody]) -> bool:
     """Whether an instance inside accesses the buffer."""
     match tree:
-        case Instance(statement, _):
+        case Barrier() | Prefetch():
+            return False
+        case Scheduled(statement, _):
             body = bodies[statement]
             return body.target == buffer or any(read.tensor == buffer for read in reads_in(body.value))
         case Block(children):

@@ -12,8 +12,6 @@ from tc.base.faults import Check
 from tc.base.grid import Argument, GridKernel, Place
 from tc.base.types import Kind, ScalarType
 from tc.codegen.index.indices import WideIndexError
-from tc.codegen.printer.add_prefetches import add_prefetches
-from tc.codegen.printer.add_store_prefetches import add_store_prefetches
 from tc.codegen.printer.context import Scope, context_of
 from tc.codegen.printer.kernel import KernelPrinter
 from tc.codegen.printer.placement import side_by_side
@@ -62,7 +60,7 @@ def c_source(program: LoopProgram, vector_bytes: int, dialect: Dialect = C) -> K
     ``program.sizes``, and the runtime.  It must be compiled with ``-fwrapv`` and without any option that gives up IEEE
     values.
     """
-    program = in_blocks(add_store_prefetches(add_prefetches(program)))
+    program = in_blocks(program)
     names = names_of(program)
     offsets, shared_bytes = side_by_side(program.temporaries)
     parameters = parameters_of(program, names, offsets, dialect)
@@ -93,10 +91,7 @@ def c_source(program: LoopProgram, vector_bytes: int, dialect: Dialect = C) -> K
 
 
 def in_blocks(program: LoopProgram) -> LoopProgram:
-    """The program whose long sums have totals.
-
-    That comes last: what is asked for ahead follows from the loops as they were tiled.
-    """
+    """The program whose long sums have totals."""
     root = block_sums(program).root
     prove_blocks(program, root)
     return replace(program, root=root)

@@ -1,4 +1,4 @@
-"""Prints instances of statements: assignments, reductions, copies that end later, barriers."""
+"""Prints the leaves of loops: assignments, reductions, asynchronous copies, barriers, prefetches."""
 
 from __future__ import annotations
 
@@ -9,25 +9,43 @@ from tc.codegen.index.indices import index_fragment
 from tc.codegen.printer.context import Context, Scope
 from tc.codegen.printer.expressions import Site
 from tc.codegen.printer.printed import Printed, naming
-from tc.codegen.printer.routines import TEAM
-from tc.codegen.text.fragment import Fragment, element, names_in, prefix
+from tc.codegen.printer.routines import TEAM, braced
+from tc.codegen.text.fragment import Fragment, element, infix, names_in, prefix
 from tc.codegen.text.names import comment
 from tc.language.program.program import Read
 from tc.polyhedral.analysis.accumulate import accumulator_name, reached_name
-from tc.polyhedral.ir.loops import Instance, StatementBody
+from tc.polyhedral.ir.loops import LINE_BYTES, Barrier, Copy, Instance, Prefetch, StatementBody
 
-# Bytes of the smallest copy that ends by itself.
+_LINE: Final = "line"
+# Bytes of the smallest asynchronous copy.
 _LEAST_AHEAD: Final = 4
 _TEAM: Final = frozenset({TEAM.name})
 
 
-def barrier(context: Context, name: str) -> Printed:
-    """Where the threads of a block wait for each other, and for what they copy ahead."""
-    dialect, program = context.dialect, context.program
-    waiting = dialect.barrier.format(number=context.barriers.index(name))
-    if not program.copied_ahead or dialect.arrived is None:
+def barrier(context: Context, node: Barrier) -> Printed:
+    """Where the threads of a block wait for each other, and for asynchronous copies."""
+    dialect = context.dialect
+    waiting = dialect.barrier.format(number=context.barriers.index(node.statement))
+    if node.pending is None or dialect.arrived is None:
         return Printed([waiting], naming(_TEAM))
-    return Printed([dialect.arrived.format(pending=program.pending.get(name, 0)), waiting], naming(_TEAM))
+    return Printed([dialect.arrived.format(pending=node.pending), waiting], naming(_TEAM))
+
+
+def prefetch(context: Context, node: Prefetch, scope: Scope) -> list[str]:
+    """What prefetches the lines, one by one; nothing in a language that cannot."""
+    dialect = context.dialect
+    template = dialect.prefetch_to_store if node.stored else dialect.prefetch_later
+    if template is None:
+        return []
+    size = Fragment(str(context.layouts[node.tensor].type.itemsize))
+    begin = infix("*", index_fragment(node.offset, scope.variables, dialect), size)
+    one = node.lines == 1
+    place = begin if one else infix("+", begin, infix("*", Fragment(str(LINE_BYTES)), Fragment(_LINE)))
+    line = template.format(tensor=context.pointer(node.tensor), bytes=place)
+    if one:
+        return [line]
+    header = f"for ({dialect.index} {_LINE} = 0; {_LINE} < {node.lines}; {_LINE} += 1)"
+    return braced(header, [line])
 
 
 def statement(context: Context, instance: Instance, scope: Scope) -> Printed:
@@ -39,8 +57,8 @@ def statement(context: Context, instance: Instance, scope: Scope) -> Printed:
     type = context.layouts[body.target].type
     if found is None:
         target = context.expressions.location(body.target, body.subscripts, site)
-        ahead = _copied_ahead(context, body, target, site)
-        return (ahead or _assign(context, target, body, type, site)).between(heading)
+        copied = _asynchronous_copy(context, instance, target, site)
+        return (copied or _assign(context, target, body, type, site)).between(heading)
     partial = next(p for p in found.partials if p.body is body)
     name, reached = accumulator_name(partial, found), reached_name(partial, found)
     accumulator = Fragment(name)
@@ -52,12 +70,16 @@ def statement(context: Context, instance: Instance, scope: Scope) -> Printed:
     return assigned.between((), [f"{reached} = 1;"]).with_facts(naming(frozenset({name, reached})))
 
 
-def _copied_ahead(context: Context, body: StatementBody, target: Fragment, site: Site) -> Printed | None:
-    """The statement that begins to copy an element; None where it is copied at once."""
-    dialect, program, value = context.dialect, context.program, body.value
-    if body.name not in program.copied_ahead or dialect.ahead is None or not isinstance(value, Read):
-        return None
-    if body.name in program.copied_for:  # an index is read and checked first, and waited for
+def is_asynchronous(instance: Instance) -> bool:
+    """Whether it is a copy that may be complete later than it runs."""
+    return isinstance(instance, Copy) and instance.group is not None
+
+
+def _asynchronous_copy(context: Context, instance: Instance, target: Fragment, site: Site) -> Printed | None:
+    """What starts an asynchronous copy; None of a synchronous one, and where the target has only such."""
+    dialect, body = context.dialect, context.bodies[instance.statement]
+    value = body.value
+    if not is_asynchronous(instance) or dialect.ahead is None or not isinstance(value, Read):
         return None
     bytes = context.layouts[body.target].type.itemsize
     if bytes < _LEAST_AHEAD and not dialect.watches:

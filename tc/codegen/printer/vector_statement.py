@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -22,7 +22,7 @@ from tc.language.program.program import (
     Reduction,
     Unary,
     iterators_in,
-    walk,
+    reads_in,
 )
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.offsets import evaluate, index_form
@@ -31,9 +31,6 @@ from tc.polyhedral.analysis.substitute import substituted
 from tc.polyhedral.ir.loops import (
     IndexExpression,
     IndexLiteral,
-    IndexOperation,
-    IndexOperator,
-    IndexVariable,
     Instance,
     Loop,
     StatementBody,
@@ -144,24 +141,25 @@ class VectorStatement:
         return Printed([self._tile.store(place, value, vector)], naming(names_in(place, value)))
 
     def _prefetches(self, vector: Vector) -> list[str]:
-        """What asks for the rows that gathers will read some iterations of the loop around the lanes later."""
-        loop, distance = self._scope.innermost, self._context.program.prefetch
-        if loop is None or distance == 0:
+        """What prefetches, line by line, the rows that gathers of a later instance read."""
+        if not self._instance.prefetched:
             return []
-        later: IndexExpression = IndexOperation(
-            IndexOperator.ADD, (IndexVariable(loop.iterator), IndexLiteral(distance * loop.step))
-        )
-        site = self._site(vector)
-        ahead = {name: substituted(argument, {loop.iterator: later}) for name, argument in site.arguments.items()}
+        site, later = self._site(vector), self._known_at(vector)
+        arguments = (substituted(argument, later) for argument in self._instance.prefetched)
+        ahead = dict(zip(self.body.iterators, arguments, strict=True))
         gathers = [read for read in reads_in(self.body.value) if self._varies(read)]
         found = (self._context.expressions.prefetch(g, site, replace(site, arguments=ahead)) for g in gathers)
         return [line for line in found if line is not None]
 
     def _site(self, vector: Vector) -> Site:
-        first = vector.first + iterations(self._loop, self._known)[0]
-        known = {name: IndexLiteral(value) for name, value in {**self._known, self._loop.iterator: first}.items()}
+        known = self._known_at(vector)
         arguments = tuple(substituted(argument, known) for argument in self._instance.arguments)
         return self._context.site(replace(self._instance, arguments=arguments), self._scope)
+
+    def _known_at(self, vector: Vector) -> Mapping[str, IndexExpression]:
+        """The iterators of unrolled loops, and that of the lanes at the first one of a vector."""
+        first = vector.first + iterations(self._loop, self._known)[0]
+        return {name: IndexLiteral(value) for name, value in {**self._known, self._loop.iterator: first}.items()}
 
     # --- values
 
@@ -253,11 +251,6 @@ class VectorStatement:
         if found is None:
             found = self._coefficients[name] = _slope(self._arguments[name], self._loop.iterator)
         return found
-
-
-def reads_in(expression: Expression) -> Iterator[Read]:
-    """The reads in an expression, from left to right."""
-    return (part for part in walk(expression) if isinstance(part, Read))
 
 
 def spelled(scope: Scope, known: Mapping[str, int]) -> Scope:

@@ -214,6 +214,11 @@ def walk(expression: Expression) -> Iterator[Expression]:
 # --- declarations --------------------------------------------------------------------------------------------
 
 
+def reads_in(expression: Expression) -> Iterator[Read]:
+    """The reads in an expression, from left to right."""
+    return (part for part in walk(expression) if isinstance(part, Read))
+
+
 class Role(Enum):
     """Who provides the storage of a tensor, and which way its values go."""
 

@@ -10,6 +10,7 @@ from tc.language.program.program import IteratorReference, Read, Reduction, walk
 from tc.polyhedral.analysis.ranges import Ranges, always_runs, iterator_range
 from tc.polyhedral.ir.loops import (
     Allocation,
+    Barrier,
     Block,
     Guard,
     IndexExpression,
@@ -17,10 +18,11 @@ from tc.polyhedral.ir.loops import (
     IndexOperation,
     IndexOperator,
     IndexVariable,
-    Instance,
     Loop,
     LoopKind,
     LoopTree,
+    Prefetch,
+    Scheduled,
     StatementBody,
     variables,
 )
@@ -41,7 +43,7 @@ class Partial:
     touched before an instance has run.
     """
 
-    instance: Instance
+    instance: Scheduled
     body: StatementBody
     reduction: Reduction
     always_runs: bool
@@ -76,8 +78,10 @@ def accumulation(
     found: dict[str, Partial] = {}
     for instance, path in places:
         assert path is not None
-        body = bodies.get(instance.statement)  # barriers have none
-        if body is None or body.reduction is None or _moves(instance, body, path):
+        if isinstance(instance, Barrier):
+            return None
+        body = bodies[instance.statement]
+        if body.reduction is None or _moves(instance, body, path):
             return None
         known = found.get(body.name)
         if known is not None and _element(known.instance, body) != _element(instance, body):
@@ -122,11 +126,13 @@ def target_iterators(body: StatementBody) -> set[str]:
     return {e.name for s in body.subscripts for e in walk(s) if isinstance(e, IteratorReference)}
 
 
-def _places(tree: LoopTree, path: _Path) -> Iterator[tuple[Instance, _Path | None]]:
+def _places(tree: LoopTree, path: _Path) -> Iterator[tuple[Scheduled, _Path | None]]:
     """Every instance with the way to it; None for the way through what no accumulation may contain."""
     match tree:
-        case Instance():
+        case Scheduled():
             yield tree, path
+        case Prefetch():
+            pass
         case Loop():
             if tree.kind in _IN_ORDER:
                 yield from _places(tree.body, (*path, tree))
@@ -147,14 +153,14 @@ def _places(tree: LoopTree, path: _Path) -> Iterator[tuple[Instance, _Path | Non
             assert_never(tree)
 
 
-def _element(instance: Instance, body: StatementBody) -> tuple[IndexExpression, ...]:
+def _element(instance: Scheduled, body: StatementBody) -> tuple[IndexExpression, ...]:
     """The arguments that choose the element."""
     located_by = target_iterators(body)
     pairs = zip(body.iterators, instance.arguments, strict=True)
     return tuple(argument for name, argument in pairs if name in located_by)
 
 
-def _moves(instance: Instance, body: StatementBody, path: _Path) -> bool:
+def _moves(instance: Scheduled, body: StatementBody, path: _Path) -> bool:
     inside = {node.iterator for node in path if isinstance(node, Loop)}
     return any(variables(argument) & inside for argument in _element(instance, body))
 

@@ -21,9 +21,9 @@ from tc.polyhedral.ir.loops import (
     IndexOperation,
     IndexOperator,
     IndexVariable,
-    Instance,
     Loop,
     LoopKind,
+    Scheduled,
     StatementBody,
     variables,
 )
@@ -105,7 +105,7 @@ class Moving:
 
 
 def moving_loops(
-    instance: Instance, body: StatementBody, layout: Layout, path: Path, known: Forms | None = None
+    instance: Scheduled, body: StatementBody, layout: Layout, path: Path, known: Forms | None = None
 ) -> Moving:
     """How the loops on the path choose the element that the statement writes.
 

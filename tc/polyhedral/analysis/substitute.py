@@ -14,9 +14,10 @@ from tc.polyhedral.ir.loops import (
     IndexLiteral,
     IndexOperation,
     IndexVariable,
-    Instance,
     Loop,
     LoopTree,
+    Prefetch,
+    Scheduled,
 )
 
 
@@ -36,7 +37,7 @@ def substituted(expression: IndexExpression, values: Mapping[str, IndexExpressio
 def substituted_in(tree: LoopTree, values: Mapping[str, IndexExpression]) -> LoopTree:
     """The loops of a grid with variables replaced; none of them is the iterator of a loop inside."""
     match tree:
-        case Instance(arguments=arguments):
+        case Scheduled(arguments=arguments):
             return replace(tree, arguments=tuple(substituted(argument, values) for argument in arguments))
         case Block(children):
             return Block(tuple(substituted_in(child, values) for child in children))
@@ -45,9 +46,10 @@ def substituted_in(tree: LoopTree, values: Mapping[str, IndexExpression]) -> Loo
             return Guard(substituted(condition, values), substituted_in(then, values), other)
         case Allocation(body=body):
             return replace(tree, body=substituted_in(body, values))
-        case Loop(lower=lower, upper=upper, body=body, requests=requests):
+        case Prefetch(offset=offset):
+            return replace(tree, offset=substituted(offset, values))
+        case Loop(lower=lower, upper=upper, body=body):
             assert tree.iterator not in values
-            assert not requests, "nothing is asked for ahead on grids"
             bounds = (substituted(lower, values), substituted(upper, values))
             return replace(tree, lower=bounds[0], upper=bounds[1], body=substituted_in(body, values))
         case _:

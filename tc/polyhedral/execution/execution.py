@@ -14,7 +14,7 @@ import islpy as isl
 
 from tc.polyhedral.analysis.times import Times
 from tc.polyhedral.execution.barriers import WarpPlace
-from tc.polyhedral.ir.loops import Buffer
+from tc.polyhedral.ir.loops import Buffer, Scheduled
 
 
 class Concurrency(Enum):
@@ -67,9 +67,9 @@ class Execution:
     with one value see one array; ``rounds``: the same as if all of a block shared one array, for buffers of which they
     do not.  ``misuse``: loop iterations that divide by a form that C gets wrong there (see ``IndexOperator``).
     ``locals``: of every place in loops where a statement stands; None for a schedule tree, which does not say.
-    ``allocated``: the buffers as the loops bring them.  ``places``: of programs that run on threads.  ``divergent``:
-    barriers that some thread of a block may miss.  ``unlaunched``: statements that hardware does not run as the loops
-    around them say.
+    ``allocated``: the buffers as the loops bring them; ``nodes``: what stands at their leaves.  ``places``: of programs
+    that run on threads.  ``divergent``: barriers that some thread of a block may miss.  ``unlaunched``: statements that
+    hardware does not run as the loops around them say.
     """
 
     times: Mapping[str, tuple[Times, ...]]
@@ -83,6 +83,7 @@ class Execution:
     misuse: tuple[isl.Set, ...] = ()
     locals: tuple[LocalSubscripts, ...] | None = None
     allocated: tuple[Buffer, ...] = ()
+    nodes: tuple[Scheduled, ...] = ()
     places: tuple[ThreadLeaf, ...] = ()
     divergent: tuple[str, ...] = ()
     unlaunched: tuple[str, ...] = ()

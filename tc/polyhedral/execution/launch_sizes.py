@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from tc.polyhedral.analysis.ranges import Ranges, iterator_range
-from tc.polyhedral.ir.loops import Allocation, Block, Guard, Instance, Loop, LoopKind, LoopTree
+from tc.polyhedral.ir.loops import Allocation, Block, Guard, Leaf, Loop, LoopKind, LoopTree
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def _extents(tree: LoopTree, ranges: Ranges, blocks: int, threads: int) -> Itera
             yield from _extents(then, ranges, blocks, threads)
             if otherwise is not None:
                 yield from _extents(otherwise, ranges, blocks, threads)
-        case Instance():
+        case Leaf():
             return
         case _:
             assert_never(tree)

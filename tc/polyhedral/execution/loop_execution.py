@@ -29,13 +29,15 @@ from tc.polyhedral.execution.execution import Concurrency, Execution, LocalSubsc
 from tc.polyhedral.execution.launched import is_run_as_launched
 from tc.polyhedral.ir.loops import (
     Allocation,
+    Barrier,
     Block,
     Guard,
     IndexExpression,
     IndexVariable,
-    Instance,
     Loop,
     LoopTree,
+    Prefetch,
+    Scheduled,
 )
 
 
@@ -43,15 +45,14 @@ def loop_execution(
     root: LoopTree,
     dimensions: Mapping[str, int],
     context: isl.Context,
-    barriers: frozenset[str] = frozenset(),
     sizes: Sizes = (),
     values: Mapping[str, Items[Function]] = MappingProxyType({}),
 ) -> Execution:
     """The execution of the loops as they will be printed, read off the loop tree alone.
 
     ``dimensions``: of the domain of every statement; further arguments of an instance are local subscripts.
-    ``barriers``: the statements that are.  ``sizes``: those that the loops are run for.  ``values``: by statement, a
-    guess of what the iterators c0, c1, ... are for each instance, which costs less to prove than to find.
+    ``sizes``: those that the loops are run for.  ``values``: by statement, a guess of what the iterators c0, c1, ...
+    are for each instance, which costs less to prove than to find.
     """
     paths = list(loop_paths(root, ()))
     known = {parameter_name(name): Range(1, most) for name, most in sizes}
@@ -63,7 +64,7 @@ def loop_execution(
         for instance, path in paths
     ]
     places = [Place(path, branch.instances.domain()) for branch, (_, path) in zip(branches, paths, strict=True)]
-    met = [place for place, (instance, _) in zip(places, paths, strict=True) if instance.statement in barriers]
+    met = [place for place, (leaf, _) in zip(places, paths, strict=True) if isinstance(leaf, Barrier)]
     branches = [
         replace(branch, barriers=barriers_along(place, met)) for branch, place in zip(branches, places, strict=True)
     ]
@@ -75,10 +76,11 @@ def loop_execution(
             for branch, (_, path) in zip(branches, paths, strict=True)
         ),
         allocated=allocated,
+        nodes=tuple(leaf for leaf, _ in paths),
         divergent=tuple(
             instance.statement
             for (instance, _), place in zip(paths, places, strict=True)
-            if instance.statement in barriers and not is_met_by_all(place, launches.sizes(place.path).block)
+            if isinstance(instance, Barrier) and not is_met_by_all(place, launches.sizes(place.path).block)
         ),
         unlaunched=tuple(
             instance.statement
@@ -88,11 +90,13 @@ def loop_execution(
     )
 
 
-def loop_paths(tree: LoopTree, path: tuple[Step, ...]) -> Iterator[tuple[Instance, tuple[Step, ...]]]:
-    """Every instance below ``path``, with all steps that lead to it."""
+def loop_paths(tree: LoopTree, path: tuple[Step, ...]) -> Iterator[tuple[Scheduled, tuple[Step, ...]]]:
+    """Every instance below ``path``, those of barriers too, with all steps that lead to it."""
     match tree:
-        case Instance():
+        case Scheduled():
             yield tree, path
+        case Prefetch():
+            pass
         case Block(children):
             for position, child in enumerate(children):
                 yield from loop_paths(child, (*path, position))
@@ -155,7 +159,7 @@ def follow_path(path: tuple[Step, ...], frame: Frame) -> Reached:
 class _Leaf:
     """A place in loops where a statement stands."""
 
-    instance: Instance
+    instance: Scheduled
     path: tuple[Step, ...]
     frame: Frame
 
@@ -174,7 +178,7 @@ class _Leaf:
 
 
 def inverse_of(
-    instance: Instance,
+    instance: Scheduled,
     path: tuple[Step, ...],
     points: isl.Set,
     frame: Frame,
@@ -203,7 +207,7 @@ def _misuse(expression: IndexExpression, points: isl.Set, frame: Frame) -> isl.S
     return fit.complement() if fit.plain_is_universe() else points.subtract(fit)
 
 
-def instance_map(instance: Instance, points: isl.Set, frame: Frame) -> isl.Map:
+def instance_map(instance: Scheduled, points: isl.Set, frame: Frame) -> isl.Map:
     """``{ loop iterators -> statement instance }`` on the points."""
     subscripts = [index_function(argument, frame) for argument in instance.arguments]
     return vector_map(subscripts, points).set_tuple_name(isl.dim_type.out, instance.statement)

@@ -41,6 +41,7 @@ from tc.polyhedral.generate.serial_chains import (
 )
 from tc.polyhedral.ir.loops import (
     Allocation,
+    Barrier,
     Block,
     Fold,
     Guard,
@@ -49,11 +50,12 @@ from tc.polyhedral.ir.loops import (
     IndexOperation,
     IndexOperator,
     IndexVariable,
-    Instance,
+    Leaf,
     Loop,
     LoopKind,
     LoopProgram,
     LoopTree,
+    Scheduled,
     Sharing,
     StatementBody,
     Total,
@@ -140,7 +142,7 @@ class _Sums:
             return self.blocked(part, name, long, inside, around)
 
         match tree:
-            case Instance():
+            case Leaf():
                 return tree
             case Block(children):
                 return Block(tuple(map(inner, children)))
@@ -219,8 +221,8 @@ class _Sums:
     def cut(self, tree: LoopTree, nest: _Nest, ranges: Ranges) -> tuple[LoopTree, _Added]:
         """The loops with folds, and how many additions to one element may follow the last of these."""
         match tree:
-            case Instance(statement, _):
-                return tree, {statement: 1} if statement in nest.names else {}
+            case Leaf():
+                return tree, {tree.statement: 1} if isinstance(tree, Scheduled) and tree.statement in nest.names else {}
             case Block(children):
                 return self._cut_block(children, nest, ranges)
             case Guard(condition, then, otherwise):
@@ -264,7 +266,7 @@ class _Sums:
     def _cut_loop(self, loop: Loop, most: int, nest: _Nest) -> Loop:
         """The loop with folds behind every so many iterations; one in which threads wait for each other stays whole."""
         names = sorted(nest.names)
-        waits = any(instance.statement not in self.bodies for instance in instances_in(loop))
+        waits = any(isinstance(instance, Barrier) for instance in instances_in(loop))
         if most == 1 or waits:
             return replace(loop, folds=(*loop.folds, *(Fold(name, most) for name in names)))
         run = _run(loop, most)
@@ -275,7 +277,7 @@ class _Sums:
         inner = replace(loop, lower=begin, upper=last, totals=())
         folds = tuple(map(Fold, names))
         step = loop.step * run
-        return Loop(begin.name, loop.lower, loop.upper, step, LoopKind.SEQUENTIAL, inner, (), loop.totals, folds)
+        return Loop(begin.name, loop.lower, loop.upper, step, LoopKind.SEQUENTIAL, inner, loop.totals, folds)
 
 
 def _run(loop: Loop, most: int) -> int:
@@ -302,7 +304,7 @@ def _once(tree: LoopTree, nest: _Nest) -> Loop:
 def _folds(tree: LoopTree, ranges: Ranges) -> Count:
     """How often partial sums go into a total, at most."""
     match tree:
-        case Instance():
+        case Leaf():
             return 0
         case Block(children):
             return sum(_folds(child, ranges) for child in children)
@@ -322,7 +324,7 @@ def _folds(tree: LoopTree, ranges: Ranges) -> Count:
 def _without_pragmas(tree: LoopTree) -> LoopTree:
     """The loops without the promise that lanes may keep partial results, which is made of one statement only."""
     match tree:
-        case Instance():
+        case Leaf():
             return tree
         case Block(children):
             return Block(tuple(map(_without_pragmas, children)))

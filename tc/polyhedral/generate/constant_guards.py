@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final, assert_never
 
 from tc.polyhedral.analysis.ranges import Range, Ranges, iterator_range, range_of
-from tc.polyhedral.ir.loops import Allocation, Block, Guard, Instance, Loop, LoopTree
+from tc.polyhedral.ir.loops import Allocation, Block, Guard, Leaf, Loop, LoopTree
 
 _ALWAYS: Final = Range(1, 1)
 _NEVER: Final = Range(0, 0)
@@ -20,7 +20,7 @@ _NEVER: Final = Range(0, 0)
 def without_constant_guards(tree: LoopTree, ranges: Ranges) -> LoopTree:
     """The tree without guards whose condition is constant; ``ranges``: of the sizes and iterators around."""
     match tree:
-        case Instance():
+        case Leaf():
             return tree
         case Block(children):
             return Block(tuple(without_constant_guards(child, ranges) for child in children))

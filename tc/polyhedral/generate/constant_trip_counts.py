@@ -17,6 +17,7 @@ from tc.polyhedral.execution.loop_execution import loop_paths
 from tc.polyhedral.ir.loops import (
     MOST_UNROLLED,
     Allocation,
+    Barrier,
     Block,
     Buffer,
     Guard,
@@ -25,10 +26,11 @@ from tc.polyhedral.ir.loops import (
     IndexOperation,
     IndexOperator,
     IndexVariable,
-    Instance,
+    Leaf,
     Loop,
     LoopKind,
     LoopTree,
+    Scheduled,
     variables,
 )
 from tc.polyhedral.ir.scop import Scop
@@ -43,7 +45,7 @@ def constant_trip_counts(root: LoopTree, scop: Scop) -> LoopTree:
 
 def _fixed(tree: LoopTree, scop: Scop, ranges: Ranges) -> LoopTree:
     match tree:
-        case Instance():
+        case Leaf():
             return tree
         case Block(children):
             return Block(tuple(_fixed(child, scop, ranges) for child in children))
@@ -83,7 +85,7 @@ def _chooses(loop: Loop, scop: Scop) -> bool:
     """Whether the iterator is in a subscript of a private array, and the body has no barrier."""
     chosen = False
     for instance, _ in loop_paths(loop.body, ()):
-        if instance.statement in scop.barrier_names:
+        if isinstance(instance, Barrier):
             return False
         chosen = chosen or any(loop.iterator in variables(s.value) for s in own_subscripts(instance, scop))
     return chosen
@@ -97,7 +99,7 @@ class OwnSubscript:
     in_array: bool
 
 
-def own_subscripts(instance: Instance, scop: Scop) -> Iterator[OwnSubscript]:
+def own_subscripts(instance: Scheduled, scop: Scop) -> Iterator[OwnSubscript]:
     """Subscripts of arrays that belong to a thread: among the arguments behind the statement's own iterators.
 
     Those of what a copy into one reads are among them: the loop around it that chooses there is short, and unrolled.
@@ -117,7 +119,7 @@ def own_subscripts(instance: Instance, scop: Scop) -> Iterator[OwnSubscript]:
                 yield OwnSubscript(subscript, in_array=not buffer.shared and stride > 0)
 
 
-def _count(instance: Instance, scop: Scop) -> int:
+def _count(instance: Scheduled, scop: Scop) -> int:
     return sum(_rank(scop, access.buffer) for access in scop.statement(instance.statement).promoted)
 
 

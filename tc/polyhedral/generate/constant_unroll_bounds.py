@@ -12,7 +12,7 @@ from typing import assert_never
 
 from tc.polyhedral.analysis.ranges import Ranges, iterator_range
 from tc.polyhedral.generate.constant_trip_counts import between
-from tc.polyhedral.ir.loops import Allocation, Block, Guard, IndexLiteral, Instance, Loop, LoopKind, LoopTree
+from tc.polyhedral.ir.loops import Allocation, Block, Guard, IndexLiteral, Leaf, Loop, LoopKind, LoopTree
 
 
 def constant_unroll_bounds(root: LoopTree, ranges: Ranges, most: int) -> LoopTree:
@@ -22,7 +22,7 @@ def constant_unroll_bounds(root: LoopTree, ranges: Ranges, most: int) -> LoopTre
     becomes sequential.
     """
     match root:
-        case Instance():
+        case Leaf():
             return root
         case Block(children):
             return Block(tuple(constant_unroll_bounds(child, ranges, most) for child in children))

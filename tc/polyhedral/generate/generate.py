@@ -15,6 +15,7 @@ import islpy as isl
 
 from tc.language.isl.affine import Frame
 from tc.language.program.specialization import Sizes
+from tc.polyhedral.generate.leaves import PLAIN, Leaves
 from tc.polyhedral.ir.loops import (
     Allocation,
     Block,
@@ -25,7 +26,6 @@ from tc.polyhedral.ir.loops import (
     IndexOperation,
     IndexOperator,
     IndexVariable,
-    Instance,
     Loop,
     LoopKind,
     LoopTree,
@@ -64,11 +64,11 @@ def generate_loops(
     context: isl.Context,
     buffers: Items[Buffer] = (),
     sizes: Sizes = (),
-    barriers: frozenset[str] = frozenset(),
+    leaves: Leaves = PLAIN,
 ) -> LoopTree:
     """The loops that run the tree's instances in the tree's order; ``buffers``: those that its extensions name.
 
-    ``sizes``: those that the loops are run for.  ``barriers``: the statements that are.
+    ``sizes``: those that the loops are run for.  ``leaves``: which nodes the instances become.
     """
     if tree.domain.is_empty():
         return Block(())
@@ -78,9 +78,8 @@ def generate_loops(
     # One loop runs all statements below it: an allocation inside must not be there once for each of them.
     context.set_ast_build_group_coscheduled(1)
     build = isl.AstBuild.from_context(Frame(context, "", (), sizes=sizes).possible().params())
-    return _Converter({allocation_mark(b.name): b for b in buffers}).convert(
-        build.node_from_schedule(to_isl(tree, context, barriers)), None, {}
-    )
+    node = build.node_from_schedule(to_isl(tree, context, leaves.barriers))
+    return _Converter({allocation_mark(b.name): b for b in buffers}, leaves).convert(node, None, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +104,7 @@ class _Converter:
     """``allocations``: buffers by the mark that stands above the loops that use them."""
 
     allocations: Mapping[str, Buffer]
+    leaves: Leaves
 
     def convert(self, node: isl.AstNode, mark: _LoopMark | None, known: Mapping[str, IndexExpression]) -> LoopTree:
         """``mark``: the one above; ``known`` maps iterators of loops that run once to their values."""
@@ -124,7 +124,7 @@ class _Converter:
             case "user":
                 call = node.user_get_expr()
                 arguments = (index_expression(call.get_op_arg(i), known) for i in range(1, call.get_op_n_arg()))
-                return Instance(call.get_op_arg(0).get_id().get_name(), tuple(arguments))
+                return self.leaves.node(call.get_op_arg(0).get_id().get_name(), tuple(arguments))
             case other:
                 raise AssertionError(f"isl generated an unexpected node: {other}")
 

@@ -25,6 +25,7 @@ from tc.polyhedral.ir.loops import (
     IndexOperator,
     IndexVariable,
     Instance,
+    Leaf,
     Loop,
     LoopTree,
 )
@@ -52,6 +53,8 @@ class _Localizer:
         match tree:
             case Instance():
                 return self.instance(tree, path) if tree.statement in self.promoted else tree
+            case Leaf():
+                return tree
             case Block(children):
                 return Block(tuple(self.visit(child, (*path, n)) for n, child in enumerate(children)))
             case Guard(condition, then, otherwise):

@@ -11,7 +11,7 @@ from tc.polyhedral.analysis.extents import volume
 from tc.polyhedral.analysis.ranges import Ranges
 from tc.polyhedral.execution.launch_sizes import LaunchSizes, launch_sizes
 from tc.polyhedral.execution.loop_execution import loop_paths
-from tc.polyhedral.ir.loops import Allocation, Block, Buffer, Loop, LoopKind, LoopTree
+from tc.polyhedral.ir.loops import Allocation, Barrier, Block, Buffer, Loop, LoopKind, LoopTree
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.transform.promotion import bytes_of
 
@@ -52,7 +52,7 @@ def outermost_nests(root: LoopTree, scop: Scop, ranges: Ranges) -> Iterator[Oute
     copies = {name for promotion in scop.promotions for name in (promotion.loads, promotion.stores)}
     for nest in root.children if isinstance(root, Block) else (root,):
         paths = list(loop_paths(nest, ()))
-        names = tuple(dict.fromkeys(instance.statement for instance, _ in paths))
+        names = tuple(dict.fromkeys(leaf.statement for leaf, _ in paths))
         steps = [step for _, path in paths for step in path]
         own = [statement for statement in scop.statements if statement.name in names]
         reads = writes = isl.UnionSet.empty(isl.Space.params_alloc(scop.context, 0))
@@ -71,6 +71,6 @@ def outermost_nests(root: LoopTree, scop: Scop, ranges: Ranges) -> Iterator[Oute
             reads=reads,
             writes=writes,
             buffers=tuple({s.buffer.name: s.buffer for s in steps if isinstance(s, Allocation)}.values()),
-            meets=not scop.barrier_names.isdisjoint(names)
+            meets=any(isinstance(leaf, Barrier) for leaf, _ in paths)
             or any(isinstance(step, Loop) and step.kind is LoopKind.LANES for step in steps),
         )

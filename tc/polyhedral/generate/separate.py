@@ -18,16 +18,18 @@ from tc.polyhedral.execution.barriers import Step
 from tc.polyhedral.execution.loop_execution import follow_path, frame_of_path, loop_paths
 from tc.polyhedral.ir.loops import (
     Allocation,
+    Barrier,
     Block,
     Guard,
     IndexExpression,
     IndexLiteral,
     IndexOperation,
     IndexOperator,
-    Instance,
+    Leaf,
     Loop,
     LoopKind,
     LoopTree,
+    leaves,
     variables,
 )
 
@@ -41,28 +43,25 @@ class _Minimum:
     other: IndexExpression
 
 
-def separate_tiles(
-    root: LoopTree, context: isl.Context, sizes: Sizes = (), barriers: frozenset[str] = frozenset()
-) -> LoopTree:
+def separate_tiles(root: LoopTree, context: isl.Context, sizes: Sizes = ()) -> LoopTree:
     """The loops with a guard around every register tile that is partial somewhere.
 
-    ``barriers``: the statements that are; all threads get to them, so the guards are around what is between them.
+    All threads get to barriers, so the guards are around what is between them.
     """
-    return _Separator(context, sizes, barriers).visit(root, (), in_tile=False)
+    return _Separator(context, sizes).visit(root, (), in_tile=False)
 
 
 @dataclass(frozen=True)
 class _Separator:
     context: isl.Context
     sizes: Sizes
-    barriers: frozenset[str]
 
     def visit(self, tree: LoopTree, path: tuple[Step, ...], *, in_tile: bool) -> LoopTree:
         in_tile = in_tile or (isinstance(tree, Allocation) and not _allocates(tree.body))
-        if in_tile and all(instance.statement not in self.barriers for instance, _ in loop_paths(tree, ())):
+        if in_tile and not any(isinstance(leaf, Barrier) for leaf in leaves(tree)):
             return self.separate(tree, path)
         match tree:
-            case Instance():
+            case Leaf():
                 return tree
             case Block(children):
                 below = (self.visit(child, (*path, n), in_tile=in_tile) for n, child in enumerate(children))
@@ -132,7 +131,7 @@ def _minimum(upper: IndexExpression) -> _Minimum | None:
 def _bounded(tree: LoopTree, bound: IndexExpression, value: IndexExpression) -> LoopTree:
     """The tree with one upper bound of loops replaced by another."""
     match tree:
-        case Instance():
+        case Leaf():
             return tree
         case Block(children):
             return Block(tuple(_bounded(child, bound, value) for child in children))

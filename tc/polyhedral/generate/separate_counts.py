@@ -14,6 +14,7 @@ from typing import Final, assert_never
 from tc.polyhedral.execution.loop_execution import loop_paths
 from tc.polyhedral.ir.loops import (
     Allocation,
+    Barrier,
     Block,
     Guard,
     IndexExpression,
@@ -21,7 +22,7 @@ from tc.polyhedral.ir.loops import (
     IndexOperation,
     IndexOperator,
     IndexVariable,
-    Instance,
+    Leaf,
     Loop,
     LoopKind,
     LoopTree,
@@ -31,32 +32,32 @@ from tc.polyhedral.ir.loops import (
 _REPEATED: Final = (LoopKind.SEQUENTIAL, LoopKind.REDUCTION)
 
 
-def separate_counts(root: LoopTree, barriers: frozenset[str]) -> LoopTree:
+def separate_counts(root: LoopTree) -> LoopTree:
     """The loops with a guard around every repeated nest in which threads may leave out iterations.
 
-    ``barriers``: the statements that are; all threads get to them, so they stay outside.
+    All threads get to barriers, so these stay outside.
     """
     match root:
-        case Instance():
+        case Leaf():
             return root
         case Block(children):
-            return Block(tuple(separate_counts(child, barriers) for child in children))
+            return Block(tuple(separate_counts(child) for child in children))
         case Guard(condition, then, otherwise):
-            other = None if otherwise is None else separate_counts(otherwise, barriers)
-            return Guard(condition, separate_counts(then, barriers), other)
-        case Loop(kind=kind) if kind in _REPEATED and _is_plain(root, barriers):
+            other = None if otherwise is None else separate_counts(otherwise)
+            return Guard(condition, separate_counts(then), other)
+        case Loop(kind=kind) if kind in _REPEATED and _is_plain(root):
             return _separated(root)
         case Loop() | Allocation():
-            return replace(root, body=separate_counts(root.body, barriers))
+            return replace(root, body=separate_counts(root.body))
         case _:
             assert_never(root)
 
 
-def _is_plain(nest: Loop, barriers: frozenset[str]) -> bool:
+def _is_plain(nest: Loop) -> bool:
     """Whether there is nothing inside that belongs to all iterations or all threads."""
     return all(
-        instance.statement not in barriers and not any(isinstance(step, Allocation) for step in path)
-        for instance, path in loop_paths(nest, ())
+        not isinstance(leaf, Barrier) and not any(isinstance(step, Allocation) for step in path)
+        for leaf, path in loop_paths(nest, ())
     )
 
 
@@ -98,7 +99,7 @@ def _cut(loop: Loop) -> IndexExpression | None:
 def _without(tree: LoopTree, counts: frozenset[tuple[IndexExpression, IndexExpression | None]]) -> LoopTree:
     """The tree without the guards that cut these loops short."""
     match tree:
-        case Instance():
+        case Leaf():
             return tree
         case Block(children):
             return Block(tuple(_without(child, counts) for child in children))

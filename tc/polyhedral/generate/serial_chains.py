@@ -23,10 +23,12 @@ from tc.polyhedral.ir.loops import (
     Block,
     Guard,
     IndexExpression,
-    Instance,
+    Leaf,
     Loop,
     LoopTree,
+    Scheduled,
     StatementBody,
+    leaves,
 )
 
 # Additions that may follow each other in float32: of products in a tile, and of other terms.
@@ -82,8 +84,8 @@ class Chains:
         """The same for elements that are known by their ranges: those of a tile, and what is left behind it."""
         body = self.bodies[name]
         match tree:
-            case Instance(statement, _):
-                if statement != name:
+            case Leaf():
+                if not isinstance(tree, Scheduled) or tree.statement != name:
                     return {}
                 where = (body, path, *self._chosen(tree))
                 return dict([self._once.of(where, lambda: (self._elements(tree, path), self._times(tree, path, path)))])
@@ -117,17 +119,17 @@ class Chains:
             case _:
                 assert_never(tree)
 
-    def _elements(self, instance: Instance, path: Path) -> Elements:
+    def _elements(self, instance: Scheduled, path: Path) -> Elements:
         """The ranges of what chooses the element."""
         return tuple(range_of(argument, path.ranges) for argument in self._chosen(instance))
 
-    def _chosen(self, instance: Instance) -> list[IndexExpression]:
+    def _chosen(self, instance: Scheduled) -> list[IndexExpression]:
         """The arguments that choose the element."""
         body = self.bodies[instance.statement]
         chosen = target_iterators(body)
         return [own for name, own in zip(body.iterators, instance.arguments, strict=True) if name in chosen]
 
-    def _times(self, instance: Instance, path: Path, whole: Path) -> Count:
+    def _times(self, instance: Scheduled, path: Path, whole: Path) -> Count:
         """How many iterations of the loops on a path come to one element; ``whole``: the path on to the instance."""
         body = self.bodies[instance.statement]
         moving = moving_loops(instance, body, self.layouts[body.target], whole, self._forms)
@@ -140,11 +142,12 @@ def _hull(ranges: Iterable[Range]) -> Range:
     return Range(min(own.least for own in found), max(own.most for own in found))
 
 
-def paths_to_instances(tree: LoopTree, path: Path) -> Iterator[tuple[Instance, Path]]:
+def paths_to_instances(tree: LoopTree, path: Path) -> Iterator[tuple[Scheduled, Path]]:
     """Every instance with the loops around it."""
     match tree:
-        case Instance():
-            yield tree, path
+        case Leaf():
+            if isinstance(tree, Scheduled):
+                yield tree, path
         case Block(children):
             for child in children:
                 yield from paths_to_instances(child, path)
@@ -160,22 +163,9 @@ def paths_to_instances(tree: LoopTree, path: Path) -> Iterator[tuple[Instance, P
             assert_never(tree)
 
 
-def instances_in(root: LoopTree) -> Iterator[Instance]:
-    """In no order: this is asked at every loop, of all copies."""
-    waiting = [root]
-    while waiting:
-        tree = waiting.pop()
-        match tree:
-            case Instance():
-                yield tree
-            case Block(children):
-                waiting += children
-            case Guard(_, then, otherwise):
-                waiting += (then,) if otherwise is None else (then, otherwise)
-            case Loop() | Allocation():
-                waiting.append(tree.body)
-            case _:
-                assert_never(tree)
+def instances_in(root: LoopTree) -> Iterator[Scheduled]:
+    """Those of statements and barriers."""
+    return (leaf for leaf in leaves(root) if isinstance(leaf, Scheduled))
 
 
 def _allocations(tree: LoopTree) -> Iterator[Allocation]:

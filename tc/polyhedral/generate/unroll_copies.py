@@ -16,10 +16,12 @@ from tc.polyhedral.ir.loops import (
     Block,
     Guard,
     IndexLiteral,
-    Instance,
+    Leaf,
     Loop,
     LoopKind,
     LoopTree,
+    Prefetch,
+    Scheduled,
 )
 
 # The iterators of the unrolled loops around.
@@ -38,7 +40,7 @@ def unroll_copies(root: LoopTree) -> LoopTree:
 def count_copies(root: LoopTree) -> int:
     """The statements and conditions in the text, at most: each once for every copy of the unrolled loops around it."""
     match root:
-        case Instance():
+        case Leaf():
             return 1
         case Block(children):
             return sum(count_copies(child) for child in children)
@@ -68,8 +70,10 @@ class _Unrolling:
     def unrolled(self, tree: LoopTree, values: _Values) -> LoopTree:
         """The tree with copies, at values of the unrolled loops around it."""
         match tree:
-            case Instance(statement, arguments):
-                return Instance(statement, tuple([self.at(a, values) for a in arguments])) if values else tree
+            case Scheduled(arguments=arguments):
+                return replace(tree, arguments=tuple([self.at(a, values) for a in arguments])) if values else tree
+            case Prefetch(offset=offset):
+                return replace(tree, offset=self.at(offset, values))
             case Block(children):
                 return _in_order(self.unrolled(child, values) for child in children)
             case Guard():
@@ -79,7 +83,6 @@ class _Unrolling:
             case Loop(kind=LoopKind.COPIED, iterator=iterator, body=body):
                 return _in_order(self.unrolled(body, {**values, iterator: value}) for value in iterations(tree))
             case Loop(iterator=iterator):
-                assert not tree.requests, "what is asked for ahead is decided when loops are printed"
                 inner = {name: value for name, value in values.items() if name != iterator}
                 lower, upper = (self.at(bound, values) for bound in (tree.lower, tree.upper))
                 return replace(tree, lower=lower, upper=upper, body=self.unrolled(tree.body, inner))

@@ -34,6 +34,7 @@ class Violation(Enum):
     UNLAUNCHED = "the blocks and threads of a launch do not run a statement as the loops over them say"
     DIVERGENT = "some thread of a block may miss a barrier"
     MISCOPIED = "an unrolled loop has another body at one of its iterations"
+    WRONG_NODE = "the loops have a statement in the place of a barrier, or a barrier in the place of a statement"
     ALONE = "some lane of a warp may miss an exchange"
 
 

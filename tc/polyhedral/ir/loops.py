@@ -5,10 +5,9 @@ Index expressions are over int64.  Division and remainder say which of C's or is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import Enum
-from types import MappingProxyType
 from typing import Final, TypeAlias, assert_never
 
 from tc.base.grid import WARP
@@ -123,19 +122,6 @@ LINE_BYTES: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """Asks for so many lines of the cache from the element ``offset`` of a tensor on, wherever that is.
-
-    ``stored``: they will be written, and soon.
-    """
-
-    tensor: str
-    offset: IndexExpression
-    lines: int
-    stored: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Total:
     """What the partial sums of one statement are added to while a loop runs.
 
@@ -161,7 +147,6 @@ class Fold:
 class Loop:
     """``for (iterator = lower; iterator <= upper; iterator += step) body``.
 
-    ``requests``: made at the beginning of every iteration; they change nothing but the time that it takes.
     ``totals``: the sums that are begun with 0 before the loop, added to totals while it runs, and to what they were
     before when it ends.  ``folds``: made at the end of iterations.
     """
@@ -172,7 +157,6 @@ class Loop:
     step: int
     kind: LoopKind
     body: LoopTree
-    requests: tuple[Request, ...] = ()
     totals: tuple[Total, ...] = ()
     folds: tuple[Fold, ...] = ()
 
@@ -194,11 +178,64 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Instance:
-    """Runs the statement at ``arguments``, the values of its iterators."""
+class Leaf:
+    """A node without others inside."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled(Leaf):
+    """What the schedule calls ``statement``, at ``arguments``: the values of its iterators."""
 
     statement: str
     arguments: tuple[IndexExpression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Instance(Scheduled):
+    """Runs the statement.
+
+    ``nontemporal``: it may store past the caches.  ``prefetched``: arguments of a later instance, for which the row
+    that a gather reads is prefetched; none without.
+    """
+
+    nontemporal: bool = False
+    prefetched: tuple[IndexExpression, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Copy(Instance):
+    """Runs a statement that only copies, into a buffer or out of one.
+
+    ``group``: None of a synchronous copy.  An asynchronous one may be complete as late as behind the barrier called so,
+    which waits for its group.  ``gathers_for``: the statement whose gather it makes in advance.
+    """
+
+    group: str | None = None
+    gathers_for: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier(Scheduled):
+    """All threads of a block wait for each other.
+
+    ``pending``: first, the asynchronous copies since the last barrier are committed as a group, and the thread waits
+    for all groups but the last so many; None in programs without asynchronous copies.
+    """
+
+    pending: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetch(Leaf):
+    """Prefetches so many lines of the cache from the element ``offset`` of a tensor on, wherever that is.
+
+    It changes nothing but the time that a program takes.  ``stored``: the lines will be written, and soon.
+    """
+
+    tensor: str
+    offset: IndexExpression
+    lines: int
+    stored: bool = False
 
 
 class Sharing(Enum):
@@ -243,7 +280,30 @@ class Allocation:
     body: LoopTree
 
 
-LoopTree: TypeAlias = Loop | Guard | Block | Allocation | Instance
+LoopTree: TypeAlias = Loop | Guard | Block | Allocation | Instance | Copy | Barrier | Prefetch
+
+
+def leaves(root: LoopTree) -> Iterator[Leaf]:
+    """All of them, in order of the text."""
+    waiting = [root]
+    while waiting:
+        tree = waiting.pop()
+        match tree:
+            case Leaf():
+                yield tree
+            case Block(children):
+                waiting += reversed(children)
+            case Guard(_, then, otherwise):
+                waiting += (then,) if otherwise is None else (otherwise, then)
+            case Loop() | Allocation():
+                waiting.append(tree.body)
+            case _:
+                assert_never(tree)
+
+
+def barriers(root: LoopTree) -> frozenset[str]:
+    """The names of the barriers in the loops."""
+    return frozenset(leaf.statement for leaf in leaves(root) if isinstance(leaf, Barrier))
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,13 +311,8 @@ class LoopProgram:
     """One kernel: buffers in the order of its parameters, scalar parameters, bodies by name, and the loops.
 
     ``promoted``: the buffers that allocations in the loops bring.  ``checked``: gathers report out-of-range indices
-    through the kernel's fault flag instead of reading.  ``prefetch``: rows of a gather that are asked for so many
-    iterations ahead; 0 asks for none.  ``ahead``: while a loop works on a block of an argument of up to so many bytes,
-    its next block is asked for; 0 asks for none.  ``streamed``: the buffers that are written past the caches where that
-    can be.  ``barriers``: the statements at whose instances the threads of a block wait for each other.
-    ``copied_ahead``: those that may end later than they run; ``pending``: by barrier, after how many more of them.
-    ``copied_for``: by copy, the statement whose gathers it makes in advance.  ``resident``: blocks that must find room
-    on a multiprocessor at a time.  ``sizes``: the symbolic ones, parameters behind the scalars.
+    through the kernel's fault flag instead of reading.  ``resident``: blocks that must find room on a multiprocessor at
+    a time.  ``sizes``: the symbolic ones, parameters behind the scalars.
     """
 
     name: str
@@ -268,12 +323,5 @@ class LoopProgram:
     root: LoopTree
     checked: bool
     promoted: tuple[Buffer, ...] = ()
-    prefetch: int = 0
-    ahead: int = 0
-    streamed: frozenset[str] = frozenset()
-    barriers: frozenset[str] = frozenset()
-    copied_ahead: frozenset[str] = frozenset()
-    pending: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
-    copied_for: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     resident: int = 1
     sizes: Sizes = ()

@@ -191,6 +191,11 @@ class Scop:
     def barrier_names(self) -> frozenset[str]:
         return frozenset(str(barrier.get_tuple_name()) for barrier in self.barriers)
 
+    @property
+    def bodies(self) -> Mapping[str, StatementBody]:
+        """What each statement does, by its name."""
+        return {statement.name: statement.body for statement in self.statements}
+
     def statement(self, name: str) -> ScopStatement:
         return next(s for s in self.statements if s.name == name)
 

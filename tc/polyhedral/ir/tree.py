@@ -8,6 +8,7 @@ as nested loops, a ``Sequence`` runs its filters one after another, a ``Leaf`` e
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final, TypeAlias, assert_never
 
@@ -168,7 +169,7 @@ def allocation_mark(buffer: str) -> str:
     return f"allocate:{buffer}"
 
 
-def to_isl(tree: ScheduleTree, context: isl.Context, barriers: frozenset[str] = frozenset()) -> isl.Schedule:
+def to_isl(tree: ScheduleTree, context: isl.Context, barriers: AbstractSet[str] = frozenset()) -> isl.Schedule:
     """The tree as an isl schedule, through isl's YAML form.
 
     Every member becomes a band of its own.  A mark above it carries its kind to the AST.  Loops that are unrolled are
@@ -209,7 +210,7 @@ def _numbered_function(union: isl.UnionPwAff) -> isl.UnionPwAff:
     return numbered
 
 
-def _yaml_child(node: Node, depth: int, barriers: frozenset[str]) -> str:
+def _yaml_child(node: Node, depth: int, barriers: AbstractSet[str]) -> str:
     """The node below so many members."""
     match node:
         case Leaf():
@@ -235,12 +236,12 @@ def _yaml_child(node: Node, depth: int, barriers: frozenset[str]) -> str:
             assert_never(node)
 
 
-def _yaml_member(member: Member, barriers: frozenset[str]) -> str:
+def _yaml_member(member: Member, barriers: AbstractSet[str]) -> str:
     schedule = isl.MultiUnionPwAff.from_union_pw_aff(_numbered_function(member.function))
     return f'schedule: "{schedule}"{_options(member, barriers)}'
 
 
-def _options(member: Member, barriers: frozenset[str]) -> str:
+def _options(member: Member, barriers: AbstractSet[str]) -> str:
     """How isl is to generate the loop: every iteration for itself, or all of them by one loop."""
     whole = member.kind.is_mapped or not barriers.isdisjoint(statement_names(member.function.domain()))
     return ', options: "{ atomic[x] }"' if whole else ""

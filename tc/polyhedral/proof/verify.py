@@ -3,7 +3,7 @@
 Shown with isl, for a schedule tree and again for the loop tree made of it:
 
 1. every instance of every statement runs exactly once, and nothing else runs; in loops, also as it is launched
-   (``tc.polyhedral.execution.launched``);
+   (``tc.polyhedral.execution.launched``), and as a node of the right kind (``tc.polyhedral.proof.verify_leaves``);
 2. every conflicting pair of instances runs in program order, and never at the same time; instances of one reducing
    statement may run in any order, but not at the same time (unless lanes keep their partial results apart);
 3. every access stays inside its buffer (``tc.polyhedral.proof.verify_bounds``);
@@ -39,6 +39,7 @@ from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.proof.conflicts import Conflict, Rule, different
 from tc.polyhedral.proof.demands import Demands, demands_of
 from tc.polyhedral.proof.verify_lanes import check_lanes
+from tc.polyhedral.proof.verify_leaves import check_leaves
 from tc.polyhedral.proof.verify_promotion import check_scopes
 from tc.polyhedral.proof.verify_threads import check_threads
 
@@ -65,6 +66,7 @@ def find_counterexample(scop: Scop, execution: Execution) -> Counterexample | No
 def _find_counterexample(scop: Scop, execution: Execution, demands: Demands) -> Counterexample | None:
     return (
         _check_instances(scop, execution)
+        or check_leaves(scop, execution)
         or demands.broken
         or _check_order(execution, demands)
         or check_threads(scop, execution, demands.meetings)

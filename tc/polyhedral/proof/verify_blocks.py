@@ -27,11 +27,13 @@ from tc.polyhedral.ir.loops import (
     IndexOperation,
     IndexOperator,
     IndexVariable,
-    Instance,
+    Leaf,
     Loop,
     LoopKind,
     LoopProgram,
     LoopTree,
+    Prefetch,
+    Scheduled,
     StatementBody,
     Total,
     variables,
@@ -57,7 +59,7 @@ class _Totals:
     def prove(self, tree: LoopTree, path: Path, around: frozenset[str]) -> None:
         """``around``: the statements that have a total there."""
         match tree:
-            case Instance():
+            case Leaf():
                 pass
             case Block(children):
                 for child in children:
@@ -106,7 +108,7 @@ class _Totals:
 def _in_one_piece(tree: LoopTree) -> LoopTree:
     """The loops without runs, and without what says where sums are kept."""
     match tree:
-        case Instance():
+        case Leaf():
             return tree
         case Block(children):
             return Block(tuple(part for child in children for part in _parts(_in_one_piece(child))))
@@ -148,8 +150,10 @@ def _mentions(tree: LoopTree, iterator: str) -> bool:
         return iterator in variables(expression)
 
     match tree:
-        case Instance(_, arguments):
+        case Scheduled(_, arguments):
             return any(map(uses, arguments))
+        case Prefetch(offset=offset):
+            return uses(offset)
         case Block(children):
             return any(_mentions(child, iterator) for child in children)
         case Guard(condition, then, otherwise):

@@ -1,13 +1,13 @@
 """Proof of unrolling: unrolled loops are printed as they were proven, checked by pattern and not copy by copy.
 
 What is proven of a loop holds for its iterations.  So it is enough that the text has, in place of the loop, its body at
-the value of every iteration, in order.  Both trees are compared in one traversal.
+the value of every iteration, in order.  Both trees are compared in one traversal.  Prefetches may come in between.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import TypeAlias, assert_never
 
@@ -25,7 +25,8 @@ from tc.polyhedral.ir.loops import (
     Loop,
     LoopKind,
     LoopTree,
-    Request,
+    Prefetch,
+    Scheduled,
 )
 
 # The iterators of unrolled loops.
@@ -49,21 +50,25 @@ def find_false_copy(loops: LoopTree, copies: LoopTree) -> Counterexample | None:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A statement, or where a loop, a branch or an array begins or ends, with its index expressions.
+    """A leaf, or where a loop, a branch or an array begins or ends, with its index expressions.
 
-    ``about``: what else there is to say of a loop or an array.
+    ``about``: what else there is to say of it.
     """
 
     what: str
     expressions: tuple[IndexExpression, ...] = ()
-    about: Buffer | tuple[str, int, LoopKind, tuple[Request, ...]] | None = None
+    about: Buffer | Scheduled | tuple[str, int, LoopKind] | None = None
 
 
 def _read(tree: LoopTree, values: _Values, at: AtValues) -> Iterator[_Step]:
     """From the beginning to the end, with unrolled loops written out and without branches that are settled."""
     match tree:
-        case Instance(statement, arguments):
-            yield _Step(statement, tuple(at(argument, values) for argument in arguments))
+        case Scheduled(statement, arguments):
+            at_values = tuple(at(argument, values) for argument in arguments)
+            about = replace(tree, prefetched=()) if isinstance(tree, Instance) else tree
+            yield _Step(statement, at_values, replace(about, arguments=()))
+        case Prefetch():  # it changes nothing, wherever it stands
+            pass
         case Block(children):
             for child in children:
                 yield from _read(child, values, at)
@@ -84,9 +89,9 @@ def _read(tree: LoopTree, values: _Values, at: AtValues) -> Iterator[_Step]:
         case Loop(iterator, IndexLiteral(first), IndexLiteral(last), step, LoopKind.COPIED, body):
             for value in range(first, last + 1, step):
                 yield from _read(body, {**values, iterator: value}, at)
-        case Loop(iterator, lower, upper, step, kind, body, requests):
+        case Loop(iterator, lower, upper, step, kind, body):
             bounds = at(lower, values), at(upper, values)
-            yield _Step("for", bounds, (iterator, step, kind, requests))
+            yield _Step("for", bounds, (iterator, step, kind))
             yield from _read(body, {name: value for name, value in values.items() if name != iterator}, at)
             yield _Step("end for")
         case _:

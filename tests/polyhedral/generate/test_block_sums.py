@@ -21,7 +21,7 @@ from tc.polyhedral.ir.loops import (
     IndexLiteral,
     IndexOperation,
     IndexVariable,
-    Instance,
+    Leaf,
     Loop,
     LoopProgram,
     LoopTree,
@@ -49,7 +49,7 @@ def program_of(name: str) -> LoopProgram:
 def changed(tree: LoopTree, change: Callable[[Loop], LoopTree]) -> LoopTree:
     """The tree with its loops changed, innermost first."""
     match tree:
-        case Instance():
+        case Leaf():
             return tree
         case Block(children):
             return Block(tuple(changed(child, change) for child in children))

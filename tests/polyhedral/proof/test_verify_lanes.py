@@ -79,8 +79,8 @@ def in_order(loop: Loop, x: str) -> LoopTree:
 
 
 def by_loops(change: Change) -> AbstractContextManager[object]:
-    def separate(root: LoopTree, barriers: frozenset[str]) -> LoopTree:
-        return changed(separate_counts(root, barriers), change)
+    def separate(root: LoopTree) -> LoopTree:
+        return changed(separate_counts(root), change)
 
     return patch("tc.polyhedral.pipeline.separate_counts", separate)
 
@@ -122,8 +122,8 @@ def test_whoever_writes_does_so_in_its_own_lane() -> None:
 def test_other_loops_are_no_exchanges() -> None:
     text = "def f(float(M,N) X) -> (S, O) { S(m) +=! X(m,n)  O(m,q) +=! X(m,q) where q in 0:32, l in 0:32 }"
 
-    def mislabelled(root: LoopTree, barriers: frozenset[str]) -> LoopTree:
-        return relabelled(separate_counts(root, barriers))
+    def mislabelled(root: LoopTree) -> LoopTree:
+        return relabelled(separate_counts(root))
 
     mistake = patch("tc.polyhedral.pipeline.separate_counts", mislabelled)
     said = judged(text, (5, 70), tc.GpuOptions(shared=0), mistake)

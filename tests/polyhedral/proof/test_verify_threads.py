@@ -18,6 +18,7 @@ from tc.polyhedral.generate.separate_counts import separate_counts
 from tc.polyhedral.ir.counterexample import Violation
 from tc.polyhedral.ir.loops import (
     Allocation,
+    Barrier,
     Block,
     Guard,
     IndexLiteral,
@@ -41,7 +42,7 @@ from tests.mutants.programs import OPTIONS, case_named, judged
 from tests.turns import every_row
 
 SUMS = "def sums(float(M,N) X) -> (O) { O(m) +=! X(m,n) }"
-FIRST, BARRIER, LAST = (Instance(name, ()) for name in ("first", "barrier", "last"))
+FIRST, BARRIER, LAST = Instance("first", ()), Barrier("barrier", ()), Instance("last", ())
 TWICE = Loop("i", IndexLiteral(0), IndexLiteral(1), 1, LoopKind.SEQUENTIAL, BARRIER)
 ONE_ITERATION_AT_LEAST = replace(TWICE, upper=IndexVariable("outer"))
 MAYBE_NONE = replace(TWICE, upper=IndexOperation(IndexOperator.SUBTRACT, (IndexVariable("outer"), IndexLiteral(1))))
@@ -79,7 +80,10 @@ def with_barriers(condition: IndexOperator, number: int, *, first: bool) -> Loop
     """Two rounds of four turns that have a barrier, first or after what is done in those that this holds for."""
     quarters = IndexOperation(IndexOperator.MULTIPLY, (IndexVariable("round"), IndexLiteral(4)))
     turn = IndexOperation(IndexOperator.ADD, (quarters, IndexVariable("turn")))
-    barrier, used = (Instance(name, (IndexVariable("thread"), turn)) for name in ("barrier", "used"))
+    barrier, used = (
+        Barrier("barrier", (IndexVariable("thread"), turn)),
+        Instance("used", (IndexVariable("thread"), turn)),
+    )
     chosen = Guard(IndexOperation(condition, (turn, IndexLiteral(number))), used, None)
     body = Block((barrier, chosen) if first else (chosen, barrier))
     turns = Loop("turn", IndexLiteral(0), IndexLiteral(3), 1, LoopKind.SEQUENTIAL, body)
@@ -107,7 +111,7 @@ def test_a_barrier_in_another_iteration_separates_what_the_loop_runs_from_what_i
     context = isl.Context()
     barrier = isl.Set.read_from_str(context, "{ barrier[thread, turn] : 0 <= thread <= 7 and 0 <= turn <= 7 }")
     scop = Scop(context, (), (), (), barriers=(barrier,))
-    execution = loop_execution(root, {"filled": 1, "used": 2, "barrier": 2}, context, scop.barrier_names)
+    execution = loop_execution(root, {"filled": 1, "used": 2, "barrier": 2}, context)
     meeting = isl.UnionMap.read_from_str(context, "{ filled[thread] -> used[other, turn]; used[t, s] -> filled[o] }")
     found = check_threads(scop, execution, [Meeting(meeting)])
     assert (found is None) == is_proven
@@ -133,7 +137,7 @@ def refusal(options: tc.GpuOptions) -> str:
 def test_threads_that_meet_different_barriers_are_apart() -> None:
     def at_two_places(tree: LoopTree, thread: str = "") -> LoopTree:
         match tree:
-            case Instance("barrier0"):
+            case Barrier("barrier0"):
                 ends = (IndexVariable(thread), IndexLiteral(0))
                 operators = (IndexOperator.EQUAL, IndexOperator.GREATER)
                 return Block(tuple(Guard(IndexOperation(operator, ends), tree, None) for operator in operators))
@@ -146,8 +150,8 @@ def test_threads_that_meet_different_barriers_are_apart() -> None:
             case _:
                 return tree
 
-    def separate(root: LoopTree, barriers: frozenset[str]) -> LoopTree:
-        return at_two_places(separate_counts(root, barriers))
+    def separate(root: LoopTree) -> LoopTree:
+        return at_two_places(separate_counts(root))
 
     with patch("tc.polyhedral.pipeline.separate_counts", separate):
         assert "some thread of a block may miss a barrier: barrier0" in refusal(OPTIONS["partial results"])
@@ -166,8 +170,8 @@ def test_loops_over_threads_that_follow_each_other_need_a_barrier_between_them()
             case _:
                 return tree
 
-    def separate(root: LoopTree, barriers: frozenset[str]) -> LoopTree:
-        return in_turns(separate_counts(root, barriers))
+    def separate(root: LoopTree) -> LoopTree:
+        return in_turns(separate_counts(root))
 
     with (
         patch("tc.polyhedral.pipeline.separate_counts", separate),

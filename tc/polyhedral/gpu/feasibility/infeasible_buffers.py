@@ -19,7 +19,7 @@ def infeasible_buffers(root: LoopTree, scop: Scop, options: GpuOptions, name: st
     """
     if (options.fragments or options.private) and has_moving_arrays(root, scop):
         return InBuffers.MOVING_ARRAYS
-    uneven = has_uneven_barriers(root, scop.barrier_names)
+    uneven = has_uneven_barriers(root)
     if options.shared and uneven:
         return InBuffers.DIVERGENT_BARRIERS
     if options.shared and has_missing_copies(root, scop):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from tc.polyhedral.execution.loop_execution import loop_paths
 from tc.polyhedral.generate.constant_trip_counts import own_subscripts
-from tc.polyhedral.ir.loops import MOST_UNROLLED, IndexLiteral, Loop, LoopKind, LoopTree, variables
+from tc.polyhedral.ir.loops import MOST_UNROLLED, Barrier, IndexLiteral, Loop, LoopKind, LoopTree, variables
 from tc.polyhedral.ir.scop import Scop
 
 
 def has_moving_arrays(root: LoopTree, scop: Scop) -> bool:
     """Whether some subscript of a private array is no constant once loops are unrolled (``constant_trip_counts``)."""
     for instance, path in loop_paths(root, ()):
-        if instance.statement in scop.barrier_names:
+        if isinstance(instance, Barrier):
             continue
         unrolled = {step.iterator for step in path if isinstance(step, Loop) and _is_unrolled(step)}
         if any(own.in_array and not variables(own.value) <= unrolled for own in own_subscripts(instance, scop)):

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import assert_never
 
 from tc.polyhedral.execution.loop_execution import loop_paths
-from tc.polyhedral.ir.loops import Allocation, Loop, LoopKind, LoopTree, variables
+from tc.polyhedral.ir.loops import Allocation, Barrier, Loop, LoopKind, LoopTree, variables
 
 
-def has_uneven_barriers(root: LoopTree, barriers: frozenset[str]) -> bool:
-    """Whether a loop or a guard around a barrier depends on the thread; ``barriers``: the statements.
+def has_uneven_barriers(root: LoopTree) -> bool:
+    """Whether a loop or a guard around a barrier depends on the thread.
 
     All threads run the same barriers, which is proven, but a GPU asks for more: a warp must arrive at a barrier
     converged (PTX ISA, ``bar.sync`` is aligned), and OpenCL C wants the threads of a block to meet in each iteration of
     every loop around it (specification 3.0, 6.15.8), also where some go on without a barrier.
     """
-    for instance, path in loop_paths(root, ()):
-        if instance.statement not in barriers:
+    for leaf, path in loop_paths(root, ()):
+        if not isinstance(leaf, Barrier):
             continue
         numbers: set[str] = set()
         for step in path:

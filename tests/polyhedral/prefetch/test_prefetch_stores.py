@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 import tc
-from tc.codegen.printer.add_store_prefetches import add_store_prefetches
 from tc.polyhedral.ir.loops import LINE_BYTES, LoopProgram
 from tc.polyhedral.pipeline import map_program
 from tc.targets.options import CpuOptions
-from tests.codegen.events import Asked, Run, events
 from tests.polyhedral.enumeration import subscript_value
+from tests.polyhedral.events import Asked, Run, events
 from tests.polyhedral.support import MACHINE, MATMUL, specialized
 from tests.turns import every
 
@@ -34,15 +33,19 @@ def twice(float(M,K) A, float(K,N) B) -> (C, D) {
 @pytest.fixture
 def small_caches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything is large."""
-    monkeypatch.setattr("tc.codegen.printer.requests._LARGE_BYTES", 0)
+    monkeypatch.setattr("tc.polyhedral.prefetch.register_tiles._LARGE_BYTES", 0)
 
 
 def mapped(text: str, shapes: tuple[tuple[int, ...], ...], options: CpuOptions) -> LoopProgram:
-    return add_store_prefetches(map_program(specialized(text, shapes), options, MACHINE).loops)
+    return map_program(specialized(text, shapes), options, MACHINE).loops
 
 
 def asked(program: LoopProgram) -> list[str]:
-    return [e.request.tensor for e in events(program.root, {}, instances=False) if isinstance(e, Asked)]
+    return [
+        e.prefetch.tensor
+        for e in events(program.root, {}, instances=False)
+        if isinstance(e, Asked) and e.prefetch.stored
+    ]
 
 
 @pytest.mark.usefixtures("small_caches")
@@ -56,10 +59,9 @@ def test_every_element_is_asked_for_before_its_tile_stores_it(register_tile: tup
     stored = 0
     for event in events(program.root, {}, instances=True):
         match event:
-            case Asked(request, offset):
-                assert request.tensor == "O"
-                assert request.stored
-                waiting |= set(range(offset, offset + request.lines * LINE_BYTES // 4))
+            case Asked(prefetch, offset) if prefetch.stored:
+                assert prefetch.tensor == "O"
+                waiting |= set(range(offset, offset + prefetch.lines * LINE_BYTES // 4))
             case Run(statement, point) if statement in stores:
                 body = stores[statement]
                 values = dict(zip(body.iterators, point, strict=True))
@@ -90,7 +92,7 @@ def test_nothing_is_asked_for_where(
 
 def test_small_results_stay_in_the_cache() -> None:
     program = map_program(specialized(CONVOLUTION, SHAPES), CpuOptions(register_tile=(2, 35)), MACHINE).loops
-    assert add_store_prefetches(program) is program
+    assert asked(program) == []
 
 
 @pytest.mark.usefixtures("small_caches")

@@ -1,19 +1,19 @@
-"""Runs through a loop tree, and tells in order what it asks for and which instances it runs."""
+"""Runs through a loop tree, and tells in order what it prefetches and which instances it runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tc.polyhedral.ir.loops import Allocation, Block, Guard, Instance, Loop, LoopTree, Request
+from tc.polyhedral.ir.loops import Allocation, Block, Guard, Instance, Loop, LoopTree, Prefetch
 from tests.polyhedral.enumeration import index
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A request: ``lines`` lines of the cache from the element ``offset`` on."""
+    """A prefetch, from the element ``offset`` on."""
 
-    request: Request
+    prefetch: Prefetch
     offset: int
 
 
@@ -26,12 +26,11 @@ class Run:
 
 
 def events(tree: LoopTree, values: Mapping[str, int], *, instances: bool) -> Iterator[Asked | Run]:
-    """``instances``: also those, not only the requests."""
+    """``instances``: also those, not only the prefetches."""
     match tree:
         case Loop() if instances or _asks(tree):
             for value in range(index(tree.lower, values), index(tree.upper, values) + 1, tree.step):
                 inside = {**values, tree.iterator: value}
-                yield from (Asked(request, index(request.offset, inside)) for request in tree.requests)
                 yield from events(tree.body, inside, instances=instances)
         case Block(children):
             for child in children:
@@ -42,6 +41,8 @@ def events(tree: LoopTree, values: Mapping[str, int], *, instances: bool) -> Ite
             chosen = then if index(condition, values) else otherwise
             if chosen is not None:
                 yield from events(chosen, values, instances=instances)
+        case Prefetch(offset=offset):
+            yield Asked(tree, index(offset, values))
         case Instance(statement, arguments) if instances:
             yield Run(statement, tuple(index(argument, values) for argument in arguments))
         case _:
@@ -50,8 +51,10 @@ def events(tree: LoopTree, values: Mapping[str, int], *, instances: bool) -> Ite
 
 def _asks(tree: LoopTree) -> bool:
     match tree:
-        case Loop(requests=requests, body=body):
-            return bool(requests) or _asks(body)
+        case Prefetch():
+            return True
+        case Loop(body=body):
+            return _asks(body)
         case Block(children):
             return any(map(_asks, children))
         case Allocation(_, body):

@@ -12,12 +12,14 @@ from tc.polyhedral.analysis.offsets import Arguments, LinearForm, index_form, su
 from tc.polyhedral.analysis.ranges import Ranges, iterator_range, range_of
 from tc.polyhedral.ir.loops import (
     Allocation,
+    Barrier,
     Block,
     Guard,
     IndexVariable,
-    Instance,
     Loop,
     LoopTree,
+    Prefetch,
+    Scheduled,
     StatementBody,
     variables,
 )
@@ -54,7 +56,9 @@ def accesses_in(
 ) -> Iterator[Access]:
     """The accesses of all instances in a tree; ``ranges``: of the iterators of the loops around it."""
     match tree:
-        case Instance(statement, arguments):
+        case Barrier() | Prefetch():
+            pass
+        case Scheduled(statement, arguments):
             body = bodies[statement]
             values = dict(zip(body.iterators, arguments, strict=True))
             for tensor, subscripts in touches(body):

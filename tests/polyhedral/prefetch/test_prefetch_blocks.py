@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import tc
-from tc.codegen.printer.add_prefetches import add_prefetches
 from tc.polyhedral.ir.loops import LINE_BYTES, LoopProgram
 from tc.polyhedral.pipeline import map_program
+from tc.polyhedral.prefetch.prefetch_blocks import prefetch_blocks
 from tc.targets.options import CpuOptions, ScheduleOptions
-from tests.codegen.events import Asked, events
+from tests.polyhedral.events import Asked, events
 from tests.polyhedral.support import MACHINE, MATMUL, TRANSPOSED, specialized
 from tests.turns import every_row
 
@@ -27,16 +26,16 @@ BATCHES = "def bmm(float(B,M,K) X, float(B,K,N) Y) -> (Z) { Z(b,m,n) +=! X(b,m,k
 
 
 def mapped(text: str, shapes: tuple[tuple[int, ...], ...], options: CpuOptions | None = None) -> LoopProgram:
-    return add_prefetches(map_program(specialized(text, shapes), options or CpuOptions(), MACHINE).loops)
+    return map_program(specialized(text, shapes), options or CpuOptions(), MACHINE).loops
 
 
 def asked(program: LoopProgram) -> list[tuple[str, int, int]]:
     """All requests in order: the tensor, the element, and how many elements from there on."""
     itemsizes = {buffer.name: buffer.layout.type.itemsize for buffer in program.buffers}
     return [
-        (event.request.tensor, event.offset, event.request.lines * LINE_BYTES // itemsizes[event.request.tensor])
+        (event.prefetch.tensor, event.offset, event.prefetch.lines * LINE_BYTES // itemsizes[event.prefetch.tensor])
         for event in events(program.root, {}, instances=False)
-        if isinstance(event, Asked)
+        if isinstance(event, Asked) and not event.prefetch.stored
     ]
 
 
@@ -100,7 +99,7 @@ def test_requests_are_printed_and_change_nothing() -> None:
     np.testing.assert_array_equal(plain(x, k), asking(x, k))
 
 
-def test_a_program_without_large_arguments_stays_as_it_is() -> None:
+def test_small_arguments_stay_in_the_caches() -> None:
     program = map_program(specialized(CONVOLUTION, ((1, 2, 2, 5, 6), (2, 3, 2, 3, 3))), CpuOptions(), MACHINE).loops
-    assert add_prefetches(program) is program
-    assert add_prefetches(replace(program, ahead=0)) == replace(program, ahead=0)
+    bodies = {body.name: body for body in program.bodies}
+    assert prefetch_blocks(program.root, program.buffers, bodies, 1 << 17) is program.root

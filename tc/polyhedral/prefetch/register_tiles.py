@@ -1,8 +1,8 @@
-"""Where prefetch requests stand: in loops around register tiles, and in loops inside of them."""
+"""Where prefetches stand: in loops around register tiles, and in loops inside of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final, assert_never
 
@@ -12,11 +12,11 @@ from tc.polyhedral.ir.loops import (
     Block,
     Guard,
     IndexExpression,
-    Instance,
+    Leaf,
     Loop,
     LoopKind,
     LoopTree,
-    Request,
+    Prefetch,
 )
 
 # Smaller tensors stay in the caches from call to call.
@@ -47,7 +47,7 @@ def change_tiles(tree: LoopTree, change: Callable[[tuple[Loop, ...]], Loop], aro
         case Guard(condition, then, otherwise):
             other = None if otherwise is None else change_tiles(otherwise, change, around)
             return Guard(condition, change_tiles(then, change, around), other)
-        case Instance():
+        case Leaf():
             return tree
         case _:
             assert_never(tree)
@@ -64,7 +64,7 @@ def _holds_tile(tree: LoopTree, *, inside: bool = False) -> bool:
             return any(_holds_tile(child, inside=inside) for child in children)
         case Guard(_, then, otherwise):
             return any(part is not None and _holds_tile(part, inside=inside) for part in (then, otherwise))
-        case Instance():
+        case Leaf():
             return False
         case _:
             assert_never(tree)
@@ -79,7 +79,7 @@ def reductions(tree: LoopTree) -> tuple[Loop, ...]:
         case Allocation(_, body):
             return reductions(body)
         case Block(children):
-            loops = [child for child in children if not _is_rows(child)]
+            loops = [child for child in children if _is_reduction(child)]
             return reductions(loops[0]) if len(loops) == 1 else ()
         case Guard(_, then, otherwise) if otherwise is not None:
             full, partial = reductions(then), reductions(otherwise)
@@ -94,25 +94,40 @@ def _header(loop: Loop) -> tuple[str, IndexExpression, IndexExpression, int]:
     return loop.iterator, loop.lower, loop.upper, loop.step
 
 
-def _is_rows(tree: LoopTree) -> bool:
-    return isinstance(tree, Loop) and tree.kind is LoopKind.REGISTER
+def _is_reduction(tree: LoopTree) -> bool:
+    """Whether it is neither a loop over the rows of a tile nor a prefetch."""
+    return not isinstance(tree, Prefetch) and not (isinstance(tree, Loop) and tree.kind is LoopKind.REGISTER)
 
 
-def with_request(tree: Loop, holder: Loop, request: Request) -> Loop:
+def prefetches(loop: Loop) -> tuple[Prefetch, ...]:
+    """Those at the beginning of every iteration."""
+    children = loop.body.children if isinstance(loop.body, Block) else (loop.body,)
+    return tuple(child for child in children if isinstance(child, Prefetch))
+
+
+def with_prefetches(loop: Loop, further: Iterable[Prefetch]) -> Loop:
+    """The loop with further prefetches at the beginning of every iteration, behind those that it has."""
+    children = loop.body.children if isinstance(loop.body, Block) else (loop.body,)
+    own = prefetches(loop)
+    found = (*own, *further, *children[len(own) :])
+    return replace(loop, body=Block(found)) if len(found) > len(children) else loop
+
+
+def with_prefetch(tree: Loop, holder: Loop, prefetch: Prefetch) -> Loop:
     """The loop around a tile with one more prefetch in itself, or in one of the loops that ``reductions`` found."""
     if _header(tree) == _header(holder):
-        return replace(tree, requests=(*tree.requests, request))
+        return with_prefetches(tree, (prefetch,))
 
     def inside(tree: LoopTree) -> LoopTree:
         match tree:
             case Allocation(buffer, body):
                 return Allocation(buffer, inside(body))
             case Block(children):
-                return Block(tuple(child if _is_rows(child) else inside(child) for child in children))
+                return Block(tuple(inside(child) if _is_reduction(child) else child for child in children))
             case Guard(condition, then, otherwise) if otherwise is not None:
                 return Guard(condition, inside(then), inside(otherwise))
             case Loop():
-                return with_request(tree, holder, request)
+                return with_prefetch(tree, holder, prefetch)
             case _:
                 raise AssertionError("there are only loops on the way")
 

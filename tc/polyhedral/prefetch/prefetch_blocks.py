@@ -10,41 +10,50 @@ outstanding misses: every tile prefetches some lines, one by one while it comput
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from tc.codegen.index.boxes import Side, accesses_in, box_of, iterator_ranges, trips
-from tc.codegen.printer.requests import MOST_LINES, change_tiles, is_large, reductions, with_request
-from tc.codegen.printer.vector_statement import reads_in
-from tc.language.program.program import Expression
+from tc.language.program.program import Expression, reads_in
 from tc.language.program.specialization import Layout
+from tc.polyhedral.analysis.access_boxes import Side, accesses_in, box_of, iterator_ranges, trips
 from tc.polyhedral.analysis.offsets import LinearForm, index_form
 from tc.polyhedral.ir.loops import (
     LINE_BYTES,
+    Buffer,
     IndexExpression,
     IndexLiteral,
     IndexOperation,
     IndexOperator,
     IndexVariable,
     Loop,
-    LoopProgram,
-    Request,
+    LoopTree,
+    Prefetch,
     StatementBody,
     variables,
+)
+from tc.polyhedral.prefetch.register_tiles import (
+    MOST_LINES,
+    change_tiles,
+    is_large,
+    prefetches,
+    reductions,
+    with_prefetch,
+    with_prefetches,
 )
 
 # A loop of a tile with more iterations than there are lines prefetches one in each, if they are not many more.
 _MOST_SURPLUS: Final = 1.5
 
 
-def add_prefetches(program: LoopProgram) -> LoopProgram:
-    """The program whose loops around register tiles prefetch blocks of at most ``program.ahead`` bytes."""
-    large = {b.name: b.layout for b in program.buffers if not b.writable and is_large(b.layout)}
-    if program.ahead == 0 or not large:
-        return program
-    walk = _Walk(large, {body.name: body for body in program.bodies}, program.ahead)
-    return replace(program, root=change_tiles(program.root, walk.asking))
+def prefetch_blocks(
+    root: LoopTree, buffers: Iterable[Buffer], bodies: Mapping[str, StatementBody], most_bytes: int
+) -> LoopTree:
+    """The loops, of which those around register tiles prefetch blocks of at most so many bytes; 0: none do."""
+    large = {b.name: b.layout for b in buffers if not b.writable and is_large(b.layout)}
+    if most_bytes == 0 or not large:
+        return root
+    return change_tiles(root, _Walk(large, bodies, most_bytes).prefetching)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +70,7 @@ class _Walk:
     bodies: Mapping[str, StatementBody]
     most_bytes: int
 
-    def asking(self, nest: tuple[Loop, ...]) -> Loop:
+    def prefetching(self, nest: tuple[Loop, ...]) -> Loop:
         """The innermost loop of a nest, which holds a register tile, with its prefetches.
 
         Blocks are those of the innermost loop around it whose blocks are read in one iteration only.
@@ -92,11 +101,11 @@ class _Walk:
 
     def with_shares(self, last: Loop, inner: tuple[Loop, ...], blocks: Mapping[str, _Footprint]) -> Loop:
         """The innermost loop, with its share of prefetches for ``last``; unchanged where they are too many."""
-        asking = inner[-1]
+        tile = inner[-1]
         for tensor, block in blocks.items():
-            asking = _with_share(asking, _share(tensor, self.large[tensor], block, last, inner), self.large[tensor])
-        most = max(sum(request.lines for request in loop.requests) for loop in (asking, *reductions(asking.body)))
-        return asking if most <= MOST_LINES else inner[-1]
+            tile = _with_share(tile, _share(tensor, self.large[tensor], block, last, inner), self.large[tensor])
+        most = max(sum(own.lines for own in prefetches(loop)) for loop in (tile, *reductions(tile.body)))
+        return tile if most <= MOST_LINES else inner[-1]
 
 
 def _footprint(box: Sequence[Side], outer: Sequence[Loop], layout: Layout) -> _Footprint | None:
@@ -124,18 +133,18 @@ def _is_fresh(first: LinearForm, span: int, outer: Sequence[Loop]) -> bool:
     return True
 
 
-def _share(tensor: str, layout: Layout, block: _Footprint, last: Loop, inner: Sequence[Loop]) -> Request:
+def _share(tensor: str, layout: Layout, block: _Footprint, last: Loop, inner: Sequence[Loop]) -> Prefetch:
     """A share of the next block, in proportion to the progress of the inner loops in theirs."""
     steps = math.prod(trips(loop) or 1 for loop in inner)
     lines = -(-block.span * layout.type.itemsize // (LINE_BYTES * steps))
     following = block.first.plus(LinearForm((block.first.slope(last.iterator) or 0) * last.step))
-    return Request(tensor, following.plus(_done(inner), lines * _elements(layout)).expression(), lines)
+    return Prefetch(tensor, following.plus(_done(inner), lines * _elements(layout)).expression(), lines)
 
 
-def _with_share(tile: Loop, share: Request, layout: Layout) -> Loop:
+def _with_share(tile: Loop, share: Prefetch, layout: Layout) -> Loop:
     """The loop around a tile with a prefetch, most of it divided among the iterations of a loop inside of the tile."""
     begin, elements = index_form(share.offset), _elements(layout)
-    found = replace(tile, requests=(*tile.requests, share))
+    found = with_prefetches(tile, (share,))
     inside: tuple[Loop, ...] = ()
     for loop in reductions(tile.body):
         inside = (*inside, loop)
@@ -143,11 +152,11 @@ def _with_share(tile: Loop, share: Request, layout: Layout) -> Loop:
         lines = max(1, share.lines // times) if times else 0
         if not 0 < lines * times <= _MOST_SURPLUS * share.lines:
             break
-        each = Request(share.tensor, begin.plus(_done(inside), lines * elements).expression(), lines)
-        found = with_request(tile, loop, each)
+        each = Prefetch(share.tensor, begin.plus(_done(inside), lines * elements).expression(), lines)
+        found = with_prefetch(tile, loop, each)
         if share.lines > lines * times:
             rest = begin.plus(LinearForm(lines * times * elements)).expression()
-            found = with_request(found, found, Request(share.tensor, rest, share.lines - lines * times))
+            found = with_prefetches(found, (Prefetch(share.tensor, rest, share.lines - lines * times),))
     return found
 
 

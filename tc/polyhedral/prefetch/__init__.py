@@ -1,0 +1,1 @@
+"""Passes that add software prefetches to the loops of a processor."""
