@@ -4,6 +4,9 @@ PYTHON ?= python3
 JOBS ?= 2
 PROGRAMS ?= 20000
 
+# One more than cores: tests wait for disks and for each other's processes.
+WORKERS ?= $(shell echo $$(($(JOBS) + 1)))
+
 VENV := .venv
 BIN := $(VENV)/bin
 # Python compiles what it imports, once; pip would compile all that there is, which takes longer than the rest.
@@ -31,7 +34,7 @@ demo: $(VENV)/demo.installed
 	$(BIN)/python -m benchmarks demo
 
 test: lint types
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-postgres: $(VENV)/postgres.installed
 	$(BIN)/python -m tests.cache.postgres

@@ -21,7 +21,8 @@ pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
 # OpenCL has no Bessel functions.
 LACKING = {"functions"}
-SOME = [case for number, case in enumerate(CASES) if number % 17 == 0 and case.name not in LACKING]
+# PoCL takes seconds for a kernel of tiles.
+SOME = [case for number, case in enumerate(CASES) if number % 34 == 0 and case.name not in LACKING]
 
 
 @pytest.mark.parametrize("case", SOME, ids=lambda case: case.name)
@@ -48,7 +49,7 @@ def test_all_combinations_agree(case: Case, options: str) -> None:
     check(case, case.large_ragged_sizes, OPTIONS[options], "opencl")
 
 
-@pytest.mark.parametrize(("name", "options"), every_row(2, ONCE_WRONG))
+@pytest.mark.parametrize(("name", "options"), every_row(3, ONCE_WRONG))
 def test_what_was_wrong_once_is_right(name: str, options: str) -> None:
     (case,) = (case for case in CASES if case.name == name)
     check(case, case.large_ragged_sizes, OPTIONS[options], "opencl")

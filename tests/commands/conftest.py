@@ -28,3 +28,8 @@ def called(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def cache(called: Path, tmp_path: Path) -> Path:
     """A copy of it."""
     return Path(shutil.copy(called, tmp_path))
+
+
+@pytest.fixture(autouse=True)
+def without_roofs(unmeasured_roofs: None) -> None:
+    """``test_journey.py`` measures them, in a process of its own."""

@@ -58,11 +58,9 @@ def grouped_convolution(data: Floats, weight: Floats, bias: Floats, stride: int 
 
 
 def convolution_gradients(data: Floats, weight: Floats, gradient: Floats, stride: int = 1) -> tuple[Floats, Floats]:
-    """Gradients of a convolution in two dimensions towards its data and its weight, by PyTorch's autograd."""
-    data_tensor = _tensor(data).requires_grad_()
-    weight_tensor = _tensor(weight).requires_grad_()
-    result = torch.nn.functional.conv2d(data_tensor, weight_tensor, stride=stride)
-    towards_data, towards_weight = torch.autograd.grad(result, (data_tensor, weight_tensor), _tensor(gradient))
+    """Gradients of a convolution in two dimensions towards its data and its weight, by PyTorch."""
+    towards_data = torch.nn.grad.conv2d_input(data.shape, _tensor(weight), _tensor(gradient), stride=stride)
+    towards_weight = torch.nn.grad.conv2d_weight(_tensor(data), weight.shape, _tensor(gradient), stride=stride)
     return _array(towards_data), _array(towards_weight)
 
 
