@@ -227,16 +227,15 @@ class Comprehension:
     ) -> Mapping[str, Result]:
         from tc.dispatch.arguments import bind
         from tc.reference.evaluate import evaluate
-        from tc.reference.memory import need_of
+        from tc.reference.plan import plan_within
         from tc.runtime.frameworks.borrow import borrow
         from tc.runtime.host.total_memory import oracle_memory
 
         bound = bind(self.interface, arguments, out, writes=False)
         arrays = {name: borrow(view) for name, view in (*bound.inputs.items(), *bound.outputs.items())}
         specialization = self.specialize(*arguments)
-        need = need_of(specialization, bounds=bounds)
-        need.require(oracle_memory() if memory is None else memory, self.name)
-        return evaluate(specialization, arrays, bound.scalars, bounds=bounds)
+        plan = plan_within(specialization, oracle_memory() if memory is None else memory, bounds=bounds)
+        return evaluate(specialization, arrays, bound.scalars, bounds=bounds, plan=plan)
 
     def explain(
         self, *arguments: object, target: str | None = None, options: Options | None = None, **named: object

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import EllipsisType
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -20,6 +21,45 @@ from tc.reference.bounded import Array
 
 ElementType = TypeVar("ElementType", bound=np.generic)
 Box: TypeAlias = tuple[range, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Ranges of the elements of a tensor of the shape ``whole``."""
+
+    elements: Box
+    whole: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Elements along each dimension."""
+        return extents(self.elements)
+
+    @property
+    def origin(self) -> tuple[int, ...]:
+        """The first element."""
+        return tuple(interval.start for interval in self.elements)
+
+    def holds(self, other: Window) -> bool:
+        """Whether all elements of another one are elements of it."""
+        pairs = zip(self.elements, other.elements, strict=True)
+        return not volume(other.elements) or all(a.start <= b.start and b.stop <= a.stop for a, b in pairs)
+
+    def joined(self, other: Window) -> Window:
+        """The smallest one that holds both."""
+        pairs = zip(self.elements, other.elements, strict=True)
+        joined = (range(min(a.start, b.start), max(a.stop, b.stop)) if a and b else a or b for a, b in pairs)
+        return Window(tuple(joined), self.whole)
+
+    def slices(self, origin: tuple[int, ...]) -> tuple[slice | EllipsisType, ...]:
+        """Where it lies in arrays that begin at an element, as a view also of those without dimensions."""
+        pairs = zip(self.elements, origin, strict=True)
+        return (*(slice(interval.start - first, interval.stop - first) for interval, first in pairs), ...)
+
+
+def whole_window(shape: tuple[int, ...]) -> Window:
+    """All elements."""
+    return Window(tuple(range(extent) for extent in shape), shape)
 
 
 def extents(box: Box) -> tuple[int, ...]:
@@ -93,6 +133,11 @@ def linear_forms(subscripts: Sequence[Expression], positions: Mapping[str, int])
     forms = [linear_form(subscript, positions) for subscript in subscripts]
     found = tuple(form for form in forms if form is not None)
     return found if len(found) == len(forms) else None
+
+
+def shifted(forms: Sequence[LinearForm], origin: Sequence[int]) -> tuple[LinearForm, ...]:
+    """The same positions counted from an origin."""
+    return tuple(form.plus(LinearForm(-first, {})) for form, first in zip(forms, origin, strict=True))
 
 
 def inside(forms: Sequence[LinearForm], shape: Sequence[int], box: Box) -> bool:

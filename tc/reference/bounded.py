@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import EllipsisType
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -35,6 +36,14 @@ class Bounded:
     value: Array
     error: FloatArray = field(default_factory=lambda: EXACT)
     ambiguous: BoolArray = field(default_factory=lambda: CERTAIN)
+
+    def part(self, slices: tuple[slice | EllipsisType, ...]) -> Bounded:
+        """Some of the elements, as a view."""
+        return Bounded(
+            self.value[slices],
+            self.error[slices] if self.error.ndim else self.error,
+            self.ambiguous[slices] if self.ambiguous.ndim else self.ambiguous,
+        )
 
     @property
     def is_exact(self) -> bool:

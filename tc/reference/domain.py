@@ -82,9 +82,14 @@ def initialized(statement: Statement) -> Statement:
     )
 
 
-def pieces(box: Box, first: frozenset[int], fits: Callable[[Box], bool]) -> Iterator[Box]:
-    """The box cut until every piece fits, along the longest iterator of ``first`` and then of the others."""
-    if volume(box) == 0:
+def pieces(
+    box: Box, first: frozenset[int], fits: Callable[[Box], bool], needed: Callable[[Box], bool] | None = None
+) -> Iterator[Box]:
+    """The box cut until every piece fits, along the longest iterator of ``first`` and then of the others.
+
+    ``needed``: false for what is left out, with all pieces of it.
+    """
+    if volume(box) == 0 or (needed is not None and not needed(box)):
         return
     lengths = extents(box)
     candidates = [p for p in first if lengths[p] > 1] or [p for p in range(len(box)) if lengths[p] > 1]
@@ -92,4 +97,4 @@ def pieces(box: Box, first: frozenset[int], fits: Callable[[Box], bool]) -> Iter
         yield box
         return
     for half in halves(box, max(candidates, key=lambda p: (lengths[p], -p))):
-        yield from pieces(half, first, fits)
+        yield from pieces(half, first, fits, needed)

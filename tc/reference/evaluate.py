@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from functools import partial
+from types import EllipsisType
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +27,7 @@ from tc.language.program.program import (
 )
 from tc.language.program.specialization import Layout, Specialization
 from tc.reference import decisions
-from tc.reference.access import Box, extents, volume
+from tc.reference.access import Box, Window, extents, volume, whole_window
 from tc.reference.accumulate import Accumulator, FloatSum, accumulator
 from tc.reference.bounded import (
     CERTAIN,
@@ -44,13 +46,15 @@ from tc.reference.domain import bounding_box, fills_box, initialized, instances,
 from tc.reference.expressions import ALWAYS, Frame, is_product, unknown
 from tc.reference.expressions import evaluate as evaluate_expression
 from tc.reference.lifetimes import lifetimes, reads_elsewhere
+from tc.reference.parts import Parts
 from tc.reference.placement import Placement, placement
-from tc.reference.windows import Window, windows
+from tc.reference.plan import Plan
+from tc.reference.windows import STEP, reaches, restricted, windows
 
+Slices: TypeAlias = tuple[slice | EllipsisType, ...]
 ElementType = TypeVar("ElementType", bound=np.generic)
 
-# Elements of the arrays that one step computes with: a dozen of them stay near the cache, or below 256 MB.
-_STEP = 1 << 18
+# Elements of the arrays that one step of a contraction computes with: a dozen of them stay below 256 MB.
 _CONTRACTION_STEP = 1 << 21
 
 
@@ -78,6 +82,7 @@ def evaluate(
     check_indices: bool = True,
     temporaries: bool = False,
     bounds: bool = True,
+    plan: Plan | None = None,
 ) -> dict[str, Result]:
     """The results of a call, by name of the output or in-out tensor, in the order in which callers get them.
 
@@ -85,17 +90,23 @@ def evaluate(
     ``check_indices``: an index that leaves its tensor is an ArgumentError; otherwise anything may be read there.
     ``temporaries``: give those too, behind the results.  ``bounds``: whether errors and ambiguity of the results are
     asked for, which take as much memory as their values; without, they are arrays of zeros without memory of their own.
+    ``plan``: how to keep within some memory (``tc.reference.plan``), without ``temporaries``.
     """
-    program = specialization.program
-    spans = lifetimes(program, bounds=bounds, temporaries=temporaries)
+    program, layouts = specialization.program, specialization.layouts
+    plan = Plan() if plan is None else plan
+    spans = lifetimes(program, bounds=bounds, temporaries=temporaries, parts=plan.parts)
+    parts = Parts(program, {name: layout.shape for name, layout in layouts.items()}, plan.parts)
     with np.errstate(all="ignore"):
-        tensors = {t.name: _initial(t, specialization.layouts[t.name], arrays, program.name) for t in program.tensors}
+        whole = (tensor for tensor in program.tensors if tensor.name not in plan.parts)
+        tensors = {t.name: _initial(t, layouts[t.name], arrays, program.name) for t in whole}
         values = {s.name: constant(_scalar(s.name, scalars or {}, program.name), s.type) for s in program.scalars}
         for number, statement in enumerate(program.statements):
+            if statement.target in plan.parts:
+                continue
             frame = Frame(program, statement, positions(statement), (), tensors, values, check_indices)
             keeps = number < spans[statement.target].bounds
-            type = specialization.layouts[statement.target].type
-            tensors[statement.target] = _run(frame, type, keeps_bounds=keeps)
+            window = whole_window(layouts[statement.target].shape)
+            tensors[statement.target] = _run(_Step(frame, window, layouts, parts, plan.shared), keeps_bounds=keeps)
             for name in [n for n in tensors if spans[n].last <= number]:
                 del tensors[name]
         further = [t.name for t in program.tensors if temporaries and t.role is Role.TEMPORARY]
@@ -106,7 +117,7 @@ def evaluate(
 def _initial(tensor: Tensor, layout: Layout, arrays: Mapping[str, Array], program: str) -> Bounded:
     """The contents before the first statement: given, or unknown."""
     if tensor.role in (Role.OUTPUT, Role.TEMPORARY):
-        return Bounded(np.zeros(layout.shape, numpy_type(layout.type)), np.asarray(unknown(layout.type)), ALWAYS)
+        return _unwritten(layout.shape, layout.type)
     if tensor.name not in arrays:
         raise ArgumentError(f"{program}: argument {tensor.name} is missing; pass an array of shape {layout.shape}")
     array = np.asarray(arrays[tensor.name])
@@ -117,6 +128,10 @@ def _initial(tensor: Tensor, layout: Layout, arrays: Mapping[str, Array], progra
         )
     # Arguments are only read, and results that come in are written to.
     return Bounded(array if tensor.role is Role.INPUT else array.astype(numpy_type(layout.type)))
+
+
+def _unwritten(shape: tuple[int, ...], type: ScalarType) -> Bounded:
+    return Bounded(np.zeros(shape, numpy_type(type)), np.asarray(unknown(type)), ALWAYS)
 
 
 def _scalar(name: str, scalars: Mapping[str, bool | int | float], program: str) -> bool | int | float:
@@ -131,8 +146,8 @@ def _result(tensor: Bounded, type: ScalarType, bounds: bool) -> Result:
         return Result(type, tensor.value, np.broadcast_to(EXACT, shape), np.broadcast_to(CERTAIN, shape))
     whole = _Whole.of(tensor)
     ambiguous, error = whole.ambiguous.reshape(-1), whole.error.reshape(-1)
-    for start in range(0, error.size, _STEP):
-        part = slice(start, start + _STEP)
+    for start in range(0, error.size, STEP):
+        part = slice(start, start + STEP)
         ambiguous[part] |= np.isinf(error[part])
     return Result(type, whole.value, whole.error, whole.ambiguous)
 
@@ -140,19 +155,82 @@ def _result(tensor: Bounded, type: ScalarType, bounds: bool) -> Result:
 # --- statements ----------------------------------------------------------------------------------------------
 
 
-def _run(frame: Frame, type: ScalarType, *, keeps_bounds: bool) -> Bounded:
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A statement over the box of the frame, and the window of its target for which there are arrays.
+
+    ``shared``: as of ``windows``.
+    """
+
+    frame: Frame
+    window: Window
+    layouts: Mapping[str, Layout]
+    parts: Parts
+    shared: int
+
+    @property
+    def type(self) -> ScalarType:
+        """Of the target."""
+        return self.layouts[self.frame.statement.target].type
+
+    def fits(self, box: Box) -> bool:
+        """Whether it may be computed at a time."""
+        return volume(box) <= STEP and self.parts.fit(self.frame.statement, box)
+
+    def within(self, window: Window) -> _Step:
+        """The same for a part of the window."""
+        return replace(self, frame=restricted(window, self.frame), window=window)
+
+    def windows(self) -> Sequence[Window]:
+        """Windows of the target whose totals are computed one after the other."""
+        if self.window.shape != self.window.whole:
+            return [self.window]
+        statement = self.frame.statement
+        return windows(self.frame, self.window.whole, self.shared, self.parts.iterators(statement))
+
+    def pieces(self, first: frozenset[int], fits: Callable[[Box], bool]) -> Iterator[Frame]:
+        """Frames over parts of the box, with what they need of temporaries in parts.
+
+        Boxes are cut along ``first``, unless those are in the way.
+        """
+        first = self.parts.iterators(self.frame.statement) or first
+        for box in pieces(self.frame.box, first, fits, partial(reaches, self.window, self.frame)):
+            yield self._supplied(replace(self.frame, box=box))
+
+    def _supplied(self, frame: Frame) -> Frame:
+        needed = self.parts.needed(frame.statement, frame.box)
+        if not needed:
+            return frame
+        held: dict[str, list[tuple[Window, Bounded]]] = {}
+        frame = replace(frame, parts=held)
+        for name in (name for name in self.parts.writers if name in needed):
+            held[name] = [(window, self._part(frame, name, window)) for window in needed[name]]
+        return frame
+
+    def _part(self, frame: Frame, name: str, window: Window) -> Bounded:
+        """Some elements of a temporary in parts, computed from what the frame has."""
+        found = _unwritten(window.shape, self.layouts[name].type)
+        for writer in self.parts.writers[name]:
+            tensors = {**frame.tensors, name: found}
+            inner = replace(frame, statement=writer, positions=positions(writer), tensors=tensors)
+            step = replace(self, frame=inner, window=window, parts=replace(self.parts, names=frozenset()))
+            found = _run(step, keeps_bounds=True)
+        return found
+
+
+def _run(step: _Step, *, keeps_bounds: bool) -> Bounded:
     """The target after the statement, in the same memory; ``keeps_bounds``: whether anybody asks for its bounds."""
-    box = bounding_box(frame)
-    frame = replace(frame, box=box)
+    frame = replace(step.frame, box=bounding_box(step.frame))
     before = frame.tensors[frame.statement.target]
     if reads_elsewhere(frame.statement):
         before = Bounded(np.array(before.value), np.array(before.error), np.array(before.ambiguous))
     after = _Whole.of(before) if keeps_bounds else _Whole.without_bounds(before)
+    step = replace(step, frame=restricted(step.window, frame))
     reduction = frame.statement.reduction
     if reduction is None:
-        _assign(frame, after, type)
+        _assign(step, after)
     else:
-        _reduce(frame, reduction, before, after, type)
+        _reduce(step, reduction, before, after)
     return after.compact() if keeps_bounds else Bounded(after.value)
 
 
@@ -187,9 +265,8 @@ class _Whole:
             place.assign(self.error, terms.error)
             place.assign(self.ambiguous, terms.ambiguous)
 
-    def replace(self, window: Window, found: Bounded, changed: BoolArray) -> None:
-        """Writes the elements of a window that change."""
-        part = window.slices
+    def replace(self, part: Slices, found: Bounded, changed: BoolArray) -> None:
+        """Writes the elements of a part that change."""
         np.copyto(self.value[part], found.value, where=changed)
         if self.has_bounds:
             np.copyto(self.error[part], found.error, where=changed)
@@ -213,87 +290,70 @@ def _own(array: npt.NDArray[ElementType], shape: tuple[int, ...]) -> npt.NDArray
     return np.array(np.broadcast_to(array, shape))
 
 
-def _assign(frame: Frame, after: _Whole, type: ScalarType) -> None:
-    for piece in pieces(frame.box, frozenset(), _fits_step):
-        here = replace(frame, box=piece)
+def _assign(step: _Step, after: _Whole) -> None:
+    for here in step.pieces(frozenset(), step.fits):
         mask = instances(here)
-        if not mask.any():
-            continue
-        terms = collapse(evaluate_expression(frame.statement.value, here, mask), type)
-        after.assign(terms, placement(here, mask, after.value.shape))
+        if mask.any():
+            terms = collapse(evaluate_expression(here.statement.value, here, mask), step.type)
+            after.assign(terms, placement(here, mask, step.window))
 
 
-def _fits_step(box: Box) -> bool:
-    return volume(box) <= _STEP
-
-
-def _reduce(frame: Frame, reduction: Reduction, before: Bounded, after: _Whole, type: ScalarType) -> None:
-    statement, summed = frame.statement, type
-    if type.is_half and isinstance(statement.value, Cast):
+def _reduce(step: _Step, reduction: Reduction, before: Bounded, after: _Whole) -> None:
+    frame, summed = step.frame, step.type
+    if step.type.is_half and isinstance(frame.statement.value, Cast):
         summed = ScalarType.FLOAT32
-        frame = replace(frame, statement=replace(statement, value=float32_term(statement.value)))
-    for window in windows(frame, before.value.shape):
-        found, changed = _reduce_window(window.restricted(frame), reduction, window, before, summed)
-        if summed is not type:
-            found = decisions.convert(settle(found, summed), summed, type)
-        after.replace(window, collapse(found, type), changed)
+        frame = replace(frame, statement=replace(frame.statement, value=float32_term(frame.statement.value)))
+    step = replace(step, frame=frame)
+    for window in step.windows():
+        part = window.slices(step.window.origin)
+        found, changed = _reduce_window(step.within(window), reduction, before.part(part), summed)
+        if summed is not step.type:
+            found = decisions.convert(settle(found, summed), summed, step.type)
+        after.replace(part, collapse(found, step.type), changed)
 
 
-def _reduce_window(
-    frame: Frame, reduction: Reduction, window: Window, before: Bounded, type: ScalarType
-) -> tuple[Bounded, BoolArray]:
-    """The elements of one window of the target, whose instances are those in the frame's box, and which of them change.
-
-    ``type``: in which terms are combined.
-    """
-    statement = frame.statement
-    total = accumulator(reduction, window.shape, type, is_product(statement.value), is_product_of_two(statement.value))
-    touched = np.zeros(window.shape, np.bool_)
+def _reduce_window(step: _Step, reduction: Reduction, old: Bounded, type: ScalarType) -> tuple[Bounded, BoolArray]:
+    """The elements of the window after a step, and which of them change; ``type``: in which terms are combined."""
+    statement, shape = step.frame.statement, step.window.shape
+    total = accumulator(reduction, shape, type, is_product(statement.value), is_product_of_two(statement.value))
+    touched = np.zeros(shape, np.bool_)
     factors = _factors(statement.value)
     if isinstance(total, FloatSum) and len(factors) > 1 and fills_box(statement):
-        _contract(frame, factors, total, touched, window)
+        _contract(step, factors, total, touched)
     else:
-        _absorb(frame, total, touched, window)
-    fresh = _fresh(frame, window) if statement.initialize else CERTAIN
-    part = window.slices
-    old = Bounded(
-        before.value[part],
-        before.error[part] if before.error.ndim else before.error,
-        before.ambiguous[part] if before.ambiguous.ndim else before.ambiguous,
-    )
+        _absorb(step, total, touched)
+    fresh = _fresh(step) if statement.initialize else CERTAIN
     return total.finish(old, fresh), np.asarray(np.logical_or(touched, fresh))
 
 
-def _absorb(frame: Frame, total: Accumulator, touched: BoolArray, window: Window) -> None:
+def _absorb(step: _Step, total: Accumulator, touched: BoolArray) -> None:
     """Folds the terms of the frame's box into the accumulator, and marks the elements that it touches."""
-    for piece in pieces(frame.box, frozenset(), _fits_step):
-        here = replace(frame, box=piece)
+    for here in step.pieces(frozenset(), step.fits):
         mask = instances(here)
         if mask.any():
-            place = placement(here, mask, window.shape, window.origin, window.whole)
-            total.absorb(evaluate_expression(frame.statement.value, here, mask), place)
+            place = placement(here, mask, step.window)
+            total.absorb(evaluate_expression(here.statement.value, here, mask), place)
             place.fold(np.logical_or, touched, ALWAYS, ~ALWAYS)
 
 
-def _contract(
-    frame: Frame, factors: tuple[Expression, ...], total: FloatSum, touched: BoolArray, window: Window
-) -> None:
+def _contract(step: _Step, factors: tuple[Expression, ...], total: FloatSum, touched: BoolArray) -> None:
     """As ``_absorb`` for a box of products, by matrix multiplication wherever that is possible."""
-    used = [frozenset(frame.positions[name] for name in iterators_in((factor,))) for factor in factors]
-    kept = frozenset(frame.positions[name] for name in iterators_in(frame.statement.subscripts))
+    statement, places = step.frame.statement, step.frame.positions
+    used = [frozenset(places[name] for name in iterators_in((factor,))) for factor in factors]
+    kept = frozenset(places[name] for name in iterators_in(statement.subscripts))
 
     def fits(box: Box) -> bool:
-        return largest_intermediate(used, kept, extents(box)) <= _CONTRACTION_STEP
+        largest = largest_intermediate(used, kept, extents(box))
+        return largest <= _CONTRACTION_STEP and step.parts.fit(statement, box)
 
-    for piece in pieces(frame.box, kept, fits):
-        here = replace(frame, box=piece)
-        place = placement(here, ALWAYS, window.shape, window.origin, window.whole)
+    for here in step.pieces(kept, fits):
+        place = placement(here, ALWAYS, step.window)
         operands = [settle(evaluate_expression(factor, here, ALWAYS), factor.type) for factor in factors]
-        grids = [_open(operand, len(piece)) for operand in operands]
+        grids = [_open(operand, len(here.box)) for operand in operands]
         if place.forms is not None and absorb_product(total, grids, place):
             place.fold(np.logical_or, touched, ALWAYS, ~ALWAYS)
         else:
-            _absorb(here, total, touched, window)
+            _absorb(replace(step, frame=here), total, touched)
 
 
 def _open(operand: Bounded, dimensions: int) -> Bounded:
@@ -312,15 +372,15 @@ def _factors(expression: Expression) -> tuple[Expression, ...]:
             return (expression,)
 
 
-def _fresh(frame: Frame, window: Window) -> BoolArray:
+def _fresh(step: _Step) -> BoolArray:
     """The elements of a window that an initializing statement sets to the neutral element first."""
-    statement = initialized(frame.statement)
-    here = replace(frame, statement=statement, positions=positions(statement))
-    here = window.restricted(replace(here, box=bounding_box(here)))
-    fresh = np.zeros(window.shape, np.bool_)
-    for piece in pieces(here.box, frozenset(), _fits_step):
-        mask = instances(replace(here, box=piece))
+    statement = initialized(step.frame.statement)
+    here = replace(step.frame, statement=statement, positions=positions(statement))
+    here = restricted(step.window, replace(here, box=bounding_box(here)))
+    fresh = np.zeros(step.window.shape, np.bool_)
+    boxes = pieces(here.box, frozenset(), lambda box: volume(box) <= STEP, partial(reaches, step.window, here))
+    for frame in (replace(here, box=box) for box in boxes):
+        mask = instances(frame)
         if mask.any():
-            place = placement(replace(here, box=piece), mask, window.shape, window.origin, window.whole)
-            place.fold(np.logical_or, fresh, ALWAYS, ~ALWAYS)
+            placement(frame, mask, step.window).fold(np.logical_or, fresh, ALWAYS, ~ALWAYS)
     return fresh

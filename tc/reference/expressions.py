@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial, reduce
 from typing import assert_never
 
@@ -35,7 +35,7 @@ from tc.language.program.program import (
     walk,
 )
 from tc.reference import arithmetic, decisions, integers
-from tc.reference.access import Box, grid, inside, linear_forms, strided_view
+from tc.reference.access import Box, Window, grid, inside, linear_forms, shifted, strided_view, whole_window
 from tc.reference.bounded import (
     EXACT,
     Array,
@@ -51,6 +51,7 @@ from tc.reference.bounded import (
     unsigned_zeros,
 )
 from tc.reference.functions import call
+from tc.reference.intervals import read_window
 
 ALWAYS: BoolArray = np.ones((), dtype=np.bool_)
 ALWAYS.flags.writeable = False
@@ -58,7 +59,10 @@ ALWAYS.flags.writeable = False
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What an expression of a statement may refer to, at the points of one box."""
+    """What an expression of a statement may refer to, at the points of one box.
+
+    ``parts``: of tensors that are not held whole, what there is of them.
+    """
 
     program: Program
     statement: Statement
@@ -67,6 +71,7 @@ class Frame:
     tensors: Mapping[str, Bounded]
     scalars: Mapping[str, Bounded]
     check_indices: bool
+    parts: Mapping[str, Sequence[tuple[Window, Bounded]]] = field(default_factory=dict)
 
 
 def evaluate(expression: Expression, frame: Frame, mask: BoolArray) -> Bounded:
@@ -219,10 +224,10 @@ def _integer_extremum(choose: np.ufunc, left: Bounded, right: Bounded) -> Bounde
 
 
 def _read(read: Read, frame: Frame, mask: BoolArray) -> Bounded:
-    tensor = frame.tensors[read.tensor]
+    window, tensor = _read_from(read, frame)
     shape = tensor.value.shape
     forms = linear_forms(read.subscripts, frame.positions)
-    if forms is not None and inside(forms, shape, frame.box):
+    if forms is not None and inside(forms := shifted(forms, window.origin), shape, frame.box):
         return Bounded(
             _held(strided_view(tensor.value, forms, frame.box), read.type),
             strided_view(tensor.error, forms, frame.box) if tensor.error.ndim else tensor.error,
@@ -231,16 +236,29 @@ def _read(read: Read, frame: Frame, mask: BoolArray) -> Bounded:
     indices = tuple(map(partial(evaluate, frame=frame, mask=mask), read.subscripts))
     outside = np.zeros((), np.bool_)
     uncertain = np.zeros((), np.bool_)
-    for dimension, index in enumerate(indices):
-        beyond = np.logical_or(index.value < 0, index.value >= shape[dimension])
+    for dimension, (index, extent) in enumerate(zip(indices, window.whole, strict=True)):
+        beyond = np.logical_or(index.value < 0, index.value >= extent)
         wavering = index.error > 0
         if frame.check_indices or not _is_gather(read.subscripts[dimension]):
-            _require_inside(read, dimension, index.value, beyond & ~wavering & mask, frame)
+            _require_inside(read, dimension, extent, index.value, beyond & ~wavering & mask, frame)
         outside, uncertain = outside | beyond, uncertain | wavering
     if tensor.value.size == 0:
         return Bounded(np.zeros(outside.shape, numpy_type(read.type)), np.asarray(unknown(read.type)))
-    clamped = tuple(np.clip(index.value, 0, n - 1) for index, n in zip(indices, shape, strict=True))
+    clamped = tuple(
+        np.clip(index.value - interval.start, 0, len(interval) - 1)
+        for index, interval in zip(indices, window.elements, strict=True)
+    )
     return _gathered(tensor, clamped, np.asarray(outside | uncertain), any_ambiguous(*indices), read.type)
+
+
+def _read_from(read: Read, frame: Frame) -> tuple[Window, Bounded]:
+    """The tensor, or the part of it that has all that is read over the frame's box."""
+    parts = frame.parts.get(read.tensor)
+    if parts is None:
+        tensor = frame.tensors[read.tensor]
+        return whole_window(tensor.value.shape), tensor
+    wanted = read_window(read, frame.positions, frame.box, parts[0][0].whole)
+    return next(part for part in parts if part[0].holds(wanted))
 
 
 def _gathered(
@@ -270,7 +288,7 @@ def _is_gather(subscript: Expression) -> bool:
     return any(isinstance(part, Read) for part in walk(subscript))
 
 
-def _require_inside(read: Read, dimension: int, index: Array, wrong: BoolArray, frame: Frame) -> None:
+def _require_inside(read: Read, dimension: int, extent: int, index: Array, wrong: BoolArray, frame: Frame) -> None:
     """ArgumentError that shows the first instance whose index leaves the tensor."""
     if not wrong.any():
         return
@@ -278,7 +296,6 @@ def _require_inside(read: Read, dimension: int, index: Array, wrong: BoolArray, 
     point = tuple(int(p) for p in np.argwhere(np.broadcast_to(wrong, shape))[0])
     value = int(np.broadcast_to(index, shape)[point])
     at = ", ".join(f"{name} = {frame.box[p].start + point[p]}" for name, p in frame.positions.items())
-    extent = frame.tensors[read.tensor].value.shape[dimension]
     names = [part.tensor for part in walk(read.subscripts[dimension]) if isinstance(part, Read)]
     what = f"index tensor {names[0]}" if names else "the subscript"
     raise ArgumentError(

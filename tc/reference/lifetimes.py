@@ -20,15 +20,24 @@ class Lifetime:
     bounds: int
 
 
-def lifetimes(program: Program, *, bounds: bool, temporaries: bool = False) -> dict[str, Lifetime]:
-    """Of every tensor.  ``bounds``: those of results are asked for; ``temporaries``: these are results, too."""
+def lifetimes(
+    program: Program, *, bounds: bool, temporaries: bool = False, parts: frozenset[str] = frozenset()
+) -> dict[str, Lifetime]:
+    """Of every tensor.  ``bounds``: those of results are asked for; ``temporaries``: these are results, too.
+
+    ``parts``: temporaries that are computed where they are read: what they are computed from is used there.
+    """
     count = len(program.statements)
     kept = {*program.results, *(t.name for t in program.tensors if temporaries and t.role is Role.TEMPORARY)}
     first: dict[str, int] = {}
     last: dict[str, int] = {}
     read: dict[str, int] = {}
+    behind: dict[str, set[str]] = {name: set() for name in parts}
     for number, statement in enumerate(program.statements):
-        reads = {expression.tensor for expression in _reads(statement)}
+        reads = {expression.tensor for expression in reads_of(statement)}
+        reads = reads.union(*(behind[name] for name in reads & parts))
+        if statement.target in parts:
+            behind[statement.target] |= reads
         if statement.reduction is not None:
             reads.add(statement.target)  # what it held before counts
         for name in {*reads, statement.target}:
@@ -47,10 +56,11 @@ def lifetimes(program: Program, *, bounds: bool, temporaries: bool = False) -> d
 
 def reads_elsewhere(statement: Statement) -> bool:
     """Whether a statement reads other elements of its target than the one that it writes."""
-    return any(r.tensor == statement.target and r.subscripts != statement.subscripts for r in _reads(statement))
+    return any(r.tensor == statement.target and r.subscripts != statement.subscripts for r in reads_of(statement))
 
 
-def _reads(statement: Statement) -> Iterator[Read]:
+def reads_of(statement: Statement) -> Iterator[Read]:
+    """All reads of a statement, of its conditions and ranges, too."""
     expressions: list[Expression] = [*statement.subscripts, statement.value, *statement.conditions]
     expressions += [bound for iterator in statement.iterators for bound in (iterator.begin, iterator.end)]
     yield from (part for expression in expressions for part in walk(expression) if isinstance(part, Read))

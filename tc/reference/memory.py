@@ -12,25 +12,29 @@ from tc.language.program.program import Read, Role, Statement, Tensor, walk
 from tc.language.program.specialization import Layout, Specialization
 from tc.reference.bounded import numpy_type
 from tc.reference.domain import positions
-from tc.reference.lifetimes import lifetimes, reads_elsewhere
-from tc.reference.windows import MOST_SHARED, separate_forms
+from tc.reference.lifetimes import lifetimes, reads_elsewhere, reads_of
+from tc.reference.parts import PART_ELEMENTS
+from tc.reference.windows import MOST_SHARED, STEP, separate_forms
 
 # Bytes of an element beside its value: its bound, and whether it is ambiguous.
 _BOUND: Final = 8 + 1
 # Of an element of a window whose elements several instances write, for the totals of a reduction and what they become.
-_TOTALS: Final = 12 * 8
-# Elements of the arrays that a step computes with, for an assignment and for a reduction, and bytes for each of them.
-_STEP_ELEMENTS: Final = 1 << 18
+TOTALS: Final = 12 * 8
+# Elements of the arrays that a step computes with, for a reduction, and bytes for each of them.
 _REDUCED_ELEMENTS: Final = 1 << 20
 _STEP_BYTES: Final = 24 * 8
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """``bytes`` that the oracle needs beside the arguments; ``largest``: the tensor most of it is for, in words."""
+    """``bytes`` that the oracle needs beside the arguments; ``largest``: the tensor most of it is for, in words.
+
+    ``held``: names of tensors that it has when it needs most, the largest first.
+    """
 
     bytes: int
     largest: str
+    held: tuple[str, ...] = ()
 
     def require(self, most: int, program: str) -> None:
         """TooLargeError, before anything is computed, if it is more than ``most`` bytes."""
@@ -42,39 +46,51 @@ class Need:
             )
 
 
-def need_of(specialization: Specialization, *, bounds: bool = True) -> Need:
+def need_of(specialization: Specialization, *, bounds: bool = True, parts: frozenset[str] = frozenset()) -> Need:
     """What the oracle needs for results and temporaries, while it has them, and for its steps.
 
-    ``bounds``: as of ``evaluate``.
+    ``bounds``: as of ``evaluate``.  ``parts``: the temporaries that are computed in parts.
     """
     program, layouts = specialization.program, specialization.layouts
-    spans = lifetimes(program, bounds=bounds)
+    spans = lifetimes(program, bounds=bounds, parts=parts)
     sizes = {
         tensor.name: layouts[tensor.name].size * _bytes_each(tensor, has_bounds=spans[tensor.name].bounds > 0)
         for tensor in program.tensors
-        if tensor.role is not Role.INPUT
+        if tensor.role is not Role.INPUT and tensor.name not in parts
     }
     most = Need(0, "")
     for number, statement in enumerate(program.statements):
+        if statement.target in parts:
+            continue
         held = {n: s for n, s in sizes.items() if n in program.arguments or spans[n].first <= number <= spans[n].last}
-        total = sum(held.values()) + _step_bytes(statement, layouts)
+        total = sum(held.values()) + _step_bytes(statement, layouts) + _parts_bytes(statement, specialization, parts)
         if reads_elsewhere(statement):
             total += sizes[statement.target]
         if total >= most.bytes:
-            name = max(held, key=lambda name: held[name])
-            shape = " x ".join(map(str, layouts[name].shape))
-            most = Need(total, f"{name} ({shape})" if shape else name)
+            names = tuple(sorted(held, key=lambda name: (-held[name], name)))
+            shape = " x ".join(map(str, layouts[names[0]].shape))
+            most = Need(total, f"{names[0]} ({shape})" if shape else names[0], names)
     return most
 
 
-def _step_bytes(statement: Statement, layouts: Mapping[str, Layout]) -> int:
+def _step_bytes(statement: Statement, layouts: Mapping[str, Layout], limit: int = MOST_SHARED) -> int:
     """What a statement computes with at a time."""
     used = {statement.target, *(part.tensor for part in walk(statement.value) if isinstance(part, Read))}
-    most = _STEP_ELEMENTS if statement.reduction is None else _REDUCED_ELEMENTS
+    most = STEP if statement.reduction is None else _REDUCED_ELEMENTS
     step = min(max(layouts[name].size for name in used), most) * _STEP_BYTES
     if statement.reduction is None or separate_forms(statement.subscripts, positions(statement)) is not None:
         return step
-    return step + min(layouts[statement.target].size, MOST_SHARED) * _TOTALS
+    return step + min(layouts[statement.target].size, limit) * TOTALS
+
+
+def _parts_bytes(statement: Statement, specialization: Specialization, parts: frozenset[str]) -> int:
+    """What a statement has of temporaries in parts, and what it takes to compute them."""
+    if not any(read.tensor in parts for read in reads_of(statement)):
+        return 0
+    program, layouts = specialization.program, specialization.layouts
+    tensors = [tensor for tensor in program.tensors if tensor.name in parts]
+    held = min(sum(layouts[tensor.name].size for tensor in tensors), PART_ELEMENTS) * (8 + _BOUND)
+    return held + max(_step_bytes(s, layouts, PART_ELEMENTS) for s in program.statements if s.target in parts)
 
 
 def _bytes_each(tensor: Tensor, *, has_bounds: bool) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tc.reference.access import LinearForm, extents, inside, linear_forms, strided_view
+from tc.reference.access import LinearForm, Window, extents, inside, linear_forms, shifted, strided_view
 from tc.reference.bounded import Array, BoolArray
 from tc.reference.expressions import Frame, evaluate
 
@@ -86,23 +86,16 @@ class Placement:
         return np.broadcast_to(flat, shape)[selected], np.broadcast_to(terms, shape)[selected]
 
 
-def placement(
-    frame: Frame,
-    mask: BoolArray,
-    shape: tuple[int, ...],
-    origin: tuple[int, ...] | None = None,
-    whole: tuple[int, ...] | None = None,
-) -> Placement:
+def placement(frame: Frame, mask: BoolArray, window: Window) -> Placement:
     """Where the statement of the frame writes at the points of its box (not empty) where ``mask`` holds.
 
-    ``shape``: of the arrays, which begin at the element ``origin`` of the target, whose shape is ``whole``.
+    ``window``: of the target, for whose elements there are arrays.
     """
-    origin = (0,) * len(shape) if origin is None else origin
     forms = linear_forms(frame.statement.subscripts, frame.positions)
     if forms is not None:
-        forms = tuple(form.plus(LinearForm(-first, {})) for form, first in zip(forms, origin, strict=True))
+        forms = shifted(forms, window.origin)
         used = [p for form in forms for p in form.coefficients]
         separable = len(used) == len(set(used)) and all(len(form.coefficients) <= 1 for form in forms)
-        if not separable or not inside(forms, shape, frame.box):
+        if not separable or not inside(forms, window.shape, frame.box):
             forms = None
-    return Placement(frame, forms, mask, origin, shape if whole is None else whole)
+    return Placement(frame, forms, mask, window.origin, window.whole)

@@ -1,74 +1,82 @@
 """A target in windows: parts that a statement is evaluated for one after the other, so that little memory is needed.
 
-They do not depend on how much memory there is: neither do the values.
+Where they depend on how much memory there is, values do not: an element gets its terms in the same order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from types import EllipsisType
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
-from tc.language.program.program import Expression
-from tc.reference.access import Box, LinearForm, inside, linear_forms, volume
+from tc.language.program.program import Expression, iterators_in
+from tc.reference.access import Box, LinearForm, Window, inside, linear_forms, volume, whole_window
 from tc.reference.domain import pieces
 from tc.reference.expressions import Frame
+from tc.reference.intervals import index_interval
 
+# Instances that are evaluated at a time: the dozen arrays of a step stay near the cache.
+STEP: Final = 1 << 18
 # Elements of a window.  Where several instances of a box may write an element, windows may have the same instances,
-# which then are evaluated for each of them: there are fewer of them.
+# which then are evaluated for each of them: there are fewer of them, and as few as memory permits where a step of
+# instances writes all over the target.
 _MOST: Final = 1 << 20
 MOST_SHARED: Final = 1 << 22
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """Ranges of the elements of a target of the shape ``whole``."""
-
-    elements: Box
-    whole: tuple[int, ...]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Elements along each dimension."""
-        return tuple(len(interval) for interval in self.elements)
-
-    @property
-    def origin(self) -> tuple[int, ...]:
-        """The first element."""
-        return tuple(interval.start for interval in self.elements)
-
-    @property
-    def slices(self) -> tuple[slice | EllipsisType, ...]:
-        """Where it lies in arrays of the target's shape, as a view also of those without dimensions."""
-        return (*(slice(interval.start, interval.stop) for interval in self.elements), ...)
-
-    def restricted(self, frame: Frame) -> Frame:
-        """The frame without points of its box that surely write elsewhere."""
-        forms = linear_forms(frame.statement.subscripts, frame.positions)
-        if forms is None or self.shape == self.whole:
-            return frame
-        box = list(frame.box)
-        for form, interval in zip(forms, self.elements, strict=True):
-            for position, coefficient in form.coefficients.items():
-                if volume(tuple(box)) == 0:
-                    break
-                others = LinearForm(form.constant, {p: c for p, c in form.coefficients.items() if p != position})
-                box[position] = _reaching(box[position], others.bounds(tuple(box)), coefficient, interval)
-        return replace(frame, box=tuple(box))
+def restricted(window: Window, frame: Frame) -> Frame:
+    """The frame without points of its box that surely write elsewhere."""
+    forms = linear_forms(frame.statement.subscripts, frame.positions)
+    if forms is None or window.shape == window.whole:
+        return frame
+    box = list(frame.box)
+    for form, interval in zip(forms, window.elements, strict=True):
+        for position, coefficient in form.coefficients.items():
+            if volume(tuple(box)) == 0:
+                break
+            others = LinearForm(form.constant, {p: c for p, c in form.coefficients.items() if p != position})
+            box[position] = _reaching(box[position], others.bounds(tuple(box)), coefficient, interval)
+    return replace(frame, box=tuple(box))
 
 
-def windows(frame: Frame, shape: tuple[int, ...]) -> Iterator[Window]:
-    """The windows of the statement's target."""
-    whole = tuple(range(extent) for extent in shape)
+def reaches(window: Window, frame: Frame, box: Box) -> bool:
+    """Whether points of a box, which is not empty, may write to the window."""
+    if window.shape == window.whole:
+        return True
+    for subscript, interval in zip(frame.statement.subscripts, window.elements, strict=True):
+        ends = index_interval(subscript, frame.positions, box)
+        if ends is not None and (ends[1] < interval.start or ends[0] >= interval.stop):
+            return False
+    return True
+
+
+def windows(frame: Frame, shape: tuple[int, ...], shared: int, first: frozenset[int]) -> Sequence[Window]:
+    """The windows of the statement's target.
+
+    ``shared``: of how many elements the totals may be kept where several instances write one.  ``first``: positions of
+    iterators for whose values something is computed in every window anew: windows are cut along these first.
+    """
+    whole = whole_window(shape)
     forms = separate_forms(frame.statement.subscripts, frame.positions)
     is_separate = forms is not None and volume(frame.box) > 0 and inside(forms, shape, frame.box)
-    most = _MOST if is_separate else MOST_SHARED
-    if volume(whole) <= most:
-        yield Window(whole, shape)
-        return
-    for elements in pieces(whole, frozenset(), lambda part: volume(part) <= most):
-        yield Window(elements, shape)
+    most = _MOST if is_separate else min(shared, MOST_SHARED)
+    if volume(whole.elements) <= most:
+        return [whole]
+    used = [iterators_in((subscript,)) for subscript in frame.statement.subscripts]
+    names = {name for name, position in frame.positions.items() if position in first}
+    dimensions = frozenset(d for d, found in enumerate(used) if found & names)
+    found = [Window(part, shape) for part in pieces(whole.elements, dimensions, lambda part: volume(part) <= most)]
+    if is_separate or _instances_stay_together(frame, found):
+        return found
+    return [Window(part, shape) for part in pieces(whole.elements, dimensions, lambda part: volume(part) <= shared)]
+
+
+def _instances_stay_together(frame: Frame, found: Sequence[Window]) -> bool:
+    """Whether instances that are evaluated in one step write to few windows, so that few are evaluated again."""
+    if volume(frame.box) == 0:
+        return True
+    box = next(pieces(frame.box, frozenset(), lambda part: volume(part) <= STEP))
+    return sum(reaches(window, frame, box) for window in found) <= 2 + len(found) // 8
 
 
 def separate_forms(subscripts: Sequence[Expression], positions: Mapping[str, int]) -> tuple[LinearForm, ...] | None:

@@ -21,7 +21,7 @@ from tc.cache.content.store import Store
 from tc.compiler import compile_source
 from tc.language.program.specialization import Signature
 from tc.language.text.print_program import program_text
-from tc.reference.memory import need_of
+from tc.reference.plan import plan_within
 from tc.runtime.cuda.cuda import check_cuda_device
 from tc.runtime.host.scratch import clear_abandoned, scratch_folder
 from tc.runtime.host.total_memory import oracle_memory
@@ -135,9 +135,9 @@ class _Trial:
         self._stack: Final = ExitStack()
         task, program = wish.task, wish.definition.program
         calls = specialized_calls(task, program)
-        need_of(calls[0]).require(oracle_memory(), self._name)
+        plan_within(calls[0], memory := oracle_memory())
         folder = self._stack.enter_context(scratch_folder("tc-tune-"))
-        keep_calls(calls, random_arrays(program, calls[0], seed), dict(wish.scalars), folder)
+        keep_calls(calls, random_arrays(program, calls[0], seed), dict(wish.scalars), folder, memory)
         self.workers: Final[Workers] = self._stack.enter_context(LocalWorkers(task, folder, 1, Limits()))
 
     def build(self, options: Options) -> Packed:

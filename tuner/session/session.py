@@ -21,7 +21,7 @@ from tc.compiler import build
 from tc.language.lower.specialize import specialize
 from tc.language.program.specialization import ArraySpec, Signature
 from tc.language.text.print_program import program_text
-from tc.reference.memory import need_of
+from tc.reference.plan import plan_within
 from tc.runtime.cuda.chosen_driver import cuda_driver
 from tc.runtime.cuda.cuda import check_cuda_device, device_number
 from tc.runtime.host.scratch import clear_abandoned, scratch_folder, told_of_room
@@ -131,15 +131,14 @@ def tuning(
     numbers = tuple((name, repr(value)) for name, value in values.items())
     task = Task(text, definition.interface.name, signature, str(target), numbers)
     calls = specialized_calls(task, program)
-    need = need_of(calls[0])
-    need.require(oracle_memory(), definition.interface.name)
-    listen(Judging(definition.interface.name, need.bytes))
+    memory = oracle_memory()
+    listen(Judging(definition.interface.name, plan_within(calls[0], memory).bytes))
     given = random_arrays(program, calls[0], settings.seed) if arrays is None else arrays
     bound = _bound(least_work(calls[0], given), target, device)
     clear_abandoned()
     with scratch_folder("tc-tune-") as folder:
         with told_of_room(room_for(calls, given)):
-            keep_calls(calls, given, values, folder)
+            keep_calls(calls, given, values, folder, memory)
         nest, silent = nest_of(calls[0]), silent_options(calls[0], target)
         # A job file may have many searches, and their arrays are in files now.
         del given, calls

@@ -13,6 +13,7 @@ from tc.language.program.program import Program
 from tc.language.program.specialization import Specialization
 from tc.reference.evaluate import evaluate
 from tc.reference.kept import keep_results
+from tc.reference.plan import plan_within
 from tc.tuner.trial.arrays import first_rows, keep_arrays
 from tc.tuner.trial.task import Task
 
@@ -40,13 +41,19 @@ def room_for(calls: Sequence[Specialization], arrays: Mapping[str, Array]) -> in
 
 
 def keep_calls(
-    calls: Sequence[Specialization], arrays: Mapping[str, Array], scalars: Mapping[str, int | float], folder: Path
+    calls: Sequence[Specialization],
+    arrays: Mapping[str, Array],
+    scalars: Mapping[str, int | float],
+    folder: Path,
+    memory: int | None = None,
 ) -> None:
     """Writes the arrays, which are those of the first call, and what the oracle makes of all calls.
 
-    The others have the first rows of them: what reads beyond finds numbers that change its results.
+    The others have the first rows of them: what reads beyond finds numbers that change its results.  ``memory``: bytes
+    that the oracle may take, for which TooLargeError is raised before anything is written; None where that is known.
     """
+    plans = [None if memory is None else plan_within(call, memory) for call in calls]
     keep_arrays(arrays, folder)
-    for number, call in enumerate(calls):
+    for number, (call, plan) in enumerate(zip(calls, plans, strict=True)):
         given = {name: first_rows(array, call.layouts[name].shape) for name, array in arrays.items()}
-        keep_results(evaluate(call, given, scalars), folder, number)
+        keep_results(evaluate(call, given, scalars, plan=plan), folder, number)
