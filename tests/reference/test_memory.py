@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 
 import tc
-from tc.reference import windows
+from tc.language.program.program import Expression
+from tc.reference import evaluate, expressions, windows
+from tc.reference.access import volume
+from tc.reference.bounded import BoolArray, Bounded
 from tc.reference.evaluate import Result
+from tc.reference.expressions import Frame
 from tc.reference.memory import need_of
 
 PROGRAMS = {
@@ -52,6 +56,35 @@ def test_windows_change_no_value(name: str, monkeypatch: pytest.MonkeyPatch) -> 
         np.testing.assert_array_equal(one.values, other.values)
         np.testing.assert_allclose(one.error, other.error, rtol=1e-9)
         np.testing.assert_array_equal(one.ambiguous, other.ambiguous)
+
+
+SCATTERS = {
+    "halves": "y(i/2) +=! x(i)",
+    "remainders": "y(i%500) +=! x(i)",
+    "mirrored": "y(499 - (i+7)%500) max=! x(i)",
+    "sums": "y(i+k) max=! x(i)*w(k)",
+    "all over": "y(i*77%500) +=! x(i)",
+}
+
+
+@pytest.mark.parametrize("name", SCATTERS)
+def test_instances_of_scatters_are_evaluated_about_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    f = tc.define(f"def f(float(N) x, float(K) w) -> (y) {{ {SCATTERS[name]} }}").f
+    arguments = np.arange(1000, dtype=np.float32), np.ones(3, np.float32)
+    expected = f.reference(*arguments)
+    evaluated: list[int] = []
+
+    def counting(expression: Expression, frame: Frame, mask: BoolArray) -> Bounded:
+        evaluated.append(volume(frame.box))
+        return expressions.evaluate(expression, frame, mask)
+
+    monkeypatch.setattr(windows, "MOST_SHARED", 50)
+    monkeypatch.setattr(windows, "STEP", 10)
+    monkeypatch.setattr(evaluate, "STEP", 10)
+    monkeypatch.setattr(evaluate, "evaluate_expression", counting)
+    np.testing.assert_array_equal(f.reference(*arguments), expected)
+    instances = 1000 * (3 if name == "sums" else 1)
+    assert sum(evaluated) <= 1.5 * instances
 
 
 LARGE = {
