@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
-from tc.language.algebra.fold import divide
 from tc.language.program.program import (
     Binary,
     Call,
@@ -78,7 +77,7 @@ def _combined(expression: Expression, left: Interval, right: Interval) -> Interv
             corners = [one * other for one in left for other in right]
             return min(corners), max(corners)
         case Binary(BinaryOperator.DIVIDE) if right[0] == right[1]:
-            ends = [divide(one, right[0]) for one in left]
+            ends = [_truncated(one, right[0]) for one in left]
             return min(ends), max(ends)
         case Binary(BinaryOperator.REMAINDER) if right[0] == right[1]:
             return _remainder(left, abs(right[0]))
@@ -86,12 +85,20 @@ def _combined(expression: Expression, left: Interval, right: Interval) -> Interv
             return None
 
 
+def _truncated(dividend: int, divisor: int) -> int:
+    """The quotient, rounded towards 0; by zero it is 0."""
+    if divisor == 0:
+        return 0
+    quotient = abs(dividend) // abs(divisor)
+    return quotient if (dividend < 0) == (divisor < 0) else -quotient
+
+
 def _remainder(dividend: Interval, divisor: int) -> Interval:
     """Of a truncated division, whose remainder has the sign of the dividend; by zero it gives 0."""
     least, greatest = dividend
     if divisor == 0:
         return 0, 0
-    if divide(least, divisor) == divide(greatest, divisor) and (least >= 0 or greatest <= 0):
-        quotient = divide(least, divisor)
+    if _truncated(least, divisor) == _truncated(greatest, divisor) and (least >= 0 or greatest <= 0):
+        quotient = _truncated(least, divisor)
         return least - quotient * divisor, greatest - quotient * divisor
     return max(min(least, 0), 1 - divisor), min(max(greatest, 0), divisor - 1)
