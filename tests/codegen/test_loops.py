@@ -73,7 +73,7 @@ def loop(lower: IndexExpression | int, upper: IndexExpression | int, step: int, 
 
 
 # Loops over lanes are exchanges of what lanes have (``tests/test_shuffles.py``); copies are made before the text is.
-KINDS: Final = tuple(kind for kind in LoopKind if kind not in (LoopKind.LANES, LoopKind.COPIED))
+KINDS: Final = tuple(kind for kind in LoopKind if kind not in (LoopKind.LANES, LoopKind.FULLY_UNROLLED))
 
 
 @pytest.mark.parametrize("kind", KINDS)

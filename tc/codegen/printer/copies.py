@@ -88,7 +88,7 @@ def _piece(printer: TreePrinter, loop: Loop, scope: Scope) -> Printed | None:
     bytes = len(lanes) * context.layouts[body.target].type.itemsize
     template = context.dialect.pieces.get(bytes)
     if template is not None and is_asynchronous(instance) and not context.dialect.watches:
-        template = context.dialect.ahead or template
+        template = context.dialect.async_copy or template
     site = context.site(instance, scope.inside(loop))
     for tensor, subscripts in ((value.tensor, value.subscripts), (body.target, body.subscripts)):
         form = context.expressions.offset(tensor, subscripts, site)

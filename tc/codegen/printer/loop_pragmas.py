@@ -57,7 +57,7 @@ def loop_pragmas(context: Context, loop: Loop, scope: Scope, body: Facts) -> lis
             return _unrolled(context, loop, _runs_at_once(loop.body))
         case LoopKind.SEQUENTIAL | LoopKind.PARALLEL | LoopKind.REGISTER:
             return []
-        case LoopKind.COPIED | LoopKind.BLOCK | LoopKind.THREAD | LoopKind.LANES:
+        case LoopKind.FULLY_UNROLLED | LoopKind.BLOCK | LoopKind.THREAD | LoopKind.LANES:
             raise AssertionError("they are no loops in the text")
         case _:
             assert_never(loop.kind)

@@ -18,7 +18,7 @@ from tc.polyhedral.ir.loops import LINE_BYTES, Barrier, Copy, Instance, Prefetch
 
 _LINE: Final = "line"
 # Bytes of the smallest asynchronous copy.
-_LEAST_AHEAD: Final = 4
+_LEAST_ASYNCHRONOUS: Final = 4
 _TEAM: Final = frozenset({TEAM.name})
 
 
@@ -26,9 +26,9 @@ def barrier(context: Context, node: Barrier) -> Printed:
     """Where the threads of a block wait for each other, and for asynchronous copies."""
     dialect = context.dialect
     waiting = dialect.barrier.format(number=context.barriers.index(node.statement))
-    if node.pending is None or dialect.arrived is None:
+    if node.pending is None or dialect.commit_and_wait is None:
         return Printed([waiting], naming(_TEAM))
-    return Printed([dialect.arrived.format(pending=node.pending), waiting], naming(_TEAM))
+    return Printed([dialect.commit_and_wait.format(pending=node.pending), waiting], naming(_TEAM))
 
 
 def prefetch(context: Context, node: Prefetch, scope: Scope) -> list[str]:
@@ -79,13 +79,13 @@ def _asynchronous_copy(context: Context, instance: Instance, target: Fragment, s
     """What starts an asynchronous copy; None of a synchronous one, and where the target has only such."""
     dialect, body = context.dialect, context.bodies[instance.statement]
     value = body.value
-    if not is_asynchronous(instance) or dialect.ahead is None or not isinstance(value, Read):
+    if not is_asynchronous(instance) or dialect.async_copy is None or not isinstance(value, Read):
         return None
     bytes = context.layouts[body.target].type.itemsize
-    if bytes < _LEAST_AHEAD and not dialect.watches:
+    if bytes < _LEAST_ASYNCHRONOUS and not dialect.watches:
         return None
     source = context.expressions.location(value.tensor, value.subscripts, site)
-    line = dialect.ahead.format(to=prefix("&", target), source=prefix("&", source), bytes=bytes)
+    line = dialect.async_copy.format(to=prefix("&", target), source=prefix("&", source), bytes=bytes)
     return Printed([line], naming(names_in(target, source) | _TEAM))
 
 

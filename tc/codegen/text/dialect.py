@@ -51,10 +51,10 @@ class Dialect:
     ``report``: the statement that hands on the fault ``{faulted}``.  ``barrier``: the one at which the threads of a
     block wait for each other, number ``{number}`` of the kernel.  ``shared``: the memory that they share.
 
-    ``ahead``: the statement that starts an asynchronous copy of ``{bytes}`` from ``{source}`` to ``{to}``; ``arrived``:
-    the one that commits the copies since the last one as a group, and waits for all groups but the last ``{pending}``.
-    ``pieces``: by bytes, the statement of a vector copy of so many, from ``{source}`` to ``{to}``, both aligned to
-    them.
+    ``async_copy``: the statement that starts an asynchronous copy of ``{bytes}`` from ``{source}`` to ``{to}`` (PTX:
+    ``cp.async``); ``commit_and_wait``: the one that commits the copies since the last one as a group, and waits for all
+    groups but the last ``{pending}`` (``cp.async.commit_group``, ``cp.async.wait_group``).  ``pieces``: by bytes, the
+    statement of a vector copy of so many, from ``{source}`` to ``{to}``, both aligned to them.
 
     ``exchange``: the warp shuffle (XOR with ``{distance}``) that declares ``{other}`` of ``{type}`` as the ``{value}``
     of the partner lane; ``{number}`` of the kernel.
@@ -81,8 +81,8 @@ class Dialect:
     report: str
     barrier: str
     shared: str
-    ahead: str | None = None
-    arrived: str | None = None
+    async_copy: str | None = None
+    commit_and_wait: str | None = None
     pieces: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     exchange: str | None = None
     in_memory: str | None = None
@@ -160,8 +160,8 @@ _PLAIN: Final = replace(
 # Kernels of a GPU on the processor, for tests.
 EMULATOR: Final = replace(
     _PLAIN,
-    ahead="tc_copy_later(team, {to}, {source}, {bytes});",
-    arrived="tc_arrive(team, {pending});",
+    async_copy="tc_copy_later(team, {to}, {source}, {bytes});",
+    commit_and_wait="tc_arrive(team, {pending});",
     exchange="{type} {other} = {value}; tc_exchange(team, {number}, &{other}, sizeof {other}, {distance});",
     pieces={bytes: f"tc_require_aligned({{to}}, {{source}}, {bytes}, &faulted, {MISALIGNED});" for bytes in (8, 16)},
     watches=True,
@@ -174,8 +174,8 @@ CUDA: Final = replace(
     report="*fault = {faulted};",
     barrier="__syncthreads();",
     shared="shared",
-    ahead="tc_copy_ahead<{bytes}>({to}, {source});",
-    arrived="tc_arrived<{pending}>();",
+    async_copy="tc_copy_ahead<{bytes}>({to}, {source});",
+    commit_and_wait="tc_arrived<{pending}>();",
     exchange="const {type} {other} = __shfl_xor_sync(0xffffffffu, {value}, {distance});",
     in_memory='asm volatile("" :: "l"({array}) : "memory");',
     pieces={
@@ -196,8 +196,8 @@ OPENCL: Final = replace(
     CUDA,
     restrict="restrict",
     library=C_LIBRARY,
-    ahead=None,
-    arrived=None,
+    async_copy=None,
+    commit_and_wait=None,
     exchange=None,
     in_memory=None,
     # PoCL 3.0 mixes up what threads keep where it sees a condition around barriers that it cannot decide.

@@ -25,7 +25,7 @@ _Levels: TypeAlias = tuple[tuple[Concurrency, ...], ...]
 def concurrency_of(kind: LoopKind) -> Concurrency:
     """What two different iterations of a loop of this kind are to each other."""
     match kind:
-        case LoopKind.SEQUENTIAL | LoopKind.REGISTER | LoopKind.UNROLLED | LoopKind.COPIED | LoopKind.LANES:
+        case LoopKind.SEQUENTIAL | LoopKind.REGISTER | LoopKind.UNROLLED | LoopKind.FULLY_UNROLLED | LoopKind.LANES:
             return Concurrency.ORDERED
         case LoopKind.REDUCTION:
             return Concurrency.LANES

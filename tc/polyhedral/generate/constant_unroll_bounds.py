@@ -34,7 +34,7 @@ def constant_unroll_bounds(root: LoopTree, ranges: Ranges, most: int) -> LoopTre
         case Loop():
             inner = {**ranges, root.iterator: iterator_range(root, ranges)}
             loop = replace(root, body=constant_unroll_bounds(root.body, inner, most))
-            return _fixed(loop, ranges, most) if loop.kind is LoopKind.COPIED else loop
+            return _fixed(loop, ranges, most) if loop.kind is LoopKind.FULLY_UNROLLED else loop
         case _:
             assert_never(root)
 

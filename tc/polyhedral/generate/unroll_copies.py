@@ -29,7 +29,7 @@ _Values: TypeAlias = Mapping[str, int]
 
 
 def unroll_copies(root: LoopTree) -> LoopTree:
-    """The loops with a copy of the body in the place of every iteration of those of the kind ``COPIED``.
+    """The loops with a copy of the body in the place of every iteration of those of the kind ``FULLY_UNROLLED``.
 
     These have numbers as bounds (``tc.polyhedral.generate.constant_unroll_bounds``).  Guards that are settled in a copy
     are left out.
@@ -46,7 +46,7 @@ def count_copies(root: LoopTree) -> int:
             return sum(count_copies(child) for child in children)
         case Guard(_, then, otherwise):
             return 1 + count_copies(then) + (0 if otherwise is None else count_copies(otherwise))
-        case Loop(kind=LoopKind.COPIED):
+        case Loop(kind=LoopKind.FULLY_UNROLLED):
             return len(iterations(root)) * count_copies(root.body)
         case Loop() | Allocation():
             return count_copies(root.body)
@@ -80,7 +80,7 @@ class _Unrolling:
                 return self.guard(tree, values)
             case Allocation():
                 return replace(tree, body=self.unrolled(tree.body, values))
-            case Loop(kind=LoopKind.COPIED, iterator=iterator, body=body):
+            case Loop(kind=LoopKind.FULLY_UNROLLED, iterator=iterator, body=body):
                 return _in_order(self.unrolled(body, {**values, iterator: value}) for value in iterations(tree))
             case Loop(iterator=iterator):
                 inner = {name: value for name, value in values.items() if name != iterator}

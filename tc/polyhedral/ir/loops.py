@@ -104,9 +104,7 @@ class LoopKind(Enum):
     REDUCTION = "reduction"  # lanes may keep partial results of the one reducing statement inside
     REGISTER = "register"  # rows of a register tile: each iteration has registers of its own
     UNROLLED = "unrolled"  # the compiler of the target unrolls it
-    COPIED = (
-        "copied"  # unrolled here: a copy of the body for every iteration (``tc.polyhedral.generate.unroll_copies``)
-    )
+    FULLY_UNROLLED = "fully_unrolled"  # here: a copy of the body for every iteration (``generate.unroll_copies``)
     LANES = "lanes"  # an iteration for every lane of a warp, all of which combine what the others have
     BLOCK = "block"  # blocks of a grid
     THREAD = "thread"  # threads of a block

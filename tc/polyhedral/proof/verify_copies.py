@@ -34,7 +34,7 @@ _Values: TypeAlias = Mapping[str, int]
 
 
 def prove_copies(loops: LoopTree, copies: LoopTree) -> None:
-    """VerificationError where ``copies`` is not ``loops`` with those of the kind ``COPIED`` written out."""
+    """VerificationError where ``copies`` is not ``loops`` with those of the kind ``FULLY_UNROLLED`` written out."""
     found = find_false_copy(loops, copies)
     if found is not None:
         raise VerificationError(f"the unrolled loops are not proven correct: {found}")
@@ -86,7 +86,7 @@ def _read(tree: LoopTree, values: _Values, at: AtValues) -> Iterator[_Step]:
             yield _Step("array", about=buffer)
             yield from _read(body, values, at)
             yield _Step("end array")
-        case Loop(iterator, IndexLiteral(first), IndexLiteral(last), step, LoopKind.COPIED, body):
+        case Loop(iterator, IndexLiteral(first), IndexLiteral(last), step, LoopKind.FULLY_UNROLLED, body):
             for value in range(first, last + 1, step):
                 yield from _read(body, {**values, iterator: value}, at)
         case Loop(iterator, lower, upper, step, kind, body):

@@ -54,7 +54,7 @@ def _visit(node: Node, domain: isl.UnionSet, limit: int) -> tuple[Node, int]:
                 if count > limit or member.kind in _SHARED or _are_too_many_guards(member, domain, extent):
                     count = limit + 1
                     break
-                changed_members[position] = replace(member, kind=LoopKind.COPIED)
+                changed_members[position] = replace(member, kind=LoopKind.FULLY_UNROLLED)
             return replace(node, members=tuple(changed_members), child=below), count
         case _:
             assert_never(node)

@@ -46,7 +46,7 @@ def operation(operator: IndexOperator, *operands: IndexExpression) -> IndexOpera
 
 
 def copied(iterator: str, upper: IndexExpression, body: LoopTree, step: int = 1) -> Loop:
-    return Loop(iterator, number(0), upper, step, LoopKind.COPIED, body)
+    return Loop(iterator, number(0), upper, step, LoopKind.FULLY_UNROLLED, body)
 
 
 def nest() -> LoopTree:

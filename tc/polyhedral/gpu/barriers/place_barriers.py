@@ -1,39 +1,34 @@
-"""Places barriers between conflicting instances on different threads of a block, as few as the order allows.
+"""Places as few barriers as the order of the tree allows between conflicting instances of different threads.
 
-Two instances conflict if they run on different threads of a block, access one place, and one of them writes.  One
-barrier serves all conflicts at one level of the tree, at equal values of the members above:
+A barrier is placed at one level of the tree, at equal values of the members (loops) above:
 
-- between branches of a sequence: it stands before the first branch that conflicts with one since the last barrier;
-- between iterations of a loop: it stands at the end of the body.
+- in a sequence, before the first branch that conflicts with an earlier one, unless a barrier stands between them;
+- in a loop that carries a conflict from one iteration to a later one, at the end of the body.
 
-A barrier has an instance for every thread, at every value of the members above it that any instance below has, so that
-barriers are never divergent.
+Every thread of a block has an instance of it at each value of the members above, so that no barrier is divergent.
 
-Barriers inside of a branch count, too: if it has one whenever the sequence runs, they separate the branches before it
-from those after it.  If a loop has a barrier in each iteration, these separate what comes before the loop from
-instances that run only in its later iterations; that is so in pipelined loops, whose first iteration only copies.
+Barriers inside of a branch count: where a branch has one whenever the sequence runs, it separates what comes before
+from what comes behind.  Those of a loop's iterations count, too: what runs only in the second iteration or later is
+behind the barrier of the first.  So a software-pipelined loop, whose prologue only copies, needs none before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias, assert_never
+from typing import Final, assert_never
 
 import islpy as isl
 
 from tc.polyhedral.analysis.box import own_space
-from tc.polyhedral.analysis.distances import distances_of, equal, first_earlier, first_later
 from tc.polyhedral.analysis.extents import later_in, outermost, with_all_values
+from tc.polyhedral.gpu.barriers.pipelined_copies import await_of, pipelined_copies, without_gaps
+from tc.polyhedral.gpu.barriers.thread_conflicts import PLACES, ThreadConflicts, Where
 from tc.polyhedral.ir.loops import LoopKind
-from tc.polyhedral.ir.scop import Await, Rotation, Scop, ScopStatement
+from tc.polyhedral.ir.scop import Await, Scop
 from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
 
 _BARRIER: Final = "barrier"
-
-# For every statement below a node, ``{ instance -> [values of the members above] }``.
-_Where: TypeAlias = Mapping[str, isl.Map]
 
 
 def place_barriers(tree: ScheduleTree, scop: Scop) -> tuple[ScheduleTree, Scop]:
@@ -57,9 +52,9 @@ class _Visited:
     """
 
     node: Node
-    where: _Where
-    unprepared: _Where
-    unfinished: _Where
+    where: Where
+    unprepared: Where
+    unfinished: Where
     barriers: tuple[isl.Set, ...] = ()
 
 
@@ -72,18 +67,13 @@ class _Placer:
         self.awaits: dict[str, Await] = {}
         # The highest number of a thread in the kernel, by position of the member.
         self.most: dict[int, isl.Val] = {}
-        self._accesses = {s.name: _accesses(scop, s) for s in scop.statements}
-        self._conflicts: dict[tuple[str, str], list[isl.Map]] = {}
-        # Of every statement, the values of all members around it, wherever it stands.
-        self._whole: dict[str, isl.Map] = {}
-        self._together: dict[tuple[str, str, tuple[LoopKind, ...]], bool] = {}
+        self.conflicts = ThreadConflicts(scop)
 
-    def visit(self, node: Node, where: _Where, above: tuple[LoopKind, ...]) -> _Visited:
+    def visit(self, node: Node, where: Where, above: tuple[LoopKind, ...]) -> _Visited:
         """The subtree with barriers; ``above``: the kinds of the members around it."""
         match node:
             case Leaf():
-                for name, values in where.items():
-                    self._whole[name] = values.union(self._whole[name]) if name in self._whole else values
+                self.conflicts.add_leaf(where)
                 return _Visited(node, where, where, where)
             case Extension(instances=instances, child=child):
                 visited = self.visit(child, {**where, **_by_name(instances.reverse())}, above)
@@ -97,7 +87,7 @@ class _Placer:
 
     # --- loops
 
-    def band(self, band: Band, where: _Where, above: tuple[LoopKind, ...]) -> _Visited:
+    def band(self, band: Band, where: Where, above: tuple[LoopKind, ...]) -> _Visited:
         inner = {name: _extended(values, band.members) for name, values in where.items()}
         kinds = (*above, *(member.kind for member in band.members))
         for position in range(len(above), len(kinds)):
@@ -109,13 +99,13 @@ class _Placer:
         members: tuple[Member, ...] = ()
         for position in reversed(range(len(band.members))):
             depth = len(above) + position + 1
-            rotating = self.rotating(visited, kinds[:depth])
+            rotating = pipelined_copies(self.scop, visited.where, kinds[:depth])
             if rotating or self.carries(visited, kinds[:depth]):
                 step = max((own.step for own in rotating.values()), default=None)
                 visited = self.ended(self.around(members, band, visited, depth), kinds[:depth], step)
                 members = ()
                 for name, rotation in rotating.items():
-                    self.awaits[name] = _await(visited.barriers[-1], visited.where[name], kinds[:depth], rotation)
+                    self.awaits[name] = await_of(visited.barriers[-1], visited.where[name], kinds[:depth], rotation)
             visited = _over_iterations(visited, kinds[:depth])
             members = (band.members[position], *members)
         return self.around(members, band, visited, len(above))
@@ -144,31 +134,20 @@ class _Placer:
         """
         barrier = self.barrier(visited.where, above)
         if step is not None:
-            barrier = _without_gaps(barrier, step)
+            barrier = without_gaps(barrier, step)
         inside = _with_barriers(_universe(visited.where), visited.barriers)
         node = Sequence((Filter(inside, visited.node), Filter(own_space(barrier), Leaf())))
         return replace(visited, node=node, barriers=(*visited.barriers, barrier), unfinished={})
 
-    def rotating(self, visited: _Visited, above: tuple[LoopKind, ...]) -> dict[str, Rotation]:
-        """Pipelined copies below, into slots for iterations of the innermost member."""
-        depth = 0 if above[-1] in _PLACES else sum(kind is not LoopKind.THREAD for kind in above)
-        return {
-            statement.name: access.rotation
-            for statement in self.scop.statements
-            for access in statement.promoted
-            if access.rotation is not None and access.writes and access.depth == depth
-            if statement.name in visited.where
-        }
-
     def carries(self, visited: _Visited, above: tuple[LoopKind, ...]) -> bool:
         """Whether the innermost member carries a conflict between threads."""
-        if above[-1] in _PLACES:
+        if above[-1] in PLACES:
             return False
-        return self.waits(visited.unfinished, visited.unprepared, above, later=True)
+        return self.conflicts.need_barrier(visited.unfinished, visited.unprepared, above, later=True)
 
     # --- branches
 
-    def sequence(self, sequence: Sequence, where: _Where, above: tuple[LoopKind, ...]) -> _Visited:
+    def sequence(self, sequence: Sequence, where: Where, above: tuple[LoopKind, ...]) -> _Visited:
         visited = [self.visit(f.child, _within(where, f.domain), above) for f in sequence.filters]
         everything = {name: values for found in visited for name, values in found.where.items()}
         filters: list[Filter] = []
@@ -177,7 +156,7 @@ class _Placer:
         prepared, finished = len(visited), 0
         for position, (branch, found) in enumerate(zip(sequence.filters, visited, strict=True)):
             waiting = (visited[earlier].unfinished for earlier in range(finished, position))
-            if any(self.waits(earlier, found.unprepared, above, later=False) for earlier in waiting):
+            if any(self.conflicts.need_barrier(earlier, found.unprepared, above, later=False) for earlier in waiting):
                 barrier = self.barrier(everything, above)
                 barriers.append(barrier)
                 filters.append(Filter(own_space(barrier), Leaf()))
@@ -194,80 +173,19 @@ class _Placer:
             tuple(barriers),
         )
 
-    def runs_barrier(self, branch: _Visited, everything: _Where, above: tuple[LoopKind, ...]) -> bool:
+    def runs_barrier(self, branch: _Visited, everything: Where, above: tuple[LoopKind, ...]) -> bool:
         """Whether a branch has a barrier whenever any part of the sequence runs."""
         if LoopKind.THREAD not in above or not branch.barriers:
             return False
         reached, depth = self.reached(everything, above), len(above)
         return any(reached.is_subset(outermost(barrier, depth)) for barrier in branch.barriers)
 
-    # --- pairs
-
-    def waits(self, first: _Where, second: _Where, above: tuple[LoopKind, ...], *, later: bool) -> bool:
-        """Whether an instance of ``first`` conflicts with one of ``second``, at equal values of the members above that
-        are no threads.
-
-        ``above``: the kinds of these members.  ``later``: the second one in a later iteration of the last of them.
-        """
-        if LoopKind.THREAD not in above:
-            return False
-        return any(
-            self.pair_waits(self.conflicts(one, other), first[one], second[other], above, later=later)
-            for one in first
-            for other in second
-            if not self.are_together(one, other, above)
-        )
-
-    def are_together(self, first: str, second: str, above: tuple[LoopKind, ...]) -> bool:
-        """Whether all conflicting instances of a block are on one thread, so that no level needs a barrier."""
-        places = tuple(kind if kind in _PLACES else LoopKind.SEQUENTIAL for kind in above)
-        while places[-1] is LoopKind.SEQUENTIAL:
-            places = places[:-1]
-        key = first, second, places
-        if key not in self._together:
-            begun, ended = (_of_places(self._whole[name], places) for name in (first, second))
-            kinds = tuple(kind for kind in places if kind in _PLACES)
-            self._together[key] = not self.pair_waits(self.conflicts(first, second), begun, ended, kinds, later=False)
-        return self._together[key]
-
-    def pair_waits(
-        self, conflicts: Items[isl.Map], first: isl.Map, second: isl.Map, above: tuple[LoopKind, ...], *, later: bool
-    ) -> bool:
-        """``waits`` for two statements, given their conflicts."""
-        begun, ended = (_of_outermost(values, len(above)) for values in (first, second))
-        for pairs in conflicts:
-            apart = distances_of(pairs.apply_domain(begun).apply_range(ended))
-            for position, kind in enumerate(above[:-1] if later else above):
-                if kind is not LoopKind.THREAD:
-                    apart = equal(apart, position)
-            if later:
-                apart = first_earlier(apart, len(above) - 1)
-            for position, kind in enumerate(above):
-                if kind is LoopKind.THREAD:
-                    if not (first_earlier(apart, position).is_empty() and first_later(apart, position).is_empty()):
-                        return True
-                    apart = equal(apart, position)
-        return False
-
-    def conflicts(self, first: str, second: str) -> list[isl.Map]:
-        """Pairs of instances that access one place, one of them writing."""
-        found = self._conflicts.get((first, second))
-        if found is None:
-            found = self._conflicts[first, second] = []
-            for a in self._accesses.get(first, ()):
-                for b in self._accesses.get(second, ()):
-                    if (a.writes or b.writes) and a.memory == b.memory:
-                        pairs = a.place.apply_range(b.place.reverse())
-                        if not any(pairs.plain_is_equal(other) for other in found):  # a reduction reads what it writes
-                            found.append(pairs)
-        return found
-
-    def barrier(self, where: _Where, above: tuple[LoopKind, ...]) -> isl.Set:
+    def barrier(self, where: Where, above: tuple[LoopKind, ...]) -> isl.Set:
         """A new barrier at all values of the members above that some instance has."""
         self.count += 1
         return self.reached(where, above).set_tuple_name(f"{_BARRIER}{self.count - 1}")
 
-    def reached(self, where: _Where, above: tuple[LoopKind, ...]) -> isl.Set:
+    def reached(self, where: Where, above: tuple[LoopKind, ...]) -> isl.Set:
         """All threads of a block, at every value of the other members that some instance has."""
         reached: isl.Set | None = None
         for values in where.values():
@@ -280,45 +198,13 @@ class _Placer:
         return _as_one(reached)
 
 
-# Members that say where instances run, and not when.
-_PLACES: Final = (LoopKind.BLOCK, LoopKind.THREAD)
-
-
-@dataclass(frozen=True)
-class _MemoryAccess:
-    """``place``: ``{ instance -> place }`` in a memory that several threads access."""
-
-    memory: str
-    place: isl.Map
-    writes: bool
-
-
-def _accesses(scop: Scop, statement: ScopStatement) -> tuple[_MemoryAccess, ...]:
-    """The accesses of a statement to tensors, except for promoted ones, and to shared buffers."""
-    found = [
-        _MemoryAccess(relation.get_tuple_name(isl.dim_type.out), relation, writes)
-        for relations, writes in ((statement.reads, False), (statement.writes, True))
-        for relation in relations
-        if not any((a.writes if writes else a.reads) and relation.is_equal(a.element) for a in statement.promoted)
-    ]
-    copies = {name for promotion in scop.promotions for name in (promotion.loads, promotion.stores)}
-    shared = {promotion.buffer.name for promotion in scop.promotions if promotion.buffer.shared}
-    for access in statement.promoted:
-        if statement.name in copies and len(statement.promoted) == 1:  # others copy from one buffer to another
-            tensor = access.element.get_tuple_name(isl.dim_type.out)
-            found.append(_MemoryAccess(tensor, access.element, writes=access.reads))
-        if access.buffer in shared:
-            found.append(_MemoryAccess(f"{access.buffer} itself", access.place, access.writes))
-    return tuple(found)
-
-
 def _by_name(union: isl.UnionMap) -> dict[str, isl.Map]:
     maps: list[isl.Map] = []
     union.foreach_map(maps.append)
     return {relation.get_tuple_name(isl.dim_type.in_): relation for relation in maps}
 
 
-def _within(where: _Where, domain: isl.UnionSet) -> _Where:
+def _within(where: Where, domain: isl.UnionSet) -> Where:
     """The statements of a branch; filters choose whole statements."""
     kept: list[isl.Set] = []
     domain.foreach_set(kept.append)
@@ -336,32 +222,9 @@ def _extended(values: isl.Map, members: Items[Member]) -> isl.Map:
     return values
 
 
-def _of_outermost(values: isl.Map, depth: int) -> isl.Map:
-    """The values of the ``depth`` outermost members only."""
-    return values.project_out(isl.dim_type.out, depth, values.dim(isl.dim_type.out) - depth)
-
-
-def _of_places(values: isl.Map, kinds: tuple[LoopKind, ...]) -> isl.Map:
-    """The values of the block and thread members among the outermost ones."""
-    values = _of_outermost(values, len(kinds))
-    for position in reversed(range(len(kinds))):
-        if kinds[position] not in _PLACES:
-            values = values.project_out(isl.dim_type.out, position, 1)
-    return values
-
-
-def _as_one(points: isl.Set) -> isl.Set:
-    """The points with as few conditions as possible, since all proofs about barriers use them.
-
-    Where only some points of a tile are copied, say, isl keeps that as conditions.
-    """
-    hull = isl.Set.from_basic_set(points.remove_divs().simple_hull())
-    return hull if hull.is_subset(points) else points.coalesce()
-
-
 def _over_iterations(visited: _Visited, above: tuple[LoopKind, ...]) -> _Visited:
     """The subtree without the instances that barriers in other iterations of the innermost member already separate."""
-    if above[-1] in _PLACES or not visited.barriers or not (visited.unprepared or visited.unfinished):
+    if above[-1] in PLACES or not visited.barriers or not (visited.unprepared or visited.unfinished):
         return visited
     depth = len(above)
     met = outermost(visited.barriers[0], depth)
@@ -375,7 +238,7 @@ def _over_iterations(visited: _Visited, above: tuple[LoopKind, ...]) -> _Visited
     )
 
 
-def _without(where: _Where, outermost: isl.Set) -> _Where:
+def _without(where: Where, outermost: isl.Set) -> Where:
     """The instances whose outermost members have values outside of the set."""
     left: dict[str, isl.Map] = {}
     for name, values in where.items():
@@ -387,17 +250,7 @@ def _without(where: _Where, outermost: isl.Set) -> _Where:
     return left
 
 
-def _most(where: _Where, position: int) -> isl.Val:
-    """The greatest value of a member."""
-    most: isl.Val | None = None
-    for values in where.values():
-        own = values.range().dim_max_val(position)
-        most = own if most is None else most.max(own)
-    assert most is not None
-    return most
-
-
-def _universe(where: _Where) -> isl.UnionSet:
+def _universe(where: Where) -> isl.UnionSet:
     spaces = [own_space(values.domain()) for values in where.values()]
     union = spaces[0]
     for space in spaces[1:]:
@@ -405,34 +258,23 @@ def _universe(where: _Where) -> isl.UnionSet:
     return union
 
 
-def _without_gaps(barrier: isl.Set, step: int) -> isl.Set:
-    """The barrier at every ``step``-th value between the first and the last value of its last subscript."""
-    names = [f"v{n}" for n in range(barrier.dim(isl.dim_type.set) - 1)]
-    ends = [", ".join([*names, end]) for end in "ab"]
-    text = f"{{ [{ends[0]}] -> [{ends[1]}] : exists n : n >= 0 and b = a + {step} n }}"
-    later = isl.Map.read_from_str(barrier.get_ctx(), text)
-    bare = barrier.reset_tuple_id()
-    filled = bare.apply(later).intersect(bare.apply(later.reverse()))
-    return filled.coalesce().set_tuple_name(barrier.get_tuple_name())
+def _as_one(points: isl.Set) -> isl.Set:
+    """The points with as few conditions as possible, since all proofs about barriers use them.
+
+    Where only some points of a tile are copied, say, isl keeps that as conditions.
+    """
+    hull = isl.Set.from_basic_set(points.remove_divs().simple_hull())
+    return hull if hull.is_subset(points) else points.coalesce()
 
 
-def _await(barrier: isl.Set, values: isl.Map, above: tuple[LoopKind, ...], rotation: Rotation) -> Await:
-    """When a pipelined copy must be complete; ``values``: of the members above the copy, and further ones."""
-    name, depth = barrier.get_tuple_name(), len(above)
-    first = _of_outermost(values, depth)
-    for position, kind in enumerate(above):
-        if kind is LoopKind.THREAD:
-            first = first.project_out(isl.dim_type.out, position, 1).insert_dims(isl.dim_type.out, position, 1)
-    names = [f"v{n}" for n in range(depth)]
-    further = (
-        f"{{ {name}[{', '.join(names)}] -> {name}[{', '.join([*names[:-1], f'{names[-1]} + {rotation.step}'])}] }}"
-    )
-    return Await(
-        name,
-        first.set_tuple_name(isl.dim_type.out, name).intersect_range(barrier),
-        isl.Map.read_from_str(barrier.get_ctx(), further),
-        rotation.slots - 2,
-    )
+def _most(where: Where, position: int) -> isl.Val:
+    """The greatest value of a member."""
+    most: isl.Val | None = None
+    for values in where.values():
+        own = values.range().dim_max_val(position)
+        most = own if most is None else most.max(own)
+    assert most is not None
+    return most
 
 
 def _with_barriers(domain: isl.UnionSet, barriers: Items[isl.Set], *, whole: bool = False) -> isl.UnionSet:

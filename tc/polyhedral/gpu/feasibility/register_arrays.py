@@ -20,7 +20,7 @@ def has_moving_arrays(root: LoopTree, scop: Scop) -> bool:
 
 
 def _is_unrolled(loop: Loop) -> bool:
-    if loop.kind is LoopKind.COPIED:
+    if loop.kind is LoopKind.FULLY_UNROLLED:
         return True
     if loop.kind not in (LoopKind.UNROLLED, LoopKind.REDUCTION):
         return False
