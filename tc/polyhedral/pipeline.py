@@ -34,7 +34,8 @@ from tc.polyhedral.generate.obstacles import InBuffers, LongSums, MissingInstanc
 from tc.polyhedral.generate.unroll_copies import count_copies, unroll_copies
 from tc.polyhedral.gpu.feasibility.infeasible_buffers import infeasible_buffers
 from tc.polyhedral.gpu.mapping.map_to_grid import refuse_surplus_dimensions
-from tc.polyhedral.ir.loops import Block, LoopProgram, LoopTree, StatementBody
+from tc.polyhedral.ir.loop_text import loop_text
+from tc.polyhedral.ir.loops import LoopProgram, LoopTree, StatementBody
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import ScheduleTree, tree_text
 from tc.polyhedral.passes import (
@@ -274,25 +275,24 @@ class _Run:
         buffers = [promotion.buffer for promotion in scop.promotions]
         leaves = leaves_of(scop, self.streamed(scop))
         root = generate_loops(tree, self.context, buffers, scop.sizes, leaves)
-        self.done("generate", "")
+        self.done("generate", loop_text(root))
         try:
             match self.options, self.machine:
                 case CpuOptions() as options, CpuMachine() as machine:
-                    return self.timed(_run(LOOP_PASSES, root, scop, options, machine))
+                    return self.timed(root, _run(LOOP_PASSES, root, scop, options, machine))
                 case GpuOptions() as options, GpuMachine() as machine:
-                    root = self.timed(_run(GRID_LOOP_PASSES, root, scop, options, machine))
+                    root = self.timed(root, _run(GRID_LOOP_PASSES, root, scop, options, machine))
                     return infeasible_buffers(root, scop, options, self.schedules.specialization.program.name) or root
                 case _:
                     raise AssertionError(_MISMATCH)
         except NotAffineError:
             return InBuffers.NOT_AFFINE
 
-    def timed(self, made: Iterator[tuple[str, LoopTree, Scop]]) -> LoopTree:
-        """The last of the loops that passes make."""
-        root: LoopTree = Block(())
+    def timed(self, root: LoopTree, made: Iterator[tuple[str, LoopTree, Scop]]) -> LoopTree:
+        """The last of the loops that passes make of these."""
         for name, changed, _ in made:
+            self.done(name, "" if changed is root else loop_text(changed))
             root = changed
-            self.done(name, "")
         return root
 
     def unrolled(self, root: LoopTree) -> LoopTree:
@@ -322,7 +322,7 @@ class _Run:
         """The loops with prefetches, on a processor."""
         match self.options, self.machine:
             case CpuOptions() as options, CpuMachine() as machine:
-                return self.timed(_run(PREFETCH_PASSES, root, scop, options, machine))
+                return self.timed(root, _run(PREFETCH_PASSES, root, scop, options, machine))
             case _:
                 return root
 
