@@ -26,6 +26,7 @@ from tc.polyhedral.analysis.ranges import Range
 from tc.polyhedral.generate.block_sums import block_sums
 from tc.polyhedral.ir.loops import Buffer, LoopProgram, StatementBody
 from tc.polyhedral.proof.verify_blocks import prove_blocks
+from tc.polyhedral.proof.verify_chains import prove_chains
 
 _HEADERS: Final = ("math.h", "stdbool.h", "stdint.h")
 ENTRY: Final = "tc_kernel"
@@ -94,6 +95,7 @@ def in_blocks(program: LoopProgram) -> LoopProgram:
     """The program whose long sums have totals."""
     root = block_sums(program).root
     prove_blocks(program, root)
+    prove_chains(program, root)
     return replace(program, root=root)
 
 

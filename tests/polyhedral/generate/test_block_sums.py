@@ -15,50 +15,14 @@ from tc.polyhedral.execution.loop_execution import loop_paths
 from tc.polyhedral.generate.block_sums import block_sums
 from tc.polyhedral.generate.serial_chains import MOST, MOST_PLAIN
 from tc.polyhedral.ir.loops import (
-    Allocation,
-    Block,
-    Guard,
     IndexLiteral,
     IndexOperation,
     IndexVariable,
-    Leaf,
     Loop,
-    LoopProgram,
     LoopTree,
 )
-from tc.polyhedral.pipeline import map_program
 from tc.polyhedral.proof.verify_blocks import prove_blocks
-from tc.targets.options import CpuOptions, GpuOptions
-from tests.polyhedral.support import machine_for, specialized
-
-SUMS: dict[str, tuple[str, tuple[tuple[int, ...], ...]]] = {
-    "in a variable": ("def f(float(N) x) -> (s) { s +=! x(i) }", ((9_001,),)),
-    "in lanes": ("def f(float(N) x) -> (s) { s +=! x(i) }", ((8_192,),)),
-    "in a tile": ("def f(float(M,N) x) -> (s) { s(n) +=! x(m,n) }", ((1_001, 40),)),
-    "of products": ("def f(float(M,K) a, float(K,N) b) -> (c) { c(m,n) +=! a(m,k) * b(k,n) }", ((30, 200), (200, 48))),
-    "of a thread": ("def f(float(M,K) a, float(K,N) b) -> (c) { c(m,n) +=! a(m,k) * b(k,n) }", ((64, 200), (200, 64))),
-}
-
-
-def program_of(name: str) -> LoopProgram:
-    text, shapes = SUMS[name]
-    options = GpuOptions(split=()) if name == "of a thread" else CpuOptions()
-    return map_program(specialized(text, shapes), options, machine_for(options)).loops
-
-
-def changed(tree: LoopTree, change: Callable[[Loop], LoopTree]) -> LoopTree:
-    """The tree with its loops changed, innermost first."""
-    match tree:
-        case Leaf():
-            return tree
-        case Block(children):
-            return Block(tuple(changed(child, change) for child in children))
-        case Guard(condition, then, otherwise):
-            return Guard(condition, changed(then, change), otherwise and changed(otherwise, change))
-        case Allocation(buffer, body):
-            return Allocation(buffer, changed(body, change))
-        case Loop():
-            return change(replace(tree, body=changed(tree.body, change)))
+from tests.polyhedral.generate.sums import SUMS, changed, program_of
 
 
 def loops_in(tree: LoopTree) -> list[Loop]:
