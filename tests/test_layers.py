@@ -106,18 +106,18 @@ ROOMS = {
         "polyhedral.analysis codegen.index polyhedral.cpu polyhedral.execution "
         "polyhedral.generate polyhedral.proof",
     ),
-    "polyhedral.gpu.barriers": room("polyhedral.ir polyhedral.analysis", "islpy"),
+    "polyhedral.gpu.barriers": room("language.isl polyhedral.ir polyhedral.analysis", "islpy"),
     "polyhedral.gpu.feasibility": room(
         "base targets polyhedral.ir polyhedral.execution polyhedral.generate",
         "islpy",
     ),
     "polyhedral.gpu.mapping": room(
-        "base language.program targets polyhedral.ir polyhedral.analysis polyhedral.schedule polyhedral.transform",
+        "base language.program language.isl targets polyhedral.ir polyhedral.analysis polyhedral.schedule polyhedral.transform",
         "islpy",
     ),
     "polyhedral.gpu.promotion": room(
         "base grammar.syntax language.program language.isl language.algebra targets polyhedral.ir "
-        "polyhedral.analysis polyhedral.transform polyhedral.cpu",
+        "polyhedral.analysis polyhedral.transform",
         "islpy",
     ),
     "polyhedral": room(
@@ -184,7 +184,7 @@ ROOMS = {
     ),
     "commands": room(
         "base language.program grammar cache.database cache.content targets runtime.host runtime artifact "
-        "dispatch store tuner.trial tuner.space tuner.session api commands.contents commands.export "
+        "dispatch tuner.trial tuner.space tuner.session api commands.contents commands.export "
         "tuner.report",
     ),
 }

@@ -12,7 +12,7 @@ from tc.base.errors import OptionsError
 from tc.cache.content.store import Store
 from tc.commands.jobs import Job, Request, parse_sizes, read_text
 from tc.runtime.named_target import named_target
-from tc.store.wanted import default_options
+from tc.targets.default_options import default_options
 from tc.targets.options import Options
 from tc.targets.target import Target
 from tc.tuner.session.console import duration

@@ -17,7 +17,7 @@ from tc.base.stage import Stage
 from tc.language.isl.session import is_out_of_operations, isl_context
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.analysis.ranges import size_ranges
-from tc.polyhedral.analysis.strides import accesses
+from tc.polyhedral.analysis.reads import accesses
 from tc.polyhedral.attempts import Attempt, first_attempt, next_attempt
 from tc.polyhedral.cpu.surplus import refuse_surplus_sizes
 from tc.polyhedral.execution.loop_execution import loop_execution

@@ -80,7 +80,7 @@ def grid(box: Box, position: int) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
-class LinearForm:
+class AffineForm:
     """``constant + sum of coefficient * iterator``; iterators by position, coefficients not 0."""
 
     constant: int
@@ -91,25 +91,25 @@ class LinearForm:
         ends = [(c * box[p].start, c * (box[p].stop - 1)) for p, c in self.coefficients.items()]
         return self.constant + sum(min(e) for e in ends), self.constant + sum(max(e) for e in ends)
 
-    def scaled(self, factor: int) -> LinearForm:
+    def scaled(self, factor: int) -> AffineForm:
         if factor == 0:
-            return LinearForm(0, {})
-        return LinearForm(self.constant * factor, {p: c * factor for p, c in self.coefficients.items()})
+            return AffineForm(0, {})
+        return AffineForm(self.constant * factor, {p: c * factor for p, c in self.coefficients.items()})
 
-    def plus(self, other: LinearForm) -> LinearForm:
+    def plus(self, other: AffineForm) -> AffineForm:
         sums = dict(self.coefficients)
         for position, coefficient in other.coefficients.items():
             sums[position] = sums.get(position, 0) + coefficient
-        return LinearForm(self.constant + other.constant, {p: c for p, c in sums.items() if c})
+        return AffineForm(self.constant + other.constant, {p: c for p, c in sums.items() if c})
 
 
-def linear_form(expression: Expression, positions: Mapping[str, int]) -> LinearForm | None:
+def linear_form(expression: Expression, positions: Mapping[str, int]) -> AffineForm | None:
     """The expression as a linear form in the iterators; None where it is not written as one."""
     match expression:
         case Literal(int() as value, _):
-            return LinearForm(int(value), {})
+            return AffineForm(int(value), {})
         case IteratorReference(name):
-            return LinearForm(0, {positions[name]: 1})
+            return AffineForm(0, {positions[name]: 1})
         case Unary(UnaryOperator.NEGATE, operand):
             form = linear_form(operand, positions)
             return None if form is None else form.scaled(-1)
@@ -128,26 +128,26 @@ def linear_form(expression: Expression, positions: Mapping[str, int]) -> LinearF
             return None
 
 
-def linear_forms(subscripts: Sequence[Expression], positions: Mapping[str, int]) -> tuple[LinearForm, ...] | None:
+def linear_forms(subscripts: Sequence[Expression], positions: Mapping[str, int]) -> tuple[AffineForm, ...] | None:
     """All subscripts as linear forms, or None."""
     forms = [linear_form(subscript, positions) for subscript in subscripts]
     found = tuple(form for form in forms if form is not None)
     return found if len(found) == len(forms) else None
 
 
-def shifted(forms: Sequence[LinearForm], origin: Sequence[int]) -> tuple[LinearForm, ...]:
+def shifted(forms: Sequence[AffineForm], origin: Sequence[int]) -> tuple[AffineForm, ...]:
     """The same positions counted from an origin."""
-    return tuple(form.plus(LinearForm(-first, {})) for form, first in zip(forms, origin, strict=True))
+    return tuple(form.plus(AffineForm(-first, {})) for form, first in zip(forms, origin, strict=True))
 
 
-def inside(forms: Sequence[LinearForm], shape: Sequence[int], box: Box) -> bool:
+def inside(forms: Sequence[AffineForm], shape: Sequence[int], box: Box) -> bool:
     """Whether every point of the box (not empty) lies inside the shape."""
     ends = [form.bounds(box) for form in forms]
     return all(low >= 0 and high < extent for (low, high), extent in zip(ends, shape, strict=True))
 
 
 def strided_view(
-    array: npt.NDArray[ElementType], forms: Sequence[LinearForm], box: Box, writeable: bool = False
+    array: npt.NDArray[ElementType], forms: Sequence[AffineForm], box: Box, writeable: bool = False
 ) -> npt.NDArray[ElementType]:
     """The elements that the points of the box touch, as an open grid; the forms are ``inside`` the array's shape.
 

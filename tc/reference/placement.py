@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tc.reference.access import LinearForm, Window, extents, inside, linear_forms, shifted, strided_view
+from tc.reference.access import AffineForm, Window, extents, inside, linear_forms, shifted, strided_view
 from tc.reference.bounded import Array, BoolArray
 from tc.reference.expressions import Frame, evaluate
 
@@ -23,7 +23,7 @@ class Placement:
     """
 
     frame: Frame
-    forms: tuple[LinearForm, ...] | None
+    forms: tuple[AffineForm, ...] | None
     mask: BoolArray
     origin: tuple[int, ...]
     whole: tuple[int, ...]

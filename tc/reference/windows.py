@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from tc.language.program.program import Expression, iterators_in
-from tc.reference.access import Box, LinearForm, Window, inside, linear_forms, volume, whole_window
+from tc.reference.access import AffineForm, Box, Window, inside, linear_forms, volume, whole_window
 from tc.reference.domain import pieces
 from tc.reference.expressions import Frame
 from tc.reference.intervals import index_interval
@@ -34,7 +34,7 @@ def restricted(window: Window, frame: Frame) -> Frame:
         for position, coefficient in form.coefficients.items():
             if volume(tuple(box)) == 0:
                 break
-            others = LinearForm(form.constant, {p: c for p, c in form.coefficients.items() if p != position})
+            others = AffineForm(form.constant, {p: c for p, c in form.coefficients.items() if p != position})
             box[position] = _reaching(box[position], others.bounds(tuple(box)), coefficient, interval)
     return replace(frame, box=tuple(box))
 
@@ -79,7 +79,7 @@ def _instances_stay_together(frame: Frame, found: Sequence[Window]) -> bool:
     return sum(reaches(window, frame, box) for window in found) <= 2 + len(found) // 8
 
 
-def separate_forms(subscripts: Sequence[Expression], positions: Mapping[str, int]) -> tuple[LinearForm, ...] | None:
+def separate_forms(subscripts: Sequence[Expression], positions: Mapping[str, int]) -> tuple[AffineForm, ...] | None:
     """The subscripts of a target where each has an iterator of its own, at most; None otherwise."""
     forms = linear_forms(subscripts, positions)
     if forms is None:

@@ -20,7 +20,8 @@ from tc.cache.content.configured import Configuration, Mode, claim, configured, 
 from tc.cache.database.place import place_of
 from tc.cache.format.ingredients import Ingredients
 from tc.cache.format.records import Variant, text_key
-from tc.store.wanted import Wanted, default_options, target_names
+from tc.store.wanted import Wanted, target_names
+from tc.targets.default_options import default_options
 
 if TYPE_CHECKING:
     from tc.cache.content.lookup import Reader

@@ -15,7 +15,7 @@ from tc.cache.format.ingredients import Ingredients
 from tc.language.program.specialization import ArraySpec, Signature, SymbolicSize, extents_text
 from tc.runtime.host.threads import available_threads
 from tc.store.measured_machine import measured_machine
-from tc.targets.options import CpuOptions, GpuOptions, Options
+from tc.targets.options import Options
 from tc.targets.target import CpuTarget, CudaTarget, EmulatorTarget, OpenClTarget, Target
 
 # Kernels use nothing of an address but that elements lie at multiples of their size.
@@ -137,8 +137,3 @@ def _listed(values: Sequence[object]) -> str:
 
 def _strides(place: int, spec: ArraySpec) -> object:
     return place, "contiguous" if spec.strides is None else spec.strides
-
-
-def default_options(target: Target) -> Options:
-    """What a call without options gets where nothing better is known."""
-    return CpuOptions() if isinstance(target, CpuTarget) else GpuOptions()

@@ -10,7 +10,7 @@ import pytest
 
 from tc.base.faults import Check
 from tc.base.types import ScalarType
-from tc.codegen.printer.expressions import is_affine
+from tc.codegen.printer.expressions import is_proven_inside
 from tc.codegen.printer.source import c_source
 from tc.language.isl.affine import Frame, affine_function
 from tc.language.program.program import (
@@ -154,7 +154,7 @@ FIRST, SECOND = IteratorReference("i"), IteratorReference("j")
      binary("/", binary("+", FIRST, SECOND), integer(2)), binary("%", FIRST, integer(4))],
 )  # fmt: skip
 def test_affine_subscripts_are_proven_and_not_checked(subscript: Expression) -> None:
-    assert is_affine(subscript)
+    assert is_proven_inside(subscript)
     frame = Frame(isl.Context(), "S0", ("i", "j"))
     assert affine_function(subscript, frame) is not None
 
@@ -166,4 +166,4 @@ def test_affine_subscripts_are_proven_and_not_checked(subscript: Expression) -> 
      Call("min", (FIRST, integer(2)), INT64), Select(binary("<", FIRST, SECOND), FIRST, SECOND, INT64)],
 )  # fmt: skip
 def test_other_subscripts_are_checked(subscript: Expression) -> None:
-    assert not is_affine(subscript)
+    assert not is_proven_inside(subscript)

@@ -25,7 +25,8 @@ from tc.reference.plan import plan_within
 from tc.runtime.cuda.cuda import check_cuda_device
 from tc.runtime.host.scratch import clear_abandoned, scratch_folder
 from tc.runtime.host.total_memory import oracle_memory
-from tc.store.wanted import Wanted, default_options
+from tc.store.wanted import Wanted
+from tc.targets.default_options import default_options
 from tc.targets.options import Options
 from tc.targets.target import CudaTarget, Target
 from tc.tuner.session.confirm import Contender, confirm

@@ -28,7 +28,7 @@ from tc.runtime.host.scratch import clear_abandoned, scratch_folder, told_of_roo
 from tc.runtime.host.threads import available_threads
 from tc.runtime.host.total_memory import oracle_memory
 from tc.store.wanted import Wanted
-from tc.targets.options import CpuOptions, GpuOptions
+from tc.targets.default_options import default_options
 from tc.targets.target import CpuTarget, CudaTarget, Target
 from tc.tuner.roofline.bound import Bound
 from tc.tuner.roofline.cuda_roofs import measure_cuda_roofs
@@ -190,7 +190,7 @@ def calibration(target: Target, environment: Environment) -> Packed | None:
     if not isinstance(target, CpuTarget | CudaTarget):
         return None
     on_host = isinstance(target, CpuTarget)
-    options = CpuOptions() if on_host else GpuOptions()
+    options = default_options(target)
     shape = _CALIBRATION_SHAPE if on_host else _CALIBRATION_SHAPE_ON_GPUS
     parsed = Parsed(parse_task(Task(_CALIBRATION, "calibrate", Signature(()), str(target))))
     signature = Signature((("x", ArraySpec(shape, ScalarType.FLOAT32)),))

@@ -174,7 +174,7 @@ class ExpressionPrinter:
 
         The index is read ahead, within its tensor; what it says may be anything, for nothing is read there.
         """
-        gathered = [d for d, subscript in enumerate(read.subscripts) if not is_affine(subscript)]
+        gathered = [d for d, subscript in enumerate(read.subscripts) if not is_proven_inside(subscript)]
         if self._dialect.prefetch is None or len(gathered) != 1:
             return None
         subscript = read.subscripts[gathered[0]]
@@ -209,7 +209,7 @@ class ExpressionPrinter:
     def _checked_indices(self, read: Read, site: Site) -> dict[int, Fragment]:
         """The subscripts that depend on data, by dimension."""
         layout = self._layouts[read.tensor]
-        gathered = [d for d, subscript in enumerate(read.subscripts) if not is_affine(subscript)]
+        gathered = [d for d, subscript in enumerate(read.subscripts) if not is_proven_inside(subscript)]
         indices = {dimension: self.value(read.subscripts[dimension], site) for dimension in gathered}
         if not self._checked:
             return indices
@@ -373,7 +373,7 @@ class ExpressionPrinter:
         return call(f"tc_{target}_from_{exact}", cast(self._dialect.values[exact], value))
 
 
-def is_affine(expression: Expression) -> bool:
+def is_proven_inside(expression: Expression) -> bool:
     """Whether a subscript was proven to lie inside its tensor: an affine function of the iterators.
 
     The test is syntactic and narrower than the proof; what it does not recognize is checked at run time.
@@ -384,13 +384,15 @@ def is_affine(expression: Expression) -> bool:
         case IteratorReference() | SizeReference():
             return True
         case Unary(UnaryOperator.NEGATE, operand):
-            return is_affine(operand)
+            return is_proven_inside(operand)
         case Binary(BinaryOperator.ADD | BinaryOperator.SUBTRACT, left, right):
-            return is_affine(left) and is_affine(right)
+            return is_proven_inside(left) and is_proven_inside(right)
         case Binary(BinaryOperator.MULTIPLY, left, right):
-            return (is_affine(left) and isinstance(right, Literal)) or (isinstance(left, Literal) and is_affine(right))
+            return (is_proven_inside(left) and isinstance(right, Literal)) or (
+                isinstance(left, Literal) and is_proven_inside(right)
+            )
         case Binary(BinaryOperator.DIVIDE | BinaryOperator.REMAINDER, dividend, Literal(value)):
-            return value != 0 and is_affine(dividend)
+            return value != 0 and is_proven_inside(dividend)
         case _:
             return False
 

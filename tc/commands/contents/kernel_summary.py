@@ -18,7 +18,7 @@ from tc.cache.format.rows import record_of
 from tc.cache.format.tables import MEASUREMENTS, TEXTS, VARIANTS, Kept, Table, where
 from tc.runtime.host.threads import available_threads
 from tc.store.measured_machine import measured_machine
-from tc.targets.options import CpuOptions, GpuOptions, Options
+from tc.targets.default_options import default_options_of
 
 SHORT: Final = 12
 """Digits of a key that people see."""
@@ -46,16 +46,11 @@ class KernelSummary:
     @property
     def chosen(self) -> Variant | None:
         """The variant that wins; where none was measured, that with the default options, if there is one."""
-        decision, default = self.deciding, options_text(default_options(self.ingredients.target))
+        decision, default = self.deciding, options_text(default_options_of(self.ingredients.target))
         if decision is not None:
             return next(variant for variant in self.variants if variant.identity == decision.variant)
         defaults = (variant for variant in self.variants if variant.options == default)
         return min(defaults, key=lambda variant: variant.threads, default=None)
-
-
-def default_options(target: str) -> Options:
-    """What calls without options get on the target of this name where nothing was measured."""
-    return CpuOptions() if target == "cpu" else GpuOptions()
 
 
 def deciding(measurements: Iterable[Measurement], target: str) -> Measurement | None:

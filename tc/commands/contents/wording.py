@@ -9,8 +9,8 @@ from typing import Final
 
 from tc.cache.format.ingredients import Ingredients
 from tc.cache.format.records import Measurement
-from tc.commands.contents.kernel_summary import default_options
 from tc.store.wanted import extents_of
+from tc.targets.default_options import default_options_of
 from tc.targets.options_json import to_json
 from tc.tuner.session.console import duration
 
@@ -44,7 +44,7 @@ def options_said(options: str, target: str) -> str:
     found = _parsed(options)
     if not isinstance(found, dict):
         return options
-    known = dict(_leaves(to_json(default_options(target)), ""))
+    known = dict(_leaves(to_json(default_options_of(target)), ""))
     changed = [(name, value) for name, value in _leaves(found, "") if known.get(name, _ABSENT) != value]
     return ", ".join(f"{name} = {json.dumps(value)}" for name, value in changed) or "the defaults"
 

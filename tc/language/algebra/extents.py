@@ -17,6 +17,7 @@ from tc.language.algebra.extremes import Extremes, Interval
 from tc.language.algebra.inequalities import inequalities
 from tc.language.algebra.polynomial import Atoms, Polynomial, constant
 from tc.language.isl.affine import Frame, affine_condition, affine_function
+from tc.language.isl.pieces import pieces_of
 from tc.language.isl.session import is_out_of_operations, isl_context
 from tc.language.program.program import (
     Binary,
@@ -215,8 +216,7 @@ def _greatest(
 
     if bound.extent is not None and fits(bound.extent, holds=bound.holds):
         return bound.extent
-    pieces: list[isl.Aff] = []
-    attained.foreach_piece(lambda _, function: pieces.append(function))
+    pieces = [function for _, function in pieces_of(attained)]
     if len(pieces) == 1 and pieces[0].dim(isl.dim_type.div) == 0:
         extent = _polynomial(pieces[0], leaves, atoms)
         return extent if fits(extent, holds=False) else None

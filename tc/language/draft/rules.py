@@ -48,7 +48,7 @@ def check_where(expressions: Iterable[Expression], span: Span | None, report: Re
         read = next((e for e in walk(expression) if isinstance(e, Read)), None)
         if read is not None:
             message = f"a `where` must not read tensors, this one reads `{read.tensor}`"
-        elif not is_affine(expression):
+        elif not is_piecewise_affine(expression):
             message = "a `where` must be affine in the iterators: integer multiples and sums, divided by constants"
         else:
             continue
@@ -57,7 +57,7 @@ def check_where(expressions: Iterable[Expression], span: Span | None, report: Re
     return True
 
 
-def is_affine(expression: Expression) -> bool:
+def is_piecewise_affine(expression: Expression) -> bool:
     """Whether an index expression or a condition is piecewise affine once sizes and scalars have values."""
     if not iterators_in((expression,)):
         return all(
@@ -67,20 +67,22 @@ def is_affine(expression: Expression) -> bool:
         case IteratorReference():
             return True
         case Unary(_, operand):
-            return is_affine(operand)
+            return is_piecewise_affine(operand)
         case Cast(operand, type):
-            return type in (INDEX_TYPE, ScalarType.BOOL) and operand.type.is_integer and is_affine(operand)
+            return type in (INDEX_TYPE, ScalarType.BOOL) and operand.type.is_integer and is_piecewise_affine(operand)
         case Binary(BinaryOperator.MULTIPLY, left, right):
             constant = not (iterators_in((left,)) and iterators_in((right,)))
-            return constant and is_affine(left) and is_affine(right)
+            return constant and is_piecewise_affine(left) and is_piecewise_affine(right)
         case Binary(BinaryOperator.DIVIDE | BinaryOperator.REMAINDER, left, right):
-            return not iterators_in((right,)) and is_affine(left) and is_affine(right)
+            return not iterators_in((right,)) and is_piecewise_affine(left) and is_piecewise_affine(right)
         case Binary(_, left, right):
-            return left.type in (INDEX_TYPE, ScalarType.BOOL) and is_affine(left) and is_affine(right)
+            return (
+                left.type in (INDEX_TYPE, ScalarType.BOOL) and is_piecewise_affine(left) and is_piecewise_affine(right)
+            )
         case Select(condition, then, otherwise):
-            return is_affine(condition) and is_affine(then) and is_affine(otherwise)
+            return is_piecewise_affine(condition) and is_piecewise_affine(then) and is_piecewise_affine(otherwise)
         case Call("min" | "max", arguments):
-            return all(map(is_affine, arguments))
+            return all(map(is_piecewise_affine, arguments))
         case Call() | Read() | Literal() | SizeReference() | ScalarReference():
             return False
         case _:
@@ -121,7 +123,7 @@ def _check_left(draft: Draft, report: Report) -> None:
                 draft.places.subscript(dimension),
                 "scattering is not supported: turn the statement around into a gather",
             )
-        elif not is_affine(subscript):
+        elif not is_piecewise_affine(subscript):
             report.error(
                 "a subscript on the left-hand side must be affine in the iterators: integer multiples and sums, "
                 "divided by constants",

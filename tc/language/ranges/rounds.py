@@ -12,7 +12,7 @@ from tc.language.algebra.inequalities import inequalities, is_implied, linearize
 from tc.language.algebra.polynomial import Atoms, Polynomial, constant
 from tc.language.draft.draft import Draft
 from tc.language.draft.requirements import Requirements
-from tc.language.draft.rules import is_affine
+from tc.language.draft.rules import is_piecewise_affine
 from tc.language.program.program import Expression, GuardedRead, Read, iterators_in, walk
 from tc.language.ranges.progress import Access, Progress
 from tc.language.ranges.range_errors import RangeErrors
@@ -181,7 +181,7 @@ def extent_of_target(progress: Progress, dimension: int, atoms: Atoms) -> Polyno
     if dimension >= len(draft.subscripts):
         return None
     subscript = draft.subscripts[dimension]
-    if not is_affine(subscript):
+    if not is_piecewise_affine(subscript):
         return None
     written = iterators_in(draft.subscripts)
     if written & progress.unresolved or not written <= progress.intervals.keys():

@@ -9,6 +9,7 @@ from typing import Final
 
 import islpy as isl
 
+from tc.language.isl.pieces import basic_sets_of, functions_of, pieces_of
 from tc.polyhedral.ir.loops import MOST_UNROLLED
 from tc.polyhedral.ir.tree import Member
 
@@ -36,8 +37,7 @@ def prefix_map(domain: isl.Set, prefix: Items[Member]) -> isl.Map:
     values = isl.Map.from_domain(domain)
     own = own_space(domain)
     for member in prefix:
-        found: list[isl.PwAff] = []
-        member.function.intersect_domain(own).foreach_pw_aff(found.append)
+        found = functions_of(member.function.intersect_domain(own))
         values = values.flat_range_product(isl.Map.from_pw_aff(found[0]))
     return values
 
@@ -86,10 +86,8 @@ def _moves_by_quotients(footprint: isl.Map) -> bool:
     No offset is affine then, and isl would search for minutes.
     """
     depth = footprint.dim(isl.dim_type.in_)
-    pieces: list[isl.BasicSet] = []
     # Divisions that isl knows to exist, but has not spelled out, cannot be looked at.
-    footprint.wrap().compute_divs().foreach_basic_set(pieces.append)
-    for piece in pieces:
+    for piece in basic_sets_of(footprint.wrap().compute_divs()):
         divisions = range(piece.dim(isl.dim_type.div))
         moving = [n for n in divisions if _moves(piece.get_div(n), depth)]
         for constraint in piece.get_constraints() if moving else ():
@@ -111,8 +109,7 @@ def _uses(constraint: isl.Constraint, division: int) -> bool:
 
 def _affine(function: isl.PwAff) -> tuple[int, tuple[int, ...]] | None:
     """Constant and integer coefficients of a function of one piece without divisions or open sizes; None for others."""
-    pieces: list[isl.Aff] = []
-    function.foreach_piece(lambda _, piece: pieces.append(piece))
+    pieces = [piece for _, piece in pieces_of(function)]
     if len(pieces) != 1 or pieces[0].dim(isl.dim_type.div) != 0:
         return None
     affine = pieces[0]

@@ -6,6 +6,8 @@ import math
 
 import islpy as isl
 
+from tc.language.isl.pieces import sets_of
+
 
 def extent_of(function: isl.UnionPwAff, domain: isl.UnionSet) -> int:
     """Number of values between the least and the greatest of the function on the domain."""
@@ -16,8 +18,7 @@ def extent_of(function: isl.UnionPwAff, domain: isl.UnionSet) -> int:
 def volume(domain: isl.UnionSet) -> int:
     """Number of points in the bounding boxes of the sets: an upper bound of the number of instances."""
     total = 0
-    pieces: list[isl.Set] = []
-    domain.foreach_set(pieces.append)
+    pieces = sets_of(domain)
     for piece in pieces:
         extents = (
             int(piece.dim_max_val(i).to_python()) - int(piece.dim_min_val(i).to_python()) + 1

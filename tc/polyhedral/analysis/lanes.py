@@ -11,6 +11,7 @@ from typing import Final
 
 import islpy as isl
 
+from tc.language.isl.pieces import functions_of
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.tree import Band, Filter, Member, Node, Sequence
@@ -54,8 +55,7 @@ def _moved(function: isl.UnionPwAff, distance: int) -> isl.UnionPwAff:
 
 def _first(function: isl.UnionPwAff, end: int, domain: isl.UnionSet) -> isl.UnionSet:
     """The points, of any instances, where the function is below ``end``."""
-    pieces: list[isl.PwAff] = []
-    function.intersect_domain(domain.universe()).foreach_pw_aff(pieces.append)
+    pieces = functions_of(function.intersect_domain(domain.universe()))
     below = isl.UnionSet.empty(domain.get_space())
     for piece in pieces:
         limit = isl.Val.int_from_si(domain.get_ctx(), end)

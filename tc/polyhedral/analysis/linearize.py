@@ -8,10 +8,12 @@ from typing import Final
 
 import islpy as isl
 
+from tc.language.isl.pieces import functions_of, pieces_of
 from tc.language.program.program import IteratorReference, Read, children
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.extents import extent_of
-from tc.polyhedral.analysis.strides import accesses, iterator_of, stride
+from tc.polyhedral.analysis.reads import accesses
+from tc.polyhedral.analysis.strides import iterator_of, stride
 from tc.polyhedral.ir.loops import StatementBody
 from tc.polyhedral.ir.scop import ScopStatement
 from tc.polyhedral.ir.tree import Member
@@ -91,8 +93,7 @@ def _least(member: Member, statement: ScopStatement) -> int:
 
 def _function(member: Member, statement: ScopStatement) -> isl.PwAff:
     own = isl.UnionSet.from_set(isl.Set.universe(statement.domain.get_space()))
-    pieces: list[isl.PwAff] = []
-    member.function.intersect_domain(own).foreach_pw_aff(pieces.append)
+    pieces = functions_of(member.function.intersect_domain(own))
     return pieces[0]
 
 
@@ -101,8 +102,7 @@ def _coefficient(function: isl.PwAff, position: int) -> int | None:
 
     Of the points of a tile it is what it is without the tile.
     """
-    pieces: list[isl.Aff] = []
-    function.foreach_piece(lambda _, piece: pieces.append(piece))
+    pieces = [piece for _, piece in pieces_of(function)]
     if len(pieces) != 1:
         return None
     value = pieces[0].get_coefficient_val(isl.dim_type.in_, position)

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 import islpy as isl
 
-from tc.language.program.program import Read, guarded_reads, iterators_in, walk
+from tc.language.program.program import Read, iterators_in, walk
 from tc.language.program.specialization import Layout
+from tc.polyhedral.analysis.reads import value_reads
 from tc.polyhedral.analysis.strides import stride
-from tc.polyhedral.ir.loops import StatementBody
 from tc.polyhedral.ir.scop import ScopStatement
 
 # Copying an element across memory costs about as much as this many multiply-adds in full vectors.
@@ -18,11 +18,6 @@ WORTH_COPYING = 16
 # The most lanes of a register tile, and bytes of a first-level cache.
 _LANES = 64
 _CACHE = 1 << 15
-
-
-def value_reads(body: StatementBody) -> list[Read]:
-    """The reads of a statement's value, in the order of its access relations."""
-    return [guarded.read for guarded in guarded_reads(body.value)]
 
 
 def worth_packing(statement: ScopStatement, layouts: Mapping[str, Layout], lane: str) -> tuple[int, ...]:

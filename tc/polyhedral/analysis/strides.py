@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import assert_never
 
 import islpy as isl
 
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
+from tc.language.isl.pieces import functions_of
 from tc.language.program.program import (
     Binary,
     Call,
@@ -21,16 +22,15 @@ from tc.language.program.program import (
     SizeReference,
     Unary,
     iterators_in,
-    walk,
 )
 from tc.language.program.specialization import Layout
+from tc.polyhedral.analysis.reads import accesses
 from tc.polyhedral.ir.loops import StatementBody
 
 
 def iterator_of(function: isl.UnionPwAff, body: StatementBody) -> str | None:
     """The one iterator of the statement that a band member depends on; None for none or several."""
-    found: list[isl.PwAff] = []
-    function.foreach_pw_aff(found.append)
+    found = functions_of(function)
     for piece in found:
         if piece.get_domain_space().get_tuple_name(isl.dim_type.set) == body.name:
             count = piece.dim(isl.dim_type.in_)
@@ -65,15 +65,6 @@ def coefficient(expression: Expression, iterator: str) -> int | None:
             return 0 if iterator not in iterators_in((expression,)) else None
         case _:
             assert_never(expression)
-
-
-def accesses(body: StatementBody) -> Iterator[tuple[str, tuple[Expression, ...]]]:
-    """Tensor and subscripts of everything the statement touches, its target first."""
-    yield body.target, body.subscripts
-    for expression in (*body.subscripts, body.value):
-        for part in walk(expression):
-            if isinstance(part, Read):
-                yield part.tensor, part.subscripts
 
 
 def stride(subscripts: tuple[Expression, ...], layout: Layout, iterator: str) -> int | None:

@@ -15,10 +15,10 @@ from tc.polyhedral.analysis.strides import iterator_of
 from tc.polyhedral.cpu.microkernel import PANEL, RESIDENT, STEPS
 from tc.polyhedral.cpu.parallelize import ENOUGH_CHUNKS
 from tc.polyhedral.ir.loops import LoopKind
-from tc.polyhedral.ir.scop import Scop, ScopStatement
+from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
 from tc.polyhedral.ir.tree import Band, Member, statement_names
 from tc.polyhedral.transform.tile import ChooseCuts, Cut, is_register
-from tc.polyhedral.transform.vectorize import ends_nest, layouts_of, preference
+from tc.polyhedral.transform.vectorize import ends_nest, preference
 
 # Elements of the target that one tile of a reduction updates again and again: half of a 32 KiB first-level cache.
 TARGET_ELEMENTS = 4096

@@ -18,7 +18,8 @@ import islpy as isl
 
 from tc.base.types import ScalarType
 from tc.language.program.specialization import Layout
-from tc.polyhedral.analysis.pack import can_pack, value_reads
+from tc.polyhedral.analysis.pack import can_pack
+from tc.polyhedral.analysis.reads import value_reads
 from tc.polyhedral.analysis.strides import stride
 from tc.polyhedral.ir.loops import StatementBody
 from tc.polyhedral.ir.scop import ScopStatement

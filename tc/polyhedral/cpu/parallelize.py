@@ -11,15 +11,15 @@ import islpy as isl
 
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.extents import extent_of, volume
-from tc.polyhedral.analysis.pack import can_pack, value_reads
+from tc.polyhedral.analysis.pack import can_pack
 from tc.polyhedral.analysis.paths import paths_below
+from tc.polyhedral.analysis.reads import value_reads
 from tc.polyhedral.analysis.strides import iterator_of, stride
 from tc.polyhedral.cpu.join_regions import join_regions
 from tc.polyhedral.ir.loops import LoopKind
-from tc.polyhedral.ir.scop import Scop, ScopStatement
+from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
 from tc.polyhedral.ir.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence
 from tc.polyhedral.transform.tile import is_register
-from tc.polyhedral.transform.vectorize import layouts_of
 
 # Waking another core costs a few microseconds: below this many instances one core is done earlier.
 WORTH_SPREADING = 1 << 14

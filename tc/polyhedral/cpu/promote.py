@@ -18,21 +18,23 @@ from typing import assert_never
 import islpy as isl
 
 from tc.base.types import ScalarType
-from tc.language.isl.affine import Frame, affine_function, isl_name
+from tc.language.isl.affine import isl_name
 from tc.language.program.program import Read
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.box import Box, bounding_box, own_space
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.analysis.linearize import linearize_last
-from tc.polyhedral.analysis.pack import value_reads, worth_packing
+from tc.polyhedral.analysis.pack import worth_packing
 from tc.polyhedral.analysis.paths import paths_below
+from tc.polyhedral.analysis.reads import has_affine_subscripts, program_names, touches, value_reads
 from tc.polyhedral.analysis.strides import iterator_of, stride
 from tc.polyhedral.ir.loops import LoopKind
-from tc.polyhedral.ir.scop import Scop, ScopStatement
+from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
 from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence, statement_names
 from tc.polyhedral.transform.promotion import (
     Access,
     Promoted,
+    accesses_to,
     lanes_last,
     promote_accesses,
     reads_uncovered,
@@ -40,7 +42,7 @@ from tc.polyhedral.transform.promotion import (
 )
 from tc.polyhedral.transform.stream import fits_stream
 from tc.polyhedral.transform.tile import is_register
-from tc.polyhedral.transform.vectorize import ends_nest, layouts_of
+from tc.polyhedral.transform.vectorize import ends_nest
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +61,13 @@ class Room:
 
 def promote_tree(tree: ScheduleTree, scop: Scop, room: Room) -> tuple[ScheduleTree, Scop]:
     """The tree with its promotions, and the scop with the copies and the promoted accesses."""
-    promoter = _Promoter(scop, room)
+    promoter = _CpuPromoter(scop, room)
     promoter.lanes = dict(_lanes(tree.root, tree.domain, scop))
     root = promoter.visit(tree.root, tree.domain, ())
     return replace(tree, root=root), promoter.scop
 
 
-class _Promoter:
+class _CpuPromoter:
     """Visits the tree; ``scop`` gains the copies and the promoted accesses on the way."""
 
     def __init__(self, scop: Scop, room: Room) -> None:
@@ -133,7 +135,7 @@ class _Promoter:
                 if box is None or math.prod(box.extents) > self.room.operand:
                     continue
                 original = value_reads(statement.body)[read]
-                if isl_name(original.tensor) in written or not is_affine(original, statement):
+                if isl_name(original.tensor) in written or not has_affine_subscripts(original, statement):
                     # A copy at the beginning would be older than what is read, or its subscripts unchecked.
                     continue
                 buffer = f"packed{len(self.scop.promotions)}_{original.tensor}"
@@ -266,42 +268,6 @@ def _has_parallel(node: Node) -> bool:
             return _has_parallel(child)
         case _:
             assert_never(node)
-
-
-def program_names(domain: isl.UnionSet, scop: Scop) -> list[str]:
-    """Statements below, in program order."""
-    below = set(statement_names(domain))
-    return [statement.name for statement in scop.statements if statement.name in below]
-
-
-def accesses_to(scop: Scop, tensor: str, domain: isl.UnionSet) -> tuple[Access, ...] | None:
-    """Every access to the tensor below; None if some subscript is not affine: it is checked where it is used."""
-    found: list[Access] = []
-    for name in program_names(domain, scop):
-        statement = scop.statement(name)
-        reads = [n for n, read in enumerate(value_reads(statement.body)) if read.tensor == tensor]
-        if not all(is_affine(value_reads(statement.body)[n], statement) for n in reads):
-            return None
-        relations = [r for r in statement.reads if r.get_tuple_name(isl.dim_type.out) == isl_name(tensor)]
-        writes = statement.body.target == tensor
-        implicit = int(writes and statement.body.reduction is not None)
-        if len(relations) != len(reads) + implicit or not all(r.is_single_valued() for r in relations):
-            return None
-        found += [Access(name, n) for n in reads]
-        found += [Access(name, None)] if writes else []
-    return tuple(found)
-
-
-def is_affine(read: Read, statement: ScopStatement) -> bool:
-    """Whether the subscripts are affine functions of the iterators, and so proven to stay inside the tensor."""
-    frame = Frame(statement.domain.get_ctx(), statement.name, statement.body.iterators)
-    return all(affine_function(subscript, frame) is not None for subscript in read.subscripts)
-
-
-def touches(statement: ScopStatement, tensor: str) -> bool:
-    """Whether the statement reads or writes the tensor, in the sense of the program."""
-    relations = (*statement.reads, *statement.writes)
-    return any(relation.get_tuple_name(isl.dim_type.out) == isl_name(tensor) for relation in relations)
 
 
 def _lanes(node: Node, domain: isl.UnionSet, scop: Scop) -> Iterator[tuple[str, str]]:

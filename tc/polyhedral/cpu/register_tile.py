@@ -18,10 +18,9 @@ from tc.polyhedral.analysis.extents import extent_of, volume
 from tc.polyhedral.analysis.strides import iterator_of, stride
 from tc.polyhedral.cpu.microkernel import MicroKernel, choose_microkernel
 from tc.polyhedral.ir.loops import LoopKind, StatementBody
-from tc.polyhedral.ir.scop import Scop, ScopStatement
+from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
 from tc.polyhedral.ir.tree import Band, Member, ScheduleTree, statement_names
 from tc.polyhedral.transform.tile import WHOLE, Cut, sizes_at, tile_tree
-from tc.polyhedral.transform.vectorize import layouts_of
 from tc.targets.machine import VectorUnit
 
 # The tile for a statement of which some iterators are tiled already, given their sizes, and for others the sizes of

@@ -6,10 +6,9 @@ from tc.base.counted import counted
 from tc.base.errors import OptionsError
 from tc.polyhedral.analysis.paths import paths_below
 from tc.polyhedral.cpu.register_tile import independent_iterators
-from tc.polyhedral.ir.scop import Scop
+from tc.polyhedral.ir.scop import Scop, layouts_of
 from tc.polyhedral.ir.tree import ScheduleTree
 from tc.polyhedral.transform.tile import OUTERMOST_FIRST, is_counted
-from tc.polyhedral.transform.vectorize import layouts_of
 from tc.targets.options import CpuOptions, Options
 
 

@@ -11,6 +11,7 @@ from typing import Final, TypeAlias, assert_never
 
 import islpy as isl
 
+from tc.language.isl.pieces import pieces_of
 from tc.polyhedral.analysis.functions import Function
 from tc.polyhedral.analysis.iterations import Inverse
 from tc.polyhedral.analysis.times import Times
@@ -116,8 +117,7 @@ def simplified(points: isl.Set, value: Function) -> tuple[isl.Set, Function]:
 
 def _piece(value: isl.PwAff) -> isl.Aff:
     """The only one, wherever it is asked."""
-    pieces: list[isl.Aff] = []
-    value.foreach_piece(lambda _, piece: pieces.append(piece))
+    pieces = [piece for _, piece in pieces_of(value)]
     (piece,) = pieces
     return piece
 

@@ -9,6 +9,7 @@ from typing import TypeAlias, assert_never
 
 import islpy as isl
 
+from tc.language.isl.pieces import functions_of, sets_of
 from tc.polyhedral.analysis.functions import Function, points_with, vector_map
 from tc.polyhedral.execution.branches import (
     Branch,
@@ -23,13 +24,13 @@ from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, S
 
 def tree_execution(tree: ScheduleTree, context: isl.Context, barriers: frozenset[str] = frozenset()) -> Execution:
     """The execution that the tree asks for; ``barriers``: the statements that are."""
-    reached = {piece.get_tuple_name(): _Way(piece, ()) for piece in _pieces(tree.domain)}
+    reached = {piece.get_tuple_name(): _Way(piece, ()) for piece in sets_of(tree.domain)}
     return assemble(list(_branches(tree.root, reached, (), (), barriers)), context)
 
 
 def member_values(tree: ScheduleTree) -> Mapping[str, tuple[Function, ...]]:
     """Of every statement, the values of the members around it, outermost first: what loops over them should have."""
-    reached = {piece.get_tuple_name(): _Way(piece, ()) for piece in _pieces(tree.domain)}
+    reached = {piece.get_tuple_name(): _Way(piece, ()) for piece in sets_of(tree.domain)}
     return {
         branch.statement: tuple(
             value for (_, value), place in zip(branch.time, branch.barriers, strict=True) if place is None
@@ -95,15 +96,14 @@ def _through(members: Items[Member], way: _Way) -> _Way:
     """The way through the loops of a band."""
     own = isl.UnionSet.from_set(isl.Set.universe(way.instances.get_space()))
     for member in members:
-        found: list[isl.PwAff] = []
-        member.function.intersect_domain(own).foreach_pw_aff(found.append)
+        found = functions_of(member.function.intersect_domain(own))
         way = way.inside(found[0])
     return way
 
 
 def _within(domain: isl.UnionSet, reached: _Reached) -> _Reached:
     """What of it a filter keeps."""
-    kept = {piece.get_tuple_name(): piece for piece in _pieces(domain)}
+    kept = {piece.get_tuple_name(): piece for piece in sets_of(domain)}
     return {
         name: replace(way, instances=way.instances.intersect(kept[name]))
         for name, way in reached.items()
@@ -114,7 +114,7 @@ def _within(domain: isl.UnionSet, reached: _Reached) -> _Reached:
 def _added(instances: isl.UnionMap, functions: Items[isl.PwAff]) -> _Reached:
     """The ways of instances that a node adds: the values of the members above that they belong to."""
     added: dict[str, _Way] = {}
-    pieces = _pieces(instances.range())
+    pieces = sets_of(instances.range())
     assert len(pieces) == 1 or not functions, "functions are those of one statement"
     for piece in pieces:
         way = _Way(piece, ())
@@ -126,16 +126,8 @@ def _added(instances: isl.UnionMap, functions: Items[isl.PwAff]) -> _Reached:
 
 def _values_of(instances: isl.UnionMap, piece: isl.Set) -> list[isl.PwAff]:
     belongs = isl.MultiUnionPwAff.from_union_map(instances.intersect_range(isl.UnionSet.from_set(piece)).reverse())
-    values: list[isl.PwAff] = []
-    for number in range(belongs.dim(isl.dim_type.out)):
-        belongs.get_union_pw_aff(number).foreach_pw_aff(values.append)
-    return values
-
-
-def _pieces(union: isl.UnionSet) -> list[isl.Set]:
-    pieces: list[isl.Set] = []
-    union.foreach_set(pieces.append)
-    return pieces
+    numbers = range(belongs.dim(isl.dim_type.out))
+    return [value for number in numbers for value in functions_of(belongs.get_union_pw_aff(number))]
 
 
 def _positions_of_barriers(filters: Items[Filter], reached: _Reached, barriers: frozenset[str]) -> frozenset[int]:

@@ -28,7 +28,7 @@ from tc.language.program.program import Binary, Cast, Reduction, is_product_of_t
 from tc.polyhedral.analysis.accumulate import accumulation
 from tc.polyhedral.analysis.element_counts import Count, Path, most_trips, moving_loops
 from tc.polyhedral.analysis.ranges import Range, Ranges
-from tc.polyhedral.analysis.strides import accesses
+from tc.polyhedral.analysis.reads import accesses
 from tc.polyhedral.generate.serial_chains import (
     MOST,
     MOST_PLAIN,

@@ -11,6 +11,7 @@ from typing import assert_never
 
 import islpy as isl
 
+from tc.language.isl.pieces import pieces_of
 from tc.polyhedral.analysis.local_subscripts import local_subscripts
 from tc.polyhedral.execution.barriers import Step
 from tc.polyhedral.execution.loop_execution import follow_path, frame_of_path, instance_map
@@ -107,8 +108,7 @@ def _linear(values: isl.Map, iterators: tuple[str, ...]) -> IndexExpression | No
     hull = isl.Map.from_basic_map(values.affine_hull())
     if not hull.is_single_valued():
         return None
-    pieces: list[isl.Aff] = []
-    isl.PwMultiAff.from_map(hull).get_pw_aff(0).foreach_piece(lambda _, piece: pieces.append(piece))
+    pieces = [piece for _, piece in pieces_of(isl.PwMultiAff.from_map(hull).get_pw_aff(0))]
     if len(pieces) != 1 or pieces[0].dim(isl.dim_type.div) != 0:
         return None
     total: IndexExpression = IndexLiteral(int(pieces[0].get_constant_val().to_python()))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import islpy as isl
 
+from tc.language.isl.pieces import sets_of
 from tc.polyhedral.analysis.extents import volume
 from tc.polyhedral.analysis.ranges import Ranges
 from tc.polyhedral.execution.launch_sizes import LaunchSizes, launch_sizes
@@ -42,9 +43,7 @@ class OutermostNest:
     def conflicts(self, other: OutermostNest) -> tuple[str, ...]:
         """The tensors, as isl calls them, of which both touch an element that one of them writes."""
         found = self.writes.intersect(other.reads.union(other.writes)).union(self.reads.intersect(other.writes))
-        names: set[str] = set()
-        found.foreach_set(lambda own: names.add(own.get_tuple_name()))
-        return tuple(sorted(names))
+        return tuple(sorted({own.get_tuple_name() for own in sets_of(found)}))
 
 
 def outermost_nests(root: LoopTree, scop: Scop, ranges: Ranges) -> Iterator[OutermostNest]:

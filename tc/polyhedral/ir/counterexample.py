@@ -7,6 +7,8 @@ from enum import Enum
 
 import islpy as isl
 
+from tc.language.isl.pieces import maps_of
+
 
 class Violation(Enum):
     """Which part of the proof fails."""
@@ -56,8 +58,7 @@ def point_text(points: isl.UnionSet) -> str:
 
 def pair_text(pairs: isl.UnionMap) -> str:
     """One pair of the relation, such as ``S0[3, 4] -> S1[3, 4, 0]``."""
-    found: list[isl.Map] = []
-    pairs.foreach_map(found.append)
+    found = maps_of(pairs)
     chosen = next(relation for relation in found if not relation.is_empty())
     return _bare(str(chosen.sample()))
 

@@ -398,3 +398,9 @@ def _without_reduced(statement: Statement, suffix: str) -> Statement:
         initialize=False,
         required=(),
     )
+
+
+def layouts_of(scop: Scop) -> dict[str, Layout]:
+    """Layouts of all buffers by name."""
+    promoted = (promotion.buffer for promotion in scop.promotions)
+    return {buffer.name: buffer.layout for buffer in (*scop.buffers, *scop.temporaries, *promoted)}

@@ -14,6 +14,7 @@ from typing import Final, TypeAlias, assert_never
 
 import islpy as isl
 
+from tc.language.isl.pieces import functions_of, sets_of
 from tc.polyhedral.ir.loops import LoopKind, Sharing
 
 
@@ -97,9 +98,7 @@ class ScheduleTree:
 
 def statement_names(domain: isl.UnionSet) -> tuple[str, ...]:
     """Names of the statements in a union set, sorted."""
-    names: list[str] = []
-    domain.foreach_set(lambda piece: names.append(piece.get_tuple_name()))
-    return tuple(sorted(names))
+    return tuple(sorted(piece.get_tuple_name() for piece in sets_of(domain)))
 
 
 # --- text ----------------------------------------------------------------------------------------------------
@@ -107,8 +106,7 @@ def statement_names(domain: isl.UnionSet) -> tuple[str, ...]:
 
 def tree_text(tree: ScheduleTree) -> str:
     """The tree as indented text, for people and for golden tests."""
-    pieces: list[isl.Set] = []
-    tree.domain.foreach_set(pieces.append)
+    pieces = sets_of(tree.domain)
     return "\n".join([f"domain {_sorted_pieces(pieces)}", *_node_lines(tree.root, 1)])
 
 
@@ -132,8 +130,7 @@ def _node_lines(node: Node, depth: int) -> Iterator[str]:
                 marks = [] if member.kind is LoopKind.SEQUENTIAL else [member.kind.value]
                 if member.coincident:
                     marks.append("coincident")
-                functions: list[isl.PwAff] = []
-                member.function.foreach_pw_aff(functions.append)
+                functions = functions_of(member.function)
                 yield f"{indent}  {_sorted_pieces(functions)}{'  # ' if marks else ''}{', '.join(marks)}"
             yield from _node_lines(child, depth + 1)
         case Extension(buffer, instances, child, sharing):
@@ -185,10 +182,8 @@ def to_isl(tree: ScheduleTree, context: isl.Context, barriers: AbstractSet[str] 
 
 def _numbered_set(union: isl.UnionSet) -> isl.UnionSet:
     """The same set with its dimensions called ``i0``, ``i1`` and so on."""
-    pieces: list[isl.Set] = []
-    union.foreach_set(pieces.append)
     numbered = isl.UnionSet.empty(union.get_space())
-    for piece in pieces:
+    for piece in sets_of(union):
         renamed = piece
         for position in range(piece.dim(isl.dim_type.set)):
             renamed = renamed.set_dim_name(isl.dim_type.set, position, f"i{position}")
@@ -198,10 +193,8 @@ def _numbered_set(union: isl.UnionSet) -> isl.UnionSet:
 
 def _numbered_function(union: isl.UnionPwAff) -> isl.UnionPwAff:
     """The same function with its arguments called ``i0``, ``i1`` and so on."""
-    pieces: list[isl.PwAff] = []
-    union.foreach_pw_aff(pieces.append)
     numbered = isl.UnionPwAff.empty(union.get_space())
-    for piece in pieces:
+    for piece in functions_of(union):
         renamed = piece
         for position in range(piece.dim(isl.dim_type.in_)):
             name = isl.Id.read_from_str(union.get_ctx(), f"i{position}")

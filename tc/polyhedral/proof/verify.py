@@ -25,6 +25,7 @@ import islpy as isl
 
 from tc.base.errors import VerificationError
 from tc.base.proof import Proof
+from tc.language.isl.pieces import maps_of, sets_of
 from tc.polyhedral.analysis.distances import (
     distances_of,
     equal,
@@ -106,8 +107,7 @@ def _check_repeated(execution: Execution) -> Counterexample | None:
 
 def _is_inside(instances: isl.UnionSet, others: isl.UnionSet) -> bool:
     """Whether all of them are among the others: of most statements, these are plainly the same, which costs nothing."""
-    own: list[isl.Set] = []
-    instances.foreach_set(own.append)
+    own = sets_of(instances)
     among = (others.extract_set(piece.get_space()) for piece in own)
     return all(piece.plain_is_equal(other) or piece.is_subset(other) for piece, other in zip(own, among, strict=True))
 
@@ -182,7 +182,7 @@ def _check_pairs(conflict: Conflict, every: _Timetable, *, with_itself: bool = F
     Every instance has one time, so pairs of times stand for pairs of instances; they stay few where unrolled loops have
     many leaves.
     """
-    for instances in _maps(conflict.pairs):
+    for instances in maps_of(conflict.pairs):
         first, second = (instances.get_tuple_name(side) for side in (isl.dim_type.in_, isl.dim_type.out))
         if not (every.run(first) and every.run(second)):
             continue  # which is said elsewhere
@@ -216,12 +216,6 @@ def _find_wrong(
     times = instances.apply_domain(every.along(first, dimensions)).apply_range(every.along(second, dimensions))
     wrong = _wrong_distances(distances_of(times), [every.dimensions[n] for n in dimensions], rule)
     return None if wrong is None else (wrong[0], times.intersect(times_at(wrong[1])))
-
-
-def _maps(union: isl.UnionMap) -> list[isl.Map]:
-    maps: list[isl.Map] = []
-    union.foreach_map(maps.append)
-    return maps
 
 
 def _wrong_distances(

@@ -15,7 +15,7 @@ from tc.language.isl.affine import parameter_name
 from tc.polyhedral.analysis.accumulate import accumulation
 from tc.polyhedral.analysis.element_counts import Path
 from tc.polyhedral.analysis.ranges import Range
-from tc.polyhedral.analysis.strides import accesses
+from tc.polyhedral.analysis.reads import accesses
 from tc.polyhedral.execution.loop_execution import loop_paths
 from tc.polyhedral.ir.loops import (
     Allocation,

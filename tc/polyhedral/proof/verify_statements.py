@@ -15,7 +15,7 @@ import islpy as isl
 from tc.base.errors import VerificationError
 from tc.language.isl.affine import Frame, access_function, access_relation, affine_function
 from tc.language.program.program import Expression, IteratorReference, Read, guarded_reads, rebuild
-from tc.polyhedral.analysis.pack import value_reads
+from tc.polyhedral.analysis.reads import value_reads
 from tc.polyhedral.ir.counterexample import Counterexample, Violation
 from tc.polyhedral.ir.loops import StatementBody
 from tc.polyhedral.ir.scop import PromotedAccess, Promotion, Scop, ScopStatement

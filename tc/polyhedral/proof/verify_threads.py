@@ -22,6 +22,7 @@ from typing import Final
 
 import islpy as isl
 
+from tc.language.isl.pieces import maps_of
 from tc.polyhedral.analysis.distances import distances_of, equal, first_earlier, first_later, times_at
 from tc.polyhedral.analysis.extents import later_in
 from tc.polyhedral.execution.execution import Concurrency, Execution, ThreadLeaf
@@ -44,19 +45,13 @@ def check_threads(scop: Scop, execution: Execution, meetings: Items[Meeting]) ->
     for leaf in execution.places:
         places.setdefault(leaf.statement, []).append(leaf)
     for meeting in meetings:
-        for instances in _maps(meeting.pairs):
+        for instances in maps_of(meeting.pairs):
             ends = (places.get(instances.get_tuple_name(side), ()) for side in (isl.dim_type.in_, isl.dim_type.out))
             for first, second in product(*ends):
                 found = _race(instances, first, second, barriers, in_lanes=meeting.in_lanes)
                 if found is not None:
                     return found
     return None
-
-
-def _maps(union: isl.UnionMap) -> list[isl.Map]:
-    maps: list[isl.Map] = []
-    union.foreach_map(maps.append)
-    return maps
 
 
 def _race(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import islpy as isl
 
+from tc.language.isl.pieces import maps_of
 from tc.polyhedral.ir.scop import Scop, ScopStatement
 
 
@@ -82,8 +83,7 @@ def _split(pairs: isl.UnionMap) -> tuple[isl.UnionMap, isl.UnionMap]:
     """Pairs of different statements, and pairs within one statement."""
     between = isl.UnionMap.empty(pairs.get_space())
     within = between
-    found: list[isl.Map] = []
-    pairs.foreach_map(found.append)
+    found = maps_of(pairs)
     for relation in found:
         single = isl.UnionMap.from_map(relation)
         if relation.get_tuple_name(isl.dim_type.in_) == relation.get_tuple_name(isl.dim_type.out):

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import islpy as isl
 
 from tc.language.isl.affine import isl_name
+from tc.language.isl.pieces import maps_of
 from tc.polyhedral.ir.scop import Scop, ScopStatement
 from tc.polyhedral.ir.tree import Band, Filter, Leaf, Member, Node, ScheduleTree, Sequence
 from tc.polyhedral.schedule.dependences import Dependences, analyze_dependences
@@ -345,8 +346,7 @@ def _affine_hulls(pairs: isl.UnionMap) -> isl.UnionMap:
     divisions, for which it may search minutes for coefficients.
     """
     hulls = isl.UnionMap.empty(pairs.get_space())
-    found: list[isl.Map] = []
-    pairs.foreach_map(found.append)
+    found = maps_of(pairs)
     for relation in found:
         hulls = hulls.union(isl.UnionMap.from_map(isl.Map.from_basic_map(relation.affine_hull())))
     return hulls

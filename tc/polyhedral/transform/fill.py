@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import islpy as isl
 
+from tc.language.isl.pieces import basic_sets_of
 from tc.polyhedral.analysis.box import Box
 
 
@@ -49,8 +50,7 @@ def _is_plain(places: isl.Set, depth: int) -> bool:
     """Whether it is one piece, between bounds that are no quotients, and of one subscript each; subscripts are the
     dimensions from ``depth`` on, and distances between places may be regular.
     """
-    pieces: list[isl.BasicSet] = []
-    places.foreach_basic_set(pieces.append)
+    pieces = basic_sets_of(places)
     return len(pieces) <= 1 and all(
         constraint.is_equality() or _is_plain_bound(constraint, depth)
         for piece in pieces

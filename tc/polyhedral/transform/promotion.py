@@ -15,6 +15,7 @@ import islpy as isl
 
 from tc.base.types import ScalarType
 from tc.grammar.syntax import BinaryOperator
+from tc.language.isl.affine import isl_name
 from tc.language.program.program import (
     INDEX_TYPE,
     Binary,
@@ -26,6 +27,7 @@ from tc.language.program.program import (
 )
 from tc.language.program.specialization import Layout, contiguous_strides
 from tc.polyhedral.analysis.box import Box, box_elements, prefix_map
+from tc.polyhedral.analysis.reads import has_affine_subscripts, program_names, value_reads
 from tc.polyhedral.analysis.strides import coefficient
 from tc.polyhedral.ir.gathered import Gathered
 from tc.polyhedral.ir.loops import LINE_BYTES, Buffer, Sharing, StatementBody
@@ -35,11 +37,11 @@ from tc.polyhedral.ir.scop import (
     Rotation,
     Scop,
     ScopStatement,
+    layouts_of,
     reads_by_position,
 )
 from tc.polyhedral.ir.tree import Member
 from tc.polyhedral.transform.fill import fill
-from tc.polyhedral.transform.vectorize import layouts_of
 
 
 @dataclass(frozen=True)
@@ -363,3 +365,21 @@ def _by_prefix(domain: isl.Set, depth: int) -> isl.Map:
     width = domain.dim(isl.dim_type.set)
     reverse = reverse.project_out(isl.dim_type.in_, depth, width - depth)
     return reverse.reset_tuple_id(isl.dim_type.in_)
+
+
+def accesses_to(scop: Scop, tensor: str, domain: isl.UnionSet) -> tuple[Access, ...] | None:
+    """Every access to the tensor below; None if some subscript is not affine: it is checked where it is used."""
+    found: list[Access] = []
+    for name in program_names(domain, scop):
+        statement = scop.statement(name)
+        reads = [n for n, read in enumerate(value_reads(statement.body)) if read.tensor == tensor]
+        if not all(has_affine_subscripts(value_reads(statement.body)[n], statement) for n in reads):
+            return None
+        relations = [r for r in statement.reads if r.get_tuple_name(isl.dim_type.out) == isl_name(tensor)]
+        writes = statement.body.target == tensor
+        implicit = int(writes and statement.body.reduction is not None)
+        if len(relations) != len(reads) + implicit or not all(r.is_single_valued() for r in relations):
+            return None
+        found += [Access(name, n) for n in reads]
+        found += [Access(name, None)] if writes else []
+    return tuple(found)

@@ -19,6 +19,7 @@ import islpy as isl
 from tc.base.counted import counted
 from tc.base.errors import OptionsError
 from tc.base.grid import MOST_THREADS_ALONG
+from tc.language.isl.pieces import sets_of
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.ir.tree import Band, Extension, Leaf, Member, Node, Sequence, statement_names
 from tc.polyhedral.transform.tile import OUTERMOST_FIRST, ChooseCuts, Cut, is_counted
@@ -88,8 +89,7 @@ def inner_loops(node: Node, domain: isl.UnionSet) -> dict[str, Row]:
 
 def statement_of(domain: isl.UnionSet, name: str) -> isl.UnionSet:
     """The instances of one statement."""
-    pieces: list[isl.Set] = []
-    domain.foreach_set(pieces.append)
+    pieces = sets_of(domain)
     return isl.UnionSet.from_set(next(piece for piece in pieces if piece.get_tuple_name() == name))
 
 

@@ -13,6 +13,7 @@ from typing import assert_never
 
 import islpy as isl
 
+from tc.language.isl.pieces import functions_of, pieces_of
 from tc.polyhedral.ir.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence
 
 
@@ -78,9 +79,7 @@ def _members(node: Node) -> Iterator[Member]:
 
 def _pieces(member: Member) -> list[isl.PwAff]:
     """What the loop counts, for each statement."""
-    pieces: list[isl.PwAff] = []
-    member.function.foreach_pw_aff(pieces.append)
-    return pieces
+    return functions_of(member.function)
 
 
 def _is_sum(piece: isl.PwAff) -> bool:
@@ -89,6 +88,4 @@ def _is_sum(piece: isl.PwAff) -> bool:
 
 
 def _parts(piece: isl.PwAff) -> list[isl.Aff]:
-    parts: list[isl.Aff] = []
-    piece.foreach_piece(lambda _, part: parts.append(part))
-    return parts
+    return [part for _, part in pieces_of(piece)]

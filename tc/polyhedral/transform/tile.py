@@ -13,6 +13,7 @@ from typing import Final, TypeAlias, assert_never
 import islpy as isl
 
 from tc.base.errors import OptionsError
+from tc.language.isl.pieces import functions_of, pieces_of
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
@@ -85,11 +86,8 @@ def _in_steps(size: int, step: int) -> int:
 
 def step_of(member: Member) -> int:
     """How many iterations one iteration of the member stands for: those of its register tile."""
-    pieces: list[isl.PwAff] = []
-    member.function.foreach_pw_aff(pieces.append)
-    parts: list[isl.Aff] = []
-    for piece in pieces:  # of a statement each, of which some may be outside of the loop
-        piece.foreach_piece(lambda _, part: parts.append(part))
+    # Of a statement each, of which some may be outside of the loop.
+    parts = [part for function in functions_of(member.function) for _, part in pieces_of(function)]
     single = [part.get_div(0) for part in parts if part.dim(isl.dim_type.div) == 1]
     return max((int(division.get_denominator_val().to_python()) for division in single), default=1)
 

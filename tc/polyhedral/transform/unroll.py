@@ -7,6 +7,7 @@ from typing import Final, assert_never
 
 import islpy as isl
 
+from tc.language.isl.pieces import sets_of
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence
@@ -64,12 +65,6 @@ def _are_too_many_guards(member: Member, domain: isl.UnionSet, extent: int) -> b
     """Whether so many iterations would ask one after the other whether sizes that stay open are larger still."""
     if extent <= _MOST_GUARDS or domain.get_space().dim(isl.dim_type.param) == 0:
         return False
-    open_ended = False
-
-    def look(values: isl.Set) -> None:
-        nonlocal open_ended
-        values = values.gist_params(values.params())
-        open_ended |= bool(values.involves_dims(isl.dim_type.param, 0, values.dim(isl.dim_type.param)))
-
-    isl.UnionMap.from_union_pw_aff(member.function.intersect_domain(domain)).range().foreach_set(look)
-    return open_ended
+    counted = isl.UnionMap.from_union_pw_aff(member.function.intersect_domain(domain)).range()
+    values = (own.gist_params(own.params()) for own in sets_of(counted))
+    return any(own.involves_dims(isl.dim_type.param, 0, own.dim(isl.dim_type.param)) for own in values)

@@ -15,7 +15,7 @@ from tc.polyhedral.analysis.lanes import VECTORS, cut_lanes
 from tc.polyhedral.analysis.linearize import linearize_last
 from tc.polyhedral.analysis.strides import iterator_of, scattered_accesses, stride
 from tc.polyhedral.ir.loops import LoopKind, StatementBody
-from tc.polyhedral.ir.scop import Scop, ScopStatement
+from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
 from tc.polyhedral.ir.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence, statement_names
 from tc.polyhedral.transform.stream import cut_rows
 from tc.polyhedral.transform.tile import is_register
@@ -34,12 +34,6 @@ class Preference:
 
     def key(self) -> tuple[int, bool, int]:
         return self.scattered, self.dependent, self.negative_extent
-
-
-def layouts_of(scop: Scop) -> dict[str, Layout]:
-    """Layouts of all buffers by name."""
-    promoted = (promotion.buffer for promotion in scop.promotions)
-    return {buffer.name: buffer.layout for buffer in (*scop.buffers, *scop.temporaries, *promoted)}
 
 
 def preference(

@@ -13,8 +13,7 @@ import pytest
 from tc.language.isl.session import isl_context
 from tc.language.program.program import Read, iterators_in, walk
 from tc.polyhedral.cpu.microkernel import MicroKernel, choose_microkernel, vector_widths
-from tc.polyhedral.ir.scop import Scop, ScopStatement, build_scop
-from tc.polyhedral.transform.vectorize import layouts_of
+from tc.polyhedral.ir.scop import Scop, ScopStatement, build_scop, layouts_of
 from tc.targets.machine import VectorUnit
 from tests.polyhedral.support import GRADIENT, MATMUL, TRANSPOSED, TRIANGLE, specialized
 

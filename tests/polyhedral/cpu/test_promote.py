@@ -13,7 +13,7 @@ import tc
 from tc.language.isl.session import isl_context
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.box import bounding_box, own_space
-from tc.polyhedral.analysis.pack import value_reads
+from tc.polyhedral.analysis.reads import value_reads
 from tc.polyhedral.cpu.parallelize import parallelize_tree
 from tc.polyhedral.cpu.promote import Room, copy_loops, promote_tree
 from tc.polyhedral.cpu.register_tile import explicit_tile, register_tile_tree
@@ -23,13 +23,13 @@ from tc.polyhedral.generate.generate import generate_loops
 from tc.polyhedral.generate.localize import localize_loops
 from tc.polyhedral.ir.counterexample import Violation
 from tc.polyhedral.ir.loops import LoopTree
-from tc.polyhedral.ir.scop import PromotedAccess, Scop, build_scop
+from tc.polyhedral.ir.scop import PromotedAccess, Scop, build_scop, layouts_of
 from tc.polyhedral.ir.tree import Extension, Filter, Member, Node, ScheduleTree, Sequence
 from tc.polyhedral.proof.verify import find_counterexample
 from tc.polyhedral.schedule.schedule import schedule_scop
 from tc.polyhedral.transform.promotion import Access, Promoted, promote_accesses
 from tc.polyhedral.transform.tile import explicit_sizes, tile_tree
-from tc.polyhedral.transform.vectorize import layouts_of, vectorize_tree
+from tc.polyhedral.transform.vectorize import vectorize_tree
 from tc.targets.options import Fusion
 from tests.polyhedral.interpreter import results
 from tests.polyhedral.lies import with_extensions

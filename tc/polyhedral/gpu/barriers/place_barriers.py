@@ -20,6 +20,7 @@ from typing import Final, assert_never
 
 import islpy as isl
 
+from tc.language.isl.pieces import functions_of, maps_of, sets_of
 from tc.polyhedral.analysis.box import own_space
 from tc.polyhedral.analysis.extents import later_in, outermost, with_all_values
 from tc.polyhedral.gpu.barriers.pipelined_copies import await_of, pipelined_copies, without_gaps
@@ -34,8 +35,7 @@ _BARRIER: Final = "barrier"
 def place_barriers(tree: ScheduleTree, scop: Scop) -> tuple[ScheduleTree, Scop]:
     """The tree with the barriers that its threads need, and the scop with their instances."""
     placer = _Placer(scop)
-    pieces: list[isl.Set] = []
-    tree.domain.foreach_set(pieces.append)
+    pieces = sets_of(tree.domain)
     visited = placer.visit(tree.root, {piece.get_tuple_name(): isl.Map.from_domain(piece) for piece in pieces}, ())
     return (
         ScheduleTree(_with_barriers(tree.domain, visited.barriers, whole=True), visited.node),
@@ -199,15 +199,13 @@ class _Placer:
 
 
 def _by_name(union: isl.UnionMap) -> dict[str, isl.Map]:
-    maps: list[isl.Map] = []
-    union.foreach_map(maps.append)
+    maps = maps_of(union)
     return {relation.get_tuple_name(isl.dim_type.in_): relation for relation in maps}
 
 
 def _within(where: Where, domain: isl.UnionSet) -> Where:
     """The statements of a branch; filters choose whole statements."""
-    kept: list[isl.Set] = []
-    domain.foreach_set(kept.append)
+    kept = sets_of(domain)
     names = {piece.get_tuple_name() for piece in kept}
     return {name: values for name, values in where.items() if name in names}
 
@@ -216,8 +214,7 @@ def _extended(values: isl.Map, members: Items[Member]) -> isl.Map:
     """``{ instance -> [values of the members above, values of these] }``."""
     own = own_space(values.domain())
     for member in members:
-        found: list[isl.PwAff] = []
-        member.function.intersect_domain(own).foreach_pw_aff(found.append)
+        found = functions_of(member.function.intersect_domain(own))
         values = values.flat_range_product(isl.Map.from_pw_aff(found[0]))
     return values
 

@@ -13,6 +13,7 @@ from typing import TypeAlias, assert_never
 
 import islpy as isl
 
+from tc.language.isl.pieces import functions_of
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
 
@@ -63,6 +64,5 @@ def _is_degenerate(member: Member, values: _Values, domain: isl.UnionSet, above:
 
 
 def _values(member: Member, domain: isl.UnionSet) -> _Values:
-    found: list[isl.PwAff] = []
-    member.function.intersect_domain(domain.universe()).foreach_pw_aff(found.append)
+    found = functions_of(member.function.intersect_domain(domain.universe()))
     return {str(value.get_tuple_id(isl.dim_type.in_).name): value for value in found}

@@ -12,14 +12,13 @@ import islpy as isl
 
 from tc.language.program.program import Expression, iterators_in
 from tc.polyhedral.analysis.extents import extent_of, volume
-from tc.polyhedral.analysis.pack import value_reads
+from tc.polyhedral.analysis.reads import value_reads
 from tc.polyhedral.analysis.reuse import product_loops
 from tc.polyhedral.analysis.strides import coefficient, is_turned, iterator_of, stride
-from tc.polyhedral.ir.scop import Scop, ScopStatement
+from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
 from tc.polyhedral.ir.tree import Band, Member, statement_names
 from tc.polyhedral.transform.share_loops import inner_loops
 from tc.polyhedral.transform.tile import WHOLE, ChooseCuts, Cut, is_counted
-from tc.polyhedral.transform.vectorize import layouts_of
 from tc.targets.machine import GpuMachine
 
 # Points of a block along x and y where there are two loops to share, one for every thread: a warp reads neighbours.

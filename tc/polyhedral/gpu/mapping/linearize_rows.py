@@ -8,10 +8,9 @@ from typing import assert_never
 import islpy as isl
 
 from tc.polyhedral.analysis.linearize import linearize_last
-from tc.polyhedral.ir.scop import Scop
+from tc.polyhedral.ir.scop import Scop, layouts_of
 from tc.polyhedral.ir.tree import Band, Extension, Leaf, Node, ScheduleTree, Sequence, statement_names
 from tc.polyhedral.transform.tile import is_counted
-from tc.polyhedral.transform.vectorize import layouts_of
 
 
 def linearize_rows(tree: ScheduleTree, scop: Scop, kept: int) -> ScheduleTree:

@@ -19,6 +19,7 @@ import islpy as isl
 from tc.base.counted import counted
 from tc.base.errors import OptionsError
 from tc.base.grid import MOST_BLOCKS
+from tc.language.isl.pieces import sets_of
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence
@@ -95,8 +96,7 @@ class _Mapper:
     def row(self, nest: Nest, domain: isl.UnionSet) -> Member:
         """The iterations of loops inside, in threads along x; statements without such a loop run on the first one."""
         function = isl.UnionPwAff.empty(domain.get_space())
-        pieces: list[isl.Set] = []
-        domain.foreach_set(pieces.append)
+        pieces = sets_of(domain)
         for piece in pieces:
             own, name = isl.UnionSet.from_set(piece), piece.get_tuple_name()
             if name in nest.rows:

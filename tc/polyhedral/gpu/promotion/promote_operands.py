@@ -20,21 +20,20 @@ from tc.language.program.specialization import Layout, contiguous_strides
 from tc.polyhedral.analysis.box import Box, bounding_box, box_elements, own_space, prefix_map
 from tc.polyhedral.analysis.copies import copy_band
 from tc.polyhedral.analysis.extents import extent_of
-from tc.polyhedral.cpu.promote import is_affine, program_names
+from tc.polyhedral.analysis.reads import has_affine_subscripts, program_names
 from tc.polyhedral.ir.loops import Buffer, LoopKind
-from tc.polyhedral.ir.scop import PromotedAccess, Promotion, Scop, ScopStatement, reads_by_position
+from tc.polyhedral.ir.scop import PromotedAccess, Promotion, Scop, ScopStatement, layouts_of, reads_by_position
 from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
 from tc.polyhedral.transform.promotion import Access, Promoted, copy_statement, instances_of, locate, promote_accesses
-from tc.polyhedral.transform.vectorize import layouts_of
 
 
 def promote_operands(tree: ScheduleTree, scop: Scop, most: int) -> tuple[ScheduleTree, Scop]:
     """The tree whose threads hold operands in registers, at most so many elements below each reduction."""
-    promoter = _Promoter(scop, most)
+    promoter = _OperandPromoter(scop, most)
     return replace(tree, root=promoter.visit(tree.root, tree.domain, ())), promoter.scop
 
 
-class _Promoter:
+class _OperandPromoter:
     """Visits the tree; ``scop`` gains the copies and the promoted accesses on the way."""
 
     def __init__(self, scop: Scop, most: int) -> None:
@@ -111,7 +110,7 @@ def _operands(statement: ScopStatement, scop: Scop) -> Iterator[_Operand]:
         promotion = buffers.get(own.read.tensor)
         if own.guards or (promotion is not None and (promotion.gathered is not None or not promotion.buffer.shared)):
             continue
-        if promotion is None and not is_affine(own.read, statement):
+        if promotion is None and not has_affine_subscripts(own.read, statement):
             continue
         relation = statement.reads[position]
         if relation.get_tuple_name(isl.dim_type.out) not in written:

@@ -11,21 +11,21 @@ import islpy as isl
 from tc.polyhedral.analysis.box import bounding_box, own_space
 from tc.polyhedral.analysis.copies import copy_band
 from tc.polyhedral.analysis.paths import paths_below
-from tc.polyhedral.cpu.promote import accesses_to, program_names
+from tc.polyhedral.analysis.reads import program_names
 from tc.polyhedral.gpu.promotion.promote_temporaries import has_owner
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
-from tc.polyhedral.transform.promotion import promote_accesses, relation_of
+from tc.polyhedral.transform.promotion import accesses_to, promote_accesses, relation_of
 
 
 def promote_private(tree: ScheduleTree, scop: Scop, most: int) -> tuple[ScheduleTree, Scop]:
     """The tree whose threads hold the results of reductions in registers, at most so many elements."""
-    promoter = _Promoter(scop, most)
+    promoter = _AccumulatorPromoter(scop, most)
     return replace(tree, root=promoter.visit(tree.root, tree.domain, ())), promoter.scop
 
 
-class _Promoter:
+class _AccumulatorPromoter:
     """Visits the tree; ``scop`` gains the copies and the promoted accesses on the way."""
 
     def __init__(self, scop: Scop, most: int) -> None:

@@ -17,16 +17,16 @@ from typing import assert_never
 import islpy as isl
 
 from tc.language.isl.affine import isl_name
+from tc.language.isl.pieces import sets_of
 from tc.polyhedral.analysis.box import Box, own_space, prefix_map
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.gpu.promotion.distribute_copies import Distributed, distributed, piece_of
 from tc.polyhedral.gpu.promotion.linearize_copies import linearize_copies
 from tc.polyhedral.gpu.promotion.shared_operands import promote_operand
 from tc.polyhedral.ir.loops import LoopKind, Sharing
-from tc.polyhedral.ir.scop import Rotation, Scop
+from tc.polyhedral.ir.scop import Rotation, Scop, layouts_of
 from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
 from tc.polyhedral.transform.promotion import Promoted, bytes_of
-from tc.polyhedral.transform.vectorize import layouts_of
 from tc.targets.options import TileLayout
 
 
@@ -50,7 +50,7 @@ def promote_shared(tree: ScheduleTree, scop: Scop, room: SharedRoom) -> tuple[Sc
 
     With several stages, copies run ``stages - 1`` iterations of the loop over tiles ahead of what reads them.
     """
-    promoter = _Promoter(scop, room)
+    promoter = _SharedMemoryPromoter(scop, room)
     visited = promoter.visit(tree.root, tree.domain, ())
     return ScheduleTree(_with(tree.domain, (d.copies for d in visited.ahead)), visited.node), promoter.scop
 
@@ -63,7 +63,7 @@ class _Visited:
     ahead: tuple[Distributed, ...] = ()
 
 
-class _Promoter:
+class _SharedMemoryPromoter:
     """Visits the tree; ``scop`` gains the copies and the promoted accesses on the way."""
 
     def __init__(self, scop: Scop, room: SharedRoom) -> None:
@@ -245,8 +245,7 @@ def _distances(members: Items[Member], domain: isl.UnionSet) -> tuple[int, int]:
     Blocks may take iterations cyclically.
     """
     together = [member for member in members if member.kind is not LoopKind.THREAD]
-    pieces: list[isl.Set] = []
-    domain.foreach_set(pieces.append)
+    pieces = sets_of(domain)
     values = prefix_map(pieces[0], together).range()
     for piece in pieces[1:]:
         values = values.union(prefix_map(piece, together).range())

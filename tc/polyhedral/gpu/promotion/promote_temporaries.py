@@ -14,12 +14,19 @@ import islpy as isl
 
 from tc.polyhedral.analysis.box import bounding_box, prefix_map
 from tc.polyhedral.analysis.extents import extent_of
-from tc.polyhedral.cpu.promote import accesses_to, program_names, touches
+from tc.polyhedral.analysis.reads import program_names, touches
 from tc.polyhedral.gpu.promotion.promote_to_lanes import has_warps_along_x, promote_to_lanes
 from tc.polyhedral.ir.loops import Buffer, LoopKind, Sharing
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence
-from tc.polyhedral.transform.promotion import bytes_of, padded_layout, promote_accesses, reads_uncovered, relation_of
+from tc.polyhedral.transform.promotion import (
+    accesses_to,
+    bytes_of,
+    padded_layout,
+    promote_accesses,
+    reads_uncovered,
+    relation_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +43,11 @@ class Memory:
 
 def promote_temporaries(tree: ScheduleTree, scop: Scop, memory: Memory) -> tuple[ScheduleTree, Scop]:
     """The tree with buffers for its temporaries, and the scop in which their accesses go there."""
-    promoter = _Promoter(scop, memory)
+    promoter = _TemporaryPromoter(scop, memory)
     return replace(tree, root=promoter.visit(tree.root, tree.domain, ())), promoter.scop
 
 
-class _Promoter:
+class _TemporaryPromoter:
     """Visits the tree; ``scop`` gains the promoted accesses on the way."""
 
     def __init__(self, scop: Scop, memory: Memory) -> None:

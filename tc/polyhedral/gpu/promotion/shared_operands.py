@@ -11,17 +11,17 @@ import islpy as isl
 
 from tc.language.algebra.rewriting import fresh_name
 from tc.language.isl.affine import isl_name
+from tc.language.isl.pieces import pieces_of
 from tc.language.program.program import GuardedRead, Read, walk
 from tc.polyhedral.analysis.box import Box, bounding_box
+from tc.polyhedral.analysis.reads import has_affine_subscripts, program_names
 from tc.polyhedral.analysis.strides import is_turned, iterator_of
-from tc.polyhedral.cpu.promote import is_affine, program_names
 from tc.polyhedral.gpu.promotion.promote_temporaries import has_owner
 from tc.polyhedral.ir.gathered import Gathered
 from tc.polyhedral.ir.loops import LoopKind, Sharing
-from tc.polyhedral.ir.scop import Rotation, Scop, ScopStatement, reads_by_position
+from tc.polyhedral.ir.scop import Rotation, Scop, ScopStatement, layouts_of, reads_by_position
 from tc.polyhedral.ir.tree import Member
 from tc.polyhedral.transform.promotion import Access, Promoted, bytes_of, padded_layout, promote_accesses
-from tc.polyhedral.transform.vectorize import layouts_of
 from tc.targets.options import TileLayout
 
 
@@ -120,9 +120,7 @@ def _moved_by(relation: isl.Map) -> list[set[int]]:
 
 
 def _parts(function: isl.PwAff) -> list[isl.Aff]:
-    found: list[isl.Aff] = []
-    function.foreach_piece(lambda _, part: found.append(part))
-    return found
+    return [part for _, part in pieces_of(function)]
 
 
 def _tile(relation: isl.Map, prefix: tuple[Member, ...], alike: int) -> Box | None:
@@ -153,7 +151,7 @@ def _operands_of(statement: ScopStatement, scop: Scop, names: Items[str], *, ind
     tensors = layouts_of(scop).keys() - {promotion.buffer.name for promotion in scop.promotions}
     promoted = {access.element.get_tuple_name(isl.dim_type.out) for access in statement.promoted}
     reads = list(reads_by_position(statement, scop.promotions))
-    gathers = [own for _, own in reads if not is_affine(own.read, statement) and _may_gather(own, scop)]
+    gathers = [own for _, own in reads if not has_affine_subscripts(own.read, statement) and _may_gather(own, scop)]
     choosing = [part for own in gathers for part in _inner_reads(own.read)]
     inside = {id(part) for part in choosing}
     tensors -= set() if indices else {part.tensor for part in choosing}
@@ -161,7 +159,7 @@ def _operands_of(statement: ScopStatement, scop: Scop, names: Items[str], *, ind
         tensor = own.read.tensor
         if tensor not in tensors or isl_name(tensor) in promoted:
             continue
-        if is_affine(own.read, statement):
+        if has_affine_subscripts(own.read, statement):
             if isl_name(tensor) not in _written(scop, names):
                 yield Operand(statement, position, own.read, statement.reads[position])
         elif own in gathers:

@@ -1,0 +1,45 @@
+"""What statements read and touch: in their bodies, and as access relations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import islpy as isl
+
+from tc.language.isl.affine import Frame, affine_function, isl_name
+from tc.language.program.program import Expression, Read, guarded_reads, walk
+from tc.polyhedral.ir.loops import StatementBody
+from tc.polyhedral.ir.scop import Scop, ScopStatement
+from tc.polyhedral.ir.tree import statement_names
+
+
+def value_reads(body: StatementBody) -> list[Read]:
+    """The reads of a statement's value, in the order of its access relations."""
+    return [guarded.read for guarded in guarded_reads(body.value)]
+
+
+def accesses(body: StatementBody) -> Iterator[tuple[str, tuple[Expression, ...]]]:
+    """Tensor and subscripts of everything the statement touches, its target first."""
+    yield body.target, body.subscripts
+    for expression in (*body.subscripts, body.value):
+        for part in walk(expression):
+            if isinstance(part, Read):
+                yield part.tensor, part.subscripts
+
+
+def program_names(domain: isl.UnionSet, scop: Scop) -> list[str]:
+    """Statements below, in program order."""
+    below = set(statement_names(domain))
+    return [statement.name for statement in scop.statements if statement.name in below]
+
+
+def has_affine_subscripts(read: Read, statement: ScopStatement) -> bool:
+    """Whether the subscripts are affine functions of the iterators, and so proven to stay inside the tensor."""
+    frame = Frame(statement.domain.get_ctx(), statement.name, statement.body.iterators)
+    return all(affine_function(subscript, frame) is not None for subscript in read.subscripts)
+
+
+def touches(statement: ScopStatement, tensor: str) -> bool:
+    """Whether the statement reads or writes the tensor, in the sense of the program."""
+    relations = (*statement.reads, *statement.writes)
+    return any(relation.get_tuple_name(isl.dim_type.out) == isl_name(tensor) for relation in relations)
