@@ -112,7 +112,8 @@ ROOMS = {
         "islpy",
     ),
     "polyhedral.gpu.mapping": room(
-        "base language.program language.isl targets polyhedral.ir polyhedral.analysis polyhedral.schedule polyhedral.transform",
+        "base language.program language.isl targets polyhedral.ir polyhedral.analysis polyhedral.schedule "
+        "polyhedral.transform",
         "islpy",
     ),
     "polyhedral.gpu.promotion": room(

@@ -7,6 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 import torch
+import torch.nn.grad
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
