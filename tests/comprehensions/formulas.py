@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,8 @@ import torch
 import torch.nn.grad
 
 Floats: TypeAlias = npt.NDArray[np.float64]
+
+_GRADIENTS: Any = torch.nn.grad  # which has no types
 
 
 def _tensor(array: Floats) -> torch.Tensor:
@@ -60,8 +62,8 @@ def grouped_convolution(data: Floats, weight: Floats, bias: Floats, stride: int 
 
 def convolution_gradients(data: Floats, weight: Floats, gradient: Floats, stride: int = 1) -> tuple[Floats, Floats]:
     """Gradients of a convolution in two dimensions towards its data and its weight, by PyTorch."""
-    towards_data = torch.nn.grad.conv2d_input(data.shape, _tensor(weight), _tensor(gradient), stride=stride)
-    towards_weight = torch.nn.grad.conv2d_weight(_tensor(data), weight.shape, _tensor(gradient), stride=stride)
+    towards_data = _GRADIENTS.conv2d_input(data.shape, _tensor(weight), _tensor(gradient), stride=stride)
+    towards_weight = _GRADIENTS.conv2d_weight(_tensor(data), weight.shape, _tensor(gradient), stride=stride)
     return _array(towards_data), _array(towards_weight)
 
 
