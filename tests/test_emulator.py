@@ -52,6 +52,19 @@ def loops(options: tc.GpuOptions = PLAIN) -> list[str]:
     return re.findall(r"for \(int\d\d_t (.*?;.*?);", source.replace("_turn", ""))
 
 
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("sums_of_diagonals", "several points"),
+        pytest.param("overlap_add", "operands in registers", marks=pytest.mark.slow),
+    ],
+)
+def test_loops_of_many_pieces_do_not_take_all_operations(name: str, options: str) -> None:
+    """What they leave out is asked piece by piece."""
+    (case,) = (case for case in CASES if case.name == name)
+    check(case, case.large_ragged_sizes, OPTIONS[options], "emulator")
+
+
 def test_a_block_is_as_large_as_the_options_say() -> None:
     found = loops(tc.GpuOptions(tc.ScheduleOptions(tile=(32, 16)), block=(8, 4)))
     assert found[-2:] == ["thread_y = 0; thread_y < 4", "thread_x = 0; thread_x < 8"]

@@ -36,5 +36,16 @@ def has_missing_instances(root: LoopTree, scop: Scop, names: AbstractSet[str]) -
             points = follow_path(path, frame).points
             inverse = inverse_of(own, path, points, frame, ranges)
             run = instance_map(own, points, frame).range() if inverse is None else inverse.runs
-            missing[instance.statement] = domain.subtract(run)
+            missing[instance.statement] = _without(domain, run)
     return any(not domain.is_empty() for domain in missing.values())
+
+
+def _without(domain: isl.Set, run: isl.Set) -> isl.Set:
+    """The difference, piece by piece, the simplest first: isl makes products of the pieces of what it subtracts."""
+    found = run.intersect(domain).coalesce().get_basic_set_list()
+    pieces = [found.get_at(number) for number in range(found.n_basic_set())]
+    for piece in sorted(pieces, key=lambda piece: piece.dim(isl.dim_type.div)):
+        if domain.is_empty():
+            break
+        domain = domain.subtract(piece.to_set()).coalesce()
+    return domain
