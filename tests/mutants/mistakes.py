@@ -14,11 +14,12 @@ import islpy as isl
 from tc.grammar.syntax import BinaryOperator
 from tc.language.program.program import INDEX_TYPE, Binary, Literal, Read, Statement
 from tc.language.program.specialization import Specialization
+from tc.polyhedral.generate.leaves import Leaves, leaves_of
 from tc.polyhedral.gpu.barriers.place_barriers import place_barriers
 from tc.polyhedral.gpu.promotion.promote_operands import promote_operands
 from tc.polyhedral.gpu.promotion.promote_private import promote_private
 from tc.polyhedral.gpu.promotion.promote_shared import promote_shared
-from tc.polyhedral.ir.loops import LANES, Sharing
+from tc.polyhedral.ir.loops import LANES, Barrier, Copy, Sharing
 from tc.polyhedral.ir.scop import Promotion, Rotation, Scop, ScopStatement
 from tc.polyhedral.ir.splits import Split
 from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Node, ScheduleTree, Sequence, statement_names
@@ -62,11 +63,15 @@ def mistakes_in(scop: Scop, steps: Iterable[Step]) -> Iterator[Mistake]:
         yield Mistake(f"without {barrier}", partial(_patched, "place_barriers", dropping(barrier)))
     for barrier in sorted({awaited.barrier for awaited in scop.awaits.values()}):
         yield Mistake(f"copies awaited after {barrier}", partial(_patched, "place_barriers", _awaited_later(barrier)))
+        yield Mistake(f"a group more pending at {barrier}", partial(_patched, "leaves_of", _with_a_group_more(barrier)))
     for promotion in scop.promotions:
         promoter = _promoter(promotion)
         if promotion.rotation is not None and _is_copied_over(scop, promotion):
             buffer = promotion.buffer.name
             yield Mistake(f"a slot less for {buffer}", partial(_patched, promoter, _with_a_slot_less(buffer)))
+        if promotion.buffer.shared and _is_synchronous(scop, promotion):
+            copy = promotion.loads or ""
+            yield Mistake(f"{copy} begun and never awaited", partial(_patched, "leaves_of", _asynchronous(copy)))
         for copy in filter(None, (promotion.loads, promotion.stores)):
             if not promotion.buffer.layout.shape:
                 continue  # a single element, of which there is no next one and nothing to leave out
@@ -81,7 +86,7 @@ def mistakes_in(scop: Scop, steps: Iterable[Step]) -> Iterator[Mistake]:
 
 
 def _patched(name: str, by: object) -> AbstractContextManager[object]:
-    module = "schedules" if name == "split_reductions" else "passes"
+    module = {"split_reductions": "schedules", "leaves_of": "pipeline"}.get(name, "passes")
     return patch(f"tc.polyhedral.{module}.{name}", by)
 
 
@@ -144,6 +149,35 @@ def _awaited_later(barrier: str) -> Callable[[ScheduleTree, Scop], State]:
         return tree, replace(scop, awaits=awaits)
 
     return place
+
+
+def _with_a_group_more(barrier: str) -> Callable[..., Leaves]:
+    """The node of the barrier leaves one group of copies more pending; the schedule knows nothing of it."""
+
+    def leaves(scop: Scop, streamed: frozenset[str]) -> Leaves:
+        found = leaves_of(scop, streamed)
+        node = found.patterns[barrier]
+        assert isinstance(node, Barrier)
+        assert node.pending is not None
+        return Leaves({**found.patterns, barrier: replace(node, pending=node.pending + 1)})
+
+    return leaves
+
+
+def _is_synchronous(scop: Scop, promotion: Promotion) -> bool:
+    """Whether elements are copied, of sizes that asynchronous copies have, and each at once."""
+    copied = promotion.loads is not None and promotion.loads not in scop.awaits
+    return copied and promotion.gathered is None and not scop.awaits
+
+
+def _asynchronous(copy: str) -> Callable[..., Leaves]:
+    """The node of a copy is asynchronous, and no barrier waits for it."""
+
+    def leaves(scop: Scop, streamed: frozenset[str]) -> Leaves:
+        found = leaves_of(scop, streamed)
+        return Leaves({**found.patterns, copy: Copy(copy, (), group="barrier0")})
+
+    return leaves
 
 
 def _is_copied_over(scop: Scop, promotion: Promotion) -> bool:

@@ -40,6 +40,8 @@ def test_there_are_mistakes_of_every_kind() -> None:
         "one short",
         "a slot less",
         "copies awaited after",
+        "a group more pending at",
+        "begun and never awaited",
         "only the first partial result of 4 threads",
         "only the first partial result of lanes",
         "only the first partial result of 4 blocks",
@@ -49,6 +51,7 @@ def test_there_are_mistakes_of_every_kind() -> None:
         ("mm", "copied two tiles ahead"),
         ("sum_of_rows", "partial results"),
         ("mm", "partial results in lanes"),
+        ("mm", "tiles"),
         ("sum_of_rows", "blocks share sums"),
     ):
         names = mistake_names(case_named(case), OPTIONS[options])
