@@ -58,3 +58,10 @@ MESSAGES: dict[str, Callable[[], object]] = {
 def test_messages(message: str) -> None:
     with pytest.raises(tc.ArgumentError, match="^" + re.escape(message) + "$"):
         MESSAGES[message]()
+
+
+def test_tensors_may_be_named_like_parameters_of_the_methods() -> None:
+    plus = tc.define("def plus(float(N) self, float(N) definitions) -> (O) { O(i) = self(i) + definitions(i) }")
+    for f in (plus, plus.plus, plus.compile(definitions=(5,), self=(5,))):
+        assert np.asarray(f(definitions=A, self=B)).tolist() == [1, 2, 3, 4, 5]
+    assert np.asarray(plus.reference(definitions=A, self=B)).tolist() == [1, 2, 3, 4, 5]

@@ -73,6 +73,7 @@ class Comprehension:
 
     def __call__(
         self,
+        /,
         *arguments: object,
         out: object = None,
         target: str | None = None,
@@ -111,7 +112,7 @@ class Comprehension:
         return bind(self.interface, arguments, out)
 
     def compile(
-        self, *arguments: object, target: str | None = None, options: Options | None = None, **named: object
+        self, /, *arguments: object, target: str | None = None, options: Options | None = None, **named: object
     ) -> Kernel:
         """The kernel for arrays, ``tc.ArraySpec`` or plain shapes; scalars by value.  Runs nothing.
 
@@ -122,6 +123,7 @@ class Comprehension:
 
     def tune(
         self,
+        /,
         *arguments: object,
         target: str | None = None,
         budget: str | Budget | None = None,
@@ -174,7 +176,7 @@ class Comprehension:
         self._warm.forget()
         return result
 
-    def candidates(self, *arguments: object) -> Candidates:
+    def candidates(self, /, *arguments: object) -> Candidates:
         """For compiling many kernels for the same arguments, as ``compile`` takes them, with different options."""
         from tc.polyhedral.pipeline import Prepared
 
@@ -196,16 +198,18 @@ class Comprehension:
 
         return bind_specs(self.interface, arguments)
 
-    def specialize(self, *arguments: object) -> Specialization:
+    def specialize(self, /, *arguments: object) -> Specialization:
         """The program for arrays, ``tc.ArraySpec`` or plain shapes, with all sizes settled.  Runs nothing."""
         return self._kernels.specialize(self._signature(arguments))
 
-    def output_shapes(self, *arguments: object, **named: object) -> dict[str, tuple[int, ...]]:
+    def output_shapes(self, /, *arguments: object, **named: object) -> dict[str, tuple[int, ...]]:
         """Shapes of the results by name, for arrays, specs or plain shapes.  Runs nothing."""
         specialization = self.specialize(*self._in_order(arguments, named))
         return {name: specialization.layouts[name].shape for name in self.program.results}
 
-    def reference(self, *arguments: object, out: object = None, **named: object) -> np.ndarray | tuple[np.ndarray, ...]:
+    def reference(
+        self, /, *arguments: object, out: object = None, **named: object
+    ) -> np.ndarray | tuple[np.ndarray, ...]:
         """The oracle's values: integers exact in their type, floating results in float64.  ``out`` is only read.
 
         TooLargeError, before it begins, where the oracle needs more than a quarter of the memory there is.
@@ -214,7 +218,7 @@ class Comprehension:
         values = tuple(results[name].values for name in self.program.results)
         return values[0] if len(values) == 1 else values
 
-    def oracle(self, *arguments: object, out: object = None, memory: int | None = None) -> Mapping[str, Result]:
+    def oracle(self, /, *arguments: object, out: object = None, memory: int | None = None) -> Mapping[str, Result]:
         """The oracle's values by result, in order, with an error bound for every element (see ``tc.reference``).
 
         ``memory``: bytes that it may take beside the arguments; None stands for a quarter of what there is.
@@ -238,7 +242,7 @@ class Comprehension:
         return evaluate(specialization, arrays, bound.scalars, bounds=bounds, plan=plan)
 
     def explain(
-        self, *arguments: object, target: str | None = None, options: Options | None = None, **named: object
+        self, /, *arguments: object, target: str | None = None, options: Options | None = None, **named: object
     ) -> str:
         """What becomes of a call, as text: ranges, schedule before and after, buffers, proof, times, source."""
         from tc.api.explain import explain_injected, explain_kernel

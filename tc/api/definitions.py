@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from tc.api.comprehension import Comprehension
 from tc.api.kernels import process_cache
@@ -14,16 +15,25 @@ from tc.targets.options import Options
 from tc.targets.usual_options import Usual, usual_options
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    import numpy as np
-
-    from tc.dispatch.kernel import Kernel
     from tc.grammar.syntax import Text
     from tc.language.program.program import Program
-    from tc.tuner.session.settings import TuningResult
-    from tc.tuner.space.preferences import Constraint, Objective
     from tc.tuner.trial.budget import Budget
+
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+def _of_the_only_one(
+    method: Callable[Concatenate[Comprehension, Parameters], Result],
+) -> Callable[Concatenate[Definitions, Parameters], Result]:
+    """The method of the only definition, with its parameters and its documentation."""
+
+    @functools.wraps(method)
+    def forwarded(definitions: Definitions, /, *arguments: Parameters.args, **named: Parameters.kwargs) -> Result:
+        return method(definitions.single(), *arguments, **named)
+
+    return forwarded
 
 
 class Definitions(Mapping[str, "Comprehension"]):
@@ -79,74 +89,12 @@ class Definitions(Mapping[str, "Comprehension"]):
             )
         return self._only
 
-    def __call__(
-        self,
-        *arguments: object,
-        out: object = None,
-        target: str | None = None,
-        options: Options | None = None,
-        **named: object,
-    ) -> object:
-        return self.single()(*arguments, out=out, target=target, options=options, **named)
-
-    def compile(
-        self, *arguments: object, target: str | None = None, options: Options | None = None, **named: object
-    ) -> Kernel:
-        """``Comprehension.compile`` of the only definition."""
-        return self.single().compile(*arguments, target=target, options=options, **named)
-
-    def tune(
-        self,
-        *arguments: object,
-        target: str | None = None,
-        budget: str | Budget | None = None,
-        cache: str | Path | None = None,
-        seed: int | None = None,
-        progress: bool = True,
-        jobs: int | None = None,
-        strategy: str = "combined",
-        numerics: str = "any",
-        workers: str | None = None,
-        devices: Sequence[int] | None = None,
-        start: Options | Sequence[Options] | None = None,
-        objective: Objective | None = None,
-        constraint: Constraint | None = None,
-        effort: str = "default",
-        **named: object,
-    ) -> TuningResult:
-        """``Comprehension.tune`` of the only definition."""
-        return self.single().tune(
-            *arguments,
-            target=target,
-            budget=budget,
-            cache=cache,
-            seed=seed,
-            progress=progress,
-            jobs=jobs,
-            strategy=strategy,
-            numerics=numerics,
-            workers=workers,
-            devices=devices,
-            start=start,
-            objective=objective,
-            constraint=constraint,
-            effort=effort,
-            **named,
-        )
-
-    def output_shapes(self, *arguments: object, **named: object) -> dict[str, tuple[int, ...]]:
-        """``Comprehension.output_shapes`` of the only definition."""
-        return self.single().output_shapes(*arguments, **named)
-
-    def reference(self, *arguments: object, out: object = None, **named: object) -> np.ndarray | tuple[np.ndarray, ...]:
-        """``Comprehension.reference`` of the only definition."""
-        return self.single().reference(*arguments, out=out, **named)
-
-    def explain(
-        self, *arguments: object, target: str | None = None, options: Options | None = None, **named: object
-    ) -> str:
-        """``Comprehension.explain`` of the only definition."""
-        return self.single().explain(*arguments, target=target, options=options, **named)
+    __call__ = _of_the_only_one(Comprehension.__call__)
+    compile = _of_the_only_one(Comprehension.compile)
+    tune = _of_the_only_one(Comprehension.tune)
+    output_shapes = _of_the_only_one(Comprehension.output_shapes)
+    reference = _of_the_only_one(Comprehension.reference)
+    explain = _of_the_only_one(Comprehension.explain)
 
 
 def define(

@@ -103,7 +103,7 @@ class Kernel:
     def resources(self) -> Resources:
         return self._executable.resources
 
-    def __call__(self, *arguments: object, out: object = None, **named: object) -> object:
+    def __call__(self, /, *arguments: object, out: object = None, **named: object) -> object:
         """Run on arrays of exactly the kernel's signature, or of one that it covers; ArgumentError for any other.
 
         Returns one array, or a tuple in the order of the definition's results.
