@@ -9,7 +9,6 @@ import gc
 import os
 import random
 import threading
-import time
 import traceback
 import weakref
 from collections import Counter
@@ -195,10 +194,11 @@ def fork_while_others_work(children: int) -> None:
     tc.set_threads(2)
     definitions = tc.define(TEXT)
     compute_in_parallel(definitions)
-    stop, sizes = threading.Event(), iter(range(1, 10**6))
+    stop, begun, sizes = threading.Event(), threading.Event(), iter(range(1, 10**6))
 
     def compile_for_ever() -> None:
         while not stop.is_set():
+            begun.set()
             definitions.mm.compile((next(sizes), 3), (3, 7))
 
     def compute_for_ever() -> None:
@@ -218,7 +218,8 @@ def fork_while_others_work(children: int) -> None:
 
     try:
         for _ in range(children):
-            time.sleep(0.02)
+            begun.clear()
+            assert begun.wait(PATIENCE)  # a kernel that the last child did not see is being compiled
             in_child(partial(child, next(sizes)))
     finally:
         stop.set()

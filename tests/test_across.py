@@ -16,7 +16,7 @@ from tc.targets.options import GpuOptions
 from tc.tuner.space.nests import nest_of
 from tc.tuner.space.space import Space
 from tc.tuner.trial.outcome import Failed
-from tests.turns import every
+from tests.turns import every, every_row
 
 MM = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }").mm
 TBMM = tc.define("def tbmm(float(B,N,M) X, float(B,K,M) Y) -> (Z) { Z(b,n,k) +=! X(b,n,m) * Y(b,k,m) }").tbmm
@@ -55,8 +55,10 @@ def test_every_tile_goes_with_every_number_of_blocks(
     assert compare(f.oracle(*arrays)[result], np.asarray(found)).ok
 
 
-@pytest.mark.parametrize("block", [None, (16, 8)])
-@pytest.mark.parametrize("tile", [(64, 64, 16), (64, 64, 32), (32, 64), (128, 32, 8)])
+@pytest.mark.parametrize(
+    ("tile", "block"),
+    every_row(3, itertools.product([(64, 64, 16), (64, 64, 32), (32, 64), (128, 32, 8)], [None, (16, 8)])),
+)
 def test_operands_are_in_shared_memory_as_without(tile: tuple[int, ...], block: tuple[int, ...] | None) -> None:
     def kernel(across: int) -> Kernel:
         options = GpuOptions(tc.ScheduleOptions(tile=tile), block=block, across=across)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
 
 from tc.api.comprehension import Comprehension
 from tc.api.kernels import process_cache
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from tc.language.program.program import Program
     from tc.tuner.trial.budget import Budget
 
+# How many texts are remembered with what they mean: of a library that defines the same again and again.
+_TEXTS: Final = 256
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -125,12 +127,19 @@ def define(
 
 def parsed(text: str) -> Mapping[str, Program]:
     """What the definitions of a text mean; errors as of ``define``, and its warnings."""
+    found, programs = _understood(text)
+    _warn_of_libraries(found, text)
+    return programs
+
+
+@functools.lru_cache(maxsize=_TEXTS)
+def _understood(text: str) -> tuple[Text, Mapping[str, Program]]:
+    """The text parsed, and what its definitions mean."""
     from tc.grammar.parser import parse
     from tc.language.lower.lower import lower_text
 
     found = parse(text)
-    _warn_of_libraries(found, text)
-    return lower_text(found, text)
+    return found, lower_text(found, text)
 
 
 def _warn_of_libraries(parsed: Text, text: str) -> None:

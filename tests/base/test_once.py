@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -23,14 +23,18 @@ def constant(value: object) -> Callable[[], object]:
 def test_each_value_is_made_once() -> None:
     once: Once[int, object] = Once()
     made: list[int] = []
-    start = threading.Barrier(THREADS)
+    start, asking, asked = threading.Barrier(THREADS), threading.Condition(), Counter[int]()
 
     def ask(key: int) -> object:
         def make() -> object:
             made.append(key)
-            time.sleep(0.001)
+            with asking:  # nothing is made before all have asked for it
+                assert asking.wait_for(lambda: asked[key] == THREADS, PATIENCE)
             return object()
 
+        with asking:
+            asked[key] += 1
+            asking.notify_all()
         return once.get(key, make)
 
     def ask_all() -> list[object]:

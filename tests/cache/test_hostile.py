@@ -124,7 +124,7 @@ def use(path: Path, folder: Path, other: bytes) -> None:
             continue
 
 
-@pytest.mark.parametrize("seed", every(3, range(100)))
+@pytest.mark.parametrize("seed", every(6, range(100)))
 def test_flipped_bits_are_noticed_or_do_no_harm(sound: bytes, other: bytes, tmp_path: Path, seed: int) -> None:
     random = Random(seed)
     content = bytearray(sound)
@@ -137,7 +137,7 @@ def test_flipped_bits_are_noticed_or_do_no_harm(sound: bytes, other: bytes, tmp_
         use(path, tmp_path, other)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", every(2, range(20)))
 def test_pages_of_noise_are_noticed(sound: bytes, other: bytes, tmp_path: Path, seed: int) -> None:
     random = Random(seed)
     page = random.randrange(len(sound) // 4096) * 4096

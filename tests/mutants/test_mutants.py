@@ -6,7 +6,7 @@ import pytest
 
 from tests.mutants.judge import Verdict
 from tests.mutants.programs import OPTIONS, case_named, judged, mistake_names
-from tests.turns import SLOW
+from tests.turns import SLOW, every
 
 # A product, rows that are reduced and used again, a result that comes in; ``python -m tests.mutants`` has the whole
 # corpus and all options.
@@ -25,9 +25,11 @@ SOME = (
 )
 
 
+@pytest.mark.parametrize("step", every(2, [3, 1]), ids=["every third", "all"])
 @pytest.mark.parametrize(("name", "options"), SOME)
-def test_proof_and_emulator_notice_every_mistake(name: str, options: str) -> None:
-    found = list(judged(case_named(name), OPTIONS[options]))
+def test_proof_and_emulator_notice_every_mistake(name: str, options: str, step: int) -> None:
+    """By default a third of them; ``pytest -m slow`` has all."""
+    found = list(judged(case_named(name), OPTIONS[options], step=step))
     assert found
     missed = [mistake.name for mistake in found if mistake.verdict != Verdict(refused=True, wrong=True)]
     assert not missed
