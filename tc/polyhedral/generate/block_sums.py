@@ -99,7 +99,7 @@ def block_sums(program: LoopProgram) -> Blocked:
         for body in program.bodies
         if body.reduction is Reduction.ADD
         and layouts[body.target].type is ScalarType.FLOAT32
-        and chains.additions(root, body.name, whole) > most_additions(body)
+        and chains.is_long(root, body.name, whole)
     ]
     for name in long:
         root = sums.blocked(root, name, frozenset(long), whole, None)

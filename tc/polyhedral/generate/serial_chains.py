@@ -63,6 +63,14 @@ class Chains:
         found = self._additions(tree, name, path)
         return found if terms is None else min(found, terms)
 
+    def is_long(self, tree: LoopTree, name: str, path: Path) -> bool:
+        """Whether too many additions follow each other."""
+        body = self.bodies[name]
+        most = most_additions(body)
+        if body.terms is not None and body.terms <= most:
+            return False  # there are thousands of unrolled copies to count, which would say no more
+        return self.additions(tree, name, path) > most
+
     def _additions(self, tree: LoopTree, name: str, path: Path) -> Count:
         body = self.bodies[name]
         found: Count = self.roundings(tree, name, path)
