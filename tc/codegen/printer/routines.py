@@ -23,7 +23,8 @@ _WORD: Final = re.compile(r"\w+")
 class Parameter:
     """A parameter of routines: ``argument`` is what the entry of the kernel passes for it, ``given`` what run times do.
 
-    ``before``: by how many elements the lowest one of a buffer lies before the one whose subscripts are 0.
+    ``source``: the argument of the entry that it comes from, if it does.  ``before``: by how many elements the lowest
+    one of a buffer lies before the one whose subscripts are 0.
     """
 
     type: str
@@ -32,6 +33,7 @@ class Parameter:
     argument: str
     given: Argument | None = None
     before: int = 0
+    source: str = ""
 
     @property
     def field(self) -> str:
@@ -51,7 +53,7 @@ STREAM: Final = "tc_stream"
 TEAM: Final = Parameter("tc_team *", "", "team", "team")
 
 # Memory that belongs to the thread that runs the routine.
-SCRATCH: Final = Parameter("char *", "restrict", "scratch", "runtime->scratch")
+SCRATCH: Final = Parameter("char *", "restrict", "scratch", "runtime->scratch", source="runtime")
 
 
 def indented(lines: Iterable[str]) -> list[str]:

@@ -15,7 +15,7 @@ from tc.codegen.index.indices import WideIndexError
 from tc.codegen.printer.context import Scope, context_of
 from tc.codegen.printer.kernel import KernelPrinter
 from tc.codegen.printer.placement import side_by_side
-from tc.codegen.printer.routines import SCRATCH, Parameter, braced, finished, mentioned, mentions, routine
+from tc.codegen.printer.routines import SCRATCH, Parameter, braced, finished, mentioned, routine
 from tc.codegen.text.dialect import EMULATOR, C, Dialect
 from tc.codegen.text.names import Names, comment, names_of
 from tc.codegen.text.numerics import prelude
@@ -146,37 +146,39 @@ def parameters_of(
     program: LoopProgram, names: Names, offsets: Mapping[str, int], dialect: Dialect
 ) -> tuple[Parameter, ...]:
     """The parameters of a kernel: its buffers, scalars and open sizes, and where faults are noted."""
-    fault = Parameter(f"{dialect.global_memory}int32_t *", "", "fault", "runtime->fault", Argument(Place.FAULT))
+    fault = Parameter(
+        f"{dialect.global_memory}int32_t *", "", "fault", "runtime->fault", Argument(Place.FAULT), source="runtime"
+    )
     scalars = (*program.scalars, *((name, INDEX_TYPE) for name, _ in program.sizes))
     shared = {b.name: f"(void *)(runtime->shared + {offsets[b.name]})" for b in program.temporaries}
     return (
         *(
-            _buffer(buffer, names, f"buffers[{n}]", Argument(Place.BUFFER, n), dialect)
+            _buffer(buffer, names, f"buffers[{n}]", "buffers", Argument(Place.BUFFER, n), dialect)
             for n, buffer in enumerate(program.buffers)
         ),
         *(
-            _buffer(buffer, names, shared[buffer.name], Argument(Place.TEMPORARY, n), dialect)
+            _buffer(buffer, names, shared[buffer.name], "runtime", Argument(Place.TEMPORARY, n), dialect)
             for n, buffer in enumerate(program.temporaries)
         ),
         *(_scalar(name, type, names, n, dialect) for n, (name, type) in enumerate(scalars)),
         fault,
         SCRATCH,
-        Parameter("const tc_runtime *", "", "runtime", "runtime"),
+        Parameter("const tc_runtime *", "", "runtime", "runtime", source="runtime"),
     )
 
 
-def _buffer(buffer: Buffer, names: Names, argument: str, given: Argument, dialect: Dialect) -> Parameter:
+def _buffer(buffer: Buffer, names: Names, argument: str, source: str, given: Argument, dialect: Dialect) -> Parameter:
     const = "" if buffer.writable else "const "
     type = f"{dialect.global_memory}{const}{dialect.storage[buffer.layout.type]} *"
     before = -buffer.layout.offsets.start
-    return Parameter(type, dialect.restrict, names.tensors[buffer.name], argument, given, before)
+    return Parameter(type, dialect.restrict, names.tensors[buffer.name], argument, given, before, source)
 
 
 def _scalar(name: str, type: ScalarType, names: Names, position: int, dialect: Dialect) -> Parameter:
     argument = f"scalars[{position}].{_member(type)}"
     # Truth values are no arguments in OpenCL.
     own = (dialect.storage if dialect.grids and type is ScalarType.BOOL else dialect.values)[type]
-    return Parameter(own, "", names.scalars[name], argument, Argument(Place.SCALAR, position))
+    return Parameter(own, "", names.scalars[name], argument, Argument(Place.SCALAR, position), source="scalars")
 
 
 def _member(type: ScalarType) -> str:
@@ -188,6 +190,7 @@ def _member(type: ScalarType) -> str:
 
 def _entry(used: tuple[Parameter, ...]) -> list[str]:
     arguments = ", ".join(parameter.argument for parameter in used)
-    unused = [f"(void){name};" for name in ("buffers", "scalars", "runtime") if not mentions((arguments,), name)]
+    sources = {parameter.source for parameter in used}
+    unused = [f"(void){name};" for name in ("buffers", "scalars", "runtime") if name not in sources]
     declaration = f"void {ENTRY}(void *const *buffers, const tc_scalar *scalars, const tc_runtime *runtime)"
     return braced(declaration, [*unused, f"{ENTRY}_body({arguments});"])
