@@ -7,6 +7,7 @@
 
 from tc.api.comprehension import Comprehension, targets
 from tc.api.definitions import Definitions, define
+from tc.base.decision import Decision
 from tc.base.errors import (
     ArgumentError,
     CacheError,
@@ -40,6 +41,7 @@ __all__ = [
     "CompileError",
     "Comprehension",
     "CpuOptions",
+    "Decision",
     "Definitions",
     "DeviceError",
     "Distribution",

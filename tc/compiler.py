@@ -11,6 +11,7 @@ from typing import TypeVar, assert_never
 from tc.artifact.convention import Convention, Operand
 from tc.artifact.executable import Executable
 from tc.base.counted import counted
+from tc.base.decision import Decision
 from tc.base.environment import Environment
 from tc.base.errors import ArgumentError, CompileError, OptionsError
 from tc.base.interface import Interface
@@ -21,6 +22,7 @@ from tc.codegen.printer.source import KernelSource, c_source, emulator_source
 from tc.codegen.text.functions import ABSENT_IN_OPENCL
 from tc.language.program.program import Call, walk
 from tc.language.program.specialization import Specialization
+from tc.polyhedral.attempts import Attempt
 from tc.polyhedral.ir.loops import Buffer, LoopProgram, barriers
 from tc.polyhedral.pipeline import MappedProgram, Prepared
 from tc.runtime.cuda.nvrtc import check_architecture, compiling_cuda, nvrtc_flags
@@ -41,11 +43,25 @@ class Compilation:
     """Everything that is known of a kernel before it is compiled for a processor."""
 
     specialization: Specialization
-    options: Options
     target: Target
     mapped: MappedProgram
     source: KernelSource
     stages: tuple[Stage, ...]
+
+    @property
+    def asked(self) -> Options:
+        """The options that were asked for."""
+        return self.mapped.attempt.asked
+
+    @property
+    def options(self) -> Options:
+        """What the kernel is really made with."""
+        return self.mapped.attempt.options
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """Where the two differ, and why; and what was decided that no option says anything of."""
+        return self.mapped.attempt.decisions
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
@@ -109,7 +125,7 @@ def build(
     DeviceError if there is no compiler for the target; CompileError with the compiler's log if it refuses the source.
     """
     with _printed(program, options, target) as printed:
-        return _built(printed, interface, options, target, settings)
+        return _built(printed, interface, target, settings)
 
 
 def build_once(
@@ -127,11 +143,12 @@ def build_once(
     with _printed(program, options, target) as printed:
         found = known(printed.source.digest)
         if found is None:
-            return printed.source.digest, _built(printed, interface, options, target, settings).executable
-        return printed.source.digest, replace(found, options=options)
+            return printed.source.digest, _built(printed, interface, target, settings).executable
+        made = printed.attempt
+        return printed.source.digest, replace(found, asked=made.asked, options=made.options, decisions=made.decisions)
 
 
-def _built(printed: _Printed, interface: Interface, options: Options, target: Target, settings: Environment) -> Built:
+def _built(printed: _Printed, interface: Interface, target: Target, settings: Environment) -> Built:
     toolchain = _toolchain(target, settings)
     if isinstance(target, OpenClTarget):
         _require_opencl_room(printed.source)
@@ -140,7 +157,9 @@ def _built(printed: _Printed, interface: Interface, options: Options, target: Ta
         binary, seconds = _timed(finished)
     executable = Executable(
         convention=compilation.convention(interface),
-        options=options,
+        asked=compilation.asked,
+        options=compilation.options,
+        decisions=compilation.decisions,
         target=target,
         threads=_cores(target),
         source=compilation.source.text,
@@ -197,6 +216,7 @@ class _Printed:
     """The source of loops that are not yet proven."""
 
     source: KernelSource
+    attempt: Attempt
     proven: Callable[[], Compilation]
 
 
@@ -211,9 +231,9 @@ def _printed(program: Specialization | Prepared, options: Options, target: Targe
             mapped = generated.proven()
             proofs = mapped.stages[len(generated.stages) :]
             stages = (*generated.stages, Stage("print", seconds, source.text), *proofs)
-            return Compilation(prepared.specialization, options, target, mapped, source, stages)
+            return Compilation(prepared.specialization, target, mapped, source, stages)
 
-        yield _Printed(source, proven)
+        yield _Printed(source, generated.attempt, proven)
 
 
 def _source(loops: LoopProgram, target: Target) -> KernelSource:

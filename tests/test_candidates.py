@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import tc
-import tc.polyhedral.pipeline
+import tc.polyhedral.schedules
 from tests.arrays import array, whole
 from tests.stress import in_child
 
@@ -34,7 +34,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     counts = Counter[str]()
 
     def counted(name: str) -> Callable[..., object]:
-        step: Callable[..., object] = getattr(tc.polyhedral.pipeline, name)
+        step: Callable[..., object] = getattr(tc.polyhedral.schedules, name)
 
         def run(*arguments: object) -> object:
             counts[name] += 1
@@ -43,7 +43,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         return run
 
     for name in ("build_scop", "schedule_scop"):
-        monkeypatch.setattr(tc.polyhedral.pipeline, name, counted(name))
+        monkeypatch.setattr(tc.polyhedral.schedules, name, counted(name))
     return counts
 
 
@@ -51,7 +51,7 @@ def test_dependences_and_schedules_are_computed_once(made: Counter[str]) -> None
     candidates = tc.define(TEXT).layers.candidates(*SHAPES)
     kernels = [candidates.compile(options) for options in OPTIONS]
     assert made == {"build_scop": 1, "schedule_scop": len(tc.Fusion)}
-    assert [kernel.options for kernel in kernels] == OPTIONS
+    assert [kernel.asked for kernel in kernels] == OPTIONS
     for options, kernel in list(zip(OPTIONS, kernels, strict=True))[::5]:
         alone = tc.define(TEXT).layers.compile(*SHAPES, options=options)
         assert (kernel.schedule, kernel.source) == (alone.schedule, alone.source)

@@ -181,7 +181,7 @@ ROOMS = {
         "runtime artifact commands.contents",
     ),
     "tuner.report": room(
-        "base language.program grammar cache.format cache.content store tuner.trial tuner.search",
+        "base language.program grammar cache.format cache.content artifact store tuner.trial tuner.search",
     ),
     "commands": room(
         "base language.program grammar cache.database cache.content targets runtime.host runtime artifact "

@@ -253,7 +253,7 @@ class Comprehension:
             return explain_injected(self._kernels.specialize(kernel.signature), kernel.executable, decision)
         compiled = kernel
         if kernel.compilation is None:  # it comes from the cache, which has nothing of how it came about
-            compiled = self._kernels.compile(kernel.signature, kernel.target, kernel.options)
+            compiled = self._kernels.compile(kernel.signature, kernel.target, kernel.asked)
         assert compiled.compilation is not None
         return explain_kernel(compiled.compilation, compiled.stages, decision)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tc.artifact.executable import Executable
 from tc.base.counted import noun_for
+from tc.base.decision import Decision
 from tc.base.stage import Stage
 from tc.compiler import Compilation
 from tc.language.program.specialization import Layout, Specialization
@@ -15,7 +16,8 @@ from tc.targets.target import Target
 
 
 def explain_kernel(compilation: Compilation, stages: tuple[Stage, ...], decision: str) -> str:
-    """Sections: definition, target, buffers, schedule before and after, kernels, sums, proof, times, cache, source.
+    """Sections: definition, target, decisions, buffers, schedule before and after, kernels, sums, proof, times, cache,
+    and source.
 
     ``decision``: what the cache has for such a call.
     """
@@ -30,7 +32,7 @@ def explain_injected(specialization: Specialization, executable: Executable, dec
     layouts = [(operand.name, operand.layout) for operand in executable.convention.operands]
     sections = (
         ("definition, with sizes and ranges", program_text(specialization.program).rstrip()),
-        ("target", _target(executable.target, executable.options)),
+        ("target", _target(executable.target, executable.asked)),
         ("buffers", "\n".join(_buffers(specialization, layouts))),
         ("proof", str(executable.proof)),
         ("cache", decision),
@@ -45,7 +47,8 @@ def _joined(sections: Iterator[tuple[str, str]]) -> str:
 
 def _sections(compilation: Compilation, stages: tuple[Stage, ...], decision: str) -> Iterator[tuple[str, str]]:
     yield "definition, with sizes and ranges", program_text(compilation.specialization.program).rstrip()
-    yield "target", _target(compilation.target, compilation.options)
+    yield "target", _target(compilation.target, compilation.asked)
+    yield "decisions", _decisions(compilation.decisions)
     layouts = [(buffer.name, buffer.layout) for buffer in compilation.buffers]
     yield "buffers", "\n".join(_buffers(compilation.specialization, layouts))
     yield "statements", _stage(stages, "scop")
@@ -66,6 +69,11 @@ def _stage(stages: tuple[Stage, ...], name: str) -> str:
 
 def _target(target: Target, options: Options) -> str:
     return f"{target}\n{options}"
+
+
+def _decisions(decisions: Sequence[Decision]) -> str:
+    """A line for each."""
+    return "\n".join(map(str, decisions))
 
 
 def _buffers(specialization: Specialization, layouts: Sequence[tuple[str, Layout]]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tc.artifact.convention import Convention
 from tc.artifact.fault_report import report_fault
 from tc.artifact.resources import Resources, resources_of
+from tc.base.decision import Decision
 from tc.base.errors import DeviceError
 from tc.base.frozen import frozen
 from tc.base.interface import Interface
@@ -31,11 +32,14 @@ if TYPE_CHECKING:  # their drivers are not everybody's
 class Executable:
     """All that calls of a kernel need, and what can be told of it without the compiler.
 
-    ``threads``: how many the default options were chosen for; 1 where the target runs grids.
+    ``asked``: the options that were asked for, ``options``: what the kernel is really made with, ``decisions``: where
+    they differ, and why.  ``threads``: how many the default options were chosen for; 1 where the target runs grids.
     """
 
     convention: Convention
+    asked: Options
     options: Options
+    decisions: tuple[Decision, ...]
     target: Target
     threads: int
     source: str

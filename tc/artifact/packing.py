@@ -7,6 +7,7 @@ from typing import Final
 
 from tc.artifact.convention import Convention
 from tc.artifact.executable import Executable
+from tc.base.decision import Decision
 from tc.base.digest import sha256_hex
 from tc.base.errors import TCError
 from tc.base.frozen import frozen
@@ -15,13 +16,29 @@ from tc.base.records import from_json as record_from_json
 from tc.base.records import to_json as record_to_json
 from tc.runtime.host.binary import Binary, KernelUse
 from tc.targets.options import CpuOptions, GpuOptions, Options
-from tc.targets.options_json import to_json
+from tc.targets.options_json import from_json, option_value, to_json, value_to_json
 from tc.targets.target import CpuTarget, parse_target
+
+# Descriptions have said what a kernel was really made with since the second one.
+_FORMAT: Final = 2
+
+
+@frozen
+class _Decided:
+    """A decision; values are those of options in JSON."""
+
+    option: str
+    asked: object
+    taken: object
+    reason: str
 
 
 @frozen
 class _Description:
-    """What stands beside the source and the binary of an executable."""
+    """What stands beside the source and the binary of an executable.
+
+    ``options``: what it is really made with; None in the first format, which did not tell it from what was asked for.
+    """
 
     convention: Convention
     target: str
@@ -29,6 +46,9 @@ class _Description:
     schedule: str
     proof: Proof
     kernels: dict[str, KernelUse]
+    format: int = 1
+    options: dict[str, object] | None = None
+    decisions: tuple[_Decided, ...] = ()
 
 
 def options_text(options: Options) -> str:
@@ -44,9 +64,9 @@ def variant_options(executable: Executable) -> str:
     the source was injected, so that whoever asks for the options gets what was proven.
     """
     if executable.proof.tried is None:
-        return options_text(executable.options)
+        return options_text(executable.asked)
     digest = sha256_hex(executable.source.encode())
-    return json.dumps({**to_json(executable.options), _SOURCE: digest}, sort_keys=True, separators=(",", ":"))
+    return json.dumps({**to_json(executable.asked), _SOURCE: digest}, sort_keys=True, separators=(",", ":"))
 
 
 def has_injected_source(options: str) -> bool:
@@ -64,7 +84,7 @@ def options_from_text(text: str, target: str) -> Options:
 
 
 def describe(executable: Executable) -> str:
-    """All of an executable but its options, its source and its binary code, as JSON."""
+    """All of an executable but the options asked for, its source and its binary code, as JSON."""
     description = _Description(
         convention=executable.convention,
         target=str(executable.target),
@@ -72,23 +92,30 @@ def describe(executable: Executable) -> str:
         schedule=executable.schedule,
         proof=executable.proof,
         kernels=dict(executable.binary.kernels),
+        format=_FORMAT,
+        options=to_json(executable.options),
+        decisions=tuple(map(_decided, executable.decisions)),
     )
     return json.dumps(record_to_json(description), separators=(",", ":"))
 
 
 def assemble(description: str, options: str, source: str, code: bytes) -> Executable:
     """The inverse of ``describe``; ValueError for text that it did not make."""
-    found = record_from_json(_Description, json.loads(description))
+    found = _described(json.loads(description))
     try:
         if found.proof.tried is not None:
             options = _without_source(options)
-        chosen, target = options_from_text(options, found.target), parse_target(found.target)
+        asked, target = options_from_text(options, found.target), parse_target(found.target)
+        taken = asked if found.options is None else from_json(found.options, type(asked))
+        decisions = tuple(_decision(one, type(asked)) for one in found.decisions)
     except TCError as error:
         raise ValueError(str(error)) from error
-    assert isinstance(target, CpuTarget) == isinstance(chosen, CpuOptions)
+    assert isinstance(target, CpuTarget) == isinstance(asked, CpuOptions)
     return Executable(
         convention=found.convention,
-        options=chosen,
+        asked=asked,
+        options=taken,
+        decisions=decisions,
         target=target,
         threads=found.threads,
         source=source,
@@ -96,6 +123,36 @@ def assemble(description: str, options: str, source: str, code: bytes) -> Execut
         proof=found.proof,
         binary=Binary(code, found.kernels),
     )
+
+
+def _described(data: object) -> _Description:
+    """ValueError, saying so, for a description of a later format, whose other fields mean nothing here."""
+    if isinstance(data, dict) and isinstance(written := data.get("format", 1), int) and written > _FORMAT:
+        raise ValueError(f"it is of format {written}, and this version of tc reads formats up to {_FORMAT}")
+    return record_from_json(_Description, data)
+
+
+def decisions_said(description: str) -> tuple[str, ...]:
+    """The decisions of an executable that ``describe`` has made this of, as text; none for any other text."""
+    try:
+        found = _described(json.loads(description))
+        return tuple(str(Decision(d.option, _tuples(d.asked), _tuples(d.taken), d.reason)) for d in found.decisions)
+    except (ValueError, RecursionError):
+        return ()
+
+
+def _tuples(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _decided(decision: Decision) -> _Decided:
+    return _Decided(decision.option, value_to_json(decision.asked), value_to_json(decision.taken), decision.reason)
+
+
+def _decision(found: _Decided, options: type[Options]) -> Decision:
+    """With the values as options have them."""
+    asked, taken = (option_value(found.option, value, options) for value in (found.asked, found.taken))
+    return Decision(found.option, asked, taken, found.reason)
 
 
 def _without_source(options: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import Enum
+
 from tc.base.frozen import frozen
 
 
@@ -20,5 +22,12 @@ class Decision:
     reason: str
 
     def __str__(self) -> str:
-        taken = f"{self.taken}" if self.asked is None else f"{self.taken} instead of {self.asked}"
+        taken, asked = _said(self.taken), _said(self.asked)
+        if self.asked is not None:
+            taken = f"{taken} instead of {asked}"
         return f"{self.option}: {taken}, since {self.reason}"
+
+
+def _said(value: object) -> str:
+    """As in JSON, but for lists, which are written as they are in Python."""
+    return str(value.value if isinstance(value, Enum) else value)

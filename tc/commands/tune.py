@@ -155,6 +155,9 @@ def _tune(given: argparse.Namespace) -> int:
             status.clear()
         for job, result in results:
             tell(_result(job, result))
+            if isinstance(result, TuningResult) and not given.quiet:
+                for decision in result.executable.decisions:
+                    say(f"{job}: {decision}")
         if stop():
             say("interrupted; the same command goes on from here")
             return stop.status

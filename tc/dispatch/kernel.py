@@ -11,6 +11,7 @@ from tc.artifact.convention import Convention
 from tc.artifact.executable import Executable, load
 from tc.artifact.fault_report import report_fault
 from tc.artifact.resources import Resources
+from tc.base.decision import Decision
 from tc.base.errors import ArgumentError, DeviceError
 from tc.base.proof import Proof
 from tc.base.stage import Stage
@@ -88,7 +89,18 @@ class Kernel:
 
     @property
     def options(self) -> Options:
+        """What the kernel is really made with; see ``decisions``."""
         return self._executable.options
+
+    @property
+    def asked(self) -> Options:
+        """The options that were asked for: those of the call, or of the search or the defaults in their place."""
+        return self._executable.asked
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """Where ``options`` differs from ``asked``, and why; and what was decided that no option says anything of."""
+        return self._executable.decisions
 
     @property
     def target(self) -> Target:

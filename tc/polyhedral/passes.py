@@ -69,9 +69,13 @@ def _register_tile(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine:
 
 
 def _tile(tree: ScheduleTree, scop: Scop, options: CpuOptions, _machine: CpuMachine) -> State:
+    return tile_tree(tree, panels_of(options, scop)), scop
+
+
+def panels_of(options: CpuOptions, scop: Scop) -> ChooseCuts:
+    """Where loops of a processor are tiled: as the options say, or by default."""
     sizes = options.schedule.tile
-    chosen = default_sizes(scop, packs=options.packed > 0) if sizes is None else explicit_sizes(sizes)
-    return tile_tree(tree, chosen), scop
+    return default_sizes(scop, packs=options.packed > 0) if sizes is None else explicit_sizes(sizes)
 
 
 def _vectorize(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: CpuMachine) -> State:
@@ -99,8 +103,12 @@ def _unroll(tree: ScheduleTree, scop: Scop, options: CpuOptions, _machine: CpuMa
     return unroll_tree(tree, options.schedule.unroll), scop
 
 
+# The passes before loops are tiled.
+REGISTER_TILE: Final = "register tile"
+MAP: Final = "map"
+
 PASSES: Final[Passes[ScheduleTree, CpuOptions, CpuMachine]] = (
-    ("register tile", _register_tile),
+    (REGISTER_TILE, _register_tile),
     ("tile", _tile),
     ("vectorize", _vectorize),
     ("parallelize", _parallelize),
@@ -188,7 +196,7 @@ JOINING_ROWS: Final = "linearize rows"
 GRID_PASSES: Final[Passes[ScheduleTree, GpuOptions, GpuMachine]] = (
     (JOINING_ROWS, _linearize_rows),
     ("gather nests", _gather_nests),
-    ("map", _map),
+    (MAP, _map),
     ("tile", _tile_blocks),
     ("drop degenerate loops", _drop_degenerate_loops),
     ("mark reductions", _mark_reductions),

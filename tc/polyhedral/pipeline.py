@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -31,6 +31,7 @@ from tc.polyhedral.generate.localize import NotAffineError
 from tc.polyhedral.generate.long_sums import long_sums
 from tc.polyhedral.generate.missing_instances import has_missing_instances
 from tc.polyhedral.generate.obstacles import InBuffers, LongSums, MissingInstances, Obstacle
+from tc.polyhedral.generate.outermost_nests import OutermostNest, outermost_nests
 from tc.polyhedral.generate.unroll_copies import count_copies, unroll_copies
 from tc.polyhedral.gpu.feasibility.infeasible_buffers import infeasible_buffers
 from tc.polyhedral.gpu.mapping.map_to_grid import refuse_surplus_dimensions
@@ -38,20 +39,24 @@ from tc.polyhedral.ir.loop_text import loop_text
 from tc.polyhedral.ir.loops import LoopProgram, LoopTree, StatementBody
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import ScheduleTree, tree_text
+from tc.polyhedral.outcome import Facts, settled
 from tc.polyhedral.passes import (
     GRID_LOOP_PASSES,
     GRID_PASSES,
     JOINING_ROWS,
     LOOP_PASSES,
+    MAP,
     PASSES,
     PREFETCH_PASSES,
     PROMOTING_RESULTS,
+    REGISTER_TILE,
     ChosenMachine,
     ChosenOptions,
     Passes,
     Tree,
     grid_of,
     joined_limits,
+    panels_of,
     streamed_by,
     tiles_of,
 )
@@ -60,6 +65,7 @@ from tc.polyhedral.proof.verify import prove
 from tc.polyhedral.proof.verify_copies import prove_copies
 from tc.polyhedral.proof.verify_statements import prove_statements
 from tc.polyhedral.schedules import Schedules
+from tc.polyhedral.transform.chosen_sizes import RegisterTile, Sizes, register_tiles, tile_sizes
 from tc.polyhedral.transform.mark_split_loops import mark_split_loops
 from tc.polyhedral.transform.sums import divided_sums, keep_sums_whole
 from tc.targets.machine import CpuMachine, GpuMachine, Machine
@@ -215,7 +221,8 @@ class _Run:
         plan = self.attempt.plan
         scop = self.schedules.scop(self.context, plan)
         self.done("scop", "\n".join(f"{s.name}: {s.domain}" for s in scop.statements))
-        tree = self.schedules.schedule(self.options.schedule.fusion, self.context, plan)
+        fusion = self.options.schedule.fusion
+        tree = self.schedules.schedule(fusion, self.context, plan)
         self.done("schedule", tree_text(tree))
         tree = mark_split_loops(tree, scop)
         # Statements without instances are not scheduled, and there is nothing to prove of them.
@@ -228,8 +235,10 @@ class _Run:
         scop = program = replace(scop, statements=scheduled)
         if self.attempt.whole_sums:
             tree = keep_sums_whole(tree)
+        trees: dict[str, ScheduleTree] = {}
         for name, changed, promoted in self.passes(tree, scop):
             tree, scop = changed, promoted
+            trees[name] = tree
             self.done(name, tree_text(tree))
             if self.verify_every_pass:
                 prove(scop, tree_execution(tree, self.context, scop.barrier_names), f"schedule after {name}")
@@ -240,11 +249,7 @@ class _Run:
             return root
         if not self.attempt.whole_sums and has_missing_instances(root, scop, divided_sums(tree)):
             return MissingInstances()
-        match self.options, self.machine:
-            case GpuOptions() as options, GpuMachine() as machine:
-                ranges = size_ranges(scop.sizes)
-                limits = joined_limits(options, machine)
-                self.done("kernels", "\n".join(describe_kernels(root, scop, ranges, options, limits)))
+        nests = self.nests(root, scop)
         copies = self.unrolled(root)
         loops = self.loop_program(scop, self.prefetching(copies, scop))
         blocked = block_sums(loops)
@@ -268,7 +273,31 @@ class _Run:
             execution = loop_execution(root, dimensions, self.context, scop.sizes, values)
             return prove(scop, execution, "generated code", demands())
 
-        return Generated(loops, self.attempt, tuple(self.stages), prove_schedule, prove_loops)
+        in_budget = self.schedules.is_scheduled(fusion, plan)
+        facts = Facts(loops.root, scop, in_budget, nests, *self.tiles(trees, program))
+        return Generated(loops, settled(self.attempt, facts), tuple(self.stages), prove_schedule, prove_loops)
+
+    def tiles(self, trees: Mapping[str, ScheduleTree], scop: Scop) -> tuple[Sizes, Mapping[str, RegisterTile]]:
+        """By statement, the sizes of its tiles and of its register tile."""
+        match self.options, self.machine:
+            case CpuOptions() as options, CpuMachine():
+                tree = trees[REGISTER_TILE]
+                return tile_sizes(tree, panels_of(options, scop)), register_tiles(tree, scop)
+            case GpuOptions() as options, GpuMachine() as machine:
+                return tile_sizes(trees[MAP], tiles_of(options, scop, machine)), {}
+            case _:
+                raise AssertionError(_MISMATCH)
+
+    def nests(self, root: LoopTree, scop: Scop) -> tuple[OutermostNest, ...]:
+        """What becomes the kernels of a GPU."""
+        match self.options, self.machine:
+            case GpuOptions() as options, GpuMachine() as machine:
+                found = tuple(outermost_nests(root, scop, size_ranges(scop.sizes)))
+                limits = joined_limits(options, machine)
+                self.done("kernels", "\n".join(describe_kernels(found, scop, options, limits)))
+                return found
+            case _:
+                return ()
 
     def loops(self, tree: ScheduleTree, scop: Scop) -> LoopTree | InBuffers:
         """The loops of the tree, or what is wrong with them or keeps them from being made."""

@@ -47,6 +47,7 @@ class Schedules:
             self.max_operations, self._to_schedule = max_operations, max_operations // 2
         self._scops: dict[Plan, Scop] = {}
         self._schedules: dict[tuple[Fusion, Plan], ScheduleTree] = {}
+        self._unscheduled: set[tuple[Fusion, Plan]] = set()
 
     def scop(self, context: isl.Context, plan: Plan) -> Scop:
         """The statements, with reductions split; ``context`` must be the one that was entered."""
@@ -93,10 +94,18 @@ class Schedules:
         """isl's schedule if its budget suffices for it, else the program's own order."""
         found = self._schedules.get((fusion, plan))
         if found is None:
-            found = self._schedules[fusion, plan] = self._scheduled(self.scop(context, plan), fusion, context)
+            scop = self.scop(context, plan)
+            scheduled = self._scheduled(scop, fusion, context)
+            if scheduled is None:
+                self._unscheduled.add((fusion, plan))
+            found = self._schedules[fusion, plan] = untransformed_tree(scop) if scheduled is None else scheduled
         return found
 
-    def _scheduled(self, scop: Scop, fusion: Fusion, context: isl.Context) -> ScheduleTree:
+    def is_scheduled(self, fusion: Fusion, plan: Plan) -> bool:
+        """Whether isl's budget sufficed for the schedule that was asked for before."""
+        return (fusion, plan) not in self._unscheduled
+
+    def _scheduled(self, scop: Scop, fusion: Fusion, context: isl.Context) -> ScheduleTree | None:
         context.reset_operations()
         context.set_max_operations(self._to_schedule)
         try:
@@ -107,4 +116,4 @@ class Schedules:
             tree = None
         context.reset_operations()
         context.set_max_operations(self.max_operations)
-        return untransformed_tree(scop) if tree is None else tree
+        return tree

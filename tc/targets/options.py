@@ -30,11 +30,13 @@ class Fusion(Enum):
 class ScheduleOptions(Written):
     """Choices that every target shares.
 
+    ``fusion``: a limit, what may share loops; none does where isl's budget does not suffice to schedule the program.
     ``tile``: tile sizes of the loops around every statement, outermost first; loops beyond the tuple, or with size 0,
-    are not tiled.  None lets the target choose; an empty tuple tiles nothing.  More sizes than loops are refused.
-    ``unroll``: loops whose bodies hold at most this many statement instances in all are unrolled; 1 unrolls none.
-    Parallel loops and vector lanes stay loops.  OptionsError where that writes out more than 4,096
-    statements and conditions of a kernel.
+    are not tiled.  None lets the target choose; an empty tuple tiles nothing.  More sizes than loops are refused.  A
+    loop that carries dependences among several statements stays whole, which a decision says.
+    ``unroll``: a limit; loops whose bodies hold at most this many statement instances in all are unrolled; 1 unrolls
+    none. Parallel loops and vector lanes stay loops.  OptionsError where that writes out more than 4,096 statements and
+    conditions of a kernel.
     """
 
     fusion: Fusion = Fusion.PRESERVE_PARALLEL
@@ -65,25 +67,26 @@ class TileLayout(Enum):
 
 @frozen
 class CpuOptions(Written):
-    """Options of the ``cpu`` target.
+    """Options of the ``cpu`` target: exact ones, and limits (*What was asked for* in ``docs/options.md``).
 
     ``register_tile``: sizes of the tile of independent loops inside a reduction, innermost last; further ones move out
     of the reduction.  None lets the target choose; an empty tuple makes no register tiles.  More sizes than such loops
     are refused.
     ``lane``: the place among the ``register_tile`` sizes of the loop that vectors lie along; None takes the last.
-    ``accumulators``: the most elements of a reduction's target that are kept in an array of their own, for the compiler
-    to hold in registers, while its innermost loops run; 0 keeps none.
-    ``packed``: the most elements of an operand that are copied so that the lanes of a reduction find them side by side;
-    0 packs none.
-    ``local``: the most elements of a temporary that lives in a buffer of one iteration of the loops around it; 0 keeps
-    temporaries in memory.
-    ``streamed``: the least bytes of a result that is written past the caches, where the processor can do so and nothing
-    in the kernel reads it; 0 writes none so.
-    ``threads``: the most threads one call uses; 0 means as many as ``tc.set_threads`` allows.
-    ``vectorize``: mark innermost parallel or reducing loops for the compiler's vectorizer.
+    ``accumulators``: a limit, the most elements of a reduction's target that are kept in an array of their own, for the
+    compiler to hold in registers, while its innermost loops run; 0 keeps none.
+    ``packed``: a limit, the most elements of an operand that are copied so that the lanes of a reduction find them side
+    by side; 0 packs none.
+    ``local``: a limit, the most elements of a temporary that lives in a buffer of one iteration of the loops around it;
+    0 keeps temporaries in memory.
+    ``streamed``: a limit, the least bytes of a result that is written past the caches, where the processor can do so
+    and nothing in the kernel reads it; 0 writes none so.
+    ``threads``: a limit, the most threads one call uses; 0 means as many as ``tc.set_threads`` allows.
+    ``vectorize``: a limit; innermost parallel or reducing loops, if there are any, are marked for the compiler's
+    vectorizer.
     ``prefetch``: how many iterations ahead the rows of a gather are asked for; 0 leaves that to the processor.
-    ``ahead``: the most bytes of an argument that one iteration of a loop works on while the block of the next one is
-    asked for; 0 leaves that to the processor, and also the lines that register tiles store to.
+    ``ahead``: a limit, the most bytes of an argument that one iteration of a loop works on while the block of the next
+    one is asked for; 0 leaves that to the processor, and also the lines that register tiles store to.
     ``check_indices``: gathers check their indices (see *Gathers* in ``docs/language.md``).
     """
 
@@ -120,8 +123,9 @@ class CpuOptions(Written):
 
 @frozen
 class GpuOptions(Written):
-    """Options of the targets that run blocks of threads.
+    """Options of the targets that run blocks of threads: exact ones, and limits.
 
+    *What was asked for* in ``docs/options.md`` says what differs between options and kernels, and how one learns of it.
     ``schedule.tile`` cuts the outermost independent loops into tiles, which go to blocks, the points of a tile to
     threads; where tiles are single points, they share the innermost independent loops that have no size.  None lets the
     target choose.  Mind the order: ``tile`` begins with the outermost loop, ``block`` and ``grid`` with x, which is the
@@ -130,13 +134,14 @@ class GpuOptions(Written):
     so many are launched, those beyond the points of a tile only copy.  None takes about 256, or as many as a tile has
     points.  Of loops inside that threads share, a tile has a multiple of so
     many points as there are threads, or as each of them takes in a row.
-    ``grid``: the most blocks along every dimension, x first; a block then works on several tiles, and on all of those
-    along dimensions that are not named.  None takes as many as there are tiles, and several nests may be one kernel.
+    ``grid``: a limit, the most blocks along every dimension, x first; a block then works on several tiles, and on all
+    of those along dimensions that are not named.  None takes as many as there are tiles, and several nests may be one
+    kernel.
     ``distribution``: how the points of a tile are dealt to threads.
-    ``private``: the most elements of a result that a thread keeps to itself while it reduces; 0 keeps none.  None takes
-    a quarter of its registers.
-    ``fragments``: the most elements of operands that a thread reads into registers before it goes through the points of
-    its tile; 0 leaves it to the compiler of the target, which sees that they are read again.
+    ``private``: a limit, the most elements of a result that a thread keeps to itself while it reduces; 0 keeps none.
+    None takes a quarter of its registers.
+    ``fragments``: a limit, the most elements of operands that a thread reads into registers before it goes through the
+    points of its tile; 0 leaves it to the compiler of the target, which sees that they are read again.
     ``split``: how many partial results, each in a thread of its own, the long reductions have for every element; a
     second number says in how many these are combined first, and so on.  None splits the reductions that run along
     memory, but no products; an empty tuple splits none.
@@ -145,8 +150,8 @@ class GpuOptions(Written):
     None takes several where there are few results, if ``split`` is None, too.
     ``shuffles``: the 32 threads of a warp combine their partial results from register to register.  None does so where
     the target can; OpenCL cannot, and True is an OptionsError there.
-    ``shared``: the most bytes of memory that the threads of a block share; 0 uses none.  None takes so many that two
-    blocks fit a multiprocessor.
+    ``shared``: a limit, the most bytes of memory that the threads of a block share; 0 uses none.  None takes so many
+    that two blocks fit a multiprocessor.
     ``layout``: how operands lie in shared memory; in the order of their tensors, or with the loops of the reduction
     outermost, element by element.
     ``padding``: elements added to every row of an operand in shared memory, so that rows begin in different banks.

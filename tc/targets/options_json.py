@@ -48,6 +48,23 @@ def from_json(data: object, kind: type[Kind]) -> Kind:
     return kind(**{name: _value(name, value, hints[name]) for name, value in values.items()})
 
 
+def value_to_json(value: object) -> object:
+    """The value of one option as a plain JSON value."""
+    return _plain(value)
+
+
+def option_value(name: str, data: object, kind: type) -> object:
+    """The inverse of ``value_to_json`` for an option of this class, or of one inside it; of another name, text and
+    numbers as they are.  OptionsError for a value that it cannot have.
+    """
+    for field, hint in _hints(kind).items():
+        if field == name:
+            return data if data is None else _value(name, data, hint)
+        if isinstance(hint, type) and issubclass(hint, Written) and name in _names(hint):
+            return option_value(name, data, hint)
+    return tuple(data) if isinstance(data, list) else data
+
+
 def parse(text: str) -> object:
     """What a text in JSON says; OptionsError for what is none, and for names that stand in an object twice."""
     if not isinstance(text, str):

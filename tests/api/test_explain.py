@@ -16,6 +16,7 @@ MM = tc.define(TEXT).mm
 TITLES = [
     "definition, with sizes and ranges",
     "target",
+    "decisions",
     "buffers",
     "statements",
     "schedule",
@@ -33,6 +34,8 @@ def test_an_explanation_tells_the_whole_way() -> None:
     assert "C(m, n) +=! A(m, r_k) * B(r_k, n) where m in 0:129, n in 0:65, r_k in 0:17" in found[TITLES[0]]
     assert found["target"].splitlines()[0] == str(kernel.target)
     assert "tile=None" in found["target"]
+    assert found["decisions"].splitlines() == [str(decision) for decision in kernel.decisions]
+    assert found["decisions"].startswith("tile: (")
     assert found["buffers"].splitlines() == [
         "A: input, float32[129, 17], strides [17, 1], 8772 bytes",
         "B: input, float32[17, 65], strides [65, 1], 4420 bytes",

@@ -34,7 +34,7 @@ mm = tc.define(sys.argv[1]).mm
 a, b = np.ones((33, 17), np.float32), np.ones((17, 29), np.float32)
 kernel = mm.compile(a, b)
 np.testing.assert_array_equal(mm(a, b), np.full((33, 29), 17, np.float32))
-print(kernel.options.to_json(), kernel.proof, "edited" in kernel.source, sep="|")
+print(kernel.asked.to_json(), kernel.proof, "edited" in kernel.source, sep="|")
 explicit = mm.compile(a, b, options=tc.CpuOptions())
 """
 EXPLAINED: Final = """

@@ -159,6 +159,7 @@ def test_show_prints_all_that_is_known(capsys: pytest.CaptureFixture[str], cache
         f"generator    {mm.ingredients.generator}",
         "    options      the defaults",
         "    options      schedule.tile = [7]",
+        "    decided      register_tile: (",
         "    measured     1.5 ms (1.35 ms to 1.8 ms), 2.50x the default; 11 samples of run cafe0123, warm, ",
         f" on {processor().model}, 2026-01-01T00:00:00.000000+00:00",
         "    measured     never",

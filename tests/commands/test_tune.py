@@ -77,6 +77,7 @@ def test_a_job_file_is_tuned_and_goes_on_where_it_stopped(capsys: pytest.Capture
             rf"^{re.escape(name)}: {name[: name.index('(')]} on cpu:\S+: \S+ encodings", printed.err, re.MULTILINE
         )
         assert f"{name}: measured in turns:\n" in printed.err
+        assert re.search(rf"^{re.escape(name)}: tile: .*, since the static rule chooses it", printed.err, re.MULTILINE)
         assert re.search(rf"^{re.escape(name)}: +\S+( \d+)? .* <- wins$", printed.err, re.MULTILINE)
     assert "known from before" not in printed.err
     assert tried(cache) == 4

@@ -113,7 +113,7 @@ def test_a_kernel_refuses_what_it_is_not_made_for(call: Callable[[], object], me
 
 def test_what_a_kernel_says_of_itself() -> None:
     kernel = MM.compile(A, B, options=tc.CpuOptions(threads=1))
-    assert kernel.options == tc.CpuOptions(threads=1)
+    assert kernel.asked == tc.CpuOptions(threads=1)
     assert kernel.target == MM.compile(A, B, target="cpu").target
     assert str(kernel.target).startswith("cpu:")
     assert kernel.compilation is not None
@@ -129,7 +129,8 @@ def test_what_a_kernel_says_of_itself() -> None:
     assert str(kernel.proof).startswith("proven: every instance of 3 statements runs exactly once")
     names = [stage.name for stage in kernel.stages]
     assert names[:2] == ["scop", "schedule"]
-    assert names[-6:] == ["generate", "print", "verify schedule", "verify code", "compile", "load"]
+    assert "generate" in names
+    assert names[-5:] == ["print", "verify schedule", "verify code", "compile", "load"]
     assert all(stage.seconds >= 0 for stage in kernel.stages)
 
 

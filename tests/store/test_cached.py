@@ -156,7 +156,7 @@ def test_options_and_threads_count(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert cache(tmp_path / "k.db").find(wanted()) is None
     found = cache(tmp_path / "k.db").find(wanted(options=options))
     assert found is not None
-    assert found.options == options
+    assert found.asked == options
     monkeypatch.setattr("tc.store.wanted.available_threads", lambda: 4096)
     assert cache(tmp_path / "k.db").find(wanted(options=options)) is None
     # Where nothing may be compiled, a kernel for another number of threads is better than none.

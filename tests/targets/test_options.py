@@ -429,4 +429,4 @@ def test_options_make_kernels_of_their_own() -> None:
     chosen = tc.CpuOptions(vectorize=False)
     assert MM.compile(*SHAPES, options=chosen) is MM.compile(*SHAPES, options=tc.CpuOptions(vectorize=False))
     assert MM.compile(*SHAPES, options=chosen) is not MM.compile(*SHAPES)
-    assert MM.compile(*SHAPES, options=chosen).options == chosen
+    assert MM.compile(*SHAPES, options=chosen).asked == chosen

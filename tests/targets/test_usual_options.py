@@ -25,9 +25,9 @@ A = np.arange(65 * 33, dtype=np.float32).reshape(65, 33)
 @pytest.mark.parametrize("options", [CPU, [CPU], (GPU, CPU)])
 def test_calls_of_every_definition_use_them(options: Any) -> None:
     defs = tc.define(TEXT, options=options)
-    assert defs.double.compile(x).options == CPU
-    assert defs.sums.compile(A).options == CPU
-    assert defs.double.compile((tc.dynamic(99),)).options == CPU
+    assert defs.double.compile(x).asked == CPU
+    assert defs.sums.compile(A).asked == CPU
+    assert defs.double.compile((tc.dynamic(99),)).asked == CPU
     np.testing.assert_array_equal(defs.double(x), 2 * x)
     np.testing.assert_array_equal(defs.double(x[:7]), 2 * x[:7])
     assert '"threads":1' in defs.double.explain(x) or "threads=1" in defs.double.explain(x)
@@ -35,14 +35,14 @@ def test_calls_of_every_definition_use_them(options: Any) -> None:
 
 def test_a_call_may_name_others() -> None:
     defs = tc.define(TEXT, options=CPU)
-    assert defs.double.compile(x, options=tc.CpuOptions()).options == tc.CpuOptions()
-    assert defs.double.candidates(x).compile().options == CPU
+    assert defs.double.compile(x, options=tc.CpuOptions()).asked == tc.CpuOptions()
+    assert defs.double.candidates(x).compile().asked == CPU
 
 
 def test_each_target_has_its_own() -> None:
     defs = tc.define(TEXT, options=[CPU, GPU])
-    assert defs.double.compile(x, target="emulator").options == GPU
-    assert defs.double.compile(x).options == CPU
+    assert defs.double.compile(x, target="emulator").asked == GPU
+    assert defs.double.compile(x).asked == CPU
 
 
 def test_targets_that_take_others_are_refused() -> None:
@@ -87,7 +87,7 @@ def test_options_and_a_search_exclude_each_other() -> None:
 
 def test_copies_keep_them() -> None:
     copied = pickle.loads(pickle.dumps(tc.define(TEXT, options=CPU).double))
-    assert copied.compile(x).options == CPU
+    assert copied.compile(x).asked == CPU
 
 
 @pytest.mark.usefixtures("unmeasured_roofs")
@@ -98,4 +98,4 @@ def test_a_winner_takes_their_place(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     defs.double(x)
     found = defs.double.tune(x, budget="1 trial", cache=tmp_path / "tuned.db", progress=False)
     assert found.best == tc.CpuOptions()
-    assert defs.double.compile(x).options == tc.CpuOptions()
+    assert defs.double.compile(x).asked == tc.CpuOptions()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from tc.artifact.packing import decisions_said
 from tc.base.counted import counted
 from tc.cache.format.records import Measurement, Variant
 from tc.tuner.report.case import Case
@@ -41,6 +42,7 @@ def details(case: Case) -> Content:
     if case.winner is None or case.best is None:
         return None
     known = (
+        ("Decided", "\n".join(decisions_said(case.winner.executable))),
         ("Proof", case.winner.proof),
         ("Numerics", case.winner.numerics),
         ("Resources", resources_text(case.winner.resources)),

@@ -377,7 +377,7 @@ class Tuning:
         """The name of who wins; TuningError where the constraint refuses all of them."""
         costs = None
         if not self._prefer.are_plain:
-            options = {name: unpack(packed[name]).options for name in found}
+            options = {name: unpack(packed[name]).asked for name in found}
             costs = {
                 name: self._prefer.costs(options[name], contender.samples)
                 for name, contender in found.items()
@@ -423,7 +423,7 @@ class Tuning:
 
     def _result(self, executable: Executable, winner: Contender, default: float, stopped: str) -> TuningResult:
         return TuningResult(
-            best=executable.options,
+            best=executable.asked,
             seconds=winner.seconds,
             interval=winner.interval,
             default=default,

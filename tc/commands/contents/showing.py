@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from tc.artifact.packing import decisions_said
 from tc.base.counted import counted
 from tc.cache.content.contents import Contents
 from tc.cache.format.ingredients import FIELDS
@@ -77,6 +78,7 @@ def _variant(summary: KernelSummary, variant: Variant, number: int, *, wins: boo
 
 def _facts(variant: Variant, target: str, measured: list[Measurement]) -> Iterator[tuple[str, str]]:
     yield "options", options_said(variant.options, target)
+    yield from (("decided", line) for line in decisions_said(variant.executable))
     yield "threads", str(variant.threads)
     yield from (("measured", _measurement(one)) for one in measured)
     if not measured:

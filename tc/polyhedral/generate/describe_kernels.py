@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from collections.abc import Sequence as Items
 
 from tc.language.program.program import Read, walk
-from tc.polyhedral.analysis.ranges import Ranges
 from tc.polyhedral.generate.join_kernels import Limits, what_parts
-from tc.polyhedral.generate.outermost_nests import OutermostNest, outermost_nests
-from tc.polyhedral.ir.loops import LoopTree, Sharing
+from tc.polyhedral.generate.outermost_nests import OutermostNest
+from tc.polyhedral.ir.loops import Sharing
 from tc.polyhedral.ir.scop import Scop
 from tc.targets.options import Fusion, GpuOptions
 
@@ -20,12 +19,11 @@ _MEMORY = {
 }
 
 
-def describe_kernels(root: LoopTree, scop: Scop, ranges: Ranges, options: GpuOptions, limits: Limits) -> Iterator[str]:
+def describe_kernels(nests: Items[OutermostNest], scop: Scop, options: GpuOptions, limits: Limits) -> Iterator[str]:
     """Lines: the statements of each kernel, its grid, what its threads hold and what they do not, what it waits for.
 
-    ``ranges``: of the open sizes.  ``limits``: of kernels that were joined.
+    ``limits``: of kernels that were joined.
     """
-    nests = list(outermost_nests(root, scop, ranges))
     for number, nest in enumerate(nests):
         yield f"kernel {number}: {', '.join(nest.statements)}"
         grid, block = (_sizes(own) for own in (nest.sizes.grid, nest.sizes.block))

@@ -102,6 +102,11 @@ def is_counted(member: Member) -> bool:
     return not (is_register(member) or member.kind.is_mapped or member.in_group or member.split)
 
 
+def stays_whole(member: Member, domain: isl.UnionSet) -> bool:
+    """Whether a loop is never tiled: points of one that carries dependences would stay around all of its statements."""
+    return not member.coincident and domain.n_set() > 1
+
+
 def in_groups(member: Member, size: int) -> tuple[Member, Member]:
     """A loop over groups of so many iterations, and one over the iterations of a group."""
     value = isl.Val.int_from_si(member.function.get_ctx(), size)
@@ -145,8 +150,7 @@ class _Tiler:
         carried: list[Member] = []
         sunk = list(points)
         for member, cut in zip(band.members, cuts, strict=True):
-            if cut.size in (0, 1) or (not member.coincident and domain.n_set() > 1):
-                # Points of a loop that carries dependences stay around all of its statements, so it stays whole.
+            if cut.size in (0, 1) or stays_whole(member, domain):
                 tiles.append(member)
                 continue
             value = isl.Val.int_from_si(member.function.get_ctx(), cut.size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import math
@@ -11,7 +12,8 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from tc.artifact.packing import options_text
+import tc
+from tc.artifact.packing import describe, options_text
 from tc.cache.content.store import Store
 from tc.cache.format.ingredients import Ingredients
 from tc.cache.format.records import Measurement, Run, Trial, Variant
@@ -174,6 +176,12 @@ def _default_trial(subject: Subject, run: str) -> Trial:
     )
 
 
+@functools.cache
+def _executable() -> str:
+    """The description of one with decisions, of another kernel."""
+    return describe(tc.define("def f(float(N) x) -> (y) { y(i) = x(i) }").f.compile((7,)).executable)
+
+
 def _source_hash(options: CpuOptions) -> str:
     """As if all options made a difference."""
     return hashlib.sha256(options_text(options).encode()).hexdigest()
@@ -187,7 +195,7 @@ def _decide(store: Store, subject: Subject, best: Trial, run: str) -> None:
             threads=trial.threads,
             source=f"// {HOSTILE}\nvoid kernel(void)\n{{\n}}\n",
             binary=b"\x7fELF",
-            executable="{}",
+            executable=_executable(),
             resources=json.dumps({"temporaries": 4096, "scratch": 0, "binary": 15480, "grids": []}),
             proof=_PROOF,
             numerics="bits 6a52e64178db3739",

@@ -111,6 +111,7 @@ def test_every_part_is_there(checked: Checker) -> None:
         "Failures",
         "The winning source",
         "bits 6a52e64178db3739",
+        "tile: (), since the static rule chooses it",
         "every instance of 2 statements",
         "temporaries 4,096 bytes",
         "The static default stands",

@@ -110,8 +110,8 @@ def test_nothing_wrong_wins(pool: LocalWorkers, tmp_path: Path) -> None:
             return packed
         code, _ = DEEDS[number // 2 % len(DEEDS)]
         bad = unpack(trial.wrong(code))
-        options = unpack(packed).options
-        return pack(replace(bad, options=options, source=f"{bad.source}\n// {options_text(options)}"))
+        options = unpack(packed).asked
+        return pack(replace(bad, asked=options, source=f"{bad.source}\n// {options_text(options)}"))
 
     settings = replace(SETTINGS, reproducers=tmp_path / "reproducers")
     workers = Watched(pool, change)
@@ -146,8 +146,8 @@ def test_bitwise_winners_compute_the_same_bits(pool: LocalWorkers, tmp_path: Pat
         if number % 2 == 0:
             return packed
         other = unpack(trial.wrong(trial.LAST_BIT))
-        options = unpack(packed).options
-        return pack(replace(other, options=options, source=f"{other.source}\n// {options_text(options)}"))
+        options = unpack(packed).asked
+        return pack(replace(other, asked=options, source=f"{other.source}\n// {options_text(options)}"))
 
     few = replace(SETTINGS, budget=Budget(trials=6))
     path = tmp_path / "cache.db"
@@ -328,7 +328,7 @@ def test_tuning_from_python(tmp_path: Path) -> None:
     before = np.asarray(mm(a, b))
     result = mm.tune(a, b, budget="2 trials", cache=tmp_path / "cache.db", jobs=1, progress=False)
     assert len(result.trials) == 2
-    assert mm.compile(a, b).options == result.best
+    assert mm.compile(a, b).asked == result.best
     np.testing.assert_allclose(np.asarray(mm(a, b)), before, rtol=1e-5)
     with pytest.raises(
         tc.OptionsError, match="strategy must be one of combined, genetic, original, random, got 'best'"

@@ -35,7 +35,7 @@ def workers() -> Iterator[LocalWorkers]:
 def test_the_right_kernel_is_right_and_timed(workers: LocalWorkers) -> None:
     (packed,) = workers.build([DEFAULT], PATIENCE)
     assert isinstance(packed, bytes)
-    assert unpack(packed).options == CpuOptions()
+    assert unpack(packed).asked == CpuOptions()
     checked = workers.check(packed, "a")
     assert isinstance(checked, Checked)
     assert 0 < checked.deviation < 1
@@ -97,7 +97,7 @@ def test_candidates_are_compiled_side_by_side_and_come_back_in_order() -> None:
     surplus = CpuOptions(ScheduleOptions(tile=(4,) * 9))
     with trial.workers(jobs=2) as pool:
         built = pool.build([options_text(options) for options in (*tiles, surplus)], PATIENCE)
-    assert [unpack(one).options for one in built if isinstance(one, bytes)] == tiles
+    assert [unpack(one).asked for one in built if isinstance(one, bytes)] == tiles
     failed = built[-1]
     assert failed == Failed(
         FailureKind.ILLEGAL,
