@@ -256,7 +256,7 @@ def _source(loops: LoopProgram, target: Target) -> KernelSource:
 
 def _require_opencl(loops: LoopProgram) -> None:
     if loops.resident != 1:
-        raise OptionsError("resident cannot be asked for of OpenCL; leave it out")
+        raise OptionsError("min_blocks_per_multiprocessor cannot be asked for of OpenCL; leave it out")
     if loops.sizes:
         raise ArgumentError(
             "sizes cannot stay open on OpenCL: PoCL ignores conditions behind a barrier that depends on one; "
@@ -273,7 +273,7 @@ def _require_shared(source: KernelSource, target: CudaTarget) -> None:
         if grid.shared_bytes > most:
             raise OptionsError(
                 f"a block of {grid.name} needs {grid.shared_bytes} bytes of shared memory, {target} has {most}; use "
-                "smaller tiles, or say how much there is with GpuOptions(shared=...)"
+                "smaller tiles, or say how much there is with GpuOptions(shared_memory=...)"
             )
 
 
@@ -283,9 +283,9 @@ def _require_resident(source: KernelSource, target: CudaTarget, resident: int) -
         most = target.multiprocessor.resident(grid.threads, 0, grid.shared_bytes)
         if resident > most:
             raise OptionsError(
-                f"resident asks for {counted(resident, 'block')} of {grid.name} on a multiprocessor of {target}, which "
-                f"has room for {most} with {counted(grid.threads, 'thread')} and {grid.shared_bytes} bytes of shared "
-                "memory each; ask for fewer, or make blocks or tiles smaller"
+                f"min_blocks_per_multiprocessor asks for {counted(resident, 'block')} of {grid.name} on one of "
+                f"{target}, which has room for {most} with {counted(grid.threads, 'thread')} and {grid.shared_bytes} "
+                "bytes of shared memory each; ask for fewer, or make blocks or tiles smaller"
             )
 
 
@@ -296,12 +296,12 @@ def _require_opencl_room(source: KernelSource) -> None:
         if grid.threads > device.threads:
             raise OptionsError(
                 f"a block of {grid.name} has {counted(grid.threads, 'thread')}, {device.name!r} allows "
-                f"{device.threads}; say how many with GpuOptions(block=..., split=...)"
+                f"{device.threads}; say how many with GpuOptions(block=..., split_k_threads=...)"
             )
         if grid.shared_bytes > device.shared:
             raise OptionsError(
                 f"a block of {grid.name} needs {grid.shared_bytes} bytes of shared memory, {device.name!r} has "
-                f"{device.shared}; use smaller tiles, or say how much there is with GpuOptions(shared=...)"
+                f"{device.shared}; use smaller tiles, or say how much there is with GpuOptions(shared_memory=...)"
             )
 
 

@@ -22,17 +22,23 @@ TILED = tc.ScheduleOptions(tile=(3, 5, 4), unroll=4, fusion=tc.Fusion.MAXIMAL)
 
 OPTIONS = {
     "default": tc.GpuOptions(),
-    "nothing promoted": tc.GpuOptions(private=0, shared=0),
-    "only to registers": tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4)), block=(4, 2), shared=0),
-    "only to shared memory": tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4)), block=(2, 4), private=0, stages=1),
+    "nothing promoted": tc.GpuOptions(register_accumulators=0, shared_memory=0),
+    "only to registers": tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4)), block=(4, 2), shared_memory=0),
+    "only to shared memory": tc.GpuOptions(
+        tc.ScheduleOptions(tile=(8, 8, 4)), block=(2, 4), register_accumulators=0, stages=1
+    ),
     "several points": tc.GpuOptions(tc.ScheduleOptions(tile=(4, 4, 4)), block=(2, 4, 1), stages=1),
-    "partial results": tc.GpuOptions(split=(4,)),
-    "partial results of partial results, in memory": tc.GpuOptions(split=(6, 2), private=0, shared=0),
+    "partial results": tc.GpuOptions(split_k_threads=(4,)),
+    "partial results of partial results, in memory": tc.GpuOptions(
+        split_k_threads=(6, 2), register_accumulators=0, shared_memory=0
+    ),
     "copied ahead": tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4)), block=(4, 2), stages=2),
     "operands in registers": tc.GpuOptions(
-        tc.ScheduleOptions(tile=(8, 8, 4)), block=(2, 4), fragments=64, layout=tc.TileLayout.POINTS, stages=2
+        tc.ScheduleOptions(tile=(8, 8, 4)), block=(2, 4), register_operands=64, layout=tc.TileLayout.POINTS, stages=2
     ),
-    "copied two tiles ahead": tc.GpuOptions(tc.ScheduleOptions(tile=(4, 4, 3)), block=(2, 4), stages=3, private=0),
+    "copied two tiles ahead": tc.GpuOptions(
+        tc.ScheduleOptions(tile=(4, 4, 3)), block=(2, 4), stages=3, register_accumulators=0
+    ),
     "runs of points, few blocks": tc.GpuOptions(
         TILED, block=(3, 2), grid=(2, 1, 1), distribution=tc.Distribution.BLOCKED
     ),
@@ -78,9 +84,9 @@ def _shorter(options: tc.GpuOptions, complaint: str) -> tc.GpuOptions:
     if name == "tile":
         return replace(options, schedule=replace(options.schedule, tile=(options.schedule.tile or ())[:-1]))
     if name == "split":
-        return replace(options, split=(options.split or ())[:-1])
+        return replace(options, split_k_threads=(options.split_k_threads or ())[:-1])
     if name == "across":
-        return replace(options, across=None)
+        return replace(options, split_k_blocks=None)
     if name == "grid":
         return replace(options, grid=(options.grid or ())[:-1])
     # "block has ..." or "a block has ..."

@@ -303,7 +303,7 @@ def peak_of_a_call() -> tuple[int, int]:
     """
     tc.set_threads(2)
     definitions, source = tc.define(TEXT), random.Random(0)
-    options = tc.CpuOptions(packed=1 << 18)
+    options = tc.CpuOptions(packed_operands=1 << 18)
     small, a, b = (whole(source, rows, 1029) for rows in (3, 1031, 1033))
     out = np.ones((1031, 1033), np.float32)  # zeros would not be resident
     kernel = definitions.across.compile(a, b, options=options)

@@ -49,7 +49,9 @@ def test_every_tile_goes_with_every_number_of_blocks(
     f, tile, across, shared, stages = case
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal(shape, np.float32) for shape in SHAPES[f]]
-    options = GpuOptions(tc.ScheduleOptions(tile=tile), across=across, shared=shared, stages=stages, split=())
+    options = GpuOptions(
+        tc.ScheduleOptions(tile=tile), split_k_blocks=across, shared_memory=shared, stages=stages, split_k_threads=()
+    )
     found = f(*arrays, target="emulator", options=options)
     (result,) = f.program.results
     assert compare(f.oracle(*arrays)[result], np.asarray(found)).ok
@@ -61,7 +63,7 @@ def test_every_tile_goes_with_every_number_of_blocks(
 )
 def test_operands_are_in_shared_memory_as_without(tile: tuple[int, ...], block: tuple[int, ...] | None) -> None:
     def kernel(across: int) -> Kernel:
-        options = GpuOptions(tc.ScheduleOptions(tile=tile), block=block, across=across)
+        options = GpuOptions(tc.ScheduleOptions(tile=tile), block=block, split_k_blocks=across)
         return MM.compile((256, 512), (512, 256), target="emulator", options=options)
 
     alone, together = kernel(1), kernel(4)
@@ -78,7 +80,7 @@ def test_operands_are_in_shared_memory_as_without(tile: tuple[int, ...], block: 
 
 def test_text_is_code() -> None:
     pytest.importorskip("cuda.bindings.nvrtc", reason="cuda-bindings is not installed")
-    options = GpuOptions(tc.ScheduleOptions(tile=(64, 64, 16)), block=(16, 16), across=4, stages=3)
+    options = GpuOptions(tc.ScheduleOptions(tile=(64, 64, 16)), block=(16, 16), split_k_blocks=4, stages=3)
     first, second = MM.compile((256, 512), (512, 256), target="cuda:sm_90", options=options).resources.grids
     assert first.grid == (4, 4, 4)
     assert first.block == (16, 16, 1)
@@ -87,7 +89,7 @@ def test_text_is_code() -> None:
 
 
 def test_sizes_of_tiles_are_counted_without_what_blocks_share() -> None:
-    options = GpuOptions(tc.ScheduleOptions(tile=(1, 8, 8, 8)), across=4)
+    options = GpuOptions(tc.ScheduleOptions(tile=(1, 8, 8, 8)), split_k_blocks=4)
     with pytest.raises(tc.OptionsError, match=r"^tile has 4 sizes, but loops are nested 3 deep at most; leave out"):
         MM.compile((37, 83), (83, 29), target="emulator", options=options)
 
@@ -99,9 +101,9 @@ def test_searches_try_them() -> None:
     both: list[GpuOptions] = []
     while len(both) < 200:
         options = space.decode(space.random(random))
-        if isinstance(options, GpuOptions) and (options.across or 1) > 1 and options.schedule.tile:
+        if isinstance(options, GpuOptions) and (options.split_k_blocks or 1) > 1 and options.schedule.tile:
             both.append(options)
     for options in both:
-        parts = options.across or 1
-        assert not options.split or parts * options.split[0] < 256
+        parts = options.split_k_blocks or 1
+        assert not options.split_k_threads or parts * options.split_k_threads[0] < 256
     assert not any(isinstance(space.decode(space.encode(options)), Failed) for options in both)

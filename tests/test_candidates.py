@@ -23,7 +23,7 @@ def layers(float(M,K) A, float(N,K) B, float(N) b) -> (C, D) {
 """
 SHAPES = ((33, 7), (129, 7), (129,))
 OPTIONS = [
-    tc.CpuOptions(tc.ScheduleOptions(fusion=fusion, tile=tile), packed=packed)
+    tc.CpuOptions(tc.ScheduleOptions(fusion=fusion, tile=tile), packed_operands=packed)
     for fusion, tile, packed in itertools.product(tc.Fusion, (None, (8, 16)), (0, 1 << 12))
 ]
 

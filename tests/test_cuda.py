@@ -93,9 +93,9 @@ def test_resources_are_those_of_the_assembler() -> None:
     [
         (TILED, False),
         (replace(TILED, padding=1, stages=3), False),
-        (replace(TILED, shared=0), False),
-        (replace(TILED, shared=64 << 10, stages=6), True),
-        (tc.GpuOptions(split=(64,), shuffles=False), False),
+        (replace(TILED, shared_memory=0), False),
+        (replace(TILED, shared_memory=64 << 10, stages=6), True),
+        (tc.GpuOptions(split_k_threads=(64,), shuffles=False), False),
     ],
     ids=["tiles", "three stages", "none", "more than a kernel may declare", "partial results"],
 )
@@ -103,46 +103,52 @@ def test_shared_memory_is_what_the_assembler_says(options: tc.GpuOptions, dynami
     kernel = MM.compile((1024, 1024), (1024, 1024), target="cuda:sm_90", options=options)
     check_shared(kernel)
     (grid,) = kernel.executable.convention.grids
-    assert (grid.shared_bytes > 0) == (options.shared != 0)
+    assert (grid.shared_bytes > 0) == (options.shared_memory != 0)
     assert (grid.dynamic_bytes > 0) == dynamic
 
 
 def test_registers_leave_room_for_as_many_blocks_as_the_options_say() -> None:
     used = []
     for resident in (1, 2, 6):
-        options = replace(TILED, resident=resident)
+        options = replace(TILED, min_blocks_per_multiprocessor=resident)
         kernel = MM.compile((1024, 1024), (1024, 1024), target="cuda:sm_90", options=options)
         (grid,) = kernel.resources.grids
         assert MULTIPROCESSORS["sm_90"].resident(256, grid.registers, 0) >= resident
         used.append(grid.registers)
     assert used[0] > used[-1]
-    asked = (replace(TILED, resident=7), 256, 37888, 6), (replace(TILED, resident=9, shared=0), 256, 0, 8)
+    asked = (
+        (replace(TILED, min_blocks_per_multiprocessor=7), 256, 37888, 6),
+        (replace(TILED, min_blocks_per_multiprocessor=9, shared_memory=0), 256, 0, 8),
+    )
     for options, threads, shared, most in asked:
         message = (
-            f"resident asks for {options.resident} blocks of tc_kernel_0 on a multiprocessor of cuda:sm_90, which has "
-            f"room for {most} with {threads} threads and {shared} bytes of shared memory each; ask for fewer, or make "
+            f"min_blocks_per_multiprocessor asks for {options.min_blocks_per_multiprocessor} blocks of tc_kernel_0 on "
+            f"one of cuda:sm_90, which has room for {most} with {threads} threads and {shared} bytes of "
+            "shared memory each; ask for fewer, or make "
             "blocks or tiles smaller"
         )
         with pytest.raises(tc.OptionsError, match=f"^{re.escape(message)}$"):
             MM.compile((1024, 1024), (1024, 1024), target="cuda:sm_90", options=options)
-    with pytest.raises(tc.OptionsError, match=r"^resident cannot be asked for of OpenCL; leave it out$"):
-        MM.compile((8, 8), (8, 8), target="opencl", options=tc.GpuOptions(resident=2))
+    with pytest.raises(
+        tc.OptionsError, match=r"^min_blocks_per_multiprocessor cannot be asked for of OpenCL; leave it out$"
+    ):
+        MM.compile((8, 8), (8, 8), target="opencl", options=tc.GpuOptions(min_blocks_per_multiprocessor=2))
 
 
 def test_blocks_that_need_too_much_shared_memory_are_refused() -> None:
-    options = tc.GpuOptions(tc.ScheduleOptions(tile=(128, 128, 64)), block=(16, 16), shared=200 << 10, stages=2)
+    options = tc.GpuOptions(tc.ScheduleOptions(tile=(128, 128, 64)), block=(16, 16), shared_memory=200 << 10, stages=2)
     MM.compile((1024, 1024), (1024, 1024), target="cuda:sm_90", options=options)
     with pytest.raises(
         tc.OptionsError,
         match=r"^a block of tc_kernel_0 needs \d{6} bytes of shared memory, cuda:sm_75 has 65536; use smaller tiles, "
-        r"or say how much there is with GpuOptions\(shared=\.\.\.\)$",
+        r"or say how much there is with GpuOptions\(shared_memory=\.\.\.\)$",
     ):
         MM.compile((1024, 1024), (1024, 1024), target="cuda:sm_75", options=options)
 
 
 def test_every_nest_is_a_kernel() -> None:
     two = tc.define("def two(float(N) x) -> (y, s) { y(n) = 2.0 * x(n)  s() +=! x(n) }").two
-    options = tc.GpuOptions(tc.ScheduleOptions(tc.Fusion.MINIMAL), split=())
+    options = tc.GpuOptions(tc.ScheduleOptions(tc.Fusion.MINIMAL), split_k_threads=())
     kernel = two.compile((100,), target="cuda:sm_80", options=options)
     assert [grid.name for grid in kernel.resources.grids] == ["tc_kernel_0", "tc_kernel_1", "tc_kernel_2"]
 

@@ -43,12 +43,14 @@ MM = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * 
 A, B = np.ones((100, 64), np.float32), np.ones((64, 70), np.float32)
 
 
-PLAIN = tc.GpuOptions(private=0, shared=0)
+PLAIN = tc.GpuOptions(register_accumulators=0, shared_memory=0)
 
 
 def loops(options: tc.GpuOptions = PLAIN) -> list[str]:
     """The headers of the loops in the source, outermost first: those of the threads, then of the launch."""
-    source = MM.compile(A, B, target="emulator", options=replace(options, private=0, shared=0)).source
+    source = MM.compile(
+        A, B, target="emulator", options=replace(options, register_accumulators=0, shared_memory=0)
+    ).source
     return re.findall(r"for \(int\d\d_t (.*?;.*?);", source.replace("_turn", ""))
 
 
@@ -81,7 +83,9 @@ def test_points_are_dealt_out_one_by_one_or_in_runs() -> None:
     schedule = tc.ScheduleOptions(tile=(1, 16))
 
     def columns(distribution: tc.Distribution) -> set[str]:
-        options = tc.GpuOptions(schedule, block=(8,), distribution=distribution, private=0, shared=0)
+        options = tc.GpuOptions(
+            schedule, block=(8,), distribution=distribution, register_accumulators=0, shared_memory=0
+        )
         source = MM.compile(A, B, target="emulator", options=options).source
         return set(re.findall(r"70 \* c0 \+ 16 \* block_x \+ (.*?),", source))
 

@@ -127,12 +127,12 @@ def test_equal_terms(case: tuple[str, tuple[int, ...], tuple[int, ...] | None], 
 OPTIONS: Final[dict[str, tc.CpuOptions | tc.GpuOptions]] = {
     "cpu-untiled": tc.CpuOptions(schedule=tc.ScheduleOptions(tile=())),
     "cpu-tiles": tc.CpuOptions(schedule=tc.ScheduleOptions(tile=(7, 50))),
-    "cpu-scalar": tc.CpuOptions(vectorize=False, accumulators=0, packed=0, local=0),
+    "cpu-scalar": tc.CpuOptions(vectorize=False, register_accumulators=0, packed_operands=0, local_temporaries=0),
     "cpu-unrolled": tc.CpuOptions(schedule=tc.ScheduleOptions(unroll=8)),
-    "gpu-one": tc.GpuOptions(split=()),
-    "gpu-memory": tc.GpuOptions(split=(), private=0, shared=0),
-    "gpu-many": tc.GpuOptions(split=(64, 8), across=3),
-    "gpu-tiles": tc.GpuOptions(schedule=tc.ScheduleOptions(tile=(5, 40)), split=()),
+    "gpu-one": tc.GpuOptions(split_k_threads=()),
+    "gpu-memory": tc.GpuOptions(split_k_threads=(), register_accumulators=0, shared_memory=0),
+    "gpu-many": tc.GpuOptions(split_k_threads=(64, 8), split_k_blocks=3),
+    "gpu-tiles": tc.GpuOptions(schedule=tc.ScheduleOptions(tile=(5, 40)), split_k_threads=()),
 }
 
 
@@ -192,20 +192,20 @@ PRODUCTS: Final[dict[str, tuple[tuple[int, ...], ...]]] = {
 }
 PRODUCT_OPTIONS: Final[dict[str, tc.CpuOptions | tc.GpuOptions]] = {
     "cpu": tc.CpuOptions(),
-    "cpu-scalar": tc.CpuOptions(vectorize=False, accumulators=0, packed=0, local=0),
-    "cpu-unpacked": tc.CpuOptions(packed=0),
+    "cpu-scalar": tc.CpuOptions(vectorize=False, register_accumulators=0, packed_operands=0, local_temporaries=0),
+    "cpu-unpacked": tc.CpuOptions(packed_operands=0),
     "cpu-untiled": tc.CpuOptions(register_tile=()),
-    "cpu-memory": tc.CpuOptions(register_tile=(), packed=0, accumulators=0),
+    "cpu-memory": tc.CpuOptions(register_tile=(), packed_operands=0, register_accumulators=0),
     "cpu-steps": tc.CpuOptions(schedule=tc.ScheduleOptions(tile=(4, 6, 7))),
     "cpu-unrolled": tc.CpuOptions(schedule=tc.ScheduleOptions(unroll=8)),
-    "gpu": tc.GpuOptions(split=()),
+    "gpu": tc.GpuOptions(split_k_threads=()),
     "gpu-split": tc.GpuOptions(),
-    "gpu-memory": tc.GpuOptions(split=(), private=0, shared=0),
-    "gpu-unshared": tc.GpuOptions(split=(), shared=0),
-    "gpu-private": tc.GpuOptions(split=(), private=0),
-    "gpu-across": tc.GpuOptions(split=(), across=2),
-    "gpu-points": tc.GpuOptions(schedule=tc.ScheduleOptions(tile=(4, 8)), block=(2, 2), split=()),
-    "gpu-steps": tc.GpuOptions(schedule=tc.ScheduleOptions(tile=(4, 8, 8)), block=(2, 2), split=()),
+    "gpu-memory": tc.GpuOptions(split_k_threads=(), register_accumulators=0, shared_memory=0),
+    "gpu-unshared": tc.GpuOptions(split_k_threads=(), shared_memory=0),
+    "gpu-private": tc.GpuOptions(split_k_threads=(), register_accumulators=0),
+    "gpu-across": tc.GpuOptions(split_k_threads=(), split_k_blocks=2),
+    "gpu-points": tc.GpuOptions(schedule=tc.ScheduleOptions(tile=(4, 8)), block=(2, 2), split_k_threads=()),
+    "gpu-steps": tc.GpuOptions(schedule=tc.ScheduleOptions(tile=(4, 8, 8)), block=(2, 2), split_k_threads=()),
 }
 # Tiles and blocks of more loops than these have.
 FEW_LOOPS: Final = {"cpu-steps", "gpu-points", "gpu-steps"}
@@ -242,7 +242,7 @@ def test_chains_of_products_are_short(name: str, options: str) -> None:
 @pytest.mark.parametrize("distribution", every(5, DISTRIBUTIONS))
 @pytest.mark.parametrize("target", ["cpu", "emulator"])
 def test_errors_of_products_are_those_of_pytorch(distribution: str, target: str) -> None:
-    options = tc.GpuOptions(split=()) if target == "emulator" else None
+    options = tc.GpuOptions(split_k_threads=()) if target == "emulator" else None
     ours, theirs = [], []
     for seed in range(20):
         rng = np.random.default_rng(seed)
@@ -337,7 +337,7 @@ def test_explanations_say_how_sums_are_added_up() -> None:
     assert "== sums ==\nS0: partial sums of a few terms, added up in float64" in text
     assert "== sums ==" not in SUMS.full.explain(np.zeros(20, np.float32))
     a, b = np.zeros((8, 200), np.float32), np.zeros((200, 8), np.float32)
-    said = SUMS.product.explain(a, b, target="emulator", options=tc.GpuOptions(split=()))
+    said = SUMS.product.explain(a, b, target="emulator", options=tc.GpuOptions(split_k_threads=()))
     assert "== sums ==\nS0: partial sums of a few terms, added up in float32" in said
     said = SUMS.product.explain(a, b, options=PRODUCT_OPTIONS["cpu-memory"])
     assert "== sums ==\nS0: every term is added in float64" in said

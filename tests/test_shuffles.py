@@ -37,7 +37,7 @@ def exchanges(kernel: Kernel) -> int:
 @pytest.mark.parametrize("shape", [(5, 1333), (33, 1025)], ids=str)
 def test_values_are_those_of_the_definition(split: tuple[int, ...] | None, shape: tuple[int, ...]) -> None:
     values = random(shape)
-    kernel = SUMS.compile(values, target="emulator", options=tc.GpuOptions(split=split))
+    kernel = SUMS.compile(values, target="emulator", options=tc.GpuOptions(split_k_threads=split))
     # A thread has several of 1024 partial results, which therefore lie in shared memory.
     assert exchanges(kernel) == (0 if split == (1024, 32) else 1)
     assert agrees(SUMS, kernel, values)
@@ -48,7 +48,7 @@ def test_values_are_those_of_the_definition(split: tuple[int, ...] | None, shape
 def test_every_reduction_of_what_shuffles_move(operator: str, type: str) -> None:
     reduce = tc.define(f"def f({type}(M,N) X) -> (O) {{ O(m) {operator}=! X(m,n) }}").f
     values = random((3, 70), type)
-    kernel = reduce.compile(values, target="emulator", options=tc.GpuOptions(split=(32,)))
+    kernel = reduce.compile(values, target="emulator", options=tc.GpuOptions(split_k_threads=(32,)))
     assert exchanges(kernel) == 1
     assert agrees(reduce, kernel, values)
 
@@ -57,7 +57,7 @@ def test_every_reduction_of_what_shuffles_move(operator: str, type: str) -> None
 def test_cuda_knows_shuffles_of_all_of_them(type: str) -> None:
     reduce = tc.define(f"def f({type}(M,N) X) -> (O) {{ O(m) +=! X(m,n) }}").f
     for architecture in ("sm_80", "sm_100"):
-        kernel = reduce.compile((3, 70), target=f"cuda:{architecture}", options=tc.GpuOptions(split=(32,)))
+        kernel = reduce.compile((3, 70), target=f"cuda:{architecture}", options=tc.GpuOptions(split_k_threads=(32,)))
         assert exchanges(kernel) == 1
 
 
@@ -65,7 +65,7 @@ def test_cuda_knows_shuffles_of_all_of_them(type: str) -> None:
 def test_what_shuffles_do_not_move_goes_through_shared_memory(type: str) -> None:
     reduce = tc.define(f"def f({type}(M,N) X) -> (O) {{ O(m) max=! X(m,n) }}").f
     values = random((3, 70), type)
-    kernel = reduce.compile(values, target="emulator", options=tc.GpuOptions(split=(32,)))
+    kernel = reduce.compile(values, target="emulator", options=tc.GpuOptions(split_k_threads=(32,)))
     assert exchanges(kernel) == 0
     assert "team->shared" in kernel.source
     assert agrees(reduce, kernel, values)
@@ -88,7 +88,7 @@ def test_a_single_element_lies_in_no_lane() -> None:
 
 def test_shuffles_can_be_declined() -> None:
     values = random((5, 70))
-    kernel = SUMS.compile(values, target="emulator", options=tc.GpuOptions(split=(32,), shuffles=False))
+    kernel = SUMS.compile(values, target="emulator", options=tc.GpuOptions(split_k_threads=(32,), shuffles=False))
     assert exchanges(kernel) == 0
     assert agrees(SUMS, kernel, values)
 
@@ -107,7 +107,7 @@ def test_every_thread_of_a_row_may_use_the_total() -> None:
 @pytest.mark.parametrize("block", every(2, [(16,), (48,), (64,), (128,), (8, 2), (64, 3), (48, 2), (128, 4)]), ids=str)
 def test_blocks_of_any_shape_are_right(block: tuple[int, ...]) -> None:
     values = random((9, 300))
-    options = tc.GpuOptions(tc.ScheduleOptions(tile=(block[1:] or (1,))), block=block, split=(128, 4))
+    options = tc.GpuOptions(tc.ScheduleOptions(tile=(block[1:] or (1,))), block=block, split_k_threads=(128, 4))
     kernel = SUMS.compile(values, target="emulator", options=options)
     assert exchanges(kernel) == (block[0] == 128)
     assert agrees(SUMS, kernel, values)

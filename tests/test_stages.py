@@ -126,6 +126,6 @@ def test_the_number_of_stages_has_a_default() -> None:
         (48, 48 << 10, 3),
         (16, 48 << 10, 1),
     ):
-        usual = replace(ONE, stages=None, shared=shared)
+        usual = replace(ONE, stages=None, shared_memory=shared)
         found = MM.compile((64, k), (k, 64), target="cuda:sm_90", options=usual).source
         assert found == MM.compile((64, k), (k, 64), target="cuda:sm_90", options=replace(usual, stages=stages)).source

@@ -76,7 +76,7 @@ from tests.arrays import whole
 
 across = tc.define("def across(float(M,K) A, float(N,K) B) -> (C) { C(m,n) +=! A(m,k) * B(n,k) }")
 a, b = whole(257, 300), whole(259, 300, seed=1)
-options = tc.CpuOptions(packed=1 << 18, accumulators=1 << 16)
+options = tc.CpuOptions(packed_operands=1 << 18, register_accumulators=1 << 16)
 assert across.compile(a, b, options=options).resources.scratch > 64 << 10
 
 def call() -> None:

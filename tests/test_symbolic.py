@@ -163,10 +163,12 @@ def test_one_kernel_serves_every_size(name: str) -> None:
 
 
 OPTIONS = {
-    "untiled, not fused": tc.CpuOptions(schedule=tc.ScheduleOptions(fusion=tc.Fusion.MINIMAL, tile=()), packed=0),
+    "untiled, not fused": tc.CpuOptions(
+        schedule=tc.ScheduleOptions(fusion=tc.Fusion.MINIMAL, tile=()), packed_operands=0
+    ),
     "small tiles": tc.CpuOptions(schedule=tc.ScheduleOptions(tile=(3, 5), unroll=8), register_tile=()),
-    "register tiles": tc.CpuOptions(register_tile=(4, 16), packed=1 << 12),
-    "no vectors": tc.CpuOptions(vectorize=False, accumulators=0, local=0, threads=1),
+    "register tiles": tc.CpuOptions(register_tile=(4, 16), packed_operands=1 << 12),
+    "no vectors": tc.CpuOptions(vectorize=False, register_accumulators=0, local_temporaries=0, threads=1),
 }
 
 
@@ -195,7 +197,9 @@ def test_long_loops_that_end_at_an_open_size_stay_loops(most: int, unrolled: boo
     """Unrolled, each iteration is inside of what asks for the one before, and proofs would take minutes."""
     program = Program("def f(float(N,M) A) -> (s) { s(n) +=! A(n,m) }", (("N", 12),), most)
     f = tc.define(program.text).f
-    options = tc.CpuOptions(tc.ScheduleOptions(tile=(), unroll=256), vectorize=False, accumulators=0, threads=1)
+    options = tc.CpuOptions(
+        tc.ScheduleOptions(tile=(), unroll=256), vectorize=False, register_accumulators=0, threads=1
+    )
     kernel = f.compile(*program.specs(), options=options)
     # What is in a loop depends on the vectors of the machine.
     copies = kernel.source.count("// S0")
@@ -230,7 +234,7 @@ def test_several_kernels_may_have_nothing_to_do_at_the_same_sizes(fusion: tc.Fus
 def test_split_reductions_beside_an_open_size() -> None:
     program = Program("def f(float(N,K) A) -> (s) { s() +=! A(n,k) }", (("N", 500),), 9)
     f = tc.define(program.text).f
-    options = tc.GpuOptions(split=(64,), grid=(8,), block=(32,))
+    options = tc.GpuOptions(split_k_threads=(64,), grid=(8,), block=(32,))
     kernel = f.compile(*program.specs(), target="emulator", options=options)
     assert "s_parts" in kernel.source
     for size in sizes_up_to(program.most):
@@ -253,10 +257,10 @@ ROWS = "def rows(float(N,K) X) -> (S) { S(n) +=! X(n,k) }"
         [
             (SOFTMAX, 1000, tc.GpuOptions()),
             (SOFTMAX, 100, tc.GpuOptions()),
-            (SOFTMAX, 100, tc.GpuOptions(split=(6, 2), shuffles=False)),
+            (SOFTMAX, 100, tc.GpuOptions(split_k_threads=(6, 2), shuffles=False)),
             (ROWS, 1000, tc.GpuOptions()),
             (ROWS, 20000, tc.GpuOptions()),
-            (ROWS, 77, tc.GpuOptions(split=(32,), across=2)),
+            (ROWS, 77, tc.GpuOptions(split_k_threads=(32,), split_k_blocks=2)),
         ],
     ),
 )

@@ -80,8 +80,8 @@ def plan_of(specialization: Specialization, options: Options, machine: Machine) 
 
 
 # What buffers of each kind are limited by, on the way to none.
-_OF_PROCESSORS: Final = ("accumulators", "packed", "local", "streamed")
-_OF_GPUS: Final = ("private", "shared", "fragments", "shuffles")
+_OF_PROCESSORS: Final = ("register_accumulators", "packed_operands", "local_temporaries", "nontemporal_stores")
+_OF_GPUS: Final = ("register_accumulators", "shared_memory", "register_operands", "shuffles")
 
 
 def _without_buffers(attempt: Attempt, obstacle: InBuffers, name: str) -> tuple[Decision, ...]:
@@ -96,9 +96,13 @@ def _without_buffers(attempt: Attempt, obstacle: InBuffers, name: str) -> tuple[
             names = _OF_PROCESSORS if isinstance(options, CpuOptions) else _OF_GPUS
         case InBuffers.MOVING_ARRAYS:
             # Results are worth more than operands.
-            names = ("fragments",) if isinstance(options, GpuOptions) and options.fragments else ("private",)
+            names = (
+                ("register_operands",)
+                if isinstance(options, GpuOptions) and options.register_operands
+                else ("register_accumulators",)
+            )
         case InBuffers.DIVERGENT_BARRIERS | InBuffers.MISSING_COPIES:
-            names = ("shared",)
+            names = ("shared_memory",)
         case _:
             assert_never(obstacle)
     if "shuffles" in names and isinstance(attempt.asked, GpuOptions) and attempt.asked.shuffles:

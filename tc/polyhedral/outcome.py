@@ -95,11 +95,11 @@ def _decisions(attempt: Attempt, facts: Facts) -> Iterator[Decision]:
 
 # What each limit is for, and what there is nothing of where it has no effect.
 _UNUSED_ON_PROCESSORS: Final = {
-    "accumulators": "no target of a reduction is kept in a buffer",
-    "packed": "no operand is packed",
-    "local": "no temporary is kept in a buffer",
-    "streamed": "no result is written past the caches",
-    "ahead": "no block of an argument is prefetched",
+    "register_accumulators": "no target of a reduction is kept in a buffer",
+    "packed_operands": "no operand is packed",
+    "local_temporaries": "no temporary is kept in a buffer",
+    "nontemporal_stores": "no result is written past the caches",
+    "block_prefetch": "no block of an argument is prefetched",
 }
 _VECTORS: Final = frozenset({LoopKind.VECTOR, LoopKind.REDUCTION})
 
@@ -139,8 +139,8 @@ def _of_processor(asked: CpuOptions, attempt: Attempt, facts: Facts) -> Iterator
     if asked.register_tile is None:
         yield from _by_nest("register_tile", {name: own.sizes for name, own in facts.register_tiles.items()}, facts)
     used = {_limit_of(promotion, facts.scop) for promotion in facts.scop.promotions}
-    used |= {"streamed" for node in nodes if isinstance(node, Instance) and node.nontemporal}
-    used |= {"ahead" for node in nodes if isinstance(node, Prefetch)}
+    used |= {"nontemporal_stores" for node in nodes if isinstance(node, Instance) and node.nontemporal}
+    used |= {"block_prefetch" for node in nodes if isinstance(node, Prefetch)}
     defaults = CpuOptions()
     for name, reason in _UNUSED_ON_PROCESSORS.items():
         value = getattr(asked, name)
@@ -151,14 +151,14 @@ def _of_processor(asked: CpuOptions, attempt: Attempt, facts: Facts) -> Iterator
 def _limit_of(promotion: Promotion, scop: Scop) -> str:
     """Which limit a buffer of a processor's kernel comes under."""
     if promotion.tensor in {temporary.name for temporary in scop.temporaries} and promotion.loads is None:
-        return "local" if promotion.stores is None else "accumulators"
+        return "local_temporaries" if promotion.stores is None else "register_accumulators"
     if promotion.stores is None and promotion.loads is not None:
-        return "packed"
+        return "packed_operands"
     # What is stored past the caches is put together in a buffer first.
     reduced = (
         s for s in scop.statements if s.accumulates and any(a.buffer == promotion.buffer.name for a in s.promoted)
     )
-    return "streamed" if next(reduced, None) is None else "accumulators"
+    return "nontemporal_stores" if next(reduced, None) is None else "register_accumulators"
 
 
 def _nodes(root: LoopTree) -> Iterator[LoopTree]:
@@ -219,12 +219,12 @@ def _trimmed(sizes: tuple[int, ...]) -> tuple[int, ...]:
 
 def _of_reductions(asked: GpuOptions, plan: Plan) -> Iterator[Decision]:
     """How reductions are split that no option says anything of."""
-    if asked.split is None:
+    if asked.split_k_threads is None:
         reason = "so many threads share the reductions along memory" if plan.parts else "no reduction gains by it"
-        yield Decision("split", None, plan.parts, reason)
-    if asked.across is None:
+        yield Decision("split_k_threads", None, plan.parts, reason)
+    if asked.split_k_blocks is None:
         reason = "there are few results" if plan.blocks > 1 else "there are enough results, or reductions are short"
-        yield Decision("across", None, plan.blocks, reason)
+        yield Decision("split_k_blocks", None, plan.blocks, reason)
 
 
 def _of_memory(asked: GpuOptions, attempt: Attempt, facts: Facts) -> Iterator[Decision]:
@@ -233,12 +233,14 @@ def _of_memory(asked: GpuOptions, attempt: Attempt, facts: Facts) -> Iterator[De
     assert isinstance(options, GpuOptions)
     own = [promotion for promotion in promotions if promotion.buffer.sharing is Sharing.THREAD]
     shared = [promotion for promotion in promotions if promotion.buffer.sharing is Sharing.BLOCK]
-    if options.shared and not shared:
-        yield Decision("shared", asked.shared, 0, "nothing that several threads use has a tile that fits")
-    if options.private and not any(_is_result(promotion) for promotion in own):
-        yield Decision("private", asked.private, 0, "no thread keeps a result while it reduces")
-    if options.fragments and all(_is_result(promotion) for promotion in own):
-        yield Decision("fragments", asked.fragments, 0, "no operand is read again by the same thread")
+    if options.shared_memory and not shared:
+        yield Decision("shared_memory", asked.shared_memory, 0, "nothing that several threads use has a tile that fits")
+    if options.register_accumulators and not any(_is_result(promotion) for promotion in own):
+        yield Decision(
+            "register_accumulators", asked.register_accumulators, 0, "no thread keeps a result while it reduces"
+        )
+    if options.register_operands and all(_is_result(promotion) for promotion in own):
+        yield Decision("register_operands", asked.register_operands, 0, "no operand is read again by the same thread")
     lanes = any(promotion.buffer.sharing is Sharing.LANES for promotion in promotions)
     if asked.shuffles is None and options.shuffles and not lanes:
         yield Decision("shuffles", None, False, "no partial results lie in the lanes of a warp")

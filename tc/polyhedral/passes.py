@@ -61,9 +61,9 @@ Loops: TypeAlias = tuple[LoopTree, Scop]
 def _register_tile(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: CpuMachine) -> State:
     sizes = options.register_tile
     if sizes is None:
-        choose = default_tile(scop, machine.vectors, packs=options.packed > 0)
+        choose = default_tile(scop, machine.vectors, packs=options.packed_operands > 0)
     else:
-        choose = explicit_tile(scop, sizes, options.lane)
+        choose = explicit_tile(scop, sizes, options.vector_axis)
     tiles = options.schedule.tile or ()
     return register_tile_tree(tree, scop, choose, lanes=options.vectorize, tiles=tiles), scop
 
@@ -75,7 +75,7 @@ def _tile(tree: ScheduleTree, scop: Scop, options: CpuOptions, _machine: CpuMach
 def panels_of(options: CpuOptions, scop: Scop) -> ChooseCuts:
     """Where loops of a processor are tiled: as the options say, or by default."""
     sizes = options.schedule.tile
-    return default_sizes(scop, packs=options.packed > 0) if sizes is None else explicit_sizes(sizes)
+    return default_sizes(scop, packs=options.packed_operands > 0) if sizes is None else explicit_sizes(sizes)
 
 
 def _vectorize(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: CpuMachine) -> State:
@@ -85,18 +85,24 @@ def _vectorize(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: Cpu
 
 def _parallelize(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: CpuMachine) -> State:
     join = options.schedule.fusion is not Fusion.MINIMAL
-    return parallelize_tree(tree, scop, options.threads or machine.cores, options.packed, join=join), scop
+    return parallelize_tree(tree, scop, options.threads or machine.cores, options.packed_operands, join=join), scop
 
 
 def _promote(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: CpuMachine) -> State:
     streamed = streamed_by(scop, options, machine)
-    room = Room(options.accumulators, options.packed, options.local, lanes=options.vectorize, streamed=streamed)
+    room = Room(
+        options.register_accumulators,
+        options.packed_operands,
+        options.local_temporaries,
+        lanes=options.vectorize,
+        streamed=streamed,
+    )
     return promote_tree(tree, scop, room)
 
 
 def streamed_by(scop: Scop, options: CpuOptions, machine: CpuMachine) -> frozenset[str]:
     """Results that are stored with non-temporal stores."""
-    return streamed_results(scop, options.streamed) if machine.streams else frozenset()
+    return streamed_results(scop, options.nontemporal_stores) if machine.streams else frozenset()
 
 
 def _unroll(tree: ScheduleTree, scop: Scop, options: CpuOptions, _machine: CpuMachine) -> State:
@@ -139,17 +145,17 @@ def _mark_reductions(tree: ScheduleTree, scop: Scop, _options: GpuOptions, _mach
 
 
 def _promote_temporaries(tree: ScheduleTree, scop: Scop, options: GpuOptions, _machine: GpuMachine) -> State:
-    memory = Memory(known(options.private), known(options.shared), known(options.shuffles))
+    memory = Memory(known(options.register_accumulators), known(options.shared_memory), known(options.shuffles))
     return promote_temporaries(tree, scop, memory)
 
 
 def _promote_private(tree: ScheduleTree, scop: Scop, options: GpuOptions, _machine: GpuMachine) -> State:
-    private = known(options.private)
+    private = known(options.register_accumulators)
     return promote_private(tree, scop, private) if private else (tree, scop)
 
 
 def _promote_shared(tree: ScheduleTree, scop: Scop, options: GpuOptions, machine: GpuMachine) -> State:
-    shared = known(options.shared)
+    shared = known(options.shared_memory)
     if not shared:
         return tree, scop
     room = SharedRoom(shared, options.layout, options.padding, options.stages, machine.stages)
@@ -157,7 +163,7 @@ def _promote_shared(tree: ScheduleTree, scop: Scop, options: GpuOptions, machine
 
 
 def _promote_operands(tree: ScheduleTree, scop: Scop, options: GpuOptions, _machine: GpuMachine) -> State:
-    return promote_operands(tree, scop, options.fragments) if options.fragments else (tree, scop)
+    return promote_operands(tree, scop, options.register_operands) if options.register_operands else (tree, scop)
 
 
 def _place_barriers(tree: ScheduleTree, scop: Scop, _options: GpuOptions, _machine: GpuMachine) -> State:
@@ -254,7 +260,7 @@ def _join_kernels(root: LoopTree, scop: Scop, options: GpuOptions, machine: GpuM
 def joined_limits(options: GpuOptions, machine: GpuMachine) -> Limits:
     """What nests in one kernel keep to."""
     longest = machine.short_nest if options.schedule.fusion is Fusion.PRESERVE_PARALLEL else None
-    return Limits(longest, known(options.shared), machine.branches)
+    return Limits(longest, known(options.shared_memory), machine.branches)
 
 
 GRID_LOOP_PASSES: Final[Passes[LoopTree, GpuOptions, GpuMachine]] = (
@@ -270,15 +276,15 @@ GRID_LOOP_PASSES: Final[Passes[LoopTree, GpuOptions, GpuMachine]] = (
 
 
 def _prefetch_gathers(root: LoopTree, scop: Scop, options: CpuOptions, _machine: CpuMachine) -> Loops:
-    return prefetch_gathers(root, scop.bodies, options.prefetch), scop
+    return prefetch_gathers(root, scop.bodies, options.gather_prefetch), scop
 
 
 def _prefetch_blocks(root: LoopTree, scop: Scop, options: CpuOptions, _machine: CpuMachine) -> Loops:
-    return prefetch_blocks(root, scop.buffers, scop.bodies, options.ahead), scop
+    return prefetch_blocks(root, scop.buffers, scop.bodies, options.block_prefetch), scop
 
 
 def _prefetch_stores(root: LoopTree, scop: Scop, options: CpuOptions, machine: CpuMachine) -> Loops:
-    if not options.ahead:
+    if not options.block_prefetch:
         return root, scop
     return prefetch_stores(root, scop.buffers, scop.bodies, streamed_by(scop, options, machine)), scop
 

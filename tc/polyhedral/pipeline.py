@@ -376,7 +376,11 @@ class _Run:
             checked=self.options.check_indices,
             promoted=tuple(promotion.buffer for promotion in scop.promotions),
         )
-        return replace(loops, resident=self.options.resident) if isinstance(self.options, GpuOptions) else loops
+        return (
+            replace(loops, resident=self.options.min_blocks_per_multiprocessor)
+            if isinstance(self.options, GpuOptions)
+            else loops
+        )
 
 
 def _run(

@@ -72,7 +72,7 @@ class Schedules:
         for step in plan.steps:
             changed, splits = split_reductions(found, step.parts, whose[step.whose], step.dealing)
             if step.required and not splits:
-                name = "across" if step.dealing is Dealing.RUNS else "split"
+                name = "split_k_blocks" if step.dealing is Dealing.RUNS else "split_k_threads"
                 raise OptionsError(
                     f"{name} asks for {step.parts} partial results, but no reduction of {found.program.name} has a "
                     "loop that always has more iterations than that; make it smaller, or leave it out"

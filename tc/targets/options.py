@@ -72,51 +72,52 @@ class CpuOptions(Written):
     ``register_tile``: sizes of the tile of independent loops inside a reduction, innermost last; further ones move out
     of the reduction.  None lets the target choose; an empty tuple makes no register tiles.  More sizes than such loops
     are refused.
-    ``lane``: the place among the ``register_tile`` sizes of the loop that vectors lie along; None takes the last.
-    ``accumulators``: a limit, the most elements of a reduction's target that are kept in an array of their own, for the
-    compiler to hold in registers, while its innermost loops run; 0 keeps none.
-    ``packed``: a limit, the most elements of an operand that are copied so that the lanes of a reduction find them side
-    by side; 0 packs none.
-    ``local``: a limit, the most elements of a temporary that lives in a buffer of one iteration of the loops around it;
-    0 keeps temporaries in memory.
-    ``streamed``: a limit, the least bytes of a result that is written past the caches, where the processor can do so
-    and nothing in the kernel reads it; 0 writes none so.
+    ``vector_axis``: the place among the ``register_tile`` sizes of the loop that vectors lie along; None takes the
+    last.
+    ``register_accumulators``: a limit, the most elements of a reduction's target that are kept in an array of their
+    own, for the compiler to hold in registers, while its innermost loops run; 0 keeps none.
+    ``packed_operands``: a limit, the most elements of an operand that are copied so that the lanes of a reduction find
+    them side by side; 0 packs none.
+    ``local_temporaries``: a limit, the most elements of a temporary that lives in a buffer of one iteration of the
+    loops around it; 0 keeps temporaries in memory.
+    ``nontemporal_stores``: a limit, the least bytes of a result that is written past the caches, where the processor
+    can do so and nothing in the kernel reads it; 0 writes none so.
     ``threads``: a limit, the most threads one call uses; 0 means as many as ``tc.set_threads`` allows.
     ``vectorize``: a limit; innermost parallel or reducing loops, if there are any, are marked for the compiler's
     vectorizer.
-    ``prefetch``: how many iterations ahead the rows of a gather are asked for; 0 leaves that to the processor.
-    ``ahead``: a limit, the most bytes of an argument that one iteration of a loop works on while the block of the next
-    one is asked for; 0 leaves that to the processor, and also the lines that register tiles store to.
+    ``gather_prefetch``: how many iterations ahead the rows of a gather are asked for; 0 leaves that to the processor.
+    ``block_prefetch``: a limit, the most bytes of an argument that one iteration of a loop works on while the block of
+    the next one is asked for; 0 leaves that to the processor, and also the lines that register tiles store to.
     ``check_indices``: gathers check their indices (see *Gathers* in ``docs/language.md``).
     """
 
     schedule: ScheduleOptions = field(default_factory=ScheduleOptions)
     register_tile: tuple[int, ...] | None = None
-    lane: int | None = None
-    accumulators: int = 512
-    packed: int = 1 << 17
-    local: int = 1 << 15
-    streamed: int = 1 << 24
+    vector_axis: int | None = None
+    register_accumulators: int = 512
+    packed_operands: int = 1 << 17
+    local_temporaries: int = 1 << 15
+    nontemporal_stores: int = 1 << 24
     threads: int = 0
     vectorize: bool = True
     check_indices: bool = True
-    prefetch: int = 16
-    ahead: int = 1 << 17
+    gather_prefetch: int = 16
+    block_prefetch: int = 1 << 17
 
     def __post_init__(self) -> None:
         if not isinstance(self.schedule, ScheduleOptions):
             raise OptionsError(f"schedule must be tc.ScheduleOptions, got {self.schedule!r}")
         if self.register_tile is not None:
             _require_integers("register_tile", self.register_tile, 1, 1 << 10)
-        if self.lane is not None:
-            _require_integer("lane", self.lane, 0, max(0, len(self.register_tile or ()) - 1))
-        _require_integer("accumulators", self.accumulators, 0, 1 << 16)
-        _require_integer("packed", self.packed, 0, 1 << 18)
-        _require_integer("local", self.local, 0, 1 << 18)
-        _require_integer("streamed", self.streamed, 0, 1 << 62)
+        if self.vector_axis is not None:
+            _require_integer("vector_axis", self.vector_axis, 0, max(0, len(self.register_tile or ()) - 1))
+        _require_integer("register_accumulators", self.register_accumulators, 0, 1 << 16)
+        _require_integer("packed_operands", self.packed_operands, 0, 1 << 18)
+        _require_integer("local_temporaries", self.local_temporaries, 0, 1 << 18)
+        _require_integer("nontemporal_stores", self.nontemporal_stores, 0, 1 << 62)
         _require_integer("threads", self.threads, 0, 4096)
-        _require_integer("prefetch", self.prefetch, 0, 1024)
-        _require_integer("ahead", self.ahead, 0, 1 << 30)
+        _require_integer("gather_prefetch", self.gather_prefetch, 0, 1024)
+        _require_integer("block_prefetch", self.block_prefetch, 0, 1 << 30)
         _require_boolean("vectorize", self.vectorize)
         _require_boolean("check_indices", self.check_indices)
 
@@ -138,20 +139,20 @@ class GpuOptions(Written):
     of those along dimensions that are not named.  None takes as many as there are tiles, and several nests may be one
     kernel.
     ``distribution``: how the points of a tile are dealt to threads.
-    ``private``: a limit, the most elements of a result that a thread keeps to itself while it reduces; 0 keeps none.
-    None takes a quarter of its registers.
-    ``fragments``: a limit, the most elements of operands that a thread reads into registers before it goes through the
-    points of its tile; 0 leaves it to the compiler of the target, which sees that they are read again.
-    ``split``: how many partial results, each in a thread of its own, the long reductions have for every element; a
-    second number says in how many these are combined first, and so on.  None splits the reductions that run along
-    memory, but no products; an empty tuple splits none.
-    ``across``: how many blocks share each long reduction, products among them (split-K); a second kernel combines what
-    they have.  ``tile`` has no size for the loop over these blocks.
-    None takes several where there are few results, if ``split`` is None, too.
+    ``register_accumulators``: a limit, the most elements of a result that a thread keeps to itself while it reduces; 0
+    keeps none. None takes a quarter of its registers.
+    ``register_operands``: a limit, the most elements of operands that a thread reads into registers before it goes
+    through the points of its tile; 0 leaves it to the compiler of the target, which sees that they are read again.
+    ``split_k_threads``: how many partial results, each in a thread of its own, the long reductions have for every
+    element; a second number says in how many these are combined first, and so on.  None splits the reductions that run
+    along memory, but no products; an empty tuple splits none.
+    ``split_k_blocks``: how many blocks share each long reduction, products among them (split-K); a second kernel
+    combines what they have.  ``tile`` has no size for the loop over these blocks.
+    None takes several where there are few results, if ``split_k_threads`` is None, too.
     ``shuffles``: the 32 threads of a warp combine their partial results from register to register.  None does so where
     the target can; OpenCL cannot, and True is an OptionsError there.
-    ``shared``: a limit, the most bytes of memory that the threads of a block share; 0 uses none.  None takes so many
-    that two blocks fit a multiprocessor.
+    ``shared_memory``: a limit, the most bytes of memory that the threads of a block share; 0 uses none.  None takes so
+    many that two blocks fit a multiprocessor.
     ``layout``: how operands lie in shared memory; in the order of their tensors, or with the loops of the reduction
     outermost, element by element.
     ``padding``: elements added to every row of an operand in shared memory, so that rows begin in different banks.
@@ -159,9 +160,9 @@ class GpuOptions(Written):
     their way while threads work on this one; NVIDIA's GPUs copy them asynchronously from ``sm_80`` on.  None takes as
     many as there is room for, four at most.  With a number, operands of which so many find no room are read where they
     lie, as ``explain`` says.
-    ``resident``: blocks that must find room on a multiprocessor at a time, for which CUDA's compiler limits the
-    registers of a thread; OptionsError where threads or shared memory leave no room, and for OpenCL, which knows no
-    such thing.
+    ``min_blocks_per_multiprocessor``: blocks that must find room on a multiprocessor at a time, for which CUDA's
+    compiler limits the registers of a thread; OptionsError where threads or shared memory leave no room, and for
+    OpenCL, which knows no such thing.
     ``check_indices``: gathers check their indices (see *Gathers* in ``docs/language.md``).
     """
 
@@ -169,16 +170,16 @@ class GpuOptions(Written):
     block: tuple[int, ...] | None = None
     grid: tuple[int, ...] | None = None
     distribution: Distribution = Distribution.CYCLIC
-    split: tuple[int, ...] | None = None
-    across: int | None = None
+    split_k_threads: tuple[int, ...] | None = None
+    split_k_blocks: int | None = None
     shuffles: bool | None = None
-    private: int | None = None
-    fragments: int = 0
-    shared: int | None = None
+    register_accumulators: int | None = None
+    register_operands: int = 0
+    shared_memory: int | None = None
     layout: TileLayout = TileLayout.MEMORY
     padding: int = 4
     stages: int | None = None
-    resident: int = 1
+    min_blocks_per_multiprocessor: int = 1
     check_indices: bool = True
 
     def __post_init__(self) -> None:
@@ -193,19 +194,21 @@ class GpuOptions(Written):
             raise OptionsError(f"a block has at most {MOST_THREADS} threads, got {self.block} = {threads}")
         if not isinstance(self.distribution, Distribution):
             raise OptionsError(f"distribution must be a tc.Distribution, got {self.distribution!r}")
-        if self.split is not None:
-            _require_integers("split", self.split, 2, 1 << 20)
-        if any(then >= parts for parts, then in itertools.pairwise(self.split or ())):
-            raise OptionsError(f"split must go from many partial results to few, got {self.split!r}")
-        _require_open("private", self.private, 0, 1 << 10)
-        _require_integer("fragments", self.fragments, 0, 1 << 10)
-        _require_open("shared", self.shared, 0, 1 << 18)
+        if self.split_k_threads is not None:
+            _require_integers("split_k_threads", self.split_k_threads, 2, 1 << 20)
+        if any(then >= parts for parts, then in itertools.pairwise(self.split_k_threads or ())):
+            raise OptionsError(
+                f"split_k_threads must go from many partial results to few, got {self.split_k_threads!r}"
+            )
+        _require_open("register_accumulators", self.register_accumulators, 0, 1 << 10)
+        _require_integer("register_operands", self.register_operands, 0, 1 << 10)
+        _require_open("shared_memory", self.shared_memory, 0, 1 << 18)
         if not isinstance(self.layout, TileLayout):
             raise OptionsError(f"layout must be a tc.TileLayout, got {self.layout!r}")
         _require_integer("padding", self.padding, 0, 64)
         _require_open("stages", self.stages, 1, 8)
-        _require_integer("resident", self.resident, 1, 32)
-        _require_open("across", self.across, 1, 1 << 16)
+        _require_integer("min_blocks_per_multiprocessor", self.min_blocks_per_multiprocessor, 1, 32)
+        _require_open("split_k_blocks", self.split_k_blocks, 1, 1 << 16)
         if self.shuffles is not None:
             _require_boolean("shuffles", self.shuffles)
         _require_boolean("check_indices", self.check_indices)

@@ -7,9 +7,10 @@ import functools
 import json
 from collections.abc import Hashable, Mapping
 from enum import Enum
-from typing import Any, Final, Self, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from tc.base.errors import OptionsError, nearest
+from tc.targets.renamed import RENAMED
 
 Kind = TypeVar("Kind")
 
@@ -21,6 +22,22 @@ class Written:
     """Options that travel as text."""
 
     __slots__ = ()
+
+    def __new__(cls, *_values: object, **named: object) -> Self:
+        """OptionsError for a name that an option had once."""
+        for name in named:
+            if name in RENAMED.get(cls.__name__, ()):
+                raise OptionsError(f"{cls.__name__} has no option {name!r}; {_hint(name, cls)}")
+        return super().__new__(cls)
+
+    if not TYPE_CHECKING:  # for which the class would have every attribute
+
+        def __getattr__(self, name: str) -> NoReturn:
+            kind = type(self).__name__
+            now = RENAMED.get(kind, {}).get(name)
+            raise AttributeError(
+                f"{kind!r} object has no attribute {name!r}" + (f"; it is called {now} now" if now else "")
+            )
 
     def to_json(self) -> str:
         """The options as canonical JSON: equal options have equal texts."""
@@ -131,11 +148,16 @@ def _names(kind: type) -> list[str]:
 def _known(data: object, kind: type) -> dict[str, Any]:
     if not isinstance(data, Mapping):
         raise OptionsError(f"{kind.__name__} must be a JSON object, got {data!r}")
-    names = _names(kind)
-    for name in data:
+    names, now = _names(kind), RENAMED.get(kind.__name__, {})
+    found: dict[str, Any] = {}
+    for given, value in data.items():
+        name = now.get(given, given)
         if name not in names:
-            raise OptionsError(f"{kind.__name__} has no option {name!r}; {_hint(str(name), kind)}")
-    return dict(data)
+            raise OptionsError(f"{kind.__name__} has no option {given!r}; {_hint(str(given), kind)}")
+        if name in found:
+            raise OptionsError(f"{name} stands in the options twice, once by its old name; write it once")
+        found[name] = value
+    return found
 
 
 def _hint(name: str, kind: type) -> str:
@@ -143,8 +165,12 @@ def _hint(name: str, kind: type) -> str:
     for field, hint in _hints(kind).items():
         if isinstance(hint, type) and issubclass(hint, Written) and name in _names(hint):
             return f'it belongs to {field}: write {{"{field}": {{"{name}": ...}}}}'
+    if (now := RENAMED.get(kind.__name__, {}).get(name)) is not None:
+        return f"it is called {now} now"
     for other in Written.__subclasses__():
         if dataclasses.is_dataclass(other) and name in _names(other):
             return f"tc.{other.__name__} has one"
+        if (now := RENAMED.get(other.__name__, {}).get(name)) is not None:
+            return f"tc.{other.__name__} has one, which is called {now} now"
     guess = nearest(name, _names(kind))
     return f"did you mean {guess!r}?" if guess else f"known: {', '.join(_names(kind))}"

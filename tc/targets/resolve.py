@@ -14,16 +14,19 @@ Value = TypeVar("Value")
 
 
 def resolved(options: GpuOptions, machine: GpuMachine) -> Iterator[Decision]:
-    """What the machine makes of ``shared``, ``private``, ``shuffles`` and ``stages`` that are None.
+    """What the machine makes of ``shared_memory``, ``register_accumulators``, ``shuffles`` and ``stages`` that are
+    None.
 
     ``stages`` stay open where there may be several.  OptionsError for shuffles where the machine has none.
     """
     if options.shuffles and not machine.shuffles:
         raise OptionsError("shuffles=True cannot be had: threads of this target exchange no registers; leave it out")
-    if options.shared is None:
-        yield Decision("shared", None, machine.block_shared, "two such blocks fit a multiprocessor")
-    if options.private is None:
-        yield Decision("private", None, machine.thread_elements, "that is a quarter of the registers of a thread")
+    if options.shared_memory is None:
+        yield Decision("shared_memory", None, machine.block_shared, "two such blocks fit a multiprocessor")
+    if options.register_accumulators is None:
+        yield Decision(
+            "register_accumulators", None, machine.thread_elements, "that is a quarter of the registers of a thread"
+        )
     if options.shuffles is None:
         reason = "lanes exchange what is in registers" if machine.shuffles else "the target has no warp shuffles"
         yield Decision("shuffles", None, machine.shuffles, reason)

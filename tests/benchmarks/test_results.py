@@ -71,11 +71,13 @@ def test_what_has_no_form_in_json_is_refused() -> None:
 def test_winners_survive_their_file(tmp_path: Path) -> None:
     path = tmp_path / "options" / "cpu.json"
     assert load_winners(path) == Winners({})
-    one = Winner({"packed": 0}, 1.0, (0.9, 1.1), 2.0, 0.5, "Abacus 7", 40, {"crashed": 1}, "10m", 3, "time is up")
+    one = Winner(
+        {"packed_operands": 0}, 1.0, (0.9, 1.1), 2.0, 0.5, "Abacus 7", 40, {"crashed": 1}, "10m", 3, "time is up"
+    )
     two = replace(one, options={"unroll": 2}, seconds=2.0, bound=None)
     assert (one.gain, one.won, two.won) == (2.0, True, False)
     winners = Winners({}).with_winner("tmm", one).with_winner("c3", one).with_winner("tmm", two)
     save_winners(winners, path)
     assert load_winners(path) == winners
     # Where nothing was quicker, the default options are as good.
-    assert winners.options == {"c3": {"packed": 0}}
+    assert winners.options == {"c3": {"packed_operands": 0}}

@@ -88,7 +88,7 @@ def test_statements_beside_a_tile_read_rows_and_lanes_that_are_not_theirs(
 ) -> None:
     a, b = np.arange(-30, 34, dtype=np.float32).reshape(8, 8), np.arange(-5, 7, dtype=np.float32).reshape(4, 3)
     text = f"def f(float(M,N) A, float(I,J) B) -> (C) {{ A1(k,m) +=! A(k,m) * B(i,j) C(l,m) = {value} where l in 0:M }}"
-    options = tc.CpuOptions(schedule=tc.ScheduleOptions(tile=(), unroll=unroll), packed=0)
+    options = tc.CpuOptions(schedule=tc.ScheduleOptions(tile=(), unroll=unroll), packed_operands=0)
     kernel = tc.define(text).f.compile(a, b, options=options)
     assert ("tc_float32x8 t_tile0_A1_0_0" in kernel.source) == (value == "fabs(A1(l,m)) * A1(1,m)" and unroll > 1)
     np.testing.assert_array_equal(kernel(a, b), expected(a * b.sum()))

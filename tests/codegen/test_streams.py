@@ -64,7 +64,7 @@ def test_the_plainest_target_streams_too() -> None:
 
 
 COPY = "def copy({type}(N,M) X) -> (O) {{ O(i,j) = X(i,j) }}"
-STREAMED = tc.CpuOptions(streamed=1)
+STREAMED = tc.CpuOptions(nontemporal_stores=1)
 
 
 @pytest.mark.parametrize("type", ScalarType, ids=str)

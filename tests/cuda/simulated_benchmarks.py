@@ -24,7 +24,7 @@ from tests.benchmarks.problems import SEED, small
 from tests.cuda.simulator import Simulator, simulator
 
 SECONDS = 2.5e-3
-TILED = GpuOptions(ScheduleOptions(tile=(4, 4)), private=0)
+TILED = GpuOptions(ScheduleOptions(tile=(4, 4)), register_accumulators=0)
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def test_ours_is_checked_and_timed(bench: Bench, folder: Path, problem: str, con
     assert isinstance(ready, Ready), ready
     assert 0 <= ready.deviation < 1
     assert ready.options is not None
-    assert ready.options["private"] == (0 if contender is Contender.TUNED else 64)
+    assert ready.options["register_accumulators"] == (0 if contender is Contender.TUNED else 64)
     sample = bench.answer(Measure(0.01))
     assert isinstance(sample, Sample)
     assert sample.least == sample.seconds == sample.most == pytest.approx(SECONDS)

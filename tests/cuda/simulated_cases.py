@@ -484,7 +484,7 @@ def test_device_arrays_go_anywhere(gpu: Simulator) -> None:
 def test_large_shared_memory_is_asked_for(gpu: Simulator) -> None:
     definition = define(MM)
     shape = (64, 256), (256, 64)
-    options = tc.GpuOptions(tc.ScheduleOptions(tile=(64, 64, 128)), block=(16, 16), shared=100 << 10)
+    options = tc.GpuOptions(tc.ScheduleOptions(tile=(64, 64, 128)), block=(16, 16), shared_memory=100 << 10)
     kernel = gpu.compile(definition, *shape, options=options)
     (grid,) = kernel.executable.convention.grids
     assert grid.shared_bytes > 48 << 10

@@ -205,7 +205,7 @@ def test_arrays_that_go_during_a_capture_are_freed_after_it(gpu: Simulator, bloc
 
 
 def test_graphs_have_their_own_temporaries_and_the_results_of_others(gpu: Simulator) -> None:
-    definition, in_memory = define(STEPS), tc.GpuOptions(private=0, shared=0)
+    definition, in_memory = define(STEPS), tc.GpuOptions(register_accumulators=0, shared_memory=0)
     host = [floats(21, 34), floats(34)]
     kernel = gpu.compile(definition, *host, options=in_memory)
     assert kernel.executable.convention.temporaries
@@ -245,7 +245,7 @@ def test_captures_may_call_what_was_never_called_before(gpu: Simulator) -> None:
     """Kernels are loaded, memory of this machine for what they find and a pool for temporaries made."""
     pick, steps = define(GATHER), define(STEPS)
     table, rows, host = floats(9, 5), np.array([0, 8, 1], np.int32), [floats(21, 34), floats(34)]
-    in_memory = tc.GpuOptions(private=0, shared=0)
+    in_memory = tc.GpuOptions(register_accumulators=0, shared_memory=0)
     gpu.compile(pick, table, rows)
     gpu.compile(steps, *host, options=in_memory)
     given, found = on(0, table, rows), on(0, floats(3, 5))[0]

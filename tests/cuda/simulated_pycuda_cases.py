@@ -33,7 +33,7 @@ from tests.cuda.simulated_cases import (
 from tests.cuda.simulator import Simulator
 from tests.short_way import only_the_short_way
 
-IN_MEMORY = tc.GpuOptions(private=0, shared=0)  # what temporaries need
+IN_MEMORY = tc.GpuOptions(register_accumulators=0, shared_memory=0)  # what temporaries need
 
 
 @pytest.fixture
@@ -200,7 +200,7 @@ def test_repeated_calls_take_the_short_way(gpu: Simulator) -> None:
     import pycuda.driver as cuda
 
     definition, host = define(STEPS), [floats(21, 34), floats(34)]
-    kernel = gpu.compile(definition, *host, options=tc.GpuOptions(private=0, shared=0))
+    kernel = gpu.compile(definition, *host, options=tc.GpuOptions(register_accumulators=0, shared_memory=0))
     kernel(*arrays(*host))
     given, sizes = arrays(*host), []
     out = arrays(host[0], host[0])
@@ -321,7 +321,7 @@ def test_arrays_of_ours_run_by_pycuda(gpu: Simulator) -> None:
 def test_large_shared_memory_is_asked_for(gpu: Simulator) -> None:
     definition = define(MM)
     host = [floats(64, 256), floats(256, 64)]
-    options = tc.GpuOptions(tc.ScheduleOptions(tile=(64, 64, 128)), block=(16, 16), shared=100 << 10)
+    options = tc.GpuOptions(tc.ScheduleOptions(tile=(64, 64, 128)), block=(16, 16), shared_memory=100 << 10)
     kernel = gpu.compile(definition, *host, options=options)
     (grid,) = kernel.executable.convention.grids
     given = arrays(*host)

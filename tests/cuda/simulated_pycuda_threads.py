@@ -18,7 +18,7 @@ from tests.cuda.simulated_cases import GATHER, ILLEGAL_ADDRESS, INVALID, MM, OUT
 from tests.cuda.simulator import Simulator
 
 CONTEXT_IS_DESTROYED = 709
-IN_MEMORY = tc.GpuOptions(private=0, shared=0)  # what temporaries need
+IN_MEMORY = tc.GpuOptions(register_accumulators=0, shared_memory=0)  # what temporaries need
 
 
 @pytest.fixture

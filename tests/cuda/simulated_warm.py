@@ -82,7 +82,7 @@ def test_kernels_with_temporaries_and_several_results(
     gpu: Simulator, stream: list[int], make: Callable[[np.ndarray], Any]
 ) -> None:
     definition, host = define(STEPS), [floats(21, 34), floats(34)]
-    kernel = gpu.compile(definition, *host, options=tc.GpuOptions(private=0, shared=0))
+    kernel = gpu.compile(definition, *host, options=tc.GpuOptions(register_accumulators=0, shared_memory=0))
     assert kernel.executable.convention.temporaries
     given, part = [make(array) for array in host], make(np.zeros_like(host[0]))
     for out in (None, (None, part)):

@@ -66,7 +66,7 @@ from tests.cuda.simulated_cases import STEPS, define, floats, on
 print(own.numpy().sum())
 cuda.init()
 context = cuda.Device(0).make_context()
-steps, options = define(STEPS), tc.GpuOptions(private=0, shared=0)
+steps, options = define(STEPS), tc.GpuOptions(register_accumulators=0, shared_memory=0)
 given = [pycuda.gpuarray.to_gpu(floats(21, 34)), pycuda.gpuarray.to_gpu(floats(34))]
 gpu.compile(steps, *given, options=options)
 gpu.hold(hold=True)

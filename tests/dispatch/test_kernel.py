@@ -178,7 +178,7 @@ def test_resources_count_temporaries_packed_operands_and_code() -> None:
     one = tc.CpuOptions(tc.ScheduleOptions(tile=()), register_tile=(4, 16), threads=1)
     packed = across.compile(*shapes, options=one).resources.scratch
     assert 129 * 129 * 4 <= packed < 2 * 129 * 129 * 4
-    assert across.compile(*shapes, options=tc.CpuOptions(packed=0)).resources.scratch == 0
+    assert across.compile(*shapes, options=tc.CpuOptions(packed_operands=0)).resources.scratch == 0
 
 
 def test_every_level_of_this_machine() -> None:

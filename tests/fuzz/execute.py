@@ -284,16 +284,16 @@ class _Call:
 def _shorter(options: Options) -> Options | None:
     """The options without one of their sizes; None where there are none."""
     if isinstance(options, tc.GpuOptions):
-        if (options.across or 1) > 1:
-            return replace(options, across=None)
-        if options.split:
-            return replace(options, split=options.split[:-1])
+        if (options.split_k_blocks or 1) > 1:
+            return replace(options, split_k_blocks=None)
+        if options.split_k_threads:
+            return replace(options, split_k_threads=options.split_k_threads[:-1])
         if options.block is not None:
             return replace(options, block=options.block[:-1] or None)
         if options.grid is not None:
             return replace(options, grid=options.grid[:-1] or None)
     elif options.register_tile and not options.schedule.tile:
-        return replace(options, register_tile=options.register_tile[1:], lane=None)
+        return replace(options, register_tile=options.register_tile[1:], vector_axis=None)
     if options.schedule.tile:
         return replace(options, schedule=replace(options.schedule, tile=options.schedule.tile[:-1]))
     return None

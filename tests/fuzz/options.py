@@ -41,7 +41,9 @@ def draw_options(source: Source, target: str) -> Options:
     """Every option at random, or now and then none."""
     if target in ("emulator", "opencl"):
         drawn = tc.GpuOptions() if source.chance(0.3) else _gpu_options(source)
-        return drawn if target == "emulator" else replace(drawn, resident=1, shuffles=None)  # OpenCL has neither
+        return (
+            drawn if target == "emulator" else replace(drawn, min_blocks_per_multiprocessor=1, shuffles=None)
+        )  # OpenCL has neither
     return tc.CpuOptions() if source.chance(0.3) else _cpu_options(source)
 
 
@@ -58,15 +60,15 @@ def _gpu_options(source: Source) -> tc.GpuOptions:
         block=block if block and source.chance(0.7) else None,
         grid=tuple(source.choice([1, 2, 3, 7]) for _ in counted) if counted and source.chance(0.3) else None,
         distribution=source.choice(list(tc.Distribution)),
-        split=source.choice([None, None, (), (3,), (4,), (8, 2), (32,), (32,), (64, 2)]),
-        across=source.choice([None, None, None, 1, 2, 3]),
+        split_k_threads=source.choice([None, None, (), (3,), (4,), (8, 2), (32,), (32,), (64, 2)]),
+        split_k_blocks=source.choice([None, None, None, 1, 2, 3]),
         shuffles=source.chance(0.8),
-        private=source.choice([64, 64, 4, 0]),
-        fragments=source.choice([0, 0, 4, 64]),
-        shared=source.choice([48 << 10, 48 << 10, 256, 0]),
+        register_accumulators=source.choice([64, 64, 4, 0]),
+        register_operands=source.choice([0, 0, 4, 64]),
+        shared_memory=source.choice([48 << 10, 48 << 10, 256, 0]),
         padding=source.choice([4, 4, 0, 1]),
         stages=source.choice([None, 1, 1, 2, 3]),
-        resident=source.choice([1, 1, 2]),
+        min_blocks_per_multiprocessor=source.choice([1, 1, 2]),
         check_indices=source.chance(0.8),
         layout=source.choice(list(tc.TileLayout)),
     )
@@ -83,13 +85,13 @@ def _cpu_options(source: Source) -> tc.CpuOptions:
     return tc.CpuOptions(
         schedule=schedule,
         register_tile=register_tile,
-        lane=source.randint(0, len(register_tile) - 1) if register_tile and source.chance(0.5) else None,
-        accumulators=source.choice([512, 512, 64, 0]),
-        packed=source.choice([1 << 17, 1 << 17, 256, 0]),
-        local=source.choice([1 << 15, 1 << 15, 16, 0]),
-        streamed=source.choice([1 << 24, 1, 1000, 0]),
-        prefetch=source.choice([16, 0, 3]),
-        ahead=source.choice([1 << 17, 1 << 10, 0]),
+        vector_axis=source.randint(0, len(register_tile) - 1) if register_tile and source.chance(0.5) else None,
+        register_accumulators=source.choice([512, 512, 64, 0]),
+        packed_operands=source.choice([1 << 17, 1 << 17, 256, 0]),
+        local_temporaries=source.choice([1 << 15, 1 << 15, 16, 0]),
+        nontemporal_stores=source.choice([1 << 24, 1, 1000, 0]),
+        gather_prefetch=source.choice([16, 0, 3]),
+        block_prefetch=source.choice([1 << 17, 1 << 10, 0]),
         threads=source.choice([0, 1, 2]),
         vectorize=source.chance(0.7),
         check_indices=source.chance(0.8),

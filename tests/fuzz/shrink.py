@@ -66,7 +66,7 @@ def _options(options: Options) -> Iterator[Options]:
     for field in fields(default):
         changed = {field.name: getattr(default, field.name)}
         if field.name == "register_tile":
-            changed["lane"] = None  # which is one of the register tile's
+            changed["vector_axis"] = None  # which is one of the register tile's
         yield replace(options, **changed)
 
 

@@ -22,17 +22,19 @@ from tests.mutants.judge import Given, Verdict, judge, mistakes
 from tests.mutants.mistakes import Mistake
 
 OPTIONS = {
-    "tiles": tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4)), block=(4, 2), split=(), stages=1),
-    "copied ahead": tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4)), block=(4, 2), split=(), stages=2),
-    "copied two tiles ahead": tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 2)), block=(4, 2), split=(), stages=3),
-    "operands in registers": tc.GpuOptions(
-        tc.ScheduleOptions(tile=(8, 8, 4)), block=(4, 2), fragments=64, split=(), stages=1
+    "tiles": tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4)), block=(4, 2), split_k_threads=(), stages=1),
+    "copied ahead": tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4)), block=(4, 2), split_k_threads=(), stages=2),
+    "copied two tiles ahead": tc.GpuOptions(
+        tc.ScheduleOptions(tile=(8, 8, 2)), block=(4, 2), split_k_threads=(), stages=3
     ),
-    "partial results": tc.GpuOptions(split=(4,), private=0),
-    "partial results in lanes": tc.GpuOptions(split=(32,), private=0),
+    "operands in registers": tc.GpuOptions(
+        tc.ScheduleOptions(tile=(8, 8, 4)), block=(4, 2), register_operands=64, split_k_threads=(), stages=1
+    ),
+    "partial results": tc.GpuOptions(split_k_threads=(4,), register_accumulators=0),
+    "partial results in lanes": tc.GpuOptions(split_k_threads=(32,), register_accumulators=0),
     "default": tc.GpuOptions(),
-    "blocks share sums": tc.GpuOptions(split=(), across=4),
-    "blocks and lanes share sums": tc.GpuOptions(split=(32,), across=3),
+    "blocks share sums": tc.GpuOptions(split_k_threads=(), split_k_blocks=4),
+    "blocks and lanes share sums": tc.GpuOptions(split_k_threads=(32,), split_k_blocks=3),
 }
 # Of inputs, until a result is wrong.
 _DRAWS = 300

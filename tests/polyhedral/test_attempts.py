@@ -22,11 +22,11 @@ from tests.polyhedral.support import MACHINE, MATMUL, machine_for, specialized
 PRODUCT = specialized(MATMUL, ((40, 20), (20, 64)))
 WITHOUT_SHUFFLES = replace(GENERIC_GPU, shuffles=False, asynchronous_copies=False)
 # What the machine makes of what is left open.
-OPEN = {"shared": 48 << 10, "private": 64, "shuffles": True}
+OPEN = {"shared_memory": 48 << 10, "register_accumulators": 64, "shuffles": True}
 
 
 def test_the_first_attempt_is_what_was_asked_for() -> None:
-    for options in (CpuOptions(), GpuOptions(shared=1000, private=0, shuffles=False)):
+    for options in (CpuOptions(), GpuOptions(shared_memory=1000, register_accumulators=0, shuffles=False)):
         attempt = first_attempt(PRODUCT, options, machine_for(options))
         assert (attempt.asked, attempt.options, attempt.decisions) == (options, options, ())
 
@@ -35,13 +35,15 @@ def test_what_is_left_open_is_what_the_machine_makes_of_it() -> None:
     attempt = first_attempt(PRODUCT, GpuOptions(), GENERIC_GPU)
     assert (attempt.asked, attempt.options) == (GpuOptions(), GpuOptions(**OPEN))  # type: ignore[arg-type]
     assert {d.option: (d.asked, d.taken) for d in attempt.decisions} == {n: (None, own) for n, own in OPEN.items()}
-    assert str(attempt.decisions[0]) == "shared: 49152, since two such blocks fit a multiprocessor"
+    assert str(attempt.decisions[0]) == "shared_memory: 49152, since two such blocks fit a multiprocessor"
 
 
 @pytest.mark.parametrize(("stages", "taken"), [(None, 1), (3, 3)])
 def test_what_a_machine_has_not_is_not_tried(stages: int | None, taken: int) -> None:
-    attempt = first_attempt(PRODUCT, GpuOptions(stages=stages, shared=0, private=0), WITHOUT_SHUFFLES)
-    assert attempt.options == GpuOptions(stages=taken, shared=0, private=0, shuffles=False)
+    attempt = first_attempt(
+        PRODUCT, GpuOptions(stages=stages, shared_memory=0, register_accumulators=0), WITHOUT_SHUFFLES
+    )
+    assert attempt.options == GpuOptions(stages=taken, shared_memory=0, register_accumulators=0, shuffles=False)
     assert attempt.decisions[0] == Decision("shuffles", None, False, "the target has no warp shuffles")
     assert [(d.option, d.asked, d.taken) for d in attempt.decisions[1:]] == [("stages", None, 1)] * (stages is None)
 
@@ -49,16 +51,20 @@ def test_what_a_machine_has_not_is_not_tried(stages: int | None, taken: int) -> 
 @pytest.mark.parametrize(
     ("options", "obstacle", "changes"),
     [
-        (CpuOptions(local=0), InBuffers.NOT_AFFINE, {"accumulators": 0, "packed": 0, "streamed": 0}),
         (
-            GpuOptions(fragments=8),
+            CpuOptions(local_temporaries=0),
             InBuffers.NOT_AFFINE,
-            {"private": 0, "shared": 0, "fragments": 0, "shuffles": False},
+            {"register_accumulators": 0, "packed_operands": 0, "nontemporal_stores": 0},
         ),
-        (GpuOptions(fragments=8), InBuffers.MOVING_ARRAYS, {"fragments": 0}),
-        (GpuOptions(), InBuffers.MOVING_ARRAYS, {"private": 0}),
-        (GpuOptions(), InBuffers.DIVERGENT_BARRIERS, {"shared": 0}),
-        (GpuOptions(), InBuffers.MISSING_COPIES, {"shared": 0}),
+        (
+            GpuOptions(register_operands=8),
+            InBuffers.NOT_AFFINE,
+            {"register_accumulators": 0, "shared_memory": 0, "register_operands": 0, "shuffles": False},
+        ),
+        (GpuOptions(register_operands=8), InBuffers.MOVING_ARRAYS, {"register_operands": 0}),
+        (GpuOptions(), InBuffers.MOVING_ARRAYS, {"register_accumulators": 0}),
+        (GpuOptions(), InBuffers.DIVERGENT_BARRIERS, {"shared_memory": 0}),
+        (GpuOptions(), InBuffers.MISSING_COPIES, {"shared_memory": 0}),
     ],
 )
 def test_limits_of_buffers_are_lowered(options: Options, obstacle: InBuffers, changes: dict[str, Any]) -> None:
@@ -97,7 +103,7 @@ def test_other_changes_leave_the_options() -> None:
 
 
 def test_obstacles_that_no_buffer_makes_are_mistakes_of_ours() -> None:
-    first = first_attempt(PRODUCT, GpuOptions(shared=0), GENERIC_GPU)
+    first = first_attempt(PRODUCT, GpuOptions(shared_memory=0), GENERIC_GPU)
     with pytest.raises(AssertionError, match="DIVERGENT_BARRIERS without buffers"):
         next_attempt(PRODUCT, GENERIC_GPU, first, InBuffers.DIVERGENT_BARRIERS)
 
@@ -115,10 +121,12 @@ def test_kernels_say_what_was_changed(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("tc.polyhedral.passes.localize_loops", refuse)
     found = map_program(PRODUCT, CpuOptions(), MACHINE)
-    assert found.attempt.options == CpuOptions(accumulators=0, packed=0, local=0, streamed=0)
-    lowered = ["accumulators", "packed", "local", "streamed"]
+    assert found.attempt.options == CpuOptions(
+        register_accumulators=0, packed_operands=0, local_temporaries=0, nontemporal_stores=0
+    )
+    lowered = ["register_accumulators", "packed_operands", "local_temporaries", "nontemporal_stores"]
     assert [d.option for d in found.attempt.decisions if d.option in lowered] == lowered
-    assert "packed: 0 instead of 131072, since subscripts of a buffer" in found.stage("earlier attempts").text
+    assert "packed_operands: 0 instead of 131072, since subscripts of a buffer" in found.stage("earlier attempts").text
 
 
 TRANSPOSE = "def transpose(float(M,N) A) -> (B) { B(n,m) = A(m,n) }"
@@ -126,20 +134,20 @@ RUNS = GpuOptions(
     ScheduleOptions(Fusion.MAXIMAL, unroll=1024),
     block=(1, 64),
     distribution=Distribution.BLOCKED,
-    split=(4,),
-    across=4,
-    private=16,
-    fragments=64,
+    split_k_threads=(4,),
+    split_k_blocks=4,
+    register_accumulators=16,
+    register_operands=64,
 )
 
 
 @pytest.mark.parametrize(
     ("text", "shapes", "options", "expected"),
     [
-        (MATMUL, ((4, 64), (64, 8)), CpuOptions(accumulators=0), []),
-        (MATMUL, ((4, 65), (65, 8)), CpuOptions(accumulators=0), ["accumulator"]),
-        (MATMUL, ((128, 40), (40, 96)), RUNS, ["fragments", "private"]),
-        (TRANSPOSE, ((1000, 777),), GpuOptions(grid=(8,), stages=2), ["shared"]),
+        (MATMUL, ((4, 64), (64, 8)), CpuOptions(register_accumulators=0), []),
+        (MATMUL, ((4, 65), (65, 8)), CpuOptions(register_accumulators=0), ["accumulator"]),
+        (MATMUL, ((128, 40), (40, 96)), RUNS, ["register_operands", "register_accumulators"]),
+        (TRANSPOSE, ((1000, 777),), GpuOptions(grid=(8,), stages=2), ["shared_memory"]),
     ],
     ids=["none", "long sums", "moving arrays", "divergent barriers"],
 )

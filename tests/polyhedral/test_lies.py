@@ -193,7 +193,7 @@ def test_an_allocation_of_another_size_is_refused() -> None:
 
 def tiled(context: isl.Context) -> Candidate:
     """A product whose reduction is cut, so that every piece loads and stores its tile of the result."""
-    options = CpuOptions(schedule=ScheduleOptions(tile=(8, 8, 8)), register_tile=(4, 8), packed=0)
+    options = CpuOptions(schedule=ScheduleOptions(tile=(8, 8, 8)), register_tile=(4, 8), packed_operands=0)
     return candidate(specialized(MATMUL, ((16, 24), (24, 16))), options, MACHINE, context)
 
 

@@ -28,7 +28,7 @@ def refusal(text: str, make: Callable[[Scop], Made]) -> str:
         yield "place barriers", *place_barriers(*make(scop))
 
     with patch.object(_Run, "passes", passes), pytest.raises(tc.VerificationError) as refused:
-        tc.define(text).single().compile((8,), target="emulator", options=tc.GpuOptions(split=()))
+        tc.define(text).single().compile((8,), target="emulator", options=tc.GpuOptions(split_k_threads=()))
     return str(refused.value)
 
 

@@ -40,7 +40,7 @@ def mapped(
         register_tile=register_tile,
         vectorize=vectorize,
         threads=threads,
-        packed=packed,
+        packed_operands=packed,
     )
     return map_program(specialized(text, shapes), options, MACHINE, verify_every_pass=True).loops.root
 
@@ -223,7 +223,7 @@ def test_many_unrolled_copies_are_proven_with_little_work() -> None:
 def test_unrolled_points_of_a_large_tile_are_proven_with_little_work(streamed: int) -> None:
     """Every copy is a set of its own, of one remainder by the size of the tile."""
     text = "def f(float(M,N) X) -> (O) { O(l,i) = X(l/3, N-1-i) where l in 0:96, i in 0:N }"
-    options = CpuOptions(schedule=ScheduleOptions(tile=(32,), unroll=64), streamed=streamed)
+    options = CpuOptions(schedule=ScheduleOptions(tile=(32,), unroll=64), nontemporal_stores=streamed)
     found = map_program(specialized(text, ((32, 32),)), options, MACHINE, max_operations=20_000_000)
     assert len([n for n in nodes(found.loops.root) if isinstance(n, Scheduled)]) >= 32
 

@@ -54,38 +54,48 @@ SCHEDULES = (
 ON_CPU: dict[str, tuple[object, ...]] = {
     "schedule": SCHEDULES,
     "register_tile": ((2,), (), (2, 8)),
-    "lane": (0,),
-    "accumulators": (0, 64),
-    "packed": (0, 100),
-    "local": (0, 64),
-    "streamed": (0, 1),
+    "vector_axis": (0,),
+    "register_accumulators": (0, 64),
+    "packed_operands": (0, 100),
+    "local_temporaries": (0, 64),
+    "nontemporal_stores": (0, 1),
     "threads": (1,),
     "vectorize": (False, True),
     "check_indices": (False,),
-    "prefetch": (0, 4),
-    "ahead": (0, 64),
+    "gather_prefetch": (0, 4),
+    "block_prefetch": (0, 64),
 }
 ON_GPU: dict[str, tuple[object, ...]] = {
     "schedule": SCHEDULES,
     "block": ((8,), (4, 2)),
     "grid": ((2,), (3, 2)),
     "distribution": (Distribution.BLOCKED,),
-    "split": ((4,), (), (64, 2)),
-    "across": (2, 1),
+    "split_k_threads": ((4,), (), (64, 2)),
+    "split_k_blocks": (2, 1),
     "shuffles": (True, False),
-    "private": (0, 4),
-    "fragments": (8,),
-    "shared": (0, 1000, 48 << 10),
+    "register_accumulators": (0, 4),
+    "register_operands": (8,),
+    "shared_memory": (0, 1000, 48 << 10),
     "layout": (TileLayout.POINTS,),
     "padding": (0, 1),
     "stages": (1, 2),
-    "resident": (2,),
+    "min_blocks_per_multiprocessor": (2,),
     "check_indices": (False,),
 }
 # What an OptionsError names where it is not the option itself.
-ALSO_NAMED = {"across": "blocks", "lane": "register_tile"}
-LIMITS = frozenset({"accumulators", "packed", "local", "streamed", "private", "fragments", "shared", "grid"})
-MAY_DIFFER = LIMITS | {"ahead", "vectorize", "fusion", "tile"}
+ALSO_NAMED = {"split_k_blocks": "blocks", "vector_axis": "register_tile"}
+LIMITS = frozenset(
+    {
+        "register_accumulators",
+        "packed_operands",
+        "local_temporaries",
+        "nontemporal_stores",
+        "register_operands",
+        "shared_memory",
+        "grid",
+    }
+)
+MAY_DIFFER = LIMITS | {"block_prefetch", "vectorize", "fusion", "tile"}
 
 
 def rows() -> Iterator[tuple[str, str, str, object]]:
@@ -107,8 +117,8 @@ def prepared(kernel: str) -> Prepared:
 
 def asked_for(target: str, name: str, value: Any) -> Options:
     if target.startswith("cpu"):
-        return replace(CpuOptions(register_tile=(2, 4)) if name == "lane" else CpuOptions(), **{name: value})
-    return replace(GpuOptions(resident=1), **{name: value})
+        return replace(CpuOptions(register_tile=(2, 4)) if name == "vector_axis" else CpuOptions(), **{name: value})
+    return replace(GpuOptions(min_blocks_per_multiprocessor=1), **{name: value})
 
 
 @pytest.mark.parametrize(("kernel", "target", "name", "value"), every_row(61, rows()))
@@ -186,18 +196,18 @@ class Found:
             case "register_tile":
                 sizes = re.findall(r"mod (\d+)\)\].*(?:register|vector)", self.made.schedule)
                 return not value or str(value[-1]) in sizes
-            case "lane":
+            case "vector_axis":
                 return LoopKind.VECTOR in kinds
             case "vectorize":
                 return bool(kinds & {LoopKind.VECTOR, LoopKind.REDUCTION}) is value
             case "check_indices":
                 return loops.checked is value
-            case "resident":
+            case "min_blocks_per_multiprocessor":
                 return bool(loops.resident == value)
-            case "prefetch":
+            case "gather_prefetch":
                 gathers = [node for node in found if isinstance(node, Instance) and node.prefetched]
                 return value > 0 or not gathers
-            case "ahead":
+            case "block_prefetch":
                 return value > 0 or not any(isinstance(node, Prefetch) for node in found)
             case _:
                 return None
@@ -206,11 +216,17 @@ class Found:
         """Of buffers."""
         loops = self.made.mapped.loops
         match name:
-            case "accumulators" | "packed" | "local" | "private" | "fragments":
+            case (
+                "register_accumulators"
+                | "packed_operands"
+                | "local_temporaries"
+                | "register_accumulators"
+                | "register_operands"
+            ):
                 return all(buffer.layout.size <= value for buffer in self.buffers_of(name))
-            case "shared":
+            case "shared_memory":
                 return all(grid.shared_bytes <= value for grid in self.made.source.grids)
-            case "streamed":
+            case "nontemporal_stores":
                 stores = any(isinstance(node, Instance) and node.nontemporal for node in nodes(loops.root))
                 return stores is (value > 0)
             case "shuffles":
@@ -227,9 +243,9 @@ class Found:
                 return math.prod(value) in {math.prod(threads) for _, threads in self.launched()}
             case "grid":
                 return all(math.prod(blocks) <= math.prod(value) for blocks, _ in self.launched())
-            case "split":
+            case "split_k_threads":
                 return bool(self.made.mapped.attempt.plan.parts == value)
-            case "across":
+            case "split_k_blocks":
                 return bool(self.made.mapped.attempt.plan.blocks == value)
             case _:
                 return None
@@ -238,8 +254,12 @@ class Found:
         return self.made.mapped.stage(name).text
 
     def buffers_of(self, limit: str) -> Iterator[Buffer]:
-        prefixes = {"accumulators": "tile", "packed": "packed", "local": "local", "private": "private"}
-        prefix = prefixes.get(limit, "operand")
+        prefixes = {
+            "register_accumulators": ("tile", "private"),
+            "packed_operands": ("packed",),
+            "local_temporaries": ("local",),
+        }
+        prefix = prefixes.get(limit, ("operand",))
         return (buffer for buffer in self.made.mapped.loops.promoted if buffer.name.startswith(prefix))
 
     def launched(self) -> Iterator[tuple[list[int], list[int]]]:
@@ -254,21 +274,26 @@ SHAPES = KERNELS["product"][1]
 
 def test_kernels_say_what_they_are_made_with() -> None:
     a, b = (np.ones(shape, np.float32) for shape in SHAPES)
-    options = GpuOptions(ScheduleOptions(tile=(8, 8)), block=(8, 8), shared=0)
+    options = GpuOptions(ScheduleOptions(tile=(8, 8)), block=(8, 8), shared_memory=0)
     kernel = MM.compile(a, b, target="emulator", options=options)
     assert kernel.asked == options
-    assert kernel.options == replace(options, grid=(5, 3), split=(), across=1, private=64, shuffles=False, stages=1)
+    assert kernel.options == replace(
+        options, grid=(5, 3), split_k_threads=(), split_k_blocks=1, register_accumulators=64, shuffles=False, stages=1
+    )
     assert {d.option: (d.asked, d.taken) for d in kernel.decisions} == {
         name: (None, getattr(kernel.options, name))
-        for name in ("grid", "split", "across", "private", "shuffles", "stages")
+        for name in ("grid", "split_k_threads", "split_k_blocks", "register_accumulators", "shuffles", "stages")
     }
     explained = MM.explain(a, b, target="emulator", options=options)
-    assert "\n\n== decisions ==\nprivate: 64, since that is a quarter of the registers of a thread\n" in explained
+    assert (
+        "\n\n== decisions ==\nregister_accumulators: 64, since that is a quarter of the registers of a thread\n"
+        in explained
+    )
     np.testing.assert_array_equal(kernel(a, b), a @ b)
 
 
 def test_what_was_decided_is_stored_with_the_executable() -> None:
-    for target, options in (("cpu", CpuOptions(local=100)), ("emulator", GpuOptions(grid=(2,)))):
+    for target, options in (("cpu", CpuOptions(local_temporaries=100)), ("emulator", GpuOptions(grid=(2,)))):
         executable = MM.compile(*SHAPES, target=target, options=options).executable
         assert executable.decisions
         assert unpack(pack(executable)) == executable
@@ -277,7 +302,7 @@ def test_what_was_decided_is_stored_with_the_executable() -> None:
 
 
 def test_executables_of_the_format_before_load_and_those_of_later_ones_are_refused() -> None:
-    executable = MM.compile(*SHAPES, target="cpu", options=CpuOptions(local=100)).executable
+    executable = MM.compile(*SHAPES, target="cpu", options=CpuOptions(local_temporaries=100)).executable
     written = json.loads(describe(executable))
     before = {name: value for name, value in written.items() if name not in ("format", "options", "decisions")}
     parts = executable.asked.to_json(), executable.source, executable.binary.code
@@ -287,7 +312,7 @@ def test_executables_of_the_format_before_load_and_those_of_later_ones_are_refus
     with pytest.raises(ValueError, match="it is of format 3, and this version of tc reads formats up to 2"):
         assemble(json.dumps(written | {"format": 3}), *parts)
     with pytest.raises(ValueError, match="local must be an integer from 0 to 262144, got -1"):
-        assemble(json.dumps(written | {"options": written["options"] | {"local": -1}}), *parts)
+        assemble(json.dumps(written | {"options": written["options"] | {"local_temporaries": -1}}), *parts)
 
 
 def test_decisions_have_the_values_of_options() -> None:
@@ -303,18 +328,24 @@ def test_decisions_have_the_values_of_options() -> None:
 
 def test_limits_that_nothing_comes_under_are_said() -> None:
     copied = tc.define(KERNELS["copy"][0]).single()
-    options = CpuOptions(accumulators=100, packed=100, local=100, streamed=100)
+    options = CpuOptions(register_accumulators=100, packed_operands=100, local_temporaries=100, nontemporal_stores=100)
     kernel = copied.compile(*KERNELS["copy"][1], target="cpu", options=options)
     said = {d.option: str(d) for d in kernel.decisions}
-    assert said["accumulators"] == "accumulators: 0 instead of 100, since no target of a reduction is kept in a buffer"
-    assert said["packed"] == "packed: 0 instead of 100, since no operand is packed"
-    assert said["local"] == "local: 0 instead of 100, since no temporary is kept in a buffer"
-    grid = copied.compile(*KERNELS["copy"][1], target="emulator", options=GpuOptions(fragments=8, grid=(1000,)))
+    assert (
+        said["register_accumulators"]
+        == "register_accumulators: 0 instead of 100, since no target of a reduction is kept in a buffer"
+    )
+    assert said["packed_operands"] == "packed_operands: 0 instead of 100, since no operand is packed"
+    assert said["local_temporaries"] == "local_temporaries: 0 instead of 100, since no temporary is kept in a buffer"
+    grid = copied.compile(*KERNELS["copy"][1], target="emulator", options=GpuOptions(register_operands=8, grid=(1000,)))
     said = {d.option: str(d) for d in grid.decisions}
-    assert said["fragments"] == "fragments: 0 instead of 8, since no operand is read again by the same thread"
+    assert (
+        said["register_operands"]
+        == "register_operands: 0 instead of 8, since no operand is read again by the same thread"
+    )
     assert said["grid"] == "grid: (2,) instead of (1000,), since there are so many tiles"
-    assert said["shared"] == "shared: 0, since nothing that several threads use has a tile that fits"
-    assert said["private"] == "private: 0, since no thread keeps a result while it reduces"
+    assert said["shared_memory"] == "shared_memory: 0, since nothing that several threads use has a tile that fits"
+    assert said["register_accumulators"] == "register_accumulators: 0, since no thread keeps a result while it reduces"
     assert said["stages"] == "stages: 1, since no operand is copied to shared memory"
 
 

@@ -41,21 +41,21 @@ def test_every_architecture_has_a_machine() -> None:
 @pytest.mark.parametrize("machine", [*GPUS.values(), GENERIC_GPU], ids=[*GPUS, "generic"])
 def test_two_blocks_with_the_default_of_shared_memory_fit_a_multiprocessor(machine: GpuMachine) -> None:
     found = opened(machine)
-    assert found["shared"] == machine.block_shared
+    assert found["shared_memory"] == machine.block_shared
     assert machine.multiprocessor.resident(machine.block_threads, 0, machine.block_shared) >= 2
     assert 2 * machine.operand_bytes <= machine.block_shared
     assert machine.few_operand_bytes < machine.operand_bytes
-    assert found["private"] == machine.thread_elements == 64
+    assert found["register_accumulators"] == machine.thread_elements == 64
     assert machine.multiprocessors / 2 < machine.enough_blocks <= machine.multiprocessors
 
 
 def test_what_is_asked_for_is_kept() -> None:
-    asked = tc.GpuOptions(shared=1000, private=3, shuffles=False)
+    asked = tc.GpuOptions(shared_memory=1000, register_accumulators=3, shuffles=False)
     assert list(resolved(replace(asked, stages=1), GPUS["sm_75"])) == []
 
 
 def test_architectures_have_defaults_of_their_own() -> None:
-    found = {name: opened(GPUS[name])["shared"] for name in ("sm_75", "sm_80", "sm_90", "sm_120")}
+    found = {name: opened(GPUS[name])["shared_memory"] for name in ("sm_75", "sm_80", "sm_90", "sm_120")}
     assert found == {"sm_75": 32 << 10, "sm_80": 81 << 10, "sm_90": 113 << 10, "sm_120": 49 << 10}
     assert [GPUS[name].enough_blocks for name in ("sm_80", "sm_90", "sm_100")] == [81, 99, 111]
     sources = {

@@ -36,16 +36,16 @@ options = st.builds(
         unroll=st.integers(1, 4096),
     ),
     register_tile=st.none() | st.lists(st.integers(1, 1 << 10), min_size=2, max_size=4).map(tuple),
-    lane=st.none() | st.just(0),
-    accumulators=st.integers(0, 1 << 16),
-    packed=st.integers(0, 1 << 18),
-    local=st.integers(0, 1 << 18),
-    streamed=st.integers(0, 1 << 62),
+    vector_axis=st.none() | st.just(0),
+    register_accumulators=st.integers(0, 1 << 16),
+    packed_operands=st.integers(0, 1 << 18),
+    local_temporaries=st.integers(0, 1 << 18),
+    nontemporal_stores=st.integers(0, 1 << 62),
     threads=st.integers(0, 4096),
     vectorize=st.booleans(),
     check_indices=st.booleans(),
-    prefetch=st.integers(0, 1024),
-    ahead=st.integers(0, 1 << 30),
+    gather_prefetch=st.integers(0, 1024),
+    block_prefetch=st.integers(0, 1 << 30),
 )
 
 
@@ -55,16 +55,17 @@ gpu_options = st.builds(
     block=st.none() | st.lists(st.integers(1, 10), max_size=3).map(tuple),
     grid=st.none() | st.lists(st.integers(1, (1 << 31) - 1), max_size=3).map(tuple),
     distribution=st.sampled_from(tc.Distribution),
-    split=st.none() | st.sets(st.integers(2, 1 << 20), max_size=3).map(lambda parts: tuple(sorted(parts)[::-1])),
-    across=st.none() | st.integers(1, 1 << 16),
+    split_k_threads=st.none()
+    | st.sets(st.integers(2, 1 << 20), max_size=3).map(lambda parts: tuple(sorted(parts)[::-1])),
+    split_k_blocks=st.none() | st.integers(1, 1 << 16),
     shuffles=st.booleans(),
-    private=st.integers(0, 1 << 10),
-    fragments=st.integers(0, 1 << 10),
-    shared=st.integers(0, 1 << 18),
+    register_accumulators=st.integers(0, 1 << 10),
+    register_operands=st.integers(0, 1 << 10),
+    shared_memory=st.integers(0, 1 << 18),
     layout=st.sampled_from(tc.TileLayout),
     padding=st.integers(0, 64),
     stages=st.none() | st.integers(1, 8),
-    resident=st.integers(1, 32),
+    min_blocks_per_multiprocessor=st.integers(1, 32),
     check_indices=st.booleans(),
 )
 
@@ -99,8 +100,9 @@ UNKNOWN: list[tuple[Any, str]] = [
     (
         {"qqq": 1},
         (
-            "CpuOptions has no option 'qqq'; known: schedule, register_tile, lane, accumulators, packed, local, "
-            "streamed, threads, vectorize, check_indices, prefetch, ahead"
+            "CpuOptions has no option 'qqq'; known: schedule, register_tile, vector_axis, register_accumulators, "
+            "packed_operands, local_temporaries, nontemporal_stores, threads, vectorize, check_indices, "
+            "gather_prefetch, block_prefetch"
         ),
     ),
     ({"register_tile": 8}, "register_tile must be a list of integers or null, got 8"),
@@ -164,18 +166,22 @@ IMPOSSIBLE: list[tuple[type, dict[str, Any], str]] = [
     (tc.CpuOptions, {"schedule": {"tile": (1,)}}, "schedule must be tc.ScheduleOptions, got {'tile': (1,)}"),
     (tc.CpuOptions, {"register_tile": [8]}, "register_tile must be a tuple of integers or None, got [8]"),
     (tc.CpuOptions, {"register_tile": (0,)}, "register_tile must be an integer from 1 to 1024, got 0"),
-    (tc.CpuOptions, {"register_tile": (4, 8), "lane": 2}, "lane must be an integer from 0 to 1, got 2"),
-    (tc.CpuOptions, {"accumulators": -1}, "accumulators must be an integer from 0 to 65536, got -1"),
-    (tc.CpuOptions, {"packed": 1 << 19}, "packed must be an integer from 0 to 262144, got 524288"),
-    (tc.CpuOptions, {"local": -1}, "local must be an integer from 0 to 262144, got -1"),
-    (tc.CpuOptions, {"local": 1.0}, "local must be an integer from 0 to 262144, got 1.0"),
-    (tc.CpuOptions, {"streamed": -1}, "streamed must be an integer from 0 to 4611686018427387904, got -1"),
+    (tc.CpuOptions, {"register_tile": (4, 8), "vector_axis": 2}, "vector_axis must be an integer from 0 to 1, got 2"),
+    (tc.CpuOptions, {"register_accumulators": -1}, "register_accumulators must be an integer from 0 to 65536, got -1"),
+    (tc.CpuOptions, {"packed_operands": 1 << 19}, "packed_operands must be an integer from 0 to 262144, got 524288"),
+    (tc.CpuOptions, {"local_temporaries": -1}, "local_temporaries must be an integer from 0 to 262144, got -1"),
+    (tc.CpuOptions, {"local_temporaries": 1.0}, "local_temporaries must be an integer from 0 to 262144, got 1.0"),
+    (
+        tc.CpuOptions,
+        {"nontemporal_stores": -1},
+        "nontemporal_stores must be an integer from 0 to 4611686018427387904, got -1",
+    ),
     (tc.CpuOptions, {"threads": -1}, "threads must be an integer from 0 to 4096, got -1"),
     (tc.CpuOptions, {"threads": 2.0}, "threads must be an integer from 0 to 4096, got 2.0"),
     (tc.CpuOptions, {"vectorize": 1}, "vectorize must be True or False, got 1"),
     (tc.CpuOptions, {"check_indices": None}, "check_indices must be True or False, got None"),
-    (tc.CpuOptions, {"prefetch": 1025}, "prefetch must be an integer from 0 to 1024, got 1025"),
-    (tc.CpuOptions, {"ahead": -1}, "ahead must be an integer from 0 to 1073741824, got -1"),
+    (tc.CpuOptions, {"gather_prefetch": 1025}, "gather_prefetch must be an integer from 0 to 1024, got 1025"),
+    (tc.CpuOptions, {"block_prefetch": -1}, "block_prefetch must be an integer from 0 to 1073741824, got -1"),
 ]
 
 
@@ -210,7 +216,7 @@ def test_impossible_numbers_of_threads_are_refused(count: Any) -> None:
 
 def compiled(**schedule: Any) -> Kernel:
     """Without register tiles and accumulators, so that only what the schedule says is there."""
-    plain = tc.CpuOptions(tc.ScheduleOptions(**schedule), register_tile=(), accumulators=0)
+    plain = tc.CpuOptions(tc.ScheduleOptions(**schedule), register_tile=(), register_accumulators=0)
     return MM.compile(*SHAPES, options=plain)
 
 
@@ -314,7 +320,7 @@ def test_register_tiles_keep_the_target_of_a_reduction_in_vectors_or_in_an_array
 
 def test_vectors_of_a_register_tile_lie_along_the_lane_that_is_asked_for() -> None:
     for lane, iterator in ((None, "n"), (1, "n"), (0, "m")):
-        kernel = MM.compile(*SHAPES, options=tc.CpuOptions(register_tile=(16, 8), lane=lane))
+        kernel = MM.compile(*SHAPES, options=tc.CpuOptions(register_tile=(16, 8), vector_axis=lane))
         sizes = {"m": 16, "n": 8}
         assert f"S0_init[m, n] -> [(({iterator}) mod {sizes[iterator]})] }}  # vector, coincident" in kernel.schedule
         check_mm(kernel)
@@ -323,7 +329,7 @@ def test_vectors_of_a_register_tile_lie_along_the_lane_that_is_asked_for() -> No
 def test_accumulators_beyond_the_limit_stay_in_memory() -> None:
     tile = tc.ScheduleOptions(tile=(32, 64, 8))
     for limit, kept in ((64, True), (63, False), (0, False)):
-        kernel = MM.compile(*SHAPES, options=tc.CpuOptions(tile, register_tile=(4, 16), accumulators=limit))
+        kernel = MM.compile(*SHAPES, options=tc.CpuOptions(tile, register_tile=(4, 16), register_accumulators=limit))
         assert ("t_tile0_C" in kernel.source) == kept
         check_mm(kernel)
 
@@ -335,7 +341,9 @@ def test_operands_across_the_lanes_are_packed_for_as_many_loops_as_there_is_room
     # 64 lanes, a tile of register tiles, in rows of 80 for the whole reduction and for a tile of it; then 16 lanes.
     sizes = {64 * 17: 16 * 80 + 64, 64 * 17 - 1: 7 * 80 + 64, 64 * 8: 7 * 80 + 64, 64 * 8 - 1: 8 * 16, 16 * 8: 8 * 16}
     for limit in (*sizes, 16 * 8 - 1, 0):
-        kernel = transposed.compile(A, turned, options=tc.CpuOptions(tile, register_tile=(4, 16), packed=limit))
+        kernel = transposed.compile(
+            A, turned, options=tc.CpuOptions(tile, register_tile=(4, 16), packed_operands=limit)
+        )
         assert ("S0_pack0" in kernel.schedule) == (limit in sizes)
         found = re.findall(r"t_packed0_B\[(\d+)\] __attribute__", kernel.source)
         assert list(map(int, found)) == ([sizes[limit]] if limit in sizes else [])
@@ -354,7 +362,7 @@ def test_temporaries_beyond_the_limit_stay_in_memory() -> None:
     program = tc.define("def twice(float(M,N) X) -> (O) { T(i,j) = X(i,j) * X(i,j)  O(i) max=! T(i,j) }").twice
     x = generator.integers(-8, 9, (33, 129)).astype(np.float32)
     for limit, local in ((129, True), (128, False), (0, False)):
-        kernel = program.compile(x, options=tc.CpuOptions(tc.ScheduleOptions(tile=()), local=limit))
+        kernel = program.compile(x, options=tc.CpuOptions(tc.ScheduleOptions(tile=()), local_temporaries=limit))
         assert (kernel.resources.temporaries == 0) == local
         np.testing.assert_array_equal(kernel(x), (x * x).max(axis=1))
 
@@ -363,7 +371,7 @@ def test_results_from_the_size_on_that_is_told_are_written_past_the_caches() -> 
     double = tc.define("def double_(float(M,N) X) -> (O) { O(i,j) = 2 * X(i,j) }").double_
     x = generator.standard_normal((33, 129)).astype(np.float32)
     for least, streamed in ((x.nbytes, True), (1, True), (x.nbytes + 1, False), (0, False)):
-        kernel = double.compile(x, options=tc.CpuOptions(streamed=least))
+        kernel = double.compile(x, options=tc.CpuOptions(nontemporal_stores=least))
         assert ("tc_stream(&t_O[" in kernel.source) == streamed
         assert kernel.source.count("tc_stream_end();") == streamed
         np.testing.assert_array_equal(kernel(x), 2 * x)
@@ -417,7 +425,7 @@ def test_rows_of_gathers_are_asked_for_as_far_ahead_as_told() -> None:
     weights = generator.integers(-8, 9, (1000, 64)).astype(np.float32)
     indices = generator.integers(0, 1000, (7, 33)).astype(np.int32)
     for distance in (0, 1, 5):
-        kernel = lookup.compile(weights, indices, options=tc.CpuOptions(prefetch=distance))
+        kernel = lookup.compile(weights, indices, options=tc.CpuOptions(gather_prefetch=distance))
         assert ("__builtin_prefetch" in kernel.source) == (distance > 0)
         if distance:
             # Never past the last index.

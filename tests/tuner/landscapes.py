@@ -48,7 +48,7 @@ def convex(options: Options) -> Outcome:
     microseconds = 100.0 + 20 * abs(len(tile) - 3) + 20 * abs(len(registers) - 2)
     microseconds += sum(5 * _doublings(size, best) for size, best in zip(tile, (32, 256, 125), strict=False))
     microseconds += sum(8 * _doublings(size, best) for size, best in zip(registers, (6, 16), strict=False))
-    microseconds += 3 * _doublings(options.schedule.unroll, 8) + 10 * _doublings(options.packed, 1 << 16)
+    microseconds += 3 * _doublings(options.schedule.unroll, 8) + 10 * _doublings(options.packed_operands, 1 << 16)
     microseconds += 30 * (not options.vectorize) + 15 * (options.schedule.fusion is not Fusion.MAXIMAL)
     return measured(microseconds)
 
@@ -88,7 +88,7 @@ def narrow(options: Options) -> Outcome:
     spilled = 50.0 * max(0.0, math.log2(elements / 96)) if elements else 0.0
     microseconds = 100 + spilled + 30 * _doublings(elements, 96) + 10 * abs(len(registers) - 2)
     microseconds += sum(4 * _doublings(size, 64) for size in tile) + 5 * abs(len(tile) - 2)
-    return measured(microseconds + 10 * _doublings(options.accumulators, 128))
+    return measured(microseconds + 10 * _doublings(options.register_accumulators, 128))
 
 
 LANDSCAPES: Final[Mapping[str, Landscape]] = MappingProxyType(

@@ -22,11 +22,11 @@ Settings: TypeAlias = Mapping[Path, object]
 
 _TILE: Final = ("schedule", "tile")
 _REGISTER_TILE: Final = ("register_tile",)
-_LANE: Final = ("lane",)
+_LANE: Final = ("vector_axis",)
 _BLOCK: Final = ("block",)
 _GRID: Final = ("grid",)
-_SPLIT: Final = ("split",)
-_ACROSS: Final = ("across",)
+_SPLIT: Final = ("split_k_threads",)
+_ACROSS: Final = ("split_k_blocks",)
 
 # More elements than twice those of 32 registers of 16 lanes are only spilled, and take compilers half a minute.
 _MOST_REGISTERS: Final = 1024

@@ -46,16 +46,16 @@ def silent_options(specialization: Specialization, target: Target) -> frozenset[
     program, silent = specialization.program, set[str]()
     statements = program.statements
     if not any(_is_gather(e) for s in statements for root in (s.value, *s.subscripts) for e in walk(root)):
-        silent.add("prefetch")
+        silent.add("gather_prefetch")
     if not any(tensor.role is Role.TEMPORARY for tensor in program.tensors):
-        silent.add("local")
+        silent.add("local_temporaries")
     if not any(statement.reduction is not None for statement in statements):
-        silent |= {"accumulators", "packed", "register_tile", "lane"}
+        silent |= {"register_accumulators", "packed_operands", "register_tile", "vector_axis"}
     largest = max((_bytes(specialization.layouts[name]) for name in program.results), default=0)
     if not (isinstance(target, CpuTarget) and target.streams) or largest < _LEAST_STREAMED:
-        silent.add("streamed")
+        silent.add("nontemporal_stores")
     if isinstance(target, OpenClTarget):
-        silent |= {"resident", "shuffles"}
+        silent |= {"min_blocks_per_multiprocessor", "shuffles"}
     return frozenset(silent)
 
 

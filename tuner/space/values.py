@@ -8,7 +8,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final, TypeAlias, get_type_hints
 
-from tc.targets.options import CpuOptions
+from tc.targets.options import CpuOptions, GpuOptions
 from tc.tuner.space.genes import ChoiceGene, CountGene, Gene, Path, Size, SizeGene, ascending, powers_of_two, shares
 from tc.tuner.space.nest import Nest
 
@@ -94,39 +94,45 @@ def _splits(path: Path, nest: Nest) -> Iterator[Gene]:
     yield ChoiceGene(path, (None, (), *(parts for parts in _SPLITS if parts[0] < longest)))
 
 
-# Numbers and lists of numbers; their types do not tell which ones make sense.
-NUMBERS: Final[Mapping[str, MakeGenes]] = MappingProxyType(
+# Numbers and lists of numbers, by the options that have them; their types do not tell which ones make sense.
+_SCHEDULE: Final[Mapping[str, MakeGenes]] = MappingProxyType(
     {
         "tile": _list(lambda nest: nest.depth, _tiles),
         "unroll": _numbers(*(1 << power for power in range(13))),
-        # of CpuOptions
+    }
+)
+_CPU: Final[Mapping[str, MakeGenes]] = MappingProxyType(
+    {
         "register_tile": _list(lambda nest: nest.independent, _register_tiles),
-        "lane": _lanes,
-        "local": _numbers(0, 1 << 10, 1 << 15),
-        "streamed": _numbers(0, 1 << 20, 1 << 24),
-        "ahead": _numbers(0, 1 << 14, 1 << 17, 1 << 20),
-        "prefetch": _numbers(0, 4, 8, 16, 32),
-        "accumulators": _numbers(0, 64, 128, 256, 512, 1024),
-        "packed": _numbers(0, 1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 17, 1 << 18),
-        # of GpuOptions
+        "vector_axis": _lanes,
+        "local_temporaries": _numbers(0, 1 << 10, 1 << 15),
+        "nontemporal_stores": _numbers(0, 1 << 20, 1 << 24),
+        "block_prefetch": _numbers(0, 1 << 14, 1 << 17, 1 << 20),
+        "gather_prefetch": _numbers(0, 4, 8, 16, 32),
+        "register_accumulators": _numbers(0, 64, 128, 256, 512, 1024),
+        "packed_operands": _numbers(0, 1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 17, 1 << 18),
+        # Nearly all candidates that compilers take too long for ask for more copies than 64, of which there are fewer
+        # values.
+        "unroll": _numbers(1, 2, 4, 8, 16, 32, 64, 256, 1024, 4096),
+    }
+)
+_GPU: Final[Mapping[str, MakeGenes]] = MappingProxyType(
+    {
         "block": _list(lambda nest: min(3, nest.depth), _extents, 1024, 1024, 64),
         "grid": _list(lambda nest: min(3, nest.parallel), _extents),
-        "split": _splits,
-        "across": _across,
-        "private": _open(0, 16, 64, 256, 1024),
-        "fragments": _numbers(0, 16, 64),
-        "shared": _open(0, 16 << 10, 32 << 10, 48 << 10, 96 << 10, 160 << 10),
+        "split_k_threads": _splits,
+        "split_k_blocks": _across,
+        "register_accumulators": _open(0, 16, 64, 256, 1024),
+        "register_operands": _numbers(0, 16, 64),
+        "shared_memory": _open(0, 16 << 10, 32 << 10, 48 << 10, 96 << 10, 160 << 10),
         "padding": _numbers(0, 1, 2, 4, 8),
         "stages": _stages,
         "shuffles": _shuffles,
-        "resident": _numbers(1, 2, 3, 4, 6, 8),
+        "min_blocks_per_multiprocessor": _numbers(1, 2, 3, 4, 6, 8),
     }
 )
-
-# What differs on processors: nearly all candidates that compilers take too long for ask for more copies than 64, of
-# which there are fewer values.
-ON_PROCESSORS: Final[Mapping[str, MakeGenes]] = MappingProxyType(
-    {"unroll": _numbers(1, 2, 4, 8, 16, 32, 64, 256, 1024, 4096)}
+NUMBERS: Final[Mapping[type, Mapping[str, MakeGenes]]] = MappingProxyType(
+    {CpuOptions: {**_SCHEDULE, **_CPU}, GpuOptions: {**_SCHEDULE, **_GPU}}
 )
 
 # These say what a call does or may take, not how.
@@ -138,8 +144,7 @@ def genes_of(options: type, nest: Nest, *, fixed: Collection[str] = ()) -> Itera
 
     TypeError, naming it, for an option that has neither a type that tells its values nor an entry in the table.
     """
-    numbers = {**NUMBERS, **ON_PROCESSORS} if options is CpuOptions else NUMBERS
-    return _genes(options, nest, numbers, fixed, ())
+    return _genes(options, nest, NUMBERS.get(options, _SCHEDULE), fixed, ())
 
 
 def _genes(

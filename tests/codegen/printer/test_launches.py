@@ -8,7 +8,7 @@ import pytest
 
 import tc
 
-NOTHING = tc.GpuOptions(private=0, shared=0, split=(), shuffles=False)
+NOTHING = tc.GpuOptions(register_accumulators=0, shared_memory=0, split_k_threads=(), shuffles=False)
 
 
 def pointers(text: str, *shapes: tuple[int, ...], target: str) -> dict[str, bool]:
@@ -47,7 +47,7 @@ def test_loops_of_unknown_length_are_unrolled_by_powers_of_two() -> None:
     """NVRTC 13.5 forgets what is left over otherwise."""
     sums = tc.define("def sums(float(M,N) X) -> (O) { O(m) +=! X(m,n) where n in 0:m+1 }").sums
     for tile, expected in ((3, 2), (5, 4), (8, 8), (12, 8)):
-        options = tc.GpuOptions(tc.ScheduleOptions(tile=(4, tile)), block=(4,), shared=0, split=())
+        options = tc.GpuOptions(tc.ScheduleOptions(tile=(4, tile)), block=(4,), shared_memory=0, split_k_threads=())
         source = sums.compile((40, 40), target="cuda:sm_90", options=options).source
         counts = re.findall(r"#pragma unroll (\d+)\n *for \(int32_t c\d = 0; c\d < tc_min_int32", source)
         assert counts == [str(expected)], source

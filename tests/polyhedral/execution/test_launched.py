@@ -63,7 +63,7 @@ def refusal(loops: LoopTree, text: str = TWICE) -> str:
         patch.object(_Run, "joined", lambda *_: (loops, "")),
         pytest.raises(tc.VerificationError) as refused,
     ):
-        tc.define(text).single().compile((8,), target="emulator", options=tc.GpuOptions(split=()))
+        tc.define(text).single().compile((8,), target="emulator", options=tc.GpuOptions(split_k_threads=()))
     return str(refused.value)
 
 

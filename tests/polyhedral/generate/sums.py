@@ -31,7 +31,7 @@ SUMS: dict[str, tuple[str, tuple[tuple[int, ...], ...]]] = {
 @cache
 def program_of(name: str) -> LoopProgram:
     text, shapes = SUMS[name]
-    options = GpuOptions(split=()) if name == "of a thread" else CpuOptions()
+    options = GpuOptions(split_k_threads=()) if name == "of a thread" else CpuOptions()
     return map_program(specialized(text, shapes), options, machine_for(options)).loops
 
 

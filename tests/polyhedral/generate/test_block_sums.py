@@ -115,7 +115,7 @@ def test_a_total_is_of_one_element() -> None:
 
 def test_elements_that_are_too_many_are_accumulated_in_float64() -> None:
     columns = tc.define("def f(float(M,N) x) -> (s) { s(n) +=! x(m,n) }").f
-    memory = tc.CpuOptions(vectorize=False, register_tile=(), accumulators=0)
+    memory = tc.CpuOptions(vectorize=False, register_tile=(), register_accumulators=0)
     wide = r"sum0\(.*\) \+= float64"
     assert re.search(wide, columns.compile((40_000, 500), options=memory).source)
     assert not re.search(wide, columns.compile((30, 500), options=memory).source)

@@ -84,7 +84,7 @@ def test_a_grid_that_the_options_give_is_for_a_nest_of_its_own() -> None:
 def test_what_blocks_share_fits() -> None:
     shapes = ((70, 60), (60, 50), (60, 90))
     assert len(grids(PRODUCTS, *shapes)) == 1
-    small = tc.GpuOptions(shared=12 << 10)
+    small = tc.GpuOptions(shared_memory=12 << 10)
     assert len(grids(PRODUCTS, *shapes, options=small)) == 2
 
 
@@ -185,7 +185,9 @@ def test_opencl_has_no_barrier_in_a_branch() -> None:
 
 def test_explanations_say_what_is_in_which_memory() -> None:
     products = tc.define(PRODUCTS).products
-    text = products.explain((64, 64), (64, 64), (64, 64), target="cuda:sm_90", options=tc.GpuOptions(shared=12 << 10))
+    text = products.explain(
+        (64, 64), (64, 64), (64, 64), target="cuda:sm_90", options=tc.GpuOptions(shared_memory=12 << 10)
+    )
     for line in (
         r"  shared by its threads: shared2_A: float32[",
         r"  of each thread: private0_C: float32[",
@@ -211,7 +213,7 @@ def test_explanations_say_what_is_in_which_memory() -> None:
 def test_explanations_say_what_found_no_room(stages: int, lines: tuple[str, ...]) -> None:
     mm = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }").mm
     tiles = tc.ScheduleOptions(tile=(64, 64, 16))
-    options = tc.GpuOptions(tiles, block=(16, 16), private=0, shared=20000, stages=stages)
+    options = tc.GpuOptions(tiles, block=(16, 16), register_accumulators=0, shared_memory=20000, stages=stages)
     text = mm.explain((256, 256), (256, 256), target="cuda:sm_90", options=options)
     kernels = text.partition("== kernels ==\n")[2].partition("\n\n")[0].splitlines()
     assert kernels[2:] == [f"  {line}" for line in lines]

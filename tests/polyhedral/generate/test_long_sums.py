@@ -23,11 +23,11 @@ from tests.polyhedral.support import MATMUL, machine_for, specialized
 
 COLUMNS = "def columns(float(M,N) x) -> (s) { s(n) +=! x(m,n) }"
 ROWS = "def rows(float(M,N) x) -> (s) { s(m) +=! x(m,n) }"
-BARE = CpuOptions(ScheduleOptions(tile=()), register_tile=(), accumulators=0, vectorize=False)
-TILED = CpuOptions(ScheduleOptions(tile=(4, 8, 16)), register_tile=(), accumulators=0)
-STRIPS = CpuOptions(ScheduleOptions(tile=(8, 16)), register_tile=(), accumulators=0, vectorize=False)
-NOTHING_PRIVATE = GpuOptions(ScheduleOptions(tile=(8, 8, 4)), block=(4, 2), split=(), private=0)
-SHARED_BY_BLOCKS = GpuOptions(split=(), across=40, private=0, shared=0)
+BARE = CpuOptions(ScheduleOptions(tile=()), register_tile=(), register_accumulators=0, vectorize=False)
+TILED = CpuOptions(ScheduleOptions(tile=(4, 8, 16)), register_tile=(), register_accumulators=0)
+STRIPS = CpuOptions(ScheduleOptions(tile=(8, 16)), register_tile=(), register_accumulators=0, vectorize=False)
+NOTHING_PRIVATE = GpuOptions(ScheduleOptions(tile=(8, 8, 4)), block=(4, 2), split_k_threads=(), register_accumulators=0)
+SHARED_BY_BLOCKS = GpuOptions(split_k_threads=(), split_k_blocks=40, register_accumulators=0, shared_memory=0)
 
 CASES: dict[str, tuple[str, tuple[tuple[int, ...], ...], Options, set[str]]] = {
     "products in a variable": (MATMUL, ((9, 70), (70, 20)), BARE, set()),
@@ -117,7 +117,7 @@ def gconv(float(N,G,C,H,W) I, float(G,F,C,KH,KW) W1, float(G,F) B) -> (O) {
 def test_sums_of_few_terms_stay_in_float32() -> None:
     """Of ragged tiles that threads share, loops do not show that a sum has a few terms, but its statement does."""
     schedule = ScheduleOptions(tile=(13, 2, 32, 3, 13, 16, 7), unroll=32)
-    options = GpuOptions(schedule, block=(13, 3, 8), split=(4,), private=16, stages=1)
+    options = GpuOptions(schedule, block=(13, 3, 8), split_k_threads=(4,), register_accumulators=16, stages=1)
     program = specialized(CONVOLUTION, ((1, 4, 8, 5, 28), (4, 8, 8, 3, 3), (4, 8)))
     found = map_program(program, options, machine_for(options)).attempt
     assert found.plan.wide == frozenset()

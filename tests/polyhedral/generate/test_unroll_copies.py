@@ -164,7 +164,9 @@ def test_what_is_folded_has_the_value_that_it_had(operator: IndexOperator) -> No
 
 
 MM = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }").mm
-SLOW = CpuOptions(ScheduleOptions(fusion=Fusion.MINIMAL, unroll=64), packed=1024, vectorize=False, ahead=1 << 20)
+SLOW = CpuOptions(
+    ScheduleOptions(fusion=Fusion.MINIMAL, unroll=64), packed_operands=1024, vectorize=False, block_prefetch=1 << 20
+)
 
 
 def test_copies_cost_the_proof_nothing() -> None:
@@ -195,7 +197,10 @@ def test_more_copies_than_anybody_waits_for_are_refused() -> None:
     [
         ("cpu", tc.CpuOptions(tc.ScheduleOptions(tile=(5, 7, 6), unroll=64), register_tile=())),
         ("cpu", tc.CpuOptions(tc.ScheduleOptions(unroll=256), register_tile=(3, 2), vectorize=False)),
-        ("emulator", tc.GpuOptions(tc.ScheduleOptions(tile=(8, 12, 5), unroll=128), block=(6, 4), fragments=16)),
+        (
+            "emulator",
+            tc.GpuOptions(tc.ScheduleOptions(tile=(8, 12, 5), unroll=128), block=(6, 4), register_operands=16),
+        ),
     ],
     ids=["points", "registers", "threads"],
 )

@@ -59,8 +59,8 @@ def test_every_block_is_asked_for_once_while_the_one_before_is_worked_on(
 @pytest.mark.parametrize(
     ("text", "shapes", "options", "why"),
     [
-        (CONVOLUTION, SHAPES, CpuOptions(ahead=0), "none may be"),
-        (CONVOLUTION, SHAPES, CpuOptions(ahead=12_000), "a block has 12,672 bytes"),
+        (CONVOLUTION, SHAPES, CpuOptions(block_prefetch=0), "none may be"),
+        (CONVOLUTION, SHAPES, CpuOptions(block_prefetch=12_000), "a block has 12,672 bytes"),
         (CONVOLUTION, ((32, 4, 4, 8, 13), (4, 4, 4, 3, 3)), CpuOptions(), "the argument stays in the cache"),
         (CONVOLUTION, SHAPES, CpuOptions(register_tile=()), "no tile takes long enough"),
         (MATMUL, ((640, 512), (512, 640)), CpuOptions(), "rows are read again for every panel of columns"),
@@ -93,7 +93,7 @@ def test_requests_are_printed_and_change_nothing() -> None:
     generator = np.random.default_rng(0)
     x, k = (generator.integers(-3, 4, shape).astype(np.float32) for shape in SHAPES)
     conv = tc.define(CONVOLUTION).conv
-    plain, asking = (conv.compile(x, k, options=CpuOptions(ahead=ahead)) for ahead in (0, 1 << 17))
+    plain, asking = (conv.compile(x, k, options=CpuOptions(block_prefetch=ahead)) for ahead in (0, 1 << 17))
     assert "__builtin_prefetch" not in plain.source
     assert re.search(r"for \(int64_t line = 0; line < \d+; line \+= 1\) \{\s*__builtin_prefetch\(", asking.source)
     np.testing.assert_array_equal(plain(x, k), asking(x, k))

@@ -26,7 +26,7 @@ def prefetching(program: LoopProgram) -> list[Instance]:
 @pytest.mark.parametrize("distance", every(2, [1, 16]))
 @pytest.mark.parametrize("unroll", [1, 4])
 def test_the_instance_is_so_many_iterations_of_the_loop_later(distance: int, unroll: int) -> None:
-    found = prefetching(mapped(CpuOptions(ScheduleOptions(unroll=unroll), prefetch=distance)))
+    found = prefetching(mapped(CpuOptions(ScheduleOptions(unroll=unroll), gather_prefetch=distance)))
     assert found
     for instance in found:
         assert instance.statement == "S0"
@@ -39,8 +39,8 @@ def test_the_instance_is_so_many_iterations_of_the_loop_later(distance: int, unr
 @pytest.mark.parametrize(
     ("options", "text", "shapes", "why"),
     [
-        (CpuOptions(prefetch=0), LOOKUP, SHAPES, "none may be"),
-        (CpuOptions(accumulators=0, local=0), LOOKUP, SHAPES, "there is no tile"),
+        (CpuOptions(gather_prefetch=0), LOOKUP, SHAPES, "none may be"),
+        (CpuOptions(register_accumulators=0, local_temporaries=0), LOOKUP, SHAPES, "there is no tile"),
         (CpuOptions(), MATMUL, ((32, 9), (9, 64)), "nothing is gathered"),
     ],
     ids=["none", "no tile", "no gather"],

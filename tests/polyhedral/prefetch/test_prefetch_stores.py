@@ -75,10 +75,10 @@ def test_every_element_is_asked_for_before_its_tile_stores_it(register_tile: tup
 @pytest.mark.parametrize(
     ("text", "shapes", "options", "why"),
     [
-        (CONVOLUTION, SHAPES, CpuOptions(register_tile=(2, 35), ahead=0), "none may be"),
+        (CONVOLUTION, SHAPES, CpuOptions(register_tile=(2, 35), block_prefetch=0), "none may be"),
         (CONVOLUTION, SHAPES, CpuOptions(register_tile=()), "there is no tile"),
-        (CONVOLUTION, SHAPES, CpuOptions(accumulators=0), "there is no tile"),
-        (MATMUL, ((32, 9), (9, 64)), CpuOptions(register_tile=(32, 8), lane=0), "rows are shorter than a line"),
+        (CONVOLUTION, SHAPES, CpuOptions(register_accumulators=0), "there is no tile"),
+        (MATMUL, ((32, 9), (9, 64)), CpuOptions(register_tile=(32, 8), vector_axis=0), "rows are shorter than a line"),
         (MATMUL, ((64, 9), (9, 64)), CpuOptions(register_tile=(32, 64)), "too many lines for a tile"),
         (TWICE, ((8, 9), (9, 64)), CpuOptions(register_tile=(2, 32)), "the result is read, too"),
     ],
@@ -101,7 +101,7 @@ def test_requests_are_printed_and_change_nothing() -> None:
     x, k = (generator.integers(-3, 4, shape).astype(np.float32) for shape in SHAPES)
     conv = tc.define(CONVOLUTION).conv
     plain, asking = (
-        conv.compile(x, k, options=CpuOptions(register_tile=(2, 35), ahead=ahead)) for ahead in (0, 1 << 17)
+        conv.compile(x, k, options=CpuOptions(register_tile=(2, 35), block_prefetch=ahead)) for ahead in (0, 1 << 17)
     )
     assert "__builtin_prefetch" not in plain.source
     assert re.search(r"__builtin_prefetch\(.*t_O.*, 1\);", asking.source)

@@ -101,17 +101,17 @@ def judged(text: str, shape: tuple[int, ...], options: tc.GpuOptions, mistake: A
 
 @pytest.mark.parametrize("change", [in_halves, of_half_the_lanes, in_order])
 def test_all_lanes_take_part_in_one_loop(change: Change) -> None:
-    assert "may miss an exchange" in judged(SUMS, (5, 70), tc.GpuOptions(split=(32,)), by_loops(change))
+    assert "may miss an exchange" in judged(SUMS, (5, 70), tc.GpuOptions(split_k_threads=(32,)), by_loops(change))
 
 
 def test_rows_of_threads_must_be_whole_warps() -> None:
-    options = tc.GpuOptions(tc.ScheduleOptions(tile=(2,)), block=(48, 2), split=(32,))
+    options = tc.GpuOptions(tc.ScheduleOptions(tile=(2,)), block=(48, 2), split_k_threads=(32,))
     misaligned = patch.object(promote_temporaries, "has_warps_along_x", lambda _: True)
     assert "may miss an exchange" in judged(ROWS, (6, 48), options, misaligned)
 
 
 def test_whoever_writes_does_so_in_its_own_lane() -> None:
-    options = tc.GpuOptions(block=(64,), split=(128, 4))
+    options = tc.GpuOptions(block=(64,), split_k_threads=(128, 4))
     with ExitStack() as careless:
         for name in ("_is_in_own_lane", "_combines_lanes"):
             careless.enter_context(patch.object(promote_to_lanes, name, lambda *_: True))
@@ -126,7 +126,7 @@ def test_other_loops_are_no_exchanges() -> None:
         return relabelled(separate_counts(root))
 
     mistake = patch("tc.polyhedral.passes.separate_counts", mislabelled)
-    said = judged(text, (5, 70), tc.GpuOptions(shared=0), mistake)
+    said = judged(text, (5, 70), tc.GpuOptions(shared_memory=0), mistake)
     assert "may miss an exchange" in said
 
 

@@ -130,7 +130,7 @@ def test_values_are_those_of_the_definition(
         arrays.append(np.asarray(values).astype(dtype_of(type)))
     out = {"s": np.full((), 3, np.float32)} if "s() +=" in text else None
     expected = comprehension.oracle(*arrays, out=out)
-    options = tc.GpuOptions(split=split)
+    options = tc.GpuOptions(split_k_threads=split)
     found = comprehension(*arrays, out=out, target="emulator", options=options)
     results = found if isinstance(found, tuple) else (found,)
     for name, values in zip(comprehension.program.results, results, strict=True):
@@ -260,20 +260,22 @@ TOO_SHORT = "but no reduction of sums has a loop that always has more iterations
 @pytest.mark.parametrize(
     ("split", "message"),
     [
-        ((64,), f"split asks for 64 partial results, {TOO_SHORT}"),
-        ((2, 4), "split must go from many partial results to few, got (2, 4)"),
+        ((64,), f"split_k_threads asks for 64 partial results, {TOO_SHORT}"),
+        ((2, 4), "split_k_threads must go from many partial results to few, got (2, 4)"),
         ((1,), "split must be an integer from 2 to 1048576, got 1"),
     ],
 )
 def test_what_cannot_be_split_is_refused(split: tuple[int, ...], message: str) -> None:
     with pytest.raises(tc.OptionsError, match=f"^{re.escape(message)}(; make it smaller, or leave it out)?$"):
-        tc.define(SUMS).sums.compile((5, 13), target="emulator", options=tc.GpuOptions(split=split))
+        tc.define(SUMS).sums.compile((5, 13), target="emulator", options=tc.GpuOptions(split_k_threads=split))
 
 
 def test_loops_of_different_lengths_are_not_split() -> None:
     prefixes = tc.define("def f(float(N) x) -> (y) { y(j) +=! x(k) where j in 0:N, k in 0:j+1 }").f
-    with pytest.raises(tc.OptionsError, match=r"^split asks for 2 partial results, but no reduction of f has a loop"):
-        prefixes.compile((33,), target="emulator", options=tc.GpuOptions(split=(2,)))
+    with pytest.raises(
+        tc.OptionsError, match=r"^split_k_threads asks for 2 partial results, but no reduction of f has a loop"
+    ):
+        prefixes.compile((33,), target="emulator", options=tc.GpuOptions(split_k_threads=(2,)))
 
 
 def test_blocks_share_few_long_reductions() -> None:
@@ -283,20 +285,20 @@ def test_blocks_share_few_long_reductions() -> None:
     assert [(grid.grid[0], grid.block[0]) for grid in kernel.resources.grids] == [(256, 256), (1, 32)]
     rows = tc.define(SUMS).sums.compile((3, 1 << 20), target="cuda:sm_90")
     assert [(grid.grid[:2], grid.block[0]) for grid in rows.resources.grids] == [((85, 3), 256), ((3, 1), 32)]
-    alone = total.compile((1 << 22,), target="cuda:sm_90", options=tc.GpuOptions(across=1))
+    alone = total.compile((1 << 22,), target="cuda:sm_90", options=tc.GpuOptions(split_k_blocks=1))
     assert len(alone.resources.grids) < 3
     assert max(grid.grid[0] for grid in alone.resources.grids) < 8
 
 
 def test_blocks_share_the_steps_of_a_product() -> None:
     product = tc.define("def tmm(float(M,K) A, float(N,K) B) -> (C) { C(m,n) +=! A(m,k) * B(n,k) }").tmm
-    kernel = product.compile((128, 2048), (128, 2048), target="cuda:sm_90", options=tc.GpuOptions(across=8))
+    kernel = product.compile((128, 2048), (128, 2048), target="cuda:sm_90", options=tc.GpuOptions(split_k_blocks=8))
     first, second = kernel.resources.grids
     assert first.grid[2] == 8
     assert second.grid[2] == 1
     rng = np.random.default_rng(2)
     arrays = [rng.standard_normal((37, 300)).astype(np.float32), rng.standard_normal((29, 300)).astype(np.float32)]
-    found = product(*arrays, target="emulator", options=tc.GpuOptions(across=3))
+    found = product(*arrays, target="emulator", options=tc.GpuOptions(split_k_blocks=3))
     assert compare(product.oracle(*arrays)["C"], np.asarray(found)).ok
 
 
@@ -354,7 +356,7 @@ def test_values_across_blocks_are_those_of_the_definition(across: int, split: tu
     text = "def f(float(M,N) X) -> (a, b) { a(m) +=! X(m,n)  b() max=! X(m,n) }"
     comprehension = tc.define(text).single()
     values = np.random.default_rng(across).standard_normal((3, 1021)).astype(np.float32)
-    options = tc.GpuOptions(split=split, across=across)
+    options = tc.GpuOptions(split_k_threads=split, split_k_blocks=across)
     found = comprehension(values, target="emulator", options=options)
     assert isinstance(found, tuple)
     for (name, expected), result in zip(comprehension.oracle(values).items(), found, strict=True):
@@ -362,13 +364,13 @@ def test_values_across_blocks_are_those_of_the_definition(across: int, split: tu
 
 
 def test_too_many_blocks_are_refused() -> None:
-    message = f"across asks for 64 partial results, {TOO_SHORT}"
+    message = f"split_k_blocks asks for 64 partial results, {TOO_SHORT}"
     with pytest.raises(tc.OptionsError, match=f"^{message}; make it smaller, or leave it out$"):
-        tc.define(SUMS).sums.compile((5, 13), target="emulator", options=tc.GpuOptions(across=64))
+        tc.define(SUMS).sums.compile((5, 13), target="emulator", options=tc.GpuOptions(split_k_blocks=64))
 
 
 def test_threads_hold_partial_results_and_combine_them() -> None:
-    kernel = tc.define(SUMS).sums.compile((5, 100), target="emulator", options=tc.GpuOptions(split=(16,)))
+    kernel = tc.define(SUMS).sums.compile((5, 100), target="emulator", options=tc.GpuOptions(split_k_threads=(16,)))
     assert kernel.compilation is not None
     assert len(kernel.compilation.barriers) == 1
     assert re.search(r"shared\d+_O_parts", kernel.source)

@@ -37,7 +37,7 @@ def pieces(program: tuple[str, tuple[tuple[int, ...], ...]], options: CpuOptions
     return tuple(b for b in mapped.loops.promoted if b.name.startswith("piece"))
 
 
-STREAMED = CpuOptions(streamed=1)
+STREAMED = CpuOptions(nontemporal_stores=1)
 
 
 @pytest.mark.parametrize(

@@ -149,8 +149,8 @@ def _candidate(random: Random, progress: float) -> tuple[CpuOptions, float]:
         schedule=ScheduleOptions(random.choice(tuple(Fusion)), tile, random.choice((1, 4, 16))),
         register_tile=(random.choice((4, 8, 12)), 16) if random.random() < 0.7 else None,
         vectorize=vectorize,
-        prefetch=random.randrange(1024),
-        packed=random.choice((0, 1 << 12, 1 << 17)),
+        gather_prefetch=random.randrange(1024),
+        packed_operands=random.choice((0, 1 << 12, 1 << 17)),
     )
     fit = 1 - abs(math.log2(tile[0] / 32)) / 2 if tile else 0.2
     return options, min(1.0, 0.45 * vectorize + 0.3 * fit + 0.25 * progress)

@@ -11,7 +11,7 @@ from tc.tuner.search.search import Origin
 from tests.tuner.landscapes import SPACE, convex
 from tests.tuner.searches import run
 
-SEEDS = [CpuOptions(packed=0), CpuOptions(prefetch=4), CpuOptions(register_tile=(7, 33))]
+SEEDS = [CpuOptions(packed_operands=0), CpuOptions(gather_prefetch=4), CpuOptions(register_tile=(7, 33))]
 
 
 def test_generations_of_neighbours_and_of_children_take_turns() -> None:
@@ -45,7 +45,7 @@ def test_most_of_the_first_guesses_are_neighbours_of_the_default() -> None:
 
 def test_a_good_seed_helps() -> None:
     plain = combined_search(SPACE, Random(0))
-    seeded = combined_search(SPACE, Random(0), [CpuOptions(packed=1 << 16, register_tile=(6, 16))])
+    seeded = combined_search(SPACE, Random(0), [CpuOptions(packed_operands=1 << 16, register_tile=(6, 16))])
     for search in (plain, seeded):
         for _ in range(4):
             search.tell([convex(candidate.options) for candidate in search.ask()])

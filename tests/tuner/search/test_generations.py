@@ -21,7 +21,17 @@ EVERY = pytest.mark.parametrize("name", SEARCHES)
 TINY = Space.of(
     CpuOptions,
     Nest({"n": 4}, 1),
-    fixed=("unroll", "local", "streamed", "ahead", "prefetch", "packed", "accumulators", "register_tile", "lane"),
+    fixed=(
+        "unroll",
+        "local_temporaries",
+        "nontemporal_stores",
+        "block_prefetch",
+        "gather_prefetch",
+        "packed_operands",
+        "register_accumulators",
+        "register_tile",
+        "vector_axis",
+    ),
 )
 
 

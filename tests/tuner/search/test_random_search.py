@@ -17,13 +17,17 @@ def test_what_it_is_told_changes_nothing() -> None:
 
 
 def test_seeds_come_after_the_default() -> None:
-    seeds = [CpuOptions(packed=0), CpuOptions(), CpuOptions(prefetch=4)]
+    seeds = [CpuOptions(packed_operands=0), CpuOptions(), CpuOptions(gather_prefetch=4)]
     asked = random_search(SPACE, Random(0), seeds).ask()
-    assert [c.options for c in asked[:3]] == [CpuOptions(), CpuOptions(packed=0), CpuOptions(prefetch=4)]
+    assert [c.options for c in asked[:3]] == [
+        CpuOptions(),
+        CpuOptions(packed_operands=0),
+        CpuOptions(gather_prefetch=4),
+    ]
     assert [c.origin for c in asked[:4]] == [*(Origin.SEED for _ in range(3)), Origin.RANDOM]
 
 
 def test_all_seeds_are_tried() -> None:
-    seeds = [CpuOptions(prefetch=number) for number in range(40)]
+    seeds = [CpuOptions(gather_prefetch=number) for number in range(40)]
     asked = random_search(SPACE, Random(0), seeds).ask()
     assert {candidate.options for candidate in asked} >= {CpuOptions(), *seeds}

@@ -40,7 +40,7 @@ def test_it_comes_close_to_the_best_of_a_convex_landscape() -> None:
 
 
 def test_it_starts_at_the_quickest_seed() -> None:
-    good = CpuOptions(packed=1 << 16, register_tile=(6, 16))
+    good = CpuOptions(packed_operands=1 << 16, register_tile=(6, 16))
     search = refining_search(SPACE, Random(0), [CpuOptions(vectorize=False), good])
     first = search.ask()
     outcomes = [convex(candidate.options) for candidate in first]

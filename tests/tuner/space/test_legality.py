@@ -13,7 +13,7 @@ TILE = ("schedule", "tile")
 
 
 def cpu(tile: object, register_tile: object, lane: object = None) -> Settings:
-    return {TILE: tile, ("register_tile",): register_tile, ("lane",): lane}
+    return {TILE: tile, ("register_tile",): register_tile, ("vector_axis",): lane}
 
 
 @pytest.mark.parametrize(

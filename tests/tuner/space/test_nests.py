@@ -35,10 +35,14 @@ def test_empty_loops_have_a_length() -> None:
 def test_options_that_change_nothing_are_not_searched() -> None:
     x86, plain = parse_target("cpu:x86-64"), parse_target("cpu:armv8-a")
     mm = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,r_k) * B(r_k,n) }").mm
-    assert silent_options(mm.specialize((2, 3), (3, 4)), x86) == {"prefetch", "local", "streamed"}
-    assert silent_options(mm.specialize((512, 3), (3, 512)), x86) == {"prefetch", "local"}
-    assert "streamed" in silent_options(mm.specialize((512, 3), (3, 512)), plain)
+    assert silent_options(mm.specialize((2, 3), (3, 4)), x86) == {
+        "gather_prefetch",
+        "local_temporaries",
+        "nontemporal_stores",
+    }
+    assert silent_options(mm.specialize((512, 3), (3, 512)), x86) == {"gather_prefetch", "local_temporaries"}
+    assert "nontemporal_stores" in silent_options(mm.specialize((512, 3), (3, 512)), plain)
     lookup = tc.define("def f(float(E) T, int32(B) I) -> (O) { t(b) = T(I(b))  O(b) = t(b) }").f
     found = silent_options(lookup.specialize((4,), (10,)), x86)
-    assert found == {"streamed", "accumulators", "packed", "register_tile", "lane"}
-    assert "resident" in silent_options(mm.specialize((2, 3), (3, 4)), OpenClTarget())
+    assert found == {"nontemporal_stores", "register_accumulators", "packed_operands", "register_tile", "vector_axis"}
+    assert "min_blocks_per_multiprocessor" in silent_options(mm.specialize((2, 3), (3, 4)), OpenClTarget())

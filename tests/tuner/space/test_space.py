@@ -16,10 +16,18 @@ from tests.tuner.landscapes import GPU_SPACE, NEST, SPACE
 
 SPACES = pytest.mark.parametrize("space", [SPACE, GPU_SPACE], ids=["cpu", "gpu"])
 UNUSUAL = [
-    CpuOptions(ScheduleOptions(Fusion.MINIMAL, (37, 0, 125), 5), (7, 33), 0, 100, 77, 3, vectorize=False, prefetch=9),
+    CpuOptions(
+        ScheduleOptions(Fusion.MINIMAL, (37, 0, 125), 5), (7, 33), 0, 100, 77, 3, vectorize=False, gather_prefetch=9
+    ),
     CpuOptions(ScheduleOptions(tile=()), register_tile=()),
-    GpuOptions(ScheduleOptions(Fusion.MAXIMAL, (33, 65, 9), 7), (65, 3), (1000, 3), split=(64, 8), shared=12345),
-    GpuOptions(split=()),
+    GpuOptions(
+        ScheduleOptions(Fusion.MAXIMAL, (33, 65, 9), 7),
+        (65, 3),
+        (1000, 3),
+        split_k_threads=(64, 8),
+        shared_memory=12345,
+    ),
+    GpuOptions(split_k_threads=()),
 ]
 
 
@@ -55,28 +63,37 @@ def test_sizes_without_a_place_are_left_out() -> None:
 
 
 def test_fixed_options_keep_their_defaults() -> None:
-    space = Space.of(CpuOptions, NEST, fixed=("prefetch", "tile"))
-    assert options_of(space, space.encode(CpuOptions(ScheduleOptions(tile=(4,)), prefetch=4, packed=0))) == CpuOptions(
-        packed=0
-    )
+    space = Space.of(CpuOptions, NEST, fixed=("gather_prefetch", "tile"))
+    assert options_of(
+        space, space.encode(CpuOptions(ScheduleOptions(tile=(4,)), gather_prefetch=4, packed_operands=0))
+    ) == CpuOptions(packed_operands=0)
     random = Random(0)
     assert all(isinstance(space.decode(space.random(random)), CpuOptions) for _ in range(50))
 
 
 def test_the_number_of_encodings() -> None:
     small = Space.of(
-        CpuOptions, Nest({"n": 2}, 1), fixed=("unroll", "local", "streamed", "ahead", "prefetch", "packed")
+        CpuOptions,
+        Nest({"n": 2}, 1),
+        fixed=(
+            "unroll",
+            "local_temporaries",
+            "nontemporal_stores",
+            "block_prefetch",
+            "gather_prefetch",
+            "packed_operands",
+        ),
     )
     fusion, tile, register_tile, lane, accumulators, vectorize = 3, 3 * 3, 2, 1, 6, 2
     assert small.size == fusion * tile * register_tile * lane * accumulators * vectorize
 
 
 def test_illegal_genomes_are_values() -> None:
-    lane = [gene.path for gene in SPACE.genes].index(("lane",))
+    lane = [gene.path for gene in SPACE.genes].index(("vector_axis",))
     genome = SPACE.encode(CpuOptions(register_tile=(4,)))
     found = SPACE.decode((*genome[:lane], 1, *genome[lane + 1 :]))
     assert isinstance(found, Failed)
-    assert (found.kind, "lane must be" in found.reason) == (FailureKind.ILLEGAL, True)
+    assert (found.kind, "vector_axis must be" in found.reason) == (FailureKind.ILLEGAL, True)
     idle = GPU_SPACE.decode(GPU_SPACE.encode(GpuOptions(block=(2,))))
     assert isinstance(idle, Failed)
 
@@ -102,7 +119,7 @@ def test_random_genomes_reach_all_values(space: Space) -> None:
         for values, value in zip(seen, space.random(random), strict=True):
             values.add(value)
     for gene, values in zip(space.genes, seen, strict=True):
-        if gene.path in {("lane",), ("block",)}:
+        if gene.path in {("vector_axis",), ("block",)}:
             continue  # the last lane is None, and blocks shrink to their tiles
         assert set(gene.values) <= values, f"{gene.path} is never {set(gene.values) - values}"
 
@@ -118,7 +135,7 @@ def test_mutation_changes_as_many_genes_as_its_rate_says(space: Space) -> None:
 
 def test_children_take_every_gene_from_each_of_three_parents() -> None:
     parents = [
-        SPACE.encode(CpuOptions(ScheduleOptions(fusion, (size,) * 3), packed=packed, prefetch=prefetch))
+        SPACE.encode(CpuOptions(ScheduleOptions(fusion, (size,) * 3), packed_operands=packed, gather_prefetch=prefetch))
         for fusion, size, packed, prefetch in zip(Fusion, (32, 64, 128), (0, 1 << 12, 1 << 14), (0, 4, 8), strict=True)
     ]
     random, shares = Random(0), Counter[tuple[int, int]]()
@@ -153,7 +170,7 @@ def test_neighbours_differ_by_one_step(space: Space) -> None:
         assert set(space.neighbours(genome, Random(9))) & set(found)
         paths = {path for neighbour in found for path in _differing(space, genome, neighbour)}
         assert paths >= {
-            gene.path for gene in space.genes if gene.path[-1] in ("fusion", "unroll", "padding", "packed")
+            gene.path for gene in space.genes if gene.path[-1] in ("fusion", "unroll", "padding", "packed_operands")
         }
         ordinary = [n for n in found if len(_differing(space, genome, n)) == 1]
         assert len(ordinary) > len(found) / 2

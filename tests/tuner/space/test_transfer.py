@@ -27,11 +27,11 @@ def test_the_same_kernel_at_the_nearest_sizes_comes_first() -> None:
     winners = [
         Winner("mm", sized(1, 1, 1), tiled(5, 5)),
         Winner("other", NEST, tiled(7, 7)),
-        Winner("mm", sized(128, 1024, 2000), CpuOptions(packed=0)),
+        Winner("mm", sized(128, 1024, 2000), CpuOptions(packed_operands=0)),
         Winner("mm", sized(128, 512, 4000), tiled(3, 3)),
     ]
-    assert seeds(SPACE, "mm", winners, 9) == (CpuOptions(packed=0), tiled(3, 3), tiled(5, 5), tiled(7, 7))
-    assert seeds(SPACE, "mm", winners, 2) == (CpuOptions(packed=0), tiled(3, 3))
+    assert seeds(SPACE, "mm", winners, 9) == (CpuOptions(packed_operands=0), tiled(3, 3), tiled(5, 5), tiled(7, 7))
+    assert seeds(SPACE, "mm", winners, 2) == (CpuOptions(packed_operands=0), tiled(3, 3))
     assert seeds(SPACE, "mm", [], 2) == ()
 
 

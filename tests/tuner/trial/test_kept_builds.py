@@ -24,7 +24,7 @@ def handler(folder: Path) -> BuildHandler:
 
 
 def test_options_that_print_the_same_source_share_a_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, other = CpuOptions(), CpuOptions(prefetch=7)
+    first, other = CpuOptions(), CpuOptions(gather_prefetch=7)
     answer, packed = handler(tmp_path).answer(Build(options_text(first)), b"")
     assert isinstance(answer, Built)
 

@@ -78,7 +78,7 @@ def test_one_device_measures_all() -> None:
 
 def test_a_source_is_measured_once() -> None:
     trials = Trials(Numbered(None), 0.01, lambda: 0.0, measurers=(measurers := [Device(None), Device(None)]))
-    texts = [options_text(CpuOptions(threads=3, packed=packed)) for packed in (0, 1, 2)]
+    texts = [options_text(CpuOptions(threads=3, packed_operands=packed)) for packed in (0, 1, 2)]
     found = trials.try_all(texts)
     assert len({id(one) for one in found}) == 1
     assert [measurer.checked for measurer in measurers] == [["3"], []]

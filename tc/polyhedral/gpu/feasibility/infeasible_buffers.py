@@ -17,12 +17,12 @@ def infeasible_buffers(root: LoopTree, scop: Scop, options: GpuOptions, name: st
 
     ``name``: of the program.  CompileError where a barrier is divergent although there is no shared memory.
     """
-    if (options.fragments or options.private) and has_moving_arrays(root, scop):
+    if (options.register_operands or options.register_accumulators) and has_moving_arrays(root, scop):
         return InBuffers.MOVING_ARRAYS
     uneven = has_uneven_barriers(root)
-    if options.shared and uneven:
+    if options.shared_memory and uneven:
         return InBuffers.DIVERGENT_BARRIERS
-    if options.shared and has_missing_copies(root, scop):
+    if options.shared_memory and has_missing_copies(root, scop):
         return InBuffers.MISSING_COPIES
     if not uneven:
         return None

@@ -98,11 +98,13 @@ _LEAST_SPLIT_STEPS: Final = 64
 
 def plan_split(specialization: Specialization, options: GpuOptions, machine: GpuMachine) -> Plan:
     """What the options say, or else ``default_split``."""
-    if options.split is None:
+    if options.split_k_threads is None:
         plan = default_split(specialization, machine, lanes=known(options.shuffles))
     else:
-        plan = Plan(options.split, required_parts=True, lanes=known(options.shuffles))
-    return plan if options.across is None else replace(plan, blocks=options.across, required_blocks=True)
+        plan = Plan(options.split_k_threads, required_parts=True, lanes=known(options.shuffles))
+    return (
+        plan if options.split_k_blocks is None else replace(plan, blocks=options.split_k_blocks, required_blocks=True)
+    )
 
 
 def default_split(specialization: Specialization, machine: GpuMachine, *, lanes: bool) -> Plan:

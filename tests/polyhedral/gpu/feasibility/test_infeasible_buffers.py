@@ -15,7 +15,7 @@ from tests.gpu_cases import OPTIONS, check, fitting
 
 MM = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }").mm
 # Sixteen points of every other row of C belong to a thread.
-ROWS = tc.GpuOptions(tc.ScheduleOptions(tile=(2, 128, 8)), block=(8, 2), private=256)
+ROWS = tc.GpuOptions(tc.ScheduleOptions(tile=(2, 128, 8)), block=(8, 2), register_accumulators=256)
 (SGEMM,) = (case for case in CASES if case.name == "sgemm")
 FEW_BLOCKS = replace(OPTIONS["runs of points, few blocks"], stages=1)
 
@@ -35,7 +35,7 @@ def test_what_a_thread_keeps_has_no_loop_that_is_too_long_to_unroll() -> None:
 
 def test_an_array_whose_elements_a_loop_chooses_is_given_up() -> None:
     """As if the pass did not know how long loops may be."""
-    long = replace(ROWS, schedule=tc.ScheduleOptions(tile=(2, 1024, 8)), fragments=64)
+    long = replace(ROWS, schedule=tc.ScheduleOptions(tile=(2, 1024, 8)), register_operands=64)
 
     def fits(box: Box, most: int) -> bool:
         return max(box.extents) <= most

@@ -41,7 +41,7 @@ def test_the_threads_of_a_block_are_no_more_than_256_by_default() -> None:
 @pytest.mark.parametrize("room", every(2, [0, 1000, 5000, 48 << 10]))
 def test_shared_memory_is_no_more_than_the_options_say(room: int) -> None:
     for tile in ((64, 64, 16), (1024, 4), (8, 256, 8)):
-        options = tc.GpuOptions(tc.ScheduleOptions(tile=tile), shared=room)
+        options = tc.GpuOptions(tc.ScheduleOptions(tile=tile), shared_memory=room)
         kernel = tc.define(MM).single().compile((1024, 64), (64, 1024), target="cuda:sm_90", options=options)
         assert all(grid.shared <= room for grid in kernel.resources.grids)
 
@@ -54,7 +54,7 @@ def test_rows_of_an_operand_are_padded() -> None:
 
 
 def test_rows_go_to_blocks_and_columns_to_threads() -> None:
-    options = tc.GpuOptions(split=())
+    options = tc.GpuOptions(split_k_threads=())
     ((grid, block),) = sizes(NORMALIZE, ((37, 100),), options)
     assert (grid, block) == ((37, 1, 1), (100, 1, 1))
     ((grid, block),) = sizes(NORMALIZE, ((37, 1000),), options)
@@ -62,26 +62,29 @@ def test_rows_go_to_blocks_and_columns_to_threads() -> None:
 
 
 def test_blocks_may_have_several_rows() -> None:
-    options = tc.GpuOptions(tc.ScheduleOptions(tile=(4,)), block=(32, 4), split=())
+    options = tc.GpuOptions(tc.ScheduleOptions(tile=(4,)), block=(32, 4), split_k_threads=())
     ((grid, block),) = sizes(NORMALIZE, ((37, 100),), options)
     assert (grid, block) == ((10, 1, 1), (32, 4, 1))
 
 
 def test_partial_results_are_what_threads_share_of_a_sum() -> None:
-    options = tc.GpuOptions(split=(64,))
+    options = tc.GpuOptions(split_k_threads=(64,))
     ((grid, block),) = sizes("def f(float(M,N) X) -> (O) { O(m) +=! X(m,n) }", ((37, 1000),), options)
     assert (grid, block) == ((37, 1, 1), (64, 1, 1))
 
 
 def test_statements_without_such_a_loop_run_on_the_first_thread() -> None:
     source = (
-        tc.define(NORMALIZE).single().compile((37, 100), target="cuda:sm_90", options=tc.GpuOptions(split=())).source
+        tc.define(NORMALIZE)
+        .single()
+        .compile((37, 100), target="cuda:sm_90", options=tc.GpuOptions(split_k_threads=()))
+        .source
     )
     assert re.search(r"if \(thread_x == 0\) \{\s*\{?\s*// S0_init|thread_x == 0", source)
 
 
 def test_layers_of_one_block_hand_on_through_shared_memory() -> None:
-    options = tc.GpuOptions(tc.ScheduleOptions(tc.Fusion.MAXIMAL), block=(16,), split=())
+    options = tc.GpuOptions(tc.ScheduleOptions(tc.Fusion.MAXIMAL), block=(16,), split_k_threads=())
     kernel = tc.define(CHAIN).single().compile((17, 9), (9, 16), (16, 11), target="emulator", options=options)
     assert re.search(r"shared\d_C", kernel.source)
     assert kernel.compilation is not None
@@ -92,7 +95,7 @@ def test_layers_of_one_block_hand_on_through_shared_memory() -> None:
 def test_both_distributions_of_rows_agree(distribution: tc.Distribution) -> None:
     x = np.random.default_rng(0).integers(1, 9, (5, 103)).astype(np.float32)
     normalize = tc.define(NORMALIZE).single()
-    options = tc.GpuOptions(block=(32,), distribution=distribution, split=(32,))
+    options = tc.GpuOptions(block=(32,), distribution=distribution, split_k_threads=(32,))
     found = np.asarray(normalize(x, target="emulator", options=options))
     np.testing.assert_allclose(found, x / x.sum(1, keepdims=True), rtol=1e-6)
 
@@ -215,7 +218,7 @@ def test_sizes_of_tiles_are_those_of_the_loops_of_the_program(distribution: tc.D
 @pytest.mark.parametrize("distribution", list(tc.Distribution))
 def test_rows_have_as_many_threads_as_are_asked_for(threads: int, distribution: tc.Distribution) -> None:
     text = "def f(float(M,N) X) -> (s, O) { s(m) max=! X(m,n)  O(m,n) = X(m,n) - s(m) }"
-    options = tc.GpuOptions(block=(threads,), distribution=distribution, split=())
+    options = tc.GpuOptions(block=(threads,), distribution=distribution, split_k_threads=())
     x = np.random.default_rng(0).standard_normal((7, 40), np.float32)
     assert agrees(tc.define(text).single(), options, x)
     assert sizes(text, ((7, 40),), options) == [((7, 1, 1), (threads, 1, 1))]
@@ -224,7 +227,7 @@ def test_rows_have_as_many_threads_as_are_asked_for(threads: int, distribution: 
 def test_loops_over_blocks_and_threads_are_not_unrolled() -> None:
     """However few iterations there are: one thread would have those of all, in an order of its own."""
     text = "def f(float(N) X) -> (B) { A(m) = X(m)  B() +=! A(i) * A(i) where i in 1:A.0 }"
-    options = tc.GpuOptions(tc.ScheduleOptions(unroll=16), shared=0)
+    options = tc.GpuOptions(tc.ScheduleOptions(unroll=16), shared_memory=0)
     assert agrees(tc.define(text).single(), options, np.array([2, 3], np.float32))
     assert sizes(text, ((2,),), options) == [((1, 1, 1), (2, 1, 1))]
     copy = "def copy(float(N) X) -> (A) { A(m) = X(m) }"

@@ -26,8 +26,8 @@ def threes(float(N,M) A) -> (y) {
 """
 OPTIONS: dict[str, Options] = {
     "default": GpuOptions(),
-    "nothing promoted": GpuOptions(private=0, shared=0),
-    "whole": GpuOptions(split=()),
+    "nothing promoted": GpuOptions(register_accumulators=0, shared_memory=0),
+    "whole": GpuOptions(split_k_threads=()),
     "in runs": GpuOptions(distribution=Distribution.BLOCKED),
     "cpu": CpuOptions(),
 }

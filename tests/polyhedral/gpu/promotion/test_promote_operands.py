@@ -22,7 +22,7 @@ from tests.mutants.judge import Given, is_right
 from tests.turns import every
 
 TMM = "def tmm(float(M,K) A, float(N,K) B) -> (C) { C(m,n) +=! A(m,k) * B(n,k) }"
-TILES = tc.GpuOptions(tc.ScheduleOptions(tile=(16, 16, 8)), block=(4, 8), fragments=64, stages=2)
+TILES = tc.GpuOptions(tc.ScheduleOptions(tile=(16, 16, 8)), block=(4, 8), register_operands=64, stages=2)
 
 
 def source(options: tc.GpuOptions, text: str = TMM, *shapes: tuple[int, ...]) -> str:
@@ -41,12 +41,12 @@ def test_a_thread_reads_each_element_once_and_from_shared_memory() -> None:
 
 
 def test_without_shared_memory_it_reads_the_tensors() -> None:
-    assert reads_of_fragments(source(replace(TILES, shared=0))) == ["t_A", "t_B"]
+    assert reads_of_fragments(source(replace(TILES, shared_memory=0))) == ["t_A", "t_B"]
 
 
 @pytest.mark.parametrize("room", [0, 1, 2, 4, 6, 64])
 def test_fragments_are_no_larger_than_the_options_say(room: int) -> None:
-    text = source(replace(TILES, fragments=room))
+    text = source(replace(TILES, register_operands=room))
     # Rows of 4 elements of A, of 2 elements of B.
     assert len(reads_of_fragments(text)) == (room >= 2) + (room >= 6)
 
@@ -59,12 +59,15 @@ def test_what_is_read_for_one_point_stays_where_it_is() -> None:
 
 def test_what_is_read_through_an_index_stays_where_it_is_but_not_the_index() -> None:
     gathered = "def g(float(N,K) A, int32(M) I, float(P,K) B) -> (C) { C(m,p) +=! A(I(m),k) * B(p,k) where k in 0:K }"
-    assert reads_of_fragments(source(replace(TILES, shared=0), gathered, (100, 32), (64,), (48, 32))) == ["t_I", "t_B"]
+    assert reads_of_fragments(source(replace(TILES, shared_memory=0), gathered, (100, 32), (64,), (48, 32))) == [
+        "t_I",
+        "t_B",
+    ]
 
 
 def test_what_is_read_on_a_condition_stays_where_it_is() -> None:
     text = "def f(float(M,K) A, float(N,K) B) -> (C) { C(m,n) +=! B(n,k) * (k < 20 ? A(m,k) : 2.0) }"
-    assert reads_of_fragments(source(replace(TILES, shared=0), text)) == ["t_B"]
+    assert reads_of_fragments(source(replace(TILES, shared_memory=0), text)) == ["t_B"]
 
 
 def next_place(statement: ScopStatement) -> ScopStatement:
@@ -111,7 +114,7 @@ def test_results_are_right_at_ragged_sizes(shared: int, stages: int) -> None:
     tmm = tc.define(TMM).tmm
     rng = np.random.default_rng(3)
     a, b = rng.standard_normal((37, 19), np.float32), rng.standard_normal((21, 19), np.float32)
-    options = replace(TILES, shared=shared, stages=stages)
+    options = replace(TILES, shared_memory=shared, stages=stages)
     assert is_right(tmm, tmm.compile(a, b, target="emulator", options=options), Given({"A": a, "B": b}))
 
 
@@ -119,7 +122,7 @@ def test_triangles_have_ends_that_are_no_plain_quotients() -> None:
     trmm = tc.define("def trmm(float(N,N) L, float(N,M) B) -> (C) { C(i,j) +=! L(i,k) * B(k,j) where k in 0:i+1 }").trmm
     rng = np.random.default_rng(3)
     inputs = {"L": rng.standard_normal((13, 13), np.float32), "B": rng.standard_normal((13, 7), np.float32)}
-    options = tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4)), block=(2, 4), fragments=64, stages=2)
+    options = tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 4)), block=(2, 4), register_operands=64, stages=2)
     assert is_right(trmm, trmm.compile(*inputs.values(), target="emulator", options=options), Given(inputs))
 
 
@@ -129,7 +132,7 @@ def test_operands_without_dimensions_are_kept_too() -> None:
         tc.ScheduleOptions(fusion=tc.Fusion.MAXIMAL, tile=(8, 4, 8), unroll=4),
         block=(4, 2),
         shuffles=False,
-        fragments=4,
+        register_operands=4,
     )
     x, a = np.random.default_rng(0).standard_normal((9, 9), np.float32), np.full((), 1.5, np.float32)
     f = tc.define(text).f
