@@ -83,9 +83,9 @@ def _shorter(options: tc.GpuOptions, complaint: str) -> tc.GpuOptions:
     name = complaint.split(maxsplit=1)[0]
     if name == "tile":
         return replace(options, schedule=replace(options.schedule, tile=(options.schedule.tile or ())[:-1]))
-    if name == "split":
+    if name == "split_k_threads":
         return replace(options, split_k_threads=(options.split_k_threads or ())[:-1])
-    if name == "across":
+    if name == "split_k_blocks":
         return replace(options, split_k_blocks=None)
     if name == "grid":
         return replace(options, grid=(options.grid or ())[:-1])

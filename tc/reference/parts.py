@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import product
 from typing import Final, TypeAlias
 
@@ -30,25 +29,26 @@ Needed: TypeAlias = dict[str, list[Window]]
 
 @dataclass(frozen=True)
 class Parts:
-    """The temporaries of a specialized program that are computed in parts: ``names``.  ``shapes``: of all tensors."""
+    """The temporaries of a specialized program that are computed in parts: ``names``.
+
+    ``shapes``: of all tensors.  ``writers``: who gives each its values, in the order in which they are complete.
+    """
 
     program: Program
     shapes: Mapping[str, tuple[int, ...]]
     names: frozenset[str] = field(default_factory=frozenset)
+    writers: dict[str, list[Statement]] = field(init=False, repr=False, compare=False)
+    # Of the writers, over all instances.
+    _frames: dict[str, Frame] = field(init=False, repr=False, compare=False)
 
-    @cached_property
-    def writers(self) -> dict[str, list[Statement]]:
-        """Who gives each its values, in the order in which the temporaries are complete."""
+    def __post_init__(self) -> None:
         found: dict[str, list[Statement]] = {}
         for statement in self.program.statements:
             if statement.target in self.names:
                 found[statement.target] = [*found.pop(statement.target, []), statement]
-        return found
-
-    @cached_property
-    def _frames(self) -> dict[str, Frame]:
-        """Of their writers, over all instances."""
-        return {s.name: frame_without_tensors(self.program, s) for found in self.writers.values() for s in found}
+        frames = {s.name: frame_without_tensors(self.program, s) for own in found.values() for s in own}
+        object.__setattr__(self, "writers", found)
+        object.__setattr__(self, "_frames", frames)
 
     def needed(self, statement: Statement, box: Box) -> Needed:
         """What a statement needs of them over a box: of those that it reads, and of those behind these."""

@@ -33,7 +33,7 @@ FOREIGN: dict[str, tuple[Callable[[Path], object], str]] = {
     "empty": (lambda file: file.touch(), "is empty; "),
     "a folder": (lambda file: file.mkdir(), "is a folder, not a cache; name a file in it"),
     "a pipe": (os.mkfifo, "is not a regular file; name another one"),
-    "a link to itself": (lambda file: file.symlink_to(file), "cannot be the name of a file (Symlink loop"),
+    "a link to itself": (lambda file: file.symlink_to(file), "cannot be the name of a file (a symbolic link leads"),
     "a device": (lambda file: file.symlink_to("/dev/null"), "/dev/null is not a regular file; name another one"),
     "bookmarks": (lambda file: database(file, "CREATE TABLE bookmarks (url)"), "belongs to another application"),
     "of meta": (lambda file: database(file, "CREATE TABLE meta (name, value)"), "belongs to another application"),

@@ -158,6 +158,7 @@ def test_names_of_grids_are_names(capsys: pytest.CaptureFixture[str], cache: Pat
 
     def change(description: dict[str, Any]) -> None:
         description["target"] = "opencl"
+        description["options"] = {}
         description["convention"]["grids"] = [grid]
 
     mm = summary(cache, "mm")

@@ -15,6 +15,7 @@ from tc.polyhedral.gpu.barriers.place_barriers import place_barriers
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
+from tc.polyhedral.passes import MAP
 from tc.polyhedral.pipeline import _Run
 from tc.polyhedral.transform.promotion import Access, Promoted, promote_accesses, relation_of
 
@@ -25,6 +26,7 @@ def refusal(text: str, make: Callable[[Scop], Made]) -> str:
     """What the proof has against this schedule in place of the one that a kernel would have."""
 
     def passes(_run: _Run, _tree: ScheduleTree, scop: Scop) -> Iterator[tuple[str, ScheduleTree, Scop]]:
+        yield MAP, _tree, scop
         yield "place barriers", *place_barriers(*make(scop))
 
     with patch.object(_Run, "passes", passes), pytest.raises(tc.VerificationError) as refused:

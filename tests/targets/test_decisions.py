@@ -311,7 +311,7 @@ def test_executables_of_the_format_before_load_and_those_of_later_ones_are_refus
     assert found == replace(executable, options=executable.asked, decisions=())
     with pytest.raises(ValueError, match="it is of format 3, and this version of tc reads formats up to 2"):
         assemble(json.dumps(written | {"format": 3}), *parts)
-    with pytest.raises(ValueError, match="local must be an integer from 0 to 262144, got -1"):
+    with pytest.raises(ValueError, match="local_temporaries must be an integer from 0 to 262144, got -1"):
         assemble(json.dumps(written | {"options": written["options"] | {"local_temporaries": -1}}), *parts)
 
 

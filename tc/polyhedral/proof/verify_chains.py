@@ -50,7 +50,9 @@ def prove_chains(program: LoopProgram, after: LoopTree) -> None:
     bodies = {body.name: body for body in program.bodies}
     for body in program.bodies:
         in_float32 = body.reduction is Reduction.ADD and layouts[body.target].type is ScalarType.FLOAT32
-        if in_float32 and (body.terms is None or body.terms > LONGEST):
+        # Terms that read the element itself make a recurrence, of which no partial sums can be made.
+        in_parts = in_float32 and not _reads(body, body.target)
+        if in_parts and (body.terms is None or body.terms > LONGEST):
             _Sum(body, bodies, layouts, Forms()).prove(after, start)
 
 

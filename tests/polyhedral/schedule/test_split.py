@@ -262,7 +262,7 @@ TOO_SHORT = "but no reduction of sums has a loop that always has more iterations
     [
         ((64,), f"split_k_threads asks for 64 partial results, {TOO_SHORT}"),
         ((2, 4), "split_k_threads must go from many partial results to few, got (2, 4)"),
-        ((1,), "split must be an integer from 2 to 1048576, got 1"),
+        ((1,), "split_k_threads must be an integer from 2 to 1048576, got 1"),
     ],
 )
 def test_what_cannot_be_split_is_refused(split: tuple[int, ...], message: str) -> None:

@@ -35,7 +35,7 @@ def test_options_that_print_the_same_source_share_a_build(tmp_path: Path, monkey
     again = handler(tmp_path)
     answer, shared = again.answer(Build(options_text(other)), b"")
     assert isinstance(answer, Built)
-    assert unpack(shared) == replace(unpack(packed), options=other)
+    assert unpack(shared) == replace(unpack(packed), asked=other, options=other)
     answer, _ = again.answer(Build(options_text(CpuOptions(vectorize=False))), b"")
     assert not isinstance(answer, Built)
 
