@@ -240,3 +240,13 @@ def test_the_first_object_is_refused_as_the_others(values: tuple[Any, ...], name
     for _ in range(2):
         with pytest.raises(TypeError, match=rf"^Once.__init__\(\) {said}$"):
             kind(*values, **named)
+
+
+def test_defaults_that_could_change_are_refused() -> None:
+    with pytest.raises(TypeError, match="Shared: the default of a could change; use default_factory"):
+
+        @frozen
+        class Shared:
+            """All objects would have the same list."""
+
+            a: list[int] = []  # noqa: RUF012  it is refused
