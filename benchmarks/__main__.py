@@ -56,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_common(parser)
     known = "; ".join(f"{kind}: {','.join(names)}" for kind, names in _PEERS.items())
     parser.add_argument("--peers", type=_names, default=None, help=f"of these, or empty for none; {known}")
+    parser.add_argument("--ahead", type=int, default=1, help="cases that are made ready at a time")
     parser.add_argument("--json", type=Path, default=None, help="file for everything that was measured")
     parser.add_argument("--plot", type=Path, default=None, help="file for a picture")
     commands = parser.add_subparsers(dest="command", metavar="command", title="other measurements")
@@ -157,8 +158,9 @@ def _run(given: argparse.Namespace) -> None:
 
 def _suite(given: argparse.Namespace) -> None:
     from benchmarks.compilation import compilation
+    from benchmarks.lineup import MeasurementError
     from benchmarks.report import HEADER, failures, line, summary
-    from benchmarks.suite import MeasurementError, run_suite
+    from benchmarks.suite import run_suite
     from tc.base.records import save_record
 
     cases, settings, winners = _cases(given), _settings(given), _winners(given)
@@ -324,6 +326,7 @@ def _winners(given: argparse.Namespace) -> Winners:
 def _settings(given: argparse.Namespace) -> Settings:
     from benchmarks.clock import kind_of
     from benchmarks.contender import Contender
+    from benchmarks.lineup import MOST_AHEAD
     from benchmarks.results import Settings
     from tc.runtime.host.threads import available_threads
 
@@ -338,6 +341,7 @@ def _settings(given: argparse.Namespace) -> Settings:
             rounds=_within("--rounds", given.rounds, 1, 1000),
             seconds=_within("--seconds", given.seconds, 0.001, 60),
             arrays=Contender(given.arrays or usual),
+            ahead=_within("--ahead", getattr(given, "ahead", 1), 1, MOST_AHEAD),
             peers=tuple(_peer(name, kind) for name in (_PEERS[kind] if peers is None else peers)),
         )
 

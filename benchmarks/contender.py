@@ -31,6 +31,8 @@ class Contender(Enum):
 
 
 PEERS: Final = (Contender.TORCH, Contender.COMPILE, Contender.NUMPY, Contender.TRITON, Contender.JAX)
+# They run candidates before their first result and keep the quickest: nobody else may use the device meanwhile.
+TIME_THEMSELVES: Final = frozenset({Contender.COMPILE, Contender.TRITON})
 _TITLES: Final[Mapping[Contender, str]] = MappingProxyType(
     {
         Contender.TORCH: "PyTorch",

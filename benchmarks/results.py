@@ -18,7 +18,7 @@ class Settings:
 
     ``rounds``: quiet ones that a median is taken over.  ``seconds``: of a round of one contender.  ``pause``: seconds
     between two contenders, in which the threads of the first fall asleep.  ``arrays``: whose ours are, PyTorch's or
-    NumPy's, which ``tc.to_device`` puts on a GPU.
+    NumPy's, which ``tc.to_device`` puts on a GPU.  ``ahead``: cases that are made ready at a time.
     """
 
     target: str = "cpu"
@@ -29,6 +29,7 @@ class Settings:
     arrays: Contender = Contender.NUMPY
     peers: tuple[Contender, ...] = ()
     seed: int = 0
+    ahead: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Final, TypeVar
+from itertools import islice
+from typing import Final
 
 from benchmarks.cases import Case
 from benchmarks.clock import kind_of
 from benchmarks.contender import Contender
 from benchmarks.goals import goal_of
+from benchmarks.lineup import Lineup, given, lineups
 from benchmarks.machine import commit, describe_machine
-from benchmarks.messages import Calibrate, CheckAgain, Judge, MeasureRoofs, Prepare, Ready, Refused, Sample
+from benchmarks.messages import Calibrate, CheckAgain, MeasureRoofs, Ready, Refused, Sample
 from benchmarks.results import Measured, Missing, Report, Row, Settings
 from benchmarks.rounds import Calibration, take_turns
 from benchmarks.worker import Worker
 from tc.base.records import Json
-from tc.tuner.roofline.roofline import Roofs, Work, highest
+from tc.tuner.roofline.roofline import Roofs, highest
 
 # A noisy case goes on for so many times the rounds that it would take.
 _PATIENCE: Final = 3
 _CALIBRATION_SECONDS: Final = 0.05
-
-Given = TypeVar("Given")
-
-
-class MeasurementError(Exception):
-    """Nothing can be measured, and why."""
 
 
 def run_suite(
@@ -46,60 +39,52 @@ def run_suite(
     """
     with Worker(settings.threads, settings.target) as worker:
         roofs = _roofs(worker)
-        _given(worker.ask(Calibrate()), "the calibration")
+        given(worker.ask(Calibrate()), "the calibration")
         calibration = Calibration(worker, _CALIBRATION_SECONDS)
         started = datetime.now(UTC).isoformat(timespec="seconds")
         machine = describe_machine(gpu=kind_of(settings.target) == "cuda")
         report = Report(started, commit(), machine, settings, roofs, ())
-        for case in cases:
-            row = run_case(case, settings, tuned.get(case.name), calibration)
-            # Again and again, for others may take the memory of a shared machine for minutes.
-            roofs = highest(roofs, _roofs(worker))
-            report = replace(report, roofs=roofs, rows=(*report.rows, row))
-            show(row, report)
+        for together in batched(cases, settings.ahead):
+            with lineups(together, settings, tuned) as ready:
+                for lineup in ready:
+                    row = measure_case(lineup, settings, calibration)
+                    # Again and again, for others may take the memory of a shared machine for minutes.
+                    roofs = highest(roofs, _roofs(worker))
+                    report = replace(report, roofs=roofs, rows=(*report.rows, row))
+                    show(row, report)
     return report
 
 
-def run_case(case: Case, settings: Settings, tuned: Json | None, calibration: Calibration) -> Row:
-    """Measures one case; ``tuned``: the options of the contender that uses some, which else does not take part."""
-    contenders = [Contender.OURS, Contender.PREALLOCATED, *settings.peers]
-    if tuned is not None:
-        contenders.insert(1, Contender.TUNED)
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tc-benchmark-")))
-        work = judged(case, settings, folder)
-        workers: dict[Contender, Worker] = {}
-        ready: dict[Contender, Ready] = {}
-        refused: dict[Contender, Refused] = {}
-        for contender in contenders:  # one after the other: compiling and checking take all cores and much memory
-            worker = stack.enter_context(Worker(settings.threads, settings.target))
-            options = tuned if contender is Contender.TUNED else None
-            answer = worker.ask(Prepare(case, contender, folder, settings.seed, settings.arrays, options))
-            if isinstance(answer, Refused):
-                refused[contender] = answer
-                worker.stop()
-            else:
-                workers[contender], ready[contender] = worker, answer
-        taken = take_turns(
-            workers,
-            calibration,
-            rounds=settings.rounds,
-            most=_PATIENCE * settings.rounds,
-            seconds=settings.seconds,
-            rest=lambda: time.sleep(settings.pause),
-        )
-        refused |= taken.refused
-        for contender, worker in workers.items():
-            if contender not in refused and isinstance(again := worker.ask(CheckAgain()), Refused):
-                refused[contender] = again
+def batched(cases: Iterable[Case], size: int) -> Iterator[tuple[Case, ...]]:
+    """The cases, so many at a time."""
+    rest = iter(cases)
+    while together := tuple(islice(rest, size)):
+        yield together
+
+
+def measure_case(lineup: Lineup, settings: Settings, calibration: Calibration) -> Row:
+    """Measures the contenders of a case in turns, and checks their results once more."""
+    taken = take_turns(
+        lineup.workers,
+        calibration,
+        rounds=settings.rounds,
+        most=_PATIENCE * settings.rounds,
+        seconds=settings.seconds,
+        rest=lambda: time.sleep(settings.pause),
+    )
+    refused = {**lineup.refused, **taken.refused}
+    for contender, worker in lineup.workers.items():
+        if contender not in refused and isinstance(again := worker.ask(CheckAgain()), Refused):
+            refused[contender] = again
+    case = lineup.case
     goal = goal_of(case, kind_of(settings.target))
-    measured = (_measured(contender, taken.samples[contender], ready[contender]) for contender in taken.samples)
+    measured = (_measured(contender, taken.samples[contender], lineup.ready[contender]) for contender in taken.samples)
     return Row(
         case=case.name,
         suite=case.suite,
         sizes=dict(case.sizes),
         minimum=goal.minimum,
-        work=work,
+        work=lineup.work,
         calibrations=taken.calibrations,
         measured=tuple(found for found in measured if found.contender not in refused),
         missing=tuple(Missing(contender, answer.reason, answer.wrong) for contender, answer in refused.items()),
@@ -107,24 +92,10 @@ def run_case(case: Case, settings: Settings, tuned: Json | None, calibration: Ca
     )
 
 
-def judged(case: Case, settings: Settings, folder: Path) -> Work:
-    """The work of a case, whose right results are then in ``folder``.  MeasurementError if the oracle fails."""
-    with Worker(settings.threads, settings.target) as worker:
-        work = _given(worker.ask(Judge(case, folder, settings.seed)), f"the oracle's results of {case.name}")
-    assert isinstance(work, Work)
-    return work
-
-
 def _roofs(worker: Worker) -> Roofs:
-    roofs = _given(worker.ask(MeasureRoofs()), "the roofs of the machine")
+    roofs = given(worker.ask(MeasureRoofs()), "the roofs of the machine")
     assert isinstance(roofs, Roofs)
     return roofs
-
-
-def _given(answer: Given | Refused, what: str) -> Given:
-    if isinstance(answer, Refused):
-        raise MeasurementError(f"{what}: {answer.reason}")
-    return answer
 
 
 def _measured(contender: Contender, samples: tuple[Sample, ...], ready: Ready) -> Measured:

@@ -59,9 +59,13 @@ class Worker:
         """Whether the process can be asked."""
         return self._process.is_alive()
 
+    def end(self) -> None:
+        """Tells the process to end, whatever it does, and does not wait for it."""
+        self._process.kill()
+
     def stop(self) -> None:
         """Ends the process, whatever it does."""
-        self._process.kill()
+        self.end()
         self._process.join()
         self._connection.close()
 

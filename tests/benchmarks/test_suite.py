@@ -11,12 +11,13 @@ import pytest
 
 from benchmarks.__main__ import main
 from benchmarks.contender import Contender
+from benchmarks.lineup import MeasurementError, judged, lineups
 from benchmarks.machine import commit, describe_machine
 from benchmarks.messages import Calibrate
 from benchmarks.results import Report, Settings
 from benchmarks.rounds import Calibration
 from benchmarks.search import search_case
-from benchmarks.suite import MeasurementError, judged, run_case
+from benchmarks.suite import batched, measure_case
 from benchmarks.worker import Worker
 from tc.base.records import load_record, save_record
 from tests.benchmarks.problems import small
@@ -33,7 +34,9 @@ def calibration() -> Iterator[Calibration]:
 
 
 def test_a_case_is_measured_with_everybody(calibration: Calibration) -> None:
-    found = run_case(small("gconv"), BRIEF, {"unroll": 1}, calibration)
+    case = small("gconv")
+    with lineups((case,), BRIEF, {case.name: {"unroll": 1}}) as (lineup,):
+        found = measure_case(lineup, BRIEF, calibration)
     assert [m.contender for m in found.measured] == [Contender.OURS, Contender.PREALLOCATED]
     assert {m.contender: m.reason.partition(":")[0] for m in found.missing} == {
         Contender.TUNED: "OptionsError",
@@ -43,6 +46,18 @@ def test_a_case_is_measured_with_everybody(calibration: Calibration) -> None:
     assert 1 <= rounds <= 3
     assert all(len(m.samples) == rounds for m in found.measured)
     assert found.work.operations == 2 * 3 * 5 * 5 * 7 * (2 * 2 * 9 + 1)
+
+
+def test_cases_that_are_made_ready_together_are_all_measured(calibration: Calibration) -> None:
+    cases = [small("tmm"), small("softmax"), small("gconv")]
+    (together, alone) = batched(cases, 2)
+    assert ([*together], [*alone]) == (cases[:2], cases[2:])
+    with lineups(together, replace(BRIEF, ahead=2), {}) as ready:
+        rows = [measure_case(lineup, BRIEF, calibration) for lineup in ready]
+    assert [row.case for row in rows] == [case.name for case in together]
+    for found in rows:
+        assert {m.contender for m in found.measured} >= {Contender.OURS, Contender.PREALLOCATED, Contender.NUMPY}
+    assert not any(worker.alive for lineup in ready for worker in lineup.workers.values())
 
 
 def test_an_oracle_that_fails_is_an_error(tmp_path: Path) -> None:
