@@ -327,7 +327,7 @@ def _settings(given: argparse.Namespace) -> Settings:
     from benchmarks.clock import kind_of
     from benchmarks.contender import Contender
     from benchmarks.lineup import MOST_AHEAD
-    from benchmarks.results import Settings
+    from benchmarks.results import PAUSE, Settings
     from tc.runtime.host.threads import available_threads
 
     with _as_usage():
@@ -340,6 +340,7 @@ def _settings(given: argparse.Namespace) -> Settings:
             threads=_within("--threads", most if given.threads is None else given.threads, 1, most),
             rounds=_within("--rounds", given.rounds, 1, 1000),
             seconds=_within("--seconds", given.seconds, 0.001, 60),
+            pause=0.0 if kind == "cuda" else PAUSE,
             arrays=Contender(given.arrays or usual),
             ahead=_within("--ahead", getattr(given, "ahead", 1), 1, MOST_AHEAD),
             peers=tuple(_peer(name, kind) for name in (_PEERS[kind] if peers is None else peers)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from benchmarks.cases import Suite
 from benchmarks.contender import Contender
@@ -11,21 +12,25 @@ from benchmarks.messages import Sample
 from tc.base.records import Json
 from tc.tuner.roofline.roofline import Roofs, Work
 
+# Seconds in which threads that spin fall asleep.
+PAUSE: Final = 0.25
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """How it was measured.
 
     ``rounds``: quiet ones that a median is taken over.  ``seconds``: of a round of one contender.  ``pause``: seconds
-    between two contenders, in which the threads of the first fall asleep.  ``arrays``: whose ours are, PyTorch's or
-    NumPy's, which ``tc.to_device`` puts on a GPU.  ``ahead``: cases that are made ready at a time.
+    between two contenders, in which the threads of the first fall asleep; those of a GPU do not spin.  ``arrays``:
+    whose ours are, PyTorch's or NumPy's, which ``tc.to_device`` puts on a GPU.  ``ahead``: cases that are made ready
+    at a time.
     """
 
     target: str = "cpu"
     threads: int = 1
     rounds: int = 5
     seconds: float = 0.2
-    pause: float = 0.25
+    pause: float = PAUSE
     arrays: Contender = Contender.NUMPY
     peers: tuple[Contender, ...] = ()
     seed: int = 0

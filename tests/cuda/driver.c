@@ -264,8 +264,17 @@ status cuCtxPopCurrent(context **popped) {
   return SUCCESS;
 }
 
+status cuCtxGetCurrent(context **found) {
+  *found = current();
+  return SUCCESS;
+}
+
+// Tools that watch a process report what fails, also where the caller expects it.
 status cuCtxGetDevice(int *device) {
-  if (!current()) return NO_CONTEXT;
+  if (!current()) {
+    say("cuCtxGetDevice fails");
+    return NO_CONTEXT;
+  }
   *device = current()->device;
   return SUCCESS;
 }
@@ -551,7 +560,8 @@ static const struct { const char *name; void *function; } entries[] = {
     ENTRY(cuInit), ENTRY(cuDriverGetVersion), ENTRY(cuGetErrorString), ENTRY(cuDeviceGetCount), ENTRY(cuDeviceGet),
     ENTRY(cuDeviceGetName), ENTRY(cuDeviceGetAttribute), ENTRY(cuDeviceTotalMem), ENTRY(cuDevicePrimaryCtxRetain),
     ENTRY(cuCtxPushCurrent),
-    ENTRY(cuCtxPopCurrent), ENTRY(cuCtxGetDevice), ENTRY(cuCtxSynchronize), ENTRY(cuStreamSynchronize),
+    ENTRY(cuCtxPopCurrent), ENTRY(cuCtxGetCurrent), ENTRY(cuCtxGetDevice), ENTRY(cuCtxSynchronize),
+    ENTRY(cuStreamSynchronize),
     ENTRY(cuPointerGetAttribute), ENTRY(cuLibraryLoadData), ENTRY(cuLibraryUnload), ENTRY(cuLibraryGetKernel),
     ENTRY(cuKernelSetAttribute), ENTRY(cuLaunchKernel), ENTRY(cuMemPoolCreate), ENTRY(cuMemPoolSetAttribute),
     ENTRY(cuMemAllocFromPoolAsync), ENTRY(cuMemFreeAsync),

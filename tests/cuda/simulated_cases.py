@@ -497,6 +497,23 @@ def test_large_shared_memory_is_asked_for(gpu: Simulator) -> None:
     assert sum(line.endswith(f"shared {grid.shared_bytes}") for line in lines) == 2
 
 
+def test_threads_without_a_context_fail_no_call_of_the_driver(gpu: Simulator) -> None:
+    """Tools such as compute-sanitizer report every call that fails, expected or not."""
+    definition, host = define(MM), [floats(4, 5), floats(5, 6)]
+    gpu.compile(definition, *host)
+    gpu.log()
+
+    def call() -> None:
+        check(definition, host, definition(*on(0, *host)))
+        tc.synchronize()
+
+    with ThreadPoolExecutor(1) as executor:
+        executor.submit(call).result()
+    calls = gpu.log()
+    assert any("cuLaunchKernel" in line for line in calls)
+    assert not [line for line in calls if "fails" in line]
+
+
 def test_threads_may_call_at_once(gpu: Simulator) -> None:
     definition = define(STEPS)
     a, s = floats(21, 34), floats(34)

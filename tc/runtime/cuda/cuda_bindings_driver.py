@@ -104,12 +104,10 @@ class BindingsDriver:
         return self._devices
 
     def current_device(self) -> int:
-        status, device = cuda.cuCtxGetDevice()
-        return int(device) if not status else 0
+        return _current() or 0
 
     def on(self, device: int) -> AbstractContextManager[None]:
-        status, current = cuda.cuCtxGetDevice()
-        return _AS_IT_IS if not status and int(current) == device else _Pushed(self._primary_context(device))
+        return _AS_IT_IS if _current() == device else _Pushed(self._primary_context(device))
 
     def _primary_context(self, device: int) -> Any:
         with self._lock:
@@ -197,6 +195,12 @@ class _Pushed:
 
     def __exit__(self, *_: object) -> None:
         cuda.cuCtxPopCurrent()
+
+
+def _current() -> int | None:
+    """The device of this thread's context; None without one, where asking for its device would be a failed call."""
+    _, context = cuda.cuCtxGetCurrent()
+    return int(_checked(cuda.cuCtxGetDevice())) if int(context) else None
 
 
 def _device(number: int) -> CudaDevice:

@@ -15,6 +15,7 @@ _HANDLE, _SIZE, _NUMBER = ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int
 _PLACE, _BYTES = ctypes.c_void_p, ctypes.c_char_p
 _PARAMETERS: Final = MappingProxyType(
     {
+        "cuCtxGetCurrent": (_PLACE,),
         "cuCtxGetDevice": (_PLACE,),
         "cuCtxSynchronize": (),
         "cuDeviceGetAttribute": (_PLACE, _NUMBER, _NUMBER),

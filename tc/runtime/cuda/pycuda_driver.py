@@ -99,8 +99,8 @@ class PycudaDriver:
         return self._current() or 0
 
     def _current(self) -> int | None:
-        device = ctypes.c_int()
-        return None if self._calls.status("cuCtxGetDevice", ctypes.byref(device)) else device.value
+        """The device of this thread's context; None without one, where asking for its device would be a failed call."""
+        return self._calls.number("cuCtxGetDevice") if self._calls.handle("cuCtxGetCurrent") else None
 
     def on(self, device: int) -> AbstractContextManager[None]:
         return nullcontext() if self._current() == device else pushed(primary_context(device))
