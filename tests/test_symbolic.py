@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,8 +15,10 @@ import pytest
 import tc
 from tc.api.kernels import Kernels
 from tc.base.errors import VerificationError
-from tc.language.program.specialization import ArraySpec, Extent, Signature, SymbolicSize, contiguous_strides
-from tc.language.prove.symbolic import greatest, symbolic_extent
+from tc.base.records import from_json, to_json
+from tc.language.program.extent import Extent
+from tc.language.program.specialization import ArraySpec, Signature, SymbolicSize, contiguous_strides
+from tc.language.prove.symbolic import symbolic_extent
 from tc.polyhedral.generate.generate import generate_loops
 from tc.polyhedral.ir.loops import Allocation, Block, Guard, IndexLiteral, IndexVariable, Leaf, Loop, LoopTree
 from tc.reference.compare import compare
@@ -397,14 +400,77 @@ def test_loops_that_ignore_the_size_are_refused(bound: int, complaint: str, monk
 def test_accesses_behind_the_open_size_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last row that there may be is no row that there is."""
 
-    def shorter(*given: Any) -> Extent:
-        found = symbolic_extent(*given)
-        return replace(found, constant=found.constant - 1)
+    def shorter(*given: Any) -> tuple[Extent, int]:
+        found, most = symbolic_extent(*given)
+        return replace(found, constant=found.constant - 1), most
 
     monkeypatch.setattr("tc.language.lower.specialize.symbolic_extent", shorter)
-    monkeypatch.setattr("tc.language.lower.specialize.greatest", lambda *given: greatest(*given) + 1)
     with pytest.raises(VerificationError, match=r"an access leaves its buffer: .*size_M"):
         tc.define(MM).mm.compile(*PROGRAMS["mm"].specs())
+
+
+# --- extents and divisors that are not linear ------------------------------------------------------------------------
+
+QUASI_AFFINE: dict[str, tuple[str, ...]] = {
+    "minima and maxima": (
+        "y(i) = x(i) where i in 0:min(N,4)",
+        "y(i) = i < N ? x(i) : 0 where i in 0:max(N,4)",
+        "y(i) = x(i) where i in 0:min(N, max(2, N/3))",
+        "y(i) = x(i) where i in 0:(N < 4 ? N : 7 - N/3), i < N",
+        "y(min(i,3)) +=! x(i)",
+    ),
+    "quotients and remainders": (
+        "y(i) = x(i) where i in 0:N-N/3",
+        "y(i) = x(i) where i in 0:N%4",
+        "y(i) = x(i) where i in 0:min(N,4)/2",
+        "y(i%4) max=! x(i)",
+        "y(i/2 + i%2) +=! x(i)",
+    ),
+    "ranges that may be empty": (
+        "y(i) +=! x(i + k) where i in 0:N-2, k in 0:3",
+        "y(i) = x(i + 3) where i in 0:N-3",
+        "t(i) = x(i) where i in 0:min(N,4)  y +=! t(i)",
+    ),
+    "divisors that stay open": (
+        "y(i) = x((i+1)%N) where i in 0:N",
+        "y(i) +=! x((i+j)%N) where i in 0:N, j in 0:3",
+        "y(i) = x((2*i+N-1)%N) + i/N where i in 0:N",
+        "y((i+N-1)%N) = x(i)",
+        "y(i%N) +=! x(i)",
+        "y(i/N) +=! x(i)",
+        "y(i) = i%N < 2 ? x(i) : x((i-2)%N) where i in 0:N",
+        "y(i) = x(N-1 + (i-N)%N) where i in 1:2, i < N  y(0) = x(0)",
+    ),
+}
+
+
+@pytest.mark.parametrize("target", ["cpu", "emulator"])
+@pytest.mark.parametrize("kind", QUASI_AFFINE)
+def test_extents_and_divisors_that_are_not_linear(kind: str, target: str) -> None:
+    """All statements of a kind in one kernel, whose extents calls compute."""
+    names = [f"y{number}" for number in range(len(QUASI_AFFINE[kind]))]
+    statements = [
+        re.sub(r"\bt\(", f"t{name}(", re.sub(r"\by\b", name, text))
+        for name, text in zip(names, QUASI_AFFINE[kind], strict=True)
+    ]
+    f = tc.define(f"def f(float(N) x) -> ({', '.join(names)}) {{ {'  '.join(statements)} }}").f
+    kernel = f.compile((tc.dynamic(9),), target=target)
+    for size in (1, 2, 3, 5, 8, 9):
+        x = np.random.default_rng(size).integers(-9, 9, size).astype(np.float32)
+        found, expected = kernel(x), f.reference(x)
+        assert isinstance(found, tuple)
+        assert isinstance(expected, tuple)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_extents_are_kept_as_text() -> None:
+    """Whatever they consist of."""
+    f = tc.define("def f(float(N) x) -> (y) { y(i) = x(i) where i in 0:(N < 4 ? N : 7 - N/3), i < N }").f
+    extent = f.specialize((tc.dynamic(9),)).layouts["y"].first
+    assert extent is not None
+    assert from_json(Extent, to_json(extent)) == extent
+    assert [extent.at((size,)) for size in range(1, 10)] == [1, 2, 3, 4, 5, 5, 5, 5, 4]
 
 
 # --- what cannot stay open -------------------------------------------------------------------------------------------
@@ -452,17 +518,35 @@ REFUSED: dict[str, tuple[str, tuple[object, ...], type[Exception], str]] = {
         tc.ArgumentError,
         "f: `a` is gathered from along a dimension that would stay open; pass a number for it",
     ),
-    "results that would have no size": (
-        "def f(float(N) a, float(K) w) -> (c) { c(i) +=! a(i + k) * w(k) }",
-        ((tc.dynamic(9),), (3,)),
-        tc.ArgumentError,
-        "f: the size `N` cannot stay open from 1 on, because `c` would have an extent of -1; pass numbers",
-    ),
-    "extents that are not linear": (
-        "def f(float(N) a) -> (c) { c(i%4) +=! a(i) }",
+    "extents that are products": (
+        "def f(float(N) a) -> (c) { c(i) = a(0) where i in 0:N*N }",
         ((tc.dynamic(9),),),
         tc.ArgumentError,
-        "which is not linear in it; pass numbers",
+        "`c` has an extent of N * N, which is not quasi-affine in it: sums, multiples, quotients and remainders by",
+    ),
+    "extents of other dimensions": (
+        "def f(float(N) a) -> (c) { c(i/2, i%2) +=! a(i) }",
+        ((tc.dynamic(9),),),
+        tc.ArgumentError,
+        "f: the size `N` cannot stay open, because the strides of `c` depend on its dimension 1, whose extent depends",
+    ),
+    "subscripts that are below 0 for some sizes": (
+        "def f(float(N) a) -> (c) { c((i+N-3)%N) = a(i) }",
+        ((tc.dynamic(9),),),
+        tc.RangeError,
+        r"`c` would be written at subscript -1, below 0, at i = 0, N = 2(?s:.*)shift the subscript `\(i \+ N - 3\) %",
+    ),
+    "elements that are missing for some sizes": (
+        "def f(float(N) a) -> (c) { c(abs(i-2)) +=! a(i) }",
+        ((tc.dynamic(9),),),
+        tc.RangeError,
+        r"`c\(0\)` is never written for N = 1",
+    ),
+    "remainders with many quotients": (
+        "def f(float(N) a) -> (c) { c(i) = a((7*i)%N) where i in 0:N }",
+        ((tc.dynamic(9),),),
+        tc.RangeError,
+        r"which make a kernel for each size; remainders and quotients by an open size have quotients of 4 at most, as",
     ),
     "accesses that leave small arrays": (
         "def f(float(N) a) -> (c) { c(i) = a(i) + a(2) where i in 0:N }",

@@ -18,7 +18,8 @@ from tc.commands.cache import main
 from tc.commands.contents.listing import Filter
 from tc.commands.export.selection import select
 from tc.commands.export.sizes import extents_said
-from tc.language.program.specialization import Extent, Layout
+from tc.language.program.extent import Choice, Extent, Term
+from tc.language.program.specialization import Layout
 from tests.commands.caches import MM, add_variant, contents, summary
 from tests.programs import run
 from tests.waiting import PATIENCE
@@ -194,6 +195,9 @@ def test_the_program_of_the_readme_passes_the_greatest_sizes(
     run_the_readme(folder)
 
 
+FOUR = Extent(4, (0, 0))
+
+
 @pytest.mark.parametrize(
     ("first", "said"),
     [
@@ -202,6 +206,11 @@ def test_the_program_of_the_readme_passes_the_greatest_sizes(
         (Extent(-2, (1, 1)), "[x.0 + y.0 - 2][7]"),
         (Extent(9, (-1, 3)), "[-1 * x.0 + 3 * y.0 + 9][7]"),
         (Extent(1, (1, -2)), "[x.0 - 2 * y.0 + 1][7]"),
+        (Extent(0, (1, 0), 1, (Term(-1, Choice.LEAST, (Extent(0, (1, 0), 3),)),)), "[x.0 - (x.0 / 3)][7]"),
+        (
+            Extent(0, (0, 0), 2, (Term(1, Choice.LEAST, (Extent(4, (0, 0)), Extent(0, (1, 0)))),)),
+            "[min(4, x.0) / 2][7]",
+        ),
         (Extent(0, (0, 0)), "[0][7]"),
         (Extent(1, (1, 0), 2), "[(x.0 + 1) / 2][7]"),
     ],

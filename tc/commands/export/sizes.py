@@ -15,10 +15,5 @@ def extents_said(kernel: Exported, layout: Layout) -> tuple[str, ...]:
     """The extents of an operand, with sizes by their names: ``A.0 + 2``."""
     if layout.first is None:
         return tuple(map(str, layout.shape))
-    pairs = zip(open_sizes(kernel), layout.first.factors, strict=True)
-    terms = [size.name if factor == 1 else f"{factor} * {size.name}" for size, factor in pairs if factor]
-    constant = [str(layout.first.constant)] if layout.first.constant or not terms else []
-    said = " + ".join((*terms, *constant)).replace("+ -", "- ")
-    if layout.first.divisor > 1:
-        said = f"({said}) / {layout.first.divisor}"
+    said = layout.first.said(tuple(size.name for size in open_sizes(kernel)))
     return (said, *map(str, layout.shape[1:]))

@@ -153,7 +153,7 @@ def _attained(
     try:
         with isl_context(_MAX_OPERATIONS) as context:
             frame = Frame(context, "", tuple(names), tuple(leaf.name for leaf in leaves))
-            image = _image(writing.subscript, ranges, conditions, frame, atoms)
+            image = image_of(writing.subscript, ranges, conditions, frame, atoms)
             if image is None:
                 # Numbers for its sizes make a condition affine, but not one that reads a tensor.
                 decided = leaves and not any(isinstance(e, Read) for c in conditions for e in walk(c))
@@ -165,7 +165,7 @@ def _attained(
         return None
 
 
-def _image(
+def image_of(
     subscript: Expression,
     ranges: Mapping[str, Interval],
     conditions: Sequence[Expression],

@@ -10,8 +10,10 @@ from tc.base.counted import counted
 from tc.base.errors import ArgumentError
 from tc.base.types import ScalarType
 from tc.language.algebra.fold import fold, substitute
+from tc.language.algebra.open_divisors import without_open_divisors
 from tc.language.algebra.polynomial import Atoms
 from tc.language.algebra.specialized import specialized
+from tc.language.program.extent import Extent
 from tc.language.program.program import (
     INDEX_TYPE,
     Cast,
@@ -29,7 +31,6 @@ from tc.language.program.program import (
 )
 from tc.language.program.specialization import (
     ArraySpec,
-    Extent,
     Layout,
     Signature,
     Sizes,
@@ -40,7 +41,7 @@ from tc.language.prove.named_extents import has_named_extent, named_extents
 from tc.language.prove.prove import prove_specialized
 from tc.language.prove.symbolic import (
     always_holds,
-    greatest,
+    open_strides,
     require_plain_gathers,
     symbolic_extent,
     symbolic_sizes,
@@ -104,7 +105,11 @@ def specialize(program: Program, signature: Signature) -> Specialization:
     opened = {SizeReference(name) for name, _ in sizes}
     values = {leaf: value for leaf, value in _argument_values(program, signature).items() if leaf not in opened}
     _check_preconditions(program, values, sizes)
-    values.update(named_extents(program, values))
+    statements = program.statements
+    if sizes:
+        found = (specialized(statement, values) for statement in statements)
+        statements = tuple(without_open_divisors(statement, sizes) for statement in found)
+    values.update(named_extents(replace(program, statements=statements), values, sizes))
     _check_preconditions(program, values, sizes, of_named_extents=True)
     specs = {**dict(signature.results), **dict(signature.arguments)}
     tensors: list[Tensor] = []
@@ -116,7 +121,7 @@ def specialize(program: Program, signature: Signature) -> Specialization:
         layout = _layout(program, tensor, shape, specs.get(tensor.name))
         passed = tensor.role is not Role.TEMPORARY
         layouts[tensor.name] = replace(layout, first=extents[0][2]) if passed and extents else layout
-    statements = tuple(specialized(statement, values) for statement in program.statements)
+    statements = tuple(specialized(statement, values) for statement in statements)
     names = tuple(name for name, _ in sizes)
     result = replace(program, sizes=names, tensors=tuple(tensors), statements=statements, preconditions=())
     if sizes:
@@ -222,8 +227,12 @@ def _extent(
         exact, found = Atoms().polynomial(_put_in(extent, values)).constant, None
         number = max(0, int(folded.value))
     else:
-        found = symbolic_extent(program, tensor, folded, sizes)
-        exact = number = greatest(found, sizes)
+        found, number = symbolic_extent(program, tensor, folded, sizes)
+        exact = number
+        if found.is_constant:
+            return Literal(number, INDEX_TYPE), number, None
+        if dimension > 0 and tensor.name in (*program.arguments, *program.results):
+            raise open_strides(program, tensor, dimension, sizes)
     if exact is not None and exact > INDEX_TYPE.maximum:
         raise ArgumentError(
             f"{program.name}: dimension {dimension} of `{tensor.name}` would have {exact} elements, beyond 64-bit "

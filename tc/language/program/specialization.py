@@ -11,6 +11,7 @@ from tc.base.counted import counted
 from tc.base.errors import ArgumentError
 from tc.base.frozen import frozen
 from tc.base.types import ScalarType
+from tc.language.program.extent import Extent
 
 if TYPE_CHECKING:  # ``import tc`` offers ArraySpec, and need not wait for the classes of programs
     from tc.language.program.program import Program
@@ -67,23 +68,6 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
         strides.append(step)
         step *= max(extent, 1)
     return tuple(reversed(strides))
-
-
-@frozen
-class Extent:
-    """How many elements a dimension has, as a function of the symbolic sizes: a constant, and a factor for each.
-
-    The sum is divided by ``divisor``, rounding down; it is never negative.
-    """
-
-    constant: int
-    factors: tuple[int, ...]
-    divisor: int = 1
-
-    def at(self, sizes: tuple[int, ...]) -> int:
-        """The number for these sizes."""
-        total = self.constant + sum(factor * size for factor, size in zip(self.factors, sizes, strict=True))
-        return total // self.divisor
 
 
 @frozen

@@ -163,7 +163,8 @@ class _Prover:
         """One of the elements, if there are some for all sizes, or for one that stays open."""
         names = (*self.parameters, *(name for name, _ in self.sizes))
         if self.sizes and not elements.is_empty():
-            return witness_of(elements, elements.params(), names)
+            possible = Frame(self.context, "", (), self.parameters, self.sizes).possible().params()
+            return witness_of(elements, elements.params(), names, possible)
         if elements.is_empty() or self.possible.is_empty() or not self.possible.is_subset(elements.params()):
             return None
         return witness_of(elements, self.possible, names)
@@ -195,18 +196,22 @@ class Witness:
     sizes: str
 
 
-def witness_of(elements: isl.Set, values: isl.Set, names: Sequence[str]) -> Witness:
+def witness_of(elements: isl.Set, values: isl.Set, names: Sequence[str], possible: isl.Set | None = None) -> Witness:
     """The first element that is there for all values of the parameters, or else for the least.
 
-    ``values``: for each of which there is an element.  ``names``: of the parameters.
+    ``values``: for each of which there is an element.  ``possible``: all that there may be, where these are more.
+    ``names``: of the parameters.
     """
+    possible = values if possible is None else possible
     chosen = elements.intersect_params(values)
     somewhere = chosen.project_out_all_params()
     everywhere = somewhere.subtract(somewhere.intersect_params(values).subtract(chosen).project_out_all_params())
+    if not possible.is_subset(values):
+        everywhere = isl.Set.empty(everywhere.get_space())
     found = with_least_parameters(chosen, len(names)) if everywhere.is_empty() else everywhere
     point = found.lexmin().sample_point()
     subscripts = [str(point.get_coordinate_val(isl.dim_type.set, d)) for d in range(elements.dim(isl.dim_type.set))]
-    relevant = elements.gist_params(values)
+    relevant = elements.gist_params(possible)
     sizes = [
         f"{name} = {point.get_coordinate_val(isl.dim_type.param, position)}"
         for position, name in enumerate(names if everywhere.is_empty() else ())

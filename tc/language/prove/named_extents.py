@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from tc.language.algebra.extents import Writing, extent_name, named_extent, written_extent
+from tc.language.algebra.open_extents import open_extent
 from tc.language.algebra.polynomial import Atoms, Polynomial, constant
 from tc.language.algebra.specialized import specialized
 from tc.language.program.program import (
@@ -16,6 +17,7 @@ from tc.language.program.program import (
     iterators_in,
     walk,
 )
+from tc.language.program.specialization import Sizes
 from tc.language.prove.leaving import intervals_of
 from tc.language.prove.written import reads_target
 
@@ -25,11 +27,13 @@ def has_named_extent(expression: Expression) -> bool:
     return any(isinstance(e, SizeReference) and named_extent(e) is not None for e in walk(expression))
 
 
-def named_extents(program: Program, values: Mapping[Expression, Expression]) -> dict[Expression, Expression]:
+def named_extents(
+    program: Program, values: Mapping[Expression, Expression], sizes: Sizes = ()
+) -> dict[Expression, Expression]:
     """What each ``T.0`` in the shapes of a program is, given the values of its sizes and scalars.
 
-    It covers what the statements write whose own ranges do not follow that extent.  A ``T.0`` that depends on sizes
-    which stay open, and is not linear in them, is left out.
+    It covers what the statements write whose own ranges do not follow that extent.  ``sizes``: those that stay open, on
+    which an extent may depend; what isl cannot express is left out.
     """
     waiting = {
         (tensor.name, dimension): extent_name(tensor.name, dimension)
@@ -48,7 +52,7 @@ def named_extents(program: Program, values: Mapping[Expression, Expression]) -> 
             if any(_extents_in(statement) - {name} for statement, _ in writers):
                 continue
             free = [s for s, names in writers if not _extents_in(s) and not _is_empty(s, names)]
-            extent = _hull(free, dimension, program.sizes)
+            extent = _hull(free, dimension, program.sizes, sizes)
             del waiting[tensor, dimension]
             progressing = True
             if not has_named_extent(extent):
@@ -72,14 +76,18 @@ def _extents_in(statement: Statement) -> set[SizeReference]:
     return {e for e in leaves if isinstance(e, SizeReference) and named_extent(e) is not None}
 
 
-def _hull(statements: Sequence[Statement], dimension: int, sizes: Iterable[str]) -> Expression:
+def _hull(statements: Sequence[Statement], dimension: int, names: Iterable[str], sizes: Sizes) -> Expression:
     """The greatest extent that the statements write."""
-    atoms = Atoms(sizes)
+    atoms = Atoms(names)
     extents: list[Polynomial] = [constant(0)]
     for statement in statements:
         written = iterators_in(statement.subscripts)
         gives = statement.initialize or not (statement.reduction is not None or reads_target(statement))
         subscript, ranges = statement.subscripts[dimension], intervals_of(statement, atoms)
         writing = Writing(statement.target, dimension, subscript, written, ranges, statement.conditions, gives)
-        extents.append(written_extent(writing, atoms))
+        extent = written_extent(writing, atoms)
+        if sizes and has_named_extent(atoms.expression(extent)):
+            found = open_extent(writing, sizes, atoms)
+            extent = extent if found is None else atoms.polynomial(found)
+        extents.append(extent)
     return atoms.expression(atoms.greatest(extents))

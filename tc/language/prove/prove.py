@@ -5,14 +5,15 @@ Most of it follows from the ends of the ranges; isl decides the rest and names a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 import islpy as isl
 
 from tc.base.errors import Diagnostic, RangeError, Span
 from tc.language.algebra.fold import substitute
+from tc.language.algebra.open_divisors import MOST_QUOTIENT
 from tc.language.algebra.polynomial import LEAST_SIZE, Atoms
 from tc.language.isl.affine import Frame, affine_function, frame_of, guard_domain, iteration_domain
 from tc.language.isl.parameters import integer_parameters, possible_parameters
@@ -43,7 +44,11 @@ from tc.language.prove.leaving import (
 from tc.language.prove.remedies import remedy
 from tc.language.text.expression_text import expression_text
 
-_NUMBERS: Final = "pass numbers in place of tc.dynamic"
+_NUMBERS: Final = "pass numbers in place of tc.dynamic, which make a kernel for each size"
+_OPEN_DIVISORS: Final = (
+    f"{_NUMBERS}; remainders and quotients by an open size have quotients of {MOST_QUOTIENT} at most, as "
+    "`(i + 1) % N` for `i in 0:N`"
+)
 
 # The place of a read of a statement in the text.
 PlaceOf: TypeAlias = Callable[[Statement, Read], Span | None]
@@ -120,6 +125,12 @@ class _General:
     def specialized(self, read: Read) -> Expression:
         return substitute(read, self.values)
 
+    def as_written(self, access: Access, accesses: Sequence[Access]) -> Access:
+        """An access among those of the specialized statement, as the text has it: without cases for open divisors."""
+        own = [self.specialized(a.read) for a in accesses_of(self.statement)]
+        read = own[accesses.index(access)] if len(own) == len(accesses) else access.read
+        return replace(access, guarded=replace(access.guarded, read=read)) if isinstance(read, Read) else access
+
 
 def prove_specialized(
     specialization: Specialization,
@@ -192,14 +203,15 @@ def _complaints(
             domain = iteration_domain(access.running, frame)
             if domain is None:
                 message = f"the ranges of `{expression_text(accesses[0].read)}` are not affine for these arguments"
-                yield Diagnostic(message, span, _NUMBERS if sizes else "divide by constants that are not 0")
+                yield Diagnostic(message, span, _OPEN_DIVISORS if sizes else "divide by constants that are not 0")
                 return
             if sizes and (problem := _unfit(domain, access, frame)) is not None:
-                yield Diagnostic(problem, span, _NUMBERS)
+                yield Diagnostic(problem, span, _OPEN_DIVISORS if "affine" in problem else _NUMBERS)
                 return
             reached = domain.intersect(guard_domain(access.guarded, frame))
             first = next(leaving(access, reached, shapes[access.read.tensor], frame), None)
             if first is not None:
+                first = replace(first, access=general.as_written(access, accesses))
                 found.append((first.message(frame), first.hint(frame), access.read))
     if found:
         outside = {read for _, hint, read in found if hint is None}

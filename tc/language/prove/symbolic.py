@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from tc.base.errors import ArgumentError
-from tc.grammar.syntax import BinaryOperator
-from tc.language.algebra.polynomial import Atoms, Polynomial, constant
-from tc.language.isl.affine import Frame, affine_condition
+from tc.language.algebra.open_extents import extent_of
+from tc.language.isl.affine import Frame, affine_condition, affine_function
 from tc.language.isl.session import isl_context
-from tc.language.program.program import Binary, Expression, Literal, Program, Read, SizeReference, Tensor, walk
-from tc.language.program.specialization import Extent, Signature, Sizes
+from tc.language.program.extent import Extent
+from tc.language.program.program import Expression, Literal, Program, Read, SizeReference, Tensor, walk
+from tc.language.program.specialization import Signature, Sizes
 from tc.language.text.expression_text import expression_text
 
 
@@ -45,61 +44,37 @@ def _require_fixed_strides(program: Program, tensor: Tensor, names: Collection[s
                 )
 
 
-def symbolic_extent(program: Program, tensor: Tensor, extent: Expression, sizes: Sizes) -> Extent:
-    """An extent that depends on symbolic sizes; ArgumentError unless it is linear in them and never negative.
+def open_strides(program: Program, tensor: Tensor, dimension: int, sizes: Sizes) -> ArgumentError:
+    """What to say where an extent behind the first one depends on symbolic sizes."""
+    return ArgumentError(
+        f"{program.name}: {_named(sizes)} cannot stay open, because the strides of `{tensor.name}` depend on its "
+        f"dimension {dimension}, whose extent depends on it; pass numbers, which make a kernel for each size"
+    )
 
-    Linear functions may be divided by a number.
+
+def symbolic_extent(program: Program, tensor: Tensor, extent: Expression, sizes: Sizes) -> tuple[Extent, int]:
+    """An extent that depends on symbolic sizes, and its greatest value; ArgumentError where isl cannot express it.
+
+    A range that ends before it begins has no elements.
     """
-    found = linear_extent(extent, sizes)
-    if found is None:
-        raise ArgumentError(
-            f"{program.name}: {_named(sizes)} cannot stay open, because `{tensor.name}` has an extent of "
-            f"{expression_text(extent)}, which is not linear in it; pass numbers"
-        )
-    if least(found, sizes) < 0:
-        raise ArgumentError(
-            f"{program.name}: {_named(sizes)} cannot stay open from 1 on, because `{tensor.name}` would have an extent "
-            f"of {least(found, sizes)}; pass numbers"
-        )
-    return found
+    with isl_context() as context:
+        frame = Frame(context, "", (), sizes=sizes)
+        function = affine_function(extent, frame)
+        if function is not None:
+            return extent_of(function.project_domain_on_params(), frame)
+    raise ArgumentError(
+        f"{program.name}: {_named(sizes)} cannot stay open, because `{tensor.name}` has an extent of "
+        f"{expression_text(extent)}, which is not quasi-affine in it: sums, multiples, quotients and remainders by "
+        "numbers, minima, maxima and conditions of these; pass numbers, which make a kernel for each size"
+    )
 
 
-def linear_extent(extent: Expression, sizes: Sizes) -> Extent | None:
-    """The extent as a function of symbolic sizes; None unless it is linear in them, or in a quotient of them."""
-    atoms = Atoms(name for name, _ in sizes)
-    polynomial = atoms.polynomial(extent)
-    quotients = [atom for atom in polynomial.atoms if isinstance(atoms[atom], Binary)]
-    if len(quotients) != 1 or polynomial.coefficient(quotients[0]) != constant(1):
-        return _linear(polynomial, sizes)
-    quotient = atoms[quotients[0]]
-    assert isinstance(quotient, Binary)
-    divisor = atoms.polynomial(quotient.right).constant
-    if quotient.operator is not BinaryOperator.DIVIDE or divisor is None or divisor < 1:
-        return None
-    dividend = _linear(atoms.polynomial(quotient.left), sizes)
-    # Quotients truncate, which is rounding down for what is not negative.
-    if dividend is None or least(dividend, sizes) < 0:
-        return None
-    whole = _linear(polynomial.rest(quotients[0]) * divisor + atoms.polynomial(quotient.left), sizes)
-    return None if whole is None else replace(whole, divisor=divisor)
-
-
-def _linear(polynomial: Polynomial, sizes: Sizes) -> Extent | None:
-    factors = tuple(polynomial.terms.get((number,), 0) for number in range(len(sizes)))
-    found = Extent(polynomial.terms.get((), 0), factors)
-    return found if len(polynomial.terms) == sum(map(bool, (*factors, found.constant))) else None
-
-
-def least(extent: Extent, sizes: Sizes) -> int:
-    """The least value of an extent."""
-    ends = (min(factor, factor * most) for factor, (_, most) in zip(extent.factors, sizes, strict=True))
-    return (extent.constant + sum(ends)) // extent.divisor
-
-
-def greatest(extent: Extent, sizes: Sizes) -> int:
-    """The greatest value of an extent."""
-    ends = (max(factor, factor * most) for factor, (_, most) in zip(extent.factors, sizes, strict=True))
-    return (extent.constant + sum(ends)) // extent.divisor
+def greatest(end: Expression, sizes: Sizes) -> int | None:
+    """The greatest value of a function of symbolic sizes; None where isl cannot express it."""
+    with isl_context() as context:
+        frame = Frame(context, "", (), sizes=sizes)
+        function = affine_function(end, frame)
+        return None if function is None else int(function.intersect_domain(frame.possible()).max_val().to_python())
 
 
 def always_holds(condition: Expression, sizes: Sizes) -> bool:

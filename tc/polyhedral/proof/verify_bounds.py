@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 
 import islpy as isl
 
 from tc.language.isl.affine import Frame, isl_name, parameter_name
-from tc.language.program.specialization import Extent, Layout, Sizes
+from tc.language.program.extent import Choice, Extent
+from tc.language.program.specialization import Layout, Sizes
 from tc.polyhedral.ir.counterexample import Counterexample, Violation, pair_text
 from tc.polyhedral.ir.scop import PromotedAccess, Promotion, Scop
 
@@ -92,9 +94,16 @@ class _Boxes:
         """Where the first subscript is below an extent that depends on sizes."""
         names = tuple(f"d{n}" for n in range(box.dim(isl.dim_type.set)))
         frame = Frame(box.get_ctx(), box.get_tuple_name(), names, sizes=self.sizes)
-        end = frame.constant(extent.constant)
-        for (name, _), factor in zip(self.sizes, extent.factors, strict=True):
-            end = end.add(frame.require(parameter_name(name)).mul(frame.constant(factor)))
-        if extent.divisor > 1:
-            end = end.scale_down_val(isl.Val.int_from_si(box.get_ctx(), extent.divisor)).floor()
-        return frame.require(names[0]).lt_set(end)
+        return frame.require(names[0]).lt_set(_value(extent, frame))
+
+
+def _value(extent: Extent, frame: Frame) -> isl.PwAff:
+    """An extent as a function of the sizes."""
+    total = frame.constant(extent.constant)
+    for (name, _), factor in zip(frame.sizes, extent.factors, strict=True):
+        total = total.add(frame.require(parameter_name(name)).mul(frame.constant(factor)))
+    for term in extent.terms:
+        choose = isl.PwAff.min if term.choice is Choice.LEAST else isl.PwAff.max
+        chosen = reduce(choose, (_value(operand, frame) for operand in term.operands))
+        total = total.add(chosen.mul(frame.constant(term.factor)))
+    return total.scale_down_val(isl.Val.int_from_si(frame.context, extent.divisor)).floor()

@@ -37,7 +37,7 @@ from tc.language.program.program import (
     written_iterators,
 )
 from tc.language.program.specialization import Layout, Sizes, Specialization, contiguous_strides
-from tc.language.prove.symbolic import greatest, linear_extent
+from tc.language.prove.symbolic import greatest
 from tc.polyhedral.analysis.strides import stride
 from tc.polyhedral.ir.loops import LANES
 from tc.polyhedral.ir.splits import Split
@@ -261,8 +261,8 @@ def _greatest_end(iterator: IterationVariable, sizes: Sizes) -> int | None:
         return values.stop
     if not isinstance(iterator.begin, Literal) or iterators_in((iterator.end,)):
         return None
-    end = linear_extent(iterator.end, sizes)
-    return None if end is None else max(int(iterator.begin.value), greatest(end, sizes))
+    end = greatest(iterator.end, sizes)
+    return None if end is None else max(int(iterator.begin.value), end)
 
 
 def walk_of(statement: Statement, last: IterationVariable, layouts: Mapping[str, Layout]) -> Walk | None:
