@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from tc.base.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@frozen
 class Span:
     """Half-open range of character offsets in a source text."""
 

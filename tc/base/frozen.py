@@ -2,8 +2,8 @@
 
 ``dataclass(frozen=True, slots=True)`` compiles the text of six methods for every class, makes the class twice, and asks
 ``inspect`` for a docstring where there is none: processes that only call cached kernels would spend a third of their
-start on that.  Here ``__init__`` alone is compiled, when the second object is made; the other methods are closures over
-the fields.  All that ``dataclasses`` does with its classes works: ``fields``, ``replace``, ``asdict``, matching,
+start on that.  Here ``__init__`` alone is compiled, after some objects; the other methods are closures over the
+fields.  All that ``dataclasses`` does with its classes works: ``fields``, ``replace``, ``asdict``, matching,
 pickling.
 """
 
@@ -19,14 +19,24 @@ from typing import Any, Final, NoReturn, TypeVar, dataclass_transform
 Made = TypeVar("Made")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(init=False, repr=False, eq=False)
 class _Model:
-    """What ``dataclasses`` notes of a frozen class, and of a field."""
+    """What ``dataclasses`` notes of a class and of a field; without methods, for these would be compiled."""
 
     value: int
 
 
-_FROZEN: Final = _Model.__dict__["__dataclass_params__"]
+def _frozen_parameters() -> Any:
+    noted: Any = _Model.__dict__["__dataclass_params__"]
+    for name in ("init", "repr", "eq", "frozen", "slots"):
+        if hasattr(noted, name):  # Python 3.11 does not note slots
+            setattr(noted, name, True)
+    return noted
+
+
+# To compile ``__init__`` takes as long as to make so many objects more without it.
+FEW: Final = 20
+_FROZEN: Final = _frozen_parameters()
 _IS_FIELD: Final = _Model.__dict__["__dataclass_fields__"]["value"]._field_type
 _NO_FIELDS: Final = ("ClassVar", "InitVar", "KW_ONLY")
 
@@ -74,26 +84,27 @@ def _field(cls: type, name: str, annotation: object) -> Field[Any]:
 
 
 class _Init:
-    """Stands for ``__init__`` of a class until its second object is made, or the method is looked up in the class.
+    """Stands for ``__init__`` of a class until ``FEW`` objects are made, or the method is looked up in the class.
 
-    To compile the method takes as long as to make dozens of objects without it, and many classes have one object in a
-    process that only calls cached kernels.
+    Most classes have fewer objects in a process that only calls cached kernels.
     """
 
     def __init__(self, fields: tuple[Field[Any], ...], *, post: bool) -> None:
         self.fields: Final = fields
         self.post: Final = post
-        self.is_used = False
+        self.made = 0
+        self.taken: Final = [one.name for one in fields if one.init and not one.kw_only]
+        self.known: Final = {one.name for one in fields if one.init}
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.owner = owner
 
     def __get__(self, instance: object, owner: type) -> Callable[..., Any]:
-        if instance is not None and not self.is_used:
-            self.is_used = True
+        if instance is not None and self.made < FEW:
+            self.made += 1
             return partial(self._interpreted, instance)
-        made = self._compiled()
-        return made if instance is None else made.__get__(instance, owner)  # type: ignore[no-any-return]
+        method = self._compiled()
+        return method if instance is None else method.__get__(instance, owner)  # type: ignore[no-any-return]
 
     def _compiled(self) -> Any:
         made = _init(self.fields, post=self.post)
@@ -102,10 +113,8 @@ class _Init:
         return made
 
     def _interpreted(self, instance: Any, *values: object, **named: object) -> None:
-        taken = [one.name for one in self.fields if one.init and not one.kw_only]
-        given = {**named, **dict(zip(taken, values, strict=False))}
-        known = {one.name for one in self.fields if one.init}
-        if len(given) < len(named) + len(values) or not given.keys() <= known:
+        given = {**named, **dict(zip(self.taken, values, strict=False))}
+        if len(given) < len(named) + len(values) or not given.keys() <= self.known:
             self._compiled()(instance, *values, **named)  # which says what is wrong
         for one in self.fields:
             if one.name in given:

@@ -6,6 +6,7 @@ import functools
 import importlib.util
 import os
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Final
 
 from tc.base.digest import sha256_hex
@@ -74,11 +75,21 @@ def _folders(package: str) -> list[str]:
 def _states(folders: list[tuple[str, str]]) -> Iterator[str]:
     """Size and time of each file of the packages, wherever they are."""
     for _, folder in folders:
-        for parent, inside, names in os.walk(folder):
-            inside[:] = sorted(name for name in inside if name != "__pycache__")
-            for name in sorted(names):
-                status = os.stat(f"{parent}/{name}")
-                yield f"{parent}/{name} {status.st_size} {status.st_mtime_ns}"
+        yield from _states_in(folder)
+
+
+def _states_in(folder: str) -> Iterator[str]:
+    """Those of a folder, in the order of their names.  (``os.walk`` and ``os.stat`` take twice the time.)"""
+    inside: list[str] = []
+    with os.scandir(folder) as entries:
+        for entry in sorted(entries, key=attrgetter("name")):
+            if entry.is_dir():
+                inside += [entry.path] if entry.name != "__pycache__" else []
+            else:
+                status = entry.stat()
+                yield f"{entry.path} {status.st_size} {status.st_mtime_ns}"
+    for path in inside:
+        yield from _states_in(path)
 
 
 def _islpy_version() -> str:

@@ -92,7 +92,7 @@ def _read(kind: object, data: object, place: str) -> object:
 
 
 def _dataclass(kind: type, data: dict[str, object], place: str) -> object:
-    hints = _hints(kind)
+    hints = field_types(kind)
     fields = {field.name: field for field in dataclasses.fields(kind)}
     if unknown := sorted(data.keys() - fields.keys()):
         raise ValueError(f"{place} has no {', '.join(unknown)}; known: {', '.join(fields)}")
@@ -107,7 +107,8 @@ def _dataclass(kind: type, data: dict[str, object], place: str) -> object:
 
 
 @functools.cache
-def _hints(kind: type) -> dict[str, object]:
+def field_types(kind: type) -> dict[str, object]:
+    """The types of a dataclass's fields, whose annotations mean what its module says."""
     return {field.name: _type(str(field.type), kind.__module__) for field in dataclasses.fields(kind)}
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeVar, cast, get_args, get_origin
 
 from tc.base.errors import OptionsError, nearest
+from tc.base.records import field_types
 from tc.targets.renamed import RENAMED
 
 Kind = TypeVar("Kind")
@@ -61,7 +61,7 @@ def to_json(options: object) -> dict[str, Any]:
 
 def from_json(data: object, kind: type[Kind]) -> Kind:
     """The inverse of ``to_json``; names that are missing keep their defaults.  OptionsError for anything else."""
-    values, hints = _known(data, kind), _hints(cast("Hashable", kind))
+    values, hints = _known(data, kind), field_types(kind)
     return kind(**{name: _value(name, value, hints[name]) for name, value in values.items()})
 
 
@@ -74,7 +74,7 @@ def option_value(name: str, data: object, kind: type) -> object:
     """The inverse of ``value_to_json`` for an option of this class, or of one inside it; of another name, text and
     numbers as they are.  OptionsError for a value that it cannot have.
     """
-    for field, hint in _hints(kind).items():
+    for field, hint in field_types(kind).items():
         if field == name:
             return data if data is None else _value(name, data, hint)
         if isinstance(hint, type) and issubclass(hint, Written) and name in _names(hint):
@@ -112,11 +112,6 @@ def _plain(value: object) -> object:
             return list(value)
         case _:
             return value
-
-
-@functools.cache
-def _hints(kind: Hashable) -> dict[str, object]:
-    return get_type_hints(kind)
 
 
 def _value(name: str, value: object, hint: object) -> object:
@@ -162,7 +157,7 @@ def _known(data: object, kind: type) -> dict[str, Any]:
 
 def _hint(name: str, kind: type) -> str:
     """Where an option belongs that this class has not, or which name is nearest."""
-    for field, hint in _hints(kind).items():
+    for field, hint in field_types(kind).items():
         if isinstance(hint, type) and issubclass(hint, Written) and name in _names(hint):
             return f'it belongs to {field}: write {{"{field}": {{"{name}": ...}}}}'
     if (now := RENAMED.get(kind.__name__, {}).get(name)) is not None:

@@ -9,11 +9,12 @@ import math
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Any, ClassVar
 
 import pytest
 
-from tc.base.frozen import frozen
+from tc.base.frozen import FEW, frozen
 
 
 @frozen
@@ -218,8 +219,9 @@ def fresh() -> Any:
 )
 def test_the_first_object_is_made_as_the_others(values: tuple[Any, ...], named: dict[str, Any]) -> None:
     kind = fresh()
-    first, second = kind(*values, **named), kind(*values, **named)
-    assert first == second
+    first, *between, second = [kind(*values, **named) for _ in range(FEW + 2)]
+    assert all(one == second for one in (first, *between))
+    assert isinstance(vars(kind)["__init__"], FunctionType)
     assert first.c is not second.c or "c" in named or len(values) > 2
     assert (first.g, second.g) == (first.a + first.e,) * 2
     assert dataclasses.asdict(first) == dataclasses.asdict(Once(*values, **named))
