@@ -14,7 +14,6 @@ from tc.base.frozen import frozen
 from tc.base.private import reclaim
 from tc.cache.content.lookup import Reader
 from tc.cache.database.database import is_empty
-from tc.cache.database.file_systems import of_this_host, sharing
 from tc.cache.database.place import File, Server, place_of
 from tc.cache.format.faults import told
 
@@ -60,6 +59,8 @@ def configured(settings: Environment) -> Configuration | None:
         if mode is Mode.STORE:
             return None
         raise CacheError(f"TC_CACHE_MODE={mode.value} needs a cache; name its file in TC_CACHE")
+    from tc.cache.database.file_systems import of_this_host, sharing
+
     file = os.path.join(settings.cache_home, "tc", _FILE)
     if sharing(_resolved(file)) is not None:
         file = of_this_host(file)

@@ -7,7 +7,6 @@ from typing import assert_never
 
 from tc.base.errors import CacheError
 from tc.cache.database.database import Database, FrozenFile, is_empty
-from tc.cache.database.live import LiveFile
 from tc.cache.database.place import File, Place, Server
 from tc.cache.format.faults import told
 from tc.cache.format.trust import require_trusted
@@ -27,7 +26,11 @@ def database_at(place: Place, *, immutable: bool, sealed: bool) -> Database:
             require_trusted(path, sealed=sealed)
             if is_empty(path):
                 raise CacheError(f"{path} is empty; make a cache with tc-tune, or name another file")
-            return FrozenFile.open(path) if immutable else LiveFile.open(path)
+            if immutable:
+                return FrozenFile.open(path)
+            from tc.cache.database.live import LiveFile
+
+            return LiveFile.open(path)
         case Server():
             # SQLAlchemy costs more than all the rest of a process that runs cached kernels.
             from tc.cache.database.server import LiveServer

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from tc.base.errors import CacheError
 from tc.base.frozen import frozen
 from tc.cache.format.faults import told
-from tc.cache.format.private_group import has_access_list, is_private_group
 
 COMPANIONS = ("-wal", "-shm", "-journal")
 """What SQLite keeps beside a database and reads as a part of it: endings of the file's name."""
@@ -56,9 +55,12 @@ class _Piece:
         mode = self.status.st_mode
         if stat.S_ISDIR(mode) and mode & stat.S_ISVTX:
             return False
-        if mode & stat.S_IWGRP and (has_access_list(self.path) or not is_private_group(self.status.st_gid)):
-            return True
-        return bool(mode & stat.S_IWOTH)
+        return bool(mode & stat.S_IWOTH) or (bool(mode & stat.S_IWGRP) and self._is_open_to_a_group())
+
+    def _is_open_to_a_group(self) -> bool:
+        from tc.cache.format.private_group import has_access_list, is_private_group
+
+        return has_access_list(self.path) or not is_private_group(self.status.st_gid)
 
 
 def require_trusted(path: str | os.PathLike[str], *, sealed: bool) -> None:

@@ -14,7 +14,6 @@ import numpy as np
 from tc.base.environment import environment
 from tc.base.frozen import frozen
 from tc.dispatch.warm_cuda import CudaPlan, WarmCudaCalls
-from tc.runtime.frameworks.dlpack import exported_pointer
 from tc.runtime.frameworks.numpy_arrays import numpy_address
 from tc.runtime.host.library import load_library
 from tc.runtime.host.native import native_binary
@@ -133,6 +132,8 @@ def _interface() -> _Interface | None:
     torch = sys.modules.get("torch")
     exchange = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None) if torch is not None else None
     if torch is not None and exchange is not None:
+        from tc.runtime.frameworks.dlpack import exported_pointer
+
         pointer = exported_pointer(exchange, b"dlpack_exchange_api")
         loaded.tc_know_torch(torch.Tensor, torch.nn.Parameter, torch.is_grad_enabled, pointer)
     function: _Interface = loaded.tc_warm_function

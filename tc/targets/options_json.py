@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeVar, cast, get_args, get_origin
 
@@ -61,7 +61,7 @@ def to_json(options: object) -> dict[str, Any]:
 
 def from_json(data: object, kind: type[Kind]) -> Kind:
     """The inverse of ``to_json``; names that are missing keep their defaults.  OptionsError for anything else."""
-    values, hints = _known(data, kind), field_types(kind)
+    values, hints = _known(data, kind), field_types(cast("Hashable", kind))
     return kind(**{name: _value(name, value, hints[name]) for name, value in values.items()})
 
 

@@ -7,12 +7,14 @@ import os
 import sys
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tc.base.errors import DeviceError, OptionsError, nearest
 from tc.base.frozen import frozen
-from tc.targets.machine import GPUS, GpuMachine
-from tc.targets.multiprocessor import Multiprocessor
+
+if TYPE_CHECKING:  # processes that only call kernels of processors need no GPUs
+    from tc.targets.machine import GpuMachine
+    from tc.targets.multiprocessor import Multiprocessor
 
 
 @frozen
@@ -190,6 +192,8 @@ class CudaTarget:
     architecture: str
 
     def __post_init__(self) -> None:
+        from tc.targets.machine import GPUS
+
         if self.architecture not in GPUS:
             raise OptionsError(_unknown("cuda architecture", self.architecture, GPUS))
 
@@ -199,6 +203,8 @@ class CudaTarget:
     @property
     def gpu(self) -> GpuMachine:
         """What the GPU is like."""
+        from tc.targets.machine import GPUS
+
         return GPUS[self.architecture]
 
     @property

@@ -15,7 +15,6 @@ import numpy as np
 
 from tc.base.errors import ArgumentError
 from tc.base.types import ScalarType
-from tc.runtime.frameworks.dlpack import Exporter, describe_dlpack
 from tc.runtime.frameworks.memory import overlaps_itself
 from tc.runtime.frameworks.numpy_arrays import describe_numpy, numpy_address, numpy_allocator
 from tc.runtime.views.view import ArrayView, Framework
@@ -52,7 +51,9 @@ def describe(array: object, place: str) -> ArrayView:
         from tc.runtime.frameworks.pycuda_arrays import describe_gpuarray
 
         return describe_gpuarray(array, place)
-    if isinstance(array, Exporter):
+    if hasattr(array, "__dlpack__") and hasattr(array, "__dlpack_device__"):
+        from tc.runtime.frameworks.dlpack import describe_dlpack
+
         return describe_dlpack(array, place)
     if hasattr(array, "__cuda_array_interface__"):
         from tc.runtime.frameworks.cuda_interface import describe_cuda_interface

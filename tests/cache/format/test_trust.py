@@ -50,7 +50,7 @@ def volume() -> Iterator[Path]:
 @pytest.fixture
 def shared_group(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every group has further members."""
-    monkeypatch.setattr("tc.cache.format.trust.is_private_group", lambda _group: False)
+    monkeypatch.setattr("tc.cache.format.private_group.is_private_group", lambda _group: False)
 
 
 def refused(path: Path, message: str) -> None:
@@ -133,7 +133,7 @@ def test_the_command_that_mends_quotes_names(tmp_path: Path) -> None:
 
 def test_a_group_without_other_members_shares_nothing(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What systems with a group for each user, and the mask 002, make of a project's folder."""
-    monkeypatch.setattr("tc.cache.format.trust.is_private_group", lambda group: group == file.stat().st_gid)
+    monkeypatch.setattr("tc.cache.format.private_group.is_private_group", lambda group: group == file.stat().st_gid)
     file.parent.chmod(0o775)
     file.chmod(0o664)
     Store.open(file)
@@ -142,7 +142,7 @@ def test_a_group_without_other_members_shares_nothing(file: Path, monkeypatch: p
     refused(file, f"{file} can be written by other users")
     file.chmod(0o664)
     # A list of further users has its rights where those of the group stand.
-    monkeypatch.setattr("tc.cache.format.trust.has_access_list", lambda path: path == str(file))
+    monkeypatch.setattr("tc.cache.format.private_group.has_access_list", lambda path: path == str(file))
     refused(file, f"{file} can be written by other users")
 
 
