@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Final, TypeAlias
 
 from tc.base.frozen import frozen
@@ -166,6 +167,10 @@ class Native(_Content):
         return native_identity(self.name, self.machine, self.source)
 
 
+# Those of the grammar: other ones are errors.
+_SPACES: Final = "\t\f\v\r\n"
+_BYTE_ORDER_MARK: Final = "\ufeff"
+
 Record: TypeAlias = Variant | Measurement | Trial | Run | Text | Native
 
 
@@ -180,5 +185,16 @@ def native_identity(name: str, machine: str, source: str) -> str:
 
 
 def text_key(text: str, generator: str) -> str:
-    """The name under which the meaning of a raw text is stored, for one version of this package."""
-    return digest_of("text", (("text", text), ("generator", generator)))
+    """The name under which the meaning of a text is stored, for one version of this package.
+
+    Texts that differ only in what the grammar ignores, spaces between words and comments, mean the same.
+    """
+    return digest_of("text", (("text", _words(text)), ("generator", generator)))
+
+
+def _words(text: str) -> str:
+    if "#" in text:
+        text = re.sub(r"#[^\r\n]*", " ", text)
+    for space in _SPACES:
+        text = text.replace(space, " ")
+    return " ".join(filter(None, text.removeprefix(_BYTE_ORDER_MARK).split(" ")))

@@ -315,6 +315,9 @@ def test_a_second_process_neither_parses_nor_compiles(tmp_path: Path) -> None:
     assert "islpy" in run(CALL, environment=settings)
     assert "islpy" not in run(CALL, environment=settings)
     assert "lark" not in run(CALL, environment=settings)
+    assert MM in CALL
+    otherwise = CALL.replace(MM, MM.replace(" ", "   ") + " # as a file has it\\n")
+    assert "lark" not in run(otherwise, environment=settings)
 
 
 def test_without_a_name_the_users_own_cache_keeps_kernels(tmp_path: Path) -> None:

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+import tc
 from tc.base.errors import CacheError
 from tc.cache.format import schema
 from tc.cache.format.ingredients import FIELDS
 from tc.cache.format.records import Record, native_identity, text_key, variant_identity
 from tc.cache.format.rows import record_of, row_of
 from tc.cache.format.tables import TABLES, Table
+from tc.language.text.canonical import canonical_text
 from tests.cache import samples
 
 RECORDS: tuple[Record, ...] = (
@@ -138,3 +140,22 @@ def test_names_under_which_things_are_stored() -> None:
     helper = samples.native()
     assert helper.identity == native_identity(helper.name, helper.machine, helper.source)
     assert text_key("a", "b") != text_key("b", "a")
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        "def f(float(N) A) -> (B) { B(n) = A(n) }\n",
+        "\ufeff  def f(float(N) A) -> (B) {\r\n\tB(n) = A(n)\v\f }",
+        "# a copy\rdef f(float(N) A) -> (B) { # elements\n B(n) = A(n) }#",
+    ],
+)
+def test_what_the_grammar_ignores_makes_no_other_text(same: str) -> None:
+    text = "def f(float(N) A) -> (B) { B(n) = A(n) }"
+    assert text_key(same, "1") == text_key(text, "1")
+    assert canonical_text(tc.define(same).f.program) == canonical_text(tc.define(text).f.program)
+
+
+@pytest.mark.parametrize("other", ["a  bc", "ab c", "a\u00a0b c", "a b\ufeff c", "a b # c", "a b\u2028c"])
+def test_all_else_does(other: str) -> None:
+    assert text_key(other, "1") != text_key("a b c", "1")
