@@ -34,6 +34,7 @@ from tc.tuner.roofline.bound import Bound
 from tc.tuner.roofline.cuda_roofs import measure_cuda_roofs
 from tc.tuner.roofline.roofline import Roofs, Work, highest, stable
 from tc.tuner.roofline.roofs import measure_roofs
+from tc.tuner.roofline.thread_bound import ThreadBound
 from tc.tuner.roofline.work import least_work
 from tc.tuner.session.progress import Judging, Listener, silence
 from tc.tuner.session.search_records import SearchRecords
@@ -134,7 +135,8 @@ def tuning(
     memory = oracle_memory()
     listen(Judging(definition.interface.name, plan_within(calls[0], memory).bytes))
     given = random_arrays(program, calls[0], settings.seed) if arrays is None else arrays
-    bound = _bound(least_work(calls[0], given), target, device)
+    work = least_work(calls[0], given)
+    bound, threads = _bound(work, target, device), _thread_bound(work, target, device)
     clear_abandoned()
     with scratch_folder("tc-tune-") as folder:
         with told_of_room(room_for(calls, given)):
@@ -152,6 +154,7 @@ def tuning(
                 settings,
                 clock=time.monotonic,
                 bound=bound,
+                threads=threads,
                 listen=listen,
                 stop=stop,
                 silent=silent,
@@ -170,6 +173,15 @@ def _bound(work: Work | None, target: Target, device: int) -> Bound | None:
         return roofs.bound(work)
 
     return Bound(roofs.bound(work), again)
+
+
+def _thread_bound(work: Work | None, target: Target, device: int) -> ThreadBound | None:
+    """The bound that follows from the threads of a kernel; None where it is unknown, or there are no such threads."""
+    if work is None or not isinstance(target, CudaTarget):
+        return None
+    from tc.runtime.cuda.chosen_driver import cuda_driver
+
+    return ThreadBound(work, cuda_driver().devices()[device].clock)
 
 
 @functools.cache

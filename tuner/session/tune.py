@@ -20,6 +20,7 @@ from tc.cache.format.records import Run
 from tc.targets.options import CpuOptions, GpuOptions, Options
 from tc.targets.target import CpuTarget
 from tc.tuner.roofline.bound import NEAR, Bound
+from tc.tuner.roofline.thread_bound import ThreadBound
 from tc.tuner.search.combined import combined_search
 from tc.tuner.search.genetic import ORIGINAL, GeneticParameters, genetic_search
 from tc.tuner.search.random_search import random_search
@@ -52,7 +53,8 @@ _LEAST_ROUNDS: Final = 3
 class Tuning:
     """One search: ``step`` tries a generation, ``finish`` lets the quickest compete; ``run`` does all of it.
 
-    ``bound``: what no call falls below, None if it is not known.  ``stop``: asked between trials whether to end now.
+    ``bound``: what no call falls below, None if it is not known.  ``threads``: the bound of a kernel that follows from
+    its threads, likewise.  ``stop``: asked between trials whether to end now.
     ``silent``: names of options that change nothing.
     """
 
@@ -66,6 +68,7 @@ class Tuning:
         *,
         clock: Clock,
         bound: Bound | None = None,
+        threads: ThreadBound | None = None,
         listen: Listener,
         stop: Callable[[], bool],
         silent: Collection[str] = (),
@@ -91,6 +94,7 @@ class Tuning:
             repeats=settings.effort.repeats,
             led=self._prefer.are_plain,
             measurers=workers.measurers if isinstance(workers, LocalWorkers) else (),
+            least=lambda packed: threads.seconds(unpack(packed).convention.grids) if threads is not None else 0.0,
         )
         self._tried: dict[int, Tried] = {}
         self._incumbent = records.incumbent()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tc.tuner.trial.compare_with_best import Leader, compare_with_best
-from tc.tuner.trial.messages import HOPELESS, Timed
+from tc.tuner.trial.messages import GIVE_UP, HOPELESS, Timed
 from tc.tuner.trial.outcome import Failed, FailureKind, Measured, Outcome
 from tc.tuner.trial.workers import Measurer, Packed
 
@@ -39,16 +39,23 @@ class Measuring:
     """Measures candidates: repeats measurements, and compares with the best so far.
 
     ``seconds``: of one measurement; ``repeats``: how many while the machine is not quiet.  ``packed``: the executable
-    of options that were measured before, None where they fail now.
+    of options that were measured before, None where they fail now.  ``least``: a lower bound of the seconds of a call
+    of an executable, known before it runs.
     """
 
     def __init__(
-        self, measurer: Measurer, seconds: float, repeats: int, packed: Callable[[str], Packed | None]
+        self,
+        measurer: Measurer,
+        seconds: float,
+        repeats: int,
+        packed: Callable[[str], Packed | None],
+        least: Callable[[Packed], float],
     ) -> None:
         self._measurer: Final = measurer
         self._seconds: Final = seconds
         self._repeats: Final = repeats
         self._packed: Final = packed
+        self._least: Final = least
         self._quickest_calibration = math.inf
         # Whose executable is in the slot of the leader.
         self._loaded: str | None = None
@@ -62,6 +69,9 @@ class Measuring:
         """What comes of a candidate.  ``leader``: the best so far, which it is compared with.  ``only``: the hash of
         the bits that its results must have, None for any.
         """
+        if leader is not None and (least := self._least(packed)) >= GIVE_UP * leader.measured.seconds:
+            reason = f"its threads need {least:.2g} s at least, and the best call takes {leader.measured.seconds:.2g} s"
+            return Tried(Failed(FailureKind.SLOW, reason), source)
         checked = self._measurer.check(packed, TRIAL)
         if isinstance(checked, Failed):
             return Tried(checked, source)

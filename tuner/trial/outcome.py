@@ -20,6 +20,7 @@ class FailureKind(Enum):
     COMPILE = "compile failed"
     CRASH = "crashed"
     TIMEOUT = "timed out"
+    SLOW = "too slow to run"  # a lower bound of its time says so
     MEMORY = "out of memory"
     OUT_OF_BOUNDS = "wrote out of bounds"
     WRONG = "wrong result"

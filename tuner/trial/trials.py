@@ -27,7 +27,8 @@ class Trials:
     ``seconds``: of one measurement.  ``stop``: asked between candidates whether to end now.  ``repeats``: measurements
     while the machine is not quiet.  ``led``: slow candidates are not timed for long, and one that seems the quickest is
     measured alternately with the best so far; otherwise all are timed alike.  ``measurers``: of GPUs of one kind, which
-    measure concurrently; none: the workers measure one at a time.
+    measure concurrently; none: the workers measure one at a time.  ``least``: a lower bound of the seconds of a call of
+    an executable; candidates whose bound is hopeless do not run.
     """
 
     def __init__(
@@ -40,12 +41,13 @@ class Trials:
         repeats: int = REPEATS,
         led: bool = True,
         measurers: Sequence[Measurer] = (),
+        least: Callable[[Packed], float] = lambda _: 0.0,
     ) -> None:
         self._workers = workers
         self._clock = clock
         self._stop = stop
         self._measurers = tuple(
-            Measuring(measurer, seconds, repeats, self.packed) for measurer in measurers or (workers,)
+            Measuring(measurer, seconds, repeats, self.packed, least) for measurer in measurers or (workers,)
         )
         self._led = led
         self._longest_build = LONGEST_BUILD

@@ -10,7 +10,7 @@ from tc.artifact.executable import Executable
 from tc.artifact.packing import options_text, pack, unpack
 from tc.targets.options import CpuOptions
 from tc.tuner.trial.messages import Checked, Timed
-from tc.tuner.trial.outcome import Failed, Measured
+from tc.tuner.trial.outcome import Failed, FailureKind, Measured
 from tc.tuner.trial.trials import Trials
 from tc.tuner.trial.workers import Limits, LocalWorkers, Packed
 from tests.tuner import trial_support as trial
@@ -82,6 +82,20 @@ def test_a_source_is_measured_once() -> None:
     found = trials.try_all(texts)
     assert len({id(one) for one in found}) == 1
     assert [measurer.checked for measurer in measurers] == [["3"], []]
+
+
+def test_what_its_threads_make_hopeless_does_not_run() -> None:
+    measurer = Device(None)
+    least = {"1": 0.1, "2": 0.004, "3": 0.006}
+    trials = Trials(
+        Numbered(None), 0.01, lambda: 0.0, measurers=(measurer,), least=lambda packed: least[unpack(packed).source]
+    )
+    found = trials.try_all([options_text(CpuOptions(threads=number)) for number in (1, 2, 3)])
+    # The first one, the default, runs whatever is said of it.
+    assert [isinstance(one.outcome, Measured) for one in found] == [True, True, False]
+    reason = "its threads need 0.006 s at least, and the best call takes 0.001 s"
+    assert found[2].outcome == Failed(FailureKind.SLOW, reason)
+    assert measurer.checked == ["1", "2"]
 
 
 def test_there_is_a_process_for_each_device() -> None:
