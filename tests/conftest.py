@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.deselection import Deselection
+from tests.turns import take_turns
 
 # Tests look at what is compiled now; those of the cache have caches of their own.
 os.environ["TC_CACHE_MODE"] = "off"
@@ -47,6 +48,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Deselection(config))
+
+
+@pytest.hookimpl(tryfirst=True)  # before those with -m's marks are chosen
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    take_turns(items)
 
 
 @pytest.fixture

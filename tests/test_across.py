@@ -16,7 +16,7 @@ from tc.targets.options import GpuOptions
 from tc.tuner.space.nests import nest_of
 from tc.tuner.space.space import Space
 from tc.tuner.trial.outcome import Failed
-from tests.turns import every, every_row
+from tests.turns import every, every_row, one_in
 
 MM = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }").mm
 TBMM = tc.define("def tbmm(float(B,N,M) X, float(B,K,M) Y) -> (Z) { Z(b,n,k) +=! X(b,n,m) * Y(b,k,m) }").tbmm
@@ -42,6 +42,7 @@ def names(case: Case) -> str:
     return f"{case[0].program.name}-{case[1:]}"
 
 
+@one_in(2)
 @pytest.mark.parametrize("case", every(8, CASES), ids=names)
 def test_every_tile_goes_with_every_number_of_blocks(
     case: Case,

@@ -49,10 +49,11 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 def test_dependences_and_schedules_are_computed_once(made: Counter[str]) -> None:
     candidates = tc.define(TEXT).layers.candidates(*SHAPES)
-    kernels = [candidates.compile(options) for options in OPTIONS]
+    tried = OPTIONS[::2]
+    kernels = [candidates.compile(options) for options in tried]
     assert made == {"build_scop": 1, "schedule_scop": len(tc.Fusion)}
-    assert [kernel.asked for kernel in kernels] == OPTIONS
-    for options, kernel in list(zip(OPTIONS, kernels, strict=True))[::5]:
+    assert [kernel.asked for kernel in kernels] == tried
+    for options, kernel in list(zip(tried, kernels, strict=True))[::3]:
         alone = tc.define(TEXT).layers.compile(*SHAPES, options=options)
         assert (kernel.schedule, kernel.source) == (alone.schedule, alone.source)
 
@@ -74,11 +75,11 @@ def test_candidates_are_the_kernels_of_their_definition() -> None:
 def test_candidates_from_many_threads_and_after_a_fork() -> None:
     candidates = tc.define(TEXT).layers.candidates(*SHAPES)
     with ThreadPoolExecutor(4) as threads:
-        sources = [kernel.source for kernel in threads.map(candidates.compile, OPTIONS[:6])]
-    assert sources == [candidates.compile(options).source for options in OPTIONS[:6]]
+        sources = [kernel.source for kernel in threads.map(candidates.compile, OPTIONS[:4])]
+    assert sources == [candidates.compile(options).source for options in OPTIONS[:4]]
 
     def child() -> None:
-        for options in OPTIONS[6:9]:
+        for options in OPTIONS[4:6]:
             assert "tc_kernel" in candidates.compile(options).source
 
     in_child(child)

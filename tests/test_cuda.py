@@ -20,7 +20,7 @@ from tc.targets.multiprocessor import MULTIPROCESSORS
 from tests.comprehensions.case import Case
 from tests.comprehensions.corpus import CASES
 from tests.gpu_cases import OPTIONS, SOME, fitting
-from tests.turns import every
+from tests.turns import every, one_in
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="cuda-bindings is not installed")
 
@@ -29,6 +29,7 @@ MM = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * 
 TILED = tc.GpuOptions(tc.ScheduleOptions(tile=(64, 64, 16)), block=(16, 16))
 
 
+@one_in(2)
 @pytest.mark.parametrize("number", every(2, range(len(SOME))), ids=[case.name for case in SOME])
 def test_some_of_the_corpus_compiles(number: int) -> None:
     """For one architecture and one set of options each, by turns; all are in ``test_all_combinations_compile``."""

@@ -14,6 +14,7 @@ from tc.dispatch.kernel import Kernel
 from tc.reference.compare import compare
 from tests.gpu_cases import OPTIONS, run
 from tests.opencl import missing
+from tests.turns import one_in
 
 HALVES: dict[str, npt.DTypeLike] = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 M, N = 5, 1031
@@ -78,6 +79,7 @@ def check(name: str, type: str, target: str) -> None:
         assert (near <= np.abs(expected.values) * (1.1 * expected.type.unit_roundoff) + 1e-6).all()
 
 
+@one_in(2)
 @pytest.mark.parametrize("name", TEXTS)
 def test_sums_beyond_the_range_of_halves(name: str) -> None:
     place = list(TEXTS).index(name)

@@ -16,7 +16,7 @@ import tc
 from tc.polyhedral.generate.serial_chains import MOST
 from tc.reference.compare import compare
 from tests.arrays import array
-from tests.turns import every, every_row
+from tests.turns import every, every_row, one_in
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 
@@ -211,6 +211,7 @@ PRODUCT_OPTIONS: Final[dict[str, tc.CpuOptions | tc.GpuOptions]] = {
 FEW_LOOPS: Final = {"cpu-steps", "gpu-points", "gpu-steps"}
 
 
+@one_in(2)
 @pytest.mark.parametrize(
     ("name", "options"),
     every_row(

@@ -7,6 +7,7 @@ import pytest
 
 import tc
 from tests.arrays import array, whole
+from tests.turns import one_in
 
 # Words of C, of its headers and predefined macros, of CUDA and OpenCL, of isl, and of the kernels themselves.
 WORDS = """
@@ -22,6 +23,7 @@ NAMES = WORDS.split()
 ROLES = ("tensor", "size", "iterator", "result", "scalar", "temporary")
 
 
+@one_in(2)
 @pytest.mark.parametrize("turn", range(len(ROLES)), ids=ROLES)
 def test_names_of_c_and_cuda_simply_work(turn: int) -> None:
     """Every name takes every role in turn."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 import pytest
@@ -17,3 +18,21 @@ def every(count: int, values: Iterable[object]) -> list[object]:
 def every_row(count: int, rows: Iterable[tuple[object, ...]]) -> list[object]:
     """The same of parameters that have several values each."""
     return [pytest.param(*row, marks=() if number % count == 0 else SLOW) for number, row in enumerate(rows)]
+
+
+def one_in(count: int) -> pytest.MarkDecorator:
+    """Of the tests that a function makes, whatever makes them, every so many of those that run by default."""
+    return pytest.mark.one_in(count)
+
+
+def take_turns(items: Iterable[pytest.Item]) -> None:
+    """Marks as slow what ``one_in`` leaves out."""
+    numbers = Counter[str]()
+    for item in items:
+        mark = item.get_closest_marker("one_in")
+        if mark is None or item.get_closest_marker("slow") is not None:
+            continue
+        function = item.nodeid.partition("[")[0]
+        if numbers[function] % mark.args[0]:
+            item.add_marker(SLOW)
+        numbers[function] += 1

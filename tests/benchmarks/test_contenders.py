@@ -23,14 +23,20 @@ OWN = (Contender.OURS, Contender.PREALLOCATED, Contender.TUNED)
 
 
 @pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
+def worker() -> Iterator[Worker]:
+    """One that outlives what it is asked, since it is never asked anything that ends it."""
+    with Worker(1) as shared:
+        yield shared
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory, worker: Worker) -> dict[str, Path]:
     """Folders with the right results, by problem."""
     folders = {name: tmp_path_factory.mktemp(name) for name in SIZES}
-    with Worker(1) as worker:
-        for name, folder in folders.items():
-            answer = worker.ask(Judge(small(name), folder, SEED))
-            assert not isinstance(answer, Refused), answer.reason
-        yield folders
+    for name, folder in folders.items():
+        answer = worker.ask(Judge(small(name), folder, SEED))
+        assert not isinstance(answer, Refused), answer.reason
+    return folders
 
 
 def prepared(
@@ -83,32 +89,29 @@ def test_compiled_torch(judged: dict[str, Path]) -> None:
         ready(prepared(worker, judged, "mlp1", Contender.COMPILE))
 
 
-def test_a_contender_that_is_ready_is_measured(judged: dict[str, Path]) -> None:
-    with Worker(1) as worker:
-        ready(prepared(worker, judged, "tmm", Contender.OURS))
-        answer = worker.ask(Measure(0.01))
-        assert isinstance(answer, Sample)
-        assert answer.calls >= 1
+def test_a_contender_that_is_ready_is_measured(judged: dict[str, Path], worker: Worker) -> None:
+    ready(prepared(worker, judged, "tmm", Contender.OURS))
+    answer = worker.ask(Measure(0.01))
+    assert isinstance(answer, Sample)
+    assert answer.calls >= 1
 
 
-def test_wrong_results_are_refused(judged: dict[str, Path], tmp_path: Path) -> None:
+def test_wrong_results_are_refused(worker: Worker, tmp_path: Path) -> None:
     """The results of other arguments are expected."""
-    with Worker(1) as worker:
-        worker.ask(Judge(small("tmm"), tmp_path, SEED + 1))
-        for contender in (Contender.OURS, Contender.NUMPY):
-            answer = worker.ask(Prepare(small("tmm"), contender, tmp_path, SEED, Contender.NUMPY))
-            assert isinstance(answer, Refused)
-            assert answer.wrong
-
-
-def test_options_that_are_no_longer_known_are_refused(judged: dict[str, Path]) -> None:
-    question = Prepare(small("tmm"), Contender.TUNED, judged["tmm"], SEED, Contender.NUMPY, {"colour": "red"})
-    with Worker(1) as worker:
-        answer = worker.ask(question)
+    worker.ask(Judge(small("tmm"), tmp_path, SEED + 1))
+    for contender in (Contender.OURS, Contender.NUMPY):
+        answer = worker.ask(Prepare(small("tmm"), contender, tmp_path, SEED, Contender.NUMPY))
         assert isinstance(answer, Refused)
-        assert answer.reason.startswith("OptionsError: CpuOptions has no option 'colour'")
-        assert not answer.wrong
-        ready(prepared(worker, judged, "tmm", Contender.OURS))
+        assert answer.wrong
+
+
+def test_options_that_are_no_longer_known_are_refused(judged: dict[str, Path], worker: Worker) -> None:
+    question = Prepare(small("tmm"), Contender.TUNED, judged["tmm"], SEED, Contender.NUMPY, {"colour": "red"})
+    answer = worker.ask(question)
+    assert isinstance(answer, Refused)
+    assert answer.reason.startswith("OptionsError: CpuOptions has no option 'colour'")
+    assert not answer.wrong
+    ready(prepared(worker, judged, "tmm", Contender.OURS))
 
 
 def test_every_problem_is_here_and_every_case_has_its_sizes() -> None:

@@ -27,7 +27,7 @@ from tests.polyhedral.enumeration import run
 from tests.polyhedral.lies import State, beyond_last, local_dimensions, without_copy, without_last
 from tests.polyhedral.mutants import Edit, again, edits, ends_early, ends_late, mentions, nodes
 from tests.polyhedral.support import Candidate, candidate
-from tests.turns import every
+from tests.turns import every, one_in
 
 AVX512 = CpuMachine(VectorUnit(bytes=64, registers=32), cores=2, streams=True)
 NEON = CpuMachine(VectorUnit(bytes=16, registers=32), cores=2)
@@ -58,6 +58,7 @@ def spoilable() -> Iterator[tuple[str, Candidate]]:
         yield name, mapped(name, (64, 64, 64))
 
 
+@one_in(2)
 @pytest.mark.parametrize("machine", every(2, [AVX512, NEON]), ids=["64 bytes", "16 bytes"])
 @pytest.mark.parametrize("name", NAMES)
 def test_the_kernel_of_every_case_is_proven(name: str, machine: CpuMachine) -> None:

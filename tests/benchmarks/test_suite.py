@@ -33,31 +33,26 @@ def calibration() -> Iterator[Calibration]:
         yield Calibration(worker, 0.01)
 
 
-def test_a_case_is_measured_with_everybody(calibration: Calibration) -> None:
-    case = small("gconv")
-    with lineups((case,), BRIEF, {case.name: {"unroll": 1}}) as (lineup,):
-        found = measure_case(lineup, BRIEF, calibration)
-    assert [m.contender for m in found.measured] == [Contender.OURS, Contender.PREALLOCATED]
-    assert {m.contender: m.reason.partition(":")[0] for m in found.missing} == {
+def test_cases_that_are_made_ready_together_are_measured_with_everybody(calibration: Calibration) -> None:
+    cases = [small("gconv"), small("tmm"), small("softmax")]
+    (together, alone) = batched(cases, 2)
+    assert ([*together], [*alone]) == (cases[:2], cases[2:])
+    with lineups(together, replace(BRIEF, ahead=2), {together[0].name: {"unroll": 1}}) as ready:
+        rows = [measure_case(lineup, BRIEF, calibration) for lineup in ready]
+    assert [row.case for row in rows] == [case.name for case in together]
+    assert not any(worker.alive for lineup in ready for worker in lineup.workers.values())
+    (convolution, product) = rows
+    assert [m.contender for m in convolution.measured] == [Contender.OURS, Contender.PREALLOCATED]
+    assert {m.contender: m.reason.partition(":")[0] for m in convolution.missing} == {
         Contender.TUNED: "OptionsError",
         Contender.NUMPY: "NumPy has no convolution",
     }
-    rounds = len(found.calibrations) - 1
-    assert 1 <= rounds <= 3
-    assert all(len(m.samples) == rounds for m in found.measured)
-    assert found.work.operations == 2 * 3 * 5 * 5 * 7 * (2 * 2 * 9 + 1)
-
-
-def test_cases_that_are_made_ready_together_are_all_measured(calibration: Calibration) -> None:
-    cases = [small("tmm"), small("softmax"), small("gconv")]
-    (together, alone) = batched(cases, 2)
-    assert ([*together], [*alone]) == (cases[:2], cases[2:])
-    with lineups(together, replace(BRIEF, ahead=2), {}) as ready:
-        rows = [measure_case(lineup, BRIEF, calibration) for lineup in ready]
-    assert [row.case for row in rows] == [case.name for case in together]
+    assert convolution.work.operations == 2 * 3 * 5 * 5 * 7 * (2 * 2 * 9 + 1)
+    assert {m.contender for m in product.measured} >= {Contender.OURS, Contender.PREALLOCATED, Contender.NUMPY}
     for found in rows:
-        assert {m.contender for m in found.measured} >= {Contender.OURS, Contender.PREALLOCATED, Contender.NUMPY}
-    assert not any(worker.alive for lineup in ready for worker in lineup.workers.values())
+        rounds = len(found.calibrations) - 1
+        assert 1 <= rounds <= 3
+        assert all(len(m.samples) == rounds for m in found.measured)
 
 
 def test_an_oracle_that_fails_is_an_error(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_readers_are_not_disturbed(where: str) -> None:
     require_committed(where, finish(writers))
 
 
-@pytest.mark.parametrize("rounds", every(2, [4, 12]))
+@pytest.mark.parametrize("rounds", every(2, [2, 12]))
 def test_what_was_committed_survives_killed_writers(tmp_path: Path, rounds: int) -> None:
     """Each round kills two writers, the first ones while they make the file, and all write into the same one."""
     path = tmp_path / "cache.db"
@@ -116,7 +116,7 @@ MOMENTS: Final[tuple[Callable[[Path], bool], ...]] = (
 )
 
 
-@pytest.mark.parametrize("moment", every(2, range(len(MOMENTS))))
+@pytest.mark.parametrize("moment", every(4, (2, 0, 1, 3)))
 def test_a_cache_that_was_killed_in_the_making_can_be_made(tmp_path: Path, moment: int) -> None:
     path = tmp_path / "cache.db"
     writers = [start(path, number) for number in range(2)]

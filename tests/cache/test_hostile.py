@@ -33,7 +33,7 @@ from tests.cache.samples import (
     trial,
     variant,
 )
-from tests.turns import every
+from tests.turns import every, one_in
 
 KERNELS: Final = 8
 
@@ -124,6 +124,7 @@ def use(path: Path, folder: Path, other: bytes) -> None:
             continue
 
 
+@one_in(2)
 @pytest.mark.parametrize("seed", every(6, range(100)))
 def test_flipped_bits_are_noticed_or_do_no_harm(sound: bytes, other: bytes, tmp_path: Path, seed: int) -> None:
     random = Random(seed)
@@ -137,6 +138,7 @@ def test_flipped_bits_are_noticed_or_do_no_harm(sound: bytes, other: bytes, tmp_
         use(path, tmp_path, other)
 
 
+@one_in(2)
 @pytest.mark.parametrize("seed", every(2, range(20)))
 def test_pages_of_noise_are_noticed(sound: bytes, other: bytes, tmp_path: Path, seed: int) -> None:
     random = Random(seed)

@@ -13,7 +13,7 @@ from tc.language.program.program import Cast
 from tests.codegen.build import read
 from tests.codegen.harness import Array, dtype_of, evaluate
 from tests.codegen.integers import INTEGERS, edges, wrapped
-from tests.turns import every
+from tests.turns import every, one_in
 
 HALVES = (ScalarType.FLOAT16, ScalarType.BFLOAT16)
 FLOATS = (*HALVES, ScalarType.FLOAT32, ScalarType.FLOAT64)
@@ -76,6 +76,7 @@ def test_floats_truncate_and_saturate(source: ScalarType) -> None:
             assert result.tolist() == [saturated(float(value), target) for value in values], target
 
 
+@one_in(2)
 @pytest.mark.parametrize("source", every(2, FLOATS), ids=str)
 def test_the_zero_of_an_integer_is_positive(source: ScalarType) -> None:
     """Compilers make ``trunc`` of the way there and back, whose zero has the sign of its argument."""

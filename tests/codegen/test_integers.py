@@ -15,6 +15,7 @@ from tc.language.program.program import Call, Cast, Expression, Literal, Select,
 from tests.codegen.build import binary, negate, read
 from tests.codegen.harness import dtype_of, evaluate
 from tests.codegen.integers import INTEGERS, edges, quotient, wrapped
+from tests.turns import one_in
 
 Operation: TypeAlias = Callable[[int, int], int]
 
@@ -69,6 +70,7 @@ def operations(type: ScalarType) -> dict[str, tuple[Expression, Operation]]:
     return found
 
 
+@one_in(2)
 @pytest.mark.parametrize("type", INTEGERS, ids=str)
 def test_integer_operations_wrap_truncate_and_never_trap(type: ScalarType) -> None:
     pairs = list(product(edges(type), repeat=2))

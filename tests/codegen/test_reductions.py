@@ -30,6 +30,7 @@ from tc.polyhedral.ir.loops import (
 )
 from tests.codegen.build import binary, buffer, instance, loops, operation, read
 from tests.codegen.harness import VECTOR_BYTES, Array, dtype_of, run
+from tests.turns import one_in
 
 ROWS, COLUMNS = 5, 129
 UFUNCS: Final = {
@@ -73,6 +74,7 @@ def reduce_rows(
     return c_source(program, VECTOR_BYTES).text
 
 
+@one_in(2)
 @pytest.mark.parametrize("type", ScalarType, ids=str)
 def test_reductions_over_one_loop(type: ScalarType) -> None:
     random = np.random.default_rng(0)

@@ -16,6 +16,7 @@ from tc.runtime.frameworks.numpy_arrays import numpy_address, numpy_dtype
 from tc.targets.target import check_runs, parse_cpu_target, processor
 from tests.arrays import Array
 from tests.codegen.harness import compile_c
+from tests.turns import one_in
 
 _ENTRY = """
 void copy(void *to, const void *from, int64_t count, int64_t size) {
@@ -67,6 +68,7 @@ COPY = "def copy({type}(N,M) X) -> (O) {{ O(i,j) = X(i,j) }}"
 STREAMED = tc.CpuOptions(nontemporal_stores=1)
 
 
+@one_in(2)
 @pytest.mark.parametrize("type", ScalarType, ids=str)
 def test_elements_of_every_type_are_streamed(type: ScalarType) -> None:
     definition = tc.define(COPY.format(type=type)).copy
@@ -83,6 +85,7 @@ def offset(shape: tuple[int, ...], elements: int) -> Array:
     return memory[start : start + int(np.prod(shape))].reshape(shape)
 
 
+@one_in(2)
 @pytest.mark.parametrize("elements", [0, 1, 15])
 @pytest.mark.parametrize("shape", [(3, 64), (5, 2049), (64, 4096), (129, 65)])
 def test_results_may_begin_anywhere(shape: tuple[int, int], elements: int) -> None:

@@ -18,7 +18,7 @@ from tc.language.program.program import Call, Cast, Expression, IteratorReferenc
 from tc.polyhedral.ir.loops import Buffer, LoopKind, LoopProgram, StatementBody
 from tests.codegen.build import binary, buffer, instance, loops, read
 from tests.codegen.harness import FLAGS, VECTOR_BYTES
-from tests.turns import every
+from tests.turns import every, one_in
 
 TYPES = (ScalarType.FLOAT32, ScalarType.FLOAT64, ScalarType.INT32)
 HALVES = (ScalarType.FLOAT16, ScalarType.BFLOAT16)
@@ -91,6 +91,7 @@ PLAIN = ("max", "fmin", "sqrt", "rsqrt", "floor", "fdim", "norm3d", "rhypot")
 LIBRARY = ("log", "sin", "tan", "pow", "exp10", "log1p")
 
 
+@one_in(2)
 @pytest.mark.parametrize("function", [*PLAIN, *LIBRARY, "exp", "tanh", "erf"])
 def test_functions_run_in_lanes(function: str, tmp_path: Path) -> None:
     for type in (ScalarType.FLOAT32, ScalarType.FLOAT64):

@@ -17,7 +17,7 @@ from tc.commands.cache import main
 from tc.commands.contents.terminal import printable, shortened
 from tc.commands.export.c_text import comment, identifier, integer, string
 from tests.commands.caches import add_variant, contents, measurement, summary
-from tests.turns import every
+from tests.turns import every, one_in
 
 NAMES = (
     "../../x",
@@ -64,6 +64,7 @@ def harmless(capsys: pytest.CaptureFixture[str]) -> None:
     assert max(map(len, text.splitlines()), default=0) < 5000
 
 
+@one_in(2)
 @pytest.mark.parametrize("name", every(2, NAMES), ids=range(len(NAMES)))
 def test_hostile_names_stay_text(capsys: pytest.CaptureFixture[str], cache: Path, tmp_path: Path, name: str) -> None:
     made = damaged(cache, "", rename(name))
@@ -78,6 +79,7 @@ def test_hostile_names_stay_text(capsys: pytest.CaptureFixture[str], cache: Path
         subprocess.run(command, cwd=folder, check=True, capture_output=True)
 
 
+@one_in(2)
 @pytest.mark.parametrize("text", [name for name in NAMES if name != "\ud800"])
 def test_hostile_ingredients_and_texts_stay_text(
     capsys: pytest.CaptureFixture[str], cache: Path, tmp_path: Path, text: str

@@ -17,7 +17,7 @@ from tc.reference.evaluate import Result
 from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 from tests.comprehensions.case import Argument, Array, Case, Sizes
 from tests.comprehensions.corpus import CASES
-from tests.turns import SLOW, every
+from tests.turns import SLOW, every, one_in
 
 
 @functools.cache
@@ -75,6 +75,7 @@ def test_agrees_with_oracle_and_formula(case: Case, sizes: Sizes) -> None:
         _assert_near(actual[name], expected, 2 * roundoff, case.terms_of(sizes), name)
 
 
+@one_in(2)
 @pytest.mark.parametrize("case", [*every(2, CASES[1::2]), *every(len(CASES), CASES[::2])], ids=lambda case: case.name)
 def test_oracle_agrees_with_formula_at_divisible_sizes(case: Case) -> None:
     """Kernels of GPUs run at these; here it is enough that the sizes fit each other."""
@@ -85,6 +86,7 @@ def test_oracle_agrees_with_formula_at_divisible_sizes(case: Case) -> None:
         assert comparison.ambiguous < 0.01 or name in case.undecided, f"{name}: {comparison}"
 
 
+@one_in(3)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_tiles_divide_what_loops_have_at_divisible_sizes(case: Case) -> None:
     """The two outer loops over the results; windows and what else has one length at all sizes may be odd."""

@@ -7,6 +7,7 @@ import pytest
 from tc.grammar.parser import parse
 from tc.grammar.printer import print_text
 from tc.grammar.syntax import Assignment, ConditionClause, ExistsClause, LetClause, RangeClause
+from tests.turns import one_in
 
 from .nodes import (
     NOWHERE,
@@ -80,6 +81,7 @@ def test_a_word_can_name_everything(word: str) -> None:
     assert parse(print_text(parse(text))) == parse(text)
 
 
+@one_in(2)
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize("before", ["a", "a(i)", "1", "T.0", "a where i < j", "a where i in 0:N", "a where x = i"])
 @pytest.mark.parametrize("target", ["{} =", "{} min=", "{}() =", "{} (i, j) +=!", "{}(I(f(i)), j)\n # ()\n *="])

@@ -10,7 +10,7 @@ import pytest
 import tc
 from tc.reference.compare import compare
 from tests.gpu_cases import run
-from tests.turns import every_row
+from tests.turns import every_row, one_in
 
 MM = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }"
 SCHEDULE = tc.ScheduleOptions(tile=(16, 24, 8))
@@ -30,6 +30,7 @@ def lines(count: int) -> int:
     return -(-count * 4 // 64) * 64
 
 
+@one_in(2)
 @pytest.mark.parametrize("padding", [0, 1, 4])
 def test_rows_are_those_of_the_tensor_or_of_a_step(padding: int) -> None:
     shapes = ((64, 40), (40, 96))
@@ -49,6 +50,7 @@ def test_neighbours_in_memory_are_apart_where_points_lie_side_by_side() -> None:
         assert {name: max(int(size) for size, own in copies if own == name) for _, name in copies} == most
 
 
+@one_in(2)
 @pytest.mark.parametrize("stages", [1, 3])
 @pytest.mark.parametrize(
     ("text", "shapes"),

@@ -11,7 +11,7 @@ import pytest
 import tc
 from tests.quasi_affine.__main__ import faults
 from tests.quasi_affine.judge_families import faults_of_families
-from tests.turns import SLOW
+from tests.turns import SLOW, one_in
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,7 @@ EMPTY = (
 )
 
 
+@one_in(2)
 @pytest.mark.parametrize(("statement", "shape"), EMPTY, ids=[statement for statement, _ in EMPTY])
 def test_nothing_is_written_for_no_elements(statement: str, shape: tuple[int, ...]) -> None:
     f = tc.define(f"def f(float(N) x) -> (y) {{ {statement} }}").f

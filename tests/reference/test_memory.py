@@ -15,6 +15,7 @@ from tc.reference.bounded import BoolArray, Bounded
 from tc.reference.evaluate import Result
 from tc.reference.expressions import Frame
 from tc.reference.memory import need_of
+from tests.turns import one_in
 
 PROGRAMS = {
     "product": ("def f(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }", ((37, 5), (5, 41))),
@@ -95,6 +96,7 @@ LARGE = {
 }
 
 
+@one_in(2)
 @pytest.mark.parametrize("name", LARGE)
 @pytest.mark.parametrize("bounds", [True, False])
 def test_memory_does_not_exceed_what_is_said(name: str, *, bounds: bool) -> None:

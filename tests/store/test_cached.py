@@ -238,18 +238,19 @@ def test_the_users_own_cache_never_stands_in_the_way(tmp_path: Path) -> None:
 
 def test_the_users_own_cache_does_not_grow_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "k.db"
-    first, *others = (wanted(MM, "mm", (7, 13), (13, columns)) for columns in range(1, 7))
-    cache(path, own=True).keep(first, {}, executable(first))
+    made = [(want, executable(want)) for want in (wanted(MM, "mm", (7, 13), (13, columns)) for columns in range(1, 7))]
+    (first, executable_of_first), *others = made
+    cache(path, own=True).keep(first, {}, executable_of_first)
     # Room for two kernels beside what every cache has.
     monkeypatch.setattr("tc.store.cached._OWN_BYTES", path.stat().st_size + 80_000)
-    for other in others:
-        cache(path, own=True).keep(other, {}, executable(other))
+    for other, compiled in others:
+        cache(path, own=True).keep(other, {}, compiled)
     assert path.stat().st_size < 2 * 80_000 + 200_000
-    assert cache(path, own=True).find(others[-1]) is not None
+    assert cache(path, own=True).find(made[-1][0]) is not None
     assert cache(path, own=True).find(first) is None
     named = tmp_path / "named.db"
-    for want in (first, *others):
-        cache(named).keep(want, {}, executable(want))
+    for want, compiled in made:
+        cache(named).keep(want, {}, compiled)
     assert cache(named).find(first) is not None
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import tc
 from tc.dispatch.kernel import Kernel
 from tc.targets.options_json import from_json, to_json
+from tests.turns import every_row
 
 DEFINITIONS = tc.define(
     """
@@ -334,20 +335,29 @@ def test_accumulators_beyond_the_limit_stay_in_memory() -> None:
         check_mm(kernel)
 
 
-def test_operands_across_the_lanes_are_packed_for_as_many_loops_as_there_is_room() -> None:
+# 64 lanes, a tile of register tiles, in rows of 80 for the whole reduction and for a tile of it; then 16 lanes; none.
+PACKED = [
+    (64 * 17, 16 * 80 + 64),
+    (64 * 17 - 1, 7 * 80 + 64),
+    (16 * 8 - 1, 0),
+    (16 * 8, 8 * 16),
+    (64 * 8, 7 * 80 + 64),
+    (64 * 8 - 1, 8 * 16),
+    (0, 0),
+]
+
+
+@pytest.mark.parametrize(("limit", "size"), every_row(2, PACKED))
+def test_operands_across_the_lanes_are_packed_for_as_many_loops_as_there_is_room(limit: int, size: int) -> None:
     transposed = tc.define("def tmm(float(M,K) A, float(N,K) B) -> (C) { C(m,n) +=! A(m,k) * B(n,k) }").tmm
     tile = tc.ScheduleOptions(tile=(32, 64, 8))
     turned = np.ascontiguousarray(B.T)
-    # 64 lanes, a tile of register tiles, in rows of 80 for the whole reduction and for a tile of it; then 16 lanes.
-    sizes = {64 * 17: 16 * 80 + 64, 64 * 17 - 1: 7 * 80 + 64, 64 * 8: 7 * 80 + 64, 64 * 8 - 1: 8 * 16, 16 * 8: 8 * 16}
-    for limit in (*sizes, 16 * 8 - 1, 0):
-        kernel = transposed.compile(
-            A, turned, options=tc.CpuOptions(tile, register_tile=(4, 16), packed_operands=limit)
-        )
-        assert ("S0_pack0" in kernel.schedule) == (limit in sizes)
-        found = re.findall(r"t_packed0_B\[(\d+)\] __attribute__", kernel.source)
-        assert list(map(int, found)) == ([sizes[limit]] if limit in sizes else [])
-        np.testing.assert_array_equal(kernel(A, turned), A @ B)
+    options = tc.CpuOptions(tile, register_tile=(4, 16), packed_operands=limit)
+    kernel = transposed.compile(A, turned, options=options)
+    assert ("S0_pack0" in kernel.schedule) == (size > 0)
+    found = re.findall(r"t_packed0_B\[(\d+)\] __attribute__", kernel.source)
+    assert list(map(int, found)) == ([size] if size else [])
+    np.testing.assert_array_equal(kernel(A, turned), A @ B)
 
 
 def test_pieces_of_rows_that_lie_far_apart_are_packed_where_the_cache_would_lose_them() -> None:

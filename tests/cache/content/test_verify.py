@@ -11,6 +11,7 @@ import pytest
 from tc.cache.content.store import Store
 from tc.cache.content.verify import verify
 from tests.cache.samples import fill, filled
+from tests.turns import one_in
 
 
 @pytest.mark.parametrize("key", [None, b"secret"])
@@ -46,6 +47,7 @@ CHANGES = {
 }
 
 
+@one_in(2)
 @pytest.mark.parametrize(("statement", "complaint"), CHANGES.items())
 def test_every_change_is_noticed(tmp_path: Path, statement: str, complaint: str) -> None:
     path = filled(tmp_path / "cache.db")

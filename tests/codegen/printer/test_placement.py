@@ -21,6 +21,7 @@ from tc.polyhedral.ir.loops import (
 )
 from tests.codegen.build import buffer, instance, loops, read
 from tests.codegen.harness import VECTOR_BYTES, run
+from tests.turns import one_in
 
 FLOAT64 = ScalarType.FLOAT64
 
@@ -50,6 +51,7 @@ def reversed_rows(kind: LoopKind, width: int) -> LoopProgram:
     )
 
 
+@one_in(2)
 @pytest.mark.parametrize("kind", [LoopKind.PARALLEL, LoopKind.SEQUENTIAL])
 @pytest.mark.parametrize(
     ("width", "scratch"),

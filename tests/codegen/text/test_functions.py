@@ -17,7 +17,7 @@ from tc.language.program.program import Call, IteratorReference, Literal
 from tc.polyhedral.ir.loops import Block, LoopKind, LoopProgram, StatementBody
 from tests.codegen.build import buffer, instance, integer, loops, read
 from tests.codegen.harness import Array, dtype_of, evaluate, run
-from tests.turns import every
+from tests.turns import every, one_in
 
 Real = Any  # mpmath has no types
 FLOATS: Final = (ScalarType.FLOAT32, ScalarType.FLOAT64)
@@ -146,6 +146,7 @@ def _kernel(type: ScalarType) -> dict[str, tuple[dict[str, Array], Array]]:
     return calls
 
 
+@one_in(2)
 @pytest.mark.parametrize("type", FLOATS, ids=str)
 @pytest.mark.parametrize("name", every(2, EXACT))
 def test_function_keeps_its_accuracy(name: str, type: ScalarType) -> None:
@@ -175,6 +176,7 @@ def test_nextafter_of_halves_steps_among_halves(type: ScalarType) -> None:
         np.testing.assert_array_equal(got.astype(np.float64), expected.astype(np.float64))
 
 
+@one_in(2)
 @pytest.mark.parametrize("type", FLOATS, ids=str)
 def test_lanes_are_as_special_as_scalars(type: ScalarType) -> None:
     """Zeros, infinities, NaN and subnormals in every lane give what the compiler's plain code gives."""

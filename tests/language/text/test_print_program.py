@@ -13,7 +13,7 @@ from tc.language.text.print_program import program_text
 from tests.comprehensions.case import Case
 from tests.comprehensions.corpus import CASES
 from tests.language.support import complaints, definition, lower, lower_all
-from tests.turns import every
+from tests.turns import every, one_in
 
 PARAMETERS = (
     "float(N) f, double(N) d, half(N) h, bfloat16(N) g, int(N) i, int8(N) c, uint64(N) u, bool(N) t, int(2) z, "
@@ -35,6 +35,7 @@ def test_ranges_and_conversions_are_explicit() -> None:
     )
 
 
+@one_in(2)
 @pytest.mark.parametrize("case", every(3, CASES), ids=lambda case: case.name)
 def test_the_corpus_survives_printing(case: Case) -> None:
     for name, program in lower_all(case.text).items():
@@ -194,6 +195,7 @@ def test_names_do_not_reach_the_canonical_text() -> None:
     )
 
 
+@one_in(2)
 @pytest.mark.parametrize("case", every(3, CASES), ids=lambda case: case.name)
 def test_canonical_programs_are_canonical(case: Case) -> None:
     for program in lower_all(case.text).values():

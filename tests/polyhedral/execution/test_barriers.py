@@ -49,7 +49,7 @@ PROGRAMS: dict[str, tuple[str, tuple[tuple[int, ...], ...], tc.GpuOptions]] = {
 }
 
 
-@pytest.mark.parametrize("name", every(2, PROGRAMS))
+@pytest.mark.parametrize("name", every(4, PROGRAMS))
 def test_every_barrier_is_needed_and_both_the_proof_and_the_emulator_miss_it(name: str) -> None:
     text, shapes, options = PROGRAMS[name]
     comprehension = tc.define(text).single()

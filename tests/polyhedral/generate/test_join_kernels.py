@@ -12,7 +12,7 @@ from tc.polyhedral.generate.outermost_nests import OutermostNest
 from tc.reference.compare import compare
 from tc.targets.machine import GPUS
 from tests.gpu_cases import fitting, run
-from tests.turns import every, every_row
+from tests.turns import every, every_row, one_in
 
 MINIMAL = tc.GpuOptions(tc.ScheduleOptions(fusion=tc.Fusion.MINIMAL))
 MAXIMAL = tc.GpuOptions(tc.ScheduleOptions(fusion=tc.Fusion.MAXIMAL))
@@ -102,6 +102,7 @@ def test_blocks_of_other_shapes_are_as_large_as_both_need(threads: tuple[int, ..
     assert agrees(flat, *shapes, options=options)
 
 
+@one_in(2)
 @pytest.mark.parametrize(
     "options", every(2, [None, MAXIMAL, tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8)), block=(4, 8))])
 )

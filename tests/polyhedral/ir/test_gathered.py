@@ -26,7 +26,7 @@ from tc.polyhedral.proof.verify_statements import find_changed_statement
 from tc.polyhedral.schedule.schedule import untransformed_tree
 from tc.polyhedral.transform.promotion import Access, promote_accesses
 from tc.reference.compare import compare
-from tests.turns import every_row
+from tests.turns import every_row, one_in
 
 ROWS = "def rows(float(E,D) T, int32(B) I, float(N,D) W) -> (O) { O(b,n) +=! T(I(b), d) * W(n,d) }"
 VALUED = "def f(float(E,D) T, int32(B) I, float(N,D) W) -> (O) { O(b,n) +=! T(I(b), d) * (W(n,d) + float(I(b))) }"
@@ -40,6 +40,7 @@ def arrays(text: str, e: int, *indices: tuple[int, ...], d: int, others: tuple[t
     return [table, *chosen, *(rng.standard_normal(shape, np.float32) for shape in others)]
 
 
+@one_in(2)
 @pytest.mark.parametrize("stages", [1, 2, None])
 @pytest.mark.parametrize(
     ("text", "indices", "others", "copied"),

@@ -49,7 +49,7 @@ def asked(program: LoopProgram) -> list[str]:
 
 
 @pytest.mark.usefixtures("small_caches")
-@pytest.mark.parametrize("register_tile", every(2, [None, (2, 35), (5, 35), (3, 32), (2, 3, 16)]))
+@pytest.mark.parametrize("register_tile", every(3, [None, (2, 35), (5, 35), (3, 32), (2, 3, 16)]))
 def test_every_element_is_asked_for_before_its_tile_stores_it(register_tile: tuple[int, ...] | None) -> None:
     options = CpuOptions(register_tile=register_tile)
     program = mapped(CONVOLUTION, SHAPES, options)

@@ -51,7 +51,7 @@ def test_the_pipelines_trees_and_loops_are_correct_and_proven(name: str, fusion:
 
 
 @pytest.mark.parametrize(
-    "name", every(2, ["matmul", "transposed", "layers", "softmax", "blur", "triangle", "gradient", "product", "turns"])
+    "name", every(3, ["matmul", "transposed", "layers", "blur", "softmax", "triangle", "gradient", "product", "turns"])
 )
 def test_the_proof_agrees_with_enumeration_on_every_mutant(name: str) -> None:
     wrong = 0

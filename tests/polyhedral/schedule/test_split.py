@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tc
+from tc.base.grid import GridKernel
 from tc.grammar.syntax import BinaryOperator
 from tc.language.isl.session import isl_context
 from tc.language.program.program import (
@@ -28,7 +29,8 @@ from tc.language.text.print_program import program_text
 from tc.polyhedral.proof.verify_split import find_wrong_split, prove_split
 from tc.polyhedral.schedule.split import split_reductions
 from tc.reference.compare import compare
-from tests.turns import every, every_row
+from tests.translated import translated
+from tests.turns import every, every_row, one_in
 
 SUMS = "def sums(float(M,N) X) -> (O) { O(m) +=! X(m,n) }"
 
@@ -99,6 +101,7 @@ def test_what_is_combined_comes_before_what_is_not_split() -> None:
     assert [statement.name for statement in changed.program.statements] == ["S0", "S0_total", "S1", "S2", "S2_total"]
 
 
+@one_in(2)
 @pytest.mark.parametrize(
     ("text", "shapes"),
     [
@@ -278,22 +281,27 @@ def test_loops_of_different_lengths_are_not_split() -> None:
         prefixes.compile((33,), target="emulator", options=tc.GpuOptions(split_k_threads=(2,)))
 
 
+def grids_of(
+    definition: tc.Comprehension, *shapes: tuple[int, ...], options: tc.GpuOptions | None = None
+) -> tuple[GridKernel, ...]:
+    return translated(definition, *shapes, target="cuda:sm_90", options=options).source.grids
+
+
 def test_blocks_share_few_long_reductions() -> None:
     total = tc.define("def total(float(N) x) -> (s) { s() +=! x(i) }").total
-    kernel = total.compile((1 << 22,), target="cuda:sm_90")
+    grids = grids_of(total, (1 << 22,))
     # Each block has a run of memory; what they have found, one warp adds up.
-    assert [(grid.grid[0], grid.block[0]) for grid in kernel.resources.grids] == [(198, 256), (1, 32)]
-    rows = tc.define(SUMS).sums.compile((3, 1 << 20), target="cuda:sm_90")
-    assert [(grid.grid[:2], grid.block[0]) for grid in rows.resources.grids] == [((66, 3), 256), ((3, 1), 32)]
-    alone = total.compile((1 << 22,), target="cuda:sm_90", options=tc.GpuOptions(split_k_blocks=1))
-    assert len(alone.resources.grids) < 3
-    assert max(grid.grid[0] for grid in alone.resources.grids) < 8
+    assert [(grid.grid[0], grid.block[0]) for grid in grids] == [(198, 256), (1, 32)]
+    rows = grids_of(tc.define(SUMS).sums, (3, 1 << 20))
+    assert [(grid.grid[:2], grid.block[0]) for grid in rows] == [((66, 3), 256), ((3, 1), 32)]
+    alone = grids_of(total, (1 << 22,), options=tc.GpuOptions(split_k_blocks=1))
+    assert len(alone) < 3
+    assert max(grid.grid[0] for grid in alone) < 8
 
 
 def test_blocks_share_the_steps_of_a_product() -> None:
     product = tc.define("def tmm(float(M,K) A, float(N,K) B) -> (C) { C(m,n) +=! A(m,k) * B(n,k) }").tmm
-    kernel = product.compile((128, 2048), (128, 2048), target="cuda:sm_90", options=tc.GpuOptions(split_k_blocks=8))
-    first, second = kernel.resources.grids
+    first, second = grids_of(product, (128, 2048), (128, 2048), options=tc.GpuOptions(split_k_blocks=8))
     assert first.grid[2] == 8
     assert second.grid[2] == 1
     rng = np.random.default_rng(2)
@@ -306,16 +314,17 @@ def test_blocks_share_the_steps_of_a_product() -> None:
 def test_sums_of_columns_are_shared_by_blocks(rows: int, kernels: int) -> None:
     """Both kernels read rows side by side: the number of a partial result is the outermost of its subscripts."""
     columns = tc.define("def columns(float(M,N) X, float(M) w) -> (y) { y(n) +=! X(m,n) * w(m) }").columns
-    kernel = columns.compile((rows, 40), (rows,), target="cuda:sm_90")
-    assert len(kernel.resources.grids) == kernels
+    source = translated(columns, (rows, 40), (rows,), target="cuda:sm_90").source
+    assert len(source.grids) == kernels
     if kernels == 2:
-        assert re.search(r"t_y_parts\[40 \* c0 \+", kernel.source)
+        assert re.search(r"t_y_parts\[40 \* c0 \+", source.text)
     rng = np.random.default_rng(2)
     arrays = [rng.standard_normal((rows, 40)).astype(np.float32), rng.standard_normal(rows).astype(np.float32)]
     found = columns(*arrays, target="emulator")
     assert compare(columns.oracle(*arrays)["y"], np.asarray(found)).ok
 
 
+@one_in(2)
 @pytest.mark.parametrize(
     ("shapes", "blocks"),
     [
@@ -327,7 +336,7 @@ def test_sums_of_columns_are_shared_by_blocks(rows: int, kernels: int) -> None:
 )
 def test_long_products_of_few_results_are_shared_by_blocks(shapes: tuple[tuple[int, int], ...], blocks: int) -> None:
     product = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }").mm
-    grids = product.compile(*shapes, target="cuda:sm_90").resources.grids
+    grids = grids_of(product, *shapes)
     assert len(grids) == (2 if blocks > 1 else 1)
     assert grids[0].grid[2] == blocks
 
@@ -350,7 +359,7 @@ def test_long_products_of_few_results_are_right() -> None:
 
 
 @pytest.mark.parametrize(
-    ("across", "split"), every_row(2, [(2, None), (16, None), (3, ()), (2, (32,)), (16, (32,)), (3, (8, 2))]), ids=str
+    ("across", "split"), every_row(3, [(2, None), (16, None), (3, ()), (16, (32,)), (2, (32,)), (3, (8, 2))]), ids=str
 )
 def test_values_across_blocks_are_those_of_the_definition(across: int, split: tuple[int, ...] | None) -> None:
     text = "def f(float(M,N) X) -> (a, b) { a(m) +=! X(m,n)  b() max=! X(m,n) }"

@@ -19,6 +19,7 @@ from tc.targets.options import CpuOptions, ScheduleOptions
 from tests.polyhedral.interpreter import results
 from tests.polyhedral.mutants import mutants
 from tests.polyhedral.support import MACHINE, candidate, specialized
+from tests.turns import every
 
 COPY = "def copy(float({0}) X) -> (O) {{ O({1}) = 2 * X({1}) }}"
 CENTERED = "def center(float(N,M) X) -> (O) { S(i) +=! X(i,j) O(i,j) = X(i,j) - S(i) }"
@@ -107,7 +108,7 @@ def test_results_of_register_tiles_are_not_collected() -> None:
     assert not pieces((text, ((64, 32), (32, 256))), STREAMED)
 
 
-@pytest.mark.parametrize("program", [copy(2, 1100), copy(3, 25, 3), (CENTERED, ((3, 65),))])
+@pytest.mark.parametrize("program", every(2, [copy(3, 25, 3), copy(2, 1100), (CENTERED, ((3, 65),))]))
 def test_loops_that_compute_something_else_are_refused(program: tuple[str, tuple[tuple[int, ...], ...]]) -> None:
     with isl_context() as context:
         found = candidate(specialized(*program), STREAMED, MACHINE, context)
@@ -116,7 +117,7 @@ def test_loops_that_compute_something_else_are_refused(program: tuple[str, tuple
         assert find_counterexample(found.scop, found.execution(found.loops)) is None
         expected, wrong = results(found.scop, found.loops), 0
         changed = list(mutants(found.loops))
-        for change, mutant in random.Random(1).sample(changed, min(60, len(changed))):
+        for change, mutant in random.Random(1).sample(changed, min(30, len(changed))):
             if results(found.scop, mutant) != expected:
                 assert find_counterexample(found.scop, found.execution(mutant)) is not None, change
                 wrong += 1

@@ -8,6 +8,7 @@ import pytest
 import tc
 from tc.base.errors import VerificationError
 from tc.reference.compare import compare
+from tests.turns import one_in
 
 BAND = "C(i,j) +=! T(i,k) * B(k,j) where i in 0:N, k in 0:N, k - i in 0:WIDTH"
 OF_ARGUMENTS = f"def f(float(N,N) T, float(N,M) B) -> (C) {{ {BAND} }}"
@@ -31,6 +32,7 @@ def test_tiles_of_bands_are_copied_whole(width: int, n: int, m: int) -> None:
     assert "_B = (float *)(team->shared" in source
 
 
+@one_in(2)
 @pytest.mark.parametrize(("width", "n", "m"), SIZES)
 def test_bands_of_what_is_written_are_right(width: int, n: int, m: int) -> None:
     """The rest of a tile may be written meanwhile, so that only the band could be copied."""

@@ -8,6 +8,7 @@ import pytest
 
 import tc
 from tc.polyhedral.transform.share_loops import even_threads
+from tests.translated import translated
 
 MM = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }"
 TURN = "def turn(float(M,N) A) -> (C) { C(m,n) = A(n,m) }"
@@ -27,7 +28,7 @@ ROWS = "def rows(float(M,N) A) -> (s) { s(m) +=! A(m,n) }"
 
 
 def source(definition: str, *shapes: tuple[int, ...], options: tc.GpuOptions | None = None) -> str:
-    return tc.define(definition).single().compile(*shapes, target="emulator", options=options).source
+    return translated(tc.define(definition).single(), *shapes, target="emulator", options=options).source.text
 
 
 def launches(text: str) -> list[list[tuple[int, ...]]]:

@@ -9,6 +9,7 @@ import pytest
 
 import tc
 from tc.reference.compare import compare
+from tests.translated import translated
 from tests.turns import every, every_row
 
 MM = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }"
@@ -28,8 +29,8 @@ def chain(float(M,K) A, float(K,N) B, float(N,P) D) -> (E) {
 
 def sizes(text: str, shapes: tuple[tuple[int, ...], ...], options: tc.GpuOptions) -> list[tuple[tuple[int, ...], ...]]:
     """Grid and block of every kernel, x first."""
-    kernel = tc.define(text).single().compile(*shapes, target="cuda:sm_90", options=options)
-    return [(grid.grid, grid.block) for grid in kernel.resources.grids]
+    kernel = translated(tc.define(text).single(), *shapes, target="cuda:sm_90", options=options)
+    return [(grid.grid, grid.block) for grid in kernel.source.grids]
 
 
 def test_the_threads_of_a_block_are_no_more_than_256_by_default() -> None:
@@ -38,7 +39,7 @@ def test_the_threads_of_a_block_are_no_more_than_256_by_default() -> None:
         assert np.prod(block) <= 256
 
 
-@pytest.mark.parametrize("room", every(2, [0, 1000, 5000, 48 << 10]))
+@pytest.mark.parametrize("room", every(4, [5000, 0, 1000, 48 << 10]))
 def test_shared_memory_is_no_more_than_the_options_say(room: int) -> None:
     for tile in ((64, 64, 16), (1024, 4), (8, 256, 8)):
         options = tc.GpuOptions(tc.ScheduleOptions(tile=tile), shared_memory=room)
@@ -49,8 +50,8 @@ def test_shared_memory_is_no_more_than_the_options_say(room: int) -> None:
 def test_rows_of_an_operand_are_padded() -> None:
     for padding in (0, 1, 4):
         options = tc.GpuOptions(tc.ScheduleOptions(tile=(64, 64, 16)), padding=padding, stages=1)
-        source = tc.define(MM).single().compile((64, 64), (64, 64), target="cuda:sm_90", options=options).source
-        assert re.search(rf"t_shared\d_B\[{64 + padding} \* ", source)
+        kernel = translated(tc.define(MM).single(), (64, 64), (64, 64), target="cuda:sm_90", options=options)
+        assert re.search(rf"t_shared\d_B\[{64 + padding} \* ", kernel.source.text)
 
 
 def test_rows_go_to_blocks_and_columns_to_threads() -> None:
@@ -74,12 +75,8 @@ def test_partial_results_are_what_threads_share_of_a_sum() -> None:
 
 
 def test_statements_without_such_a_loop_run_on_the_first_thread() -> None:
-    source = (
-        tc.define(NORMALIZE)
-        .single()
-        .compile((37, 100), target="cuda:sm_90", options=tc.GpuOptions(split_k_threads=()))
-        .source
-    )
+    options = tc.GpuOptions(split_k_threads=())
+    source = translated(tc.define(NORMALIZE).single(), (37, 100), target="cuda:sm_90", options=options).source.text
     assert re.search(r"if \(thread_x == 0\) \{\s*\{?\s*// S0_init|thread_x == 0", source)
 
 
@@ -194,7 +191,7 @@ def test_statements_in_one_loop_share_the_same_one(size: int) -> None:
     assert not re.search(r"c\d+ == c\d+", source)
 
 
-@pytest.mark.parametrize("distribution", list(tc.Distribution))
+@pytest.mark.parametrize("distribution", every(2, tc.Distribution))
 def test_sizes_of_tiles_are_those_of_the_loops_of_the_program(distribution: tc.Distribution) -> None:
     """A loop that threads share is two, of which one counts; and a tile of it has a point for each of them."""
     text = """
@@ -214,7 +211,7 @@ def test_sizes_of_tiles_are_those_of_the_loops_of_the_program(distribution: tc.D
         assert f"floor((kh)/{tile[2]})" in tiled
 
 
-@pytest.mark.parametrize("threads", [6, 13, 20, 32])
+@pytest.mark.parametrize("threads", every(2, [6, 20, 13, 32]))
 @pytest.mark.parametrize("distribution", list(tc.Distribution))
 def test_rows_have_as_many_threads_as_are_asked_for(threads: int, distribution: tc.Distribution) -> None:
     text = "def f(float(M,N) X) -> (s, O) { s(m) max=! X(m,n)  O(m,n) = X(m,n) - s(m) }"

@@ -19,7 +19,7 @@ from tc.polyhedral.ir.scop import Scop, ScopStatement
 from tc.polyhedral.ir.tree import ScheduleTree
 from tc.reference.compare import compare
 from tests.mutants.judge import Given, is_right
-from tests.turns import every
+from tests.turns import every, one_in
 
 TMM = "def tmm(float(M,K) A, float(N,K) B) -> (C) { C(m,n) +=! A(m,k) * B(n,k) }"
 TILES = tc.GpuOptions(tc.ScheduleOptions(tile=(16, 16, 8)), block=(4, 8), register_operands=64, stages=2)
@@ -44,6 +44,7 @@ def test_without_shared_memory_it_reads_the_tensors() -> None:
     assert reads_of_fragments(source(replace(TILES, shared_memory=0))) == ["t_A", "t_B"]
 
 
+@one_in(2)
 @pytest.mark.parametrize("room", [0, 1, 2, 4, 6, 64])
 def test_fragments_are_no_larger_than_the_options_say(room: int) -> None:
     text = source(replace(TILES, register_operands=room))
@@ -108,6 +109,7 @@ def test_a_copy_of_another_element_is_refused(mistake: Callable[[ScopStatement],
         source(TILES)
 
 
+@one_in(2)
 @pytest.mark.parametrize("shared", [0, 48 << 10])
 @pytest.mark.parametrize("stages", every(2, [1, 2, 3]))
 def test_results_are_right_at_ragged_sizes(shared: int, stages: int) -> None:

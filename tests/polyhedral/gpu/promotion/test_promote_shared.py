@@ -9,7 +9,7 @@ import pytest
 
 import tc
 from tests.mutants.judge import Given, is_right
-from tests.turns import every
+from tests.turns import every, one_in
 
 # The weights have nothing to do with ``k``.
 WEIGHTED = "def weighted(float(N,C,K) X, float(M,C) W) -> (O) { O(n,m) +=! W(m,c) * X(n,c,k) }"
@@ -28,6 +28,7 @@ def loops_around_copies(source: str) -> list[int]:
     return depths
 
 
+@one_in(2)
 @pytest.mark.parametrize("stages", every(2, [1, 2, 3, None]))
 def test_what_all_tiles_have_alike_is_copied_once(stages: int | None) -> None:
     weighted = tc.define(WEIGHTED).single()
