@@ -87,7 +87,8 @@ def _branches(
                 yield from _branches(branch.child, _within(branch.domain, reached), (*above, place), scopes, barriers)
         case Extension(buffer, instances, child, sharing, functions):
             inside = {**reached, **_added(instances, functions)}
-            yield from _branches(child, inside, above, (*scopes, Scope(buffer, len(above), sharing)), barriers)
+            own = () if buffer is None else (Scope(buffer, len(above), sharing),)
+            yield from _branches(child, inside, above, (*scopes, *own), barriers)
         case _:
             assert_never(node)
 

@@ -68,12 +68,13 @@ class Sequence:
 class Extension:
     """Further instances below: copies into and out of ``buffer``, which lives for one iteration of the members above.
 
-    ``instances``: ``{ [values of the members above, outermost first] -> copy }``.  ``sharing``: which threads have one
-    such buffer together.  ``functions``: these values, of the copies of one statement, where they are not read off the
-    map: isl finds no functions in maps that say modulo what.
+    ``buffer``: None where it stands further outside, since iterations of members in between share it.  ``instances``:
+    ``{ [values of the members above, outermost first] -> copy }``.  ``sharing``: which threads have one such buffer
+    together.  ``functions``: these values, of the copies of one statement, where they are not read off the map: isl
+    finds no functions in maps that say modulo what.
     """
 
-    buffer: str
+    buffer: str | None
     instances: isl.UnionMap
     child: Node
     sharing: Sharing = Sharing.THREAD
@@ -135,7 +136,7 @@ def _node_lines(node: Node, depth: int) -> Iterator[str]:
             yield from _node_lines(child, depth + 1)
         case Extension(buffer, instances, child, sharing):
             names = ", ".join(statement_names(instances.range()))
-            yield f"{indent}{_SHARED[sharing]}extension {buffer}: {names}"
+            yield f"{indent}{_SHARED[sharing]}extension{'' if buffer is None else f' {buffer}'}: {names}"
             yield from _node_lines(child, depth + 1)
         case Sequence(filters):
             yield f"{indent}sequence"
@@ -219,7 +220,7 @@ def _yaml_child(node: Node, depth: int, barriers: AbstractSet[str]) -> str:
             below = _yaml_child(child, depth, barriers)
             if not instances.is_empty():
                 below = f', child: {{ extension: "{instances}"{below} }}'
-            return f', child: {{ mark: "{allocation_mark(buffer)}"{below} }}'
+            return below if buffer is None else f', child: {{ mark: "{allocation_mark(buffer)}"{below} }}'
         case Sequence(filters):
             parts = (
                 f'{{ filter: "{_numbered_set(f.domain)}"{_yaml_child(f.child, depth, barriers)} }}' for f in filters

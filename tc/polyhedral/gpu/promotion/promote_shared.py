@@ -9,7 +9,6 @@ buffers.  Tiles that do not change in the innermost tile loops are hoisted out o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, replace
 from typing import assert_never
@@ -48,19 +47,11 @@ class SharedRoom:
 def promote_shared(tree: ScheduleTree, scop: Scop, room: SharedRoom) -> tuple[ScheduleTree, Scop]:
     """The tree with copies of tiles that fit the shared memory of a block; ``place_barriers`` adds the barriers.
 
-    With several stages, copies run ``stages - 1`` iterations of the loop over tiles ahead of what reads them.
+    With several stages, copies run ``stages - 1`` iterations of the loop over tiles ahead of what reads them.  The
+    barrier in each of these iterations makes the loop run them.
     """
     promoter = _SharedMemoryPromoter(scop, room)
-    visited = promoter.visit(tree.root, tree.domain, ())
-    return ScheduleTree(_with(tree.domain, (d.copies for d in visited.ahead)), visited.node), promoter.scop
-
-
-@dataclass(frozen=True, slots=True)
-class _Visited:
-    """A subtree, and its pipelined copies: they run in iterations of loops above that may have no other instances."""
-
-    node: Node
-    ahead: tuple[Distributed, ...] = ()
+    return replace(tree, root=promoter.visit(tree.root, tree.domain, ())), promoter.scop
 
 
 class _SharedMemoryPromoter:
@@ -73,18 +64,14 @@ class _SharedMemoryPromoter:
         self.taken = 0
         self.nests = 0
 
-    def visit(self, node: Node, domain: isl.UnionSet, above: tuple[Member, ...]) -> _Visited:
+    def visit(self, node: Node, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node:
         match node:
             case Leaf():
-                return _Visited(node)
+                return node
             case Sequence(filters):
-                branches = [self.visit(f.child, domain.intersect(f.domain), above) for f in filters]
-                changed = tuple(
-                    Filter(_with(f.domain, (own_space(d.copies) for d in branch.ahead)), branch.node)
-                    for f, branch in zip(filters, branches, strict=True)
-                )
-                return _Visited(Sequence(changed), tuple(dealt for branch in branches for dealt in branch.ahead))
-            case Band(members, permutable, child):
+                branches = (replace(f, child=self.visit(f.child, domain.intersect(f.domain), above)) for f in filters)
+                return Sequence(tuple(branches))
+            case Band(members, _, child):
                 if any(member.kind is LoopKind.BLOCK for member in members):
                     held, self.nests = _inside(child)
                     self.taken = sum(_bytes(self.scop, buffer) for buffer in held)
@@ -92,17 +79,13 @@ class _SharedMemoryPromoter:
                 if outside is not None:
                     return self.visit(outside, domain, above)
                 found = self.promote(node, domain, above)
-                if found is not None:
-                    return found
-                visited = self.visit(child, domain, (*above, *members))
-                return _Visited(Band(_run_too(members, visited.ahead, above), permutable, visited.node), visited.ahead)
+                return replace(node, child=self.visit(child, domain, (*above, *members))) if found is None else found
             case Extension(instances=instances, child=child):
-                visited = self.visit(child, domain.union(instances.range()), above)
-                return replace(visited, node=replace(node, child=visited.node))
+                return replace(node, child=self.visit(child, domain.union(instances.range()), above))
             case _:
                 assert_never(node)
 
-    def promote(self, band: Band, domain: isl.UnionSet, above: tuple[Member, ...]) -> _Visited | None:
+    def promote(self, band: Band, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node | None:
         """The band with all promotions below; None if there are none."""
         if not _is_nest(band.child):
             return None
@@ -111,17 +94,18 @@ class _SharedMemoryPromoter:
         if not found:
             return None
         self.scop = found[-1][0].scop
-        dealt = self.distributed(
-            found, members, domain, 0 if rotation is None else rotation.step * (rotation.slots - 1)
-        )
+        ahead = 0 if rotation is None else rotation.step * (rotation.slots - 1)
+        dealt = self.distributed(found, members, domain, ahead)
         if rotation is None:
-            return _Visited(replace(band, child=self.with_copies(found, dealt, band.child, domain)))
-        *outer, last = _run_too(band.members, dealt, above)
-        node: Node = Band((last,), band.permutable, _after(dealt, band.child, domain))
-        for promoted, _ in reversed(found):
-            nothing = isl.UnionMap.empty(isl.Space.params_alloc(self.scop.context, 0))
-            node = Extension(promoted.buffer, nothing, node, Sharing.BLOCK)
-        return _Visited(_around(outer, band.permutable, node), tuple(dealt))
+            return replace(band, child=_in_buffers(_buffers(found), dealt, _after(dealt, band.child, domain)))
+        # The iterations of the last loop share rotating buffers.
+        nothing = isl.UnionMap.empty(isl.Space.params_alloc(self.scop.context, 0))
+        *outer, last = band.members
+        node: Node = _in_buffers([None] * len(dealt), dealt, _after(dealt, band.child, domain))
+        node = replace(band, members=(last,), child=node)
+        for buffer in reversed(_buffers(found)):
+            node = Extension(buffer, nothing, node, Sharing.BLOCK)
+        return _around(outer, band.permutable, node)
 
     def promote_outside(self, band: Band, domain: isl.UnionSet, above: tuple[Member, ...]) -> Node | None:
         """The band with loop-invariant tiles hoisted: copied once, around its last loops; None if there are none."""
@@ -137,8 +121,8 @@ class _SharedMemoryPromoter:
                 self.scop = found[-1][0].scop
                 self.taken += _bytes_of(found)
                 dealt = self.distributed(found, (*above, *outer), domain, 0)
-                below = self.with_copies(found, dealt, replace(band, members=inner), domain)
-                return _around(outer, band.permutable, below)
+                below = _after(dealt, replace(band, members=inner), domain)
+                return _around(outer, band.permutable, _in_buffers(_buffers(found), dealt, below))
         return None
 
     def distributed(
@@ -153,15 +137,6 @@ class _SharedMemoryPromoter:
             self.scop, copy = linearize_copies(self.scop, promoted.loads, box.extents)
             dealt.append(distributed(copy.domain, math.prod(box.extents), piece, members, threads, ahead))
         return dealt
-
-    def with_copies(
-        self, found: Items[tuple[Promoted, Box]], dealt: Items[Distributed], node: Node, domain: isl.UnionSet
-    ) -> Node:
-        """The node after the copies, in the buffers for them."""
-        node = _after(dealt, node, domain)
-        for (promoted, _), own in zip(reversed(found), reversed(dealt), strict=True):
-            node = Extension(promoted.buffer, own.instances, node, Sharing.BLOCK, own.functions)
-        return node
 
     def operands(
         self, domain: isl.UnionSet, members: tuple[Member, ...]
@@ -224,6 +199,17 @@ def _after(dealt: Items[Distributed], node: Node, domain: isl.UnionSet) -> Seque
     return Sequence((*copies, Filter(domain.universe(), node)))
 
 
+def _in_buffers(buffers: Items[str | None], dealt: Items[Distributed], node: Node) -> Node:
+    """The node with the instances of the copies, in the buffers for them; None: these stand further outside."""
+    for buffer, own in zip(reversed(buffers), reversed(dealt), strict=True):
+        node = Extension(buffer, own.instances, node, Sharing.BLOCK, own.functions)
+    return node
+
+
+def _buffers(found: Items[tuple[Promoted, Box]]) -> list[str]:
+    return [promoted.buffer for promoted, _ in found]
+
+
 def _around(members: Items[Member], permutable: bool, node: Node) -> Node:
     return Band(tuple(members), permutable, node) if members else node
 
@@ -275,7 +261,8 @@ def _inside(node: Node) -> tuple[list[str], int]:
             return buffers, nests + _is_nest(child)
         case Extension(buffer=buffer, child=child, sharing=sharing):
             buffers, nests = _inside(child)
-            return [*([buffer] if sharing is Sharing.BLOCK else []), *buffers], nests
+            own = [buffer] if buffer is not None and sharing is Sharing.BLOCK else []
+            return [*own, *buffers], nests
         case _:
             assert_never(node)
 
@@ -292,20 +279,3 @@ def _thread_counts(members: Items[Member], domain: isl.UnionSet) -> list[int]:
     """The threads of a block along each dimension, in the order of the members."""
     along = [member for member in members if member.kind is LoopKind.THREAD]
     return [member.launched or extent_of(member.function, domain) for member in along]
-
-
-def _run_too(members: Items[Member], ahead: Items[Distributed], above: Items[Member]) -> tuple[Member, ...]:
-    """The members, extended to the copies."""
-    changed: list[Member] = []
-    for position, member in enumerate(members, len(above)):
-        function = member.function
-        for dealt in ahead:
-            function = function.union_add(isl.UnionPwAff.from_pw_aff(dealt.functions[position]))
-        changed.append(replace(member, function=function))
-    return tuple(changed)
-
-
-def _with(domain: isl.UnionSet, more: Iterable[isl.Set | isl.UnionSet]) -> isl.UnionSet:
-    for own in more:
-        domain = domain.union(isl.UnionSet.from_set(own) if isinstance(own, isl.Set) else own)
-    return domain
