@@ -330,7 +330,7 @@ class _Run:
         unroll = self.options.schedule.unroll
         if unroll > 1 and count > _MOST_COPIES:
             raise OptionsError(
-                f"unroll={unroll} writes out {count} statements and conditions for "
+                f"unroll={unroll} writes out {count} statements, conditions and loops for "
                 f"{self.schedules.specialization.program.name}, more than {_MOST_COPIES}, the most that a kernel may "
                 "hold; make it smaller"
             )

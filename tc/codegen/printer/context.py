@@ -19,6 +19,7 @@ from tc.language.program.program import Read
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.accumulate import Accumulation
 from tc.polyhedral.analysis.ranges import Ranges, iterator_range
+from tc.polyhedral.analysis.remembered import Remembered
 from tc.polyhedral.ir.loops import (
     Copy,
     IndexExpression,
@@ -37,6 +38,27 @@ from tc.polyhedral.ir.loops import (
 Part = TypeVar("Part")
 
 _FIRST_LANE: Final = IndexLiteral(0)
+
+
+class _Bodies:
+    """The names and ranges in the bodies of loops: one object for all copies of a loop, remembered by its identity."""
+
+    def __init__(self) -> None:
+        self._found: Final[dict[object, Remembered[tuple[Mapping[str, str], Ranges]]]] = {}
+
+    def known(
+        self, loop: Loop, variables: Mapping[str, str], ranges: Ranges, depth: int
+    ) -> tuple[Mapping[str, str], Ranges]:
+        """Those in the body, given those around it and how many loops these are."""
+
+        def found() -> tuple[Mapping[str, str], Ranges]:
+            return (
+                {**variables, loop.iterator: loop_variable(depth)},
+                {**ranges, loop.iterator: iterator_range(loop, ranges)},
+            )
+
+        own = self._found.setdefault((loop.iterator, loop.lower, loop.upper, depth), Remembered())
+        return own.of((variables, ranges), found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +85,12 @@ class Scope:
     totals: Mapping[str, Total] = field(default_factory=dict)
     functions: int = 0
     exchanges: int = 0
+    _bodies: _Bodies = field(default_factory=_Bodies, compare=False, repr=False)
 
     def inside(self, loop: Loop) -> Scope:
         """The scope of the loop's body."""
-        return replace(
-            self,
-            variables={**self.variables, loop.iterator: loop_variable(self.depth)},
-            ranges={**self.ranges, loop.iterator: iterator_range(loop, self.ranges)},
-            depth=self.depth + 1,
-        )
+        variables, ranges = self._bodies.known(loop, self.variables, self.ranges, self.depth)
+        return replace(self, variables=variables, ranges=ranges, depth=self.depth + 1)
 
     def behind(self, facts: Facts) -> Scope:
         """The scope of what is printed behind lines with these facts."""

@@ -44,9 +44,17 @@ class Path:
 
     ranges: Ranges
     trips: Mapping[str, Count] = field(default_factory=dict)
+    _bodies: dict[object, Path] = field(default_factory=dict, compare=False, repr=False)
 
     def inside(self, loop: Loop) -> Path:
-        """The path to the body of the loop."""
+        """The path to the body of the loop: one object for all copies of it, which is remembered by its identity."""
+        key = loop.iterator, loop.lower, loop.upper, loop.step, loop.kind
+        found = self._bodies.get(key)
+        if found is None:
+            found = self._bodies[key] = self._inside(loop)
+        return found
+
+    def _inside(self, loop: Loop) -> Path:
         ranges = {**self.ranges, loop.iterator: iterator_range(loop, self.ranges)}
         # What runs at once does not come to one element: that is proven of every schedule.  Lanes exchange theirs in
         # halves.

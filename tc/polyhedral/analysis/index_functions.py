@@ -61,23 +61,34 @@ def index_condition(expression: IndexExpression, frame: Frame) -> isl.Set:
             return functools.reduce(isl.Set.intersect, (index_condition(o, frame) for o in operands))
         case IndexOperation(IndexOperator.OR, operands):
             return functools.reduce(isl.Set.union, (index_condition(o, frame) for o in operands))
-        case IndexOperation(operator, (left, right)):
-            first, second = index_function(left, frame), index_function(right, frame)
-            match operator:
-                case IndexOperator.EQUAL:
-                    return first.eq_set(second)
-                case IndexOperator.LESS:
-                    return first.lt_set(second)
-                case IndexOperator.LESS_EQUAL:
-                    return first.le_set(second)
-                case IndexOperator.GREATER:
-                    return first.gt_set(second)
-                case IndexOperator.GREATER_EQUAL:
-                    return first.ge_set(second)
-                case _:
-                    raise AssertionError(f"{operator} is not a condition")
+        case IndexOperation(IndexOperator.EQUAL, (left, right)):
+            return index_function(left, frame).eq_set(index_function(right, frame))
+        case IndexOperation(IndexOperator.LESS, (left, right)) | IndexOperation(IndexOperator.GREATER, (right, left)):
+            return _ordered(left, right, frame, strict=True)
+        case IndexOperation(IndexOperator.LESS_EQUAL, (left, right)) | IndexOperation(
+            IndexOperator.GREATER_EQUAL, (right, left)
+        ):
+            return _ordered(left, right, frame, strict=False)
         case _:
             raise AssertionError(f"not a condition: {expression}")
+
+
+def _ordered(left: IndexExpression, right: IndexExpression, frame: Frame, *, strict: bool) -> isl.Set:
+    """Where the left one is less than the right one, or, unless ``strict``, equal.
+
+    A maximum is less if all of its operands are: one convex set, where isl's maximum is a function of many pieces.
+    """
+    extremes = (IndexOperator.MAXIMUM, IndexOperator.MINIMUM)
+    if isinstance(left, IndexOperation) and left.operator in extremes:
+        found = [_ordered(operand, right, frame, strict=strict) for operand in left.operands]
+        every = left.operator is IndexOperator.MAXIMUM
+    elif isinstance(right, IndexOperation) and right.operator in extremes:
+        found = [_ordered(left, operand, frame, strict=strict) for operand in right.operands]
+        every = right.operator is IndexOperator.MINIMUM
+    else:
+        first, second = index_function(left, frame), index_function(right, frame)
+        return first.lt_set(second) if strict else first.le_set(second)
+    return functools.reduce(isl.Set.intersect if every else isl.Set.union, found)
 
 
 def fit_for_c(expression: IndexExpression, frame: Frame) -> isl.Set:

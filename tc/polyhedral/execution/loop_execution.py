@@ -33,6 +33,8 @@ from tc.polyhedral.ir.loops import (
     Block,
     Guard,
     IndexExpression,
+    IndexOperation,
+    IndexOperator,
     IndexVariable,
     Loop,
     LoopTree,
@@ -139,10 +141,12 @@ def follow_path(path: tuple[Step, ...], frame: Frame) -> Reached:
                 scopes.append(Scope(step.buffer.name, len(time), step.buffer.sharing))
             case Loop():
                 misuse += [_misuse(bound, points, frame) for bound in (step.lower, step.upper)]
-                iterator = index_function(IndexVariable(step.iterator), frame)
-                lower, upper = index_function(step.lower, frame), index_function(step.upper, frame)
-                points = points.intersect(lower.le_set(iterator)).intersect(iterator.le_set(upper))
+                variable = IndexVariable(step.iterator)
+                iterator = index_function(variable, frame)
+                for bounds in ((step.lower, variable), (variable, step.upper)):
+                    points = points.intersect(index_condition(IndexOperation(IndexOperator.LESS_EQUAL, bounds), frame))
                 if step.step != 1:
+                    lower = index_function(step.lower, frame)
                     stride = isl.Val.int_from_si(frame.context, step.step)
                     points = points.intersect(iterator.sub(lower).mod_val(stride).eq_set(frame.constant(0)))
                 time.append((concurrency_of(step.kind), iterator))

@@ -37,19 +37,25 @@ def unroll_copies(root: LoopTree) -> LoopTree:
     return _Unrolling(AtValues()).unrolled(root, {})
 
 
-def count_copies(root: LoopTree) -> int:
-    """The statements and conditions in the text, at most: each once for every copy of the unrolled loops around it."""
+def count_copies(root: LoopTree, *, copied: bool = False) -> int:
+    """The statements and conditions in the text, at most: each once for every copy of the unrolled loops around it.
+
+    So are the loops inside of unrolled ones.  ``copied``: the tree is.
+    """
     match root:
         case Leaf():
             return 1
         case Block(children):
-            return sum(count_copies(child) for child in children)
+            return sum(count_copies(child, copied=copied) for child in children)
         case Guard(_, then, otherwise):
-            return 1 + count_copies(then) + (0 if otherwise is None else count_copies(otherwise))
+            other = 0 if otherwise is None else count_copies(otherwise, copied=copied)
+            return 1 + count_copies(then, copied=copied) + other
         case Loop(kind=LoopKind.FULLY_UNROLLED):
-            return len(iterations(root)) * count_copies(root.body)
-        case Loop() | Allocation():
-            return count_copies(root.body)
+            return len(iterations(root)) * count_copies(root.body, copied=True)
+        case Loop():
+            return copied + count_copies(root.body, copied=copied)
+        case Allocation():
+            return count_copies(root.body, copied=copied)
         case _:
             assert_never(root)
 

@@ -187,8 +187,8 @@ def test_more_copies_than_anybody_waits_for_are_refused() -> None:
     with pytest.raises(tc.OptionsError) as caught:
         map_program(program, options, machine_for(options))
     assert str(caught.value) == (
-        "unroll=3072 writes out 6144 statements and conditions for two, more than 4096, the most that a kernel may "
-        "hold; make it smaller"
+        "unroll=3072 writes out 6144 statements, conditions and loops for two, more than 4096, the most that a kernel "
+        "may hold; make it smaller"
     )
 
 
