@@ -43,7 +43,7 @@ class Worker:
                 answer: Answer | Refused = self._connection.recv()
                 return answer
         except (EOFError, ConnectionResetError):
-            self._process.join(5.0)
+            self._process.join(limit)
             return Refused(f"the process died with exit status {self._process.exitcode}")
         self.stop()
         return Refused(f"no answer within {limit:g} s")

@@ -9,7 +9,7 @@ import pytest
 
 import tc
 from tc.reference.compare import compare
-from tests.turns import every
+from tests.turns import every, one_in
 
 # Two nests of one kernel with a single tile each: no barrier stands between what the first reads and the second copies.
 PAIR = tc.define("""
@@ -20,6 +20,7 @@ def pair(float(M,K) A, float(K,N) B, float(M,L) X, float(L,N) D) -> (C, E) {
 """).pair
 
 
+@one_in(2)
 @pytest.mark.parametrize("fusion", tc.Fusion)
 @pytest.mark.parametrize("stages", every(2, [2, 1]))
 def test_buffers_do_not_share_bytes(fusion: tc.Fusion, stages: int) -> None:

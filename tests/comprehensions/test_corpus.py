@@ -31,7 +31,7 @@ def _comprehension(case: Case) -> tc.Comprehension:
 
 
 def _calls() -> list[object]:
-    """By default every second case at one kind of sizes, by turns: the paper's and all ragged ones.
+    """By default every third case at one kind of sizes, by turns: the paper's and all ragged ones.
 
     Cases of a kind stand together, so each kind has some.  ``pytest -m slow`` has the others.
     """
@@ -40,7 +40,7 @@ def _calls() -> list[object]:
         kinds = (*case.ragged_sizes, case.paper_sizes)
         for turn, sizes in enumerate(kinds):
             name = "-".join((case.name, *(f"{name}{size}" for name, size in sizes.items())))
-            marks = () if number % 2 == 0 and turn == number // 2 % len(kinds) else SLOW
+            marks = () if number % 3 == 0 and turn == number // 3 % len(kinds) else SLOW
             found.append(pytest.param(case, sizes, id=name, marks=marks))
     return found
 

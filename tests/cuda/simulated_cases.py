@@ -24,6 +24,7 @@ from tc.runtime.frameworks.device_array import DeviceArray
 from tc.runtime.frameworks.dlpack import describe_dlpack
 from tc.runtime.views.view import DEFAULT_STREAM, CudaMemory, Stream
 from tests.cuda.simulator import Simulator
+from tests.turns import one_in
 
 MM = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,r_k) * B(r_k,n) }"
 GATHER = "def pick(float(E,D) T, int32(B) I) -> (O) { O(b,d) = T(I(b),d) }"
@@ -81,6 +82,7 @@ def streamed(array: np.ndarray, stream: int | None, device: int = 0) -> Interfac
     return Interface(on(device, array)[0], array, array, stream)
 
 
+@one_in(2)
 @pytest.mark.parametrize(
     ("text", "arguments"),
     [

@@ -84,7 +84,7 @@ def fitted(definition: tc.Comprehension, arrays: tuple[np.ndarray, ...], options
     return fitting(lambda chosen: definition(*given, target="cuda", options=chosen), options)
 
 
-@pytest.mark.parametrize("type", ["int8", "uint8", "int16"])
+@pytest.mark.parametrize("type", every(2, ["int8", "uint8", "int16"]))
 @pytest.mark.parametrize("options", every(2, [tc.GpuOptions(), OPTIONS["copied ahead"]]))
 def test_narrow_integers_agree_with_the_oracle(type: str, options: tc.GpuOptions) -> None:
     """Products of four bytes are one instruction, and their signs are in wider registers."""

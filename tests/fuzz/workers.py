@@ -17,6 +17,7 @@ from unittest.mock import patch
 from tests.fuzz.execute import HUNG, LOST, Outcome, Verdict, execute
 from tests.fuzz.recipe import Recipe
 from tests.sanitizers import Sanitizer, headline, report, variables
+from tests.waiting import PATIENCE
 
 # A process keeps every kernel that it loaded; after so many programs another one takes over.
 _PROGRAMS_PER_PROCESS = 500
@@ -119,7 +120,7 @@ class _Worker:
 
     def _status(self) -> int | None:
         assert self._process is not None
-        self._process.join(5.0)
+        self._process.join(PATIENCE)
         return self._process.exitcode
 
     def _lost(self, why: str, kind: str) -> Outcome:

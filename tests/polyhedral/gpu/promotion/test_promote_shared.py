@@ -9,6 +9,7 @@ import pytest
 
 import tc
 from tests.mutants.judge import Given, is_right
+from tests.translated import translated
 from tests.turns import every, one_in
 
 # The weights have nothing to do with ``k``.
@@ -33,7 +34,7 @@ def loops_around_copies(source: str) -> list[int]:
 def test_what_all_tiles_have_alike_is_copied_once(stages: int | None) -> None:
     weighted = tc.define(WEIGHTED).single()
     options = tc.GpuOptions(OPTIONS.schedule, block=OPTIONS.block, stages=stages)
-    source = weighted.compile((40, 9, 33), (24, 9), target="cuda:sm_90", options=options).source
+    source = translated(weighted, (40, 9, 33), (24, 9), target="cuda:sm_90", options=options).source.text
     names = re.findall(r"// (S0_pack\d+)\n", source)
     assert len(dict.fromkeys(names)) == 2
     weights, *data = loops_around_copies(source)
@@ -50,7 +51,7 @@ def test_a_loop_of_which_a_block_has_one_tile_is_not_copied_ahead_for() -> None:
         "def concat(float(M,N) A, float(M,N) B) -> (O) { O(n,i,m) = i == 0 ? A(m,n) : B(m,n) where i in 0:2 }"
     )
     options = tc.GpuOptions(tc.ScheduleOptions(tile=(8, 8, 2)), stages=3)
-    source = concat.single().compile((7, 129), (7, 129), target="cuda:sm_90", options=options).source
+    source = translated(concat.single(), (7, 129), (7, 129), target="cuda:sm_90", options=options).source.text
     assert "_pack" in source
     assert set(loops_around_copies(source)) == {0}
 
@@ -71,5 +72,5 @@ def test_neighbours_are_threads_and_not_the_iterations_of_a_loop(
     text: str, shapes: tuple[tuple[int, ...], ...], is_shared: bool
 ) -> None:
     """Sums of columns were copied row by row, with a barrier each: neighbours read side by side in every iteration."""
-    source = tc.define(text).single().compile(*shapes, target="cuda:sm_90").source
+    source = translated(tc.define(text).single(), *shapes, target="cuda:sm_90").source.text
     assert ("shared0_X" in source) == is_shared
