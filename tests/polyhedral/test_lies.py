@@ -23,7 +23,7 @@ from tc.polyhedral.ir.scop import PromotedAccess, Scop, ScopStatement, build_sco
 from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
 from tc.polyhedral.proof.verify import find_counterexample
 from tc.polyhedral.proof.verify_statements import prove_statements
-from tc.polyhedral.transform.promotion import Access, Promoted, promote_accesses
+from tc.polyhedral.transform.promotion import Access, Footprint, Placement, Promoted, promote_accesses
 from tc.targets.options import CpuOptions, ScheduleOptions
 from tests.polyhedral.lies import on_domain, without_copy
 from tests.polyhedral.mutants import Edit, edits
@@ -49,7 +49,7 @@ def promoted(scop: Scop, *accesses: Access, stored: bool) -> Promoted:
     """One buffer for all of X while these accesses run."""
     box = bounding_box([scop.statements[0].writes[0]], ())
     assert box is not None
-    return promote_accesses(scop, accesses, (), box, "held", (0,), stored=stored)
+    return promote_accesses(scop, Footprint(accesses, (), box), Placement("held", (0,)), stored=stored)
 
 
 def in_order(found: Promoted, names: Items[str] = ()) -> ScheduleTree:

@@ -17,7 +17,7 @@ from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
 from tc.polyhedral.passes import MAP
 from tc.polyhedral.pipeline import _Run
-from tc.polyhedral.transform.promotion import Access, Promoted, promote_accesses, relation_of
+from tc.polyhedral.transform.promotion import Access, Footprint, Placement, Promoted, promote_accesses, relation_of
 
 Made = tuple[ScheduleTree, Scop]
 
@@ -49,7 +49,9 @@ def kept(scop: Scop, members: tuple[Member, ...], *statements: str) -> Promoted:
     accesses = [Access(name, None) for name in statements]
     box = bounding_box([relation_of(scop.statement(a.statement), a) for a in accesses], members, strided=True)
     assert box is not None
-    return promote_accesses(scop, accesses, members, box, "kept", tuple(range(len(box.extents))), stored=True)
+    return promote_accesses(
+        scop, Footprint(accesses, members, box), Placement("kept", tuple(range(len(box.extents)))), stored=True
+    )
 
 
 def only(scop: Scop, name: str, child: Node | None = None) -> Filter:

@@ -33,6 +33,8 @@ from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
 from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence, statement_names
 from tc.polyhedral.transform.promotion import (
     Access,
+    Footprint,
+    Placement,
     Promoted,
     accesses_to,
     lanes_last,
@@ -141,7 +143,9 @@ class _CpuPromoter:
                 buffer = f"packed{len(self.scop.promotions)}_{original.tensor}"
                 order = lanes_last(original.subscripts, lane)
                 accesses = (Access(name, read),)
-                promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, stored=False)
+                promoted = promote_accesses(
+                    self.scop, Footprint(accesses, prefix, box), Placement(buffer, order), stored=False
+                )
                 self.scop = promoted.scop
                 return promoted
         return None
@@ -186,7 +190,9 @@ class _CpuPromoter:
                 continue
             order = lanes_last(statement.body.subscripts, self.lanes.get(name))
             buffer = f"tile{len(self.scop.promotions)}_{tensor}"
-            promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, stored=True)
+            promoted = promote_accesses(
+                self.scop, Footprint(accesses, prefix, box), Placement(buffer, order), stored=True
+            )
             self.scop = promoted.scop
             return self.inside(promoted, below, domain, prefix, registers=True)
         return None
@@ -206,7 +212,9 @@ class _CpuPromoter:
                 continue
             order = tuple(range(len(box.extents)))
             buffer = f"piece{len(self.scop.promotions)}_{tensor}"
-            promoted = promote_accesses(self.scop, (Access(name, None),), prefix, box, buffer, order, stored=True)
+            promoted = promote_accesses(
+                self.scop, Footprint((Access(name, None),), prefix, box), Placement(buffer, order), stored=True
+            )
             self.scop = promoted.scop
             return self.inside(promoted, below, domain, prefix)
         return None
@@ -237,7 +245,9 @@ class _CpuPromoter:
                 continue
             buffer = f"local{len(self.scop.promotions)}_{temporary.name}"
             order = tuple(range(len(box.extents)))
-            promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, stored=False)
+            promoted = promote_accesses(
+                self.scop, Footprint(accesses, prefix, box), Placement(buffer, order), stored=False
+            )
             self.scop = promoted.scop
             return self.inside(promoted, node, domain, prefix)
         return None

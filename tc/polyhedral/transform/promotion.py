@@ -67,45 +67,75 @@ class Promoted:
     order: tuple[int, ...]
 
 
-def promote_accesses(
-    scop: Scop,
-    accesses: Items[Access],
-    prefix: Items[Member],
-    box: Box,
-    name: str,
-    order: tuple[int, ...],
-    *,
-    stored: bool,
-    sharing: Sharing = Sharing.THREAD,
-    padding: int | None = None,
-    rotation: Rotation | None = None,
-    gathered: Gathered | None = None,
-) -> Promoted:
-    """The scop in which the accesses, all to one tensor, go to a buffer that is new for every value of the prefix.
+@dataclass(frozen=True)
+class Footprint:
+    """What goes to a buffer: accesses, all to one tensor, whose elements lie in a box for every value of the prefix.
 
-    What is read before it is written is loaded first; with ``stored``, what is written is stored last.  ``sharing``:
-    which threads have one array together.  ``padding``: elements added to every row; None adds what suits the caches of
-    processors to what is only read.  ``rotation``: of the buffer, which is then one for all iterations of the last
-    member.  ``gathered``: what the one access reads through an index.
+    ``gathered``: what the one access reads through an index.
     """
+
+    accesses: Items[Access]
+    prefix: Items[Member]
+    box: Box
+    gathered: Gathered | None = None
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The buffer that a footprint goes to.
+
+    ``order``: of its dimensions, from the outermost one to the contiguous one.  ``sharing``: which threads have one
+    array together.  ``padding``: elements added to every row; None adds what suits the caches of processors to what is
+    only read.  ``rotation``: of the buffer, which is then one for all iterations of the last member of the prefix.
+    """
+
+    name: str
+    order: tuple[int, ...]
+    sharing: Sharing = Sharing.THREAD
+    padding: int | None = None
+    rotation: Rotation | None = None
+
+    def layout(self, type: ScalarType, box: Box, *, written: bool) -> Layout:
+        """How the elements of the box lie in the buffer; ``written``: whether a statement writes some of them."""
+        if self.sharing is Sharing.LANES:
+            # Each thread has its elements of the last dimension in an array of its own.
+            return Layout(type, box.extents, (*contiguous_strides(box.extents[:-1]), 0))
+        if self.padding is None:
+            return Layout(type, box.extents, _ordered_strides(box.extents, self.order, pad=not written))
+        return padded_layout(type, box, self.order, self.padding, self.rotation)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A box of a tensor in a buffer.  ``elements``: ``{ buffer[prefix, local] -> element }``."""
+
+    tensor: str
+    box: Box
+    buffer: Buffer
+    elements: isl.Map
+    rotation: Rotation | None = None
+    gathered: Gathered | None = None
+
+
+def promote_accesses(scop: Scop, footprint: Footprint, placement: Placement, *, stored: bool) -> Promoted:
+    """The scop in which the footprint goes to a buffer that is new for every value of its prefix.
+
+    What is read before it is written is loaded first; with ``stored``, what is written is stored last.
+    """
+    accesses, prefix, box, gathered = footprint.accesses, footprint.prefix, footprint.box, footprint.gathered
+    name, rotation = placement.name, placement.rotation
     statements = {access.statement: scop.statement(access.statement) for access in accesses}
-    tensor = _tensor(scop, statements[accesses[0].statement], accesses[0])
-    type = layouts_of(scop)[tensor].type
+    one = statements[accesses[0].statement]
+    tensor = _tensor(scop, one, accesses[0])
     writes = any(access.read is None for access in accesses)
-    if sharing is Sharing.LANES:
-        # Each thread has its elements of the last dimension in an array of its own.
-        layout = Layout(type, box.extents, (*contiguous_strides(box.extents[:-1]), 0))
-    elif padding is None:
-        layout = Layout(type, box.extents, _ordered_strides(box.extents, order, pad=not writes))
-    else:
-        layout = padded_layout(type, box, order, padding, rotation)
-    buffer = Buffer(name, layout, writable=True, sharing=sharing)
-    elements = box_elements(box, name, relation_of(statements[accesses[0].statement], accesses[0], gathered))
+    layout = placement.layout(layouts_of(scop)[tensor].type, box, written=writes)
+    elements = box_elements(box, name, relation_of(one, accesses[0], gathered))
+    buffer = Buffer(name, layout, writable=True, sharing=placement.sharing)
+    tile = Tile(tensor, box, buffer, elements, rotation, gathered)
     changed: dict[str, ScopStatement] = {}
     for statement in statements.values():
         own = [access for access in accesses if access.statement == statement.name]
-        where = prefix_map(statement.domain, prefix)
-        changed[statement.name] = _redirect(scop, statement, own, where, elements, buffer, rotation, gathered)
+        changed[statement.name] = _redirect(scop, statement, own, prefix_map(statement.domain, prefix), tile)
     number = len(scop.promotions)
     first, last = next(iter(statements)), next(reversed(statements))
     missing, written = _uncovered([changed[s.name] for s in scop.statements if s.name in changed], name)
@@ -113,10 +143,9 @@ def promote_accesses(
         missing = fill(missing, elements, box)
     loads = stores = None
     if not missing.is_empty():
-        label = f"{first}_{'load' if writes else 'pack'}{number}"
-        loads = copy_statement(label, missing, elements, box, buffer, tensor, True, rotation, gathered)
+        loads = load_statement(f"{first}_{'load' if writes else 'pack'}{number}", missing, tile)
     if stored and not written.is_empty():
-        stores = copy_statement(f"{last}_store{number}", written, elements, box, buffer, tensor, False, rotation)
+        stores = store_statement(f"{last}_store{number}", written, tile)
     promotion = Promotion(buffer, elements, _name(loads), _name(stores), rotation, gathered)
     copies = tuple(copy for copy in (loads, stores) if copy is not None)
     scop = replace(
@@ -124,7 +153,7 @@ def promote_accesses(
         statements=_with_copies(scop, changed, loads, stores),
         promotions=(*scop.promotions, promotion),
     )
-    return Promoted(scop, name, instances_of(scop, copies, len(prefix)), loads, stores, order)
+    return Promoted(scop, name, instances_of(scop, copies, len(prefix)), loads, stores, placement.order)
 
 
 def reads_uncovered(scop: Scop, accesses: Items[Access], prefix: Items[Member]) -> bool:
@@ -157,17 +186,10 @@ def relation_of(statement: ScopStatement, access: Access, gathered: Gathered | N
 
 
 def _redirect(
-    scop: Scop,
-    statement: ScopStatement,
-    accesses: Items[Access],
-    inside: isl.Map,
-    elements: isl.Map,
-    buffer: Buffer,
-    rotation: Rotation | None,
-    gathered: Gathered | None,
+    scop: Scop, statement: ScopStatement, accesses: Items[Access], inside: isl.Map, tile: Tile
 ) -> ScopStatement:
     """The statement with these accesses in the buffer; every one has local subscripts of its own."""
-    body = statement.body
+    body, buffer, gathered = statement.body, tile.buffer, tile.gathered
     promoted = list(statement.promoted)
     iterators = list(body.iterators)
     local: dict[int | None, tuple[Expression, ...]] = {}
@@ -178,8 +200,8 @@ def _redirect(
         iterators += names
         local[access.read] = tuple(IteratorReference(name) for name in names)
         reads = access.read is not None or body.reduction is not None
-        location = locate(relation, inside, elements)
-        promoted.append(PromotedAccess(location, relation, reads, access.read is None, rotation))
+        location = locate(relation, inside, tile.elements)
+        promoted.append(PromotedAccess(location, relation, reads, access.read is None, tile.rotation))
     positions = (position for position, _ in reads_by_position(statement, scop.promotions))
 
     def redirect(expression: Expression) -> Expression:
@@ -305,22 +327,29 @@ def locate(access: isl.Map, inside: isl.Map, elements: isl.Map) -> isl.Map:
     return access.apply_range(elements.reverse()).intersect(same_prefix)
 
 
-def copy_statement(
-    name: str,
-    touched: isl.Set,
-    elements: isl.Map,
-    box: Box,
-    buffer: Buffer,
-    tensor: str,
-    load: bool,
-    rotation: Rotation | None,
-    gathered: Gathered | None = None,
-) -> ScopStatement:
-    """The statement that copies the touched part of the buffer in or out, an instance for every element.
+def load_statement(name: str, touched: isl.Set, tile: Tile) -> ScopStatement:
+    """The statement that copies the touched part of the buffer in, an instance for every element."""
+    iterators, inner, outer = _subscripts(tile)
+    value = Read(tile.tensor, outer, tile.buffer.layout.type)
+    if tile.gathered is not None:
+        value = replace(tile.gathered.read, subscripts=tile.gathered.at(outer))
+    body = StatementBody(name, iterators, tile.buffer.name, inner, None, value)
+    return _copy(body, touched, tile, load=True)
+
+
+def store_statement(name: str, touched: isl.Set, tile: Tile) -> ScopStatement:
+    """The statement that copies the touched part of the buffer out, an instance for every element."""
+    iterators, inner, outer = _subscripts(tile)
+    value = Read(tile.buffer.name, inner, tile.buffer.layout.type)
+    return _copy(StatementBody(name, iterators, tile.tensor, outer, None, value), touched, tile, load=False)
+
+
+def _subscripts(tile: Tile) -> tuple[tuple[str, ...], tuple[Expression, ...], tuple[Expression, ...]]:
+    """The iterators of a copy, and its subscripts of the buffer and of the tensor.
 
     The number of the slot is one more iterator.
     """
-    domain = touched.set_tuple_name(name)
+    box = tile.box
     prefix = tuple(f"p{n}" for n in range(box.depth))
     local = tuple(f"a{n}" for n in range(len(box.extents)))
     inner = tuple(IteratorReference(n) for n in local)
@@ -328,22 +357,18 @@ def copy_statement(
         _sum(constant, coefficients, prefix, _times(step, a))
         for (constant, coefficients), step, a in zip(box.offsets, box.steps, inner, strict=True)
     )
-    type, iterators = buffer.layout.type, (*prefix, *local)
-    if rotation is not None:
-        slot = f"{buffer.name}_slot"
-        iterators, inner = (*iterators, slot), (IteratorReference(slot), *inner)
-    if load:
-        value = Read(tensor, outer, type)
-        if gathered is not None:
-            value = replace(gathered.read, subscripts=gathered.at(outer))
-        body = StatementBody(name, iterators, buffer.name, inner, None, value)
-    else:
-        body = StatementBody(name, iterators, tensor, outer, None, Read(buffer.name, inner, type))
+    if tile.rotation is None:
+        return (*prefix, *local), inner, outer
+    slot = f"{tile.buffer.name}_slot"
+    return (*prefix, *local, slot), (IteratorReference(slot), *inner), outer
+
+
+def _copy(body: StatementBody, touched: isl.Set, tile: Tile, *, load: bool) -> ScopStatement:
     location = isl.Map.identity(touched.get_space().map_from_set()).intersect_domain(touched)
-    location = location.set_tuple_name(isl.dim_type.in_, name)
-    element = location.apply_range(elements)
-    access = PromotedAccess(location, element, not load, load, rotation)
-    return ScopStatement(name, domain, body, (), (), accumulates=False, promoted=(access,))
+    location = location.set_tuple_name(isl.dim_type.in_, body.name)
+    access = PromotedAccess(location, location.apply_range(tile.elements), not load, load, tile.rotation)
+    domain = touched.set_tuple_name(body.name)
+    return ScopStatement(body.name, domain, body, (), (), accumulates=False, promoted=(access,))
 
 
 def _sum(constant: int, coefficients: Items[int], prefix: Items[str], local: Expression) -> Expression:

@@ -28,7 +28,7 @@ from tc.polyhedral.ir.scop import PromotedAccess, Scop, build_scop, layouts_of
 from tc.polyhedral.ir.tree import Extension, Filter, Member, Node, ScheduleTree, Sequence
 from tc.polyhedral.proof.verify import find_counterexample
 from tc.polyhedral.schedule.schedule import schedule_scop
-from tc.polyhedral.transform.promotion import Access, Promoted, promote_accesses
+from tc.polyhedral.transform.promotion import Access, Footprint, Placement, Promoted, promote_accesses
 from tc.polyhedral.transform.tile import explicit_sizes, tile_tree
 from tc.polyhedral.transform.vectorize import vectorize_tree
 from tc.targets.options import Fusion
@@ -198,7 +198,9 @@ def test_a_copy_older_than_what_is_read_is_refused() -> None:
         )
         box = bounding_box([reader.reads[read]], ())
         assert box is not None
-        early = promote_accesses(scop, (Access(reader.name, read),), (), box, "early", (0, 1), stored=False)
+        early = promote_accesses(
+            scop, Footprint((Access(reader.name, read),), (), box), Placement("early", (0, 1)), stored=False
+        )
         found = find_counterexample(early.scop, tree_execution(copied_first(early, tree.domain, tree.root), context))
         assert found is not None
         assert found.violation in (Violation.REORDERED, Violation.BYPASSED)
@@ -228,7 +230,7 @@ def test_a_copy_that_is_read_again_after_a_write_past_it_is_refused() -> None:
         reads = Access(first, 0), Access(last, 0)
         box = bounding_box([scop.statement(first).reads[0]], ())
         assert box is not None
-        stale = promote_accesses(scop, reads, (), box, "stale", (0,), stored=False)
+        stale = promote_accesses(scop, Footprint(reads, (), box), Placement("stale", (0,)), stored=False)
         tree = schedule_scop(scop, Fusion.MINIMAL)
         assert violation(stale.scop, copied_first(stale, tree.domain, tree.root)) is Violation.BYPASSED
 

@@ -24,7 +24,7 @@ from tc.polyhedral.ir.scop import Scop, build_scop, reads_by_position
 from tc.polyhedral.proof.verify import find_counterexample
 from tc.polyhedral.proof.verify_statements import find_changed_statement
 from tc.polyhedral.schedule.schedule import untransformed_tree
-from tc.polyhedral.transform.promotion import Access, promote_accesses
+from tc.polyhedral.transform.promotion import Access, Footprint, Placement, promote_accesses
 from tc.reference.compare import compare
 from tests.turns import every_row, one_in
 
@@ -133,15 +133,9 @@ def promoted(context: isl.Context, *, numbered: bool) -> tuple[Scop, Scop]:
     assert box.extents == (13, 10)
     found = promote_accesses(
         program,
-        (Access("S0", 0),),
-        (),
-        box,
-        "rows",
-        (0, 1),
+        Footprint((Access("S0", 0),), (), box, gathered),
+        Placement("rows", (0, 1), Sharing.BLOCK, padding=0),
         stored=False,
-        sharing=Sharing.BLOCK,
-        padding=0,
-        gathered=gathered,
     )
     assert found.loads is not None
     scop = linearize_copies(found.scop, found.loads, box.extents)[0] if numbered else found.scop
@@ -218,15 +212,9 @@ def copied(text: str, shapes: tuple[tuple[int, ...], ...], name: str, context: i
     order = tuple(range(len(box.extents)))
     found = promote_accesses(
         program,
-        (Access(name, 0),),
-        (),
-        box,
-        "rows",
-        order,
+        Footprint((Access(name, 0),), (), box, gathered),
+        Placement("rows", order, Sharing.BLOCK, padding=0),
         stored=False,
-        sharing=Sharing.BLOCK,
-        padding=0,
-        gathered=gathered,
     )
     return program, found.scop
 

@@ -24,7 +24,17 @@ from tc.polyhedral.analysis.reads import has_affine_subscripts, program_names
 from tc.polyhedral.ir.loops import Buffer, LoopKind
 from tc.polyhedral.ir.scop import PromotedAccess, Promotion, Scop, ScopStatement, layouts_of, reads_by_position
 from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
-from tc.polyhedral.transform.promotion import Access, Promoted, copy_statement, instances_of, locate, promote_accesses
+from tc.polyhedral.transform.promotion import (
+    Access,
+    Footprint,
+    Placement,
+    Promoted,
+    Tile,
+    instances_of,
+    load_statement,
+    locate,
+    promote_accesses,
+)
 
 
 def promote_operands(tree: ScheduleTree, scop: Scop, most: int) -> tuple[ScheduleTree, Scop]:
@@ -125,15 +135,14 @@ def _promoted(
         tensor = next(t for t in layouts_of(scop) if isl_name(t) == operand.shared.tensor)
     name, order = f"fragment{len(scop.promotions)}_{tensor}", tuple(range(len(box.extents)))
     if operand.shared is None:
-        return promote_accesses(
-            scop, (Access(statement.name, operand.position),), prefix, box, name, order, stored=False, padding=0
-        )
+        footprint = Footprint((Access(statement.name, operand.position),), prefix, box)
+        return promote_accesses(scop, footprint, Placement(name, order, padding=0), stored=False)
     layout = Layout(layouts_of(scop)[tensor].type, box.extents, contiguous_strides(box.extents))
     buffer = Buffer(name, layout, writable=True)
     elements = box_elements(box, name, operand.relation)
     location = locate(operand.relation, prefix_map(statement.domain, prefix), elements)
     label = f"{statement.name}_read{len(scop.promotions)}"
-    copy = copy_statement(label, location.range(), elements, box, buffer, tensor, True, None)
+    copy = load_statement(label, location.range(), Tile(tensor, box, buffer, elements))
     copy = _through(copy, operand.shared, prefix, _access(statement, operand.shared))
     changed = _redirected(statement, operand.shared, PromotedAccess(location, operand.relation, True, False), buffer)
     statements = (own for s in scop.statements for own in ((copy, changed) if s is statement else (s,)))

@@ -16,7 +16,7 @@ from tc.polyhedral.gpu.promotion.promote_temporaries import has_owner
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
-from tc.polyhedral.transform.promotion import accesses_to, promote_accesses, relation_of
+from tc.polyhedral.transform.promotion import Footprint, Placement, accesses_to, promote_accesses, relation_of
 
 
 def promote_private(tree: ScheduleTree, scop: Scop, most: int) -> tuple[ScheduleTree, Scop]:
@@ -76,7 +76,9 @@ class _AccumulatorPromoter:
                 continue
             order = tuple(range(len(box.extents)))
             buffer = f"private{len(self.scop.promotions)}_{tensor}"
-            promoted = promote_accesses(self.scop, accesses, above, box, buffer, order, stored=True)
+            promoted = promote_accesses(
+                self.scop, Footprint(accesses, above, box), Placement(buffer, order), stored=True
+            )
             self.scop = promoted.scop
             filters = [Filter(domain.universe(), self.visit(node, domain, above))]
             if promoted.loads is not None:

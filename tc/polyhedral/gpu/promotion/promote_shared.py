@@ -21,7 +21,7 @@ from tc.polyhedral.analysis.box import Box, own_space, prefix_map
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.gpu.promotion.distribute_copies import Distributed, distributed, piece_of
 from tc.polyhedral.gpu.promotion.linearize_copies import linearize_copies
-from tc.polyhedral.gpu.promotion.shared_operands import promote_operand
+from tc.polyhedral.gpu.promotion.shared_operands import OperandTiles, promote_operand
 from tc.polyhedral.ir.loops import LoopKind, Sharing
 from tc.polyhedral.ir.scop import Rotation, Scop, layouts_of
 from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
@@ -168,13 +168,11 @@ class _SharedMemoryPromoter:
         ``alike``: if not 0, only those whose tile is invariant in so many of the last members.
         """
         found: list[tuple[Promoted, Box]] = []
-        scop, layout, padding = self.scop, self.room.layout, self.room.padding
-        while (
-            operand := promote_operand(scop, layout, padding, domain, members, room, rotation, alike=alike)
-        ) is not None:
+        scop, tiles = self.scop, OperandTiles(room, self.room.layout, self.room.padding, rotation)
+        while (operand := promote_operand(scop, domain, members, tiles, alike=alike)) is not None:
             promoted, _ = operand
             scop = promoted.scop
-            room -= _bytes(scop, promoted.buffer)
+            tiles = replace(tiles, bytes=tiles.bytes - _bytes(scop, promoted.buffer))
             found.append(operand)
         return found
 

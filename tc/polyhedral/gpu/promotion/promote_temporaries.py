@@ -20,6 +20,8 @@ from tc.polyhedral.ir.loops import Buffer, LoopKind, Sharing
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.ir.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence
 from tc.polyhedral.transform.promotion import (
+    Footprint,
+    Placement,
     accesses_to,
     bytes_of,
     padded_layout,
@@ -109,7 +111,9 @@ class _TemporaryPromoter:
         self.shared_bytes += 0 if own else bytes
         buffer = f"{'private' if own else 'shared'}{len(self.scop.promotions)}_{temporary.name}"
         sharing = Sharing.THREAD if own else Sharing.BLOCK
-        promoted = promote_accesses(self.scop, accesses, prefix, box, buffer, order, stored=False, sharing=sharing)
+        promoted = promote_accesses(
+            self.scop, Footprint(accesses, prefix, box), Placement(buffer, order, sharing), stored=False
+        )
         self.scop = promoted.scop
         return Extension(buffer, promoted.instances, node, sharing)
 

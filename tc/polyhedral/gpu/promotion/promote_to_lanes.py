@@ -22,7 +22,14 @@ from tc.polyhedral.analysis.paths import paths_below
 from tc.polyhedral.ir.loops import LANES, Buffer, LoopKind, Sharing
 from tc.polyhedral.ir.scop import Scop, ScopStatement
 from tc.polyhedral.ir.tree import Band, Extension, Leaf, Member, Node, Sequence, statement_names
-from tc.polyhedral.transform.promotion import Access, promote_accesses, reads_uncovered, relation_of
+from tc.polyhedral.transform.promotion import (
+    Access,
+    Footprint,
+    Placement,
+    promote_accesses,
+    reads_uncovered,
+    relation_of,
+)
 
 
 def promote_to_lanes(
@@ -66,7 +73,9 @@ def promote_to_lanes(
     if marked is None:
         return None
     buffer, order = f"lanes{len(scop.promotions)}_{temporary.name}", tuple(range(len(box.extents)))
-    promoted = promote_accesses(scop, accesses, prefix, box, buffer, order, stored=False, sharing=Sharing.LANES)
+    promoted = promote_accesses(
+        scop, Footprint(accesses, prefix, box), Placement(buffer, order, Sharing.LANES), stored=False
+    )
     return promoted.scop, Extension(buffer, promoted.instances, marked, Sharing.LANES)
 
 

@@ -21,7 +21,7 @@ from tc.polyhedral.ir.gathered import Gathered
 from tc.polyhedral.ir.loops import LoopKind, Sharing
 from tc.polyhedral.ir.scop import Rotation, Scop, ScopStatement, layouts_of, reads_by_position
 from tc.polyhedral.ir.tree import Member
-from tc.polyhedral.transform.promotion import Access, Promoted, bytes_of, padded_layout, promote_accesses
+from tc.polyhedral.transform.promotion import Access, Footprint, Placement, Promoted, bytes_of, promote_accesses
 from tc.targets.options import TileLayout
 
 
@@ -40,18 +40,23 @@ class Operand:
     gathered: Gathered | None = None
 
 
+@dataclass(frozen=True)
+class OperandTiles:
+    """How tiles of operands lie in shared memory: at most so many ``bytes``, rows with so many elements of ``padding``.
+
+    ``rotation``: of their buffers.
+    """
+
+    bytes: int
+    layout: TileLayout
+    padding: int
+    rotation: Rotation | None
+
+
 def promote_operand(
-    scop: Scop,
-    layout: TileLayout,
-    padding: int,
-    domain: isl.UnionSet,
-    members: tuple[Member, ...],
-    room: int,
-    rotation: Rotation | None,
-    *,
-    alike: int,
+    scop: Scop, domain: isl.UnionSet, members: tuple[Member, ...], tiles: OperandTiles, *, alike: int
 ) -> tuple[Promoted, Box] | None:
-    """The first operand below that is worth a copy and fits the room, promoted, with its tile.
+    """The first operand below that is worth a copy and fits the tiles' bytes, promoted, with its tile.
 
     ``alike``: if not 0, only an operand whose tile is invariant in so many of the last members; it is promoted around
     them.
@@ -72,24 +77,15 @@ def promote_operand(
         box = _tile(operand.relation, prefix, alike)
         if box is None:
             continue
-        order = _order(operand, layout)
-        if bytes_of(padded_layout(tensor.type, box, order, padding, rotation)) > room:
+        name, order = f"shared{len(scop.promotions)}_{operand.read.tensor}", _order(operand, tiles.layout)
+        placement = Placement(name, order, Sharing.BLOCK, tiles.padding, tiles.rotation)
+        if bytes_of(placement.layout(tensor.type, box, written=False)) > tiles.bytes:
             continue
         if not turned and has_owner([operand.relation], members):
             continue
-        promoted = promote_accesses(
-            scop,
-            (Access(statement.name, operand.position),),
-            prefix[: box.depth],
-            box,
-            f"shared{len(scop.promotions)}_{operand.read.tensor}",
-            order,
-            stored=False,
-            sharing=Sharing.BLOCK,
-            padding=padding,
-            rotation=rotation,
-            gathered=operand.gathered,
-        )
+        access = (Access(statement.name, operand.position),)
+        footprint = Footprint(access, prefix[: box.depth], box, operand.gathered)
+        promoted = promote_accesses(scop, footprint, placement, stored=False)
         return promoted, box
     return None
 

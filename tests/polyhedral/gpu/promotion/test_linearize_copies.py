@@ -10,7 +10,7 @@ from tc.polyhedral.analysis.box import bounding_box
 from tc.polyhedral.gpu.promotion.linearize_copies import linearize_copies
 from tc.polyhedral.ir.loops import Sharing
 from tc.polyhedral.ir.scop import ScopStatement, build_scop
-from tc.polyhedral.transform.promotion import Access, promote_accesses, relation_of
+from tc.polyhedral.transform.promotion import Access, Footprint, Placement, promote_accesses, relation_of
 
 ELEMENTS = [
     ("i in 0:5, j in 0:7, k in 0:3", "n = 21a + 3b + c and a < 5 and b < 7 and c < 3"),
@@ -26,7 +26,9 @@ def numbered(ranges: str) -> ScopStatement:
     access = Access("S0", 0)
     box = bounding_box([relation_of(scop.statement("S0"), access)], ())
     assert box is not None
-    found = promote_accesses(scop, (access,), (), box, "tile", (0, 1, 2), stored=False, sharing=Sharing.BLOCK)
+    found = promote_accesses(
+        scop, Footprint((access,), (), box), Placement("tile", (0, 1, 2), Sharing.BLOCK), stored=False
+    )
     assert found.loads is not None
     return linearize_copies(found.scop, found.loads, box.extents)[1]
 
