@@ -170,8 +170,8 @@ class Comprehension:
         request = TuningRequest(
             budget, cache, seed, progress, jobs, strategy, numerics, workers, gpus, start, objective, constraint, effort
         )
-        subject = subject_of(self.interface, arguments)
-        result = tune(self._definition, self._siblings, subject, chosen, environment(), request)
+        subject = subject_of(self._definition, self._siblings, arguments)
+        result = tune(subject, chosen, environment(), request)
         self._kernels.put(subject.signature, chosen, Kernel(result.executable))
         self._warm.forget()
         return result

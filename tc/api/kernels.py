@@ -143,10 +143,10 @@ class Kernels:
         from tc.api.tuning import TuningRequest, subject_for, tune
         from tc.dispatch.kernel import Kernel
 
-        subject = subject_for(self._definition.interface, signature)
+        subject = subject_for(self._definition, self._siblings, signature)
         # The same seed goes on with a search that had less time.
         request = TuningRequest(self._tune, seed=0, progress=False)
-        return Kernel(tune(self._definition, self._siblings, subject, target, environment(), request).executable)
+        return Kernel(tune(subject, target, environment(), request).executable)
 
     def _wanted(self, signature: Signature, target: Target, options: Options | None) -> Wanted:
         from tc.store.wanted import Wanted

@@ -6,14 +6,11 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
-
-import numpy.typing as npt
+from typing import TypeVar
 
 from tc.artifact.definition import Definition
 from tc.base.environment import Environment
 from tc.base.errors import ArgumentError, CacheError, OptionsError
-from tc.base.interface import Interface
 from tc.cache.content.configured import Mode, claim, configured, read_key
 from tc.cache.content.store import Store
 from tc.dispatch.arguments import bind, bind_specs
@@ -28,9 +25,10 @@ from tc.tuner.cluster.dask_workers import dask_workers
 from tc.tuner.session.console import console
 from tc.tuner.session.effort import DEFAULT, effort_of
 from tc.tuner.session.progress import silence
-from tc.tuner.session.session import WorkerFactory, device_workers, local_workers, require_devices, tuning
+from tc.tuner.session.session import Machines, WorkerFactory, device_workers, local_workers, require_devices, tuning
 from tc.tuner.session.settings import Numerics, Strategy, TuningResult, TuningSettings
 from tc.tuner.session.status_line import StatusLine
+from tc.tuner.session.subject import Subject
 from tc.tuner.space.preferences import Constraint, Objective, Preferences
 from tc.tuner.space.starts import given_starts
 from tc.tuner.trial.budget import Budget
@@ -38,20 +36,12 @@ from tc.tuner.trial.budget import Budget
 Chosen = TypeVar("Chosen", Strategy, Numerics)
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """What is tuned for: the signature, the values of scalars, and the arrays if there are any."""
-
-    signature: Signature
-    scalars: Mapping[str, int | float]
-    arrays: Mapping[str, npt.NDArray[Any]] | None
-
-
-def subject_of(interface: Interface, arguments: Sequence[object]) -> Subject:
+def subject_of(definition: Definition, siblings: Mapping[str, Definition], arguments: Sequence[object]) -> Subject:
     """The subject for arguments of a call: arrays, which are tuned on, or specs and shapes; scalars by value.
 
     ArgumentError if they do not fit.
     """
+    interface = definition.interface
     if any(isinstance(value, ArraySpec | tuple) for value in arguments):
         scalars = {
             scalar.name: convert_scalar(value, scalar.type, f"argument {scalar.name} of {interface.name}")
@@ -59,13 +49,12 @@ def subject_of(interface: Interface, arguments: Sequence[object]) -> Subject:
             for name, value in zip(interface.arguments, arguments, strict=False)
             if name == scalar.name
         }
-        return Subject(bind_specs(interface, arguments), scalars, None)
+        return Subject(definition, siblings, bind_specs(interface, arguments), scalars)
     if any(tensor.in_out for tensor in interface.tensors):
         raise ArgumentError(f"{interface.name} is tuned on arrays of its own, because it changes them; pass shapes")
     bound = bind(interface, arguments, None)
-    return Subject(
-        bound.signature(interface), dict(bound.scalars), {name: borrow(view) for name, view in bound.inputs.items()}
-    )
+    arrays = {name: borrow(view) for name, view in bound.inputs.items()}
+    return Subject(definition, siblings, bound.signature(interface), dict(bound.scalars), arrays)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,44 +99,26 @@ def _counted_jobs(jobs: int) -> int:
     return jobs
 
 
-def tune(
-    definition: Definition,
-    siblings: Mapping[str, Definition],
-    subject: Subject,
-    target: Target,
-    environment: Environment,
-    request: TuningRequest,
-) -> TuningResult:
+def tune(subject: Subject, target: Target, environment: Environment, request: TuningRequest) -> TuningResult:
     """``Comprehension.tune``; the cache is the named one, else that of the environment, else none that stays."""
-    settings, start_workers = request.settings, workers_for(request.devices, request.workers, target)
+    settings = request.settings
+    machines = Machines(workers_for(request.devices, request.workers, target), first_device(request.devices))
     status = StatusLine()
     listen = console(status.say, status.show) if request.progress else silence
     with scratch_folder("tc-tune-") as folder:
         store = open_store(request.cache, environment, folder)
-        with tuning(
-            definition,
-            siblings,
-            subject.signature,
-            target,
-            store,
-            settings,
-            environment,
-            arrays=subject.arrays,
-            scalars=subject.scalars,
-            start_workers=start_workers,
-            device=first_device(request.devices),
-            listen=listen,
-        ) as search:
+        with tuning(subject, target, store, settings, environment, machines, listen=listen) as search:
             try:
                 return search.run()
             finally:
                 status.clear()
 
 
-def subject_for(interface: Interface, signature: Signature) -> Subject:
+def subject_for(definition: Definition, siblings: Mapping[str, Definition], signature: Signature) -> Subject:
     """The subject for a signature, on random arrays."""
     structural = dict(signature.scalars)
-    return Subject(signature, {scalar.name: structural.get(scalar.name, 1) for scalar in interface.scalars}, None)
+    scalars = {scalar.name: structural.get(scalar.name, 1) for scalar in definition.interface.scalars}
+    return Subject(definition, siblings, signature, scalars)
 
 
 def device_numbers(devices: Sequence[int] | None) -> tuple[int, ...]:

@@ -36,14 +36,14 @@ def add(given: argparse.Namespace, open_cache: Callable[[str | None], Store]) ->
     names = () if given.definition is None else (given.definition,)
     request = Request(str(text), read_text(text), names, tuple(map(parse_sizes, given.size)), tuple(given.dtype))
     jobs = list(request.jobs())
-    if len({job.definition.interface.name for job in jobs}) > 1:
+    if len({job.subject.definition.interface.name for job in jobs}) > 1:
         raise OptionsError(f"{text} has several definitions; name one with --definition")
     store = open_cache(cache)
     return [_line(job, inject(_wish(job, target, options, source), store, environment())) for job in jobs]
 
 
 def _wish(job: Job, target: Target, options: Options, source: str | None) -> Wish:
-    return Wish(job.definition, job.siblings, job.signature, job.scalars, target, options, source)
+    return Wish(job.subject, target, options, source)
 
 
 def _files(files: Sequence[str]) -> tuple[str | None, Path]:

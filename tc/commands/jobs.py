@@ -17,20 +17,15 @@ from tc.base.errors import ArgumentError, OptionsError, TCError, nearest
 from tc.base.types import ScalarType
 from tc.dispatch.arguments import bind_specs
 from tc.language.program.program import Expression, Literal, Program, SizeReference
-from tc.language.program.specialization import ArraySpec, Dynamic, Signature, dynamic
+from tc.language.program.specialization import ArraySpec, Dynamic, dynamic
+from tc.tuner.session.subject import Subject
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One definition at one set of sizes, which are kept as given: ``tc.dynamic`` for those that stay open.
+    """A subject at one set of sizes, which are kept as given: ``tc.dynamic`` for those that stay open."""
 
-    ``siblings``: all definitions of its text.
-    """
-
-    definition: Definition
-    siblings: Mapping[str, Definition]
-    signature: Signature
-    scalars: Mapping[str, int | float]
+    subject: Subject
     sizes: Mapping[str, int]
     dtype: str | None = None
 
@@ -38,7 +33,7 @@ class Job:
         parts = [f"{name}={_size_text(size)}" for name, size in self.sizes.items()]
         if self.dtype is not None:
             parts.append(self.dtype)
-        return f"{self.definition.interface.name}({','.join(parts)})"
+        return f"{self.subject.definition.interface.name}({','.join(parts)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +260,7 @@ def _job(definition: Definition, siblings: Mapping[str, Definition], sizes: Mapp
         signature = bind_specs(interface, arguments)
     except ArgumentError as error:
         raise OptionsError(f"{place}: {error}") from error
-    return Job(definition, siblings, signature, scalars, dict(sizes))
+    return Job(Subject(definition, siblings, signature, scalars), dict(sizes))
 
 
 def _shape(program: Program, tensor: str, sizes: Mapping[str, int]) -> tuple[int, ...]:

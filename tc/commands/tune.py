@@ -7,7 +7,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -15,25 +15,24 @@ from typing import Final
 from tc.api.tuning import choice, device_numbers, first_device, open_store, workers_for
 from tc.base.counted import counted
 from tc.base.draft import draft_of
-from tc.base.environment import Environment, environment
+from tc.base.environment import environment
 from tc.base.errors import OptionsError, TCError, TuningError
 from tc.base.generator import RELEASE
 from tc.cache.content.configured import read_key
-from tc.cache.content.store import Store
 from tc.commands.interruption import Interruption, StoppedError, interruptible
 from tc.commands.jobs import Job, JobFile, Request, parse_sizes, read_job_file, read_text
 from tc.commands.warned import warned
 from tc.runtime.host.threads import MOST_THREADS, available_threads
 from tc.runtime.named_target import named_target
-from tc.targets.target import Target
 from tc.tuner.session.console import console, duration
 from tc.tuner.session.effort import DEFAULT, EFFORTS, effort_of
 from tc.tuner.session.progress import Listener, silence
 from tc.tuner.session.say import say, tell
-from tc.tuner.session.session import WorkerFactory, tuning
+from tc.tuner.session.session import Machines, tuning
 from tc.tuner.session.settings import Numerics, Strategy, TuningResult, TuningSettings
 from tc.tuner.session.share_time import ScheduledSearch, share_time
 from tc.tuner.session.status_line import StatusLine
+from tc.tuner.session.tune import Tuning
 from tc.tuner.space.starts import read_starts
 from tc.tuner.trial.budget import Budget
 
@@ -140,7 +139,8 @@ def _tune(given: argparse.Namespace) -> int:
     target = named_target(value.get("target", "cpu"), devices[0] if devices else None)
     settings = replace(_settings(value), starts=read_starts(given.start or file.starts, target))
     jobs = [job for request in file.requests for job in request.jobs()]
-    here, start_workers = environment(), workers_for(devices, value.get("workers"), target)
+    here = environment()
+    machines = Machines(workers_for(devices, value.get("workers"), target), first_device(devices))
     with interruptible() as stop:
         store = open_store(value.get("cache"), here, Path.cwd())
         status = StatusLine()
@@ -149,8 +149,11 @@ def _tune(given: argparse.Namespace) -> int:
             said, shown = (lambda line: status.say(f"{job}: {line}")), (lambda text: status.show(f"{job}: {text}"))
             return silence if given.quiet else console(said, shown)
 
+        def begin(job: Job) -> AbstractContextManager[Tuning]:
+            return tuning(job.subject, target, store, settings, here, machines, listen=listen(job), stop=stop)
+
         try:
-            results = _search(jobs, target, store, settings, here, start_workers, first_device(devices), stop, listen)
+            results = _search(jobs, begin, settings.budget, stop)
         finally:
             status.clear()
         for job, result in results:
@@ -217,37 +220,17 @@ def _number(value: dict[str, str], name: str, otherwise: int) -> int:
 
 def _search(
     jobs: Sequence[Job],
-    target: Target,
-    store: Store,
-    settings: TuningSettings,
-    here: Environment,
-    start_workers: WorkerFactory,
-    device: int,
+    begin: Callable[[Job], AbstractContextManager[Tuning]],
+    budget: Budget,
     stop: Interruption,
-    listen: Callable[[Job], Listener],
 ) -> list[tuple[Job, TuningResult | TCError]]:
-    """What came of every job."""
+    """What came of every job; ``begin``: makes its search."""
     results: dict[int, TuningResult | TCError] = {}
     with ExitStack() as stack:
         searches: dict[int, ScheduledSearch] = {}
         for number, job in enumerate(jobs):
             try:
-                started = stack.enter_context(
-                    tuning(
-                        job.definition,
-                        job.siblings,
-                        job.signature,
-                        target,
-                        store,
-                        settings,
-                        here,
-                        scalars=job.scalars,
-                        start_workers=start_workers,
-                        device=device,
-                        listen=listen(job),
-                        stop=stop,
-                    )
-                )
+                started = stack.enter_context(begin(job))
                 searches[number] = ScheduledSearch(started)
             except TCError as error:
                 results[number] = error
@@ -255,7 +238,7 @@ def _search(
                 results[number] = TuningError(f"its arrays do not fit into memory: {error}; choose smaller sizes")
         # Until now, an end at once lost nothing.
         stop.patient = True
-        _share(tuple(searches.values()), settings.budget, stop)
+        _share(tuple(searches.values()), budget, stop)
         results |= {number: _finished(search, stop) for number, search in searches.items()}
     return [(job, results[number]) for number, job in enumerate(jobs)]
 

@@ -62,13 +62,13 @@ text = "def one(float(3) x) -> (y) { y(i) = x(i) }"
         "shift(N=9,s=2)",
         "one()",
     ]
-    types = [str(spec.dtype) for job in found for _, spec in job.signature.arguments]
+    types = [str(spec.dtype) for job in found for _, spec in job.subject.signature.arguments]
     assert types == ["float32"] * 4 + ["float64"] * 4 + ["float32"] * 2
     shift, one = found[-2:]
-    assert shift.signature.scalars == (("s", 2),)
-    assert shift.scalars == {"s": 2, "t": 1}
-    assert [spec.shape for _, spec in one.signature.arguments] == [(3,)]
-    assert list(shift.siblings) == ["mm", "shift", "add"]
+    assert shift.subject.signature.scalars == (("s", 2),)
+    assert shift.subject.scalars == {"s": 2, "t": 1}
+    assert [spec.shape for _, spec in one.subject.signature.arguments] == [(3,)]
+    assert list(shift.subject.siblings) == ["mm", "shift", "add"]
 
 
 def test_sizes_may_stay_open(tmp_path: Path) -> None:
@@ -88,11 +88,11 @@ sizes = {s = 2, M = "..9", N = 5}
     found = jobs(path)
     assert list(map(str, found)) == ["mm(M=..100,K=3,N=4)", "mm(M=..7,K=3,N=4)", "add(s=2,M=..9,N=5)"]
     text = tc.define(TEXT)
-    assert found[0].signature == bind_specs(text.mm.interface, ((tc.dynamic(100), 3), (3, 4)))
-    assert found[0].signature.symbolic == (SymbolicSize(100, ("A",)),)
-    assert found[2].signature == bind_specs(text.add.interface, ((9, 5), 2, (tc.dynamic(9), 5)))
-    assert found[2].signature.symbolic == (SymbolicSize(9, ("x", "y")),)
-    assert found[2].signature.scalars == (("s", 2),)
+    assert found[0].subject.signature == bind_specs(text.mm.interface, ((tc.dynamic(100), 3), (3, 4)))
+    assert found[0].subject.signature.symbolic == (SymbolicSize(100, ("A",)),)
+    assert found[2].subject.signature == bind_specs(text.add.interface, ((9, 5), 2, (tc.dynamic(9), 5)))
+    assert found[2].subject.signature.symbolic == (SymbolicSize(9, ("x", "y")),)
+    assert found[2].subject.signature.scalars == (("s", 2),)
 
 
 KERNEL = '[[kernel]]\nfile = "k.tc"\ndefinition = "mm"\nsizes = {M = 2, K = 3, N = 4}\n'

@@ -20,7 +20,7 @@ from tc.runtime.frameworks.arrays import describe
 from tc.store.measured_machine import measured_machine
 from tc.targets.options import GpuOptions, ScheduleOptions
 from tc.targets.target import CudaTarget, Target
-from tc.tuner.session.session import local_workers
+from tc.tuner.session.session import Machines, local_workers
 from tc.tuner.trial.arrays import random_arrays
 from tc.tuner.trial.calls import keep_calls
 from tc.tuner.trial.cuda_trial_memory import CudaTrialMemory, DeviceGuarded
@@ -106,10 +106,10 @@ def test_devices_are_named_in_python(gpu: Simulator, monkeypatch: pytest.MonkeyP
     """The first one says what is compiled for; workers have no such driver, so the search ends before it begins."""
     mm, cache, found = tc.define(TEXT).mm, tmp_path / "tuned.db", []
 
-    def tuning(*given: object, start_workers: object, device: int, **_: object) -> object:
-        found.append(
-            (device, start_workers is not local_workers, *(value for value in given if isinstance(value, CudaTarget)))
-        )
+    def tuning(*given: object, **_: object) -> object:
+        (machines,) = (value for value in given if isinstance(value, Machines))
+        (target,) = (value for value in given if isinstance(value, CudaTarget))
+        found.append((machines.device, machines.start_workers is not local_workers, target))
         raise tc.TuningError("enough")
 
     monkeypatch.setattr("tc.api.tuning.tuning", tuning)

@@ -6,12 +6,10 @@ source of a proven kernel, called in the same way, and is compared with the defi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-from tc.artifact.definition import Definition
 from tc.artifact.executable import Executable
 from tc.artifact.packing import pack, unpack
 from tc.base.environment import Environment
@@ -19,8 +17,6 @@ from tc.base.errors import OptionsError, TuningError
 from tc.base.proof import Proof
 from tc.cache.content.store import Store
 from tc.compiler import compile_source
-from tc.language.program.specialization import Signature
-from tc.language.text.print_program import program_text
 from tc.reference.plan import plan_within
 from tc.runtime.cuda.cuda import check_cuda_device
 from tc.runtime.host.scratch import clear_abandoned, scratch_folder
@@ -33,11 +29,11 @@ from tc.tuner.session.confirm import Contender, confirm
 from tc.tuner.session.final_comparison import DEFAULT
 from tc.tuner.session.search_records import SearchRecords
 from tc.tuner.session.settings import SECONDS
+from tc.tuner.session.subject import Subject
 from tc.tuner.space.starts import require_startable
 from tc.tuner.trial.arrays import random_arrays
 from tc.tuner.trial.calls import keep_calls, specialized_calls
 from tc.tuner.trial.outcome import Failed, FailureKind
-from tc.tuner.trial.task import Task
 from tc.tuner.trial.trials import LONGEST_BUILD
 from tc.tuner.trial.workers import Limits, LocalWorkers, Packed, Workers
 
@@ -53,26 +49,10 @@ _GIVEN: Final = "given"
 class Wish:
     """A kernel that is to be the winner; ``source``: what takes the place of the one that options make."""
 
-    definition: Definition
-    siblings: Mapping[str, Definition]
-    signature: Signature
-    scalars: Mapping[str, int | float]
+    subject: Subject
     target: Target
     options: Options
     source: str | None = None
-
-    @property
-    def task(self) -> Task:
-        """What is tried."""
-        text = self.definition.text
-        numbers = tuple((name, repr(value)) for name, value in self.scalars.items())
-        return Task(
-            program_text(self.definition.program) if text is None else text,
-            self.definition.interface.name,
-            self.signature,
-            str(self.target),
-            numbers,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +87,9 @@ def inject(wish: Wish, store: Store, environment: Environment) -> Injected:
                 trial.require_right(given)
         found = confirm(first.workers, {DEFAULT: default, _GIVEN: given}, _ROUNDS, SECONDS, lambda _round: True)
         if found.keys() != {DEFAULT, _GIVEN}:
-            raise TuningError(f"{wish.definition.interface.name}: it ran before, and cannot be measured now; try again")
+            raise TuningError(
+                f"{wish.subject.definition.interface.name}: it ran before, and cannot be measured now; try again"
+            )
         return _keep(wish, unpack(given), found[_GIVEN], found[DEFAULT], store, environment)
 
 
@@ -115,7 +97,10 @@ def _keep(
     wish: Wish, executable: Executable, given: Contender, default: Contender, store: Store, environment: Environment
 ) -> Injected:
     records = SearchRecords(
-        store, Wanted(wish.definition, wish.signature, wish.target, None), wish.siblings, environment
+        store,
+        Wanted(wish.subject.definition, wish.subject.signature, wish.target, None),
+        wish.subject.siblings,
+        environment,
     )
     made = "injected: options" if wish.source is None else "injected: a source, which is not proven"
     records.keep(executable, given, default, run="", made=made, chosen=True)
@@ -132,13 +117,13 @@ class _Trial:
     """Processes that try a kernel on random arguments of a seed; use it in a ``with`` statement."""
 
     def __init__(self, wish: Wish, seed: int) -> None:
-        self._name: Final = wish.definition.interface.name
+        self._name: Final = wish.subject.definition.interface.name
         self._stack: Final = ExitStack()
-        task, program = wish.task, wish.definition.program
+        task, program = wish.subject.task(wish.target), wish.subject.definition.program
         calls = specialized_calls(task, program)
         plan_within(calls[0], memory := oracle_memory())
         folder = self._stack.enter_context(scratch_folder("tc-tune-"))
-        keep_calls(calls, random_arrays(program, calls[0], seed), dict(wish.scalars), folder, memory)
+        keep_calls(calls, random_arrays(program, calls[0], seed), dict(wish.subject.scalars), folder, memory)
         self.workers: Final[Workers] = self._stack.enter_context(LocalWorkers(task, folder, 1, Limits()))
 
     def build(self, options: Options) -> Packed:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
-import numpy.typing as npt
-
-from tc.artifact.definition import Definition, Parsed
+from tc.artifact.definition import Parsed
 from tc.artifact.packing import pack
 from tc.base.environment import Environment
 from tc.base.errors import OptionsError
@@ -20,7 +19,6 @@ from tc.cache.content.store import Store
 from tc.compiler import build
 from tc.language.lower.specialize import specialize
 from tc.language.program.specialization import ArraySpec, Signature
-from tc.language.text.print_program import program_text
 from tc.reference.plan import plan_within
 from tc.runtime.cuda.chosen_driver import cuda_driver
 from tc.runtime.cuda.cuda import check_cuda_device, device_number
@@ -29,8 +27,10 @@ from tc.runtime.host.threads import available_threads
 from tc.runtime.host.total_memory import oracle_memory
 from tc.store.wanted import Wanted
 from tc.targets.default_options import default_options
+from tc.targets.options import CpuOptions, GpuOptions
 from tc.targets.target import CpuTarget, CudaTarget, Target
 from tc.tuner.roofline.bound import Bound
+from tc.tuner.roofline.bounds import Bounds
 from tc.tuner.roofline.cuda_roofs import measure_cuda_roofs
 from tc.tuner.roofline.roofline import Roofs, Work, highest, stable
 from tc.tuner.roofline.roofs import measure_roofs
@@ -39,15 +39,16 @@ from tc.tuner.roofline.work import least_work
 from tc.tuner.session.progress import Judging, Listener, silence
 from tc.tuner.session.search_records import SearchRecords
 from tc.tuner.session.settings import TuningSettings
+from tc.tuner.session.subject import Subject
 from tc.tuner.session.tune import Tuning
 from tc.tuner.space.nests import nest_of, silent_options
+from tc.tuner.space.space import Space
 from tc.tuner.space.starts import require_startable
 from tc.tuner.trial.arrays import random_arrays
 from tc.tuner.trial.calls import keep_calls, room_for, specialized_calls
 from tc.tuner.trial.task import Task, parse_task
 from tc.tuner.trial.workers import Limits, LocalWorkers, Packed, Workers
 
-Array: TypeAlias = npt.NDArray[Any]
 # Makes the workers for a task: its arrays are in the folder; the number of compile jobs; the calibration executable;
 # whether to compile nothing more.
 WorkerFactory: TypeAlias = Callable[
@@ -98,67 +99,67 @@ def require_devices(devices: Sequence[int], target: Target) -> None:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class Machines:
+    """Where candidates are compiled and measured.
+
+    ``start_workers``: makes the workers; on CUDA, ``device`` is their first GPU.
+    """
+
+    start_workers: WorkerFactory = local_workers
+    device: int = 0
+
+
 @contextmanager
 def tuning(
-    definition: Definition,
-    siblings: Mapping[str, Definition],
-    signature: Signature,
+    subject: Subject,
     target: Target,
     store: Store,
     settings: TuningSettings,
     environment: Environment,
+    machines: Machines,
     *,
-    arrays: Mapping[str, Array] | None = None,
-    scalars: Mapping[str, int | float] | None = None,
-    start_workers: WorkerFactory = local_workers,
-    device: int = 0,
     listen: Listener = silence,
     stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[Tuning]:
-    """A search for the quickest options of a definition for one signature; what it finds is kept in the store.
+    """A search for the quickest options of a subject; what it finds is kept in the store.
 
     Where sizes stay open, candidates are measured with the greatest ones, and checked with others too.
-    ``arrays``: arguments and first values of in-out results by name; None makes random ones.  ``scalars``: values of
-    the scalar arguments.  ``siblings``: all definitions of the text.  ``start_workers``: makes the
-    workers; on CUDA, ``device`` is their first GPU; DeviceError where it does not run such kernels.  OptionsError for
-    options to start from that the target does not take.
+    DeviceError where the machines do not run kernels of the target.  OptionsError for options to start from that the
+    target does not take.
     """
     require_startable(settings.starts, target)
     if isinstance(target, CudaTarget):
-        check_cuda_device(target.architecture, device)
+        check_cuda_device(target.architecture, machines.device)
+    definition = subject.definition
     program = definition.program
-    values = dict(scalars or {})
-    text = definition.text if definition.text is not None else program_text(program)
-    numbers = tuple((name, repr(value)) for name, value in values.items())
-    task = Task(text, definition.interface.name, signature, str(target), numbers)
+    task = subject.task(target)
     calls = specialized_calls(task, program)
     memory = oracle_memory()
     listen(Judging(definition.interface.name, plan_within(calls[0], memory).bytes))
-    given = random_arrays(program, calls[0], settings.seed) if arrays is None else arrays
-    work = least_work(calls[0], given)
-    bound, threads = _bound(work, target, device), _thread_bound(work, target, device)
+    given = random_arrays(program, calls[0], settings.seed) if subject.arrays is None else subject.arrays
+    bounds = _bounds(least_work(calls[0], given), target, machines.device)
     clear_abandoned()
     with scratch_folder("tc-tune-") as folder:
         with told_of_room(room_for(calls, given)):
-            keep_calls(calls, given, values, folder, memory)
-        nest, silent = nest_of(calls[0]), silent_options(calls[0], target)
+            keep_calls(calls, given, dict(subject.scalars), folder, memory)
+        kind = CpuOptions if isinstance(target, CpuTarget) else GpuOptions
+        silent = silent_options(calls[0], target)
+        space = Space.of(kind, nest_of(calls[0]), fixed=silent, preferences=settings.preferences)
         # A job file may have many searches, and their arrays are in files now.
         del given, calls
-        wanted = Wanted(definition, signature, target, None, device)
-        with start_workers(task, folder, settings.jobs, calibration(target, environment), stop) as workers:
+        wanted = Wanted(definition, subject.signature, target, None, machines.device)
+        records = SearchRecords(store, wanted, subject.siblings, environment)
+        helper = calibration(target, environment)
+        with machines.start_workers(task, folder, settings.jobs, helper, stop) as workers:
             yield Tuning(
-                task,
-                nest,
-                workers,
-                SearchRecords(store, wanted, siblings, environment),
-                settings,
-                clock=time.monotonic,
-                bound=bound,
-                threads=threads,
-                listen=listen,
-                stop=stop,
-                silent=silent,
+                task, space, workers, records, settings, clock=time.monotonic, bounds=bounds, listen=listen, stop=stop
             )
+
+
+def _bounds(work: Work | None, target: Target, device: int) -> Bounds:
+    """The lower bounds of the time of a call for this work."""
+    return Bounds(_bound(work, target, device), _thread_bound(work, target, device))
 
 
 def _bound(work: Work | None, target: Target, device: int) -> Bound | None:

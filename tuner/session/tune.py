@@ -6,7 +6,7 @@ import json
 import math
 import secrets
 import statistics
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from random import Random
 from typing import Final, assert_never
@@ -19,8 +19,8 @@ from tc.cache.content.store import utc_now
 from tc.cache.format.records import Run
 from tc.targets.options import CpuOptions, GpuOptions, Options
 from tc.targets.target import CpuTarget
-from tc.tuner.roofline.bound import NEAR, Bound
-from tc.tuner.roofline.thread_bound import ThreadBound
+from tc.tuner.roofline.bound import NEAR
+from tc.tuner.roofline.bounds import NO_BOUNDS, Bounds
 from tc.tuner.search.combined import combined_search
 from tc.tuner.search.genetic import ORIGINAL, GeneticParameters, genetic_search
 from tc.tuner.search.random_search import random_search
@@ -30,7 +30,6 @@ from tc.tuner.session.final_comparison import DEFAULT, FINALISTS, INCUMBENT, con
 from tc.tuner.session.progress import Decided, Generation, Listener, Standing, Start, Started, Trying
 from tc.tuner.session.search_records import SearchRecords
 from tc.tuner.session.settings import Numerics, Strategy, TuningResult, TuningSettings
-from tc.tuner.space.nest import Nest
 from tc.tuner.space.space import REFUSED, Space
 from tc.tuner.space.transfer import seeds
 from tc.tuner.trial.budget import Allowance, Clock
@@ -53,25 +52,21 @@ _LEAST_ROUNDS: Final = 3
 class Tuning:
     """One search: ``step`` tries a generation, ``finish`` lets the quickest compete; ``run`` does all of it.
 
-    ``bound``: what no call falls below, None if it is not known.  ``threads``: the bound of a kernel that follows from
-    its threads, likewise.  ``stop``: asked between trials whether to end now.
-    ``silent``: names of options that change nothing.
+    ``bounds``: what calls do not fall below.  ``stop``: asked between trials whether to end now.
     """
 
     def __init__(
         self,
         task: Task,
-        nest: Nest,
+        space: Space,
         workers: Workers,
         records: SearchRecords,
         settings: TuningSettings,
         *,
         clock: Clock,
-        bound: Bound | None = None,
-        threads: ThreadBound | None = None,
+        bounds: Bounds = NO_BOUNDS,
         listen: Listener,
         stop: Callable[[], bool],
-        silent: Collection[str] = (),
     ) -> None:
         kind = CpuOptions if isinstance(records.wanted.target, CpuTarget) else GpuOptions
         self._task = task
@@ -80,11 +75,11 @@ class Tuning:
         self._settings = settings
         self._prefer = settings.preferences
         # It says nothing of anything but time.
-        self._bound = bound if self._prefer.are_plain else None
+        self._bound = bounds.call if self._prefer.are_plain else None
         self._listen = listen
         self._stop = stop
         self._clock = clock
-        self._space = Space.of(kind, nest, fixed=silent, preferences=self._prefer)
+        self._space = space
         self._run = secrets.token_hex(8)
         self._trials = Trials(
             workers,
@@ -94,7 +89,7 @@ class Tuning:
             repeats=settings.effort.repeats,
             led=self._prefer.are_plain,
             measurers=workers.measurers if isinstance(workers, LocalWorkers) else (),
-            least=lambda packed: threads.seconds(unpack(packed).convention.grids) if threads is not None else 0.0,
+            least=lambda packed: bounds.of_grids(unpack(packed).convention.grids),
         )
         self._tried: dict[int, Tried] = {}
         self._incumbent = records.incumbent()

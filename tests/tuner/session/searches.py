@@ -11,12 +11,15 @@ from tc.base.environment import environment
 from tc.cache.content.store import Store
 from tc.language.lower.specialize import specialize
 from tc.store.wanted import Wanted
+from tc.targets.options import CpuOptions
 from tc.tuner.roofline.bound import Bound
+from tc.tuner.roofline.bounds import Bounds
 from tc.tuner.session.progress import Event, silence
 from tc.tuner.session.search_records import SearchRecords
 from tc.tuner.session.settings import TuningResult, TuningSettings
 from tc.tuner.session.tune import Tuning
 from tc.tuner.space.nests import nest_of
+from tc.tuner.space.space import Space
 from tc.tuner.trial.budget import Budget, Clock
 from tc.tuner.trial.messages import Checked, Timed
 from tc.tuner.trial.outcome import Failed
@@ -91,14 +94,15 @@ def begun(
 ) -> Tuning:
     """The search, before it does anything."""
     nest = nest_of(specialize(parse_task(trial.TASK), trial.TASK.signature))
+    space = Space.of(CpuOptions, nest, preferences=settings.preferences)
     return Tuning(
         trial.TASK,
-        nest,
+        space,
         workers,
         records(path),
         settings,
         clock=patient(),
-        bound=bound,
+        bounds=Bounds(bound),
         listen=listen,
         stop=stop,
     )
