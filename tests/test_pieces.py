@@ -12,6 +12,7 @@ import tc
 from tc.artifact.fault_report import report_fault
 from tc.base.faults import MISALIGNED
 from tc.reference.compare import compare
+from tests.turns import one_in
 
 MM = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }").mm
 TILED = tc.GpuOptions(tc.ScheduleOptions(tile=(32, 32, 16)), block=(16, 8), stages=1)
@@ -26,6 +27,7 @@ def source(m: int, k: int, n: int, options: tc.GpuOptions = TILED, definition: t
     return definition.compile((m, k), (k, n), target="cuda:sm_90", options=options).source
 
 
+@one_in(2)
 @pytest.mark.parametrize(
     ("sizes", "expected"),
     [
@@ -69,6 +71,7 @@ def test_the_compiler_makes_single_accesses_of_them() -> None:
     assert len(re.findall(rb"ld\.global(\.nc)?\.v4", ptx)) == 2
 
 
+@one_in(2)
 @pytest.mark.parametrize("shift", [0, 1, 2])
 @pytest.mark.parametrize("sizes", [(64, 64, 64), (33, 68, 36), (70, 34, 66)])
 def test_tensors_may_begin_anywhere(sizes: tuple[int, int, int], shift: int) -> None:

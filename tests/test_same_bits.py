@@ -14,7 +14,7 @@ from tc.codegen.text.numerics import changes_in_lanes
 from tc.dispatch.kernel import Kernel
 from tc.language.program.functions import FUNCTIONS
 from tests.arrays import Array, array
-from tests.turns import every
+from tests.turns import every, one_in
 
 ROWS = tc.define(
     """
@@ -72,6 +72,7 @@ def check(kernel: Kernel, x: Array) -> None:
                 assert got.tobytes() == wanted.tobytes(), f"result {number}, {threads} threads"
 
 
+@one_in(2)
 @pytest.mark.parametrize("option", OPTIONS)
 @pytest.mark.parametrize("type", every(2, [ScalarType.FLOAT32, ScalarType.FLOAT64]), ids=str)
 def test_functions(type: ScalarType, option: str) -> None:
@@ -79,6 +80,7 @@ def test_functions(type: ScalarType, option: str) -> None:
     check(functions(type).compile(x, options=OPTIONS[option]), x)
 
 
+@one_in(2)
 @pytest.mark.parametrize("option", OPTIONS)
 @pytest.mark.parametrize("shape", every(2, [(1, 7), (77, 129), (1003, 5)]))
 def test_rows(shape: tuple[int, int], option: str) -> None:

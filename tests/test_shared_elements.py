@@ -11,7 +11,7 @@ import pytest
 import tc
 from tc.reference.compare import compare
 from tc.runtime.frameworks.numpy_arrays import numpy_dtype
-from tests.turns import every_row
+from tests.turns import every_row, one_in
 
 OPERATORS = ("+=!", "*=!", "min=!", "max=!")
 TYPES = ("float32", "float16", "bfloat16", "float64", "int32", "uint8")
@@ -44,6 +44,7 @@ def scattering(operator: str, type: str, form: str) -> tc.Comprehension:
     return tc.define(f"def f({type}(N,M) A) -> (y) {{ y({form}) {operator} A(i,j) }}").single()
 
 
+@one_in(2)
 @pytest.mark.parametrize(
     ("operator", "type", "form", "target"),
     every_row(23, product(OPERATORS, TYPES, FORMS, ("cpu", "emulator"))),

@@ -23,7 +23,7 @@ from tc.polyhedral.generate.generate import generate_loops
 from tc.polyhedral.ir.loops import Allocation, Block, Guard, IndexLiteral, IndexVariable, Leaf, Loop, LoopTree
 from tc.reference.compare import compare
 from tests.programs import run
-from tests.turns import every, every_row
+from tests.turns import every, every_row, one_in
 
 MM = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,r_k) * B(r_k,n) }"
 FLOAT = tc.ScalarType.FLOAT32
@@ -153,6 +153,7 @@ def agree(comprehension: tc.Comprehension, kernel: tc.Kernel, arrays: list[np.nd
 # --- kernels ---------------------------------------------------------------------------------------------------------
 
 
+@one_in(2)
 @pytest.mark.parametrize("name", every(2, PROGRAMS))
 def test_one_kernel_serves_every_size(name: str) -> None:
     program = PROGRAMS[name]
@@ -184,6 +185,7 @@ def test_with_other_options(options: str) -> None:
         agree(mm, kernel, program.arrays(size))
 
 
+@one_in(2)
 @pytest.mark.parametrize(
     "name", ["mm", "sum of everything", "softmax", "triangle", "convolution", "behind each other", "groups"]
 )

@@ -106,7 +106,7 @@ def test_functions_agree_with_the_oracle(type: str) -> None:
     dtype = np.dtype({"float": "f4", "double": "f8", "float16": "f2"}.get(type, "f4"))
     if type == "bfloat16":
         dtype = np.dtype(__import__("ml_dtypes").bfloat16)
-    usual = np.concatenate([random.standard_normal(60) * scale for scale in (1, 8, 60)])
+    usual = np.concatenate([random.standard_normal(20) * scale for scale in (1, 8, 60)])
     special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 0.5, 1, -1, 2, 1e-30, 88, -88, 104, -104, 700, -745])
     x = np.concatenate([usual, special]).astype(dtype)
     arrays = [x, *(random.permutation(x) for _ in range(3))]

@@ -8,10 +8,12 @@ import pytest
 
 from tc.codegen.text.numerics import Section, prelude, sections
 from tests.codegen.harness import compile_c
+from tests.turns import one_in
 
 HEADERS = "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n"
 
 
+@one_in(2)
 @pytest.mark.parametrize("section", sections(), ids=lambda section: section.provides[0])
 def test_a_section_compiles_with_what_it_mentions(section: Section) -> None:
     compile_c(f"{HEADERS}{prelude(' '.join((section.text, *section.uses)))}\n")

@@ -15,7 +15,7 @@ from tc.polyhedral.ir.tree import ScheduleTree
 from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 from tests.mutants.judge import Given, Verdict, is_right, judge, mistakes
 from tests.mutants.programs import case_named
-from tests.turns import every
+from tests.turns import every, one_in
 
 MM = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }"
 CONVOLUTION = """
@@ -49,6 +49,7 @@ PROGRAMS: dict[str, tuple[str, tuple[tuple[int, ...], ...], tc.GpuOptions]] = {
 }
 
 
+@one_in(2)
 @pytest.mark.parametrize("name", every(4, PROGRAMS))
 def test_every_barrier_is_needed_and_both_the_proof_and_the_emulator_miss_it(name: str) -> None:
     text, shapes, options = PROGRAMS[name]

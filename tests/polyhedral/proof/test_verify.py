@@ -26,7 +26,7 @@ from tc.targets.options import Fusion
 from tests.polyhedral.enumeration import is_correct
 from tests.polyhedral.mutants import mutants
 from tests.polyhedral.support import SHAPES, scop_of
-from tests.turns import every
+from tests.turns import every, one_in
 
 
 def dimensions(scop: Scop) -> dict[str, int]:
@@ -38,6 +38,7 @@ def mapped(scop: Scop, fusion: Fusion) -> ScheduleTree:
     return parallelize_tree(vectorize_tree(tree, scop, 16, mark=True), scop, 2, 0)
 
 
+@one_in(2)
 @pytest.mark.parametrize("fusion", Fusion, ids=lambda f: f.value)
 @pytest.mark.parametrize("name", SHAPES)
 def test_the_pipelines_trees_and_loops_are_correct_and_proven(name: str, fusion: Fusion) -> None:

@@ -16,6 +16,7 @@ from tc.tuner.space.space import Space
 from tc.tuner.trial.outcome import Failed, FailureKind, Outcome
 from tests.tuner.landscapes import GPU_SPACE, LANDSCAPES, SPACE, Landscape, brittle, convex, measured
 from tests.tuner.searches import SEARCHES, run
+from tests.turns import one_in
 
 EVERY = pytest.mark.parametrize("name", SEARCHES)
 TINY = Space.of(
@@ -55,6 +56,7 @@ def test_the_default_comes_first_and_numbers_count_on(name: str) -> None:
         generation, number = generation + 1, number + len(asked)
 
 
+@one_in(2)
 @EVERY
 @pytest.mark.parametrize("landscape", LANDSCAPES)
 def test_no_options_are_tried_twice(name: str, landscape: str) -> None:
@@ -99,6 +101,7 @@ def test_a_search_where_everything_fails_goes_on(name: str) -> None:
     assert len(decisions) == 150
 
 
+@one_in(2)
 @EVERY
 @pytest.mark.parametrize("landscape", [convex, failed])
 def test_a_search_ends_when_everything_was_tried(name: str, landscape: Landscape) -> None:

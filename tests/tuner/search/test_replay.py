@@ -32,6 +32,7 @@ def test_the_key_is_canonical() -> None:
     assert key(options) == json.dumps(json.loads(key(options)), sort_keys=True)
 
 
+@one_in(2)
 @EVERY
 @EVERYWHERE
 @pytest.mark.parametrize("seed", SEEDS)
@@ -42,6 +43,7 @@ def test_recordings_replay_every_decision(name: str, landscape: str, seed: int) 
     assert run(name, LANDSCAPES[landscape], 130, seed + 1) != first
 
 
+@one_in(2)
 @EVERY
 @EVERYWHERE
 @pytest.mark.parametrize("seed", SEEDS)
@@ -53,6 +55,7 @@ def test_a_longer_search_begins_as_a_shorter_one_and_is_no_worse(name: str, land
         assert best_microseconds(long[: 2 * trials]) <= best_microseconds(short)
 
 
+@one_in(2)
 @EVERY
 @EVERYWHERE
 @pytest.mark.parametrize("interrupted", every(3, [111, 1, 40]))

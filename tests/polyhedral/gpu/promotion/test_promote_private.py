@@ -11,7 +11,7 @@ import tc
 from tests.comprehensions.corpus import CASES
 from tests.gpu_cases import OPTIONS, fitting
 from tests.mutants.judge import Given, is_right
-from tests.turns import every_row
+from tests.turns import every_row, one_in
 
 CONVOLUTION = """
 def convolution(float(N,C,H,W) I, float(M,C,KH,KW) K) -> (O) {
@@ -36,6 +36,7 @@ def test_of_loops_over_results_around_a_sum_only_the_results_of_one_iteration_ar
     assert is_right(convolution, convolution.compile(*inputs.values(), target="emulator", options=TILES), Given(inputs))
 
 
+@one_in(2)
 @pytest.mark.parametrize(
     ("name", "options"),
     every_row(
