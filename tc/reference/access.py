@@ -15,8 +15,8 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from tc.grammar.syntax import BinaryOperator, UnaryOperator
-from tc.language.program.program import Binary, Expression, IteratorReference, Literal, Unary
+from tc.language.program.affine_form import AffineForm, affine_form
+from tc.language.program.program import Expression, IteratorReference
 from tc.reference.bounded import Array
 
 ElementType = TypeVar("ElementType", bound=np.generic)
@@ -79,75 +79,43 @@ def grid(box: Box, position: int) -> Array:
     return np.arange(box[position].start, box[position].stop, dtype=np.int64).reshape(shape)
 
 
-@dataclass(frozen=True, slots=True)
-class AffineForm:
-    """``constant + sum of coefficient * iterator``; iterators by position, coefficients not 0."""
-
-    constant: int
-    coefficients: Mapping[int, int]
-
-    def bounds(self, box: Box) -> tuple[int, int]:
-        """Least and greatest value on a box that is not empty."""
-        ends = [(c * box[p].start, c * (box[p].stop - 1)) for p, c in self.coefficients.items()]
-        return self.constant + sum(min(e) for e in ends), self.constant + sum(max(e) for e in ends)
-
-    def scaled(self, factor: int) -> AffineForm:
-        if factor == 0:
-            return AffineForm(0, {})
-        return AffineForm(self.constant * factor, {p: c * factor for p, c in self.coefficients.items()})
-
-    def plus(self, other: AffineForm) -> AffineForm:
-        sums = dict(self.coefficients)
-        for position, coefficient in other.coefficients.items():
-            sums[position] = sums.get(position, 0) + coefficient
-        return AffineForm(self.constant + other.constant, {p: c for p, c in sums.items() if c})
+# Of a subscript; iterators by position.
+SubscriptForm: TypeAlias = AffineForm[int]
 
 
-def linear_form(expression: Expression, positions: Mapping[str, int]) -> AffineForm | None:
+def bounds(form: SubscriptForm, box: Box) -> tuple[int, int]:
+    """Least and greatest value on a box that is not empty."""
+    ends = [(c * box[p].start, c * (box[p].stop - 1)) for p, c in form.factors.items()]
+    return form.constant + sum(min(e) for e in ends), form.constant + sum(max(e) for e in ends)
+
+
+def linear_form(expression: Expression, positions: Mapping[str, int]) -> SubscriptForm | None:
     """The expression as a linear form in the iterators; None where it is not written as one."""
-    match expression:
-        case Literal(int() as value, _):
-            return AffineForm(int(value), {})
-        case IteratorReference(name):
-            return AffineForm(0, {positions[name]: 1})
-        case Unary(UnaryOperator.NEGATE, operand):
-            form = linear_form(operand, positions)
-            return None if form is None else form.scaled(-1)
-        case Binary(BinaryOperator.ADD | BinaryOperator.SUBTRACT | BinaryOperator.MULTIPLY as operator, left, right):
-            first, second = linear_form(left, positions), linear_form(right, positions)
-            if first is None or second is None:
-                return None
-            if operator is BinaryOperator.ADD:
-                return first.plus(second)
-            if operator is BinaryOperator.SUBTRACT:
-                return first.plus(second.scaled(-1))
-            if not second.coefficients:
-                return first.scaled(second.constant)
-            return None if first.coefficients else second.scaled(first.constant)
-        case _:
-            return None
+    form = affine_form(expression)
+    factors = {positions[term.name]: f for term, f in form.factors.items() if isinstance(term, IteratorReference)}
+    return AffineForm(form.constant, factors) if len(factors) == len(form.factors) else None
 
 
-def linear_forms(subscripts: Sequence[Expression], positions: Mapping[str, int]) -> tuple[AffineForm, ...] | None:
+def linear_forms(subscripts: Sequence[Expression], positions: Mapping[str, int]) -> tuple[SubscriptForm, ...] | None:
     """All subscripts as linear forms, or None."""
     forms = [linear_form(subscript, positions) for subscript in subscripts]
     found = tuple(form for form in forms if form is not None)
     return found if len(found) == len(forms) else None
 
 
-def shifted(forms: Sequence[AffineForm], origin: Sequence[int]) -> tuple[AffineForm, ...]:
+def shifted(forms: Sequence[SubscriptForm], origin: Sequence[int]) -> tuple[SubscriptForm, ...]:
     """The same positions counted from an origin."""
-    return tuple(form.plus(AffineForm(-first, {})) for form, first in zip(forms, origin, strict=True))
+    return tuple(form.plus(AffineForm(-first)) for form, first in zip(forms, origin, strict=True))
 
 
-def inside(forms: Sequence[AffineForm], shape: Sequence[int], box: Box) -> bool:
+def inside(forms: Sequence[SubscriptForm], shape: Sequence[int], box: Box) -> bool:
     """Whether every point of the box (not empty) lies inside the shape."""
-    ends = [form.bounds(box) for form in forms]
+    ends = [bounds(form, box) for form in forms]
     return all(low >= 0 and high < extent for (low, high), extent in zip(ends, shape, strict=True))
 
 
 def strided_view(
-    array: npt.NDArray[ElementType], forms: Sequence[AffineForm], box: Box, writeable: bool = False
+    array: npt.NDArray[ElementType], forms: Sequence[SubscriptForm], box: Box, writeable: bool = False
 ) -> npt.NDArray[ElementType]:
     """The elements that the points of the box touch, as an open grid; the forms are ``inside`` the array's shape.
 
@@ -156,8 +124,8 @@ def strided_view(
     starts: list[slice] = []
     shape, strides = [1] * len(box), [0] * len(box)
     for form, stride in zip(forms, array.strides, strict=True):
-        starts.append(slice(form.constant + sum(c * box[p].start for p, c in form.coefficients.items()), None))
-        for position, coefficient in form.coefficients.items():
+        starts.append(slice(form.constant + sum(c * box[p].start for p, c in form.factors.items()), None))
+        for position, coefficient in form.factors.items():
             shape[position] = len(box[position])
             strides[position] += coefficient * stride
     corner = array[tuple(starts)] if starts else array

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tc.language.program.program import Expression, Statement, initial_conditions, iterators_in, written_iterators
-from tc.reference.access import Box, extents, grid, halves, linear_form, volume
+from tc.reference.access import Box, bounds, extents, grid, halves, linear_form, volume
 from tc.reference.bounded import BoolArray
 from tc.reference.expressions import ALWAYS, Frame, all_of, evaluate
 
@@ -40,7 +40,7 @@ def _bounds(expression: Expression, frame: Frame) -> tuple[int, int]:
     """The least and the greatest value of an index on the frame's box, which is not empty where it matters."""
     form = linear_form(expression, frame.positions)
     if form is not None:
-        return form.bounds(frame.box)
+        return bounds(form, frame.box)
     values = evaluate(expression, frame, ALWAYS).value
     return int(values.min()), int(values.max())
 

@@ -16,7 +16,7 @@ from tc.language.program.program import (
     Select,
     Unary,
 )
-from tc.reference.access import Box, Window, linear_form
+from tc.reference.access import Box, Window, bounds, linear_form
 
 # The least and the greatest value, or bounds of them.
 Interval: TypeAlias = tuple[int, int]
@@ -25,7 +25,7 @@ Interval: TypeAlias = tuple[int, int]
 def index_interval(expression: Expression, positions: Mapping[str, int], box: Box) -> Interval | None:
     """Of an integer expression over a box that is not empty; None where it reads a tensor, or there is no rule."""
     form = linear_form(expression, positions)
-    found = form.bounds(box) if form is not None else _interval(expression, positions, box)
+    found = bounds(form, box) if form is not None else _interval(expression, positions, box)
     type = expression.type
     # Integers wrap beyond their type.
     return found if found is not None and type.minimum <= found[0] and found[1] <= type.maximum else None

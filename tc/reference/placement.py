@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tc.reference.access import AffineForm, Window, extents, inside, linear_forms, shifted, strided_view
+from tc.reference.access import SubscriptForm, Window, extents, inside, linear_forms, shifted, strided_view
 from tc.reference.bounded import Array, BoolArray
 from tc.reference.expressions import Frame, evaluate
 
@@ -23,7 +23,7 @@ class Placement:
     """
 
     frame: Frame
-    forms: tuple[AffineForm, ...] | None
+    forms: tuple[SubscriptForm, ...] | None
     mask: BoolArray
     origin: tuple[int, ...]
     whole: tuple[int, ...]
@@ -32,7 +32,7 @@ class Placement:
     def kept(self) -> frozenset[int]:
         """Positions of the iterators that choose the element."""
         forms = self.forms or ()
-        return frozenset(p for form in forms for p in form.coefficients)
+        return frozenset(p for form in forms for p in form.factors)
 
     def assign(self, array: Array, terms: Array) -> None:
         """``array[subscripts] = terms``; no element is written twice."""
@@ -94,8 +94,8 @@ def placement(frame: Frame, mask: BoolArray, window: Window) -> Placement:
     forms = linear_forms(frame.statement.subscripts, frame.positions)
     if forms is not None:
         forms = shifted(forms, window.origin)
-        used = [p for form in forms for p in form.coefficients]
-        separable = len(used) == len(set(used)) and all(len(form.coefficients) <= 1 for form in forms)
+        used = [p for form in forms for p in form.factors]
+        separable = len(used) == len(set(used)) and all(len(form.factors) <= 1 for form in forms)
         if not separable or not inside(forms, window.shape, frame.box):
             forms = None
     return Placement(frame, forms, mask, window.origin, window.whole)

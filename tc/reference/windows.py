@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from tc.language.program.affine_form import AffineForm
 from tc.language.program.program import Expression, iterators_in
-from tc.reference.access import AffineForm, Box, Window, inside, linear_forms, volume, whole_window
+from tc.reference.access import Box, SubscriptForm, Window, bounds, inside, linear_forms, volume, whole_window
 from tc.reference.domain import pieces
 from tc.reference.expressions import Frame
 from tc.reference.intervals import index_interval
@@ -31,11 +32,11 @@ def restricted(window: Window, frame: Frame) -> Frame:
         return frame
     box = list(frame.box)
     for form, interval in zip(forms, window.elements, strict=True):
-        for position, coefficient in form.coefficients.items():
+        for position, coefficient in form.factors.items():
             if volume(tuple(box)) == 0:
                 break
-            others = AffineForm(form.constant, {p: c for p, c in form.coefficients.items() if p != position})
-            box[position] = _reaching(box[position], others.bounds(tuple(box)), coefficient, interval)
+            others = AffineForm(form.constant, {p: c for p, c in form.factors.items() if p != position})
+            box[position] = _reaching(box[position], bounds(others, tuple(box)), coefficient, interval)
     return replace(frame, box=tuple(box))
 
 
@@ -79,13 +80,13 @@ def _instances_stay_together(frame: Frame, found: Sequence[Window]) -> bool:
     return sum(reaches(window, frame, box) for window in found) <= 2 + len(found) // 8
 
 
-def separate_forms(subscripts: Sequence[Expression], positions: Mapping[str, int]) -> tuple[AffineForm, ...] | None:
+def separate_forms(subscripts: Sequence[Expression], positions: Mapping[str, int]) -> tuple[SubscriptForm, ...] | None:
     """The subscripts of a target where each has an iterator of its own, at most; None otherwise."""
     forms = linear_forms(subscripts, positions)
     if forms is None:
         return None
-    used = [p for form in forms for p in form.coefficients]
-    separate = len(used) == len(set(used)) and all(len(form.coefficients) <= 1 for form in forms)
+    used = [p for form in forms for p in form.factors]
+    separate = len(used) == len(set(used)) and all(len(form.factors) <= 1 for form in forms)
     return forms if separate else None
 
 

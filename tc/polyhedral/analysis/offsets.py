@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from operator import add, floordiv, mod, mul, neg, sub
 from types import MappingProxyType
 from typing import Final, TypeAlias, assert_never
 
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
+from tc.language.program.affine_form import AffineForm
 from tc.language.program.program import Binary, Expression, IteratorReference, Literal, Unary
 from tc.polyhedral.analysis.ranges import Ranges, range_of
 from tc.polyhedral.analysis.remembered import Remembered
@@ -42,18 +43,8 @@ Arguments: TypeAlias = Mapping[str, IndexExpression]
 
 
 @dataclass(frozen=True, slots=True)
-class LinearForm:
-    """``constant + sum of factor * term``."""
-
-    constant: int = 0
-    factors: Mapping[IndexExpression, int] = field(default_factory=lambda: MappingProxyType({}))
-
-    def plus(self, other: LinearForm, factor: int = 1) -> LinearForm:
-        """``self + factor * other``."""
-        factors = dict(self.factors)
-        for term, own in other.factors.items():
-            factors[term] = factors.get(term, 0) + factor * own
-        return LinearForm(self.constant + factor * other.constant, {t: f for t, f in factors.items() if f})
+class LinearForm(AffineForm[IndexExpression]):
+    """Of index expressions."""
 
     def slope(self, variable: str) -> int | None:
         """How much the form grows with a variable; None where that is not constant."""

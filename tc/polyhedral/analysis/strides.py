@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import assert_never
 
 import islpy as isl
 
-from tc.grammar.syntax import BinaryOperator, UnaryOperator
 from tc.language.isl.pieces import functions_of
+from tc.language.program.affine_form import coefficient
 from tc.language.program.program import (
-    Binary,
-    Call,
-    Cast,
     Expression,
-    IteratorReference,
-    Literal,
     Read,
-    ScalarReference,
-    Select,
-    SizeReference,
-    Unary,
     iterators_in,
 )
 from tc.language.program.specialization import Layout
@@ -37,34 +27,6 @@ def iterator_of(function: isl.UnionPwAff, body: StatementBody) -> str | None:
             used = [i for i in range(count) if piece.involves_dims(isl.dim_type.in_, i, 1)]
             return body.iterators[used[0]] if len(used) == 1 else None
     return None
-
-
-def coefficient(expression: Expression, iterator: str) -> int | None:
-    """By how much the expression grows with the iterator; None where it is not linear in it."""
-    match expression:
-        case Literal() | SizeReference() | ScalarReference():
-            return 0
-        case IteratorReference(name):
-            return int(name == iterator)
-        case Unary(UnaryOperator.NEGATE, operand):
-            inner = coefficient(operand, iterator)
-            return None if inner is None else -inner
-        case Cast(operand, _):
-            return coefficient(operand, iterator)
-        case Binary(BinaryOperator.ADD | BinaryOperator.SUBTRACT as operator, left, right):
-            first, second = coefficient(left, iterator), coefficient(right, iterator)
-            if first is None or second is None:
-                return None
-            return first + second if operator is BinaryOperator.ADD else first - second
-        case Binary(BinaryOperator.MULTIPLY, Literal(value), other) | Binary(
-            BinaryOperator.MULTIPLY, other, Literal(value)
-        ):
-            inner = coefficient(other, iterator)
-            return None if inner is None else int(value) * inner
-        case Read() | Unary() | Binary() | Select() | Call():
-            return 0 if iterator not in iterators_in((expression,)) else None
-        case _:
-            assert_never(expression)
 
 
 def stride(subscripts: tuple[Expression, ...], layout: Layout, iterator: str) -> int | None:

@@ -16,6 +16,7 @@ import islpy as isl
 from tc.base.types import ScalarType
 from tc.grammar.syntax import BinaryOperator
 from tc.language.isl.affine import isl_name
+from tc.language.program.affine_form import coefficient
 from tc.language.program.program import (
     INDEX_TYPE,
     Binary,
@@ -28,7 +29,6 @@ from tc.language.program.program import (
 from tc.language.program.specialization import Layout, contiguous_strides
 from tc.polyhedral.analysis.box import Box, box_elements, prefix_map
 from tc.polyhedral.analysis.reads import has_affine_subscripts, program_names, value_reads
-from tc.polyhedral.analysis.strides import coefficient
 from tc.polyhedral.ir.gathered import Gathered
 from tc.polyhedral.ir.loops import LINE_BYTES, Buffer, Sharing, StatementBody
 from tc.polyhedral.ir.scop import (

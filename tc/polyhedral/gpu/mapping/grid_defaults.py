@@ -10,11 +10,12 @@ from typing import Final
 
 import islpy as isl
 
+from tc.language.program.affine_form import coefficient
 from tc.language.program.program import Expression, iterators_in
 from tc.polyhedral.analysis.extents import extent_of, volume
 from tc.polyhedral.analysis.reads import value_reads
 from tc.polyhedral.analysis.reuse import product_loops
-from tc.polyhedral.analysis.strides import coefficient, is_turned, iterator_of, stride
+from tc.polyhedral.analysis.strides import is_turned, iterator_of, stride
 from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
 from tc.polyhedral.ir.tree import Band, Member, statement_names
 from tc.polyhedral.transform.share_loops import inner_loops
