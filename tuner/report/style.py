@@ -12,6 +12,7 @@ _COLOURS: Final = """
   --seed: #1b2430; --random: #9aa4b1; --crossed: #56b4e9; --mutated: #e69f00; --refined: #009e73; --other: #b8a9c9;
   --illegal: #c9d0d9; --compile: #ddb94a; --crash: #cc6677; --timeout: #3f3a9b; --memory: #44aa99;
   --out-of-bounds: #aa4499; --wrong: #882255; --device: #8a8a2c; --lost: #88ccee; --numerics: #b8860b;
+  --slow: #6a8f3c;
 }
 """
 
@@ -23,6 +24,7 @@ _DARK: Final = """
     --seed: #f2f5f9; --random: #6d7886; --crossed: #56b4e9; --mutated: #f0b43c; --refined: #2fc59a; --other: #8d7fa0;
     --illegal: #4a5563; --compile: #d9bd5c; --crash: #e08291; --timeout: #8f8af0; --memory: #5cc4b2;
     --out-of-bounds: #d275c2; --wrong: #c85a8f; --device: #bcbc5a; --lost: #88ccee; --numerics: #e0b040;
+    --slow: #a3c76b;
   }
 }
 """
@@ -153,7 +155,7 @@ _CLASSES: Final = """
 .failure-timeout { --colour: var(--timeout); } .failure-memory { --colour: var(--memory); }
 .failure-out-of-bounds { --colour: var(--out-of-bounds); } .failure-wrong { --colour: var(--wrong); }
 .failure-numerics { --colour: var(--numerics); } .failure-device { --colour: var(--device); }
-.failure-lost { --colour: var(--lost); }
+.failure-lost { --colour: var(--lost); } .failure-slow { --colour: var(--slow); }
 """
 
 _PLACES: Final = """
