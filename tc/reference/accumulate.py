@@ -5,7 +5,9 @@ The arrays have the shape of the target; terms arrive box by box through a ``Pla
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from copy import copy
+from types import EllipsisType
+from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 
@@ -26,6 +28,8 @@ from tc.reference.bounded import (
 from tc.reference.integers import within_type
 from tc.reference.placement import Placement
 
+Slices: TypeAlias = tuple[slice | EllipsisType, ...]
+
 ZERO, ONE = np.zeros(()), np.ones(())
 ZERO.flags.writeable = ONE.flags.writeable = False
 
@@ -35,6 +39,9 @@ class Accumulator(Protocol):
 
     def absorb(self, terms: Bounded, place: Placement) -> None:
         """Folds one box of terms in; they are not settled yet."""
+
+    def part(self, slices: Slices) -> Accumulator:
+        """That of some elements, whose arrays are views."""
 
     def finish(self, before: Bounded, initialize: BoolArray) -> Bounded:
         """The target afterwards; where ``initialize`` holds, what it held before does not count."""
@@ -114,6 +121,11 @@ class _Flags:
             self.found = np.zeros(self.shape, np.bool_)
         return self.found
 
+    def part(self, slices: Slices) -> _Flags:
+        found = _Flags(self.shape)
+        found.found = None if self.found is None else self.found[slices]
+        return found
+
     def joined(self, before: BoolArray) -> BoolArray:
         return before if self.found is None else np.logical_or(self.found, before)
 
@@ -158,6 +170,14 @@ class FloatSum:
         if not single.is_exact:
             place.fold(np.add, self.error, single.error, ZERO)
         self.ambiguous.absorb(single.ambiguous, place)
+
+    def part(self, slices: Slices) -> FloatSum:
+        found = copy(self)
+        found.total, found.magnitude = self.total[slices], self.magnitude[slices]
+        found.error, found.count = self.error[slices], self.count[slices]
+        found.greatest = None if self.greatest is None else self.greatest[slices]
+        found.ambiguous = self.ambiguous.part(slices)
+        return found
 
     def rounded(self, farthest: FloatArray, old: FloatArray, spread: FloatArray) -> FloatArray:
         """What rounding adds; no partial sum is farther from 0 than ``farthest``; ``old``: what there was before."""
@@ -226,6 +246,13 @@ class FloatProduct:
         place.fold(np.add, self.count, ONE, ZERO)
         self.ambiguous.absorb(single.ambiguous, place)
 
+    def part(self, slices: Slices) -> FloatProduct:
+        found = copy(self)
+        found.product, found.upper = self.product[slices], self.upper[slices]
+        found.grown, found.shrunk = self.grown[slices], self.shrunk[slices]
+        found.count, found.ambiguous = self.count[slices], self.ambiguous.part(slices)
+        return found
+
     def finish(self, before: Bounded, initialize: BoolArray) -> Bounded:
         settled = settle(before, self.type)
         old = np.where(initialize, 1.0, settled.value)
@@ -268,6 +295,12 @@ class FloatExtremum:
         place.fold(self.choose, self.upper, single.value + single.error, self.neutral)
         self.ambiguous.absorb(single.ambiguous, place)
         self.unknown.absorb(np.isinf(single.error), place)
+
+    def part(self, slices: Slices) -> FloatExtremum:
+        found = copy(self)
+        found.value, found.lower, found.upper = self.value[slices], self.lower[slices], self.upper[slices]
+        found.ambiguous, found.unknown = self.ambiguous.part(slices), self.unknown.part(slices)
+        return found
 
     def finish(self, before: Bounded, initialize: BoolArray) -> Bounded:
         settled = settle(before, self.type)
@@ -313,6 +346,12 @@ class IntegerReduction:
                 place.fold(np.maximum, self.error, np.where(terms.error > 0, span(self.type), 0.0), ZERO)
             case Reduction.MINIMUM | Reduction.MAXIMUM:
                 place.fold(np.maximum, self.error, terms.error, ZERO)
+
+    def part(self, slices: Slices) -> IntegerReduction:
+        found = copy(self)
+        found.value, found.ambiguous = self.value[slices], self.ambiguous.part(slices)
+        found.error = None if self.error is None else self.error[slices]
+        return found
 
     def finish(self, before: Bounded, initialize: BoolArray) -> Bounded:
         old = np.where(initialize, self.neutral, before.value)

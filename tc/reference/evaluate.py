@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from types import EllipsisType
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +27,7 @@ from tc.language.program.program import (
 from tc.language.program.specialization import Layout, Specialization
 from tc.reference import decisions
 from tc.reference.access import Box, Window, extents, volume, whole_window
-from tc.reference.accumulate import Accumulator, FloatSum, accumulator
+from tc.reference.accumulate import Accumulator, FloatSum, Slices, accumulator
 from tc.reference.bounded import (
     CERTAIN,
     EXACT,
@@ -51,7 +50,6 @@ from tc.reference.placement import Placement, placement
 from tc.reference.plan import Plan
 from tc.reference.windows import STEP, reaches, restricted, windows
 
-Slices: TypeAlias = tuple[slice | EllipsisType, ...]
 ElementType = TypeVar("ElementType", bound=np.generic)
 
 # Elements of the arrays that one step of a contraction computes with: a dozen of them stay below 256 MB.
@@ -305,15 +303,23 @@ def _reduce(step: _Step, reduction: Reduction, before: Bounded, after: _Whole) -
         frame = replace(frame, statement=replace(frame.statement, value=float32_term(frame.statement.value)))
     step = replace(step, frame=frame)
     for window in step.windows():
-        part = window.slices(step.window.origin)
-        found, changed = _reduce_window(step.within(window), reduction, before.part(part), summed)
-        if summed is not step.type:
-            found = decisions.convert(settle(found, summed), summed, step.type)
-        after.replace(part, collapse(found, step.type), changed)
+        total, touched, fresh = _totals(step.within(window), reduction, summed)
+        # What finishes the totals has dozens of arrays: they are of a few elements at a time.
+        for piece in pieces(window.elements, frozenset(), lambda box: volume(box) <= STEP):
+            here = Window(piece, window.whole)
+            part, inner = here.slices(step.window.origin), here.slices(window.origin)
+            initialize = fresh[inner] if fresh.ndim else fresh
+            found = total.part(inner).finish(before.part(part), initialize)
+            if summed is not step.type:
+                found = decisions.convert(settle(found, summed), summed, step.type)
+            after.replace(part, collapse(found, step.type), np.logical_or(touched[inner], initialize))
 
 
-def _reduce_window(step: _Step, reduction: Reduction, old: Bounded, type: ScalarType) -> tuple[Bounded, BoolArray]:
-    """The elements of the window after a step, and which of them change; ``type``: in which terms are combined."""
+def _totals(step: _Step, reduction: Reduction, type: ScalarType) -> tuple[Accumulator, BoolArray, BoolArray]:
+    """Of the elements of the window: what terms make, which have terms, which are set to the neutral element first.
+
+    ``type``: in which terms are combined.
+    """
     statement, shape = step.frame.statement, step.window.shape
     total = accumulator(reduction, shape, type, is_product(statement.value), is_product_of_two(statement.value))
     touched = np.zeros(shape, np.bool_)
@@ -322,8 +328,7 @@ def _reduce_window(step: _Step, reduction: Reduction, old: Bounded, type: Scalar
         _contract(step, factors, total, touched)
     else:
         _absorb(step, total, touched)
-    fresh = _fresh(step) if statement.initialize else CERTAIN
-    return total.finish(old, fresh), np.asarray(np.logical_or(touched, fresh))
+    return total, touched, _fresh(step) if statement.initialize else CERTAIN
 
 
 def _absorb(step: _Step, total: Accumulator, touched: BoolArray) -> None:

@@ -14,12 +14,12 @@ from tc.reference.bounded import numpy_type
 from tc.reference.domain import positions
 from tc.reference.lifetimes import lifetimes, reads_elsewhere, reads_of
 from tc.reference.parts import PART_ELEMENTS
-from tc.reference.windows import MOST_SHARED, STEP, separate_forms
+from tc.reference.windows import STEP, elements_shared, separate_forms
 
 # Bytes of an element beside its value: its bound, and whether it is ambiguous.
 _BOUND: Final = 8 + 1
-# Of an element of a window whose elements several instances write, for the totals of a reduction and what they become.
-TOTALS: Final = 12 * 8
+# Of an element of a window whose elements several instances write, for the totals of a reduction.
+TOTALS: Final = 5 * 8 + 4
 # Elements of the arrays that a step computes with, for a reduction, and bytes for each of them.
 _REDUCED_ELEMENTS: Final = 1 << 20
 _STEP_BYTES: Final = 24 * 8
@@ -73,14 +73,15 @@ def need_of(specialization: Specialization, *, bounds: bool = True, parts: froze
     return most
 
 
-def _step_bytes(statement: Statement, layouts: Mapping[str, Layout], limit: int = MOST_SHARED) -> int:
-    """What a statement computes with at a time."""
+def _step_bytes(statement: Statement, layouts: Mapping[str, Layout], part: int | None = None) -> int:
+    """What a statement computes with at a time; ``part``: elements of its target that it is computed for, at most."""
     used = {statement.target, *(part.tensor for part in walk(statement.value) if isinstance(part, Read))}
     most = STEP if statement.reduction is None else _REDUCED_ELEMENTS
     step = min(max(layouts[name].size for name in used), most) * _STEP_BYTES
     if statement.reduction is None or separate_forms(statement.subscripts, positions(statement)) is not None:
         return step
-    return step + min(layouts[statement.target].size, limit) * TOTALS
+    size = layouts[statement.target].size
+    return step + (elements_shared(size) if part is None else min(size, part)) * TOTALS
 
 
 def _parts_bytes(statement: Statement, specialization: Specialization, parts: frozenset[str]) -> int:

@@ -18,15 +18,13 @@ class Placement:
 
     ``forms``: the subscripts, where each iterator occurs in at most one of them and each subscript has at most one:
     then a strided view reaches every element once.  None where elements are reached through their indices.
-    ``mask``: the points of the box that are instances.  ``origin``: the element of the target with which the arrays
-    begin; ``whole``: the target's shape.
+    ``mask``: the points of the box that are instances.  ``elements``: without forms, what these write.
     """
 
     frame: Frame
     forms: tuple[SubscriptForm, ...] | None
     mask: BoolArray
-    origin: tuple[int, ...]
-    whole: tuple[int, ...]
+    elements: Elements | None
 
     @property
     def kept(self) -> frozenset[int]:
@@ -40,14 +38,15 @@ class Placement:
             view = strided_view(array, self.forms, self.frame.box, writeable=True)
             np.copyto(view, terms, where=self.mask)
             return
-        elements, chosen = self._elements(array, terms)
-        array.reshape(-1)[elements] = chosen
+        assert self.elements is not None
+        array.reshape(-1)[self.elements.flat] = self.elements.of(terms, extents(self.frame.box))
 
     def fold(self, operation: np.ufunc, array: Array, terms: Array, neutral: Array) -> None:
         """``array[subscripts] operation= terms`` for every instance; ``neutral`` changes nothing."""
         if self.forms is None:
-            elements, chosen = self._elements(array, terms)
-            operation.at(array.reshape(-1), elements, chosen.astype(array.dtype))
+            assert self.elements is not None
+            chosen = self.elements.of(terms, extents(self.frame.box))
+            operation.at(array.reshape(-1), self.elements.flat, chosen.astype(array.dtype))
             return
         if not self.mask.all():
             terms = np.where(self.mask, terms, neutral)
@@ -67,23 +66,42 @@ class Placement:
         view = strided_view(array, self.forms or (), self.frame.box, writeable=True)
         operation(view, total, out=view)
 
-    def _elements(self, array: Array, terms: Array) -> tuple[Array, Array]:
-        """Flat indices of the elements written, and what goes there; what lies in other windows is left out."""
-        frame = self.frame
-        shape = extents(frame.box)
-        indices = [evaluate(subscript, frame, self.mask).value for subscript in frame.statement.subscripts]
-        flat = np.zeros((), np.int64)
-        outside = np.zeros((), np.bool_)
-        here = self.mask
-        for index, first, extent, end in zip(indices, self.origin, array.shape, self.whole, strict=True):
-            flat = flat * extent + (index - first)
-            outside = outside | (index < 0) | (index >= end)
-            if extent < end:
-                here = here & (index >= first) & (index < first + extent)
-        if (outside & self.mask).any():
-            raise IndexError(f"statement {frame.statement.name} writes outside {frame.statement.target}")
-        selected = np.broadcast_to(here, shape)
-        return np.broadcast_to(flat, shape)[selected], np.broadcast_to(terms, shape)[selected]
+
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """Which element of an array each point of a box writes, in the order of the points.
+
+    ``flat``: their positions in the flat array.  ``points``: which of the box's points these are of; None for all.
+    """
+
+    flat: Array
+    points: BoolArray | None
+
+    def of(self, terms: Array, shape: tuple[int, ...]) -> Array:
+        """What the points write, of terms over a box of this shape."""
+        if self.points is None:
+            return np.broadcast_to(terms, shape).reshape(-1)
+        return np.broadcast_to(terms, shape)[self.points]
+
+
+def _elements(frame: Frame, mask: BoolArray, window: Window) -> Elements:
+    """The elements of a window that the points of the frame's box write; what lies in other windows is left out."""
+    shape = extents(frame.box)
+    indices = [evaluate(subscript, frame, mask).value for subscript in frame.statement.subscripts]
+    flat = np.zeros((), np.int64)
+    outside = np.zeros((), np.bool_)
+    here = mask
+    for index, interval, end in zip(indices, window.elements, window.whole, strict=True):
+        flat = flat * len(interval) + (index - interval.start)
+        outside = outside | (index < 0) | (index >= end)
+        if len(interval) < end:
+            here = here & (index >= interval.start) & (index < interval.stop)
+    if (outside & mask).any():
+        raise IndexError(f"statement {frame.statement.name} writes outside {frame.statement.target}")
+    if here.all():
+        return Elements(np.broadcast_to(flat, shape).reshape(-1), None)
+    points = np.broadcast_to(here, shape)
+    return Elements(np.broadcast_to(flat, shape)[points], points)
 
 
 def placement(frame: Frame, mask: BoolArray, window: Window) -> Placement:
@@ -98,4 +116,4 @@ def placement(frame: Frame, mask: BoolArray, window: Window) -> Placement:
         separable = len(used) == len(set(used)) and all(len(form.factors) <= 1 for form in forms)
         if not separable or not inside(forms, window.shape, frame.box):
             forms = None
-    return Placement(frame, forms, mask, window.origin, window.whole)
+    return Placement(frame, forms, mask, _elements(frame, mask, window) if forms is None else None)

@@ -11,7 +11,17 @@ from typing import Final
 
 from tc.language.program.affine_form import AffineForm
 from tc.language.program.program import Expression, iterators_in
-from tc.reference.access import Box, SubscriptForm, Window, bounds, inside, linear_forms, volume, whole_window
+from tc.reference.access import (
+    Box,
+    SubscriptForm,
+    Window,
+    bounds,
+    halves,
+    inside,
+    linear_forms,
+    volume,
+    whole_window,
+)
 from tc.reference.domain import pieces
 from tc.reference.expressions import Frame
 from tc.reference.intervals import index_interval
@@ -20,9 +30,10 @@ from tc.reference.intervals import index_interval
 STEP: Final = 1 << 18
 # Elements of a window.  Where several instances of a box may write an element, windows may have the same instances,
 # which then are evaluated for each of them: there are fewer of them, and as few as memory permits where a step of
-# instances writes all over the target.
+# instances writes all over the target, but no more than ``MOST_EVALUATIONS``.
 _MOST: Final = 1 << 20
-MOST_SHARED: Final = 1 << 22
+MOST_SHARED: Final = 1 << 23
+MOST_EVALUATIONS: Final = 4
 
 
 def restricted(window: Window, frame: Frame) -> Frame:
@@ -69,15 +80,29 @@ def windows(frame: Frame, shape: tuple[int, ...], shared: int, first: frozenset[
     found = [Window(part, shape) for part in pieces(whole.elements, dimensions, lambda part: volume(part) <= most)]
     if is_separate or _instances_stay_together(frame, found):
         return found
-    return [Window(part, shape) for part in pieces(whole.elements, dimensions, lambda part: volume(part) <= shared)]
+    most = max(shared, elements_shared(volume(whole.elements)))
+    return [Window(part, shape) for part in pieces(whole.elements, dimensions, lambda part: volume(part) <= most)]
+
+
+def elements_shared(elements: int) -> int:
+    """Of how many elements there must be totals where several instances write one: those of a window at least."""
+    return min(elements, max(MOST_SHARED, -(-elements // MOST_EVALUATIONS)))
 
 
 def _instances_stay_together(frame: Frame, found: Sequence[Window]) -> bool:
     """Whether instances that are evaluated in one step write to few windows, so that few are evaluated again."""
     if volume(frame.box) == 0:
         return True
-    box = next(pieces(frame.box, frozenset(), lambda part: volume(part) <= STEP))
-    return sum(reaches(window, frame, box) for window in found) <= 2 + len(found) // 8
+    most = min(2 + len(found) // 8, MOST_EVALUATIONS)
+    boxes = (_corner(frame.box, side) for side in (0, 1))
+    return all(sum(reaches(window, frame, box) for window in found) <= most for box in boxes)
+
+
+def _corner(box: Box, side: int) -> Box:
+    """What is evaluated in one step at the beginning or the end of a box."""
+    while volume(box) > STEP:
+        box = halves(box, max(range(len(box)), key=lambda position: len(box[position])))[side]
+    return box
 
 
 def separate_forms(subscripts: Sequence[Expression], positions: Mapping[str, int]) -> tuple[SubscriptForm, ...] | None:
