@@ -23,6 +23,7 @@ class LinearGelu(torch.nn.Linear):
     """``torch.nn.Linear`` and GELU, for inference."""
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """The layer's result, of one kernel."""
         result = linear_gelu(input, self.weight, self.bias)
         assert isinstance(result, torch.Tensor)
         return result

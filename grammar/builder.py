@@ -58,6 +58,7 @@ class Measured(NamedTuple):
 
     @property
     def span(self) -> Span:
+        """Where the expression stands."""
         return self.expression.span
 
 
@@ -124,6 +125,7 @@ class Builder(Transformer[Token, Text]):
     """One method per rule of ``tc.lark``; expressions travel with their depth until a statement takes them."""
 
     def start(self, *definitions: Definition) -> Text:
+        """``start``: all definitions of a text."""
         return Text(definitions)
 
     # Definitions
@@ -136,6 +138,7 @@ class Builder(Transformer[Token, Text]):
         results: tuple[Identifier | Parameter, ...],
         *rest: Statement | Token,
     ) -> Definition:
+        """``def name(parameters) -> (results) { statements }``."""
         statements = tuple(part for part in rest if not isinstance(part, Token))
         closing = rest[-1]
         assert isinstance(closing, Token)
@@ -143,45 +146,56 @@ class Builder(Transformer[Token, Text]):
         return Definition(str(name), parameters, results, statements, span, span_of(name))
 
     def parameters(self, *parameters: Parameter) -> tuple[Parameter, ...]:
+        """The parameters of a definition, in their order."""
         return parameters
 
     def scalar_parameter(self, type_name: Token, name: Token) -> Parameter:
+        """``type name``."""
         type_span, name_span = span_of(type_name), span_of(name)
         return Parameter(str(type_name), None, str(name), type_span.to(name_span), type_span, name_span)
 
     def tensor_parameter(
         self, type_name: Token, sizes: tuple[Name | Number, ...], _closing: Token, name: Token
     ) -> Parameter:
+        """``type(sizes) name``."""
         type_span, name_span = span_of(type_name), span_of(name)
         return Parameter(str(type_name), sizes, str(name), type_span.to(name_span), type_span, name_span)
 
     def sizes(self, *sizes: Measured) -> tuple[Name | Number, ...]:
+        """The sizes of a parameter: names and numbers."""
         return tuple(size.expression for size in sizes if isinstance(size.expression, Name | Number))
 
     def results(self, *results: Identifier | Parameter) -> tuple[Identifier | Parameter, ...]:
+        """The results of a definition, with a type or without."""
         return results
 
     def names(self, *names: Identifier) -> tuple[Identifier, ...]:
+        """The results of a call."""
         return names
 
     def name(self, name: Token) -> Identifier:
+        """One name."""
         return Identifier(str(name), span_of(name))
 
     # Statements
 
     def bare_target(self, name: Token) -> Target:
+        """A left-hand side without subscripts."""
         return Target(str(name), None, span_of(name))
 
     def indexed_target(self, name: Token, subscripts: tuple[Measured, ...], _closing: Token) -> Target:
+        """``name(subscripts)`` on a left-hand side."""
         return Target(str(name), _expressions(subscripts), span_of(name))
 
     def library(self, _operator: Token, name: Token, arguments: tuple[Measured, ...], closing: Token) -> Apply:
+        """``<=> name(arguments)``."""
         name_span = span_of(name)
         return Apply(str(name), _expressions(arguments), name_span.to(span_of(closing)), name_span)
 
     def assign(
         self, target: Target, assignment: Token, value: Measured, *rest: Apply | tuple[WhereClause, ...]
     ) -> Assign:
+        """A comprehension: ``target op value``, with its library call and its ``where`` clauses, if it has any."""
         library = next((part for part in rest if isinstance(part, Apply)), None)
         where = next((part for part in rest if isinstance(part, tuple)), ())
         end = where[-1].span if where else value.span if library is None else library.span
@@ -206,57 +220,72 @@ class Builder(Transformer[Token, Text]):
         arguments: tuple[Measured, ...],
         closing: Token,
     ) -> CallStatement:
+        """``(results) = name(arguments)``."""
         return CallStatement(results, callee, _expressions(arguments), span_of(opening).to(span_of(closing)))
 
     def where(self, _keyword: Token, *clauses: WhereClause) -> tuple[WhereClause, ...]:
+        """All clauses behind ``where``."""
         return clauses
 
     def range(self, subject: Measured, _keyword: Token, begin: Measured, end: Measured) -> RangeClause:
+        """``subject in begin:end``."""
         return RangeClause(subject.expression, begin.expression, end.expression, subject.span.to(end.span))
 
     def let(self, name: Token, _assignment: Token, value: Measured) -> LetClause:
+        """``name = value``."""
         name_span = span_of(name)
         return LetClause(str(name), value.expression, name_span.to(value.span), name_span)
 
     def exists(self, keyword: Token, name: Token, arguments: tuple[Measured, ...], closing: Token) -> ExistsClause:
+        """``exists name(subscripts)``."""
         name_span, end = span_of(name), span_of(closing)
         access = Apply(str(name), _expressions(arguments), name_span.to(end), name_span)
         return ExistsClause(access, span_of(keyword).to(end))
 
     def condition(self, condition: Measured) -> ConditionClause:
+        """A condition on iterators."""
         return ConditionClause(condition.expression, condition.span)
 
     # Expressions
 
     def arguments(self, *arguments: Measured) -> tuple[Measured, ...]:
+        """Arguments or subscripts, in their order."""
         return arguments
 
     def conditional(self, condition: Measured, then: Measured, otherwise: Measured) -> Measured:
+        """``condition ? then : otherwise``."""
         span = condition.span.to(otherwise.span)
         node = Conditional(condition.expression, then.expression, otherwise.expression, span)
         return _measured(node, condition, then, otherwise)
 
     def binary(self, left: Measured, operator: Token, right: Measured) -> Measured:
+        """An operator between two operands."""
         span = left.span.to(right.span)
         return _measured(Binary(BinaryOperator(operator), left.expression, right.expression, span), left, right)
 
     def unary(self, operator: Token, operand: Measured) -> Measured:
+        """An operator before its operand."""
         span = span_of(operator).to(operand.span)
         return _measured(Unary(UnaryOperator(operator), operand.expression, span), operand)
 
     def integer(self, token: Token) -> Measured:
+        """A number without a fraction."""
         return _measured(Number(_integer(token), span_of(token)))
 
     def floating(self, token: Token) -> Measured:
+        """A number with a fraction or an exponent."""
         return _measured(Number(_floating(token), span_of(token)))
 
     def variable(self, name: Token) -> Measured:
+        """A name that stands for a value."""
         return _measured(Name(str(name), span_of(name)))
 
     def extent(self, tensor: Token, dimension: Token) -> Measured:
+        """``tensor.dimension``."""
         return _measured(Extent(str(tensor), _integer(dimension), span_of(tensor).to(span_of(dimension))))
 
     def application(self, name: Token, arguments: tuple[Measured, ...], closing: Token) -> Measured:
+        """``name(arguments)``: an access or a call."""
         name_span = span_of(name)
         node = Apply(str(name), _expressions(arguments), name_span.to(span_of(closing)), name_span)
         return _measured(node, *arguments)

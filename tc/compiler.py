@@ -81,6 +81,7 @@ class Compilation:
 
     @property
     def proof(self) -> Proof:
+        """What was proven of the program."""
         return self.mapped.proof
 
     def convention(self, interface: Interface) -> Convention:

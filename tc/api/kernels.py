@@ -154,6 +154,7 @@ class Kernels:
         return Wanted(self._definition, signature, target, options)
 
     def specialize(self, signature: Signature) -> Specialization:
+        """The program for a signature; ArgumentError where an argument is overwritten before it is read."""
         from tc.language.lower.specialize import specialize
         from tc.polyhedral.schedule.aliasing import find_overwritten_read
 

@@ -52,6 +52,7 @@ class Parsed:
 
     @property
     def canonical(self) -> str:
+        """See ``Definition``; printed when it is asked for first."""
         from tc.language.text.canonical import canonical_text
 
         return self._canonical.get(None, lambda: canonical_text(self.program))
@@ -69,6 +70,7 @@ class Remembered:
 
     @property
     def program(self) -> Program:
+        """See ``Definition``; the text is parsed when it is asked for first."""
         return self._program.get(None, self._parse)
 
 

@@ -54,6 +54,7 @@ class Executable:
 
     @property
     def resources(self) -> Resources:
+        """What a call takes of the machine."""
         return resources_of(self.convention.memory, self.convention.grids, self.binary, self.target)
 
     def renamed(self, interface: Interface) -> Executable:

@@ -12,6 +12,7 @@ class BuildPy(build_py):
     """Writes ``source_hash.txt`` beside ``tc/base/generator.py``, so that no process needs to read all sources."""
 
     def run(self) -> None:
+        """Builds the package, and writes the hash of its sources beside them."""
         super().run()
         if self.editable_mode:  # these sources will be edited
             return

@@ -37,14 +37,17 @@ class ScalarType(Enum):
 
     @property
     def kind(self) -> Kind:
+        """What values of the type are."""
         return _KIND[self]
 
     @property
     def is_floating(self) -> bool:
+        """Whether values are floating-point numbers."""
         return self.kind is Kind.FLOATING
 
     @property
     def is_integer(self) -> bool:
+        """Whether values are signed or unsigned integers; truth values are none."""
         return self.kind in (Kind.SIGNED, Kind.UNSIGNED)
 
     @property

@@ -36,6 +36,7 @@ class Interruption:
         self._deadline: Deadline | None = None
 
     def __call__(self) -> bool:
+        """Whether a signal came."""
         return self._number is not None
 
     @property

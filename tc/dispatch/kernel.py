@@ -104,6 +104,7 @@ class Kernel:
 
     @property
     def target(self) -> Target:
+        """The machine that the kernel is made for."""
         return self._executable.target
 
     @property
@@ -113,6 +114,7 @@ class Kernel:
 
     @property
     def resources(self) -> Resources:
+        """What a call takes of the machine: memory, and on GPUs registers, shared memory and occupancy."""
         return self._executable.resources
 
     def __call__(self, /, *arguments: object, out: object = None, **named: object) -> object:

@@ -46,14 +46,17 @@ class HostSite:
     framework: Framework
 
     def allocator(self, shape: tuple[int, ...], type: ScalarType) -> Callable[[], object]:
+        """What makes memory for a result; ArgumentError where the caller's framework has no such elements."""
         return allocator(self.framework, shape, type)
 
     def launch(self, addresses: Sequence[int], scalars: Sequence[int | float]) -> None:
+        """Runs or starts the kernel on its operands; raises what it finds in them."""
         fault = self.kernel.launch(addresses, scalars, min(self.most_threads or get_threads(), get_threads()))
         if fault:
             report_fault(self.convention, fault)
 
     def deliver(self, memory: object, type: ScalarType) -> object:
+        """What the caller gets for the memory of a result."""
         return deliver(memory, self.framework, type)
 
 
@@ -78,11 +81,13 @@ class CudaSite:
         return CudaSite(self.kernel, place, self.framework, self.frameworks, like, leases)
 
     def allocator(self, shape: tuple[int, ...], type: ScalarType) -> Callable[[], object]:
+        """What makes memory for a result; ArgumentError where the caller's framework has no such elements."""
         from tc.runtime.frameworks.cuda_arrays import cuda_allocator
 
         return cuda_allocator(self.framework, shape, type, self.place.memory, self.like)
 
     def launch(self, addresses: Sequence[int], scalars: Sequence[int | float]) -> None:
+        """Runs or starts the kernel on its operands; raises what it finds in them."""
         memory, leases, begin = self.place.memory, self.leases, 0
         if self.kernel.workspace:
             from tc.runtime.frameworks.cuda_arrays import cuda_workspace
@@ -99,6 +104,7 @@ class CudaSite:
         self.kernel.launch(addresses, begin, scalars, memory, self.place.others, leases)
 
     def deliver(self, memory: object, _type: ScalarType) -> object:
+        """What the caller gets for the memory of a result."""
         from tc.runtime.frameworks.cuda_arrays import deliver_cuda
 
         return deliver_cuda(memory, self.framework)

@@ -150,6 +150,7 @@ class FloatSum:
         self.ambiguous = _Flags(shape)
 
     def absorb(self, terms: Bounded, place: Placement) -> None:
+        """Folds one box of terms in; they are not settled yet."""
         single = settle(terms, self.type)
         if single is not terms and self.contracted:
             # The product alone overflows; contracted, it may not, unless it lies beyond what a sum can bring back.
@@ -172,6 +173,7 @@ class FloatSum:
         self.ambiguous.absorb(single.ambiguous, place)
 
     def part(self, slices: Slices) -> FloatSum:
+        """That of some elements, whose arrays are views."""
         found = copy(self)
         found.total, found.magnitude = self.total[slices], self.magnitude[slices]
         found.error, found.count = self.error[slices], self.count[slices]
@@ -200,6 +202,7 @@ class FloatSum:
         return np.minimum(every, few)
 
     def finish(self, before: Bounded, initialize: BoolArray) -> Bounded:
+        """The target afterwards; where ``initialize`` holds, what it held before does not count."""
         settled = settle(before, self.type)
         old = np.where(initialize, 0.0, settled.value)
         old_error = np.where(initialize, 0.0, settled.error)
@@ -236,6 +239,7 @@ class FloatProduct:
         self.ambiguous = _Flags(shape)
 
     def absorb(self, terms: Bounded, place: Placement) -> None:
+        """Folds one box of terms in; they are not settled yet."""
         single = settle(terms, self.type)
         reach = np.abs(single.value) + single.error
         place.fold(np.multiply, self.product, single.value, ONE)
@@ -247,6 +251,7 @@ class FloatProduct:
         self.ambiguous.absorb(single.ambiguous, place)
 
     def part(self, slices: Slices) -> FloatProduct:
+        """That of some elements, whose arrays are views."""
         found = copy(self)
         found.product, found.upper = self.product[slices], self.upper[slices]
         found.grown, found.shrunk = self.grown[slices], self.shrunk[slices]
@@ -254,6 +259,7 @@ class FloatProduct:
         return found
 
     def finish(self, before: Bounded, initialize: BoolArray) -> Bounded:
+        """The target afterwards; where ``initialize`` holds, what it held before does not count."""
         settled = settle(before, self.type)
         old = np.where(initialize, 1.0, settled.value)
         old_error = np.where(initialize, 0.0, settled.error)
@@ -289,6 +295,7 @@ class FloatExtremum:
         self.ambiguous, self.unknown = _Flags(shape), _Flags(shape)
 
     def absorb(self, terms: Bounded, place: Placement) -> None:
+        """Folds one box of terms in; they are not settled yet."""
         single = settle(terms, self.type)
         place.fold(self.choose, self.value, single.value, self.neutral)
         place.fold(self.choose, self.lower, single.value - single.error, self.neutral)
@@ -297,12 +304,14 @@ class FloatExtremum:
         self.unknown.absorb(np.isinf(single.error), place)
 
     def part(self, slices: Slices) -> FloatExtremum:
+        """That of some elements, whose arrays are views."""
         found = copy(self)
         found.value, found.lower, found.upper = self.value[slices], self.lower[slices], self.upper[slices]
         found.ambiguous, found.unknown = self.ambiguous.part(slices), self.unknown.part(slices)
         return found
 
     def finish(self, before: Bounded, initialize: BoolArray) -> Bounded:
+        """The target afterwards; where ``initialize`` holds, what it held before does not count."""
         settled = settle(before, self.type)
         old, slack = np.where(initialize, self.neutral, settled.value), np.where(initialize, 0.0, settled.error)
         value = self.choose(self.value, old)
@@ -333,6 +342,7 @@ class IntegerReduction:
         self.ambiguous = _Flags(shape)
 
     def absorb(self, terms: Bounded, place: Placement) -> None:
+        """Folds one box of terms in; they are not settled yet."""
         place.fold(self.operation, self.value, terms.value, self.neutral)
         self.ambiguous.absorb(terms.ambiguous, place)
         if terms.is_exact:
@@ -348,12 +358,14 @@ class IntegerReduction:
                 place.fold(np.maximum, self.error, terms.error, ZERO)
 
     def part(self, slices: Slices) -> IntegerReduction:
+        """That of some elements, whose arrays are views."""
         found = copy(self)
         found.value, found.ambiguous = self.value[slices], self.ambiguous.part(slices)
         found.error = None if self.error is None else self.error[slices]
         return found
 
     def finish(self, before: Bounded, initialize: BoolArray) -> Bounded:
+        """The target afterwards; where ``initialize`` holds, what it held before does not count."""
         old = np.where(initialize, self.neutral, before.value)
         value = self.operation(self.value, old)
         ambiguous = self.ambiguous.joined(np.logical_and(before.ambiguous, ~initialize))

@@ -88,6 +88,7 @@ class DaskWorkers:
         self._checked: Final[set[str]] = set()
 
     def build(self, options: Sequence[str], limit: float) -> list[Packed | Failed]:
+        """The executable or the failure of each of the options (canonical JSON), each within ``limit`` seconds."""
         from tc.tuner.cluster.worker_plugin import build_there
 
         built: dict[str, Packed | Failed] = {}
@@ -106,6 +107,7 @@ class DaskWorkers:
         return [built.get(text, _LOST) for text in options]
 
     def check(self, packed: Packed, slot: str) -> Checked | Failed:
+        """Whether the results are right; the executable then is in the slot."""
         from tc.tuner.cluster.worker_plugin import check_there
 
         for _ in range(_TRIES):
@@ -120,6 +122,7 @@ class DaskWorkers:
         return answer
 
     def time(self, slot: str, seconds: float, quickest: float) -> Timed | Failed:
+        """Times what is in the slot for about so many seconds; ``quickest``: see ``Time``."""
         from tc.tuner.cluster.worker_plugin import time_there
 
         for _ in range(_TRIES):
@@ -133,6 +136,7 @@ class DaskWorkers:
         return _LOST
 
     def stop_idle(self) -> None:
+        """Stops processes that are not needed until the next question."""
         self._cluster.stop_idle(self._search)
 
     def _ask(self, function: Callable[..., Answer], *arguments: object) -> Answer | Failed | None:

@@ -107,6 +107,7 @@ class SearchPlugin(WorkerPlugin):
         self._calibration: Final = calibration
 
     def setup(self, worker: Worker) -> None:
+        """Dask calls it where a worker begins."""
         # As many compile at a time as Dask lets run at a time; processes start when they are first needed.
         jobs = worker.state.nthreads
         clear_abandoned()
@@ -118,6 +119,7 @@ class SearchPlugin(WorkerPlugin):
         self._pieces = 0
 
     def teardown(self, worker: Worker) -> None:
+        """Dask calls it where a worker ends."""
         del worker  # Dask names it
         self._held.close()
 

@@ -15,11 +15,15 @@ _MOST: Final = 7
 
 
 class Scale(Protocol):
-    """``place``: where a value lies on the picture.  ``ticks``: round values within the scale."""
+    """Where values lie on a picture."""
 
-    def place(self, value: float) -> float: ...
+    def place(self, value: float) -> float:
+        """Where a value lies."""
+        ...
 
-    def ticks(self) -> tuple[float, ...]: ...
+    def ticks(self) -> tuple[float, ...]:
+        """Round values within the scale."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,7 @@ class CountGene:
 
     @property
     def values(self) -> tuple[Value, ...]:
+        """None, and all counts from 0."""
         return (None, *range(self.most + 1))
 
     def random(self, random: Random) -> Value:

@@ -27,6 +27,7 @@ class BuildHandler:
         self._prepared: tuple[Prepared, Interface, Target, KeptBuilds] | None = None
 
     def answer(self, question: Question, _payload: bytes, /) -> tuple[Answer, bytes]:
+        """The answer, and its bytes."""
         match question:
             case Prepare(task, folder, _):
                 self._prepared = (*_prepare(task), KeptBuilds(Path(folder)))

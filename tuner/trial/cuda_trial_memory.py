@@ -37,18 +37,22 @@ class CudaTrialMemory:
         self._device = device
 
     def place(self, array: Array) -> DeviceGuarded:
+        """An array like this one there, with the same strides, as kernels take it."""
         placed = DeviceGuarded(self._driver, array.shape, array.dtype, array.strides, self._device)
         placed.write(array)
         return placed
 
     def is_changed(self, placed: object) -> bool:
+        """Whether an array that was placed, or the memory around it, was overwritten unhindered."""
         assert isinstance(placed, DeviceGuarded)
         return placed.is_changed
 
     def guarded(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> DeviceGuarded:
+        """A new C-contiguous array."""
         return DeviceGuarded(self._driver, shape, dtype, None, self._device)
 
     def finish(self) -> None:
+        """Waits for all work, and raises what kernels found in their arguments."""
         synchronize_cuda(self._device)
 
     def call_of(self, kernel: Kernel, arguments: Sequence[object], firsts: Mapping[str, Array]) -> Callable[[], object]:
@@ -68,11 +72,13 @@ class CudaTrialMemory:
         return lambda: kernel.run(ready)
 
     def times(self, call: Callable[[], object], seconds: float, quickest: float) -> tuple[float, ...]:
+        """Seconds of calls, in samples that take about so many seconds; ``quickest``: see ``messages.Time``."""
         found = event_times(call, seconds, quickest, self._device)
         self.finish()
         return found
 
     def seconds(self, call: Callable[[], object]) -> float:
+        """Of one call now."""
         return statistics.median(event_times(call, 0.0, device=self._device))
 
 
@@ -122,6 +128,7 @@ class DeviceGuarded:
 
     @property
     def given(self) -> DeviceGuarded:
+        """The array, as kernels take it."""
         return self
 
     @property
@@ -138,11 +145,13 @@ class DeviceGuarded:
         return not np.array_equal(self._received(), self._image)
 
     def write(self, values: Array) -> None:
+        """Gives it these values."""
         content = np.frombuffer(values.tobytes(), np.uint8)
         self._elements(self._image)[...] = content.reshape(*self._shape, self.dtype.itemsize)
         self._send()
 
     def read(self) -> Array:
+        """Its values."""
         elements = self._elements(self._received())
         return np.frombuffer(elements.tobytes(), self.dtype).reshape(self._shape)
 

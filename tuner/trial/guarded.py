@@ -37,12 +37,15 @@ class GuardedArray:
 
     @property
     def given(self) -> Array:
+        """The array, as kernels take it."""
         return self.array
 
     def write(self, values: Array) -> None:
+        """Gives it these values."""
         self.array[...] = values
 
     def read(self) -> Array:
+        """Its values."""
         return self.array
 
     @property

@@ -59,6 +59,7 @@ class MeasureHandler:
         self._quickest_calibration = math.inf
 
     def answer(self, question: Question, payload: bytes, /) -> tuple[Answer, bytes]:
+        """The answer, and its bytes."""
         match question:
             case Prepare(task, folder, device):
                 return self._prepare(task, Path(folder), device), b""

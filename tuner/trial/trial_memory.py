@@ -68,12 +68,15 @@ class HostTrialMemory:
     keeps: Final = False
 
     def place(self, array: Array) -> object:
+        """An array like this one there, with the same strides, as kernels take it."""
         return array
 
     def is_changed(self, _placed: object) -> bool:
+        """Whether an array that was placed, or the memory around it, was overwritten unhindered."""
         return False
 
     def guarded(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> GuardedArray:
+        """A new C-contiguous array."""
         return GuardedArray(shape, dtype)
 
     def finish(self) -> None:
@@ -85,11 +88,13 @@ class HostTrialMemory:
         return lambda: kernel(*arguments, out=out)
 
     def times(self, call: Callable[[], object], seconds: float, quickest: float) -> tuple[float, ...]:
+        """Seconds of calls, in samples that take about so many seconds; ``quickest``: see ``messages.Time``."""
         from tc.tuner.trial.host_clock import time_calls
 
         return time_calls(call, seconds, quickest)
 
     def seconds(self, call: Callable[[], object]) -> float:
+        """Of one call now."""
         from tc.tuner.trial.host_clock import time_once
 
         return time_once(call)

@@ -99,6 +99,7 @@ class LocalWorkers:
         self._threads: Final = ThreadPoolExecutor(jobs)
 
     def build(self, options: Sequence[str], limit: float) -> list[Packed | Failed]:
+        """The executable or the failure of each of the options (canonical JSON), each within ``limit`` seconds."""
         # What is compiled alone after the end is for the last comparison.
         last = len(options) == 1 and self._stop()
         return list(self._threads.map(lambda text: self._build(text, limit, last=last), options))
@@ -125,12 +126,15 @@ class LocalWorkers:
             self._builders.put(builder)
 
     def check(self, packed: Packed, slot: str) -> Checked | Failed:
+        """Whether the results are right; the executable then is in the slot."""
         return self.measurers[0].check(packed, slot)
 
     def time(self, slot: str, seconds: float, quickest: float) -> Timed | Failed:
+        """Times what is in the slot for about so many seconds; ``quickest``: see ``Time``."""
         return self.measurers[0].time(slot, seconds, quickest)
 
     def stop_idle(self) -> None:
+        """Stops processes that are not needed until the next question."""
         for prepared in self._all:
             prepared.process.stop()
 

@@ -37,18 +37,22 @@ class TotalNames:
 
     @property
     def total(self) -> str:
+        """What partial sums are added to."""
         return f"total_{self.partial.removeprefix('t_')}"
 
     @property
     def grand(self) -> str:
+        """The float64 that totals in float32 are added to."""
         return f"grand_{self.total}"
 
     @property
     def runs(self) -> str:
+        """Counts the iterations that were not added yet."""
         return f"runs_{self.total}"
 
     @property
     def count(self) -> str:
+        """Counts the partial sums that were not added yet."""
         return f"count_{self.total}"
 
     def counters(self, loop: Loop, total: Total) -> list[str]:

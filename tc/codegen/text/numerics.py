@@ -24,6 +24,7 @@ class Section:
     text: str
 
     def defines(self, name: str) -> bool:
+        """Whether the section defines a name."""
         return _pattern(self.provides).fullmatch(name) is not None
 
 

@@ -50,6 +50,7 @@ class Polynomial:
 
     @property
     def atoms(self) -> frozenset[int]:
+        """The atoms of all monomials."""
         return frozenset(atom for monomial in self.terms for atom in monomial)
 
     def __add__(self, other: Polynomial | int) -> Polynomial:

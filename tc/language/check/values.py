@@ -26,6 +26,7 @@ class Write(Enum):
 
     @property
     def starts_value(self) -> bool:
+        """Whether the tensor has a new value from here on."""
         return self is not Write.UPDATE
 
 

@@ -25,6 +25,7 @@ class Requirements:
 
     @property
     def preconditions(self) -> tuple[Precondition, ...]:
+        """What calls have to fulfil, in the order in which it was found."""
         return tuple(self._found.values())
 
     def add(self, condition: Expression, message: str, origin: Origin) -> None:

@@ -38,10 +38,12 @@ class Typed:
 
     @property
     def type(self) -> ScalarType:
+        """Of the expression."""
         return self.expression.type
 
     @property
     def is_bool(self) -> bool:
+        """Whether the type is BOOL, and not a weak one."""
         return self.strength is Strength.STRONG and self.type is ScalarType.BOOL
 
 

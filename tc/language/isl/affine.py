@@ -80,6 +80,7 @@ class Frame:
         return space.set_tuple_name(isl.dim_type.set, self.statement)
 
     def constant(self, value: int) -> isl.PwAff:
+        """The function that has one value everywhere."""
         local = isl.LocalSpace.from_space(self.space())
         return isl.PwAff.from_aff(isl.Aff.val_on_domain(local, isl.Val.int_from_si(self.context, value)))
 
@@ -108,6 +109,7 @@ class Frame:
         return points
 
     def universe(self) -> isl.Set:
+        """All points of the space."""
         return isl.Set.universe(self.space())
 
 

@@ -60,6 +60,7 @@ class TensorHandle:
     rank: int
 
     def __call__(self, *subscripts: Expression | int) -> Read:
+        """An access with these subscripts."""
         return Read(self.name, tuple(map(_expression, subscripts)), self.type)
 
 

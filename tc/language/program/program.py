@@ -71,6 +71,7 @@ class IteratorReference:
 
     @property
     def type(self) -> ScalarType:
+        """That of indices."""
         return INDEX_TYPE
 
 
@@ -82,6 +83,7 @@ class SizeReference:
 
     @property
     def type(self) -> ScalarType:
+        """That of indices."""
         return INDEX_TYPE
 
 

@@ -23,11 +23,13 @@ class Report:
         self.ranges.append(Diagnostic(message, span, hint))
 
     def extend(self, other: Report) -> None:
+        """Adds the complaints of another report."""
         self.meaning.extend(other.meaning)
         self.ranges.extend(other.ranges)
 
     @property
     def count(self) -> int:
+        """The number of complaints."""
         return len(self.meaning) + len(self.ranges)
 
     def raise_if_any(self, source: str | None) -> None:

@@ -39,6 +39,7 @@ class Access:
 
     @property
     def read(self) -> Read:
+        """What is read."""
         return self.guarded.read
 
 

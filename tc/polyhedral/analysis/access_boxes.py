@@ -48,6 +48,7 @@ class Side:
 
     @property
     def extent(self) -> int:
+        """The number of values."""
         return self.most - self.least + 1
 
 

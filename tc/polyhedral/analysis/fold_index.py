@@ -54,6 +54,7 @@ class AtValues:
         ] = {}
 
     def __call__(self, expression: IndexExpression, values: Mapping[str, int]) -> IndexExpression:
+        """The expression with these values in the place of variables."""
         if not values:
             return expression
         known = self._known.get(id(expression))

@@ -67,6 +67,7 @@ class MicroKernel:
 
     @property
     def lanes(self) -> int:
+        """The size of the tile along which vectors lie."""
         return self.sizes[self.lane]
 
 

@@ -35,6 +35,7 @@ class Gathered:
 
     @property
     def subscripts(self) -> tuple[str, ...]:
+        """The iterators that the read mentions, in the order of the statement."""
         used = iterators_in(self.read.subscripts)
         return tuple(iterator for iterator in self.iterators if iterator in used)
 

@@ -189,6 +189,7 @@ class Scop:
 
     @property
     def barrier_names(self) -> frozenset[str]:
+        """The names of the instances that are barriers."""
         return frozenset(str(barrier.get_tuple_name()) for barrier in self.barriers)
 
     @property
@@ -197,10 +198,12 @@ class Scop:
         return {statement.name: statement.body for statement in self.statements}
 
     def statement(self, name: str) -> ScopStatement:
+        """The statement with a name."""
         return next(s for s in self.statements if s.name == name)
 
     @property
     def domain(self) -> isl.UnionSet:
+        """The iteration domains of all statements and barriers."""
         union = isl.UnionSet.empty(isl.Space.params_alloc(self.context, 0))
         for domain in (*(statement.domain for statement in self.statements), *self.barriers):
             union = union.union(isl.UnionSet.from_set(domain))

@@ -26,6 +26,7 @@ class Dependences:
 
     @property
     def conflicts(self) -> isl.UnionMap:
+        """Pairs of instances that must not run at the same time."""
         return self.order.union(self.accumulation)
 
 

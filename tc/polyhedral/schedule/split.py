@@ -51,6 +51,7 @@ class Walk:
 
     @property
     def iterations(self) -> int:
+        """How often its body runs."""
         return math.prod(len(values) for _, values in self.loops)
 
     def values(self, number: Expression) -> dict[str, Expression]:

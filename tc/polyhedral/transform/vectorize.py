@@ -33,6 +33,7 @@ class Preference:
     negative_extent: int
 
     def key(self) -> tuple[int, bool, int]:
+        """What members are sorted by, the best first."""
         return self.scattered, self.dependent, self.negative_extent
 
 

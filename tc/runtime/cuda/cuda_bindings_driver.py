@@ -97,16 +97,20 @@ class BindingsDriver:
         self._devices = tuple(map(_device, range(_checked(cuda.cuDeviceGetCount()))))
 
     def version(self) -> str:
+        """Of CUDA, as the driver supports it: ``13.0``."""
         number = _checked(cuda.cuDriverGetVersion())
         return f"{number // 1000}.{number % 1000 // 10}"
 
     def devices(self) -> tuple[CudaDevice, ...]:
+        """All that the process may use, by number."""
         return self._devices
 
     def current_device(self) -> int:
+        """That of the current context of this thread; 0 where it has none."""
         return _current() or 0
 
     def on(self, device: int) -> AbstractContextManager[None]:
+        """In the block, a context of the device is current: the one that is, else the primary one."""
         return _AS_IT_IS if _current() == device else _Pushed(self._primary_context(device))
 
     def _primary_context(self, device: int) -> Any:
@@ -116,9 +120,11 @@ class BindingsDriver:
             return self._primary[device]
 
     def device_of(self, address: int) -> int:
+        """The device that holds the memory at an address."""
         return int(_checked(cuda.cuPointerGetAttribute(_ORDINAL, address)))
 
     def load(self, code: bytes, kernels: Sequence[GridKernel]) -> LoadedModule:
+        """A binary whose kernels are to be launched like this."""
         with _relaxed():
             status, library = cuda.cuLibraryLoadData(code, [], [], 0, [], [], 0)
         if status in _UNREADABLE:
@@ -126,6 +132,7 @@ class BindingsDriver:
         return _Module(_checked((status, library)), kernels)
 
     def allocate(self, size: int, stream: Stream) -> int:
+        """The address of memory for work on a stream of the current context; MemoryError if there is not enough."""
         pool = self._pool(self.current_device())
         status, address = cuda.cuMemAllocFromPoolAsync(max(size, 1), pool, stream.handle)
         if status == _OUT_OF_MEMORY:
@@ -147,40 +154,52 @@ class BindingsDriver:
             return self._pools[device]
 
     def free(self, address: int, stream: Stream) -> None:
+        """Gives memory back once the work that the stream was given so far has ended."""
         with _relaxed():
             _checked(cuda.cuMemFreeAsync(address, stream.handle))
 
     def copy_to_host(self, host: int, address: int, size: int) -> None:
+        """Copies bytes, after all work of the current context, and waits."""
         self.synchronize()
         _checked(cuda.cuMemcpyDtoH(host, address, size))
 
     def copy_to_device(self, address: int, host: int, size: int) -> None:
+        """Copies bytes, after all work of the current context, and waits."""
         self.synchronize()
         _checked(cuda.cuMemcpyHtoD(address, host, size))
         self.synchronize()
 
     def clear(self, address: int, size: int, stream: Stream) -> None:
+        """Zeros in so many bytes, in the order of a stream of the current context."""
         _checked(cuda.cuMemsetD8Async(address, 0, size, stream.handle))
 
     def shared_word(self) -> _Word:
+        """A new one; the current context may be any."""
         with _relaxed():
             return _Word(int(_checked(cuda.cuMemHostAlloc(ctypes.sizeof(ctypes.c_int32), _PORTABLE))))
 
     def record(self, stream: Stream, *, timed: bool = False) -> _Event:
+        """The end of what a stream of the current context was given so far."""
         event = _Event(_checked(cuda.cuEventCreate(0 if timed else _NO_TIMING)))
         _checked(cuda.cuEventRecord(event.handle, stream.handle))
         return event
 
     def wait(self, stream: Stream, event: Event) -> None:
+        """Further work of the stream begins after the event."""
         assert isinstance(event, _Event)
         _checked(cuda.cuStreamWaitEvent(stream.handle, event.handle, 0))
 
     def captures(self, stream: Stream) -> bool:
+        """Whether what a stream is given becomes part of a graph, and runs when that does.
+
+        Also for the default stream while it can be given nothing, because such a stream would wait for it.
+        """
         status, state = cuda.cuStreamIsCapturing(stream.handle)
         # The default stream is asked for while one captures that it would wait for.
         return status == _IMPLICIT or (not status and state != _NOT_CAPTURED)
 
     def synchronize(self, stream: Stream | None = None) -> None:
+        """Waits for a stream of the current context, or for all of its work."""
         _checked(cuda.cuCtxSynchronize() if stream is None else cuda.cuStreamSynchronize(stream.handle))
 
 

@@ -89,13 +89,16 @@ class PycudaDriver:
         self._pools: dict[int, int] = {}
 
     def version(self) -> str:
+        """Of CUDA, as the driver supports it: ``13.0``."""
         number = cuda.get_driver_version()
         return f"{number // 1000}.{number % 1000 // 10}"
 
     def devices(self) -> tuple[CudaDevice, ...]:
+        """All that the process may use, by number."""
         return self._devices
 
     def current_device(self) -> int:
+        """That of the current context of this thread; 0 where it has none."""
         return self._current() or 0
 
     def _current(self) -> int | None:
@@ -103,12 +106,15 @@ class PycudaDriver:
         return self._calls.number("cuCtxGetDevice") if self._calls.handle("cuCtxGetCurrent") else None
 
     def on(self, device: int) -> AbstractContextManager[None]:
+        """In the block, a context of the device is current: the one that is, else the primary one."""
         return nullcontext() if self._current() == device else pushed(primary_context(device))
 
     def device_of(self, address: int) -> int:
+        """The device that holds the memory at an address."""
         return self._calls.number("cuPointerGetAttribute", _ORDINAL, address)
 
     def load(self, code: bytes, kernels: Sequence[GridKernel]) -> LoadedModule:
+        """A binary whose kernels are to be launched like this."""
         library = ctypes.c_size_t()
         with _relaxed(self._calls):
             status = self._calls.status("cuLibraryLoadData", ctypes.byref(library), code, None, None, 0, None, None, 0)
@@ -118,6 +124,7 @@ class PycudaDriver:
         return _Module(self._calls, library.value, kernels)
 
     def allocate(self, size: int, stream: Stream) -> int:
+        """The address of memory for work on a stream of the current context; MemoryError if there is not enough."""
         address, pool, least = ctypes.c_size_t(), self._pool(self.current_device()), max(size, 1)
         place = ctypes.byref(address)
         if pool:
@@ -130,6 +137,7 @@ class PycudaDriver:
         return address.value
 
     def free(self, address: int, stream: Stream) -> None:
+        """Gives memory back once the work that the stream was given so far has ended."""
         if self._pool(self.current_device()):
             with _relaxed(self._calls):
                 self._calls.call("cuMemFreeAsync", address, stream.handle)
@@ -155,38 +163,49 @@ class PycudaDriver:
         return pool
 
     def copy_to_host(self, host: int, address: int, size: int) -> None:
+        """Copies bytes, after all work of the current context, and waits."""
         self.synchronize()
         self._calls.call("cuMemcpyDtoH_v2", host, address, size)
 
     def copy_to_device(self, address: int, host: int, size: int) -> None:
+        """Copies bytes, after all work of the current context, and waits."""
         self.synchronize()
         self._calls.call("cuMemcpyHtoD_v2", address, host, size)
         self.synchronize()
 
     def clear(self, address: int, size: int, stream: Stream) -> None:
+        """Zeros in so many bytes, in the order of a stream of the current context."""
         self._calls.call("cuMemsetD8Async", address, 0, size, stream.handle)
 
     def shared_word(self) -> _Word:
+        """A new one; the current context may be any."""
         # Contexts of PyCUDA may end with their threads, and what is theirs with them.
         with pushed(primary_context(self.current_device())), _relaxed(self._calls):
             return _Word(self._calls)
 
     def record(self, stream: Stream, *, timed: bool = False) -> _Event:
+        """The end of what a stream of the current context was given so far."""
         event = _Event(self._calls, timed=timed)
         self._calls.call("cuEventRecord", event.handle, stream.handle)
         return event
 
     def wait(self, stream: Stream, event: Event) -> None:
+        """Further work of the stream begins after the event."""
         assert isinstance(event, _Event)
         self._calls.call("cuStreamWaitEvent", stream.handle, event.handle, 0)
 
     def captures(self, stream: Stream) -> bool:
+        """Whether what a stream is given becomes part of a graph, and runs when that does.
+
+        Also for the default stream while it can be given nothing, because such a stream would wait for it.
+        """
         state = ctypes.c_int()
         status = self._calls.status("cuStreamIsCapturing", stream.handle, ctypes.byref(state))
         # The default stream is asked for while one captures that it would wait for.
         return status == _IMPLICIT or (not status and state.value != 0)
 
     def synchronize(self, stream: Stream | None = None) -> None:
+        """Waits for a stream of the current context, or for all of its work."""
         if stream is None:
             self._calls.call("cuCtxSynchronize")
         else:

@@ -46,6 +46,7 @@ class Started:
         self._kernels: tuple[StartedKernel, ...] = ()
 
     def add(self, kernel: StartedKernel) -> None:
+        """Keeps a kernel that was started first."""
         with self._lock:
             self._kernels = (*self._kernels, kernel)
 

@@ -78,6 +78,7 @@ class DeviceArray:
 
     @property
     def nbytes(self) -> int:
+        """Bytes of all elements."""
         return math.prod(self.shape) * self.type.itemsize
 
     @property
