@@ -99,7 +99,7 @@ def map_program(
 ) -> MappedProgram:
     """Schedule, transform, generate, and prove the schedule and what was generated.
 
-    ``max_operations``: of isl; by default so many for each statement.
+    ``max_operations``: of isl; by default as many as the statements need.
     The final tree and the generated loops are always proven; ``verify_every_pass`` proves the tree after every pass.
     Where scheduling exhausts isl's budget the program keeps its order, untransformed.  CompileError if a proof or the
     generation exhausts it, too; VerificationError if a proof fails.

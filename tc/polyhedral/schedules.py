@@ -20,29 +20,27 @@ from tc.polyhedral.schedule.schedule import schedule_scop, untransformed_tree
 from tc.polyhedral.schedule.split import Dealing, split_reductions
 from tc.targets.options import Fusion
 
-# Two to four seconds of isl's work: to learn that options are refused must not take longer.
-_PER_STATEMENT: Final = 4_000_000
+# isl's operations for a compilation: of one statement, and for each further one.  They last two seconds: to learn that
+# options are refused must not take longer.  No default needs a quarter of them.
+_OF_ONE: Final = 3_500_000
+_OF_ANOTHER: Final = 1_000_000
 # To schedule takes longer, and is the same for all options with one fusion strategy.
 _TO_SCHEDULE: Final = 6_000_000
-
-
-def _budget(specialization: Specialization, each: int) -> int:
-    """Operations for something that isl does for a compilation; ``each``: for every statement."""
-    return min(MAX_OPERATIONS, each * max(1, len(specialization.program.statements)))
 
 
 class Schedules:
     """The scop of every way in which reductions are split, and the schedule of every fusion strategy of each.
 
     They are made when first asked for, of the isl context that they are first asked with.  ``max_operations``: of isl
-    for what follows; by default so many for each statement.
+    for what follows; by default as many as the statements need.
     """
 
     def __init__(self, specialization: Specialization, max_operations: int | None) -> None:
         self.specialization: Final = specialization
         if max_operations is None:
-            self.max_operations = _budget(specialization, _PER_STATEMENT)
-            self._to_schedule = _budget(specialization, _TO_SCHEDULE)
+            statements = max(1, len(specialization.program.statements))
+            self.max_operations = min(MAX_OPERATIONS, _OF_ONE + (statements - 1) * _OF_ANOTHER)
+            self._to_schedule = min(MAX_OPERATIONS, statements * _TO_SCHEDULE)
         else:
             self.max_operations, self._to_schedule = max_operations, max_operations // 2
         self._scops: dict[Plan, Scop] = {}

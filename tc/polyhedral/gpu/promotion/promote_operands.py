@@ -159,8 +159,9 @@ def _through(copy: ScopStatement, shared: Promotion, prefix: Items[Member], acce
     """The copy that reads the elements from shared memory; all threads of a block share one array."""
     (own,) = copy.promoted
     together = [n for n, member in enumerate(prefix) if member.kind is not LoopKind.THREAD][: access.depth]
-    identity = isl.Map.identity(copy.domain.get_space().map_from_set()).intersect_domain(copy.domain)
-    inside = isl.Map.from_domain(copy.domain)
+    # Of all copies: where the domain of those that there are says "exists", isl would repeat it for every member.
+    identity = isl.Map.identity(copy.domain.get_space().map_from_set())
+    inside = isl.Map.from_domain(identity.domain())
     for position in together:
         single = identity.project_out(isl.dim_type.out, position + 1, copy.domain.dim(isl.dim_type.set) - position - 1)
         inside = inside.flat_range_product(single.project_out(isl.dim_type.out, 0, position))
