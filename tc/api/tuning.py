@@ -59,7 +59,10 @@ def subject_of(definition: Definition, siblings: Mapping[str, Definition], argum
 
 @dataclass(frozen=True, slots=True)
 class TuningRequest:
-    """How to tune, as ``Comprehension.tune`` takes it."""
+    """How to tune, as ``Comprehension.tune``, ``tc-tune`` and its files of jobs take it.
+
+    ``reproducers``: see ``TuningSettings``.
+    """
 
     budget: str | Budget | None = None
     cache: str | Path | None = None
@@ -74,6 +77,7 @@ class TuningRequest:
     objective: Objective | None = None
     constraint: Constraint | None = None
     effort: str = DEFAULT.name
+    reproducers: Path | None = None
 
     @property
     def settings(self) -> TuningSettings:
@@ -90,6 +94,7 @@ class TuningRequest:
             numerics=choice(Numerics, self.numerics, "numerics"),
             jobs=available_threads() if self.jobs is None else _counted_jobs(self.jobs),
             starts=given_starts(self.start),
+            reproducers=self.reproducers,
         )
 
 

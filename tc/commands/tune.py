@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from tc.api.tuning import choice, device_numbers, first_device, open_store, workers_for
+from tc.api.tuning import TuningRequest, device_numbers, first_device, open_store, workers_for
 from tc.base.counted import counted
 from tc.base.draft import draft_of
 from tc.base.environment import environment
@@ -25,17 +25,19 @@ from tc.commands.warned import warned
 from tc.runtime.host.threads import MOST_THREADS, available_threads
 from tc.runtime.named_target import named_target
 from tc.tuner.session.console import console, duration
-from tc.tuner.session.effort import DEFAULT, EFFORTS, effort_of
+from tc.tuner.session.effort import EFFORTS
 from tc.tuner.session.progress import Listener, silence
 from tc.tuner.session.say import say, tell
 from tc.tuner.session.session import Machines, tuning
-from tc.tuner.session.settings import Numerics, Strategy, TuningResult, TuningSettings
+from tc.tuner.session.settings import Strategy, TuningResult
 from tc.tuner.session.share_time import ScheduledSearch, share_time
 from tc.tuner.session.status_line import StatusLine
 from tc.tuner.session.tune import Tuning
 from tc.tuner.space.starts import read_starts
 from tc.tuner.trial.budget import Budget
 
+# What ``TuningRequest`` takes as it is written on the command line and in files.
+_AS_TEXT: Final = ("budget", "cache", "strategy", "numerics", "workers", "effort")
 _HELP: Final = """\
 Finds quick options for kernels by trying them, and keeps every trial and the winners in a cache file.
 
@@ -135,14 +137,15 @@ def _parser() -> argparse.ArgumentParser:
 def _tune(given: argparse.Namespace) -> int:
     file = _job_file(given)
     value = {**file.settings, **{name: v for name, v in vars(given).items() if isinstance(v, str)}}
-    devices = _devices(value.get("devices"))
+    request = _request(value)
+    devices = request.devices
     target = named_target(value.get("target", "cpu"), devices[0] if devices else None)
-    settings = replace(_settings(value), starts=read_starts(given.start or file.starts, target))
-    jobs = [job for request in file.requests for job in request.jobs()]
+    settings = replace(request.settings, starts=read_starts(given.start or file.starts, target))
+    jobs = [job for asked in file.requests for job in asked.jobs()]
     here = environment()
-    machines = Machines(workers_for(devices, value.get("workers"), target), first_device(devices))
+    machines = Machines(workers_for(devices, request.workers, target), first_device(devices))
     with interruptible() as stop:
-        store = open_store(value.get("cache"), here, Path.cwd())
+        store = open_store(request.cache, here, Path.cwd())
         status = StatusLine()
 
         def listen(job: Job) -> Listener:
@@ -177,18 +180,16 @@ def _job_file(given: argparse.Namespace) -> JobFile:
     return JobFile((request,), {})
 
 
-def _settings(value: dict[str, str]) -> TuningSettings:
+def _request(value: dict[str, str]) -> TuningRequest:
+    """What settings ask for, each of them as text; the same seed by default, so that the same command goes on."""
     cache = value.get("cache")
     beside = Path(f"{cache}.reproducers") if cache is not None and "://" not in cache else None
-    effort = effort_of(value.get("effort", DEFAULT.name))
-    return TuningSettings(
-        budget=Budget.parse(value.get("budget", effort.budget)),
-        effort=effort,
-        seconds=effort.seconds,
+    named: dict[str, Any] = {name: value[name] for name in _AS_TEXT if name in value}
+    return TuningRequest(
+        **named,
         seed=_number(value, "seed", 0),
-        strategy=choice(Strategy, value.get("strategy", "combined"), "strategy"),
-        numerics=choice(Numerics, value.get("numerics", "any"), "numerics"),
         jobs=_jobs(value),
+        devices=_devices(value.get("devices")),
         reproducers=Path(value["reproducers"]) if "reproducers" in value else beside,
     )
 
