@@ -13,6 +13,7 @@ import pytest
 
 import tc
 from tc.grammar.syntax import BinaryOperator
+from tc.language.isl.pieces import basic_sets_of
 from tc.language.program.program import INDEX_TYPE, Binary, Literal, Read
 from tc.polyhedral.gpu.promotion.promote_operands import promote_operands
 from tc.polyhedral.ir.scop import Scop, ScopStatement
@@ -141,3 +142,24 @@ def test_operands_without_dimensions_are_kept_too() -> None:
     f = tc.define(text).f
     assert "fragment3_A" in f.compile(x, a, target="emulator", options=options).source
     assert compare(f.oracle(x, a)["Y"], np.asarray(f(x, a, target="emulator", options=options))).ok
+
+
+def test_copies_say_once_which_of_them_there_are() -> None:
+    """A domain that says "exists" was repeated for every loop around, of which isl took seconds to make something."""
+    most: list[int] = []
+
+    def watched(tree: ScheduleTree, scop: Scop, room: int) -> tuple[ScheduleTree, Scop]:
+        tree, scop = promote_operands(tree, scop, room)
+        for statement in (own for own in scop.statements if "_read" in own.name):
+            known = max(piece.dim(isl.dim_type.div) for piece in basic_sets_of(statement.domain))
+            for access in statement.promoted:
+                places = basic_sets_of(access.place.wrap())
+                most.append(max(piece.dim(isl.dim_type.div) for piece in places) - known)
+        return tree, scop
+
+    tiles = tc.GpuOptions(tc.ScheduleOptions(tile=(9, 18, 4)), block=(16, 3), register_operands=16, stages=2)
+    with patch("tc.polyhedral.passes.promote_operands", watched):
+        source(tiles, TMM, (100, 32), (26, 32))
+    # One more: which slot it is.
+    assert most
+    assert max(most) <= 1
