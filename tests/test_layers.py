@@ -47,7 +47,7 @@ ROOMS = {
     "language.draft": room("base grammar.syntax language.program language.algebra"),
     "language.text": room("base grammar.syntax language.program language.algebra grammar"),
     "language.prove": room(
-        "base language.program language.isl language.algebra language.text",
+        "base grammar.syntax language.program language.isl language.algebra language.text",
         "islpy",
     ),
     "language.check": room(

@@ -152,5 +152,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
     names = list(known)
     same = [other for other in names if other.lower() == name.lower()]
+    # Two letters that changed places are likelier than one that is missing: `tahn`.
+    same = same or [other for other in names if len(name) > 2 and sorted(other.lower()) == sorted(name.lower())]
     found = same or difflib.get_close_matches(name, names, n=1)
     return found[0] if found else None

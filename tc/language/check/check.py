@@ -119,7 +119,8 @@ class ExpressionChecker:
         if view is None:
             if expression.tensor not in self._scope.tensors:
                 guess = nearest(expression.tensor, self._scope.tensors)
-                hint = None if guess is None else f"did you mean `{guess}`?"
+                known = ", ".join(f"`{tensor}`" for tensor in sorted(self._scope.tensors))
+                hint = f"there are the tensors {known}" if guess is None else f"did you mean `{guess}`?"
                 self._report.error(f"unknown tensor `{expression.tensor}`", expression.span, hint)
             return Literal(0, INDEX_TYPE)
         if expression.dimension >= view.rank:
@@ -293,7 +294,8 @@ class ExpressionChecker:
                 span,
                 "cast it: `int64(...)`"
                 if not isinstance(result.expression, Binary) or result.expression.operator in ARITHMETIC
-                else "a condition stands behind a comma of its own: `where i in 0:N, i > 2`",
+                else "a condition stands behind a comma of its own: `where i in 0:N, i > 2`; as a number, it is "
+                "`i > 2 ? 1 : 0`",
             )
             return Literal(0, INDEX_TYPE)
         return convert(result, INDEX_TYPE, self._report)

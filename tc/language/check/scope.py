@@ -72,6 +72,9 @@ class Scope:
         guess = nearest(name, (*self.tensors, *FUNCTIONS, *type_names(), *self.definitions))
         if guess is not None:
             return f"did you mean `{guess}`?"
+        foreign = nearest(name.lower(), FOREIGN)
+        if foreign is not None:
+            return f"did you mean `{foreign}`? Write {FOREIGN[foreign]}"
         return f"there are the tensors {', '.join(f'`{t}`' for t in sorted(self.tensors))}" if self.tensors else None
 
     def suggested_value(self, name: str, *, is_index: bool) -> str:

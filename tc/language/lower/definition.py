@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tc.base.errors import Span
+from tc.base.errors import Span, nearest
 from tc.base.types import ScalarType
 from tc.grammar import syntax
 from tc.language.algebra.polynomial import Atoms
@@ -152,10 +152,15 @@ class _Lowering:
 
     def _check_results(self, values: Values) -> None:
         written = {version.name for version in values.versions if version.writers}
+        read = {name for versions in values.read for name in versions}
+        unread = sorted(written - read - self.declarations.results.keys())
         for name, span in self.declarations.results.items():
             # A statement that is in error may have been meant to write it.
             if name not in written and name not in self.declarations.targets:
-                self.report.error(f"the result `{name}` is never written", span, "write it, or drop it from the list")
+                guess = nearest(name, unread)
+                meant = "" if guess is None else f"; did you mean it by `{guess}`, which is written and never read?"
+                hint = f"write it, or drop it from the list{meant}"
+                self.report.error(f"the result `{name}` is never written", span, hint)
 
     # --- calls -----------------------------------------------------------------------------------------------
 

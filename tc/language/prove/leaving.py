@@ -8,16 +8,19 @@ from typing import TypeAlias
 
 import islpy as isl
 
+from tc.grammar.syntax import BinaryOperator
 from tc.language.algebra.extremes import Extremes, Interval
 from tc.language.algebra.polynomial import Atoms
 from tc.language.isl.affine import Frame, affine_function
 from tc.language.program.program import (
     INDEX_TYPE,
+    Binary,
     Expression,
     GuardedRead,
     IteratorReference,
     Literal,
     Read,
+    SizeReference,
     Statement,
     guarded_reads,
     walk,
@@ -127,7 +130,8 @@ class Leaving:
             return None
         subscript = expression_text(self.access.read.subscripts[self.dimension])
         if self._first(frame)[1] < 0:
-            return f"shift the subscript `{subscript}` to start at 0"
+            negative = negative_remainder(self.access.read.subscripts[self.dimension])
+            return f"shift the subscript `{subscript}` to start at 0{negative and '; '}{negative}"
         end = f"{self.access.read.tensor}.{self.dimension}"
         return f"leave out what lies outside: add `{subscript} < {end}` to the `where`"
 
@@ -140,6 +144,20 @@ class Leaving:
         values += [point.get_coordinate_val(isl.dim_type.param, d) for d in range(len(frame.names))]
         place = ", ".join(f"{name} = {value}" for name, value in zip(names, values, strict=True))
         return place, int(self.position.eval(point).to_python())
+
+
+def negative_remainder(subscript: Expression) -> str:
+    """What to say of a remainder by a number or a size in a subscript that is below 0; nothing if there is none."""
+    for part in walk(subscript):
+        match part:
+            case Binary(BinaryOperator.REMAINDER, Binary() as left, (Literal() | SizeReference()) as right):
+                whole = Binary(BinaryOperator.ADD, part, right, INDEX_TYPE)
+                mended = expression_text(Binary(BinaryOperator.REMAINDER, whole, right, INDEX_TYPE))
+                said, dividend = expression_text(part), expression_text(left)
+                return f"`{said}` is negative where `{dividend}` is, as in C, and `{mended}` is not"
+            case _:
+                pass
+    return ""
 
 
 def with_least_parameters(instances: isl.Set, parameters: int) -> isl.Set:

@@ -8,16 +8,20 @@ grants what it says and bounds nothing.  An assignment must give every element a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from tc.grammar.syntax import BinaryOperator
 from tc.language.algebra.extremes import Extremes, Interval
 from tc.language.algebra.polynomial import Atoms, Polynomial, constant
 from tc.language.isl.affine import affine_function, frame_of, iteration_domain
 from tc.language.isl.parameters import integer_parameters, possible_parameters
 from tc.language.isl.session import isl_context
 from tc.language.program.program import (
+    INDEX_TYPE,
+    Binary,
     DerivedOrigin,
     Expression,
+    Literal,
     Program,
     Read,
     Reduction,
@@ -27,7 +31,7 @@ from tc.language.program.program import (
     iterators_in,
     written_iterators,
 )
-from tc.language.prove.leaving import gathers, intervals_of
+from tc.language.prove.leaving import gathers, intervals_of, negative_remainder
 from tc.language.prove.written import reads_target
 from tc.language.text.expression_text import expression_text
 
@@ -53,6 +57,9 @@ def remedy(statement: Statement, reads: Sequence[Read], program: Program) -> str
     size = named_size(e for read in reads for e in read.subscripts)
     if size is not None:
         return size
+    from_end = next(filter(None, (_counted_from_the_end(read, program) for read in reads)), None)
+    if from_end is not None:
+        return from_end
     doubtful = {read: _doubtful(statement, read, program) for read in reads}
     found = [subscript for subscripts in doubtful.values() for subscript in subscripts]
     if not found:
@@ -64,7 +71,22 @@ def remedy(statement: Statement, reads: Sequence[Read], program: Program) -> str
         return f"what lies outside may add nothing: `where {', '.join(dict.fromkeys([*ranges, *inside]))}`"
     other = 1 if statement.reduction is Reduction.MULTIPLY else 0
     guards = [_guarded(read, subscripts, other) for read, subscripts in doubtful.items() if subscripts]
-    return "guard the read: " + ", ".join(guards)
+    negative = next(filter(None, (negative_remainder(s.expression) for s in found if s.below)), "")
+    return f"guard the read: {', '.join(guards)}{negative and '; '}{negative}"
+
+
+def _counted_from_the_end(read: Read, program: Program) -> str | None:
+    """The hint for a subscript like -1, which means the last element in Python."""
+    subscripts: list[Expression] = []
+    for subscript, extent in zip(read.subscripts, program.tensor(read.tensor).shape, strict=True):
+        value = Atoms().polynomial(subscript).constant
+        is_negative = value is not None and value < 0
+        last = Literal(-value, INDEX_TYPE) if value is not None else subscript
+        subscripts.append(Binary(BinaryOperator.SUBTRACT, extent, last, INDEX_TYPE) if is_negative else subscript)
+    if subscripts == list(read.subscripts):
+        return None
+    meant = expression_text(replace(read, subscripts=tuple(subscripts)))
+    return f"subscripts count from 0, and not from the end: write `{meant}`"
 
 
 def _may_leave_out(statement: Statement, subscripts: Sequence[_Subscript]) -> bool:

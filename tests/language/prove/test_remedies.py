@@ -152,3 +152,33 @@ def test_one_definition_leaves_the_others_of_its_text_alone() -> None:
     np.testing.assert_array_equal(definitions.grad(np.ones(4, np.float32), np.full(1, 2.0, np.float32)), [2, 2, 2, 2])
     with pytest.raises(tc.RangeError, match=r"`x\(i - k\)` leaves `x` at i = 0, k = 1"):
         definitions.grad(np.ones(4, np.float32), np.ones(2, np.float32))
+
+
+@pytest.mark.parametrize("read", ["x((i-5)%5)", "x(2 + (i-5)%5)", "x((1-i)%N)"])
+def test_remainders_of_negative_numbers(read: str) -> None:
+    """Either is followed: the guard, which pads with zeros, or the remainder that is never negative."""
+    text = f"def f(float(N) x) -> (y) {{ y(i) = {read} where i in 0:7 }}"
+    x = np.arange(7, dtype=np.float32) + 1
+    with pytest.raises(tc.RangeError) as caught:
+        tc.define(text.replace("x(2", "x(-2")).single().specialize(x)
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.hint is not None
+    first, negative, dividend, mended = re.findall(r"`([^`]*)`", diagnostic.hint)
+    assert diagnostic.hint == (
+        f"guard the read: `{first}`; `{negative}` is negative where `{dividend}` is, as in C, and `{mended}` is not"
+    )
+    assert negative.replace(" ", "") == re.findall(r"\(.-.\)%.", read)[0]
+    (wrapped,) = _reference(f"def f(float(N) x) -> (y) {{ y(i) = x({mended}) where i in 0:7 }}", x)
+    values = {"i": np.arange(7), "N": 7}
+    part = re.findall(r"\((.-.)\)%(.)", read)[0]
+    np.testing.assert_array_equal(wrapped, x[eval(part[0], values) % eval(part[1], values)])
+
+
+def test_left_hand_sides_with_negative_remainders() -> None:
+    f = tc.define("def f(float(N) x) -> (y) { y((i-3)%4) +=! x(i) }").f
+    with pytest.raises(tc.RangeError) as caught:
+        f.specialize((9,))
+    assert caught.value.diagnostics[0].hint == (
+        "shift the subscript `(i - 3) % 4` to start at 0; `(i - 3) % 4` is negative where `i - 3` is, as in C, and "
+        "`((i - 3) % 4 + 4) % 4` is not"
+    )
