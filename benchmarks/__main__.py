@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from tc.base.counted import counted
 
 if TYPE_CHECKING:
-    from benchmarks.cases import Case
-    from benchmarks.contender import Contender
-    from benchmarks.results import Report, Row, Settings
-    from benchmarks.tuned import Winners
+    from benchmarks.measuring.contender import Contender
+    from benchmarks.problems.cases import Case
+    from benchmarks.reporting.results import Report, Row, Settings
+    from benchmarks.searching.tuned import Winners
 
 Number = TypeVar("Number", int, float)
 
@@ -157,10 +157,10 @@ def _run(given: argparse.Namespace) -> None:
 
 
 def _suite(given: argparse.Namespace) -> None:
-    from benchmarks.compilation import compilation
-    from benchmarks.lineup import MeasurementError
-    from benchmarks.report import HEADER, failures, line, summary
-    from benchmarks.suite import run_suite
+    from benchmarks.measuring.lineup import MeasurementError
+    from benchmarks.measuring.suite import run_suite
+    from benchmarks.reporting.compilation import compilation
+    from benchmarks.reporting.report import HEADER, failures, line, summary
     from tc.base.records import save_record
 
     cases, settings, winners = _cases(given), _settings(given), _winners(given)
@@ -225,10 +225,10 @@ def _proofs(given: argparse.Namespace) -> None:
 
 
 def _search(given: argparse.Namespace) -> None:
-    from benchmarks.clock import kind_of
-    from benchmarks.recording import save_recording
-    from benchmarks.search import HEADER, line, search_case, summary
-    from benchmarks.tuned import DEFAULT, save_winners
+    from benchmarks.measuring.clock import kind_of
+    from benchmarks.searching.recording import save_recording
+    from benchmarks.searching.search import HEADER, line, search_case, summary
+    from benchmarks.searching.tuned import DEFAULT, save_winners
     from tc.tuner.trial.budget import Budget
 
     with _as_usage():
@@ -246,8 +246,8 @@ def _search(given: argparse.Namespace) -> None:
 
 
 def _compile(given: argparse.Namespace) -> None:
-    from benchmarks.cases import Suite, chosen
     from benchmarks.compiled import HEADER, compile_cases, line
+    from benchmarks.problems.cases import Suite, chosen
     from tc.targets.options import CpuOptions, GpuOptions, Options
 
     suites = tuple(Suite) if given.suite == "all" else (Suite(given.suite),)
@@ -261,8 +261,8 @@ def _compile(given: argparse.Namespace) -> None:
 
 
 def _replay(path: Path | None) -> None:
-    from benchmarks.cases import Suite, chosen
-    from benchmarks.recording import DEFAULT, HEADER, OtherDecisionsError, line, load_recordings, replay_case
+    from benchmarks.problems.cases import Suite, chosen
+    from benchmarks.searching.recording import DEFAULT, HEADER, OtherDecisionsError, line, load_recordings, replay_case
 
     with _as_usage():
         recorded = load_recordings(path or DEFAULT).cases
@@ -289,8 +289,8 @@ def _offline(given: argparse.Namespace) -> None:
 
 
 def _table(given: argparse.Namespace) -> None:
-    from benchmarks.report import markdown
-    from benchmarks.results import Report
+    from benchmarks.reporting.report import markdown
+    from benchmarks.reporting.results import Report
     from tc.base.records import load_record
 
     with _as_usage():
@@ -301,14 +301,14 @@ def _table(given: argparse.Namespace) -> None:
 
 
 def _plot(report: Report, path: Path) -> None:
-    from benchmarks.plot import plot
+    from benchmarks.reporting.plot import plot
 
     with _as_usage():
         plot(report, path)
 
 
 def _cases(given: argparse.Namespace) -> tuple[Case, ...]:
-    from benchmarks.cases import Suite, chosen
+    from benchmarks.problems.cases import Suite, chosen
 
     suites = tuple(Suite) if given.suite == "all" else (Suite(given.suite),)
     with _as_usage():
@@ -316,18 +316,18 @@ def _cases(given: argparse.Namespace) -> tuple[Case, ...]:
 
 
 def _winners(given: argparse.Namespace) -> Winners:
-    from benchmarks.clock import kind_of
-    from benchmarks.tuned import DEFAULT, load_winners
+    from benchmarks.measuring.clock import kind_of
+    from benchmarks.searching.tuned import DEFAULT, load_winners
 
     with _as_usage():
         return load_winners(given.options or DEFAULT.with_name(f"{kind_of(given.target)}.json"))
 
 
 def _settings(given: argparse.Namespace) -> Settings:
-    from benchmarks.clock import kind_of
-    from benchmarks.contender import Contender
-    from benchmarks.lineup import MOST_AHEAD
-    from benchmarks.results import PAUSE, Settings
+    from benchmarks.measuring.clock import kind_of
+    from benchmarks.measuring.contender import Contender
+    from benchmarks.measuring.lineup import MOST_AHEAD
+    from benchmarks.reporting.results import PAUSE, Settings
     from tc.runtime.host.threads import available_threads
 
     with _as_usage():
@@ -362,7 +362,7 @@ def _within(name: str, number: Number, least: float, most: float) -> Number:
 
 
 def _peer(name: str, kind: str) -> Contender:
-    from benchmarks.contender import Contender
+    from benchmarks.measuring.contender import Contender
 
     if name not in _PEERS[kind]:
         raise ValueError(f"no peer on {kind} is called {name!r}; known: {', '.join(_PEERS[kind])}")

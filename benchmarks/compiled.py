@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import tc
-from benchmarks.cases import Case
-from benchmarks.compilation import COLUMNS, in_columns
+from benchmarks.problems.cases import Case
+from benchmarks.reporting.compilation import COLUMNS, in_columns
 from tc.artifact.resources import Resources
 from tc.targets.options import Options
 

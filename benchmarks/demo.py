@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 import tc
-from benchmarks.timing import machine, measure
+from benchmarks.measuring.timing import machine, measure
 from tc.base.counted import counted
 from tc.base.proof import Proof
 from tc.reference.compare import compare

@@ -12,7 +12,7 @@ import numpy as np
 
 import tc
 from benchmarks.cache_latency import report_cache
-from benchmarks.timing import machine, measure
+from benchmarks.measuring.timing import machine, measure
 from tc.compiler import translate
 from tc.targets.target import parse_target
 

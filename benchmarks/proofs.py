@@ -16,7 +16,7 @@ from random import Random
 from typing import Final
 
 import tc
-from benchmarks.cases import case_called
+from benchmarks.problems.cases import case_called
 from tc.base.errors import CompileError, OptionsError
 from tc.compiler import translate
 from tc.targets.options import CpuOptions, GpuOptions, Options

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from benchmarks.problem import Array
+from benchmarks.problems.problem import Array
 
 
 def tmm(a: Array, b: Array) -> object:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.cases import PROBLEMS, Case, Suite
-from benchmarks.problem import Sizes
+from benchmarks.problems.cases import PROBLEMS, Case, Suite
+from benchmarks.problems.problem import Sizes
 
 SIZES: dict[str, Sizes] = {
     "tmm": {"M": 7, "K": 129, "N": 5},

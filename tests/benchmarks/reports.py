@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.cases import Suite
-from benchmarks.contender import Contender
-from benchmarks.machine import Machine
-from benchmarks.messages import Measure, Refused, Sample
-from benchmarks.results import Measured, Missing, Report, Row, Settings
+from benchmarks.measuring.contender import Contender
+from benchmarks.measuring.machine import Machine
+from benchmarks.measuring.messages import Measure, Refused, Sample
+from benchmarks.problems.cases import Suite
+from benchmarks.reporting.results import Measured, Missing, Report, Row, Settings
 from tc.tuner.roofline.roofline import Bandwidth, Roofs, Work
 
 MACHINE = Machine(

@@ -7,7 +7,7 @@ import gc
 import numpy as np
 import pytest
 
-from benchmarks.clock import LEAST_CALLS, clock_for, wall_clock
+from benchmarks.measuring.clock import LEAST_CALLS, clock_for, wall_clock
 
 
 def test_every_call_is_counted_after_warming_up() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from benchmarks.compilation import compilation
-from benchmarks.contender import Contender
+from benchmarks.measuring.contender import Contender
+from benchmarks.reporting.compilation import compilation
 from tc.polyhedral.passes import PASSES
 from tests.benchmarks.reports import report, row
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from benchmarks.__main__ import main
-from benchmarks.compilation import COLUMNS
+from benchmarks.reporting.compilation import COLUMNS
 from tc.polyhedral.passes import GRID_LOOP_PASSES, GRID_PASSES, LOOP_PASSES, PASSES
 
 TILED = '{"schedule": {"tile": [64, 64, 16]}, "block": [16, 8], "stages": 2}'

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.cases import CASES, PROBLEMS, TMM, Suite, case_called, chosen
-from benchmarks.contender import Contender
-from benchmarks.goals import GOALS_ON_GPUS, Goal, goal_of
-from benchmarks.messages import CheckAgain, Judge, Measure, Prepare, Ready, Refused, Sample
+from benchmarks.measuring.contender import Contender
+from benchmarks.measuring.messages import CheckAgain, Judge, Measure, Prepare, Ready, Refused, Sample
+from benchmarks.measuring.worker import Worker
 from benchmarks.peers import numpy_calls
-from benchmarks.worker import Worker
+from benchmarks.problems.cases import CASES, PROBLEMS, TMM, Suite, case_called, chosen
+from benchmarks.problems.goals import GOALS_ON_GPUS, Goal, goal_of
 from tc.targets.options import CpuOptions
 from tc.targets.options_json import to_json
 from tests.benchmarks.problems import SEED, SIZES, small

@@ -9,7 +9,7 @@ import pytest
 
 import tc
 from benchmarks.demo import TEXT, draw, exhibits, photograph
-from benchmarks.timing import machine, measure
+from benchmarks.measuring.timing import machine, measure
 from tc.reference.compare import compare
 
 NAMES = ("blur", "sobel", "maxpool", "layer", "embed", "mlp3")

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.cases import MOMENTS, TMM, Case, Suite
-from benchmarks.judge import PEER_TOLERANCE, deviation_of_ours, deviation_of_peer, judge
-from benchmarks.messages import Refused
-from benchmarks.problem import Array
+from benchmarks.measuring.judge import PEER_TOLERANCE, deviation_of_ours, deviation_of_peer, judge
+from benchmarks.measuring.messages import Refused
+from benchmarks.problems.cases import MOMENTS, TMM, Case, Suite
+from benchmarks.problems.problem import Array
 from tc.reference import kept
 from tc.reference.evaluate import Result
 from tc.reference.kept import kept_results

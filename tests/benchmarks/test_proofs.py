@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from benchmarks.cases import CASES, case_called
+from benchmarks.problems.cases import CASES, case_called
 from tc.base.errors import VerificationError
 from tc.language.isl.session import isl_context
 from tc.language.program.specialization import Specialization

@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 from benchmarks.__main__ import main
-from benchmarks.cases import CASES, Suite, chosen
-from benchmarks.recording import (
+from benchmarks.problems.cases import CASES, Suite, chosen
+from benchmarks.searching.recording import (
     DEFAULT,
     OtherDecisionsError,
     Recording,
@@ -20,8 +20,8 @@ from benchmarks.recording import (
     save_recording,
     search_again,
 )
-from benchmarks.tuned import DEFAULT as WINNERS
-from benchmarks.tuned import load_winners
+from benchmarks.searching.tuned import DEFAULT as WINNERS
+from benchmarks.searching.tuned import load_winners
 from tc.tuner.session.settings import TuningResult
 from tc.tuner.trial.outcome import Failed, FailureKind, Measured
 from tests.turns import every

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.contender import Contender
-from benchmarks.plot import plot
-from benchmarks.report import failures, line, markdown, summary
-from benchmarks.results import Missing, Report
+from benchmarks.measuring.contender import Contender
+from benchmarks.reporting.plot import plot
+from benchmarks.reporting.report import failures, line, markdown, summary
+from benchmarks.reporting.results import Missing, Report
 from tests.benchmarks.reports import QUIET, report, row
 
 OURS, TUNED, TORCH, NUMPY = Contender.OURS, Contender.TUNED, Contender.TORCH, Contender.NUMPY

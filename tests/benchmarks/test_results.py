@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.contender import Contender
-from benchmarks.messages import Refused, Sample
-from benchmarks.results import Missing, Report
-from benchmarks.tuned import Winner, Winners, load_winners, save_winners
+from benchmarks.measuring.contender import Contender
+from benchmarks.measuring.messages import Refused, Sample
+from benchmarks.reporting.results import Missing, Report
+from benchmarks.searching.tuned import Winner, Winners, load_winners, save_winners
 from tc.base.records import from_json, load_record, save_record, to_json
 from tests.benchmarks.reports import report, row
 

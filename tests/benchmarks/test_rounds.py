@@ -7,8 +7,8 @@ from itertools import repeat
 
 import pytest
 
-from benchmarks.messages import Refused
-from benchmarks.rounds import Calibration, Rounds, quiet_rounds, take_turns
+from benchmarks.measuring.messages import Refused
+from benchmarks.measuring.rounds import Calibration, Rounds, quiet_rounds, take_turns
 from tests.benchmarks.reports import Scripted
 
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.contender import PEERS, Contender
-from benchmarks.messages import Refused
-from benchmarks.results import Missing, Row
-from benchmarks.scores import Score, Verdict, geometric_mean, mean_ratio, score
+from benchmarks.measuring.contender import PEERS, Contender
+from benchmarks.measuring.messages import Refused
+from benchmarks.reporting.results import Missing, Row
+from benchmarks.reporting.scores import Score, Verdict, geometric_mean, mean_ratio, score
 from tc.tuner.roofline.roofline import Bandwidth, Roofs, Work, highest
 from tests.benchmarks.reports import NO_WORK, QUIET, ROOFS, report, row
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from benchmarks.search import line, summary
-from benchmarks.tuned import Winner, Winners
+from benchmarks.searching.search import line, summary
+from benchmarks.searching.tuned import Winner, Winners
 
 WINNER = Winner({}, 1e-3, (0.9e-3, 1.1e-3), 2e-3, None, "Abacus 7", 40, {"crashed": 2, "timed out": 1}, "10m", 0, "")
 

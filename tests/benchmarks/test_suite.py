@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import main
-from benchmarks.contender import Contender
-from benchmarks.lineup import MeasurementError, judged, lineups
-from benchmarks.machine import commit, describe_machine
-from benchmarks.messages import Calibrate
-from benchmarks.results import Report, Settings
-from benchmarks.rounds import Calibration
-from benchmarks.search import search_case
-from benchmarks.suite import batched, measure_case
-from benchmarks.worker import Worker
+from benchmarks.measuring.contender import Contender
+from benchmarks.measuring.lineup import MeasurementError, judged, lineups
+from benchmarks.measuring.machine import commit, describe_machine
+from benchmarks.measuring.messages import Calibrate
+from benchmarks.measuring.rounds import Calibration
+from benchmarks.measuring.suite import batched, measure_case
+from benchmarks.measuring.worker import Worker
+from benchmarks.reporting.results import Report, Settings
+from benchmarks.searching.search import search_case
 from tc.base.records import load_record, save_record
 from tests.benchmarks.problems import small
 from tests.benchmarks.reports import report, row

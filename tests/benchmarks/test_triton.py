@@ -19,9 +19,9 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.judge import deviation_of_peer, judge
+from benchmarks.measuring.judge import deviation_of_peer, judge
 from benchmarks.peers import triton_calls
-from benchmarks.prepared import _as_numpy
+from benchmarks.measuring.prepared import _as_numpy
 from tc.reference.kept import kept_results
 from tests.benchmarks.problems import SEED, small
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from benchmarks.messages import Calibrate, Measure, Question, Ready, Refused, Sample
-from benchmarks.worker import Worker, serve, settings
+from benchmarks.measuring.messages import Calibrate, Measure, Question, Ready, Refused, Sample
+from benchmarks.measuring.worker import Worker, serve, settings
 
 
 @dataclass(frozen=True, slots=True)

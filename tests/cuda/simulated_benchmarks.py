@@ -11,12 +11,22 @@ from pathlib import Path
 import pytest
 
 import tc
-from benchmarks.bench import Bench
-from benchmarks.contender import Contender
-from benchmarks.cuda_clock import cold_wall_clock, event_clock
 from benchmarks.latency import MATMUL, report_cuda
-from benchmarks.machine import describe_machine
-from benchmarks.messages import Calibrate, CheckAgain, Judge, Measure, MeasureRoofs, Prepare, Ready, Refused, Sample
+from benchmarks.measuring.bench import Bench
+from benchmarks.measuring.contender import Contender
+from benchmarks.measuring.cuda_clock import cold_wall_clock, event_clock
+from benchmarks.measuring.machine import describe_machine
+from benchmarks.measuring.messages import (
+    Calibrate,
+    CheckAgain,
+    Judge,
+    Measure,
+    MeasureRoofs,
+    Prepare,
+    Ready,
+    Refused,
+    Sample,
+)
 from tc.targets.options import GpuOptions, ScheduleOptions
 from tc.targets.options_json import to_json
 from tc.tuner.roofline.roofline import Roofs, Work

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.cases import case_called
+from benchmarks.problems.cases import case_called
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.pipeline import map_program
 from tc.targets.options import Fusion, GpuOptions, ScheduleOptions, TileLayout

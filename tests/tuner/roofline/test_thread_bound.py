@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from benchmarks.results import Report
+from benchmarks.reporting.results import Report
 from tc.base.grid import GridKernel
 from tc.base.records import load_record
 from tc.tuner.roofline.roofline import Work

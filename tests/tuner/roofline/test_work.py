@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tc
-from benchmarks.cases import GCONV, LUT1, MLP3, SOFTMAX, TMM
-from benchmarks.problem import Problem, Sizes
+from benchmarks.problems.cases import GCONV, LUT1, MLP3, SOFTMAX, TMM
+from benchmarks.problems.problem import Problem, Sizes
 from tc.tuner.roofline.roofline import Work
 from tc.tuner.roofline.work import operations, work
 

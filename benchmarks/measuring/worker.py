@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import TypeVar
 
-from benchmarks.messages import Question, Refused
+from benchmarks.measuring.messages import Question, Refused
 
 Answer = TypeVar("Answer")
 
@@ -100,7 +100,7 @@ def serve(connection: Connection, variables: Mapping[str, str], threads: int) ->
     os.environ.update(variables)
     # XLA has as many threads as processors that it may use.
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
-    from benchmarks.bench import Bench
+    from benchmarks.measuring.bench import Bench
 
     bench = Bench(threads)
     with suppress(EOFError):

@@ -9,7 +9,7 @@ from typing import Final
 from tc.base.records import Json, load_record, save_record
 
 # What the suite takes when it is told nothing else.
-DEFAULT: Final = Path(__file__).parent / "options" / "cpu.json"
+DEFAULT: Final = Path(__file__).parents[1] / "options" / "cpu.json"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,16 +9,16 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Final
 
-from benchmarks.cases import Case
-from benchmarks.clock import kind_of
-from benchmarks.contender import Contender
-from benchmarks.goals import goal_of
-from benchmarks.lineup import Lineup, given, lineups
-from benchmarks.machine import commit, describe_machine
-from benchmarks.messages import Calibrate, CheckAgain, MeasureRoofs, Ready, Refused, Sample
-from benchmarks.results import Measured, Missing, Report, Row, Settings
-from benchmarks.rounds import Calibration, take_turns
-from benchmarks.worker import Worker
+from benchmarks.measuring.clock import kind_of
+from benchmarks.measuring.contender import Contender
+from benchmarks.measuring.lineup import Lineup, given, lineups
+from benchmarks.measuring.machine import commit, describe_machine
+from benchmarks.measuring.messages import Calibrate, CheckAgain, MeasureRoofs, Ready, Refused, Sample
+from benchmarks.measuring.rounds import Calibration, take_turns
+from benchmarks.measuring.worker import Worker
+from benchmarks.problems.cases import Case
+from benchmarks.problems.goals import goal_of
+from benchmarks.reporting.results import Measured, Missing, Report, Row, Settings
 from tc.base.records import Json
 from tc.tuner.roofline.roofline import Roofs, highest
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from benchmarks.problem import Array, PeerArguments, Problem, Sizes
+from benchmarks.problems.problem import Array, PeerArguments, Problem, Sizes
 from tc.base.errors import nearest
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from benchmarks.messages import Measure, Refused, Sample
+from benchmarks.measuring.messages import Measure, Refused, Sample
 
 Name = TypeVar("Name", bound=Hashable)
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from benchmarks.contender import Contender
-from benchmarks.results import Report
+from benchmarks.measuring.contender import Contender
+from benchmarks.reporting.results import Report
 
 _PASSES: Final = (
     *("register tile", "tile", "vectorize", "parallelize", "promote", "unroll"),

@@ -1,14 +1,14 @@
-"""What was measured, as it is kept in JSON; see ``benchmarks.scores`` for what follows from it."""
+"""What was measured, as it is kept in JSON; see ``benchmarks.reporting.scores`` for what follows from it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks.cases import Suite
-from benchmarks.contender import Contender
-from benchmarks.machine import Machine
-from benchmarks.messages import Sample
+from benchmarks.measuring.contender import Contender
+from benchmarks.measuring.machine import Machine
+from benchmarks.measuring.messages import Sample
+from benchmarks.problems.cases import Suite
 from tc.base.records import Json
 from tc.tuner.roofline.roofline import Roofs, Work
 
@@ -62,7 +62,7 @@ class Missing:
 class Row:
     """One case.  ``calibrations``: seconds of the calibrating kernel before the first round and after each.
 
-    ``minimum`` and ``goal``: see ``benchmarks.goals``.
+    ``minimum`` and ``goal``: see ``benchmarks.problems.goals``.
     """
 
     case: str

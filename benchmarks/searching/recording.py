@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from benchmarks.cases import Case
+from benchmarks.problems.cases import Case
 from tc.artifact.packing import options_from_text
 from tc.base.records import load_record, save_record
 from tc.targets.options import CpuOptions, GpuOptions
@@ -28,7 +28,7 @@ from tc.tuner.trial.outcome import Failed, FailureKind, Measured, Outcome
 _COPIES: Final = ("schedule", "unroll")
 _MOST_COPIES: Final = 4096
 
-DEFAULT: Final = Path(__file__).parent / "options" / "cpu-trials.json"
+DEFAULT: Final = Path(__file__).parents[1] / "options" / "cpu-trials.json"
 
 
 class OtherDecisionsError(Exception):

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from benchmarks.contender import Contender
-from benchmarks.results import Measured, Report, Row
-from benchmarks.rounds import quiet_rounds
+from benchmarks.measuring.contender import Contender
+from benchmarks.measuring.rounds import quiet_rounds
+from benchmarks.reporting.results import Measured, Report, Row
 
 
 class Verdict(Enum):

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from benchmarks.cases import Case
-    from benchmarks.contender import Contender
+    from benchmarks.measuring.contender import Contender
+    from benchmarks.problems.cases import Case
     from tc.base.records import Json
 
 Answer_co = TypeVar("Answer_co", covariant=True)
@@ -49,8 +49,9 @@ class Sample:
 class Ready:
     """A contender whose first result was checked.
 
-    ``preparation``: seconds until that result.  ``deviation``: see ``benchmarks.judge``.  ``options``, ``stages``
-    (seconds per stage of the compilation) and ``source`` (what tells one kernel's text from another's): of ours.
+    ``preparation``: seconds until that result.  ``deviation``: see ``benchmarks.measuring.judge``.  ``options``,
+    ``stages`` (seconds per stage of the compilation) and ``source`` (what tells one kernel's text from another's): of
+    ours.
     """
 
     preparation: float

@@ -5,10 +5,10 @@ from __future__ import annotations
 import statistics
 from pathlib import Path
 
-from benchmarks.cases import Case
-from benchmarks.clock import kind_of
-from benchmarks.recording import Recording, record
-from benchmarks.tuned import Winner, Winners
+from benchmarks.measuring.clock import kind_of
+from benchmarks.problems.cases import Case
+from benchmarks.searching.recording import Recording, record
+from benchmarks.searching.tuned import Winner, Winners
 from tc.base.counted import counted
 from tc.store.measured_machine import measured_machine
 from tc.targets.options_json import to_json

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
-from benchmarks.cases import Case
-from benchmarks.contender import TIME_THEMSELVES, Contender
-from benchmarks.messages import Judge, Prepare, Ready, Refused
-from benchmarks.results import Settings
-from benchmarks.worker import Worker
+from benchmarks.measuring.contender import TIME_THEMSELVES, Contender
+from benchmarks.measuring.messages import Judge, Prepare, Ready, Refused
+from benchmarks.measuring.worker import Worker
+from benchmarks.problems.cases import Case
+from benchmarks.reporting.results import Settings
 from tc.base.records import Json
 from tc.tuner.roofline.roofline import Work
 

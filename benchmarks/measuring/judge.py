@@ -8,9 +8,9 @@ from typing import Final
 
 import numpy as np
 
-from benchmarks.cases import Case
-from benchmarks.messages import Refused
-from benchmarks.problem import Array
+from benchmarks.measuring.messages import Refused
+from benchmarks.problems.cases import Case
+from benchmarks.problems.problem import Array
 from tc.base.counted import counted
 from tc.reference.evaluate import Result
 from tc.reference.kept import deviation, keep_results, steps

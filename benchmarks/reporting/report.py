@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from benchmarks.contender import Contender
-from benchmarks.results import Report, Row
-from benchmarks.scores import Time, Verdict, mean_ratio, score
+from benchmarks.measuring.contender import Contender
+from benchmarks.reporting.results import Report, Row
+from benchmarks.reporting.scores import Time, Verdict, mean_ratio, score
 from tc.base.counted import counted
 
 HEADER: Final = f"{'case':18} {'best peer, us':>25} {'ours, us':>20} {'ratio':>7} {'least':>6} {'of bound':>9}  verdict"

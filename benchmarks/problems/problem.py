@@ -20,7 +20,7 @@ Sizes: TypeAlias = Mapping[str, int]
 # What a library's call takes: arrays, and integers that are part of the call, such as a number of groups.
 PeerArguments: TypeAlias = tuple[Array | int, ...]
 
-_FOLDER: Final = Path(__file__).parent / "comprehensions"
+_FOLDER: Final = Path(__file__).parents[1] / "comprehensions"
 
 
 def as_they_are(*arrays: Array) -> PeerArguments:

@@ -11,10 +11,9 @@ from typing import Final
 import numpy as np
 
 import tc
-from benchmarks.cases import Case
-from benchmarks.clock import clock_for, kind_of
-from benchmarks.judge import deviation_of_ours, deviation_of_peer, judge
-from benchmarks.messages import (
+from benchmarks.measuring.clock import clock_for, kind_of
+from benchmarks.measuring.judge import deviation_of_ours, deviation_of_peer, judge
+from benchmarks.measuring.messages import (
     Calibrate,
     CheckAgain,
     Judge,
@@ -26,8 +25,9 @@ from benchmarks.messages import (
     Refused,
     Sample,
 )
-from benchmarks.prepared import Prepared, prepare
-from benchmarks.problem import Array
+from benchmarks.measuring.prepared import Prepared, prepare
+from benchmarks.problems.cases import Case
+from benchmarks.problems.problem import Array
 from tc.base.environment import environment
 from tc.base.errors import TCError
 from tc.reference.kept import kept_results
@@ -55,7 +55,7 @@ class Bench:
         self._arguments_of: tuple[Case, int] | None = None
 
     def answer(self, question: Question[object]) -> object:
-        """The answer to any question of ``benchmarks.messages``."""
+        """The answer to any question of ``benchmarks.measuring.messages``."""
         match question:
             case Judge(case, folder, seed):
                 return judge(case, folder, seed)

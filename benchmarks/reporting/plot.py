@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from benchmarks.report import summary
-from benchmarks.results import Report
-from benchmarks.scores import Score, score
+from benchmarks.reporting.report import summary
+from benchmarks.reporting.results import Report
+from benchmarks.reporting.scores import Score, score
 from tc.base.counted import counted
 
 _REACHED: Final = "#2a7f62"

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from benchmarks.messages import Sample
+from benchmarks.measuring.messages import Sample
 from tc.runtime.cuda.chosen_driver import cuda_driver
 from tc.tuner.trial.cuda_clock import event_times, eviction
 

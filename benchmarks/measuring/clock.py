@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from benchmarks.messages import Sample
+from benchmarks.measuring.messages import Sample
 
 # A clock calls a function for about so many seconds, after warming up.
 Clock: TypeAlias = Callable[[Callable[[], object], float], Sample]
@@ -67,6 +67,6 @@ def clock_for(target: str, *, waits: bool) -> Clock:
     """
     if kind_of(target) == "cpu":
         return wall_clock
-    from benchmarks.cuda_clock import cold_wall_clock, event_clock
+    from benchmarks.measuring.cuda_clock import cold_wall_clock, event_clock
 
     return cold_wall_clock if waits else event_clock

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, assert_never
 import numpy as np
 
 import tc
-from benchmarks.contender import Contender
-from benchmarks.messages import Prepare, Refused
-from benchmarks.problem import Array, Problem
+from benchmarks.measuring.contender import Contender
+from benchmarks.measuring.messages import Prepare, Refused
+from benchmarks.problems.problem import Array, Problem
 from tc.runtime.frameworks.device_array import DeviceArray
 from tc.runtime.host.threads import get_threads
 from tc.targets.options import CpuOptions, GpuOptions, Options

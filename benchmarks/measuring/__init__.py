@@ -1,0 +1,1 @@
+"""Contenders in processes of their own, and how they are timed."""

@@ -1,0 +1,1 @@
+"""Searches of the suite, and what they found."""
