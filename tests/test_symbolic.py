@@ -526,6 +526,12 @@ REFUSED: dict[str, tuple[str, tuple[object, ...], type[Exception], str]] = {
         tc.ArgumentError,
         "`c` has an extent of N * N, which is not quasi-affine in it: sums, multiples, quotients and remainders by",
     ),
+    "extents with conditions on many multiples": (
+        "def f(float(N) a) -> (c) { c(i%4) +=! a(i) where 7 * i % N < 3 }",
+        ((tc.dynamic(9),),),
+        tc.ArgumentError,
+        "`c` has an extent c.0 which, by the subscripts, ranges and conditions that give it, is not quasi-affine in it",
+    ),
     "extents of other dimensions": (
         "def f(float(N) a) -> (c) { c(i/2, i%2) +=! a(i) }",
         ((tc.dynamic(9),),),

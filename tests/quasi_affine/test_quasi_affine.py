@@ -11,6 +11,7 @@ import pytest
 import tc
 from tests.quasi_affine.__main__ import faults
 from tests.quasi_affine.judge_families import faults_of_families
+from tests.quasi_affine.judge_open import faults_of_open_sizes
 from tests.turns import SLOW, one_in
 
 
@@ -26,6 +27,14 @@ def test_random_programs(programs: int, seed: int) -> None:
 )
 def test_random_programs_at_several_sizes(families: int, seed: int) -> None:
     assert list(faults_of_families(families, seed, every=20)) == []
+
+
+@pytest.mark.parametrize(
+    ("families", "seed"), [pytest.param(12, 5), pytest.param(700, 6, marks=SLOW)], ids=["sample", "all"]
+)
+@pytest.mark.parametrize("target", ["cpu", "emulator"])
+def test_random_programs_whose_sizes_stay_open(families: int, seed: int, target: str) -> None:
+    assert list(faults_of_open_sizes(families, seed, target)) == []
 
 
 EMPTY = (

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import islpy as isl
 
 from tc.base.errors import Diagnostic, RangeError, Span
 from tc.language.algebra.fold import substitute
-from tc.language.algebra.open_divisors import MOST_QUOTIENT
 from tc.language.algebra.polynomial import LEAST_SIZE, Atoms
 from tc.language.isl.affine import Frame, affine_function, frame_of, guard_domain, iteration_domain
 from tc.language.isl.parameters import integer_parameters, possible_parameters
@@ -42,13 +41,8 @@ from tc.language.prove.leaving import (
     surely_inside,
 )
 from tc.language.prove.remedies import remedy
+from tc.language.prove.symbolic import NUMBERS, OPEN_DIVISORS
 from tc.language.text.expression_text import expression_text
-
-_NUMBERS: Final = "pass numbers in place of tc.dynamic, which make a kernel for each size"
-_OPEN_DIVISORS: Final = (
-    f"{_NUMBERS}; remainders and quotients by an open size have quotients of {MOST_QUOTIENT} at most, as "
-    "`(i + 1) % N` for `i in 0:N`"
-)
 
 # The place of a read of a statement in the text.
 PlaceOf: TypeAlias = Callable[[Statement, Read], Span | None]
@@ -203,10 +197,10 @@ def _complaints(
             domain = iteration_domain(access.running, frame)
             if domain is None:
                 message = f"the ranges of `{expression_text(accesses[0].read)}` are not affine for these arguments"
-                yield Diagnostic(message, span, _OPEN_DIVISORS if sizes else "divide by constants that are not 0")
+                yield Diagnostic(message, span, OPEN_DIVISORS if sizes else "divide by constants that are not 0")
                 return
             if sizes and (problem := _unfit(domain, access, frame)) is not None:
-                yield Diagnostic(problem, span, _OPEN_DIVISORS if "affine" in problem else _NUMBERS)
+                yield Diagnostic(problem, span, OPEN_DIVISORS if "affine" in problem else NUMBERS)
                 return
             reached = domain.intersect(guard_domain(access.guarded, frame))
             first = next(leaving(access, reached, shapes[access.read.tensor], frame), None)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Final
 
 from tc.base.errors import ArgumentError
+from tc.language.algebra.open_divisors import MOST_QUOTIENT
 from tc.language.algebra.open_extents import extent_of
 from tc.language.isl.affine import Frame, affine_condition, affine_function
 from tc.language.isl.session import isl_context
@@ -12,6 +14,12 @@ from tc.language.program.extent import Extent
 from tc.language.program.program import Expression, Literal, Program, Read, SizeReference, Tensor, walk
 from tc.language.program.specialization import Signature, Sizes
 from tc.language.text.expression_text import expression_text
+
+NUMBERS: Final = "pass numbers in place of tc.dynamic, which make a kernel for each size"
+OPEN_DIVISORS: Final = (
+    f"{NUMBERS}; remainders and quotients by an open size have quotients of {MOST_QUOTIENT} at most, as "
+    "`(i + 1) % N` for `i in 0:N`"
+)
 
 
 def symbolic_sizes(program: Program, signature: Signature) -> Sizes:
@@ -62,10 +70,13 @@ def symbolic_extent(program: Program, tensor: Tensor, extent: Expression, sizes:
         function = affine_function(extent, frame)
         if function is not None:
             return extent_of(function.project_domain_on_params(), frame)
+    why = f"an extent of {expression_text(extent)}, which"
+    if isinstance(extent, SizeReference):  # ``T.0``, of what is written by other subscripts than an iterator alone
+        why = f"an extent {expression_text(extent)} which, by the subscripts, ranges and conditions that give it,"
     raise ArgumentError(
-        f"{program.name}: {_named(sizes)} cannot stay open, because `{tensor.name}` has an extent of "
-        f"{expression_text(extent)}, which is not quasi-affine in it: sums, multiples, quotients and remainders by "
-        "numbers, minima, maxima and conditions of these; pass numbers, which make a kernel for each size"
+        f"{program.name}: {_named(sizes)} cannot stay open, because `{tensor.name}` has {why} is not quasi-affine in "
+        "it: sums, multiples, quotients and remainders by numbers, minima, maxima and conditions of these; "
+        f"{OPEN_DIVISORS}"
     )
 
 
