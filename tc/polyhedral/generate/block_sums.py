@@ -17,9 +17,10 @@ What cannot be cut, since its elements are too many to be kept beside, is named;
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias, assert_never
+from typing import Final, assert_never
 
 from tc.base.types import ScalarType
 from tc.grammar.syntax import BinaryOperator
@@ -27,8 +28,9 @@ from tc.language.isl.affine import parameter_name
 from tc.language.program.program import Binary, Cast, Reduction, is_product_of_two
 from tc.polyhedral.analysis.accumulate import accumulation
 from tc.polyhedral.analysis.element_counts import Count, Path, most_trips, moving_loops
-from tc.polyhedral.analysis.ranges import Range, Ranges
+from tc.polyhedral.analysis.ranges import Range, Ranges, always_runs
 from tc.polyhedral.analysis.reads import accesses
+from tc.polyhedral.generate.additions import NOTHING, Added, Additions, merged
 from tc.polyhedral.generate.serial_chains import (
     MOST,
     MOST_PLAIN,
@@ -70,8 +72,6 @@ _MOST_IN_LANES: Final = 12
 _FEW_RUNS: Final = 4
 # Elements of a buffer beside which there is room for totals.
 _MOST_ELEMENTS: Final = 1024
-# How many additions to one element of the target of each statement follow each other.
-_Added: TypeAlias = Mapping[str, Count]
 _IN_ORDER: Final = (LoopKind.SEQUENTIAL, LoopKind.REDUCTION, LoopKind.UNROLLED, LoopKind.REGISTER)
 
 
@@ -125,8 +125,13 @@ class _Nest:
     most: int
     run: int
 
-    def in_one_run(self, added: _Added) -> bool:
-        return all(count <= self.most for count in added.values())
+    def in_one_run(self, added: Added, times: Count = 1) -> bool:
+        """Whether so many times what is added makes no partial sum too long."""
+        return all(own.longest(times) <= self.most for own in added.values())
+
+    def apart(self, first: Added, second: Added) -> bool:
+        """Whether a fold must stand between two trees."""
+        return any(own.behind + second.get(name, NOTHING).before > self.most for name, own in first.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +185,7 @@ class _Sums:
             cut = _without_pragmas(cut)
         assert isinstance(cut, Loop)
         # Lanes are added up in float64 where each of them has added much up already.
-        wide = _folds(cut, path.ranges) > 0 or (lanes and max(added.values()) > _MOST_IN_LANES)
+        wide = _folds(cut, path.ranges) > 0 or (lanes and max(own.behind for own in added.values()) > _MOST_IN_LANES)
         totals = (Total(own, wide) for own in sorted(names))
         return replace(cut, totals=tuple(totals))
 
@@ -218,20 +223,18 @@ class _Sums:
         total = Total(name, wide, buffer.name, cascaded=product and wide)
         return replace(cut, totals=(*cut.totals, total))
 
-    def cut(self, tree: LoopTree, nest: _Nest, ranges: Ranges) -> tuple[LoopTree, _Added]:
+    def cut(self, tree: LoopTree, nest: _Nest, ranges: Ranges) -> tuple[LoopTree, Added]:
         """The loops with folds, and how many additions to one element may follow the last of these."""
         match tree:
             case Leaf():
-                return tree, {tree.statement: 1} if isinstance(tree, Scheduled) and tree.statement in nest.names else {}
+                one = {tree.statement: Additions(1, 1, 1)} if isinstance(tree, Scheduled) else {}
+                return tree, {name: own for name, own in one.items() if name in nest.names}
             case Block(children):
                 return self._cut_block(children, nest, ranges)
             case Guard(condition, then, otherwise):
                 first, added = self.cut(then, nest, ranges)
-                if otherwise is None:
-                    return Guard(condition, first, None), added
-                second, other = self.cut(otherwise, nest, ranges)
-                names = added.keys() | other.keys()
-                return Guard(condition, first, second), {n: max(added.get(n, 0), other.get(n, 0)) for n in names}
+                second, other = (None, {}) if otherwise is None else self.cut(otherwise, nest, ranges)
+                return Guard(condition, first, second), merged(Additions.either, added, other)
             case Allocation(buffer, body):
                 inner, added = self.cut(body, nest, ranges)
                 return Allocation(buffer, inner), added
@@ -239,35 +242,38 @@ class _Sums:
                 inside = Path(ranges).inside(tree).ranges
                 body, added = self.cut(tree.body, nest, inside)
                 loop, trips = replace(tree, body=body), most_trips(tree, ranges)
-                if not added or not nest.reduces(tree):
+                if not added:
                     return loop, added
-                all_of_them = {name: count * trips for name, count in added.items()}
-                if nest.in_one_run(all_of_them):
-                    return loop, all_of_them
-                return self._cut_loop(loop, int(max(1, nest.run // max(added.values()))), nest), {}
+                if not nest.reduces(tree):
+                    return loop, _perhaps(added, tree, ranges)
+                if nest.in_one_run(added, trips):
+                    return loop, _perhaps({name: own.repeated(trips) for name, own in added.items()}, tree, ranges)
+                length = max(own.through for own in added.values())
+                every = int(max(1, nest.run // length)) if length > 0 and nest.in_one_run(added) else 1
+                if any(own.through != own.before for own in added.values()):
+                    every = 1  # there are folds inside
+                return self._cut_loop(loop, every, nest), _folded(added, tree, every, ranges)
             case _:
                 assert_never(tree)
 
-    def _cut_block(self, children: tuple[LoopTree, ...], nest: _Nest, ranges: Ranges) -> tuple[LoopTree, _Added]:
+    def _cut_block(self, children: tuple[LoopTree, ...], nest: _Nest, ranges: Ranges) -> tuple[LoopTree, Added]:
         """Children side by side; where they add too much together, those before are folded."""
         done: list[LoopTree] = []
         behind: list[LoopTree] = []
-        added: _Added = {}
+        added: Added = {}
         for child in children:
             part, own = self.cut(child, nest, ranges)
-            together = {name: added.get(name, 0) + own.get(name, 0) for name in added.keys() | own.keys()}
-            if added and not nest.in_one_run(together):
+            if nest.apart(added, own):
                 done.append(_once(Block(tuple(behind)), nest))
-                behind, together = [], dict(own)
+                behind, added = [], {name: replace(old, behind=0, through=-math.inf) for name, old in added.items()}
             behind.append(part)
-            added = together
+            added = merged(Additions.then, added, own)
         return Block((*done, *behind)), added
 
     def _cut_loop(self, loop: Loop, most: int, nest: _Nest) -> Loop:
         """The loop with folds behind every so many iterations; one in which threads wait for each other stays whole."""
         names = sorted(nest.names)
-        waits = any(isinstance(instance, Barrier) for instance in instances_in(loop))
-        if most == 1 or waits:
+        if most == 1 or _waits(loop):
             return replace(loop, folds=(*loop.folds, *(Fold(name, most) for name in names)))
         run = _run(loop, most)
         begin, length = IndexVariable(f"{loop.iterator}_run"), IndexLiteral((run - 1) * loop.step)
@@ -278,6 +284,30 @@ class _Sums:
         folds = tuple(map(Fold, names))
         step = loop.step * run
         return Loop(begin.name, loop.lower, loop.upper, step, LoopKind.SEQUENTIAL, inner, loop.totals, folds)
+
+
+def _perhaps(added: Added, loop: Loop, ranges: Ranges) -> Added:
+    """What a loop adds that may have no iterations."""
+    if always_runs(loop, ranges):
+        return added
+    return {name: replace(own, through=max(0, own.through)) for name, own in added.items()}
+
+
+def _folded(added: Added, loop: Loop, every: int, ranges: Ranges) -> Added:
+    """What a loop adds, of which an iteration adds so much, with folds behind every so many.
+
+    Where they are counted on from one run of the loop to the next, all but one iteration may be left of the last.
+    """
+    waits = every > 1 and _waits(loop)
+    runs = {name: own.repeated(every) for name, own in added.items()}
+    rest = {name: own.repeated(every - 1).behind if waits else 0 for name, own in added.items()}
+    through = 0 if waits else -math.inf
+    return _perhaps({name: Additions(own.before, rest[name], through) for name, own in runs.items()}, loop, ranges)
+
+
+def _waits(loop: Loop) -> bool:
+    """Whether threads wait for each other in it."""
+    return any(isinstance(instance, Barrier) for instance in instances_in(loop))
 
 
 def _run(loop: Loop, most: int) -> int:

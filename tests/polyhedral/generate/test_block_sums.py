@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import tc
@@ -22,7 +23,9 @@ from tc.polyhedral.ir.loops import (
     LoopTree,
 )
 from tc.polyhedral.proof.verify_blocks import prove_blocks
+from tc.reference.compare import compare
 from tests.polyhedral.generate.sums import SUMS, changed, program_of
+from tests.translated import translated
 
 
 def loops_in(tree: LoopTree) -> list[Loop]:
@@ -119,3 +122,23 @@ def test_elements_that_are_too_many_are_accumulated_in_float64() -> None:
     wide = r"sum0\(.*\) \+= float64"
     assert re.search(wide, columns.compile((40_000, 500), options=memory).source)
     assert not re.search(wide, columns.compile((30, 500), options=memory).source)
+
+
+@pytest.mark.parametrize(("depth", "tile", "stages"), [(96, 1, 2), (96, 4, 2), (300, 1, 1)])
+def test_what_is_left_behind_a_fold_counts_in_the_next_iteration(depth: int, tile: int, stages: int) -> None:
+    """72 sums of a thread, unrolled: a fold stands between them, and what is behind it goes on before it."""
+    mm = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }").single()
+    schedule = tc.ScheduleOptions(tile=(24, 24, tile), unroll=512)
+    options = tc.GpuOptions(schedule, block=(4, 2), stages=stages, register_accumulators=1024)
+    found = translated(mm, (24, depth), (depth, 24), target="cuda:sm_90", options=options)
+    assert any(loop.folds for loop in loops_in(block_sums(found.mapped.loops).root))
+
+
+def test_sums_that_are_folded_twice_in_an_iteration_agree_with_the_oracle() -> None:
+    mm = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }").mm
+    a, b = (np.random.default_rng(0).random((24, 96), np.float32) for _ in "ab")
+    options = tc.GpuOptions(
+        tc.ScheduleOptions(tile=(24, 24, 1), unroll=512), block=(4, 2), stages=2, register_accumulators=1024
+    )
+    found = mm.compile(a, b.T.copy(), target="emulator", options=options)(a, b.T.copy())
+    assert compare(mm.oracle(a, b.T.copy())["C"], np.asarray(found)).ok
