@@ -43,7 +43,8 @@ void run(const {c} *a, const {c} *b, {c} *one, {c} (*lanes)[128], int n) {{
   for (int i = 0; i < n; i++) one[i] = tc_{function}_{type}(a[i], b[i]);
 {calls}}}
 """
-    text = f"#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n{prelude(entry)}\n{entry}"
+    helpers = prelude({f"tc_{function}_{type}", f"tc_lanes_{function}_{type}x2"})
+    text = f"#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n{helpers}\n{entry}"
     run = compile_c(text, "-Wno-unused-parameter").run
     run.argtypes = (*[ctypes.c_void_p] * 4, ctypes.c_int)
     a, b = np.resize(np.array(list(product(VALUES, VALUES)), type), (128, 2)).T.copy()

@@ -10,6 +10,7 @@ import pytest
 from tc.codegen.index.indices import WideIndexError, index_fragment
 from tc.codegen.index.offset_texts import OffsetTexts
 from tc.codegen.text.dialect import CUDA
+from tc.codegen.text.fragment import named
 from tc.polyhedral.analysis.offsets import LinearForm, divided, evaluate, recombined
 from tc.polyhedral.analysis.ranges import Range
 from tc.polyhedral.ir.loops import IndexExpression, IndexVariable
@@ -67,7 +68,7 @@ def test_values_are_those_of_division(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_texts_of_offsets_are_those_of_their_expressions(seed: int) -> None:
     source = random.Random(seed)
-    variables = {name: f"c_{name}" for name in EXTENTS}
+    variables = {name: named(f"c_{name}") for name in EXTENTS}
     texts = OffsetTexts(variables, RANGES, CUDA)
     names = source.sample(list(EXTENTS), source.randint(0, 3))
     factors = {name: source.choice([1, 2, 7, -1, -4]) for name in names}
@@ -78,7 +79,7 @@ def test_texts_of_offsets_are_those_of_their_expressions(seed: int) -> None:
 
 @pytest.mark.parametrize("constant", [1 << 31, (1 << 31) - 7, -(1 << 31) - 1])
 def test_texts_of_offsets_fit_their_type(constant: int) -> None:
-    texts = OffsetTexts({"x": "c0"}, RANGES, replace(CUDA, narrow=True))
+    texts = OffsetTexts({"x": named("c0")}, RANGES, replace(CUDA, narrow=True))
     assert str(texts.text(form(5, x=1))) == "c0 + 5"
     with pytest.raises(WideIndexError):
         texts.text(form(constant, x=1))

@@ -24,7 +24,7 @@ void copy(void *to, const void *from, int64_t count, int64_t size) {
   tc_stream_end();
 }
 """
-_TEXT = f"#include <stdint.h>\n{prelude(_ENTRY)}\n{_ENTRY}"
+_TEXT = f"#include <stdint.h>\n{prelude({'tc_stream', 'tc_stream_end'})}\n{_ENTRY}"
 TARGETS = ("cpu:x86-64", "cpu:x86-64-v3", "cpu:x86-64-v4", "cpu:armv8-a")
 
 

@@ -60,13 +60,13 @@ def require_range(values: Range, computed: object, dialect: Dialect) -> None:
         raise WideIndexError(str(computed))
 
 
-def index_fragment(expression: IndexExpression, variables: Mapping[str, str], dialect: Dialect) -> Fragment:
-    """The expression as text of the index type, with its variables renamed."""
+def index_fragment(expression: IndexExpression, variables: Mapping[str, Fragment], dialect: Dialect) -> Fragment:
+    """The expression as text of the index type, with these texts for its variables."""
     match expression:
         case IndexLiteral(value):
             return index_literal(value)
         case IndexVariable(name):
-            return Fragment(variables[name])
+            return variables[name]
         case IndexOperation(operator, operands):
             if operator is IndexOperator.ADD and (difference := _difference(operands)) is not None:
                 return infix("-", *(index_fragment(operand, variables, dialect) for operand in difference))

@@ -20,9 +20,9 @@ _Moving: TypeAlias = tuple[tuple[IndexExpression, int], ...]
 
 
 class OffsetTexts:
-    """The texts of forms below some loops; ``variables``: the names of their iterators, ``ranges``: of these."""
+    """The texts of forms below some loops; ``variables``: the texts of their iterators, ``ranges``: of these."""
 
-    def __init__(self, variables: Mapping[str, str], ranges: Ranges, dialect: Dialect) -> None:
+    def __init__(self, variables: Mapping[str, Fragment], ranges: Ranges, dialect: Dialect) -> None:
         self.variables: Final = variables
         self.ranges: Final = ranges
         self._dialect: Final = dialect

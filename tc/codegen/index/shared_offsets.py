@@ -6,7 +6,7 @@ a convolution it takes a sixth of its time, and readers of the text do not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from tc.polyhedral.analysis.offsets import LinearForm
 from tc.polyhedral.ir.loops import IndexExpression
@@ -28,6 +28,6 @@ class SharedOffsets:
             self._names[moving] = f"offset{next(self._numbers)}"
         return self._names[moving]
 
-    def declarations(self, type: str, text: Callable[[IndexExpression], str]) -> list[str]:
-        """The lines that compute what was named so far; ``text`` prints an expression."""
-        return [f"const {type} {name} = {text(moving)};" for moving, name in self._names.items()]
+    def computed(self) -> Iterator[tuple[str, IndexExpression]]:
+        """The variables so far, and what each is computed from."""
+        return ((name, moving) for moving, name in self._names.items())

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final, assert_never
+from typing import assert_never
 
 from tc.base.types import ScalarType, computation_type
 from tc.codegen.printer.context import Context, Scope
-from tc.codegen.printer.printed import Printed, naming
-from tc.codegen.printer.routines import braced
+from tc.codegen.printer.printed import Printed, line
 from tc.codegen.printer.totals import (
+    LANE,
     TotalNames,
     fold_variable,
     folds_in,
+    in_lanes,
     is_all_folded,
     lanes_of_total,
     total_of_variable,
 )
-from tc.codegen.text.fragment import Fragment, names_in
+from tc.codegen.text.fragment import Fragment, element, filled, infix, named
 from tc.codegen.text.literals import literal_fragment
 from tc.language.program.program import Literal, Reduction
 from tc.polyhedral.analysis.accumulate import Accumulation, Partial, accumulator_name, halves, reached_name
 from tc.polyhedral.ir.loops import Loop
-
-_EVERY_LANE: Final = "for ({} lane = 0; lane < {}; lane += 1)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +55,10 @@ class AccumulatorPrinter:
         total = next(own, None)
         loaded = expressions.load(target, layout.type)
         if partial.always_runs and lanes is None and total is None:
-            value = expressions.store(Fragment(name), layout.type)
-            stored = Printed([f"{target} = {value};"], naming(names_in(target, value)))
-            return Printed([f"{type} {name} = {loaded};"], naming(loaded.names)), stored
+            stored = line("{} = {};", target, expressions.store(named(name), layout.type))
+            return line("{} {} = {};", type, named(name), loaded), stored
         neutral = literal_fragment(neutral_element(partial.reduction, layout.type), dialect)
-        declared, combined = self._variable(name, type, str(neutral), lanes), list[str]()
+        declared, combined = self._variable(name, type, neutral, lanes), Printed(())
         result, computed = name, computation_type(layout.type)
         if total is not None:
             names = TotalNames(name)
@@ -68,43 +66,39 @@ class AccumulatorPrinter:
         if total is not None and total.wide:
             folded = any(folds_in(self.loop, partial.body.name))
             result, computed, lanes = names.total, ScalarType.FLOAT64, lanes_of_total(found, folded)
-            declared += self._variable(result, dialect.values[computed], "0.0" if folded else None, lanes)
+            declared += self._variable(result, dialect.values[computed], Fragment("0.0") if folded else None, lanes)
             if not folded:
-                combined += total_of_variable(dialect, found, names)
+                combined = total_of_variable(dialect, found, names)
             elif not is_all_folded(self.loop, total):
-                combined += fold_variable(dialect, found, names)
+                combined = fold_variable(dialect, found, names)
         if lanes is not None:
             combined += self._lanes_combined(partial.reduction, result, computed, lanes)
-            result = f"{result}[0]"
-        value = expressions.combine(partial.reduction, loaded, Fragment(result), computed)
-        value = expressions.store(value, layout.type)
-        stored = Printed([f"{target} = {value};"], naming(names_in(target, value)))
+        own_result = named(result) if lanes is None else element(result, Fragment("0"))
+        value = expressions.combine(partial.reduction, loaded, own_result, computed)
+        stored = line("{} = {};", target, expressions.store(value, layout.type))
         if partial.always_runs:
-            return Printed(declared), stored.between(combined)
-        reached = reached_name(partial, found)
-        return Printed([*declared, f"int32_t {reached} = 0;"]), stored.braced(f"if ({reached})").between(combined)
+            return declared, combined + stored
+        reached = named(reached_name(partial, found))
+        return declared + line("int32_t {} = 0;", reached), combined + stored.braced(filled("if ({})", reached))
 
-    def _variable(self, name: str, type: str, value: str | None, lanes: int | None) -> list[str]:
+    def _variable(self, name: str, type: str, value: Fragment | None, lanes: int | None) -> Printed:
         """The declaration of a variable, or of one for every lane; ``value``: what it begins with."""
         if lanes is None:
-            return [f"{type} {name} = {value};" if value is not None else f"{type} {name};"]
-        declared = f"{type} {name}[{lanes}] __attribute__((aligned(64)));"
+            begin = filled(" = {}", value) if value is not None else ""
+            return line("{} {}{};", type, named(name), begin)
+        declared = line("{} {}[{}] __attribute__((aligned(64)));", type, named(name), lanes)
         if value is None:
-            return [declared]
-        dialect = self.context.dialect
-        vector = [dialect.vector] if dialect.vector else []
-        return [declared, *vector, *braced(_EVERY_LANE.format(dialect.index, lanes), [f"{name}[lane] = {value};"])]
+            return declared
+        return declared + in_lanes(self.context.dialect, lanes, line("{} = {};", element(name, LANE), value))
 
-    def _lanes_combined(self, reduction: Reduction, name: str, type: ScalarType, lanes: int) -> list[str]:
+    def _lanes_combined(self, reduction: Reduction, name: str, type: ScalarType, lanes: int) -> Printed:
         """What combines all lanes into the first one, halves of them at a time."""
-        dialect = self.context.dialect
-        lines: list[str] = []
+        combined = Printed(())
         for kept, count in halves(lanes):
-            left, right = Fragment(f"{name}[lane]"), Fragment(f"{name}[lane + {kept}]")
+            left, right = (element(name, lane) for lane in (LANE, infix("+", LANE, Fragment(str(kept)))))
             value = self.context.expressions.combine(reduction, left, right, type)
-            lines += [dialect.vector] if dialect.vector and count > 1 else []
-            lines += braced(_EVERY_LANE.format(dialect.index, count), [f"{left} = {value};"])
-        return lines
+            combined += in_lanes(self.context.dialect, count, line("{} = {};", left, value))
+        return combined
 
 
 def neutral_element(reduction: Reduction, type: ScalarType) -> Literal:

@@ -14,6 +14,7 @@ from tc.codegen.printer.launch import Launch
 from tc.codegen.printer.printed import NO_FACTS, Facts, Printed
 from tc.codegen.printer.routines import Parameter
 from tc.codegen.text.dialect import Dialect
+from tc.codegen.text.fragment import Fragment, named
 from tc.codegen.text.names import Names, loop_variable
 from tc.language.program.program import Read
 from tc.language.program.specialization import Layout
@@ -44,16 +45,16 @@ class _Bodies:
     """The names and ranges in the bodies of loops: one object for all copies of a loop, remembered by its identity."""
 
     def __init__(self) -> None:
-        self._found: Final[dict[object, Remembered[tuple[Mapping[str, str], Ranges]]]] = {}
+        self._found: Final[dict[object, Remembered[tuple[Mapping[str, Fragment], Ranges]]]] = {}
 
     def known(
-        self, loop: Loop, variables: Mapping[str, str], ranges: Ranges, depth: int
-    ) -> tuple[Mapping[str, str], Ranges]:
+        self, loop: Loop, variables: Mapping[str, Fragment], ranges: Ranges, depth: int
+    ) -> tuple[Mapping[str, Fragment], Ranges]:
         """Those in the body, given those around it and how many loops these are."""
 
-        def found() -> tuple[Mapping[str, str], Ranges]:
+        def found() -> tuple[Mapping[str, Fragment], Ranges]:
             return (
-                {**variables, loop.iterator: loop_variable(depth)},
+                {**variables, loop.iterator: named(loop_variable(depth))},
                 {**ranges, loop.iterator: iterator_range(loop, ranges)},
             )
 
@@ -65,14 +66,14 @@ class _Bodies:
 class Scope:
     """What is around a node of the loop tree.
 
-    ``variables``: names of loop iterators and symbolic sizes in the text.  ``parallel``: this runs inside a
+    ``variables``: what loop iterators and symbolic sizes are in the text.  ``parallel``: this runs inside a
     parallel loop.  ``accumulation``: the accumulator that the instances below reduce into; ``lane``: the lane in which
     they do.  ``offsets``: what the lanes of a register tile share.  ``launch``: the grid that runs this.  ``stack``,
     ``scratch``: bytes of the thread's stack and scratch memory that buffers around the node take.  ``totals``: those of
     buffers, by the statement that adds to them.  ``functions``, ``exchanges``: how many of them were printed before.
     """
 
-    variables: Mapping[str, str]
+    variables: Mapping[str, Fragment]
     ranges: Ranges = field(default_factory=dict)
     depth: int = 0
     parallel: bool = False
@@ -133,18 +134,18 @@ class Context:
     streamed: frozenset[str]
     barriers: tuple[str, ...]
 
-    def storage(self, type: ScalarType) -> str:
+    def storage(self, type: ScalarType) -> Fragment:
         """The type of an element in memory."""
-        return self.dialect.storage[type]
+        return named(self.dialect.storage[type])
 
-    def pointer(self, tensor: str) -> str:
+    def pointer(self, tensor: str) -> Fragment:
         """The variable that points to a tensor."""
-        return self.names.tensors[tensor]
+        return named(self.names.tensors[tensor])
 
-    def index(self, expression: IndexExpression, scope: Scope) -> str:
+    def index(self, expression: IndexExpression, scope: Scope) -> Fragment:
         """An index expression as text."""
         require_fit(expression, scope.ranges, self.dialect)
-        return str(index_fragment(expression, scope.variables, self.dialect))
+        return index_fragment(expression, scope.variables, self.dialect)
 
     def site(self, instance: Scheduled, scope: Scope) -> Site:
         """Where an instance is printed."""

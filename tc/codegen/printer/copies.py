@@ -6,12 +6,11 @@ from dataclasses import replace
 
 from tc.codegen.index.indices import trip_count, values_of
 from tc.codegen.printer.context import Context, Scope, TreePrinter
-from tc.codegen.printer.expressions import FAULTED
-from tc.codegen.printer.printed import Printed, naming
-from tc.codegen.printer.routines import STREAM, braced
+from tc.codegen.printer.printed import ELSE, Printed, line
+from tc.codegen.printer.routines import STREAM
 from tc.codegen.printer.statements import is_asynchronous
 from tc.codegen.printer.transpose import copied, transposed_nest, transposition, transposition_width
-from tc.codegen.text.fragment import Fragment, names_in, prefix
+from tc.codegen.text.fragment import Fragment, call, filled, prefix
 from tc.codegen.text.names import comment
 from tc.language.program.program import Read
 from tc.polyhedral.analysis.offsets import LinearForm, straightened
@@ -51,8 +50,10 @@ def transposing_call(context: Context, loop: Loop, scope: Scope) -> Printed | No
     to, from_ = _beginning(context, instance, value, (first, second), scope)
     rows, columns = (context.index(trip_count(node), scope) for node in (found.rows, found.columns))
     width = transposition_width(found, value.type, context.vector_bytes)
-    call = f"tc_transpose_{value.type}x{width}({from_}, {found.from_step}, {to}, {found.to_step}, {rows}, {columns});"
-    return Printed([comment(body.name), call], naming(names_in(to, from_)))
+    steps = (Fragment(str(step)) for step in (found.from_step, found.to_step))
+    places = (part for place in zip((from_, to), steps, strict=True) for part in place)
+    called = line("{};", call(f"tc_transpose_{value.type}x{width}", *places, rows, columns))
+    return called.between([comment(body.name)])
 
 
 def _stream(context: Context, loop: Loop, scope: Scope) -> Printed | None:
@@ -71,8 +72,8 @@ def _stream(context: Context, loop: Loop, scope: Scope) -> Printed | None:
             return None
     to, from_ = _beginning(context, instance, value, (loop,), scope)
     count, type = context.index(trip_count(loop), scope), context.storage(context.layouts[body.target].type)
-    line = f"{STREAM}({to}, {from_}, {count}, sizeof({type}));"
-    return Printed([comment(body.name), line], naming(names_in(to, from_) | {STREAM}))
+    called = line("{};", call(STREAM, to, from_, count, filled("sizeof({})", type)))
+    return called.between([comment(body.name)])
 
 
 def _piece(printer: TreePrinter, loop: Loop, scope: Scope) -> Printed | None:
@@ -97,14 +98,12 @@ def _piece(printer: TreePrinter, loop: Loop, scope: Scope) -> Printed | None:
     assert template is not None
     to, from_ = _beginning(context, instance, value, (loop,), scope)
     printed = printer.loop(loop, scope, printer.tree(instance, scope.inside(loop)))
-    whole = [template.format(to=to, source=from_, bytes=bytes)]
-    names = names_in(to, from_)
+    whole = line(template, to=to, source=from_, bytes=bytes)
     if context.dialect.watches:  # which looks at every element
-        whole += printed.lines
-        names |= {FAULTED}
-    aligned = f"((uintptr_t){context.pointer(value.tensor)} & {bytes - 1}) == 0"
-    copied_whole = Printed(braced(f"if ({aligned})", whole), naming(names)).between([comment(body.name)])
-    return copied_whole + printed.braced("else")
+        whole += printed
+    aligned = filled("((uintptr_t){} & {}) == 0", context.pointer(value.tensor), bytes - 1)
+    copied_whole = whole.braced(filled("if ({})", aligned)).between([comment(body.name)])
+    return copied_whole + printed.braced(ELSE)
 
 
 def _begins_at_multiple(form: LinearForm, variable: str, values: range) -> bool:

@@ -15,7 +15,7 @@ from tc.codegen.index.indices import index_fragment, index_literal, require_fit
 from tc.codegen.index.offset_texts import OffsetTexts
 from tc.codegen.index.shared_offsets import SharedOffsets
 from tc.codegen.text.dialect import Dialect
-from tc.codegen.text.fragment import Fragment, call, cast, conditional, element, infix, names_in, prefix
+from tc.codegen.text.fragment import Fragment, call, cast, conditional, element, filled, infix, listed, named, prefix
 from tc.codegen.text.functions import function_name
 from tc.codegen.text.literals import bare_integer, literal_fragment
 from tc.codegen.text.names import Names
@@ -44,7 +44,7 @@ from tc.polyhedral.ir.loops import IndexExpression, IndexLiteral
 
 # The local variable in which a routine notes a fault.
 FAULTED: Final = "faulted"
-_FAULTED: Final = Fragment(FAULTED, names=frozenset({FAULTED}))
+_FAULTED: Final = named(FAULTED)
 _ARITHMETIC: Final = (BinaryOperator.ADD, BinaryOperator.SUBTRACT, BinaryOperator.MULTIPLY)
 # Arithmetic on truth values is that of NumPy, and that of integers converted back: whatever is not 0 is true.
 _BITWISE: Final = {BinaryOperator.ADD: "|", BinaryOperator.SUBTRACT: "^", BinaryOperator.MULTIPLY: "&"}
@@ -53,7 +53,7 @@ _COMBINE: Final = {Reduction.ADD: BinaryOperator.ADD, Reduction.MULTIPLY: Binary
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where a statement is printed: the values of its iterators there, in terms of variables of the text.
+    """Where a statement is printed: the values of its iterators there, in terms of ``variables``, which have texts.
 
     ``offsets``: of elements, as far as statements around it have them, too; None where each has its own.  ``ranges``:
     of the variables.
@@ -61,7 +61,7 @@ class Site:
 
     statement: str
     arguments: Arguments
-    variables: Mapping[str, str]
+    variables: Mapping[str, Fragment]
     offsets: SharedOffsets | None = None
     ranges: Ranges = field(default_factory=dict)
 
@@ -96,7 +96,7 @@ class ExpressionPrinter:
                 wide = isinstance(argument, IndexLiteral) or self._dialect.narrow
                 return cast(self._dialect.values[INDEX_TYPE], fragment) if wide else fragment
             case SizeReference(name) | ScalarReference(name, _):
-                return Fragment(self._names.scalars[name])
+                return named(self._names.scalars[name])
             case Read():
                 return self._read(expression, site)
             case Unary(operator, operand, type):
@@ -169,7 +169,7 @@ class ExpressionPrinter:
         indices = self._checked_indices(read, site)
         return self._element(read.tensor, read.subscripts, indices, site)
 
-    def prefetch(self, read: Read, site: Site, later: Site) -> str | None:
+    def prefetch(self, read: Read, site: Site, later: Site) -> Fragment | None:
         """The statement that asks for what a gather reads at a later site; None where it is no gather by one index.
 
         The index is read ahead, within its tensor; what it says may be anything, for nothing is read there.
@@ -195,15 +195,14 @@ class ExpressionPrinter:
         row = infix("*", cast(self._dialect.index, value), Fragment(str(layout.strides[gathered[0]])))
         offset = infix("+", row, index_fragment(rest.expression(), site.variables, self._dialect))
         size = infix("*", offset, Fragment(str(layout.type.itemsize)))
-        return self._dialect.prefetch.format(tensor=self._names.tensors[read.tensor], bytes=size)
+        return self._dialect.prefetch.filled(tensor=named(self._names.tensors[read.tensor]), bytes=size)
 
     def _read(self, read: Read, site: Site) -> Fragment:
         layout = self._layouts[read.tensor]
         indices = self._checked_indices(read, site)
         if indices and self._checked and layout.size == 0:
             # Every index is out of range, and there is no element to read instead.
-            tests = ", ".join(str(index) for index in indices.values())
-            return cast(self._dialect.values[read.type], Fragment(f"({tests}, 0)", names=names_in(*indices.values())))
+            return cast(self._dialect.values[read.type], filled("({}, 0)", listed(indices.values())))
         return self.load(self._element(read.tensor, read.subscripts, indices, site), layout.type)
 
     def _checked_indices(self, read: Read, site: Site) -> dict[int, Fragment]:
@@ -276,9 +275,9 @@ class ExpressionPrinter:
         if shared is None:
             return self._texts(site).text(form)
         if form.constant == 0:
-            return Fragment(shared)
+            return named(shared)
         sign = "-" if form.constant < 0 else "+"
-        return infix(sign, Fragment(shared), index_literal(abs(form.constant)))
+        return infix(sign, named(shared), index_literal(abs(form.constant)))
 
     def _texts(self, site: Site) -> OffsetTexts:
         """What was printed in the same loops before."""

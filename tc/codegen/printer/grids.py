@@ -7,10 +7,17 @@ from importlib.resources import files
 from tc.codegen.printer.context import context_of, one_after_another
 from tc.codegen.printer.kernel import KernelPrinter
 from tc.codegen.printer.launches import launch
-from tc.codegen.printer.source import KernelSource, heading, in_blocks, parameters_of, scope_of, with_narrow_indices
+from tc.codegen.printer.source import (
+    KernelSource,
+    defined,
+    heading,
+    in_blocks,
+    parameters_of,
+    scope_of,
+    with_narrow_indices,
+)
 from tc.codegen.text.dialect import CUDA, OPENCL, Dialect
 from tc.codegen.text.names import names_of
-from tc.codegen.text.numerics import prelude
 from tc.polyhedral.ir.loops import Barrier, Block, LoopProgram, leaves
 
 
@@ -39,8 +46,7 @@ def _source(program: LoopProgram, dialect: Dialect, headers: tuple[str, ...]) ->
     printer = KernelPrinter(context)
     nests = program.root.children if isinstance(program.root, Block) else (program.root,)
     facts = one_after_another(nests, scope_of(program, names), lambda nest, scope: launch(printer, nest, scope)).facts
-    body = "\n".join(line for part in facts.functions for line in (*part, ""))
     declared = [files("tc.codegen.prelude").joinpath(name).read_text(encoding="utf-8").strip() for name in headers]
-    text = "\n\n".join(part for part in (heading(program), *declared, prelude(body), body) if part)
+    text = "\n\n".join(part for part in (heading(program), *declared, *defined(facts.functions)) if part)
     memory = sum(buffer.layout.span * buffer.layout.type.itemsize for buffer in program.temporaries)
     return KernelSource(text, context.expressions.checks, memory, facts.scratch_bytes, facts.grids)

@@ -12,14 +12,15 @@ from tc.codegen.printer.copies import copying_call
 from tc.codegen.printer.lane_totals import lane_total
 from tc.codegen.printer.launches import launch, mapped_loop
 from tc.codegen.printer.loop_pragmas import loop_pragmas
-from tc.codegen.printer.printed import Facts, Printed
+from tc.codegen.printer.printed import ELSE, Facts, Printed, line
 from tc.codegen.printer.registers import RegisterPrinter
-from tc.codegen.printer.routines import SCRATCH, Parameter, braced, finished, mentioned, region, region_call
+from tc.codegen.printer.routines import SCRATCH, Parameter, finished, region, region_call, used
 from tc.codegen.printer.statements import barrier, prefetch, statement
 from tc.codegen.printer.storage import own_storage, shared_storage
 from tc.codegen.printer.tile import NotVectorsError
 from tc.codegen.printer.totals import ArrayTotals, TotalNames, folds_of_variables
-from tc.codegen.text.fragment import NO_NAMES
+from tc.codegen.text.fragment import NO_NAMES, Fragment, filled, named
+from tc.codegen.text.lines import braced
 from tc.codegen.text.names import loop_variable
 from tc.codegen.text.numerics import changes_in_lanes
 from tc.polyhedral.analysis.accumulate import Accumulation, accumulation, lane_of
@@ -60,9 +61,9 @@ class KernelPrinter:
                 alone = sum(not isinstance(child, Prefetch) for child in children) == 1
                 return one_after_another(children, scope, lambda child, here: self._child(child, here, alone=alone))
             case Guard(condition, then, otherwise):
-                printed = self.tree(then, scope).braced(f"if ({self.context.index(condition, scope)})")
+                printed = self.tree(then, scope).braced(filled("if ({})", self.context.index(condition, scope)))
                 if otherwise is not None:
-                    printed += self.tree(otherwise, scope.behind(printed.facts)).braced("else")
+                    printed += self.tree(otherwise, scope.behind(printed.facts)).braced(ELSE)
                 return printed
             case Loop(kind=LoopKind.BLOCK | LoopKind.THREAD):
                 return launch(self, tree, scope) if scope.launch is None else mapped_loop(self, tree, scope)
@@ -81,25 +82,25 @@ class KernelPrinter:
             case Instance():
                 return statement(self.context, tree, scope)
             case Prefetch():
-                return Printed(prefetch(self.context, tree, scope))
+                return prefetch(self.context, tree, scope)
             case _:
                 assert_never(tree)
 
     def _child(self, child: LoopTree, scope: Scope, *, alone: bool) -> Printed:
         printed = self.tree(child, scope)
-        return printed.braced("") if isinstance(child, Scheduled) and not alone else printed
+        return printed.braced() if isinstance(child, Scheduled) and not alone else printed
 
     def _allocation(self, buffer: Buffer, body: LoopTree, scope: Scope) -> Printed:
         if buffer.shared:
             assert scope.launch is not None, "blocks share memory in a grid only"
-            return (shared_storage(self.context, buffer, scope.launch) + self.tree(body, scope)).braced("")
+            return (shared_storage(self.context, buffer, scope.launch) + self.tree(body, scope)).braced()
         if buffer.name not in self.context.streamed:
             try:
-                return RegisterPrinter(self, buffer).print(body, scope).braced("")
+                return RegisterPrinter(self, buffer).print(body, scope).braced()
             except NotVectorsError:
                 pass
         declared, inside = own_storage(self.context, buffer, scope)
-        return (declared + self.tree(body, inside)).braced("")
+        return (declared + self.tree(body, inside)).braced()
 
     # --- loops
 
@@ -114,7 +115,7 @@ class KernelPrinter:
         if found is None:
             return self._loop(loop, scope)
         before, behind = AccumulatorPrinter(self.context, loop, found).around(scope)
-        return (before + self._loop(loop, replace(scope, accumulation=found)) + behind).braced("")
+        return (before + self._loop(loop, replace(scope, accumulation=found)) + behind).braced()
 
     def _loop(self, loop: Loop, scope: Scope) -> Printed:
         own = {total.statement: total for total in loop.totals if total.buffer is not None}
@@ -125,14 +126,14 @@ class KernelPrinter:
         for fold in loop.folds:
             if fold.statement in inner.totals:
                 folds += self._array_totals(inner.totals[fold.statement]).fold(fold)
-        printed = self.loop(loop, scope, self.tree(loop.body, inner).between((), folds))
+        printed = self.loop(loop, scope, self.tree(loop.body, inner) + folds)
         for total in own.values():
             printed = self._array_totals(total).around(loop, printed)
         return printed
 
     def _array_totals(self, total: Total) -> ArrayTotals:
         assert total.buffer is not None
-        names = TotalNames(self.context.pointer(total.buffer))
+        names = TotalNames(str(self.context.pointer(total.buffer)))
         return ArrayTotals(self.context.dialect, total, names, self.context.layouts[total.buffer].span)
 
     def loop(self, loop: Loop, scope: Scope, body: Printed) -> Printed:
@@ -143,11 +144,12 @@ class KernelPrinter:
         require_fit(IndexOperation(IndexOperator.ADD, (loop.upper, IndexLiteral(loop.step))), scope.ranges, dialect)
         pragmas = loop_pragmas(context, loop, scope, body.facts)
         if dialect.rotated_loops and always_runs(loop, scope.ranges) and self._waits(loop):
-            *lines, last = braced("do", [*body.lines, f"{name} += {loop.step};"])
-            declared = f"{dialect.index} {name} = {lower};"
-            return Printed(braced("", [declared, *pragmas, *lines, f"{last} while ({name} < {end});"]), body.facts)
-        header = f"for ({dialect.index} {name} = {lower}; {name} < {end}; {name} += {loop.step})"
-        return body.braced(header).between(pragmas)
+            declared, moved = line("{} {} = {};", dialect.index, name, lower), line("{} += {};", name, loop.step)
+            *lines, last = braced("do", (body + moved).lines)
+            repeated = Printed(lines, body.facts) + line("{} while ({} < {});", last, name, end)
+            return (declared + pragmas + repeated).braced()
+        header = filled("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", dialect.index, name, lower, end, loop.step)
+        return pragmas + body.braced(header)
 
     def _waits(self, loop: Loop) -> bool:
         """Whether there are barriers in the loop."""
@@ -158,27 +160,28 @@ class KernelPrinter:
         context, dialect, index = self.context, self.context.dialect, self.context.dialect.index
         inner = replace(scope.inside(loop), parallel=True)
         name = inner.variables[loop.iterator]
-        printed = self.tree(loop.body, inner)
-        body, facts = list(printed.lines), printed.facts
-        if dialect.scalar and changes_in_lanes(facts.names):
+        body = self.tree(loop.body, inner)
+        if dialect.scalar and changes_in_lanes(body.facts.names):
             # The chunk of a thread must not decide which iterations are left over from whole vectors.
-            body = [dialect.scalar, *body]
+            body = body.between([dialect.scalar])
+        header = "for ({0} {1} = begin; {1} < end; {1} += 1)"
         if loop.step == 1:
             lower, end = context.index(loop.lower, scope), context.index(after(loop.upper), scope)
-            lines = braced(f"for ({index} {name} = begin; {name} < end; {name} += 1)", body)
+            body = body.braced(filled(header, index, name))
         else:
             iteration = IndexVariable(_ITERATION)
             first = IndexOperation(IndexOperator.MULTIPLY, (iteration, IndexLiteral(loop.step)))
             value = IndexOperation(IndexOperator.ADD, (loop.lower, first))
-            text = context.index(value, replace(scope, variables={**scope.variables, _ITERATION: _ITERATION}))
-            lower, end = "0", context.index(trip_count(loop), scope)
-            body = [f"const {index} {name} = {text};", *body]
-            lines = braced(f"for ({index} {_ITERATION} = begin; {_ITERATION} < end; {_ITERATION} += 1)", body)
-        lines = finished(lines, facts.names, dialect)
-        around = tuple(Parameter(index, "", loop_variable(depth), "") for depth in range(scope.depth))
-        captured = tuple(p for p in mentioned((*context.parameters, *around), lines) if p != SCRATCH)
+            counted = named(_ITERATION)
+            text = context.index(value, replace(scope, variables={**scope.variables, _ITERATION: counted}))
+            lower, end = Fragment("0"), context.index(trip_count(loop), scope)
+            body = (line("const {} {} = {};", index, name, text) + body).braced(filled(header, index, counted))
+        body = finished(body, dialect)
+        around = (Parameter(named(index), "", loop_variable(depth), "") for depth in range(scope.depth))
+        captured = tuple(p for p in used((*context.parameters, *around), body) if p != SCRATCH)
+        facts = body.facts
         label = f"tc_region_{scope.functions + len(facts.functions)}"
-        condition = "" if always_runs(loop, scope.ranges) else f"if ({lower} < {end})"
-        call = braced(condition, region_call(label, captured, lower, end))
-        function = region(label, captured, lines, scratch=SCRATCH.name in facts.names, dialect=dialect)
-        return Printed(call, replace(facts, names=NO_NAMES) | Facts((function,)))
+        condition = None if always_runs(loop, scope.ranges) else filled("if ({} < {})", lower, end)
+        call = region_call(label, captured, lower, end).braced(condition)
+        function = region(label, captured, body, scratch=SCRATCH.name in facts.names, dialect=dialect)
+        return call.with_facts(replace(facts, names=NO_NAMES) | Facts((function,)))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from tc.codegen.printer.context import Context, Scope
-from tc.codegen.printer.printed import Facts, Printed
-from tc.codegen.printer.routines import TEAM, braced
-from tc.codegen.text.fragment import Fragment, names_in
+from tc.codegen.printer.printed import Facts, Printed, line
+from tc.codegen.text.fragment import filled, named
 from tc.codegen.text.names import comment
 from tc.language.program.program import Read
 from tc.polyhedral.ir.loops import LANES, Instance, Loop
@@ -30,23 +29,18 @@ def lane_total(context: Context, loop: Loop, scope: Scope) -> Printed:
     expressions, layout = context.expressions, context.layouts[body.target]
     own = expressions.location(body.value.tensor, body.value.subscripts, site)
     type = context.layouts[body.value.tensor].type
-    total, other = Fragment(_TOTAL), Fragment(_OTHER)
+    total, other, distance = named(_TOTAL), named(_OTHER), named(_DISTANCE)
     words = context.dialect.exchange
     assert words is not None, "only languages that exchange have lanes"
     number = len(context.barriers) + scope.exchanges
-    exchanged = words.format(
-        type=context.dialect.values[type], number=number, other=other, value=total, distance=_DISTANCE
-    )
-    combined = f"{total} = {expressions.combine(body.reduction, total, other, type)};"
-    index = context.dialect.index
+    value_type, unroll = context.dialect.values[type], context.dialect.unroll
+    exchanged = line(words, type=value_type, number=number, other=other, value=total, distance=distance)
+    combined = line("{} = {};", total, expressions.combine(body.reduction, total, other, type))
+    header = filled("for ({0} {1} = {2}; {1} > 0; {1} /= 2)", context.dialect.index, distance, LANES // 2)
+    repeated = (exchanged + combined).braced(header)
     target = expressions.location(body.target, body.subscripts, site)
     value = expressions.combine(body.reduction, expressions.load(target, layout.type), total, layout.type)
-    lines = [
-        comment(body.name),
-        f"{context.dialect.values[type]} {total} = {own};",
-        *([context.dialect.unroll.format(count=LANES.bit_length() - 1)] if context.dialect.unroll else []),
-        *braced(f"for ({index} {_DISTANCE} = {LANES // 2}; {_DISTANCE} > 0; {_DISTANCE} /= 2)", [exchanged, combined]),
-        f"{target} = {expressions.store(value, layout.type)};",
-    ]
-    names = names_in(own, target, value) | {TEAM.name}
-    return Printed(braced("", lines), Facts(exchanges=1, names=names))
+    begun = line("{} {} = {};", value_type, total, own).between([comment(body.name)])
+    stored = line("{} = {};", target, expressions.store(value, layout.type))
+    unrolled = [unroll.format(count=LANES.bit_length() - 1)] if unroll else []
+    return (begun + repeated.between(unrolled) + stored).braced().with_facts(Facts(exchanges=1))

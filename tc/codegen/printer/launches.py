@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
 from tc.base.grid import GridKernel
 from tc.codegen.printer.context import Context, Scope, TreePrinter
 from tc.codegen.printer.launch import AXES, Launch, launch_of
-from tc.codegen.printer.printed import Facts, Printed
-from tc.codegen.printer.routines import SCRATCH, TEAM, Parameter, braced, finished, mentioned, mentions, routine
+from tc.codegen.printer.printed import Facts, Printed, line, together
+from tc.codegen.printer.routines import SCRATCH, TEAM, Parameter, finished, passed, routine, structure, used
 from tc.codegen.text.dialect import Dialect, GridWords
-from tc.codegen.text.fragment import NO_NAMES
+from tc.codegen.text.fragment import NO_NAMES, Fragment, call, filled, named
+from tc.codegen.text.lines import braced
 from tc.codegen.text.names import loop_variable
 from tc.language.program.program import guarded_reads
 from tc.polyhedral.analysis.ranges import Ranges, range_of
@@ -49,49 +50,50 @@ def launch(printer: TreePrinter, tree: LoopTree, scope: Scope) -> Printed:
     """
     context = printer.context
     launched = launch_of(tree, scope.ranges)
-    printed = printer.tree(tree, replace(scope, launch=launched))
-    body = finished(printed.lines, printed.facts.names, context.dialect)
-    around = tuple(Parameter(context.dialect.index, "", loop_variable(depth), "") for depth in range(scope.depth))
+    body = finished(printer.tree(tree, replace(scope, launch=launched)), context.dialect)
+    index = named(context.dialect.index)
+    around = (Parameter(index, "", loop_variable(depth), "") for depth in range(scope.depth))
     exchanged = _exchanged(context, tree)
     captured = tuple(
         replace(p, qualifier="") if p.name in exchanged else p
-        for p in mentioned((*context.parameters, *around), body)
+        for p in used((*context.parameters, *around), body)
         if p != SCRATCH
     )
-    label = f"tc_kernel_{scope.functions + len(printed.facts.functions)}"
-    kernel = _Kernel(label, context.dialect, launched, captured, body, printed.facts)
+    label = f"tc_kernel_{scope.functions + len(body.facts.functions)}"
+    kernel = _Kernel(label, context.dialect, launched, captured, body)
     if context.dialect.grids is not None:
         own = _grid_kernel(kernel, context.dialect.grids, context.program.resident)
-    elif TEAM.name in printed.facts.names:
+    elif TEAM.name in body.facts.names:
         own = _launch_team(kernel)
     else:
         own = _launch_threads(kernel)
-    return Printed(own.lines, replace(printed.facts, private_bytes=0, partial_sums=0, names=NO_NAMES) | own.facts)
+    return Printed(own.lines, replace(body.facts, private_bytes=0, partial_sums=0, names=NO_NAMES) | own.facts)
 
 
 @dataclass(frozen=True, slots=True)
 class _Kernel:
-    """What one thread does: ``body``, with its ``facts``, of which ``captured`` is mentioned."""
+    """What one thread does: ``body``, which mentions the parameters ``captured``."""
 
     label: str
     dialect: Dialect
     launch: Launch
     captured: tuple[Parameter, ...]
-    body: Sequence[str]
-    facts: Facts
+    body: Printed
 
 
 def _launch_threads(kernel: _Kernel) -> Printed:
     """Runs the threads of all blocks one after the other."""
-    index, coordinates = kernel.dialect.index, kernel.launch.coordinates
-    numbers = mentioned((Parameter(index, "", c.variable, c.variable) for c in coordinates), kernel.body)
-    passed = (*kernel.captured, *numbers)
-    function = routine(kernel.label, [p.declaration for p in passed], kernel.body, kernel.dialect)
-    lines = [f"{kernel.label}({', '.join(p.name for p in passed)});"]
+    index, coordinates = named(kernel.dialect.index), kernel.launch.coordinates
+    numbers = used((Parameter(index, "", c.variable, c.variable) for c in coordinates), kernel.body)
+    parameters = (*kernel.captured, *numbers)
+    function = routine(kernel.label, parameters, kernel.body, kernel.dialect)
+    called = line("{}({});", kernel.label, passed(parameters))
     for c in reversed(coordinates):
-        number = f"const {index} {c.variable} = tc_in_order({c.variable}_turn, {c.extent}, order);"
-        lines = braced(_counting(f"{c.variable}_turn", c.extent), [number, *lines])
-    return Printed(braced("", [*_ORDER, *lines]) if coordinates else lines, Facts((function,)))
+        turn = named(f"{c.variable}_turn")
+        value = call("tc_in_order", turn, Fragment(str(c.extent)), named("order"))
+        number = line("const {} {} = {};", index, named(c.variable), value)
+        called = (number + called).braced(filled("for (int64_t {0} = 0; {0} < {1}; {0} += 1)", turn, c.extent))
+    return (called.between(_ORDER).braced() if coordinates else called).with_facts(Facts((function,)))
 
 
 def _exchanged(context: Context, tree: LoopTree) -> frozenset[str]:
@@ -109,33 +111,28 @@ def _exchanged(context: Context, tree: LoopTree) -> frozenset[str]:
     for body in bodies:
         read |= {own.read.tensor for value in (body.value, *body.subscripts) for own in guarded_reads(value)}
     written = {body.target for body in bodies}
-    return frozenset(context.pointer(tensor) for tensor in read & written if tensor not in context.promoted)
-
-
-def _counting(variable: str, extent: int) -> str:
-    return f"for (int64_t {variable} = 0; {variable} < {extent}; {variable} += 1)"
+    return frozenset(context.names.tensors[tensor] for tensor in read & written if tensor not in context.promoted)
 
 
 def _grid_kernel(kernel: _Kernel, words: GridWords, resident: int) -> Printed:
     """The kernel as a function of its own; the run time launches it."""
-    launched, captured, body = kernel.launch, kernel.captured, kernel.body
+    launched, captured = kernel.launch, kernel.captured
     sizes = (launched.sizes(LoopKind.BLOCK), launched.sizes(LoopKind.THREAD))
     given = tuple(p.given for p in captured if p.given is not None)
     grid = GridKernel(kernel.label, *sizes, launched.shared_bytes, given)
-    moved = [f"{p.name} += {p.before};" for p in captured if words.from_lowest and p.before]
-    numbers = []
+    begin = [line("{} += {};", named(p.name), p.before) for p in captured if words.from_lowest and p.before]
     for c in launched.coordinates:
         word = words.block if c.kind is LoopKind.BLOCK else words.thread
-        if mentions(body, c.variable):
+        if c.variable in kernel.body.facts.names:
             value = c.value(word.format(axis=AXES[c.axis], number=c.axis))
-            numbers.append(f"const {kernel.dialect.index} {c.variable} = {value};")
-    memory = [_shared(words, grid)] if grid.shared_bytes else []
+            begin.append(line("const {} {} = {};", kernel.dialect.index, named(c.variable), value))
+    if grid.shared_bytes:
+        begin.append(Printed([_shared(words, grid)]))
     x, y, z = grid.block
-    resident = max(resident, _resident(kernel.facts.partial_sums, grid.threads))
+    resident = max(resident, _resident(kernel.body.facts.partial_sums, grid.threads))
     header = words.kernel.format(threads=grid.threads, x=x, y=y, z=z, resident=resident)
-    declared = [p.declaration for p in captured]
-    lines = [*moved, *numbers, *memory, *body]
-    function = routine(kernel.label, declared, lines, replace(kernel.dialect, routine=header))
+    body = together((*begin, kernel.body))
+    function = routine(kernel.label, captured, body, replace(kernel.dialect, routine=header))
     return Printed((), Facts((function,), grids=(grid,)))
 
 
@@ -160,29 +157,25 @@ def _launch_team(kernel: _Kernel) -> Printed:
     """Runs the threads of every block together, so that they can wait for each other."""
     label, captured, launched = kernel.label, kernel.captured, kernel.launch
     places = {c.variable: c.value(f"{TEAM.name}->{c.kind.value}[{c.axis}]") for c in launched.coordinates}
-    numbers = tuple(Parameter(kernel.dialect.index, "", name, value) for name, value in places.items())
-    own = mentioned(numbers, kernel.body)
-    declared = [p.declaration for p in (*captured, TEAM, *own)]
-    passed = [*(f"arguments->{p.name}" for p in captured), TEAM.name, *(p.argument for p in own)]
-    entry = [f"const struct {label}_arguments *arguments = {TEAM.name}->arguments;", f"{label}({', '.join(passed)});"]
-    function = [
-        *braced(f"struct {label}_arguments", (f"{p.field};" for p in captured))[:-1],
-        "};",
-        "",
-        *routine(label, declared, kernel.body, kernel.dialect),
-        "",
-        *braced(f"static void {label}_thread({TEAM.field})", entry),
-    ]
+    index = named(kernel.dialect.index)
+    own = used((Parameter(index, "", name, value) for name, value in places.items()), kernel.body)
+    arguments = ", ".join((*(f"arguments->{p.name}" for p in captured), TEAM.name, *(p.argument for p in own)))
+    entry = [f"const struct {label}_arguments *arguments = {TEAM.name}->arguments;", f"{label}({arguments});"]
+    function = routine(label, (*captured, TEAM, *own), kernel.body, kernel.dialect).between(
+        [*structure(f"{label}_arguments", captured), ""],
+        ["", *braced(f"static void {label}_thread({TEAM.field})", entry)],
+    )
     grid, block = (", ".join(map(str, launched.sizes(kind))) for kind in (LoopKind.BLOCK, LoopKind.THREAD))
-    sizes = f"{launched.shared_bytes}, {kernel.facts.private_bytes}"
-    lines = [
-        f"const struct {label}_arguments arguments = {{{', '.join(p.name for p in captured)}}};",
-        f"const int64_t grid[3] = {{{grid}}}, block[3] = {{{block}}};",
-        *_ORDER,
-        f"const int diverged = tc_run_team(&arguments, {label}_thread, grid, block, {sizes}, order);",
-        "if (diverged) __atomic_store_n(fault, diverged, __ATOMIC_RELAXED);",
-    ]
-    return Printed(braced("", lines), Facts((function,)))
+    sizes = f"{launched.shared_bytes}, {kernel.body.facts.private_bytes}"
+    run = call("tc_run_team", Fragment(f"&arguments, {label}_thread, grid, block, {sizes}, order"))
+    diverged = named("diverged")
+    lines = (
+        line("const struct {}_arguments arguments = {{{}}};", label, passed(captured)),
+        Printed([f"const int64_t grid[3] = {{{grid}}}, block[3] = {{{block}}};", *_ORDER]),
+        line("const int {} = {};", diverged, run),
+        line("if ({}) {}", diverged, kernel.dialect.report.filled(faulted=diverged)),
+    )
+    return together(lines).braced().with_facts(Facts((function,)))
 
 
 def mapped_loop(printer: TreePrinter, loop: Loop, scope: Scope) -> Printed:
@@ -191,13 +184,13 @@ def mapped_loop(printer: TreePrinter, loop: Loop, scope: Scope) -> Printed:
     variable, extent = scope.launch.variable(loop.kind), scope.launch.extent(loop.kind)
     inner = replace(
         scope.inside(loop),
-        variables={**scope.variables, loop.iterator: variable},
+        variables={**scope.variables, loop.iterator: named(variable)},
         depth=scope.depth,
         launch=scope.launch.inside(loop.kind),
     )
     printed = printer.tree(loop.body, inner)
     for condition in reversed(list(_conditions(loop, extent, scope.ranges))):
-        printed = printed.braced(f"if ({printer.context.index(condition, inner)})")
+        printed = printed.braced(filled("if ({})", printer.context.index(condition, inner)))
     return printed
 
 

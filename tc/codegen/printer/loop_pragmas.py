@@ -8,7 +8,8 @@ from typing import Final, assert_never
 from tc.base.types import ScalarType, computation_type
 from tc.codegen.printer.context import Context, Scope
 from tc.codegen.printer.expressions import FAULTED
-from tc.codegen.printer.printed import Facts
+from tc.codegen.printer.printed import Facts, Printed, line
+from tc.codegen.text.fragment import Fragment, named
 from tc.codegen.text.functions import C_LIBRARY, function_name
 from tc.language.program.program import Reduction
 from tc.polyhedral.analysis.accumulate import REACHED, Accumulation, accumulator_name
@@ -39,13 +40,13 @@ _UNROLL_LANES: Final = 2
 _UNROLLED_INSTANCES: Final = 256
 
 
-def loop_pragmas(context: Context, loop: Loop, scope: Scope, body: Facts) -> list[str]:
+def loop_pragmas(context: Context, loop: Loop, scope: Scope, body: Facts) -> Printed:
     """The pragmas of a loop whose ``body`` has these facts."""
     dialect = context.dialect
     match loop.kind:
         case LoopKind.VECTOR:
             # Lanes must not share a variable; the compiler finds by itself that only faults do.
-            return [dialect.vector] if dialect.vector and FAULTED not in body.names else []
+            return Printed([dialect.vector] if dialect.vector and FAULTED not in body.names else [])
         case LoopKind.REDUCTION if dialect.grids is None:
             return _reduction_pragmas(context, loop, scope.accumulation, body)
         case LoopKind.UNROLLED | LoopKind.REDUCTION:
@@ -56,20 +57,20 @@ def loop_pragmas(context: Context, loop: Loop, scope: Scope, body: Facts) -> lis
         case LoopKind.SEQUENTIAL if goes_on(loop) and not _holds_loop(loop.body, LoopKind.SEQUENTIAL):
             return _unrolled(context, loop, _runs_at_once(loop.body))
         case LoopKind.SEQUENTIAL | LoopKind.PARALLEL | LoopKind.REGISTER:
-            return []
+            return Printed(())
         case LoopKind.FULLY_UNROLLED | LoopKind.BLOCK | LoopKind.THREAD | LoopKind.LANES:
             raise AssertionError("they are no loops in the text")
         case _:
             assert_never(loop.kind)
 
 
-def _unrolled(context: Context, loop: Loop, count: int) -> list[str]:
+def _unrolled(context: Context, loop: Loop, count: int) -> Printed:
     template = context.dialect.unroll
     if context.dialect.grids is not None and count > 1 and not _has_constant_bounds(loop):
         # By a power of two: NVRTC 13.5 unrolled some such loops by three and by five, and then ran whole bodies only,
         # five iterations in place of two.
         count = 1 << (count.bit_length() - 1)
-    return [template.format(count=count)] if template and count > 1 else []
+    return Printed([template.format(count=count)] if template and count > 1 else [])
 
 
 def _trips(loop: Loop, ranges: Ranges) -> int | None:
@@ -112,22 +113,22 @@ def _unrolled_instances(tree: LoopTree, ranges: Ranges) -> int | None:
             assert_never(tree)
 
 
-def _reduction_pragmas(context: Context, loop: Loop, found: Accumulation | None, body: Facts) -> list[str]:
+def _reduction_pragmas(context: Context, loop: Loop, found: Accumulation | None, body: Facts) -> Printed:
     vector, clause = context.dialect.vector, context.dialect.vector_reduction
     if found is None or vector is None or clause is None or _holds_loop(loop.body, LoopKind.REDUCTION):
-        return []
+        return Printed(())
     if found.lanes is not None:
-        return [vector] if body.names.isdisjoint((FAULTED, REACHED)) else []
+        return Printed([vector] if body.names.isdisjoint((FAULTED, REACHED)) else [])
     (partial,) = found.partials
     type = computation_type(context.layouts[partial.body.target].type)
     if type is ScalarType.BOOL:
-        return []
-    operator: str = partial.reduction.value
+        return Printed(())
+    operator = Fragment(partial.reduction.value)
     if type.is_floating and partial.reduction in (Reduction.MINIMUM, Reduction.MAXIMUM):
-        operator = function_name(operator, type, C_LIBRARY)
-    names = [(operator, accumulator_name(partial, found)), ("|", REACHED), ("max", FAULTED)]
-    clauses = [clause.format(operator=symbol, variable=name) for symbol, name in names if name in body.names]
-    return [" ".join((vector, *clauses))]
+        operator = named(function_name(partial.reduction.value, type, C_LIBRARY))
+    kept = [(operator, accumulator_name(partial, found)), (Fragment("|"), REACHED), (Fragment("max"), FAULTED)]
+    clauses = [clause.filled(operator=symbol, variable=named(name)) for symbol, name in kept if name in body.names]
+    return line(" ".join(("{}", *("{}" for _ in clauses))), vector, *clauses)
 
 
 def _runs_at_once(tree: LoopTree) -> int:

@@ -7,22 +7,22 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tc.base.grid import GridKernel
-from tc.codegen.printer.routines import braced
-from tc.codegen.text.fragment import NO_NAMES
+from tc.codegen.text.fragment import NO_NAMES, Fragment, Template, filled
+from tc.codegen.text.lines import braced
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What printed lines need beside themselves.
 
-    ``functions``: those that they call, each as lines of its own, inner ones first.  ``scratch_bytes``: the scratch
-    memory of every thread; ``private_bytes``: what buffers take of a thread's stack.  ``partial_sums``: those in
-    registers of a thread whose totals are in memory.  ``exchanges``: places where lanes exchange values.  ``grids``:
-    the kernels among the functions, in the order in which they run.  ``names``: what the lines say, as far as it is
-    asked: functions of values, accumulators, the variable of faults, scratch memory, a team of threads.
+    ``functions``: those that they call, inner ones first; of their facts, only the names are theirs.
+    ``scratch_bytes``: the scratch memory of every thread; ``private_bytes``: what buffers take of a thread's stack.
+    ``partial_sums``: those in registers of a thread whose totals are in memory.  ``exchanges``: places where lanes
+    exchange values.  ``grids``: the kernels among the functions, in the order in which they run.  ``names``: those that
+    the lines mention (see ``Fragment``); who prints a line with ``line`` need not list them.
     """
 
-    functions: tuple[Sequence[str], ...] = ()
+    functions: tuple[Printed, ...] = ()
     scratch_bytes: int = 0
     private_bytes: int = 0
     partial_sums: int = 0
@@ -36,6 +36,7 @@ class Facts:
             return self
         if self is NO_FACTS:
             return other
+        names = self.names if other.names <= self.names else self.names | other.names
         return Facts(
             (*self.functions, *other.functions),
             max(self.scratch_bytes, other.scratch_bytes),
@@ -43,15 +44,16 @@ class Facts:
             max(self.partial_sums, other.partial_sums),
             self.exchanges + other.exchanges,
             (*self.grids, *other.grids),
-            self.names | other.names,
+            names,
         )
 
 
 NO_FACTS: Final = Facts()
+ELSE: Final = Fragment("else")
 
 
 def naming(names: frozenset[str]) -> Facts:
-    """Facts of lines that say these names, and need nothing."""
+    """Facts of lines that mention these names, and need nothing."""
     return Facts(names=names) if names else NO_FACTS
 
 
@@ -66,9 +68,11 @@ class Printed:
         """With lines around them that need nothing."""
         return Printed([*before, *self.lines, *behind], self.facts)
 
-    def braced(self, header: str) -> Printed:
-        """As a block after a header, which may be empty."""
-        return Printed(braced(header, self.lines), self.facts)
+    def braced(self, header: Fragment | None = None) -> Printed:
+        """As a block, after a header if there is one."""
+        if header is None:
+            return Printed(braced("", self.lines), self.facts)
+        return Printed(braced(header.text, self.lines), self.facts | naming(header.names))
 
     def with_facts(self, facts: Facts) -> Printed:
         """The lines, which need more."""
@@ -76,3 +80,19 @@ class Printed:
 
     def __add__(self, other: Printed) -> Printed:
         return Printed([*self.lines, *other.lines], self.facts | other.facts)
+
+
+def line(template: str | Template, *parts: object, **more: object) -> Printed:
+    """One line: the template with the parts in its fields."""
+    text = filled(template, *parts, **more) if isinstance(template, str) else template.filled(*parts, **more)
+    return Printed([text.text], naming(text.names))
+
+
+def together(parts: Iterable[Printed]) -> Printed:
+    """All parts, one behind the other."""
+    lines: list[str] = []
+    facts = NO_FACTS
+    for part in parts:
+        lines += part.lines
+        facts |= part.facts
+    return Printed(lines, facts)

@@ -15,11 +15,12 @@ from typing import Final, assert_never
 from tc.codegen.index.shared_offsets import SharedOffsets
 from tc.codegen.printer.context import Scope, TreePrinter, one_after_another
 from tc.codegen.printer.copies import transposing_call
-from tc.codegen.printer.printed import Printed
+from tc.codegen.printer.printed import ELSE, Printed, line, together
 from tc.codegen.printer.tile import NotVectorsError, Tile, Vector
 from tc.codegen.printer.transpose import transposed_nest
 from tc.codegen.printer.vector_statement import VectorStatement, iterations, spelled
 from tc.codegen.printer.vector_totals import VectorTotals
+from tc.codegen.text.fragment import filled, named
 from tc.language.program.program import Read, reads_in
 from tc.polyhedral.ir.loops import (
     Allocation,
@@ -44,7 +45,7 @@ class RegisterPrinter:
     def __init__(self, trees: TreePrinter, buffer: Buffer) -> None:
         self._trees: Final = trees
         self._context: Final = trees.context
-        self._tile: Final = Tile(buffer, trees.context.pointer(buffer.name), trees.context.vector_bytes)
+        self._tile: Final = Tile(buffer, str(trees.context.pointer(buffer.name)), trees.context.vector_bytes)
         self._uses_array = False
         self._totals: VectorTotals | None = None
         self._numbers: Final = itertools.count()
@@ -53,9 +54,11 @@ class RegisterPrinter:
         """The body with its declarations; NotVectorsError where it must be printed as loops over an array."""
         printed = self._sharing(body, scope, {}, repeated=False)
         tile = self._tile
-        array = f"{self._context.storage(tile.type)} {tile.name}[{tile.buffer.layout.span}]"
-        declared = [f"{array} __attribute__((aligned(64)));"] if self._uses_array else []
-        return printed.between([*declared, *tile.declarations()])
+        if not self._uses_array:
+            return tile.declarations() + printed
+        type, name = self._context.storage(tile.type), named(tile.name)
+        array = line("{} {}[{}] __attribute__((aligned(64)));", type, name, tile.buffer.layout.span)
+        return array + tile.declarations() + printed
 
     # --- loops
 
@@ -64,9 +67,11 @@ class RegisterPrinter:
         offsets = SharedOffsets(self._numbers)
         first, rest = _prefetches_first(body)
         printed = self._tree(rest, replace(scope, offsets=offsets), known, repeated=repeated)
-        type = self._context.dialect.index
-        printed = printed.between(offsets.declarations(type, lambda moving: self._context.index(moving, scope)))
-        return self._trees.tree(first, spelled(scope, known)) + printed
+        declared = together(
+            line("const {} {} = {};", self._context.dialect.index, named(name), self._context.index(moving, scope))
+            for name, moving in offsets.computed()
+        )
+        return self._trees.tree(first, spelled(scope, known)) + declared + printed
 
     def _tree(self, tree: LoopTree, scope: Scope, known: Mapping[str, int], *, repeated: bool) -> Printed:
         """A part of the body; ``known``: iterators of unrolled loops; ``repeated``: a printed loop stands around."""
@@ -91,10 +96,10 @@ class RegisterPrinter:
                 return self._trees.tree(tree, spelled(scope, known))
             case Guard(condition, then, otherwise):
                 test = self._context.index(condition, spelled(scope, known))
-                printed = self._tree(then, scope, known, repeated=repeated).braced(f"if ({test})")
+                printed = self._tree(then, scope, known, repeated=repeated).braced(filled("if ({})", test))
                 if otherwise is not None:
                     other = self._tree(otherwise, scope.behind(printed.facts), known, repeated=repeated)
-                    printed += other.braced("else")
+                    printed += other.braced(ELSE)
                 return printed
             case Allocation() | Leaf():
                 if self._touches(tree):
@@ -115,7 +120,7 @@ class RegisterPrinter:
         for fold in loop.folds:
             if totals is None or fold.statement != totals.total.statement:
                 raise NotVectorsError("partial sums of something else than the tile")
-            printed = printed.between((), totals.fold(fold, inner.variables[loop.iterator]))
+            printed += totals.fold(fold, inner.variables[loop.iterator])
         printed = self._trees.loop(loop, spelled(scope, known), printed)
         if totals is not None and loop.totals:
             self._totals = None
@@ -133,7 +138,7 @@ class RegisterPrinter:
         statement = VectorStatement(self._context, self._tile, loop, loop.body, scope, known, widest)
         try:
             printed = one_after_another(vectors, scope, lambda vector, _: statement.print(vector))
-            return (statement.spread() + printed).braced("") if ragged else printed
+            return (statement.spread() + printed).braced() if ragged else printed
         except NotVectorsError:
             if repeated:
                 raise
@@ -146,10 +151,10 @@ class RegisterPrinter:
         """What vectors cannot express runs on the rows in memory, once for a tile."""
         self._uses_array = True
         tile, vectors = self._tile, self._used(loop, known)
-        stored = [tile.to_array(row, vector) for row in statement.rows_read() for vector in vectors]
+        stored = together(tile.to_array(row, vector) for row in statement.rows_read() for vector in vectors)
         printed = self._trees.tree(loop, spelled(scope, known))
         changed = [statement.row()] if statement.body.target == tile.buffer.name else []
-        return printed.between(stored, (tile.from_array(row, vector) for row in changed for vector in vectors))
+        return stored + printed + together(tile.from_array(row, vector) for row in changed for vector in vectors)
 
     def _turned_rows(self, loop: Loop, scope: Scope, known: Mapping[str, int]) -> Printed | None:
         """Rows that are columns in memory: through the array, by the call for transpositions."""
@@ -164,13 +169,13 @@ class RegisterPrinter:
         if called is None:
             return None
         self._uses_array = True
-        moved: list[str] = []
+        moved: list[Printed] = []
         for value in iterations(loop, known):
             here = {**known, loop.iterator: value}
             row = VectorStatement(self._context, self._tile, nest[1], nest[2], scope, here).row()
             move = self._tile.to_array if stores else self._tile.from_array
             moved += [move(row, vector) for vector in self._used(nest[1], here)]
-        return called.between(moved) if stores else called.between((), moved)
+        return together((*moved, called) if stores else (called, *moved))
 
     def _touches(self, tree: LoopTree) -> bool:
         """Whether an instance inside accesses the tile."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Final
@@ -15,8 +15,11 @@ from tc.codegen.index.indices import WideIndexError
 from tc.codegen.printer.context import Scope, context_of
 from tc.codegen.printer.kernel import KernelPrinter
 from tc.codegen.printer.placement import side_by_side
-from tc.codegen.printer.routines import SCRATCH, Parameter, braced, finished, mentioned, routine
+from tc.codegen.printer.printed import Printed, line, together
+from tc.codegen.printer.routines import RUNTIME, SCRATCH, Parameter, finished, routine, used
 from tc.codegen.text.dialect import EMULATOR, C, Dialect
+from tc.codegen.text.fragment import NO_NAMES, filled, named
+from tc.codegen.text.lines import braced
 from tc.codegen.text.names import Names, comment, names_of
 from tc.codegen.text.numerics import prelude
 from tc.language.isl.affine import parameter_name
@@ -66,29 +69,26 @@ def c_source(program: LoopProgram, vector_bytes: int, dialect: Dialect = C) -> K
     offsets, shared_bytes = side_by_side(program.temporaries)
     parameters = parameters_of(program, names, offsets, dialect)
     context = context_of(program, names, parameters, dialect, vector_bytes)
-    printed = KernelPrinter(context).tree(program.root, scope_of(program, names))
-    lines = finished(printed.lines, printed.facts.names, dialect)
+    printed = finished(KernelPrinter(context).tree(program.root, scope_of(program, names)), dialect)
     if dialect.watches:
-        lines = [*_poisoned(program, names), *lines]
-    used = mentioned(parameters, lines)
-    body = "\n".join(
-        line
-        for part in (
-            *printed.facts.functions,
-            routine(f"{ENTRY}_body", [p.declaration for p in used], lines, dialect),
-            _entry(used),
-        )
-        for line in (*part, "")
-    )
+        printed = _poisoned(program, names) + printed
+    own = used(parameters, printed)
+    functions = (*printed.facts.functions, routine(f"{ENTRY}_body", own, printed, dialect), Printed(_entry(own)))
     parts = [
         heading(program),
         "\n".join(f"#include <{header}>" for header in _HEADERS),
         files("tc.codegen.prelude").joinpath("abi.h").read_text(encoding="utf-8").strip(),
-        prelude(body),
-        body,
+        *defined(functions),
     ]
     text = "\n\n".join(part for part in parts if part)
     return KernelSource(text, context.expressions.checks, shared_bytes, printed.facts.scratch_bytes)
+
+
+def defined(functions: Iterable[Printed]) -> tuple[str, str]:
+    """The helpers that functions mention, and the functions."""
+    functions = tuple(functions)
+    names = NO_NAMES.union(*(function.facts.names for function in functions))
+    return prelude(names), "\n".join(line for function in functions for line in (*function.lines, ""))
 
 
 def in_blocks(program: LoopProgram) -> LoopProgram:
@@ -102,17 +102,15 @@ def in_blocks(program: LoopProgram) -> LoopProgram:
 def scope_of(program: LoopProgram, names: Names) -> Scope:
     """What is around all loops: the symbolic sizes, under the names that loops have for them."""
     return Scope(
-        variables={parameter_name(name): names.scalars[name] for name, _ in program.sizes},
+        variables={parameter_name(name): named(names.scalars[name]) for name, _ in program.sizes},
         ranges={parameter_name(name): Range(1, most) for name, most in program.sizes},
     )
 
 
-def _poisoned(program: LoopProgram, names: Names) -> list[str]:
+def _poisoned(program: LoopProgram, names: Names) -> Printed:
     """Fills temporaries with poison (NaN or -1), so that a read before the first write shows."""
-    return [
-        f"__builtin_memset({names.tensors[b.name]}, 0xff, {b.layout.span * b.layout.type.itemsize});"
-        for b in program.temporaries
-    ]
+    sizes = ((named(names.tensors[b.name]), b.layout.span * b.layout.type.itemsize) for b in program.temporaries)
+    return together(line("__builtin_memset({}, 0xff, {});", pointer, size) for pointer, size in sizes)
 
 
 def emulator_source(program: LoopProgram) -> KernelSource:
@@ -146,9 +144,8 @@ def parameters_of(
     program: LoopProgram, names: Names, offsets: Mapping[str, int], dialect: Dialect
 ) -> tuple[Parameter, ...]:
     """The parameters of a kernel: its buffers, scalars and open sizes, and where faults are noted."""
-    fault = Parameter(
-        f"{dialect.global_memory}int32_t *", "", "fault", "runtime->fault", Argument(Place.FAULT), source="runtime"
-    )
+    number = filled("{}{} *", dialect.global_memory, named("int32_t"))
+    fault = Parameter(number, "", "fault", "runtime->fault", Argument(Place.FAULT), source="runtime")
     scalars = (*program.scalars, *((name, INDEX_TYPE) for name, _ in program.sizes))
     shared = {b.name: f"(void *)(runtime->shared + {offsets[b.name]})" for b in program.temporaries}
     return (
@@ -163,13 +160,13 @@ def parameters_of(
         *(_scalar(name, type, names, n, dialect) for n, (name, type) in enumerate(scalars)),
         fault,
         SCRATCH,
-        Parameter("const tc_runtime *", "", "runtime", "runtime", source="runtime"),
+        RUNTIME,
     )
 
 
 def _buffer(buffer: Buffer, names: Names, argument: str, source: str, given: Argument, dialect: Dialect) -> Parameter:
     const = "" if buffer.writable else "const "
-    type = f"{dialect.global_memory}{const}{dialect.storage[buffer.layout.type]} *"
+    type = filled("{}{}{} *", dialect.global_memory, const, named(dialect.storage[buffer.layout.type]))
     before = -buffer.layout.offsets.start
     return Parameter(type, dialect.restrict, names.tensors[buffer.name], argument, given, before, source)
 
@@ -178,7 +175,7 @@ def _scalar(name: str, type: ScalarType, names: Names, position: int, dialect: D
     argument = f"scalars[{position}].{_member(type)}"
     # Truth values are no arguments in OpenCL.
     own = (dialect.storage if dialect.grids and type is ScalarType.BOOL else dialect.values)[type]
-    return Parameter(own, "", names.scalars[name], argument, Argument(Place.SCALAR, position), source="scalars")
+    return Parameter(named(own), "", names.scalars[name], argument, Argument(Place.SCALAR, position), source="scalars")
 
 
 def _member(type: ScalarType) -> str:

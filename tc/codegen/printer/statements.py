@@ -8,9 +8,8 @@ from tc.base.types import ScalarType, computation_type
 from tc.codegen.index.indices import index_fragment
 from tc.codegen.printer.context import Context, Scope
 from tc.codegen.printer.expressions import Site
-from tc.codegen.printer.printed import Printed, naming
-from tc.codegen.printer.routines import TEAM, braced
-from tc.codegen.text.fragment import Fragment, element, infix, names_in, prefix
+from tc.codegen.printer.printed import Printed, line
+from tc.codegen.text.fragment import Fragment, element, filled, infix, named, prefix
 from tc.codegen.text.names import comment
 from tc.language.program.program import Read
 from tc.polyhedral.analysis.accumulate import accumulator_name, reached_name
@@ -19,33 +18,31 @@ from tc.polyhedral.ir.loops import LINE_BYTES, Barrier, Copy, Instance, Prefetch
 _LINE: Final = "line"
 # Bytes of the smallest asynchronous copy.
 _LEAST_ASYNCHRONOUS: Final = 4
-_TEAM: Final = frozenset({TEAM.name})
 
 
 def barrier(context: Context, node: Barrier) -> Printed:
     """Where the threads of a block wait for each other, and for asynchronous copies."""
     dialect = context.dialect
-    waiting = dialect.barrier.format(number=context.barriers.index(node.statement))
+    waiting = line(dialect.barrier, number=context.barriers.index(node.statement))
     if node.pending is None or dialect.commit_and_wait is None:
-        return Printed([waiting], naming(_TEAM))
-    return Printed([dialect.commit_and_wait.format(pending=node.pending), waiting], naming(_TEAM))
+        return waiting
+    return line(dialect.commit_and_wait, pending=node.pending) + waiting
 
 
-def prefetch(context: Context, node: Prefetch, scope: Scope) -> list[str]:
+def prefetch(context: Context, node: Prefetch, scope: Scope) -> Printed:
     """What prefetches the lines, one by one; nothing in a language that cannot."""
     dialect = context.dialect
     template = dialect.prefetch_to_store if node.stored else dialect.prefetch_later
     if template is None:
-        return []
+        return Printed(())
     size = Fragment(str(context.layouts[node.tensor].type.itemsize))
     begin = infix("*", index_fragment(node.offset, scope.variables, dialect), size)
     one = node.lines == 1
-    place = begin if one else infix("+", begin, infix("*", Fragment(str(LINE_BYTES)), Fragment(_LINE)))
-    line = template.format(tensor=context.pointer(node.tensor), bytes=place)
+    place = begin if one else infix("+", begin, infix("*", Fragment(str(LINE_BYTES)), named(_LINE)))
+    asked = line(template, tensor=context.pointer(node.tensor), bytes=place)
     if one:
-        return [line]
-    header = f"for ({dialect.index} {_LINE} = 0; {_LINE} < {node.lines}; {_LINE} += 1)"
-    return braced(header, [line])
+        return asked
+    return asked.braced(filled("for ({0} {1} = 0; {1} < {2}; {1} += 1)", dialect.index, named(_LINE), node.lines))
 
 
 def statement(context: Context, instance: Instance, scope: Scope) -> Printed:
@@ -61,13 +58,11 @@ def statement(context: Context, instance: Instance, scope: Scope) -> Printed:
         return (copied or _assign(context, target, body, type, site)).between(heading)
     partial = next(p for p in found.partials if p.body is body)
     name, reached = accumulator_name(partial, found), reached_name(partial, found)
-    accumulator = Fragment(name)
+    accumulator = named(name)
     if found.lanes is not None:
         accumulator = element(name, index_fragment(scope.lane, scope.variables, context.dialect))
     assigned = _assign(context, accumulator, body, computation_type(type), site).between(heading)
-    if partial.always_runs:
-        return assigned.with_facts(naming(frozenset({name})))
-    return assigned.between((), [f"{reached} = 1;"]).with_facts(naming(frozenset({name, reached})))
+    return assigned if partial.always_runs else assigned + line("{} = 1;", named(reached))
 
 
 def is_asynchronous(instance: Instance) -> bool:
@@ -85,19 +80,16 @@ def _asynchronous_copy(context: Context, instance: Instance, target: Fragment, s
     if bytes < _LEAST_ASYNCHRONOUS and not dialect.watches:
         return None
     source = context.expressions.location(value.tensor, value.subscripts, site)
-    line = dialect.async_copy.format(to=prefix("&", target), source=prefix("&", source), bytes=bytes)
-    return Printed([line], naming(names_in(target, source) | _TEAM))
+    return line(dialect.async_copy, to=prefix("&", target), source=prefix("&", source), bytes=bytes)
 
 
 def _assign(context: Context, target: Fragment, body: StatementBody, type: ScalarType, site: Site) -> Printed:
     expressions = context.expressions
     if body.reduction is None:
-        stored = expressions.stored(body.value, type, site)
-        return Printed([f"{target} = {stored};"], naming(names_in(target, stored)))
+        return line("{} = {};", target, expressions.stored(body.value, type, site))
     value = expressions.value(body.value, site)
     operator = expressions.compound(body.reduction, type)
     if operator is not None:
-        return Printed([f"{target} {operator} {value};"], naming(names_in(target, value)))
+        return line("{} {} {};", target, operator, value)
     combined = expressions.combine(body.reduction, expressions.load(target, type), value, type)
-    stored = expressions.store(combined, type)
-    return Printed([f"{target} = {stored};"], naming(names_in(target, stored)))
+    return line("{} = {};", target, expressions.store(combined, type))

@@ -8,8 +8,9 @@ from typing import Final
 from tc.codegen.printer.context import Context, Scope
 from tc.codegen.printer.launch import Launch
 from tc.codegen.printer.placement import ALIGNMENT, aligned
-from tc.codegen.printer.printed import Facts, Printed, naming
-from tc.codegen.printer.routines import SCRATCH, TEAM
+from tc.codegen.printer.printed import Facts, Printed, line
+from tc.codegen.printer.routines import SCRATCH
+from tc.codegen.text.fragment import filled, named
 from tc.polyhedral.ir.loops import Buffer
 
 # Of buffers on the stack of a thread, which may have as few as 32 KiB in all.
@@ -18,11 +19,10 @@ _STACK_BYTES: Final = 8 << 10
 
 def shared_storage(context: Context, buffer: Buffer, launch: Launch) -> Printed:
     """Storage that the threads of a block share, beside all that they share in this kernel."""
-    name, type = context.pointer(buffer.name), f"{context.dialect.shared_memory}{context.storage(buffer.layout.type)}"
-    return Printed(
-        [f"{type} *{name} = ({type} *)({context.dialect.shared} + {launch.shared_places[buffer.name]});"],
-        naming(frozenset({TEAM.name})),
-    )
+    name, dialect = context.pointer(buffer.name), context.dialect
+    type = filled("{}{}", dialect.shared_memory, context.storage(buffer.layout.type))
+    place = filled("{} + {}", dialect.shared.filled(), launch.shared_places[buffer.name])
+    return line("{0} *{1} = ({0} *)({2});", type, name, place)
 
 
 def own_storage(context: Context, buffer: Buffer, scope: Scope) -> tuple[Printed, Scope]:
@@ -37,22 +37,19 @@ def own_storage(context: Context, buffer: Buffer, scope: Scope) -> tuple[Printed
     size = aligned(max(buffer.layout.span, 1) * buffer.layout.type.itemsize)
     if scope.launch is None and scope.stack + size > _STACK_BYTES:
         inside = replace(scope, scratch=scope.scratch + size)
-        begin = f"({type} *)({SCRATCH.name} + {scope.scratch})"
-        return Printed(
-            [f"{type} *{restrict} {name} = {begin};"],
-            Facts(scratch_bytes=inside.scratch, names=frozenset({SCRATCH.name})),
-        ), inside
+        begin = filled("({} *)({} + {})", type, named(SCRATCH.name), scope.scratch)
+        declared = line("{} *{} {} = {};", type, restrict, name, begin)
+        return declared.with_facts(Facts(scratch_bytes=inside.scratch)), inside
     inside = replace(scope, stack=scope.stack + size)
     facts = Facts(private_bytes=inside.stack)
     # The last vector of a row is loaded whole where that is in one line of the cache.
     aligning = f"__attribute__((aligned({ALIGNMENT})))"
-    array = f"{name}[{size // buffer.layout.type.itemsize}] {aligning}"
-    if any(body.target == buffer.name and body.reduction is not None for body in context.bodies.values()):
-        return Printed([f"{type} {array};", *_poison(context, name)], facts), inside
-    declared = [f"{type} storage_{array};", *_poison(context, f"storage_{name}")]
-    return Printed([*declared, f"{type} *{restrict} {name} = storage_{name};"], facts), inside
-
-
-def _poison(context: Context, array: str) -> list[str]:
-    """Fills an array with poison where the dialect checks for reads before the first write."""
-    return [f"__builtin_memset({array}, 0xff, sizeof {array});"] if context.dialect.watches else []
+    reduced = any(body.target == buffer.name and body.reduction is not None for body in context.bodies.values())
+    array = name if reduced else named(f"storage_{name}")
+    declared = line("{} {}[{}] {};", type, array, size // buffer.layout.type.itemsize, aligning)
+    if context.dialect.watches:
+        # Reads before the first write find poison.
+        declared += line("__builtin_memset({0}, 0xff, sizeof {0});", array)
+    if not reduced:
+        declared += line("{} *{} {} = {};", type, restrict, name, array)
+    return declared.with_facts(facts), inside

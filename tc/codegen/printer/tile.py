@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from tc.base.types import ScalarType
-from tc.codegen.text.fragment import Fragment, call, prefix
+from tc.codegen.printer.printed import Printed, line, together
+from tc.codegen.text.fragment import Fragment, call, element, listed, named, prefix
 from tc.polyhedral.cpu.microkernel import vector_widths
 from tc.polyhedral.ir.loops import Buffer
 
@@ -55,21 +56,20 @@ class Tile:
             yield Vector(number, first, lanes, used)
             first += used
 
-    def variable(self, row: int, vector: Vector) -> str:
+    def variable(self, row: int, vector: Vector) -> Fragment:
         """The variable that holds a vector of a row."""
         self._asked.add((row, vector.number))
         return self._variable(row, vector)
 
-    def _variable(self, row: int, vector: Vector) -> str:
-        return f"{self.name}_{row}_{vector.number}"
+    def _variable(self, row: int, vector: Vector) -> Fragment:
+        return named(f"{self.name}_{row}_{vector.number}")
 
-    def declarations(self) -> list[str]:
+    def declarations(self) -> Printed:
         """Those of the variables that were asked for."""
-        lines = []
-        for vector in self.vectors:
-            names = [self._variable(row, vector) for row, number in sorted(self._asked) if number == vector.number]
-            lines.append(f"{self._vector_type(vector)} {', '.join(names)};")
-        return lines
+        return together(line("{} {};", self._type(v), listed(self._variables(v))) for v in self.vectors)
+
+    def _variables(self, vector: Vector) -> Iterator[Fragment]:
+        return (self._variable(row, vector) for row, number in sorted(self._asked) if number == vector.number)
 
     def rows_in_use(self) -> Sequence[int]:
         """The rows that hold something: those that were asked for, or all before any was."""
@@ -89,51 +89,57 @@ class Tile:
 
     # --- text
 
-    def from_array(self, row: int, vector: Vector) -> str:
+    def from_array(self, row: int, vector: Vector) -> Printed:
         """The statement that brings a vector from the array."""
-        place = f"&{self.name}[{row * self._lanes + vector.first}]"
-        return f"{self.variable(row, vector)} = {self._function('load', vector)}({place}{_count(vector)});"
+        loaded = call(self._function("load", vector), self._in_array(row, vector), *_count(vector))
+        return line("{} = {};", self.variable(row, vector), loaded)
 
-    def to_array(self, row: int, vector: Vector) -> str:
+    def to_array(self, row: int, vector: Vector) -> Printed:
         """The statement that brings a vector to the array."""
-        place = f"&{self.name}[{row * self._lanes + vector.first}]"
-        return f"{self._function('store', vector)}({place}, {self.variable(row, vector)}{_count(vector)});"
+        return self._stored(self._in_array(row, vector), self.variable(row, vector), vector)
+
+    def _in_array(self, row: int, vector: Vector) -> Fragment:
+        return prefix("&", element(self.name, Fragment(str(row * self._lanes + vector.first))))
 
     def load(self, place: Fragment, vector: Vector, *, whole: bool) -> Fragment:
         """A vector from memory; ``whole``: what lies behind the lanes in use may be read, too."""
         name = self._function("load", vector, full=whole)
-        count = [] if whole or vector.used == vector.width else [Fragment(str(vector.used))]
-        return call(name, prefix("&", place), *count)
+        return call(name, prefix("&", place), *(() if whole else _count(vector)))
 
-    def store(self, place: Fragment, value: Fragment, vector: Vector) -> str:
+    def store(self, place: Fragment, value: Fragment, vector: Vector) -> Printed:
         """The statement that brings a vector to memory."""
-        return f"{self._function('store', vector)}({prefix('&', place)}, {value}{_count(vector)});"
+        return self._stored(prefix("&", place), value, vector)
+
+    def _stored(self, address: Fragment, value: Fragment, vector: Vector) -> Printed:
+        return line("{};", call(self._function("store", vector), address, value, *_count(vector)))
 
     def splat(self, value: Fragment, vector: Vector) -> Fragment:
         """A vector with one number in all lanes."""
         return call(f"tc_splat_{self.type}x{vector.width}", value)
 
-    def spread(self, name: str, value: Fragment, vector: Vector) -> str:
+    def spread(self, name: str, value: Fragment, vector: Vector) -> Printed:
         """The declaration of a vector with one number in all lanes."""
-        return f"const {self._vector_type(vector)} {name} = {call(f'tc_spread_{self.type}x{vector.width}', value)};"
+        spread = call(f"tc_spread_{self.type}x{vector.width}", value)
+        return line("const {} {} = {};", self._type(vector), named(name), spread)
 
     def lower(self, name: str, widest: Vector, vector: Vector) -> Fragment:
         """As many lanes of what was spread as the vector has."""
         if vector.width == widest.width:
-            return Fragment(name)
-        return call(f"tc_lower_{self.type}x{widest.width}_x{vector.width}", Fragment(name))
+            return named(name)
+        return call(f"tc_lower_{self.type}x{widest.width}_x{vector.width}", named(name))
 
     def function(self, name: str, vector: Vector, *arguments: Fragment) -> Fragment:
         """A builtin of two numbers in every lane."""
         return call(f"tc_lanes_{name}_{self.type}x{vector.width}", *arguments)
 
-    def _vector_type(self, vector: Vector) -> str:
-        return f"tc_{self.type}x{vector.width}"
+    def _type(self, vector: Vector) -> Fragment:
+        return named(f"tc_{self.type}x{vector.width}")
 
     def _function(self, what: str, vector: Vector, *, full: bool = False) -> str:
         part = "" if full or vector.used == vector.width else "_part"
         return f"tc_{what}{part}_{self.type}x{vector.width}"
 
 
-def _count(vector: Vector) -> str:
-    return "" if vector.used == vector.width else f", {vector.used}"
+def _count(vector: Vector) -> tuple[Fragment, ...]:
+    """The argument that says how many lanes are in use, where not all are."""
+    return () if vector.used == vector.width else (Fragment(str(vector.used)),)

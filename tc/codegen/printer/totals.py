@@ -9,16 +9,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from tc.base.types import ScalarType
-from tc.codegen.printer.printed import NO_FACTS, Facts, Printed
-from tc.codegen.printer.routines import braced
+from tc.codegen.printer.printed import NO_FACTS, Facts, Printed, line, together
 from tc.codegen.text.dialect import Dialect
+from tc.codegen.text.fragment import Fragment, Precedence, element, filled, infix, named
 from tc.polyhedral.analysis.accumulate import Accumulation, accumulator_name
 from tc.polyhedral.execution.loop_execution import loop_paths
 from tc.polyhedral.generate.serial_chains import MOST
 from tc.polyhedral.ir.loops import Fold, Loop, Total
 
-_ELEMENT: Final = "element"
-ZERO: Final = "0.0f"
+_ELEMENT: Final = named("element")
+LANE: Final = named("lane")
+ZERO: Final = Fragment("0.0f")
 # Totals that stay in registers, beside as many partial sums.
 _MOST_IN_REGISTERS: Final = 16
 # What a thread reads from its memory at once.
@@ -55,20 +56,25 @@ class TotalNames:
         """Counts the partial sums that were not added yet."""
         return f"count_{self.total}"
 
-    def counters(self, loop: Loop, total: Total) -> list[str]:
+    def counters(self, loop: Loop, total: Total) -> Printed:
         """The declarations of what is counted while the loop runs."""
         counted = [self.runs] if any(f.every > 1 for f in folds_in(loop, total.statement)) else []
-        return [f"int32_t {name} = 0;" for name in (*counted, *([self.count] if total.cascaded else []))]
+        counted += [self.count] if total.cascaded else []
+        return together(line("int32_t {} = 0;", named(name)) for name in counted)
 
-    def now_and_then(self, fold: Fold, lines: list[str]) -> list[str]:
+    def now_and_then(self, fold: Fold, printed: Printed) -> Printed:
         """The lines of a fold, behind as many iterations as it says."""
-        if fold.every == 1:
-            return lines
-        return braced(f"if (++{self.runs} >= {fold.every})", [*lines, f"{self.runs} = 0;"])
+        return printed if fold.every == 1 else _at_last(self.runs, fold.every, printed)
 
-    def when_full(self, lines: list[str]) -> list[str]:
+    def when_full(self, printed: Printed) -> Printed:
         """The lines that add up totals in float32, behind as many as may follow each other."""
-        return braced(f"if (++{self.count} >= {MOST})", [*lines, f"{self.count} = 0;"])
+        return _at_last(self.count, MOST, printed)
+
+
+def _at_last(counter: str, most: int, printed: Printed) -> Printed:
+    """The lines, once so many were counted."""
+    again = line("{} = 0;", named(counter))
+    return (printed + again).braced(filled("if (++{} >= {})", named(counter), most))
 
 
 def folds_in(loop: Loop, statement: str) -> Iterator[Fold]:
@@ -77,17 +83,17 @@ def folds_in(loop: Loop, statement: str) -> Iterator[Fold]:
     return (fold for inner in inside.values() for fold in inner.folds if fold.statement == statement)
 
 
-def folds_of_variables(dialect: Dialect, loop: Loop, found: Accumulation | None) -> list[str]:
+def folds_of_variables(dialect: Dialect, loop: Loop, found: Accumulation | None) -> Printed:
     """What adds accumulators to their totals at the end of an iteration."""
+    folds = Printed(())
     if found is None:
-        return []
-    lines: list[str] = []
+        return folds
     for fold in loop.folds:
         partial = next((p for p in found.partials if p.body.name == fold.statement), None)
         if partial is not None:
             names = TotalNames(accumulator_name(partial, found))
-            lines += names.now_and_then(fold, fold_variable(dialect, found, names))
-    return lines
+            folds += names.now_and_then(fold, fold_variable(dialect, found, names))
+    return folds
 
 
 def lanes_of_total(found: Accumulation, folded: bool) -> int | None:
@@ -102,47 +108,50 @@ def is_all_folded(loop: Loop, total: Total) -> bool:
     return any(fold.statement == total.statement and fold.every == 1 for fold in loop.folds)
 
 
-def fold_variable(dialect: Dialect, found: Accumulation, names: TotalNames) -> list[str]:
+def fold_variable(dialect: Dialect, found: Accumulation, names: TotalNames) -> Printed:
     """An accumulator added to its total, and begun again; in every lane."""
     lanes = lanes_of_total(found, folded=True)
     kept = _partial_sums(found, names, lanes)
-    lines = [f"{_lane(found, names.total)} += {_tree(kept)};", *(f"{one} = {ZERO};" for one in kept)]
-    return _each_lane(dialect, lanes, lines)
+    added = line("{} += {};", _lane(found, names.total), _tree(kept))
+    return _each_lane(dialect, lanes, together((added, *(line("{} = {};", one, ZERO) for one in kept))))
 
 
-def total_of_variable(dialect: Dialect, found: Accumulation, names: TotalNames) -> list[str]:
+def total_of_variable(dialect: Dialect, found: Accumulation, names: TotalNames) -> Printed:
     """The total of an accumulator that was never folded."""
     lanes = lanes_of_total(found, folded=False)
-    lines = [f"{_lane(found, names.total)} = {_tree(_partial_sums(found, names, lanes))};"]
-    return _each_lane(dialect, lanes, lines)
+    total = line("{} = {};", _lane(found, names.total), _tree(_partial_sums(found, names, lanes)))
+    return _each_lane(dialect, lanes, total)
 
 
-def _lane(found: Accumulation, name: str) -> str:
-    return name if found.lanes is None else f"{name}[lane]"
+def _lane(found: Accumulation, name: str) -> Fragment:
+    return named(name) if found.lanes is None else element(name, LANE)
 
 
-def _partial_sums(found: Accumulation, names: TotalNames, lanes: int | None) -> list[str]:
+def _partial_sums(found: Accumulation, names: TotalNames, lanes: int | None) -> list[Fragment]:
     """Those that have a total together."""
     if found.lanes is None or lanes is None:
-        return [names.partial]
-    firsts = ["lane", *(f"lane + {first}" for first in range(lanes, found.lanes, lanes))]
-    return [f"{names.partial}[{first}]" for first in firsts]
+        return [named(names.partial)]
+    others = (infix("+", LANE, Fragment(str(first))) for first in range(lanes, found.lanes, lanes))
+    return [element(names.partial, first) for first in (LANE, *others)]
 
 
-def _tree(terms: list[str]) -> str:
+def _tree(terms: list[Fragment]) -> Fragment:
     if len(terms) == 1:
         return terms[0]
     half = len(terms) // 2
-    left, right = (_tree(part) if len(part) == 1 else f"({_tree(part)})" for part in (terms[:half], terms[half:]))
-    return f"{left} + {right}"
+    parts = (_tree(part) for part in (terms[:half], terms[half:]))
+    left, right = (filled("({})", part) if part.precedence is Precedence.ADDITIVE else part for part in parts)
+    return infix("+", left, right)
 
 
-def _each_lane(dialect: Dialect, lanes: int | None, lines: list[str]) -> list[str]:
-    if lanes is None:
-        return lines
-    vector = dialect.vector
-    header = f"for ({dialect.index} lane = 0; lane < {lanes}; lane += 1)"
-    return [*([vector] if vector and lanes > 1 else []), *braced(header, lines)]
+def _each_lane(dialect: Dialect, lanes: int | None, printed: Printed) -> Printed:
+    return printed if lanes is None else in_lanes(dialect, lanes, printed)
+
+
+def in_lanes(dialect: Dialect, lanes: int, printed: Printed) -> Printed:
+    """The lines for every lane."""
+    header = filled("for ({0} {1} = 0; {1} < {2}; {1} += 1)", dialect.index, LANE, lanes)
+    return printed.braced(header).between([dialect.vector] if dialect.vector and lanes > 1 else [])
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,49 +168,50 @@ class ArrayTotals:
         dialect, names, total = self.dialect, self.names, self.total
         wide, narrow = dialect.values[ScalarType.FLOAT64], dialect.values[ScalarType.FLOAT32]
         type = wide if total.wide and not total.cascaded else narrow
-        declared = [self._declared(type, names.total), *names.counters(loop, total)]
-        part, whole = f"{names.partial}[{_ELEMENT}]", f"{names.total}[{_ELEMENT}]"
-        begin = self._each([f"{whole} = {part};", f"{part} = {ZERO};"])
-        end = self._each([f"{part} = {whole} + {part};"])
+        declared = self._declared(type, names.total) + names.counters(loop, total)
+        part, whole = element(names.partial, _ELEMENT), element(names.total, _ELEMENT)
+        begin = self._each(line("{} = {};", whole, part) + line("{} = {};", part, ZERO))
+        end = self._each(line("{} = {};", part, infix("+", whole, part)))
         if total.cascaded:
-            grand = f"{names.grand}[{_ELEMENT}]"
-            declared.append(self._declared(wide, names.grand))
-            begin += self._each_in_memory([f"{grand} = 0.0;"])
-            end = [*self._each_in_memory([f"{whole} = {grand} + {whole};"]), *end]
+            grand = element(names.grand, _ELEMENT)
+            declared += self._declared(wide, names.grand)
+            begin += self._each_in_memory(line("{} = 0.0;", grand))
+            end = self._each_in_memory(line("{} = {};", whole, infix("+", grand, whole))) + end
         beside = Facts(partial_sums=self.span) if self._in_memory else NO_FACTS
-        return printed.with_facts(beside).between([*declared, *begin], end).braced("")
+        return (declared + begin + printed + end).braced().with_facts(beside)
 
-    def fold(self, fold: Fold) -> list[str]:
+    def fold(self, fold: Fold) -> Printed:
         """What adds the partial sums to the totals, and begins them again."""
         names, in_memory = self.names, self.dialect.in_memory
-        part, whole = f"{names.partial}[{_ELEMENT}]", f"{names.total}[{_ELEMENT}]"
-        lines = self._each([f"{whole} += {part};", f"{part} = {ZERO};"])
+        part, whole = element(names.partial, _ELEMENT), element(names.total, _ELEMENT)
+        added = self._each(line("{} += {};", whole, part) + line("{} = {};", part, ZERO))
         if self._in_memory and in_memory is not None:
-            lines.append(in_memory.format(array=names.total))
+            added += line(in_memory, array=named(names.total))
         if self.total.cascaded:
-            grand = f"{names.grand}[{_ELEMENT}]"
-            lines += names.when_full(self._each_in_memory([f"{grand} += {whole};", f"{whole} = {ZERO};"]))
-        return names.now_and_then(fold, lines)
+            grand = element(names.grand, _ELEMENT)
+            grown = line("{} += {};", grand, whole) + line("{} = {};", whole, ZERO)
+            added += names.when_full(self._each_in_memory(grown))
+        return names.now_and_then(fold, added)
 
     @property
     def _in_memory(self) -> bool:
         """Whether the totals leave registers to the partial sums."""
         return self.total.cascaded or self.span > _MOST_IN_REGISTERS
 
-    def _declared(self, type: str, name: str) -> str:
-        return f"{type} {name}[{self.span}] __attribute__((aligned({_VECTOR_BYTES})));"
+    def _declared(self, type: str, name: str) -> Printed:
+        return line("{} {}[{}] __attribute__((aligned({})));", type, named(name), self.span, _VECTOR_BYTES)
 
-    def _each(self, lines: list[str]) -> list[str]:
+    def _each(self, printed: Printed) -> Printed:
         """For all elements; those of an array in registers are unrolled."""
-        return self._loop(lines, self.span)
+        return self._loop(printed, self.span)
 
-    def _each_in_memory(self, lines: list[str]) -> list[str]:
+    def _each_in_memory(self, printed: Printed) -> Printed:
         """For all elements of arrays in memory, one after the other, which takes few registers."""
-        return self._loop(lines, 1)
+        return self._loop(printed, 1)
 
-    def _loop(self, lines: list[str], unrolled: int) -> list[str]:
+    def _loop(self, printed: Printed, unrolled: int) -> Printed:
         dialect = self.dialect
         unroll = [dialect.unroll.format(count=unrolled)] if dialect.grids and dialect.unroll and self.span > 1 else []
         promised = [dialect.vector] if dialect.vector and self.span > 1 else unroll
-        header = f"for ({dialect.index} {_ELEMENT} = 0; {_ELEMENT} < {self.span}; {_ELEMENT} += 1)"
-        return [*promised, *braced(header, lines)]
+        header = filled("for ({0} {1} = 0; {1} < {2}; {1} += 1)", dialect.index, _ELEMENT, self.span)
+        return printed.braced(header).between(promised)

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from tc.codegen.index.indices import index_literal
 from tc.codegen.printer.context import Context, Scope
 from tc.codegen.printer.expressions import Site
-from tc.codegen.printer.printed import Printed, naming
+from tc.codegen.printer.printed import Printed, line, together
 from tc.codegen.printer.tile import NotVectorsError, Tile, Vector
-from tc.codegen.text.fragment import Fragment, infix, names_in, prefix
+from tc.codegen.text.fragment import Fragment, infix, prefix
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
 from tc.language.program.program import (
     Binary,
@@ -91,8 +92,7 @@ class VectorStatement:
             return Printed(())
         site = self._site(self._widest)
         values = {name: self._context.expressions.value(shared, site) for shared, name in self._spread.items()}
-        lines = [self._tile.spread(name, value, self._widest) for name, value in values.items()]
-        return Printed(lines, naming(names_in(*values.values())))
+        return together(self._tile.spread(name, value, self._widest) for name, value in values.items())
 
     def rows_read(self) -> list[int]:
         """The rows of the tile that the statement reads, with its lanes along theirs."""
@@ -114,21 +114,19 @@ class VectorStatement:
         """The statement in the lanes of one vector; NotVectorsError where vectors cannot express it."""
         own = self.body.target == self._tile.buffer.name
         prefetches = self._prefetches(vector)
-        return (self._assignment(vector) if own else self._store(vector)).between(prefetches)
+        return prefetches + (self._assignment(vector) if own else self._store(vector))
 
     def _assignment(self, vector: Vector) -> Printed:
         """To the tile."""
         body = self.body
         target = self._tile.variable(self._row(body.subscripts), vector)
         if body.reduction is None:
-            value = self._vector(body.value, vector)
-            return Printed([f"{target} = {value};"], naming(value.names))
+            return line("{} = {};", target, self._vector(body.value, vector))
         if body.reduction in _COMPOUND:
             value = self._value(body.value, vector).fragment
-            return Printed([f"{target} {_COMPOUND[body.reduction]} {value};"], naming(value.names))
-        operands = (Fragment(target), self._vector(body.value, vector))
-        value = self._tile.function(_EXTREMES[body.reduction], vector, *operands)
-        return Printed([f"{target} = {value};"], naming(value.names))
+            return line("{} {} {};", target, _COMPOUND[body.reduction], value)
+        operands = (target, self._vector(body.value, vector))
+        return line("{} = {};", target, self._tile.function(_EXTREMES[body.reduction], vector, *operands))
 
     def _store(self, vector: Vector) -> Printed:
         """To memory."""
@@ -137,19 +135,18 @@ class VectorStatement:
         if body.reduction is not None or not along:
             raise NotVectorsError("a store across memory")
         place = self._context.expressions.location(body.target, body.subscripts, self._site(vector))
-        value = self._vector(body.value, vector)
-        return Printed([self._tile.store(place, value, vector)], naming(names_in(place, value)))
+        return self._tile.store(place, self._vector(body.value, vector), vector)
 
-    def _prefetches(self, vector: Vector) -> list[str]:
+    def _prefetches(self, vector: Vector) -> Printed:
         """What prefetches, line by line, the rows that gathers of a later instance read."""
         if not self._instance.prefetched:
-            return []
+            return Printed(())
         site, later = self._site(vector), self._known_at(vector)
         arguments = (substituted(argument, later) for argument in self._instance.prefetched)
         ahead = dict(zip(self.body.iterators, arguments, strict=True))
         gathers = [read for read in reads_in(self.body.value) if self._varies(read)]
         found = (self._context.expressions.prefetch(g, site, replace(site, arguments=ahead)) for g in gathers)
-        return [line for line in found if line is not None]
+        return together(line("{}", asked) for asked in found if asked is not None)
 
     def _site(self, vector: Vector) -> Site:
         known = self._known_at(vector)
@@ -200,7 +197,7 @@ class VectorStatement:
     def _read(self, read: Read, vector: Vector) -> Fragment:
         layout = self._context.layouts[read.tensor]
         if self._is_tile(read):
-            return Fragment(self._tile.variable(self._row(read.subscripts), vector))
+            return self._tile.variable(self._row(read.subscripts), vector)
         if self._stride(read.subscripts, layout) != 1 or layout.type is not self._tile.type:
             raise NotVectorsError("a load across memory")
         if layout.size == 0:
@@ -255,7 +252,7 @@ class VectorStatement:
 
 def spelled(scope: Scope, known: Mapping[str, int]) -> Scope:
     """The scope with the iterators of unrolled loops as numbers, for statements that loops of their own surround."""
-    variables = {**scope.variables, **{name: str(value) for name, value in known.items()}}
+    variables = {**scope.variables, **{name: index_literal(value) for name, value in known.items()}}
     return replace(scope, variables=variables, offsets=None)
 
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Final
 
 from tc.base.types import ScalarType
-from tc.codegen.printer.printed import Printed
-from tc.codegen.printer.routines import braced
+from tc.codegen.printer.printed import Printed, line, together
 from tc.codegen.printer.tile import Tile, Vector
-from tc.codegen.printer.totals import TotalNames, folds_in
+from tc.codegen.printer.totals import ZERO, TotalNames, folds_in
 from tc.codegen.text.dialect import Dialect
+from tc.codegen.text.fragment import Fragment, call, element, filled, infix, named, prefix
 from tc.polyhedral.ir.loops import Fold, IndexLiteral, Loop, Total
 
-_ELEMENT: Final = "element"
+_ELEMENT: Final = named("element")
 
 
 class VectorTotals:
@@ -38,77 +38,81 @@ class VectorTotals:
         """The loop between what begins the totals and what brings them back."""
         names, values = self._names, self._dialect.values
         wide, narrow = values[ScalarType.FLOAT64], values[ScalarType.FLOAT32]
-        aligned = "__attribute__((aligned(64)))"
-        declared = [f"{wide if self._wide else narrow} {names.total}[{self._span}] {aligned};"]
+        declared = self._declared(wide if self._wide else narrow, names.total)
         declared += names.counters(self._loop, self.total)
-        begin = [] if self._runs > 1 else [line for place in self._places() for line in self._begun(*place)]
-        end = [self._ended(*place) for place in self._places()]
+        begin = Printed(()) if self._runs > 1 else self._each_place(self._begun)
+        end = self._each_place(self._ended)
         if self.total.cascaded:
-            declared.append(f"{wide} {names.grand}[{self._span}] {aligned};")
-            begin += self._each(self._span, f"{names.grand}[{_ELEMENT}] = 0.0;")
+            declared += self._declared(wide, names.grand)
+            begin += self._each_element(line("{} = 0.0;", element(names.grand, _ELEMENT)))
             # What is left goes the same way as all the rest.
-            end = [*(line for place in self._places() for line in self._folded(*place)), *self._grand_folded()]
-            end += [self._grand_ended(*place) for place in self._places()]
-        return printed.between([*declared, *begin], end).braced("")
+            end = self._each_place(self._folded) + self._grand_folded() + self._each_place(self._grand_ended)
+        return (declared + begin + printed + end).braced()
 
-    def fold(self, fold: Fold, iterator: str) -> list[str]:
+    def fold(self, fold: Fold, iterator: Fragment) -> Printed:
         """What adds the vectors to the totals, and begins them again; ``iterator``: of the loop, in the text."""
-        kept = f"tc_in_memory({self._names.total});"
-        lines = [line for place in self._places() for line in self._folded(*place)]
+        kept = line("{};", call("tc_in_memory", named(self._names.total)))
+        folded = self._each_place(self._folded)
         if self._runs > 1:
-            begun = [line for place in self._places() for line in self._begun(*place)]
             (first, _) = constant_bounds(self._loop) or (0, 0)
-            begins = braced(f"if ({iterator} == {first})", begun)
-            more = f"else if ({iterator} < {first + (self._runs - 1) * self._loop.step})"
-            return [*begins, *(braced(more, lines) if self._runs > 2 else []), kept]
+            begins = self._each_place(self._begun).braced(filled("if ({} == {})", iterator, first))
+            last = first + (self._runs - 1) * self._loop.step
+            more = folded.braced(filled("else if ({} < {})", iterator, last)) if self._runs > 2 else Printed(())
+            return begins + more + kept
         if self.total.cascaded:
-            lines += self._names.when_full(self._grand_folded())
-        return [*self._names.now_and_then(fold, lines), kept]
+            folded += self._names.when_full(self._grand_folded())
+        return self._names.now_and_then(fold, folded) + kept
 
     @property
     def _span(self) -> int:
         return len(self._rows) * sum(vector.width for vector in self._tile.vectors)
 
-    def _places(self) -> Iterator[tuple[str, Vector, int]]:
-        """Every vector of the tile: its variable, its form, and the first of its places."""
+    def _declared(self, type: str, name: str) -> Printed:
+        return line("{} {}[{}] __attribute__((aligned(64)));", type, named(name), self._span)
+
+    def _each_place(self, printing: Callable[[Fragment, Vector, int], Printed]) -> Printed:
+        """For every vector of the tile: its variable, its form, and the first of its places."""
         place = itertools.accumulate((v.width for _ in self._rows for v in self._tile.vectors), initial=0)
-        for row, vector in itertools.product(self._rows, self._tile.vectors):
-            yield self._tile.variable(row, vector), vector, next(place)
+        return together(
+            printing(self._tile.variable(row, vector), vector, next(place))
+            for row, vector in itertools.product(self._rows, self._tile.vectors)
+        )
 
-    def _each(self, span: int, line: str) -> list[str]:
-        index = self._dialect.index
-        return braced(f"for ({index} {_ELEMENT} = 0; {_ELEMENT} < {span}; {_ELEMENT} += 1)", [line])
+    def _each_element(self, lines: Printed) -> Printed:
+        index, span = self._dialect.index, self._span
+        return lines.braced(filled("for ({0} {1} = 0; {1} < {2}; {1} += 1)", index, _ELEMENT, span))
 
-    def _begun(self, name: str, vector: Vector, place: int) -> list[str]:
+    def _begun(self, row: Fragment, vector: Vector, place: int) -> Printed:
         put = "tc_put_wide" if self._wide else "tc_store"
-        total = f"&{self._names.total}[{place}]"
-        return [f"{put}_float32x{vector.width}({total}, {name});", self._zero(name, vector)]
+        return line("{};", self._of_total(put, row, vector, place)) + self._zero(row, vector)
 
-    def _folded(self, name: str, vector: Vector, place: int) -> list[str]:
+    def _folded(self, row: Fragment, vector: Vector, place: int) -> Printed:
         add = "tc_add_wide" if self._wide else "tc_add"
-        total = f"&{self._names.total}[{place}]"
-        return [f"{add}_float32x{vector.width}({total}, {name});", self._zero(name, vector)]
+        return line("{};", self._of_total(add, row, vector, place)) + self._zero(row, vector)
 
-    def _zero(self, name: str, vector: Vector) -> str:
-        return f"{name} = tc_splat_float32x{vector.width}(0.0f);"
+    def _of_total(self, function: str, row: Fragment, vector: Vector, place: int) -> Fragment:
+        return call(f"{function}_float32x{vector.width}", _address(self._names.total, place), row)
 
-    def _ended(self, name: str, vector: Vector, place: int) -> str:
-        total = f"&{self._names.total}[{place}]"
+    def _zero(self, row: Fragment, vector: Vector) -> Printed:
+        return line("{} = {};", row, self._tile.splat(ZERO, vector))
+
+    def _ended(self, row: Fragment, vector: Vector, place: int) -> Printed:
         if self._wide:
-            return f"{name} = tc_sum_wide_float32x{vector.width}({total}, {name});"
-        return f"{name} = tc_load_float32x{vector.width}({total}) + {name};"
+            return line("{} = {};", row, self._of_total("tc_sum_wide", row, vector, place))
+        total = call(f"tc_load_float32x{vector.width}", _address(self._names.total, place))
+        return line("{} = {};", row, infix("+", total, row))
 
-    def _grand_folded(self) -> list[str]:
-        names = self._names
-        index = self._dialect.index
-        lines = [
-            f"{names.grand}[{_ELEMENT}] += {names.total}[{_ELEMENT}];",
-            f"{names.total}[{_ELEMENT}] = 0.0f;",
-        ]
-        return braced(f"for ({index} {_ELEMENT} = 0; {_ELEMENT} < {self._span}; {_ELEMENT} += 1)", lines)
+    def _grand_folded(self) -> Printed:
+        grand, total = (element(name, _ELEMENT) for name in (self._names.grand, self._names.total))
+        return self._each_element(line("{} += {};", grand, total) + line("{} = {};", total, ZERO))
 
-    def _grand_ended(self, name: str, vector: Vector, place: int) -> str:
-        return f"{name} = tc_sum_wide_float32x{vector.width}(&{self._names.grand}[{place}], {name});"
+    def _grand_ended(self, row: Fragment, vector: Vector, place: int) -> Printed:
+        summed = call(f"tc_sum_wide_float32x{vector.width}", _address(self._names.grand, place), row)
+        return line("{} = {};", row, summed)
+
+
+def _address(array: str, place: int) -> Fragment:
+    return prefix("&", element(array, Fragment(str(place))))
 
 
 def _known_runs(loop: Loop, total: Total) -> int:

@@ -9,6 +9,7 @@ from typing import Final
 
 from tc.base.faults import MISALIGNED
 from tc.base.types import ScalarType
+from tc.codegen.text.fragment import Template
 from tc.codegen.text.functions import C_LIBRARY, CUDA_LIBRARY, Library
 
 
@@ -72,20 +73,20 @@ class Dialect:
     restrict: str
     routine: str
     vector: str | None
-    vector_reduction: str | None
+    vector_reduction: Template | None
     unroll: str | None
     scalar: str | None
-    prefetch: str | None
-    prefetch_later: str | None
-    prefetch_to_store: str | None
-    report: str
-    barrier: str
-    shared: str
-    async_copy: str | None = None
-    commit_and_wait: str | None = None
-    pieces: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
-    exchange: str | None = None
-    in_memory: str | None = None
+    prefetch: Template | None
+    prefetch_later: Template | None
+    prefetch_to_store: Template | None
+    report: Template
+    barrier: Template
+    shared: Template
+    async_copy: Template | None = None
+    commit_and_wait: Template | None = None
+    pieces: Mapping[int, Template] = field(default_factory=lambda: MappingProxyType({}))
+    exchange: Template | None = None
+    in_memory: Template | None = None
     library: Library = C_LIBRARY
     grids: GridWords | None = None
     wraps: bool = True
@@ -135,15 +136,15 @@ C: Final = Dialect(
     restrict="restrict",
     routine="static __attribute__((noinline))",
     vector="#pragma omp simd",
-    vector_reduction="reduction({operator}:{variable})",
+    vector_reduction=Template("reduction({operator}:{variable})"),
     unroll="#pragma GCC unroll {count}",
     scalar='__asm__ volatile("");',
-    prefetch="__builtin_prefetch((const void *)((uintptr_t){tensor} + (uintptr_t)({bytes})));",
-    prefetch_later="__builtin_prefetch((const void *)((uintptr_t){tensor} + (uintptr_t)({bytes})), 0, 2);",
-    prefetch_to_store="__builtin_prefetch((const void *)((uintptr_t){tensor} + (uintptr_t)({bytes})), 1);",
-    report="__atomic_store_n(fault, {faulted}, __ATOMIC_RELAXED);",
-    barrier="tc_barrier(team, {number});",
-    shared="team->shared",
+    prefetch=Template("__builtin_prefetch((const void *)((uintptr_t){tensor} + (uintptr_t)({bytes})));"),
+    prefetch_later=Template("__builtin_prefetch((const void *)((uintptr_t){tensor} + (uintptr_t)({bytes})), 0, 2);"),
+    prefetch_to_store=Template("__builtin_prefetch((const void *)((uintptr_t){tensor} + (uintptr_t)({bytes})), 1);"),
+    report=Template("__atomic_store_n(fault, {faulted}, __ATOMIC_RELAXED);", frozenset({"fault"})),
+    barrier=Template("tc_barrier(team, {number});", frozenset({"tc_barrier", "team"})),
+    shared=Template("team->shared", frozenset({"team"})),
 )
 
 # Without what compilers of processors are told about vectors and caches.
@@ -160,10 +161,19 @@ _PLAIN: Final = replace(
 # Kernels of a GPU on the processor, for tests.
 EMULATOR: Final = replace(
     _PLAIN,
-    async_copy="tc_copy_later(team, {to}, {source}, {bytes});",
-    commit_and_wait="tc_arrive(team, {pending});",
-    exchange="{type} {other} = {value}; tc_exchange(team, {number}, &{other}, sizeof {other}, {distance});",
-    pieces={bytes: f"tc_require_aligned({{to}}, {{source}}, {bytes}, &faulted, {MISALIGNED});" for bytes in (8, 16)},
+    async_copy=Template("tc_copy_later(team, {to}, {source}, {bytes});", frozenset({"tc_copy_later", "team"})),
+    commit_and_wait=Template("tc_arrive(team, {pending});", frozenset({"tc_arrive", "team"})),
+    exchange=Template(
+        "{type} {other} = {value}; tc_exchange(team, {number}, &{other}, sizeof {other}, {distance});",
+        frozenset({"tc_exchange", "team"}),
+    ),
+    pieces={
+        bytes: Template(
+            f"tc_require_aligned({{to}}, {{source}}, {bytes}, &faulted, {MISALIGNED});",
+            frozenset({"tc_require_aligned", "faulted"}),
+        )
+        for bytes in (8, 16)
+    },
     watches=True,
 )
 
@@ -171,15 +181,16 @@ CUDA: Final = replace(
     _PLAIN,
     restrict="__restrict__",
     unroll="#pragma unroll {count}",
-    report="*fault = {faulted};",
-    barrier="__syncthreads();",
-    shared="shared",
-    async_copy="tc_copy_ahead<{bytes}>({to}, {source});",
-    commit_and_wait="tc_arrived<{pending}>();",
-    exchange="const {type} {other} = __shfl_xor_sync(0xffffffffu, {value}, {distance});",
-    in_memory='asm volatile("" :: "l"({array}) : "memory");',
+    report=Template("*fault = {faulted};", frozenset({"fault"})),
+    barrier=Template("__syncthreads();"),
+    shared=Template("shared", frozenset({"shared"})),
+    async_copy=Template("tc_copy_ahead<{bytes}>({to}, {source});", frozenset({"tc_copy_ahead"})),
+    commit_and_wait=Template("tc_arrived<{pending}>();", frozenset({"tc_arrived"})),
+    exchange=Template("const {type} {other} = __shfl_xor_sync(0xffffffffu, {value}, {distance});"),
+    in_memory=Template('asm volatile("" :: "l"({array}) : "memory");'),
     pieces={
-        bytes: f"*({type} *){{to}} = *(const {type} *){{source}};" for bytes, type in ((8, "uint2"), (16, "uint4"))
+        bytes: Template(f"*({type} *){{to}} = *(const {type} *){{source}};")
+        for bytes, type in ((8, "uint2"), (16, "uint4"))
     },
     library=CUDA_LIBRARY,
     grids=GridWords(
@@ -202,9 +213,9 @@ OPENCL: Final = replace(
     in_memory=None,
     # PoCL 3.0 mixes up what threads keep where it sees a condition around barriers that it cannot decide.
     rotated_loops=True,
-    barrier="barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
+    barrier=Template("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"),
     pieces={
-        bytes: f"*(__local {type} *){{to}} = *(__global const {type} *){{source}};"
+        bytes: Template(f"*(__local {type} *){{to}} = *(__global const {type} *){{source}};")
         for bytes, type in ((8, "uint2"), (16, "uint4"))
     },
     grids=GridWords(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final
 
@@ -48,7 +49,10 @@ _INFIX: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """An expression of the C family; ``names``: the functions that it calls, and what else users look for in it."""
+    """An expression, or another piece of text, of the C family.
+
+    ``names``: the variables, functions and types that it mentions, but for those that every language brings.
+    """
 
     text: str
     precedence: Precedence = Precedence.POSTFIX
@@ -66,9 +70,39 @@ def names_in(*fragments: Fragment) -> frozenset[str]:
     """The names of all of the fragments."""
     found = NO_NAMES
     for fragment in fragments:
-        if fragment.names:
+        if not fragment.names <= found:
             found |= fragment.names
     return found
+
+
+def named(name: str) -> Fragment:
+    """A variable, a function or a type."""
+    return Fragment(name, names=frozenset({name}))
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A text with fields in braces, as ``str.format`` has them; ``names``: those that the text itself mentions."""
+
+    text: str
+    names: frozenset[str] = NO_NAMES
+
+    def filled(self, *parts: object, **more: object) -> Fragment:
+        """The text with the parts in its fields: it mentions what they mention, too."""
+        found = filled(self.text, *parts, **more)
+        return replace(found, names=found.names | self.names) if self.names else found
+
+
+def filled(text: str, *parts: object, **more: object) -> Fragment:
+    """The text, which mentions nothing itself, with the parts in its fields."""
+    fragments = [part for part in (*parts, *more.values()) if isinstance(part, Fragment)]
+    return Fragment(text.format(*parts, **more), names=names_in(*fragments))
+
+
+def listed(parts: Iterable[Fragment]) -> Fragment:
+    """The parts with commas between them."""
+    parts = tuple(parts)
+    return Fragment(", ".join([part.text for part in parts]), names=names_in(*parts))
 
 
 def infix(operator: str, left: Fragment, right: Fragment) -> Fragment:
@@ -110,10 +144,10 @@ def conditional(condition: Fragment, then: Fragment, otherwise: Fragment) -> Fra
 
 def call(function: str, *arguments: Fragment) -> Fragment:
     """``function(arguments)``."""
-    text = f"{function}({', '.join(str(argument) for argument in arguments)})"
-    return Fragment(text, names=names_in(*arguments) | {function})
+    found = listed(arguments)
+    return Fragment(f"{function}({found.text})", names=found.names | {function})
 
 
 def element(pointer: str, index: Fragment) -> Fragment:
     """``pointer[index]``."""
-    return Fragment(f"{pointer}[{index}]", names=index.names)
+    return Fragment(f"{pointer}[{index.text}]", names=index.names | {pointer})

@@ -1,9 +1,9 @@
-"""The prelude: the parts of ``numerics.h``, ``vectors.h`` and ``emulator.h`` that a source text mentions."""
+"""The prelude: the parts of ``numerics.h``, ``vectors.h`` and ``emulator.h`` that a source mentions."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import cache, lru_cache
@@ -46,12 +46,13 @@ def _section(part: str) -> Section:
     """A part after its marker: ``defined names < used names`` on the first line, the text below."""
     heading, _, text = part.partition("\n")
     provides, _, uses = heading.partition("<")
-    return Section(tuple(provides.split()), frozenset(uses.split()) | _mentioned(text), text.strip())
+    mentioned = _NAME.findall(_COMMENT.sub("", text))
+    return Section(tuple(provides.split()), frozenset(uses.split()).union(mentioned), text.strip())
 
 
-def prelude(source: str) -> str:
-    """The text to put before ``source`` so that every helper that it mentions is defined."""
-    return "\n\n".join(section.text for section in _needed(_mentioned(source)))
+def prelude(names: Set[str]) -> str:
+    """The text that defines all helpers among the names."""
+    return "\n\n".join(section.text for section in _needed(names))
 
 
 def changes_in_lanes(functions: Iterable[str]) -> bool:
@@ -77,8 +78,3 @@ def _defining(names: Iterable[str]) -> set[int]:
 @lru_cache(1 << 12)
 def _sections_with(name: str) -> tuple[int, ...]:
     return tuple(number for number, section in enumerate(sections()) if section.defines(name))
-
-
-def _mentioned(text: str) -> set[str]:
-    """The names in a C text, comments aside."""
-    return set(_NAME.findall(_COMMENT.sub("", text)))

@@ -21,9 +21,9 @@ def test_forms_that_differ_in_a_constant_share_a_name() -> None:
     near, far = LinearForm(1, {ROW: 64, COLUMN: 1}), LinearForm(65, {ROW: 64, COLUMN: 1})
     assert offsets.name(near) == offsets.name(far) == "offset3"
     assert offsets.name(LinearForm(0, {ROW: 32, COLUMN: 1})) == "offset4"
-    assert offsets.declarations("long", str) == [
-        f"const long offset3 = {LinearForm(0, near.factors).expression()};",
-        f"const long offset4 = {LinearForm(0, {ROW: 32, COLUMN: 1}).expression()};",
+    assert list(offsets.computed()) == [
+        ("offset3", LinearForm(0, near.factors).expression()),
+        ("offset4", LinearForm(0, {ROW: 32, COLUMN: 1}).expression()),
     ]
 
 
@@ -31,7 +31,7 @@ def test_forms_that_differ_in_a_constant_share_a_name() -> None:
 def test_what_is_no_sum_gets_no_name(form: LinearForm) -> None:
     offsets = SharedOffsets(count())
     assert offsets.name(form) is None
-    assert offsets.declarations("long", str) == []
+    assert list(offsets.computed()) == []
 
 
 def test_loops_of_a_tile_declare_the_offsets_that_their_statements_use() -> None:

@@ -4,27 +4,40 @@ from __future__ import annotations
 
 from tc.base.types import ScalarType
 from tc.codegen.printer.context import Scope, one_after_another
-from tc.codegen.printer.printed import NO_FACTS, Facts, Printed, naming
-from tc.codegen.text.fragment import Fragment, call, cast, conditional, element, infix, prefix
+from tc.codegen.printer.printed import ELSE, NO_FACTS, Facts, Printed, line, naming, together
+from tc.codegen.text.fragment import Fragment, Template, call, cast, conditional, element, filled, infix, named, prefix
 from tc.codegen.text.numerics import changes_in_lanes
 
-NOTED = Fragment("faulted", names=frozenset({"faulted"}))
-PLAIN = Fragment("x")
+NOTED = named("faulted")
+PLAIN = Fragment("1")
+FIRST, SECOND = Printed(["f"]), Printed(["g"])
 
 
 def test_facts_of_lines_behind_each_other() -> None:
-    first = Facts((("f",),), scratch_bytes=64, private_bytes=128, exchanges=1, names=frozenset("a"))
-    second = Facts((("g",),), scratch_bytes=192, partial_sums=8, exchanges=2, names=frozenset("b"))
-    both = Facts((("f",), ("g",)), 192, 128, 8, 3, (), frozenset("ab"))
+    first = Facts((FIRST,), scratch_bytes=64, private_bytes=128, exchanges=1, names=frozenset("a"))
+    second = Facts((SECOND,), scratch_bytes=192, partial_sums=8, exchanges=2, names=frozenset("b"))
+    both = Facts((FIRST, SECOND), 192, 128, 8, 3, (), frozenset("ab"))
     assert first | second == both
     assert NO_FACTS | first == first == first | NO_FACTS
-    assert (Printed(["1"], first) + Printed(["2"], second)).braced("if (c)") == Printed(
-        ["if (c) {", "  1", "  2", "}"], both
+    assert (Printed(["1"], first) + Printed(["2"], second)).braced(Fragment("if (1)")) == Printed(
+        ["if (1) {", "  1", "  2", "}"], both
     )
 
 
+def test_lines_mention_what_their_parts_mention() -> None:
+    assigned = line("{} = {};", element("t_y", named("c0")), call("expf", named("s_x")))
+    assert assigned == Printed(["t_y[c0] = expf(s_x);"], naming(frozenset({"t_y", "c0", "expf", "s_x"})))
+    barrier = line(Template("tc_barrier(team, {number});", frozenset({"tc_barrier", "team"})), number=3)
+    assert barrier == Printed(["tc_barrier(team, 3);"], naming(frozenset({"tc_barrier", "team"})))
+    guarded = together((assigned, barrier)).braced(filled("if ({} < {})", named("c1"), 7))
+    assert guarded.lines == ["if (c1 < 7) {", "  t_y[c0] = expf(s_x);", "  tc_barrier(team, 3);", "}"]
+    assert guarded.facts.names == {"t_y", "c0", "expf", "s_x", "tc_barrier", "team", "c1"}
+    assert barrier.braced(ELSE).facts == barrier.facts
+    assert together(()) == Printed([])
+
+
 def test_every_part_knows_what_was_printed_before_it() -> None:
-    function = Facts((("f",),), exchanges=2)
+    function = Facts((FIRST,), exchanges=2)
     seen: list[tuple[int, int]] = []
 
     def printing(part: int, scope: Scope) -> Printed:
@@ -40,7 +53,7 @@ def test_every_part_knows_what_was_printed_before_it() -> None:
 def test_expressions_hand_on_the_names_of_their_parts() -> None:
     index = call("tc_checked_index", PLAIN, prefix("&", NOTED))
     wrapped = conditional(PLAIN, infix("+", cast("float", element("t_x", index)), PLAIN), PLAIN)
-    assert wrapped.names == {"tc_checked_index", "faulted"}
+    assert wrapped.names == {"t_x", "tc_checked_index", "faulted"}
     assert infix("||", PLAIN, infix("<", PLAIN, NOTED)).names == {"faulted"}
     assert naming(PLAIN.names) is NO_FACTS
 
