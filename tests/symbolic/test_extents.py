@@ -1,0 +1,73 @@
+"""Extents and divisors that are not linear in an open size."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import tc
+from tc.base.records import from_json, to_json
+from tc.language.program.extent import Extent
+
+QUASI_AFFINE: dict[str, tuple[str, ...]] = {
+    "minima and maxima": (
+        "y(i) = x(i) where i in 0:min(N,4)",
+        "y(i) = i < N ? x(i) : 0 where i in 0:max(N,4)",
+        "y(i) = x(i) where i in 0:min(N, max(2, N/3))",
+        "y(i) = x(i) where i in 0:(N < 4 ? N : 7 - N/3), i < N",
+        "y(min(i,3)) +=! x(i)",
+    ),
+    "quotients and remainders": (
+        "y(i) = x(i) where i in 0:N-N/3",
+        "y(i) = x(i) where i in 0:N%4",
+        "y(i) = x(i) where i in 0:min(N,4)/2",
+        "y(i%4) max=! x(i)",
+        "y(i/2 + i%2) +=! x(i)",
+    ),
+    "ranges that may be empty": (
+        "y(i) +=! x(i + k) where i in 0:N-2, k in 0:3",
+        "y(i) = x(i + 3) where i in 0:N-3",
+        "t(i) = x(i) where i in 0:min(N,4)  y +=! t(i)",
+    ),
+    "divisors that stay open": (
+        "y(i) = x((i+1)%N) where i in 0:N",
+        "y(i) +=! x((i+j)%N) where i in 0:N, j in 0:3",
+        "y(i) = x((2*i+N-1)%N) + i/N where i in 0:N",
+        "y((i+N-1)%N) = x(i)",
+        "y(i%N) +=! x(i)",
+        "y(i/N) +=! x(i)",
+        "y(i) = i%N < 2 ? x(i) : x((i-2)%N) where i in 0:N",
+        "y(i) = x(N-1 + (i-N)%N) where i in 1:2, i < N  y(0) = x(0)",
+    ),
+}
+
+
+@pytest.mark.parametrize("target", ["cpu", "emulator"])
+@pytest.mark.parametrize("kind", QUASI_AFFINE)
+def test_extents_and_divisors_that_are_not_linear(kind: str, target: str) -> None:
+    """All statements of a kind in one kernel, whose extents calls compute."""
+    names = [f"y{number}" for number in range(len(QUASI_AFFINE[kind]))]
+    statements = [
+        re.sub(r"\bt\(", f"t{name}(", re.sub(r"\by\b", name, text))
+        for name, text in zip(names, QUASI_AFFINE[kind], strict=True)
+    ]
+    f = tc.define(f"def f(float(N) x) -> ({', '.join(names)}) {{ {'  '.join(statements)} }}").f
+    kernel = f.compile((tc.dynamic(9),), target=target)
+    for size in (1, 2, 3, 5, 8, 9):
+        x = np.random.default_rng(size).integers(-9, 9, size).astype(np.float32)
+        found, expected = kernel(x), f.reference(x)
+        assert isinstance(found, tuple)
+        assert isinstance(expected, tuple)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_extents_are_kept_as_text() -> None:
+    """Whatever they consist of."""
+    f = tc.define("def f(float(N) x) -> (y) { y(i) = x(i) where i in 0:(N < 4 ? N : 7 - N/3), i < N }").f
+    extent = f.specialize((tc.dynamic(9),)).layouts["y"].first
+    assert extent is not None
+    assert from_json(Extent, to_json(extent)) == extent
+    assert [extent.at((size,)) for size in range(1, 10)] == [1, 2, 3, 4, 5, 5, 5, 5, 4]
