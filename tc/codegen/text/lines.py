@@ -10,6 +10,6 @@ def indented(lines: Iterable[str]) -> list[str]:
     return ["  " + line for line in lines]
 
 
-def braced(header: object, lines: Iterable[str]) -> list[str]:
+def braced(header: str, lines: Iterable[str]) -> list[str]:
     """A block after a header, which may be empty."""
     return [f"{header} {{".lstrip(), *indented(lines), "}"]
