@@ -236,9 +236,12 @@ class _Sum:
                 inside = self.chain(tree.body, apart, path.inside(tree))
                 times = 1 if tree.iterator in apart else most_trips(tree, path.ranges)
                 every = [fold.every for fold in tree.folds if fold.statement == self.body.name]
-                if not every:
-                    return inside.repeated(times)
-                return inside.folded(times, every[0], always=always_runs(tree, path.ranges))
+                always = always_runs(tree, path.ranges)
+                if every:
+                    return inside.folded(times, every[0], always=always)
+                # Where the loop may not run at all, there is no fold in it either.
+                whole = inside.repeated(times)
+                return whole if always else whole.either(_Chain())
             case _:
                 assert_never(tree)
 

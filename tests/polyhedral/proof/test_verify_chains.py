@@ -84,6 +84,12 @@ def guarded(then: LoopTree, otherwise: LoopTree | None = None) -> Guard:
     return Guard(IndexOperation(IndexOperator.LESS, ends), then, otherwise)
 
 
+def around_folds(every: int) -> Block:
+    """32 terms, folds in a loop from e to 1, and 34 terms up to the next fold."""
+    folding = replace(looped("l", 1, looped("q", 0, S, 1), every), lower=IndexVariable("e"))
+    return Block((looped("k", 31, S), folding, looped("m", 32, S, 0), looped("n", 0, S, 1)))
+
+
 @pytest.mark.parametrize(
     ("body", "longest"),
     [
@@ -97,6 +103,10 @@ def guarded(then: LoopTree, otherwise: LoopTree | None = None) -> Guard:
         (looped("j", 9, Block((looped("k", 31, S), looped("l", 0, S, 1), looped("m", 31, S))), 0), 65),
         (looped("j", 9, guarded(looped("k", 63, S), looped("k", 64, S)), 1), 65),
         (looped("j", 9, Block((guarded(looped("k", 31, S)), looped("k", 32, S))), 1), 65),
+        # Where the loop between does not run, nothing is folded.
+        (looped("j", 9, looped("e", 2, around_folds(0)), 1), 66),
+        (looped("j", 9, looped("e", 1, around_folds(0)), 1), 64),
+        (looped("j", 9, looped("e", 2, around_folds(1)), 1), 66),
     ],
 )
 def test_chains_go_from_fold_to_fold(body: LoopTree, longest: int) -> None:
