@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, assert_never
 
 from tc.base.decision import Decision
+from tc.base.errors import OptionsError
 from tc.polyhedral.attempts import Attempt
 from tc.polyhedral.generate.outermost_nests import OutermostNest
 from tc.polyhedral.gpu.mapping.split_plan import Plan
@@ -31,6 +32,7 @@ from tc.polyhedral.ir.loops import (
 from tc.polyhedral.ir.scop import Promotion, Scop
 from tc.polyhedral.transform.chosen_sizes import RegisterTile, Sizes
 from tc.polyhedral.transform.share_loops import DIMENSIONS
+from tc.polyhedral.transform.tile import OUTERMOST_FIRST
 from tc.targets.options import CpuOptions, Fusion, GpuOptions, Options
 
 
@@ -51,7 +53,10 @@ class Facts:
 
 
 def settled(attempt: Attempt, facts: Facts) -> Attempt:
-    """The attempt with the options that its kernel has, and a decision for each that was not asked for so."""
+    """The attempt with the options that its kernel has, and a decision for each that was not asked for so.
+
+    OptionsError for sizes of tiles that no loop has.
+    """
     found: dict[str, list[Decision]] = {}
     for decision in _decisions(attempt, facts):
         found.setdefault(decision.option, []).append(decision)
@@ -105,7 +110,7 @@ _VECTORS: Final = frozenset({LoopKind.VECTOR, LoopKind.REDUCTION})
 
 
 def _of_tiles(asked: Options, facts: Facts) -> Iterator[Decision]:
-    """Sizes that were left open, and those that loops with dependences among several statements do not get."""
+    """Sizes that were left open.  OptionsError for those of loops with dependences among several statements."""
     tile = asked.schedule.tile
     if tile is None:
         yield from _by_nest("tile", facts.tiles, facts)
@@ -113,7 +118,10 @@ def _of_tiles(asked: Options, facts: Facts) -> Iterator[Decision]:
     tiled = {place for own in facts.tiles.values() for place, size in enumerate(own) if size}
     taken = tuple(size if place in tiled or size == 1 else 0 for place, size in enumerate(tile))
     if facts.tiles and taken != tile:
-        yield Decision("tile", tile, taken, "loops that carry dependences among several statements stay whole")
+        raise OptionsError(
+            f"tile {tile} has sizes for loops that carry dependences among several statements, which stay whole; write "
+            f"0 for these, as in {taken} ({OUTERMOST_FIRST})"
+        )
 
 
 def _by_nest(option: str, sizes: Sizes, facts: Facts) -> Iterator[Decision]:

@@ -33,7 +33,7 @@ class ScheduleOptions(Written):
     ``fusion``: a limit, what may share loops; none does where isl's budget does not suffice to schedule the program.
     ``tile``: tile sizes of the loops around every statement, outermost first; loops beyond the tuple, or with size 0,
     are not tiled.  None lets the target choose; an empty tuple tiles nothing.  More sizes than loops are refused.  A
-    loop that carries dependences among several statements stays whole, which a decision says.
+    loop that carries dependences among several statements stays whole: OptionsError where only such ones have a size.
     ``unroll``: a limit; loops whose bodies hold at most this many statement instances in all are unrolled; 1 unrolls
     none. Parallel loops and vector lanes stay loops.  OptionsError where that writes out more than 4,096 statements and
     conditions of a kernel.

@@ -95,7 +95,7 @@ LIMITS = frozenset(
         "grid",
     }
 )
-MAY_DIFFER = LIMITS | {"block_prefetch", "vectorize", "fusion", "tile"}
+MAY_DIFFER = LIMITS | {"block_prefetch", "vectorize", "fusion"}
 
 
 def rows() -> Iterator[tuple[str, str, str, object]]:
@@ -358,3 +358,18 @@ def test_kernels_without_vectors_say_so() -> None:
     assert "vectorize: False instead of True, since no innermost loop is parallel or reduces along memory" in map(
         str, made.decisions
     )
+
+
+def test_sizes_of_loops_that_stay_whole_are_refused() -> None:
+    """The mean and the squares share a loop, which each carries in its own way."""
+    text = "def moments(float(N,K) I) -> (mean, var) { mean(n) +=! I(n,k)  var(n) +=! I(n,k) * I(n,k) }"
+    definition, maximal = tc.define(text).moments, tc.Fusion.MAXIMAL
+    wrong = tc.CpuOptions(tc.ScheduleOptions(tile=(3, 5), fusion=maximal))
+    said = (
+        "tile (3, 5) has sizes for loops that carry dependences among several statements, which stay whole; write 0 "
+        "for these, as in (3, 0) (tile begins with the outermost loop)"
+    )
+    with pytest.raises(tc.OptionsError, match=re.escape(said)):
+        definition.compile((7, 19), options=wrong)
+    options = tc.CpuOptions(tc.ScheduleOptions(tile=(3, 0), fusion=maximal))
+    assert definition.compile((7, 19), options=options).options.schedule.tile == (3, 0)
