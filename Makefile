@@ -12,6 +12,9 @@ BIN := $(VENV)/bin
 # Python compiles what it imports, once; pip would compile all that there is, which takes longer than the rest.
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile --config-settings editable_mode=strict --editable
 
+# What is installed has a link to every file, and a folder changes when files come and go.
+SOURCES := pyproject.toml $(shell find tc grammar tuner cache -type d ! -name __pycache__)
+
 # Its processes have seconds to start, which is too few on a busy machine: it ends with 2 then, and works alone.
 MYPY := $(BIN)/mypy -p tc -p tests -p benchmarks
 
@@ -63,23 +66,23 @@ $(VENV)/created:
 	$(PYTHON) -m venv --clear $(VENV)
 	@touch $@
 
-$(VENV)/demo.installed: $(VENV)/created pyproject.toml
+$(VENV)/demo.installed: $(VENV)/created $(SOURCES)
 	$(INSTALL) '.[demo]'
 	@touch $@
 
-$(VENV)/docs.installed: $(VENV)/created pyproject.toml
+$(VENV)/docs.installed: $(VENV)/created $(SOURCES)
 	$(INSTALL) '.[docs]'
 	@touch $@
 
-$(VENV)/bench.installed: $(VENV)/created pyproject.toml
+$(VENV)/bench.installed: $(VENV)/created $(SOURCES)
 	$(INSTALL) '.[bench]'
 	@touch $@
 
-$(VENV)/postgres.installed: $(VENV)/created pyproject.toml
+$(VENV)/postgres.installed: $(VENV)/created $(SOURCES)
 	$(INSTALL) '.[dev,postgres]'
 	@touch $@
 
-$(VENV)/test.installed: $(VENV)/created pyproject.toml
+$(VENV)/test.installed: $(VENV)/created $(SOURCES)
 	$(INSTALL) '.[dev]'
 	@touch $@
 
