@@ -40,13 +40,14 @@ from tc.targets.options import CpuOptions, Fusion, GpuOptions, Options
 class Facts:
     """What is known of the loops that were made.
 
-    ``scheduled``: isl's budget sufficed to schedule the program.  ``nests``: what becomes kernels of a GPU.
-    ``tiles`` and ``register_tiles``: by statement.
+    ``scheduled``: isl's budget sufficed to schedule the program.  ``complete``: every statement has instances, so that
+    no loop is missing.  ``nests``: what becomes kernels of a GPU.  ``tiles`` and ``register_tiles``: by statement.
     """
 
     root: LoopTree
     scop: Scop
     scheduled: bool
+    complete: bool = True
     nests: tuple[OutermostNest, ...] = ()
     tiles: Sizes = field(default_factory=dict)
     register_tiles: Mapping[str, RegisterTile] = field(default_factory=dict)
@@ -117,7 +118,7 @@ def _of_tiles(asked: Options, facts: Facts) -> Iterator[Decision]:
         return
     tiled = {place for own in facts.tiles.values() for place, size in enumerate(own) if size}
     taken = tuple(size if place in tiled or size == 1 else 0 for place, size in enumerate(tile))
-    if facts.tiles and taken != tile:
+    if facts.complete and facts.tiles and taken != tile:
         raise OptionsError(
             f"tile {tile} has sizes for loops that carry dependences among several statements, which stay whole; write "
             f"0 for these, as in {taken} ({OUTERMOST_FIRST})"

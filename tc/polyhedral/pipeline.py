@@ -227,7 +227,8 @@ class _Run:
         tree = mark_split_loops(tree, scop)
         # Statements without instances are not scheduled, and there is nothing to prove of them.
         scheduled = tuple(s for s in scop.statements if not s.domain.is_empty())
-        if len(scheduled) == len(scop.statements):  # else there may be loops at other sizes
+        complete = len(scheduled) == len(scop.statements)
+        if complete:  # else there may be loops at other sizes
             refuse_surplus_sizes(tree, scop, self.options)
             match self.options, self.machine:
                 case GpuOptions() as options, GpuMachine() as machine:
@@ -274,7 +275,7 @@ class _Run:
             return prove(scop, execution, "generated code", demands())
 
         in_budget = self.schedules.is_scheduled(fusion, plan)
-        facts = Facts(loops.root, scop, in_budget, nests, *self.tiles(trees, program))
+        facts = Facts(loops.root, scop, in_budget, complete, nests, *self.tiles(trees, program))
         return Generated(loops, settled(self.attempt, facts), tuple(self.stages), prove_schedule, prove_loops)
 
     def tiles(self, trees: Mapping[str, ScheduleTree], scop: Scop) -> tuple[Sizes, Mapping[str, RegisterTile]]:
