@@ -229,10 +229,7 @@ class _Run:
         scheduled = tuple(s for s in scop.statements if not s.domain.is_empty())
         complete = len(scheduled) == len(scop.statements)
         if complete:  # else there may be loops at other sizes
-            refuse_surplus_sizes(tree, scop, self.options)
-            match self.options, self.machine:
-                case GpuOptions() as options, GpuMachine() as machine:
-                    refuse_surplus_dimensions(tree, tiles_of(options, scop, machine), grid_of(options, machine))
+            self.refuse_surplus(tree, scop)
         scop = program = replace(scop, statements=scheduled)
         if self.attempt.whole_sums:
             tree = keep_sums_whole(tree)
@@ -277,6 +274,13 @@ class _Run:
         in_budget = self.schedules.is_scheduled(fusion, plan)
         facts = Facts(loops.root, scop, in_budget, complete, nests, *self.tiles(trees, program))
         return Generated(loops, settled(self.attempt, facts), tuple(self.stages), prove_schedule, prove_loops)
+
+    def refuse_surplus(self, tree: ScheduleTree, scop: Scop) -> None:
+        """OptionsError for sizes that no loop is left for."""
+        refuse_surplus_sizes(tree, scop, self.options)
+        match self.options, self.machine:
+            case GpuOptions() as options, GpuMachine() as machine:
+                refuse_surplus_dimensions(tree, tiles_of(options, scop, machine), grid_of(options, machine))
 
     def tiles(self, trees: Mapping[str, ScheduleTree], scop: Scop) -> tuple[Sizes, Mapping[str, RegisterTile]]:
         """By statement, the sizes of its tiles and of its register tile."""
