@@ -180,8 +180,6 @@ def _thread_bound(work: Work | None, target: Target, device: int) -> ThreadBound
     """The bound that follows from the threads of a kernel; None where it is unknown, or there are no such threads."""
     if work is None or not isinstance(target, CudaTarget):
         return None
-    from tc.runtime.cuda.chosen_driver import cuda_driver
-
     return ThreadBound(work, cuda_driver().devices()[device].clock)
 
 
