@@ -20,8 +20,7 @@ from tc.polyhedral.analysis.ranges import size_ranges
 from tc.polyhedral.analysis.reads import accesses
 from tc.polyhedral.attempts import Attempt, first_attempt, next_attempt
 from tc.polyhedral.cpu.surplus import refuse_surplus_sizes
-from tc.polyhedral.execution.loop_execution import loop_execution
-from tc.polyhedral.execution.tree_execution import member_values, tree_execution
+from tc.polyhedral.execution.tree_execution import tree_execution
 from tc.polyhedral.generate.block_sums import block_sums
 from tc.polyhedral.generate.describe_kernels import describe_kernels
 from tc.polyhedral.generate.describe_sums import describe_sums
@@ -64,6 +63,7 @@ from tc.polyhedral.proof.demands import demands_of
 from tc.polyhedral.proof.verify import prove
 from tc.polyhedral.proof.verify_copies import prove_copies
 from tc.polyhedral.proof.verify_statements import prove_statements
+from tc.polyhedral.prove_passes import execution_of, prove_loops_after, prove_tree_after
 from tc.polyhedral.schedules import Schedules
 from tc.polyhedral.transform.chosen_sizes import RegisterTile, Sizes, register_tiles, tile_sizes
 from tc.polyhedral.transform.mark_split_loops import mark_split_loops
@@ -100,7 +100,8 @@ def map_program(
     """Schedule, transform, generate, and prove the schedule and what was generated.
 
     ``max_operations``: of isl; by default as many as the statements need.
-    The final tree and the generated loops are always proven; ``verify_every_pass`` proves the tree after every pass.
+    The final tree and the generated loops are always proven; ``verify_every_pass`` proves what every pass
+    makes, which takes several times as long.
     Where scheduling exhausts isl's budget the program keeps its order, untransformed.  CompileError if a proof or the
     generation exhausts it, too; VerificationError if a proof fails.
     """
@@ -209,6 +210,7 @@ class _Run:
         self.machine = machine
         self.verify_every_pass = verify_every_pass
         self.stages: list[Stage] = []
+        self.changed: list[tuple[str, LoopTree]] = []  # by which pass, to be proven
         self.started = time.perf_counter()
 
     def done(self, name: str, text: str) -> None:
@@ -239,7 +241,7 @@ class _Run:
             trees[name] = tree
             self.done(name, tree_text(tree))
             if self.verify_every_pass:
-                prove(scop, tree_execution(tree, self.context, scop.barrier_names), f"schedule after {name}")
+                prove_tree_after(name, tree, scop, self.machine)
             if name in PROMOTING_RESULTS and (long := long_sums(tree, scop)):
                 return LongSums(long)
         root = self.loops(tree, scop)
@@ -264,14 +266,12 @@ class _Run:
             return prove(scop, tree_execution(tree, self.context, scop.barrier_names), "schedule", demands())
 
         def prove_loops() -> Proof:
-            dimensions = {s.name: s.domain.dim(isl.dim_type.set) for s in scop.statements}
-            dimensions |= {barrier.get_tuple_name(): barrier.dim(isl.dim_type.set) for barrier in scop.barriers}
             prove_copies(root, loops.root)
-            values = member_values(tree)
-            execution = loop_execution(root, dimensions, self.context, scop.sizes, values)
-            return prove(scop, execution, "generated code", demands())
+            return prove(scop, execution_of(root, tree, scop), "generated code", demands())
 
         in_budget = self.schedules.is_scheduled(fusion, plan)
+        for name, loop_tree in self.changed:
+            prove_loops_after(name, loop_tree, tree, scop, demands())
         facts = Facts(loops.root, scop, in_budget, complete, nests, *self.tiles(trees, program))
         return Generated(loops, settled(self.attempt, facts), tuple(self.stages), prove_schedule, prove_loops)
 
@@ -326,6 +326,8 @@ class _Run:
         """The last of the loops that passes make of these."""
         for name, changed, _ in made:
             self.done(name, "" if changed is root else loop_text(changed))
+            if self.verify_every_pass and changed is not root:
+                self.changed.append((name, changed))
             root = changed
         return root
 
