@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -87,10 +87,13 @@ _OPERATIONS: Final[Mapping[IndexOperator, Callable[[list[int]], int]]] = {
 
 @dataclass(frozen=True)
 class Touch:
-    """One access of one instance."""
+    """One access of one instance.
+
+    ``time``: of the step and the statement that it is of, in the order of the program: ``(place, step, ..., place)``.
+    """
 
     point: Point
-    position: int
+    time: tuple[int, ...]
     element: tuple[str, tuple[int, ...]]
     writes: bool
 
@@ -117,12 +120,17 @@ def _coordinates(text: str, count: int) -> list[str]:
 def touches(scop: Scop) -> list[Touch]:
     """Every access of every instance, from the statements' bodies."""
     found: list[Touch] = []
+    begins: dict[tuple[int, ...], int] = {}
     for position, statement in enumerate(scop.statements):
+        around = [statement.blocks[: depth + 1] for depth in range(len(statement.blocks))]
+        places = [begins.setdefault(block, position) for block in around]
         for point in instances(scop)[statement.name]:
             values = dict(zip(statement.body.iterators, point, strict=True))
+            steps = (number for pair in zip(places, point, strict=False) for number in pair)
+            time = (*steps, position)
             for tensor, subscripts, writes in _accesses(statement.body):
                 element = tensor, tuple(subscript_value(s, values) for s in subscripts)
-                found.append(Touch((statement.name, point), position, element, writes))
+                found.append(Touch((statement.name, point), time, element, writes))
     return found
 
 
@@ -158,21 +166,31 @@ def is_correct(scop: Scop, tree: LoopTree) -> bool:
     if Counter(point for point, _ in executions) != wanted:
         return False
     times = dict(executions)
+    unordered = {s.name for s in scop.statements if s.accumulates and not _reads_itself(s.body)}
     by_element: dict[tuple[str, tuple[int, ...]], list[Touch]] = {}
     for touch in touches(scop):
         by_element.setdefault(touch.element, []).append(touch)
     return all(
-        _settled(first, second, times)
+        _settled(times[first.point], times[second.point], strict=_in_order(first, second, unordered))
         for group in by_element.values()
         for first in group
         for second in group
-        if (first.writes or second.writes) and first.point != second.point and first.position <= second.position
+        if (first.writes or second.writes) and first.point != second.point and first.time <= second.time
     )
 
 
-def _settled(first: Touch, second: Touch, times: Mapping[Point, tuple[Step, ...]]) -> bool:
-    strict = first.position < second.position
-    for (kind, early), (_, late) in zip(times[first.point], times[second.point], strict=False):
+def _reads_itself(body: StatementBody) -> bool:
+    return any(isinstance(part, Read) and part.tensor == body.target for part in walk(body.value))
+
+
+def _in_order(first: Touch, second: Touch, unordered: Collection[str]) -> bool:
+    """Whether the first must be earlier: not if both combine terms into one element."""
+    same = first.point[0] == second.point[0]
+    return first.time < second.time and not (same and first.point[0] in unordered)
+
+
+def _settled(first: tuple[Step, ...], second: tuple[Step, ...], *, strict: bool) -> bool:
+    for (kind, early), (_, late) in zip(first, second, strict=False):
         if early != late:
             if kind in (LoopKind.PARALLEL, LoopKind.VECTOR) or (kind is LoopKind.REDUCTION and strict):
                 return False

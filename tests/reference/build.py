@@ -101,10 +101,12 @@ def statement(
     reduction: str | None = None,
     initialize: bool = False,
     conditions: Sequence[Expression] = (),
+    blocks: Sequence[int] = (),
+    name: str | None = None,
 ) -> Statement:
     """``target(subscripts) reduction= value``, with ``ranges`` in order."""
     return Statement(
-        name=f"S_{target.name}",
+        name=name or f"S_{target.name}",
         iterators=tuple(IterationVariable(n, index(b), index(e)) for n, (b, e) in ranges.items()),
         conditions=tuple(conditions),
         target=target.name,
@@ -114,6 +116,7 @@ def statement(
         value=value,
         required=(),
         origin=NOWHERE,
+        blocks=tuple(blocks),
     )
 
 

@@ -276,6 +276,10 @@ class Statement:
     ``initialize``: the elements written are first set to the neutral element (``+=!``).
     A statement reads its whole right-hand side before it writes; a read of ``target`` inside ``value`` is
     element-wise (the same subscripts).  ``required``: accesses named by ``exists``; they must be in bounds.
+
+    ``blocks``: the numbers of the blocks (``for t in 0:T { ... }``) that the statement stands in, outermost first; its
+    first iterators are theirs, in the same order.  Statements of one block follow each other, and run in order for each
+    of its iterations.  They may read what they wrote before, at any subscripts, and ``initialize`` starts anew in each.
     """
 
     name: str
@@ -288,6 +292,12 @@ class Statement:
     value: Expression
     required: tuple[Read, ...]
     origin: Origin = field(compare=False)
+    blocks: tuple[int, ...] = ()
+
+    @property
+    def sequence(self) -> tuple[IterationVariable, ...]:
+        """The iterators of the blocks, outermost first."""
+        return self.iterators[: len(self.blocks)]
 
 
 def iterators_in(expressions: Iterable[Expression]) -> frozenset[str]:
@@ -296,8 +306,8 @@ def iterators_in(expressions: Iterable[Expression]) -> frozenset[str]:
 
 
 def written_iterators(statement: Statement) -> tuple[IterationVariable, ...]:
-    """The iterators of the left-hand side; the others are reduced."""
-    names = iterators_in(statement.subscripts)
+    """The iterators of the blocks and of the left-hand side; the others are reduced."""
+    names = iterators_in(statement.subscripts) | {iterator.name for iterator in statement.sequence}
     return tuple(iterator for iterator in statement.iterators if iterator.name in names)
 
 

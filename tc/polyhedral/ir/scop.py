@@ -33,7 +33,7 @@ from tc.language.program.program import (
 )
 from tc.language.program.specialization import Layout, Sizes, Specialization, contiguous_strides
 from tc.language.prove.written import writes_distinct_elements
-from tc.polyhedral.ir.elements import at_elements, element_instances, element_names
+from tc.polyhedral.ir.elements import at_elements, element_instances, element_names, steps_and_subscripts
 from tc.polyhedral.ir.gathered import Gathered
 from tc.polyhedral.ir.lazy_attribute import LazyAttribute
 from tc.polyhedral.ir.loops import Buffer, StatementBody
@@ -109,7 +109,8 @@ class ScopStatement:
     ``reads`` and ``writes`` map instances to elements of storages, in the sense of the program: promoted accesses are
     among them, and all that gathers may read.  ``accumulates``: instances only combine into their target with an
     associative and commutative operator, so they may run in any order, but not at once.  ``promoted``: accesses that go
-    to buffers; the last iterators of ``body`` are their local subscripts, in order.
+    to buffers; the last iterators of ``body`` are their local subscripts, in order.  ``blocks``: those of the program
+    (``tc.language.program.program.Statement``) that the statement stands in; its first dimensions count their steps.
     """
 
     name: str
@@ -119,6 +120,7 @@ class ScopStatement:
     writes: tuple[isl.Map, ...]
     accumulates: bool
     promoted: tuple[PromotedAccess, ...] = ()
+    blocks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -296,7 +298,7 @@ class _Builder:
         if writes_distinct_elements(statement):
             self.add_instances(statement, domain, frame)
             return
-        write = self.relation(statement.target, statement.subscripts, frame).intersect_domain(domain)
+        write = self.relation(statement.target, steps_and_subscripts(statement), frame).intersect_domain(domain)
         if write.is_injective():
             self.add_instances(statement, domain, frame)
             return
@@ -332,7 +334,9 @@ class _Builder:
             most_terms(write) if statement.reduction is Reduction.ADD else None,
         )
         accumulates = statement.reduction is not None
-        self.statements.append(ScopStatement(statement.name, domain, body, tuple(reads), (write,), accumulates))
+        self.statements.append(
+            ScopStatement(statement.name, domain, body, tuple(reads), (write,), accumulates, blocks=statement.blocks)
+        )
 
     def stored(self, statement: Statement) -> Statement:
         """The statement over storages: an output that shares the memory of an input is that input."""
@@ -350,7 +354,8 @@ class _Builder:
         return replace(statement, target=target, subscripts=subscripts, value=rename(statement.value))
 
     def relation(self, tensor: str, subscripts: tuple[Expression, ...], frame: Frame) -> isl.Map:
-        return access_relation(tensor, subscripts, self.layouts[tensor].shape, frame)
+        shape: tuple[int | None, ...] = self.layouts[tensor].shape
+        return access_relation(tensor, subscripts, (None,) * (len(subscripts) - len(shape)) + shape, frame)
 
     def read(self, guarded: GuardedRead, domain: isl.Set, frame: Frame) -> isl.Map:
         relation = self.relation(guarded.read.tensor, guarded.read.subscripts, frame)

@@ -76,18 +76,26 @@ def meetings_of(scop: Scop) -> tuple[Meeting, ...]:
 
 
 def conflicts_of(scop: Scop) -> tuple[Conflict, ...]:
-    """Pairs of different statements, earlier statement first; of one reducing statement; and of one buffer's copies."""
+    """Pairs of different statements, earlier statement first; of one statement; and of one buffer's copies.
+
+    In a block, whatever runs in an earlier step of it is earlier; in one step, the earlier statement is.  Within a
+    statement, steps are in order; but what only combines terms into its target may do so in any order.
+    """
     empty = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
     between, within = {True: empty, False: empty}, {True: empty, False: empty}  # in tensors, or not
     copies, buffers = empty, empty
     touching = [_touching(scop, statement) for statement in scop.statements]
     for position, first in enumerate(touching):
-        if first.statement.accumulates:
-            for in_tensors, pairs in _pairs(first.accesses, first.accesses):
+        for in_tensors, pairs in _pairs(first.accesses, first.accesses):
+            if first.statement.accumulates:
                 within[in_tensors] = within[in_tensors].union(isl.UnionMap.from_map(pairs))
+            if first.statement.blocks and not _only_combines(first):
+                steps = pairs.intersect(isl.Map.lex_lt_first(pairs.get_space(), len(first.statement.blocks)))
+                between[in_tensors] = between[in_tensors].union(isl.UnionMap.from_map(steps))
         for second in touching[position + 1 :]:
             for in_tensors, pairs in (*_pairs(first.accesses, second.accesses), *_copy_pairs(first, second)):
-                between[in_tensors] = between[in_tensors].union(isl.UnionMap.from_map(pairs))
+                for ordered in _in_program_order(pairs, first.statement, second.statement):
+                    between[in_tensors] = between[in_tensors].union(isl.UnionMap.from_map(ordered))
             for pairs in _buffer_pairs(first, second):
                 buffers = buffers.union(isl.UnionMap.from_map(pairs))
     for promotion in scop.promotions:
@@ -161,6 +169,29 @@ def _pairs(first: Items[_Access], second: Items[_Access]) -> Iterator[tuple[bool
             yield a.past and b.past, a.relation.apply_range(b.relation.reverse())
 
 
+def _in_program_order(pairs: isl.Map, first: ScopStatement, second: ScopStatement) -> Iterator[isl.Map]:
+    """The pairs of instances of two statements, the second behind the first in the program, with the earlier end first.
+
+    In blocks that both stand in, the first step that differs decides.
+    """
+    shared = 0
+    while shared < min(len(first.blocks), len(second.blocks)) and first.blocks[shared] == second.blocks[shared]:
+        shared += 1
+    if shared == 0:
+        yield pairs
+        return
+    yield pairs.intersect(isl.Map.lex_le_first(pairs.get_space(), shared))
+    yield pairs.intersect(isl.Map.lex_gt_first(pairs.get_space(), shared)).reverse()
+
+
+def _only_combines(touching: _Touching) -> bool:
+    """Whether the statement reads its target only to combine a term into the element that it writes."""
+    statement = touching.statement
+    targets = [relation.get_tuple_name(isl.dim_type.out) for relation in statement.writes]
+    own = [relation for relation in statement.reads if relation.get_tuple_name(isl.dim_type.out) in targets]
+    return statement.accumulates and len(own) == len(targets)
+
+
 def _buffer_pairs(first: _Touching, second: _Touching) -> list[isl.Map]:
     """Pairs of a copy and another statement that touch one place of a buffer, at least one of them writing.
 
@@ -196,10 +227,13 @@ def _store_pairs(scop: Scop, promotion: Promotion) -> list[isl.Map]:
 
 
 def own_pairs(statement: ScopStatement) -> isl.Map:
-    """Pairs of instances of the statement that touch one element, at least one of them writing."""
-    pairs, accesses = isl.Map.empty(statement.domain.get_space().map_from_set()), _accesses(statement)
+    """Pairs of instances of the statement, in one step of its blocks, that touch one element, at least one writing."""
+    space = statement.domain.get_space().map_from_set()
+    pairs, accesses, depth = isl.Map.empty(space), _accesses(statement), len(statement.blocks)
     for _, relation in _pairs(accesses, accesses):
         pairs = pairs.union(relation)
+    if depth:
+        pairs = pairs.intersect(isl.Map.lex_le_first(space, depth)).intersect(isl.Map.lex_ge_first(space, depth))
     return pairs.coalesce()
 
 

@@ -4,7 +4,7 @@ It goes through the statements of the program, and takes those of the scop that 
 
 1. ``op=!`` is an initialization and, right behind it, an update.  The initialization writes the neutral element, to
    exactly the elements that the written iterators reach within their ranges and conditions, and no two of its instances
-   write the same one.  All elements of the update are among them.
+   write the same one.  All elements of the update are among them.  In blocks, that is so in each of their steps.
 2. What accumulates elsewhere than in its target, as halves do in float32, does so in a temporary of its own.  That is
    initialized like this, or loaded with what the elements hold; right behind the update, each of them is stored once.
 
@@ -113,6 +113,13 @@ class _Group:
         domain = iteration_domain(statement, frame)
         return None if domain is None else self.access(statement.subscripts, frame).intersect_domain(domain)
 
+    def in_steps(self, accesses: isl.Map) -> isl.Map:
+        """``{ instance -> [steps, element] }``."""
+        count = len(self.statement.blocks)
+        steps = isl.Map.identity(accesses.get_space().domain().map_from_set()).reset_tuple_id(isl.dim_type.out)
+        steps = steps.project_out(isl.dim_type.out, count, steps.dim(isl.dim_type.out) - count)
+        return steps.flat_range_product(accesses).reset_tuple_id(isl.dim_type.out)
+
     def access(self, subscripts: tuple[Expression, ...], frame: Frame) -> isl.Map:
         relation = access_relation(self.update.body.target, subscripts, [None] * len(subscripts), frame)
         return relation.reset_tuple_id(isl.dim_type.out)
@@ -123,6 +130,7 @@ class _Group:
         same = (
             wanted is not None
             and (update.body.reduction, update.accumulates) == (reduction, reduction is not None)
+            and update.blocks == self.statement.blocks
             and update.domain.is_equal(wanted.domain())
             and _are_equal(_elements_of(update.writes, update.body.target), wanted)
         )
@@ -167,9 +175,11 @@ class _Group:
             reached is None
             or updated is None
             or (body.reduction, once.accumulates, once.promoted) != (None, False, ())
+            or once.blocks != self.statement.blocks
             or not _are_equal(_elements_of(once.writes, body.target), accessed)
         ):
             return Counterexample(Violation.CHANGED, once.name)
+        accessed, reached, updated = map(self.in_steps, (accessed, reached, updated))
         if not accessed.is_injective():
             twice = accessed.apply_range(accessed.reverse())
             twice = twice.subtract(isl.Map.identity(twice.get_space()))

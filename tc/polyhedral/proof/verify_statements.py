@@ -50,7 +50,7 @@ def find_changed_statement(program: Scop, scop: Scop) -> Counterexample | None:
 def _same_relations(old: ScopStatement, new: ScopStatement) -> bool:
     relations = ((old.reads, new.reads), (old.writes, new.writes))
     return (
-        old.accumulates == new.accumulates
+        (old.accumulates, old.blocks) == (new.accumulates, new.blocks)
         and old.domain.is_equal(new.domain)
         and all(len(before) == len(after) for before, after in relations)
         and all(a.is_equal(b) for before, after in relations for a, b in zip(before, after, strict=True))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import islpy as isl
 
 from tc.language.isl.pieces import maps_of
+from tc.polyhedral.ir.original_order import original_order
 from tc.polyhedral.ir.scop import Scop, ScopStatement
 
 
@@ -16,18 +17,20 @@ class Dependences:
     """Pairs ``source -> sink`` of instances.
 
     ``order``: conflicts between different statements, source first in program order; they must stay in order.
+    ``steps``: those among instances of one statement in different steps of its blocks; they must stay in order, too.
     ``accumulation``: conflicts among instances of one reducing statement; any order, but never at once.
     ``flow``: from the last write of a value to its reads; worth keeping close.
     """
 
     order: isl.UnionMap
+    steps: isl.UnionMap
     accumulation: isl.UnionMap
     flow: isl.UnionMap
 
     @property
     def conflicts(self) -> isl.UnionMap:
         """Pairs of instances that must not run at the same time."""
-        return self.order.union(self.accumulation)
+        return self.order.union(self.steps).union(self.accumulation)
 
 
 def analyze_dependences(scop: Scop) -> Dependences:
@@ -36,7 +39,7 @@ def analyze_dependences(scop: Scop) -> Dependences:
     May-sources keep every pair.  With must-sources, dropping a reduction's self-dependences would leave only its last
     instance ordered before its readers.
     """
-    schedule = _program_order(scop)
+    schedule = original_order(scop.statements, scop.context)
     reads = union_of_accesses(scop.statements, scop.context, writes=False)
     writes = union_of_accesses(scop.statements, scop.context, writes=True)
 
@@ -46,29 +49,10 @@ def analyze_dependences(scop: Scop) -> Dependences:
         return information.set_schedule_map(schedule).compute_flow().get_may_dependence()
 
     everything = pairs(writes, reads).union(pairs(writes, writes)).union(pairs(reads, writes)).coalesce()
-    order, accumulation = _split(everything)
+    order, within = _split(everything)
+    steps, accumulation = _split_steps(within, scop.statements)
     flow, _ = _split(pairs(writes, reads, last_only=True))
-    return Dependences(order, accumulation, flow)
-
-
-def _program_order(scop: Scop) -> isl.UnionMap:
-    """Statements in order, the instances of one in lexicographic order: any order among those is legal."""
-    depth = max((s.domain.dim(isl.dim_type.set) for s in scop.statements), default=0)
-    union = isl.UnionMap.empty(isl.Space.params_alloc(scop.context, 0))
-    for position, statement in enumerate(scop.statements):
-        domain = statement.domain
-        schedule = isl.Map.identity(domain.get_space().map_from_set()).reset_tuple_id(isl.dim_type.out)
-        missing = depth - domain.dim(isl.dim_type.set)
-        schedule = _fix(schedule.insert_dims(isl.dim_type.out, 0, 1), 0, position)
-        schedule = schedule.add_dims(isl.dim_type.out, missing)
-        for added in range(missing):
-            schedule = _fix(schedule, depth + 1 - missing + added, 0)
-        union = union.union(isl.UnionMap.from_map(schedule.intersect_domain(domain)))
-    return union
-
-
-def _fix(schedule: isl.Map, position: int, value: int) -> isl.Map:
-    return schedule.fix_val(isl.dim_type.out, position, isl.Val.int_from_si(schedule.get_ctx(), value))
+    return Dependences(order, steps, accumulation, flow)
 
 
 def union_of_accesses(statements: Items[ScopStatement], context: isl.Context, *, writes: bool) -> isl.UnionMap:
@@ -92,3 +76,27 @@ def _split(pairs: isl.UnionMap) -> tuple[isl.UnionMap, isl.UnionMap]:
         else:
             between = between.union(single)
     return between, within
+
+
+def _split_steps(within: isl.UnionMap, statements: Items[ScopStatement]) -> tuple[isl.UnionMap, isl.UnionMap]:
+    """Pairs within statements that are in order, and those that may run in any order.
+
+    What only combines terms into its target does so in any order, in whatever steps.
+    """
+    steps = isl.UnionMap.empty(within.get_space())
+    accumulation = steps
+    named = {statement.name: statement for statement in statements}
+    for pairs in maps_of(within):
+        statement, single = named[pairs.get_tuple_name(isl.dim_type.in_)], isl.UnionMap.from_map(pairs)
+        if statement.blocks and not only_accumulates(statement):
+            steps = steps.union(single)
+        else:
+            accumulation = accumulation.union(single)
+    return steps, accumulation
+
+
+def only_accumulates(statement: ScopStatement) -> bool:
+    """Whether the statement reduces, and reads of its target no more than what it combines terms into."""
+    name = statement.writes[0].get_tuple_name(isl.dim_type.out)
+    own = [relation for relation in statement.reads if relation.get_tuple_name(isl.dim_type.out) == name]
+    return statement.accumulates and len(own) == 1

@@ -3,7 +3,9 @@
 isl finds the band that a group of statements can share; which groups to form is decided here, because isl's own
 clustering fuses reductions into full-rank bands whose guards a compiler cannot vectorize.  A shared band holds the
 leading coincident members only; below it the statements are grouped again (paper, Section 5.2, and Verdoolaege's
-recursive clustering).
+recursive clustering).  Statements of a block that wait for each other from step to step stay together
+(``tc.polyhedral.schedule.components``): below the loops that are parallel for all of them, they share those of the
+block, and what does not wait for them leaves it.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from tc.language.isl.affine import isl_name
 from tc.language.isl.pieces import maps_of
 from tc.polyhedral.ir.scop import Scop, ScopStatement
 from tc.polyhedral.ir.tree import Band, Filter, Leaf, Member, Node, ScheduleTree, Sequence
+from tc.polyhedral.schedule.components import components
 from tc.polyhedral.schedule.dependences import Dependences, analyze_dependences
 from tc.targets.options import Fusion
 
@@ -35,17 +38,31 @@ def schedule_scop(scop: Scop, fusion: Fusion) -> ScheduleTree:
 
 
 def untransformed_tree(scop: Scop) -> ScheduleTree:
-    """Statements in program order, each as plain loops over its iterators, none of them parallel.
+    """Blocks and statements in program order, each as plain loops over its iterators, none of them parallel.
 
     What is left when isl's scheduler exhausts its budget: legal by the meaning of a program, and cheap to find.
     """
     statements = tuple(s for s in scop.statements if not s.domain.is_empty())
-    filters = tuple(Filter(_universe((s,)), _plain_loops(s)) for s in statements)
-    return ScheduleTree(_domain_of(statements, scop), Sequence(filters) if filters else Leaf())
+    return ScheduleTree(_domain_of(statements, scop), _in_program_order(statements, 0) if statements else Leaf())
 
 
-def _plain_loops(statement: ScopStatement) -> Node:
-    dimensions = range(statement.domain.dim(isl.dim_type.set))
+def _in_program_order(statements: Group, depth: int) -> Node:
+    """The subtree for statements that are in so many common blocks, below the loops of these."""
+    parts: list[tuple[Group, Node]] = []
+    for (blocks, _), run in itertools.groupby(
+        enumerate(statements), lambda item: (item[1].blocks[: depth + 1], len(item[1].blocks) <= depth and item[0])
+    ):
+        group = tuple(statement for _, statement in run)
+        if len(blocks) <= depth:
+            parts.append((group, _plain_loops(group[0], depth)))
+        else:
+            steps = Member(_same_iterator(group, depth), coincident=False)
+            parts.append((group, Band((steps,), permutable=False, child=_in_program_order(group, depth + 1))))
+    return Sequence(tuple(Filter(_universe(group), node) for group, node in parts))
+
+
+def _plain_loops(statement: ScopStatement, depth: int) -> Node:
+    dimensions = range(depth, statement.domain.dim(isl.dim_type.set))
     members = tuple(Member(_iterator(statement, position), coincident=False) for position in dimensions)
     return Band(members, permutable=True, child=Leaf()) if members else Leaf()
 
@@ -142,8 +159,11 @@ class _Scheduler:
         return not _at(pairs, prefix.functions).is_empty()
 
     def group(self, statements: Group, prefix: _Prefix) -> list[Group]:
-        """Neighbours in program order that share a band; statements without loops left stand alone."""
-        groups: list[Group] = [(statement,) for statement in statements]
+        """Neighbours that share a band; statements without loops left stand alone.
+
+        They are in program order, but for those that others of their block need not wait for from step to step.
+        """
+        groups: list[Group] = list(self.components(statements, prefix))
         sweeps = 0 if self.fusion is Fusion.MINIMAL else len(groups)
         for _ in range(sweeps):
             merged: list[Group] = []
@@ -189,7 +209,36 @@ class _Scheduler:
         flow = self.dependences.flow.intersect_domain(_union(first)).intersect_range(_union(second))
         return not flow.is_empty()
 
+    def components(self, statements: Group, prefix: _Prefix) -> Items[Group]:
+        """The statements, together where they wait for each other, behind those that they wait for."""
+        if not any(statement.blocks for statement in statements):
+            return [(statement,) for statement in statements]
+        return components(statements, _equal_at(self.dependences.order, prefix.functions, _union(statements)))
+
+    def goes_in_steps(self, group: Group, prefix: _Prefix) -> bool:
+        """Whether the statements wait for each other, or one for itself, from step to step of a block."""
+        if not any(statement.blocks for statement in group):
+            return False
+        if len(group) > 1:
+            return len(self.components(group, prefix)) == 1
+        return not _equal_at(self.dependences.steps, prefix.functions, _union(group)).is_empty()
+
+    def in_steps(self, group: Group, prefix: _Prefix) -> Node:
+        """The loops that all run in parallel, then the outermost loop that is left of the blocks around all of them."""
+        members = self.shared(group, prefix)
+        if not members:
+            depth = next(
+                depth
+                for depth in range(min(len(statement.blocks) for statement in group))
+                if not all(prefix.determines(_iterator(statement, depth), statement) for statement in group)
+            )
+            members = (Member(_same_iterator(group, depth), coincident=False),)
+        below = _Prefix((*prefix.functions, *(member.function for member in members)))
+        return Band(members, permutable=members[0].coincident, child=self.order(group, below))
+
     def nest(self, group: Group, prefix: _Prefix) -> Node:
+        if self.goes_in_steps(group, prefix):
+            return self.in_steps(group, prefix)
         if len(group) == 1:
             members = self.own_members(group[0], prefix)
             return Band(members, permutable=True, child=Leaf()) if members else Leaf()
@@ -236,8 +285,9 @@ class _Scheduler:
     def own_members(self, statement: ScopStatement, prefix: _Prefix) -> tuple[Member, ...]:
         """All remaining iterators of one statement, coincident ones first.
 
-        Within a statement nothing is ordered (a right-hand side is read before its left-hand side is written, in-place
-        reads are element-wise, reductions are unordered), so every order of its iterators is legal.
+        Within a statement, and a step of its blocks, nothing is ordered (a right-hand side is read before its left-hand
+        side is written, in-place reads are element-wise, reductions are unordered), so every order of its iterators is
+        legal; where steps wait for each other, only that of coincident ones is.
         """
         if statement.name not in prefix.own:
             prefix.own[statement.name] = self._own_members(statement, prefix)
@@ -245,7 +295,8 @@ class _Scheduler:
 
     def _own_members(self, statement: ScopStatement, prefix: _Prefix) -> tuple[Member, ...]:
         domain = isl.UnionSet.from_set(statement.domain)
-        conflicts = _equal_at(self.dependences.accumulation, prefix.functions, domain)
+        within = self.dependences.steps.union(self.dependences.accumulation)
+        conflicts = _equal_at(within, prefix.functions, domain)
         found: list[Member] = []
         for position in range(statement.domain.dim(isl.dim_type.set)):
             function = _iterator(statement, position)
@@ -314,6 +365,14 @@ def _iterator(statement: ScopStatement, position: int) -> isl.UnionPwAff:
     local = isl.LocalSpace.from_space(statement.domain.get_space())
     function = isl.PwAff.from_aff(isl.Aff.var_on_domain(local, isl.dim_type.set, position))
     return isl.UnionPwAff.from_pw_aff(function)
+
+
+def _same_iterator(group: Group, position: int) -> isl.UnionPwAff:
+    """The iterator of each of the statements at a position."""
+    function, *others = (_iterator(statement, position) for statement in group)
+    for other in others:
+        function = function.union_add(other)
+    return function
 
 
 def _universe(group: Group) -> isl.UnionSet:

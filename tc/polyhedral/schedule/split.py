@@ -91,7 +91,9 @@ def split_reductions(
     for statement in specialization.program.statements:
         first, *rest = split(statement) if among is None or statement.name in among else (statement,)
         # Partial results of several reductions in a row come first, so that they may share loops.
-        while combining and (not rest or any(touches(statement, total.target) for total in combining)):
+        while combining and (
+            not rest or any(touches(statement, t.target) or t.blocks != statement.blocks for t in combining)
+        ):
             statements.append(combining.pop(0))
         statements.append(first)
         combining += rest
@@ -150,7 +152,7 @@ class _Splitter:
             if old.name == name or old.name not in values
         ]
         if outermost:
-            iterators.insert(0, _counted(part, self.parts))
+            iterators.insert(len(statement.blocks), _counted(part, self.parts))
         yield replace(
             split,
             iterators=tuple(iterators),
