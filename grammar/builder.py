@@ -11,6 +11,7 @@ from lark import Token, Transformer, v_args
 from tc.base.errors import Diagnostic, Span
 from tc.grammar.syntax import (
     Apply,
+    ArgReduction,
     Assign,
     Assignment,
     Binary,
@@ -118,6 +119,19 @@ class Target(NamedTuple):
     name: str
     subscripts: tuple[Expression, ...] | None
     name_span: Span
+    span: Span
+
+    @property
+    def access(self) -> Apply | Name:
+        """As an expression."""
+        if self.subscripts is None:
+            return Name(self.name, self.span)
+        return Apply(self.name, self.subscripts, self.span, self.name_span)
+
+
+_ARG_REDUCTIONS: Final = (Assignment.MINIMUM_INITIALIZED, Assignment.MAXIMUM_INITIALIZED)
+ARG_REDUCTION: Final = "`(m(i), k(i)) max=! (x(i,j), j)`"
+_PAIR: Final = f"write {ARG_REDUCTION}: `k` gets the least `j` at which `m` is attained"
 
 
 @v_args(inline=True)
@@ -169,10 +183,6 @@ class Builder(Transformer[Token, Text]):
         """The results of a definition, with a type or without."""
         return results
 
-    def names(self, *names: Identifier) -> tuple[Identifier, ...]:
-        """The results of a call."""
-        return names
-
     def name(self, name: Token) -> Identifier:
         """One name."""
         return Identifier(str(name), span_of(name))
@@ -181,11 +191,15 @@ class Builder(Transformer[Token, Text]):
 
     def bare_target(self, name: Token) -> Target:
         """A left-hand side without subscripts."""
-        return Target(str(name), None, span_of(name))
+        return Target(str(name), None, span_of(name), span_of(name))
 
-    def indexed_target(self, name: Token, subscripts: tuple[Measured, ...], _closing: Token) -> Target:
+    def indexed_target(self, name: Token, subscripts: tuple[Measured, ...], closing: Token) -> Target:
         """``name(subscripts)`` on a left-hand side."""
-        return Target(str(name), _expressions(subscripts), span_of(name))
+        return Target(str(name), _expressions(subscripts), span_of(name), span_of(name).to(span_of(closing)))
+
+    def targets(self, *targets: Target) -> tuple[Target, ...]:
+        """Several left-hand sides in parentheses."""
+        return targets
 
     def library(self, _operator: Token, name: Token, arguments: tuple[Measured, ...], closing: Token) -> Apply:
         """``<=> name(arguments)``."""
@@ -214,14 +228,52 @@ class Builder(Transformer[Token, Text]):
     def call(
         self,
         opening: Token,
-        results: tuple[Identifier, ...],
+        targets: tuple[Target, ...],
         _assignment: Token,
         callee: Identifier,
         arguments: tuple[Measured, ...],
         closing: Token,
     ) -> CallStatement:
         """``(results) = name(arguments)``."""
+        for target in targets:
+            if target.subscripts is not None:
+                message = "the results of a call are names, without subscripts"
+                raise RefusedError(Diagnostic(message, target.span, f"write `{target.name}`"))
+        results = tuple(Identifier(target.name, target.name_span) for target in targets)
         return CallStatement(results, callee, _expressions(arguments), span_of(opening).to(span_of(closing)))
+
+    def arg_reduction(
+        self,
+        opening: Token,
+        targets: tuple[Target, ...],
+        assignment: Token,
+        inner: Token,
+        operands: tuple[Measured, ...],
+        closing: Token,
+        where: tuple[WhereClause, ...] = (),
+    ) -> ArgReduction:
+        """``(values, indices) op (value, index)``."""
+        if Assignment(assignment) not in _ARG_REDUCTIONS:
+            message = f"`{assignment}` gives no index: only `min=!` and `max=!` do"
+            raise RefusedError(Diagnostic(message, span_of(assignment), _PAIR))
+        for count, begin, end in (
+            (len(targets), span_of(opening), targets[-1].span),
+            (len(operands), span_of(inner), span_of(closing)),
+        ):
+            if count != 2:
+                message = f"a reduction with indices has a value and an index, this has {count}"
+                raise RefusedError(Diagnostic(message, begin.to(end), _PAIR))
+        (values, indices), (value, index) = targets, operands
+        return ArgReduction(
+            values.access,
+            indices.access,
+            Assignment(assignment),
+            value.expression,
+            index.expression,
+            where,
+            span_of(opening).to(where[-1].span if where else span_of(closing)),
+            span_of(assignment),
+        )
 
     def where(self, _keyword: Token, *clauses: WhereClause) -> tuple[WhereClause, ...]:
         """All clauses behind ``where``."""

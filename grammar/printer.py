@@ -12,6 +12,7 @@ from typing import Final, assert_never
 
 from tc.grammar.syntax import (
     Apply,
+    ArgReduction,
     Assign,
     Binary,
     BinaryOperator,
@@ -91,9 +92,12 @@ def print_statement(statement: Statement) -> str:
             if statement.subscripts is not None:
                 target += f"({_expressions(statement.subscripts)})"
             value = print_expression(statement.value)
-            where = " where " + ", ".join(map(_clause, statement.where)) if statement.where else ""
             library = "" if statement.library is None else f" <=> {print_expression(statement.library)}"
-            return f"{target} {statement.assignment.value} {value}{library}{where}"
+            return f"{target} {statement.assignment.value} {value}{library}{_where(statement.where)}"
+        case ArgReduction():
+            targets = _expressions((statement.values, statement.indices))
+            operands = _expressions((statement.value, statement.index))
+            return f"({targets}) {statement.assignment.value} ({operands}){_where(statement.where)}"
         case CallStatement():
             arguments = _expressions(statement.arguments)
             return f"({_names(statement.results)}) = {statement.callee.name}({arguments})"
@@ -160,6 +164,10 @@ def _parameter(parameter: Parameter) -> str:
     return f"{parameter.type_name}{sizes} {parameter.name}"
 
 
+def _where(clauses: tuple[WhereClause, ...]) -> str:
+    return " where " + ", ".join(map(_clause, clauses)) if clauses else ""
+
+
 def _clause(clause: WhereClause) -> str:
     match clause:
         case RangeClause(subject, begin, end):
@@ -187,7 +195,7 @@ def _continues(statement: Statement) -> bool:
     match statement:
         case Assign():
             return statement.target in ("where", "in")
-        case CallStatement():
+        case CallStatement() | ArgReduction():
             return True
         case _:
             assert_never(statement)

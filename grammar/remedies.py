@@ -12,7 +12,7 @@ from typing import Final
 from lark import Token
 
 from tc.base.errors import line_and_column, nearest
-from tc.grammar.builder import span_of
+from tc.grammar.builder import ARG_REDUCTION, span_of
 from tc.grammar.slips import HEADS, STATEMENTS, find_slip
 
 
@@ -254,8 +254,8 @@ def _parameter(place: Place) -> str | None:
 
 
 def _statement(place: Place) -> str | None:
-    if place.accepted == {"SET"}:
-        return "the results of a call are assigned with `=`"
+    if place.accepted == {"LPAR"} and place.tokens and place.tokens[-1].type == "UPDATE":
+        return f"the results of a call are assigned with `=`; a reduction with an index is {ARG_REDUCTION}"
     if place.accepted == {"LPAR"} and len(place.tokens) > 1 and place.tokens[-2].type == "SET":
         return "a list of results takes those of a call: `(A, B) = f(C)`"
     if "UPDATE" in place.accepted and place.follows("where"):

@@ -168,7 +168,7 @@ STATEMENTS: Final = _table(
         r"\d\s*%\s*\S?": "a percentage is a factor: `0.5`",
         r"[=(,]\s*(?P<at>[*&])\s*\w": "there are no pointers: an element is written `A(i)`",
         r"[;{]\s*(?P<at>[=%?!:.]|[-+*/](?![-+/*]))": "a statement assigns: `B(i) = A(i)`",
-        r"[;{]\s*\(\s*\w+\s*(?P<at>\()": "a statement stands alone: `B(i) = A(i)`",
+        r"[;{]\s*\(\s*\w+\s*\([^()]*\)\s*(?P<at>=)": "a statement stands alone: `B(i) = A(i)`",
         r"\[\s*\w+\([^()]*\)": "a statement stands alone: `B(i) = A(i)`",
     }
 )

@@ -157,13 +157,20 @@ class ConditionClause:
 WhereClause: TypeAlias = RangeClause | LetClause | ExistsClause | ConditionClause
 
 
+class ArgPart(Enum):
+    """The two statements that a reduction with an index becomes: there is no index where there is no term."""
+
+    VALUES = "values"
+    INDICES = "indices"
+
+
 @dataclass(frozen=True, slots=True)
 class Assign:
     """``T(subscripts) op value where ...``; ``subscripts`` is None where the text has no parentheses.
 
     Without parentheses the statement writes a zero-dimensional tensor, or calls a definition
     (``O1 = MLP1(I, W1, B1)``); checking decides.  ``library``: what the original language could call in its place,
-    behind ``<=>``; it does not matter here.
+    behind ``<=>``; it does not matter here.  ``arg_part``: which half of an ``ArgReduction`` it is, if it is one.
     """
 
     target: str
@@ -175,6 +182,7 @@ class Assign:
     target_span: Span = field(compare=False)
     assignment_span: Span = field(compare=False)
     library: Apply | None = None
+    arg_part: ArgPart | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +203,24 @@ class CallStatement:
     span: Span = field(compare=False)
 
 
-Statement: TypeAlias = Assign | CallStatement
+@dataclass(frozen=True, slots=True)
+class ArgReduction:
+    """``(values, indices) op (value, index) where ...``: the least or greatest value, and the least index that has it.
+
+    ``values`` and ``indices`` are names where the text has no parentheses.
+    """
+
+    values: Apply | Name
+    indices: Apply | Name
+    assignment: Assignment
+    value: Expression
+    index: Expression
+    where: tuple[WhereClause, ...]
+    span: Span = field(compare=False)
+    assignment_span: Span = field(compare=False)
+
+
+Statement: TypeAlias = Assign | CallStatement | ArgReduction
 
 
 @dataclass(frozen=True, slots=True)

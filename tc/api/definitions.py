@@ -144,11 +144,11 @@ def _understood(text: str) -> tuple[Text, Mapping[str, Program]]:
 
 def _warn_of_libraries(parsed: Text, text: str) -> None:
     """Library calls behind ``<=>`` are ignored: a warning at the caller's line shows each of them."""
-    from tc.grammar.syntax import CallStatement
+    from tc.grammar.syntax import Assign
 
     for definition in parsed.definitions:
         for statement in definition.statements:
-            library = None if isinstance(statement, CallStatement) else statement.library
+            library = statement.library if isinstance(statement, Assign) else None
             if library is not None:
                 message = (
                     f"the library call `{library.name}` is ignored: the statement before `<=>` is what is computed"

@@ -267,4 +267,22 @@ CASES = (
         (),
         in_out={"p": fixed([2, 3, 4], "float32")},
     ),
+    Case(
+        "greatest_and_its_index",
+        "numpy.argmax, with ties",
+        "def argmax(float(N,M) x) -> (m, k) { (m(i), k(i)) max=! (x(i,j), j) }",
+        {"x": integers(0, 9, "N", "M", dtype="float32")},
+        lambda x: (x.max(axis=1), x.argmax(axis=1)),
+        at("N M", 32, 250),
+        (at("N M", 1, 1), at("N M", 13, 67), at("N M", 0, 0)),
+    ),
+    Case(
+        "least_of_columns_and_its_index",
+        "numpy.argmin",
+        "def argmin(float(N,M) x) -> (m, k) { (m(j), k(j)) min=! (x(i,j), i) }",
+        {"x": normal("N", "M")},
+        lambda x: (x.min(axis=0), x.argmin(axis=0)),
+        at("N M", 250, 32),
+        (at("N M", 1, 1), at("N M", 67, 13)),
+    ),
 )

@@ -196,10 +196,16 @@ MESSAGES = {
     hint: a statement assigns: `B(i) = A(i)`
 """,
     "def f() -> (c) { (c) += g(a) }": """
-1:22: expected `=`, found `+=`
+1:25: expected `(`, found `g`
     def f() -> (c) { (c) += g(a) }
-                         ^^
-    hint: the results of a call are assigned with `=`
+                            ^
+    hint: the results of a call are assigned with `=`; a reduction with an index is `(m(i), k(i)) max=! (x(i,j), j)`
+""",
+    "def f() -> (c) { (c) }": """
+1:22: expected an assignment (`=`, `+=`, `*=`, `min=`, `max=`), found `}`
+    def f() -> (c) { (c) }
+                         ^
+    hint: an operator is missing before `{`, or an assignment behind it
 """,
     "def f() -> (c) { (c) = a }": """
 1:26: expected `(`, found `}`
@@ -208,9 +214,10 @@ MESSAGES = {
     hint: a list of results takes those of a call: `(A, B) = f(C)`
 """,
     "def f() -> (c) { (c, d(i)) = g(a) }": """
-1:23: expected `,` or `)`, found `(`
+1:22: the results of a call are names, without subscripts
     def f() -> (c) { (c, d(i)) = g(a) }
-                          ^
+                         ^^^^
+    hint: write `d`
 """,
     "def f() -> (c) { 1e5 = a }": """
 1:18: expected a statement or `}`, found `1e5`

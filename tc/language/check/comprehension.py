@@ -16,6 +16,7 @@ from tc.language.algebra.polynomial import Atoms
 from tc.language.check.check import ExpressionChecker
 from tc.language.check.lets import collect_lets
 from tc.language.check.scope import Scope, View
+from tc.language.draft.arg_parts import check_arg_part
 from tc.language.draft.draft import Bounds, Draft, Places
 from tc.language.draft.rules import check_rules, check_where, iteration_order
 from tc.language.program.program import (
@@ -103,7 +104,10 @@ def check_comprehension(
             reads=checker.places,
         ),
         origin=TextOrigin(statement.span),
+        arg_part=statement.arg_part,
     )
+    if statement.arg_part is not None:
+        check_arg_part(draft, statement.arg_part, statement.value.span, report)
     if are_lets_sound and _check_names(draft, scope, report):
         return check_rules(draft, atoms, report)
     return draft

@@ -79,6 +79,13 @@ def declare(definition: syntax.Definition, definitions: Collection[str], report:
     )
 
 
+def plain_statements(definition: syntax.Definition) -> Iterator[syntax.Assign | syntax.CallStatement]:
+    """The statements of a definition whose reductions with an index are expanded."""
+    for statement in definition.statements:
+        assert not isinstance(statement, syntax.ArgReduction), statement
+        yield statement
+
+
 def _type(parameter: syntax.Parameter, report: Report) -> ScalarType:
     type = scalar_type(parameter.type_name)
     if type is None:
@@ -114,7 +121,7 @@ def _results(definition: syntax.Definition, declared: Collection[str], report: R
 
 def _targets(definition: syntax.Definition) -> Iterator[tuple[str, Span]]:
     """Every name that a statement writes."""
-    for statement in definition.statements:
+    for statement in plain_statements(definition):
         if isinstance(statement, syntax.Assign):
             yield statement.target, statement.target_span
         else:
@@ -128,7 +135,7 @@ def _names(definition: syntax.Definition) -> Iterator[str]:
         yield parameter.name
         yield from (d.name for d in parameter.dimensions or () if isinstance(d, syntax.Name))
     yield from (result.name for result in definition.results)
-    for statement in definition.statements:
+    for statement in plain_statements(definition):
         expressions: list[syntax.Expression] = []
         if isinstance(statement, syntax.CallStatement):
             yield from (result.name for result in statement.results)
@@ -154,7 +161,7 @@ def _names(definition: syntax.Definition) -> Iterator[str]:
 
 
 def as_call(
-    statement: syntax.Statement, tensors: Collection[str], definitions: Collection[str]
+    statement: syntax.Assign | syntax.CallStatement, tensors: Collection[str], definitions: Collection[str]
 ) -> syntax.CallStatement | None:
     """A statement that calls a definition, in either form; None for a comprehension.
 
@@ -179,7 +186,7 @@ def called_names(definition: syntax.Definition, definitions: Collection[str]) ->
     """The definitions of the same text that a definition calls, with their first places."""
     found: dict[str, Span] = {}
     tensors = {*(p.name for p in definition.parameters), *(name for name, _ in _targets(definition))}
-    for statement in definition.statements:
+    for statement in plain_statements(definition):
         call = as_call(statement, tensors, definitions)
         if call is not None and call.callee.name in definitions:
             found.setdefault(call.callee.name, call.callee.span)

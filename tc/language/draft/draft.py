@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from tc.base.errors import Span
+from tc.grammar.syntax import ArgPart
 from tc.language.draft.typed import Typed
 from tc.language.program.program import Expression, GuardedRead, Origin, Program, Read, Reduction, guarded_reads
 
@@ -51,7 +52,8 @@ class Draft:
     """A comprehension.  ``order``: its iterators, as the ``Program`` will list them.
 
     ``name``: what the text calls the target.  ``reduced``: the iterators that the left-hand side does not mention.
-    ``requirements``: conditions of the ``where`` without iterators, which the call must fulfil.
+    ``requirements``: conditions of the ``where`` without iterators, which the call must fulfil.  ``arg_part``: which
+    half of a reduction with an index it is.
     """
 
     number: int
@@ -69,6 +71,7 @@ class Draft:
     required: tuple[Read, ...]
     places: Places
     origin: Origin
+    arg_part: ArgPart | None = None
 
     def expressions(self) -> Iterator[Expression]:
         """Every expression of the statement."""

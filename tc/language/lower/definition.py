@@ -10,7 +10,7 @@ from tc.base.types import ScalarType
 from tc.grammar import syntax
 from tc.language.algebra.polynomial import Atoms
 from tc.language.check.call_statement import ResolvedCall, draft_call, resolve_call, use_of_broken_call, use_of_call
-from tc.language.check.declarations import as_call, declare
+from tc.language.check.declarations import as_call, declare, plain_statements
 from tc.language.check.declared_results import with_declared_results
 from tc.language.check.held import Held, Inlining
 from tc.language.check.uses import use_of_assign
@@ -18,6 +18,7 @@ from tc.language.check.value_types import TypedValues, ValueTyping
 from tc.language.check.values import Use, Values, track_values
 from tc.language.draft.draft import CallDraft, Item
 from tc.language.draft.requirements import Requirements
+from tc.language.lower.arg_preconditions import with_arg_preconditions
 from tc.language.lower.assemble import Assembly, Head, SavedValue
 from tc.language.program.program import Program, Read, Statement, Tensor, TextOrigin
 from tc.language.program.report import Report
@@ -66,7 +67,7 @@ class _Lowering:
         self.atoms = Atoms(self.declarations.sizes, (scalar.name for scalar in self.declarations.scalars))
 
     def lower(self, source: str | None) -> Program | None:
-        uses = [self._use(number, statement) for number, statement in enumerate(self.definition.statements)]
+        uses = [self._use(number, statement) for number, statement in enumerate(plain_statements(self.definition))]
         declarations = self.declarations
         taken = {*declarations.names, *self.callees}
         values = track_values(uses, declarations.inputs.keys(), declarations.results.keys(), taken, self.report)
@@ -107,6 +108,7 @@ class _Lowering:
             return places.get((statement.origin, read), span_of(statement.origin))
 
         prove_values(program, self.report, place_of=place_of)
+        program = with_arg_preconditions(program, items, self.report)
         return with_declared_results(self.definition, program, typed.promoted, self.report)
 
     def _as_held(self, tensor: Tensor) -> Tensor:
@@ -114,7 +116,7 @@ class _Lowering:
 
     # --- names -----------------------------------------------------------------------------------------------
 
-    def _use(self, number: int, statement: syntax.Statement) -> Use:
+    def _use(self, number: int, statement: syntax.Assign | syntax.CallStatement) -> Use:
         """Sorts a statement into comprehensions and calls; one in error is neither, and nothing is known of it."""
         scope = self.declarations.scope
         call = as_call(statement, scope.tensors, scope.definitions)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from tc.base.errors import Span
 from tc.grammar import syntax
+from tc.language.check.arg_reductions import expand_arg_reductions
 from tc.language.check.declarations import called_names
 from tc.language.check.held import AS_DECLARED, Held
 from tc.language.lower.definition import lower_definition
@@ -25,7 +26,8 @@ def lower_text(text: syntax.Text, source: str | None = None) -> dict[str, Progra
         if definition.name in definitions:
             report.error(f"`{definition.name}` is defined twice", definition.name_span)
         else:
-            definitions[definition.name] = definition
+            definitions[definition.name] = expand_arg_reductions(definition, report)
+    report.raise_if_any(source)
     lowering = _Lowering(definitions, source, report)
     done: dict[str, Program | None] = {}
     for name in definitions:
