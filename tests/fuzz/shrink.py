@@ -123,10 +123,15 @@ def _definitions(definition: syntax.Definition) -> Iterator[syntax.Definition]:
 
 
 def _targets(statement: syntax.Statement) -> Iterator[str]:
-    if isinstance(statement, syntax.Assign):
-        yield statement.target
-    else:
-        yield from (result.name for result in statement.results)
+    match statement:
+        case syntax.Assign(target):
+            yield target
+        case syntax.CallStatement(results):
+            yield from (result.name for result in results)
+        case syntax.ArgReduction(values, indices):
+            yield from (values.name, indices.name)
+        case _:
+            assert_never(statement)
 
 
 def _statements(statement: syntax.Statement) -> Iterator[syntax.Statement]:
