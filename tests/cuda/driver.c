@@ -1,7 +1,7 @@
 // A CUDA driver without a GPU, for tests: device memory is memory of this machine, kernels are run by the test.
 //
 // It offers the calls that the run time needs, under the name of the real library, and keeps a log of them.  Two
-// devices, of compute capability 9.0 and 8.0.  Work is done at once; while the devices are held, events stay pending.
+// devices, of compute capability 9.0 and 8.0, or both of 9.0.  Work is done at once; while the devices are held, events stay pending.
 
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -216,8 +216,15 @@ status cuGetErrorName(status error, const char **name) {
 status cuDeviceGetCount(int *count) { *count = DEVICES; return asked("cuDeviceGetCount"); }
 status cuDeviceGet(int *device, int ordinal) { *device = ordinal; return SUCCESS; }
 
+static int alike;
+
+// Both devices are of one kind.
+void simulator_alike(void) { alike = 1; }
+
+static int kind_of(int device) { return alike ? 0 : device; }
+
 status cuDeviceGetName(char *name, int size, int device) {
-  snprintf(name, (size_t)size, "Simulated %d", device);
+  snprintf(name, (size_t)size, "Simulated %d", kind_of(device));
   return SUCCESS;
 }
 
@@ -229,7 +236,7 @@ status cuDeviceGetAttribute(int *value, int attribute, int device) {
   case 16: *value = 132; break;          // multiprocessors
   case 38: *value = 1 << 20; break;      // bytes of the second-level cache
   case 39: *value = 2048; break;         // threads of a multiprocessor
-  case 75: *value = 9 - device; break;   // the major number of the compute capability
+  case 75: *value = 9 - kind_of(device); break;  // the major number of the compute capability
   case 115: *value = pools; break;       // memory pools are supported
   default: *value = 0;
   }

@@ -19,6 +19,7 @@ from tests.comprehensions.case import Case
 from tests.comprehensions.corpus import CASES
 from tests.cuda.checked import MM, check
 from tests.cuda.frameworks import FRAMEWORKS
+from tests.cuda.nvrtc_ptx import ptx_of
 from tests.cuda.simulator import simulator
 from tests.gpu_cases import OPTIONS, fitting
 from tests.turns import every
@@ -34,16 +35,6 @@ def compile_and_translate(source: str, architecture: str) -> Any:
     binary = COMPILE(source, architecture)
     GPU.translate(binary.code, ptx_of(source, architecture))
     return binary
-
-
-def ptx_of(source: str, architecture: str) -> str:
-    library = nvrtc._load()
-    (program,) = nvrtc._checked(library, *library.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], []))
-    flags = [flag.encode() for flag in nvrtc.nvrtc_flags(architecture)]
-    nvrtc._checked(library, *library.nvrtcCompileProgram(program, len(flags), flags))
-    text = nvrtc._text(library, program, library.nvrtcGetPTXSize, library.nvrtcGetPTX)
-    library.nvrtcDestroyProgram(program)
-    return text.rstrip(b"\0").decode()
 
 
 @pytest.fixture(autouse=True)

@@ -182,6 +182,10 @@ class Simulator:
         program = self._programs[digest]
         return program.launch(name.decode(), sizes[:7], ctypes.string_at(arguments, size))
 
+    def alike(self) -> None:
+        """Makes both devices those of one kind, before anything asks what they are."""
+        self._library.simulator_alike()
+
     def translate(self, code: bytes, ptx: str) -> None:
         """From now on a binary does what the PTX does that it was made of."""
         self._translated[_digest(code)] = Translated(ptx)

@@ -41,6 +41,12 @@ def test_measuring_on_a_simulated_driver() -> None:
     assert " skipped" not in found.stdout
 
 
+def test_searching_over_devices_of_a_simulated_driver() -> None:
+    found = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", "tests/cuda/simulated_devices.py")
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert " skipped" not in found.stdout
+
+
 @pytest.mark.skipif(importlib.util.find_spec("pycuda") is None, reason="PyCUDA is not installed")
 @pytest.mark.parametrize("cases", ["simulated_pycuda_cases", "simulated_pycuda_threads"])
 def test_calls_by_pycuda_on_a_simulated_driver(cases: str) -> None:
