@@ -48,17 +48,22 @@ class Accumulator(Protocol):
 
 
 def accumulator(
-    reduction: Reduction, shape: tuple[int, ...], type: ScalarType, contracted: bool, of_two: bool = False
+    reduction: Reduction,
+    shape: tuple[int, ...],
+    type: ScalarType,
+    contracted: bool,
+    of_two: bool = False,
+    scattered: bool = False,
 ) -> Accumulator:
     """``contracted``: the term is a product, which a fused multiply-add may combine with the sum.
 
-    ``of_two``: of two things that are read.
+    ``of_two``: of two things that are read.  ``scattered``: data say into which elements.
     """
     if not type.is_floating:
         return IntegerReduction(reduction, shape, type)
     match reduction:
         case Reduction.ADD:
-            return FloatSum(shape, type, contracted, of_two)
+            return FloatSum(shape, type, contracted, of_two, _SCATTERED_CHAIN if scattered else _CHAIN)
         case Reduction.MULTIPLY:
             return FloatProduct(shape, type)
         case Reduction.MINIMUM | Reduction.MAXIMUM:
@@ -69,6 +74,8 @@ def accumulator(
 # So many terms may be added up one after the other.  What comes of that is added up in float64, but for two lanes or a
 # few other partial sums, and rounded to float32 twice at most; where there are more of these, runs are shorter.
 _CHAIN: Final = 32.0
+# Where data say into which element, it is added to in memory.
+_SCATTERED_CHAIN: Final = 4096.0
 _BEYOND_CHAIN: Final = 3.0
 _LEAST_RUN: Final = 16.0
 _ORACLE_BLOCK: Final = 1024.0
@@ -137,8 +144,16 @@ class FloatSum:
     sign; or, where there are fewer, of those on the way of each term.
     """
 
-    def __init__(self, shape: tuple[int, ...], type: ScalarType, contracted: bool, of_two: bool = False) -> None:
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        type: ScalarType,
+        contracted: bool,
+        of_two: bool = False,
+        chain: float = _CHAIN,
+    ) -> None:
         self.type = type
+        self.chain = chain
         self.contracted = contracted
         self.of_two = of_two
         # The greatest term; those of products are not looked at one by one (``tc.reference.contract``).
@@ -193,12 +208,12 @@ class FloatSum:
         if self.greatest is not None:
             most = self.count * self.greatest
             evenness = np.divide(self.magnitude, most, out=np.zeros(most.shape), where=most > 0)
-        ways = chain_roundings(np.minimum(count, _CHAIN), np.minimum(evenness, 1.0)) + _BEYOND_CHAIN
+        ways = chain_roundings(np.minimum(count, self.chain), np.minimum(evenness, 1.0)) + _BEYOND_CHAIN
         # Totals are float64, of runs, or else of all terms; and so is the oracle, which adds up blocks of terms.
         wide = ScalarType.FLOAT64.unit_roundoff
         runs = growth(ways, unit) + growth(count / _LEAST_RUN, wide) + growth(count / _ORACLE_BLOCK + 64.0, wide)
         relative = np.maximum(runs, growth(count, wide) + 2.0 * unit)
-        few = relative * (self.magnitude + spread) + growth(np.minimum(count, _CHAIN + _BEYOND_CHAIN), unit) * old
+        few = relative * (self.magnitude + spread) + growth(np.minimum(count, self.chain + _BEYOND_CHAIN), unit) * old
         return np.minimum(every, few)
 
     def finish(self, before: Bounded, initialize: BoolArray) -> Bounded:

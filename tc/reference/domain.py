@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from tc.language.program.program import Expression, Statement, initial_conditions, iterators_in, written_iterators
+from tc.language.program.program import Expression, Statement, iterators_in, over_elements, written_iterators
 from tc.reference.access import Box, bounds, extents, grid, halves, linear_form, volume
 from tc.reference.bounded import BoolArray
 from tc.reference.expressions import ALWAYS, Frame, all_of, evaluate
@@ -65,21 +65,21 @@ def instances(frame: Frame) -> BoolArray:
     return mask
 
 
-def initialized(statement: Statement) -> Statement:
+def initialized(statement: Statement, shape: Sequence[Expression]) -> Statement:
     """The statement whose instances write the elements that ``op=!`` sets to the neutral element first.
 
     An element is set even if no instance combines anything into it: iterators, ranges and conditions that only
-    concern the reduction are left out.
+    concern the reduction are left out.  ``shape``: of the target, all of whose elements in a dimension are set where
+    data choose them.
     """
     needed = {iterator.name for iterator in written_iterators(statement)}
     for iterator in reversed(statement.iterators):
         if iterator.name in needed:
             needed |= iterators_in((iterator.begin, iterator.end))
-    return replace(
-        statement,
-        iterators=tuple(iterator for iterator in statement.iterators if iterator.name in needed),
-        conditions=initial_conditions(statement),
-    )
+    kept = tuple(iterator for iterator in statement.iterators if iterator.name in needed)
+    whole = over_elements(statement, shape)
+    added = tuple(iterator for iterator in whole.iterators if iterator not in statement.iterators)
+    return replace(whole, iterators=(*kept, *added))
 
 
 def pieces(

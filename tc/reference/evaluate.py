@@ -22,6 +22,7 @@ from tc.language.program.program import (
     Tensor,
     float32_term,
     is_product_of_two,
+    is_scatter,
     iterators_in,
 )
 from tc.language.program.specialization import Layout, Specialization
@@ -46,7 +47,7 @@ from tc.reference.expressions import ALWAYS, Frame, is_product, unknown
 from tc.reference.expressions import evaluate as evaluate_expression
 from tc.reference.lifetimes import lifetimes, reads_elsewhere
 from tc.reference.parts import Parts
-from tc.reference.placement import Placement, placement
+from tc.reference.placement import Placement, doubtful, placement
 from tc.reference.plan import Plan
 from tc.reference.windows import STEP, reaches, restricted, windows
 
@@ -303,7 +304,7 @@ def _reduce(step: _Step, reduction: Reduction, before: Bounded, after: _Whole) -
         frame = replace(frame, statement=replace(frame.statement, value=float32_term(frame.statement.value)))
     step = replace(step, frame=frame)
     for window in step.windows():
-        total, touched, fresh = _totals(step.within(window), reduction, summed)
+        total, touched, fresh, unsure = _totals(step.within(window), reduction, summed)
         # What finishes the totals has dozens of arrays: they are of a few elements at a time.
         for piece in pieces(window.elements, frozenset(), lambda box: volume(box) <= STEP):
             here = Window(piece, window.whole)
@@ -312,23 +313,34 @@ def _reduce(step: _Step, reduction: Reduction, before: Bounded, after: _Whole) -
             found = total.part(inner).finish(before.part(part), initialize)
             if summed is not step.type:
                 found = decisions.convert(settle(found, summed), summed, step.type)
-            after.replace(part, collapse(found, step.type), np.logical_or(touched[inner], initialize))
+            found = collapse(found, step.type)
+            changed = np.logical_or(touched[inner], initialize)
+            if unsure.any():
+                # Whether an instance writes there, only its rounding says.
+                doubt = np.broadcast_to(unsure[inner] if unsure.ndim else unsure, found.value.shape)
+                found = Bounded(found.value, np.where(doubt, np.inf, found.error), found.ambiguous | doubt)
+                changed = changed | doubt
+            after.replace(part, found, changed)
 
 
-def _totals(step: _Step, reduction: Reduction, type: ScalarType) -> tuple[Accumulator, BoolArray, BoolArray]:
+def _totals(step: _Step, reduction: Reduction, type: ScalarType) -> tuple[Accumulator, BoolArray, BoolArray, BoolArray]:
     """Of the elements of the window: what terms make, which have terms, which are set to the neutral element first.
+
+    And of which it is not certain what terms they have.
 
     ``type``: in which terms are combined.
     """
     statement, shape = step.frame.statement, step.window.shape
-    total = accumulator(reduction, shape, type, is_product(statement.value), is_product_of_two(statement.value))
+    product, of_two = is_product(statement.value), is_product_of_two(statement.value)
+    total = accumulator(reduction, shape, type, product, of_two, is_scatter(statement))
     touched = np.zeros(shape, np.bool_)
     factors = _factors(statement.value)
     if isinstance(total, FloatSum) and len(factors) > 1 and fills_box(statement):
         _contract(step, factors, total, touched)
     else:
         _absorb(step, total, touched)
-    return total, touched, _fresh(step) if statement.initialize else CERTAIN
+    unsure = _doubtful(step) if is_scatter(statement) else CERTAIN
+    return total, touched, _fresh(step) if statement.initialize else CERTAIN, unsure
 
 
 def _absorb(step: _Step, total: Accumulator, touched: BoolArray) -> None:
@@ -339,6 +351,17 @@ def _absorb(step: _Step, total: Accumulator, touched: BoolArray) -> None:
             place = placement(here, mask, step.window)
             total.absorb(evaluate_expression(here.statement.value, here, mask), place)
             place.fold(np.logical_or, touched, ALWAYS, ~ALWAYS)
+
+
+def _doubtful(step: _Step) -> BoolArray:
+    """The elements of a window of which only rounding says whether instances write them."""
+    unsure = CERTAIN
+    for here in step.pieces(frozenset(), step.fits):
+        mask = instances(here)
+        found = doubtful(here, mask, step.window) if mask.any() else None
+        if found is not None:
+            unsure = np.logical_or(unsure, found)
+    return unsure
 
 
 def _contract(step: _Step, factors: tuple[Expression, ...], total: FloatSum, touched: BoolArray) -> None:
@@ -379,7 +402,8 @@ def _factors(expression: Expression) -> tuple[Expression, ...]:
 
 def _fresh(step: _Step) -> BoolArray:
     """The elements of a window that an initializing statement sets to the neutral element first."""
-    statement = initialized(step.frame.statement)
+    statement = step.frame.statement
+    statement = initialized(statement, step.frame.program.tensor(statement.target).shape)
     here = replace(step.frame, statement=statement, positions=positions(statement))
     here = restricted(step.window, replace(here, box=bounding_box(here)))
     fresh = np.zeros(step.window.shape, np.bool_)

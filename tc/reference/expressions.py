@@ -240,7 +240,7 @@ def _read(read: Read, frame: Frame, mask: BoolArray) -> Bounded:
         beyond = np.logical_or(index.value < 0, index.value >= extent)
         wavering = index.error > 0
         if frame.check_indices or not _is_gather(read.subscripts[dimension]):
-            _require_inside(read, dimension, extent, index.value, beyond & ~wavering & mask, frame)
+            require_inside(read, dimension, extent, index.value, beyond & ~wavering & mask, frame)
         outside, uncertain = outside | beyond, uncertain | wavering
     if tensor.value.size == 0:
         return Bounded(np.zeros(outside.shape, numpy_type(read.type)), np.asarray(unknown(read.type)))
@@ -288,7 +288,7 @@ def _is_gather(subscript: Expression) -> bool:
     return any(isinstance(part, Read) for part in walk(subscript))
 
 
-def _require_inside(read: Read, dimension: int, extent: int, index: Array, wrong: BoolArray, frame: Frame) -> None:
+def require_inside(read: Read, dimension: int, extent: int, index: Array, wrong: BoolArray, frame: Frame) -> None:
     """ArgumentError that shows the first instance whose index leaves the tensor."""
     if not wrong.any():
         return

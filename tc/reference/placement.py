@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
+from tc.language.program.program import Read, scatters
 from tc.reference.access import SubscriptForm, Window, extents, inside, linear_forms, shifted, strided_view
 from tc.reference.bounded import Array, BoolArray
-from tc.reference.expressions import Frame, evaluate
+from tc.reference.expressions import Frame, evaluate, require_inside
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +89,23 @@ class Elements:
 def _elements(frame: Frame, mask: BoolArray, window: Window) -> Elements:
     """The elements of a window that the points of the frame's box write; what lies in other windows is left out."""
     shape = extents(frame.box)
-    indices = [evaluate(subscript, frame, mask).value for subscript in frame.statement.subscripts]
+    subscripts = frame.statement.subscripts
+    indices = [evaluate(subscript, frame, mask) for subscript in subscripts]
     flat = np.zeros((), np.int64)
     outside = np.zeros((), np.bool_)
     here = mask
-    for index, interval, end in zip(indices, window.elements, window.whole, strict=True):
+    for dimension, (found, interval, end) in enumerate(zip(indices, window.elements, window.whole, strict=True)):
+        index = found.value
         flat = flat * len(interval) + (index - interval.start)
-        outside = outside | (index < 0) | (index >= end)
+        beyond = (index < 0) | (index >= end)
+        scattered = scatters(subscripts[dimension])
+        if scattered and frame.check_indices:
+            target = Read(frame.statement.target, subscripts, frame.statement.value.type)
+            require_inside(target, dimension, end, index, beyond & ~(found.error > 0) & mask, frame)
+        if scattered:
+            here = here & ~beyond
+        else:
+            outside = outside | beyond
         if len(interval) < end:
             here = here & (index >= interval.start) & (index < interval.stop)
     if (outside & mask).any():
@@ -102,6 +114,27 @@ def _elements(frame: Frame, mask: BoolArray, window: Window) -> Elements:
         return Elements(np.broadcast_to(flat, shape).reshape(-1), None)
     points = np.broadcast_to(here, shape)
     return Elements(np.broadcast_to(flat, shape)[points], points)
+
+
+def doubtful(frame: Frame, mask: BoolArray, window: Window) -> BoolArray | None:
+    """The elements of a window that scattered instances may write, or not; None where that is certain.
+
+    So it is where an index is computed with an error: from floating point.
+    """
+    indices = [evaluate(subscript, frame, mask) for subscript in frame.statement.subscripts]
+    wavering = mask & reduce(np.logical_or, (index.error > 0 for index in indices))
+    if not wavering.any():
+        return None
+    shape, found = extents(frame.box), np.zeros(window.shape, np.bool_)
+    for point in np.argwhere(np.broadcast_to(wavering, shape)):
+        part: list[slice] = []
+        for index, interval in zip(indices, window.elements, strict=True):
+            value = int(np.broadcast_to(index.value, shape)[tuple(point)])
+            error = np.broadcast_to(index.error, shape)[tuple(point)]
+            reach = len(interval) + abs(value) if not np.isfinite(error) else int(np.ceil(error))
+            part.append(slice(max(0, value - reach - interval.start), max(0, value + reach + 1 - interval.start)))
+        found[tuple(part)] = True
+    return found
 
 
 def placement(frame: Frame, mask: BoolArray, window: Window) -> Placement:

@@ -145,6 +145,14 @@ static inline int64_t tc_checked_index(int64_t index, int64_t extent, int32_t *f
   return outside ? 0 : index;
 }
 
+//= tc_is_inside
+// Whether an index is inside the dimension; where it is not, the fault is noted.
+static inline bool tc_is_inside(int64_t index, int64_t extent, int32_t *faulted, int32_t number) {
+  const bool outside = (uint64_t)index >= (uint64_t)extent;
+  if (outside) *faulted = number;
+  return !outside;
+}
+
 //= tc_round_to_odd
 // A double as a float that still knows on which side of every shorter number it lies: rounded towards zero, and the
 // last bit set if that lost anything.  Rounding the result again is as good as rounding the double once.

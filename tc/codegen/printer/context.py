@@ -70,7 +70,8 @@ class Scope:
     parallel loop.  ``accumulation``: the accumulator that the instances below reduce into; ``lane``: the lane in which
     they do.  ``offsets``: what the lanes of a register tile share.  ``launch``: the grid that runs this.  ``stack``,
     ``scratch``: bytes of the thread's stack and scratch memory that buffers around the node take.  ``totals``: those of
-    buffers, by the statement that adds to them.  ``functions``, ``exchanges``: how many of them were printed before.
+    buffers, by the statement that adds to them.  ``placed``: statements of which is known where they write.
+    ``functions``, ``exchanges``: how many of them were printed before.
     """
 
     variables: Mapping[str, Fragment]
@@ -86,6 +87,7 @@ class Scope:
     totals: Mapping[str, Total] = field(default_factory=dict)
     functions: int = 0
     exchanges: int = 0
+    placed: frozenset[str] = frozenset()
     _bodies: _Bodies = field(default_factory=_Bodies, compare=False, repr=False)
 
     def inside(self, loop: Loop) -> Scope:

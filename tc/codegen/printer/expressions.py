@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final, TypeGuard, assert_never
 
 from tc.base.faults import OUTSIDE, Check
@@ -113,9 +114,22 @@ class ExpressionPrinter:
             case _:
                 assert_never(expression)
 
-    def location(self, tensor: str, subscripts: Sequence[Expression], site: Site) -> Fragment:
-        """The element in memory, as something to assign to; the subscripts are known to be inside the tensor."""
-        return self._element(tensor, subscripts, {}, site)
+    def location(
+        self,
+        tensor: str,
+        subscripts: Sequence[Expression],
+        site: Site,
+        indices: Mapping[int, Fragment] = MappingProxyType({}),
+    ) -> Fragment:
+        """The element in memory, as something to assign to; the subscripts are known to be inside the tensor.
+
+        ``indices``: the texts of those that depend on data, by dimension.
+        """
+        return self._element(tensor, subscripts, indices, site)
+
+    def number(self, check: Check) -> int:
+        """The number of the fault that a check notes."""
+        return self._checks.setdefault(check, len(self._checks) + 1)
 
     def offset(self, tensor: str, subscripts: Sequence[Expression], site: Site) -> LinearForm | None:
         """Where the element is; None where that depends on data."""
@@ -214,7 +228,7 @@ class ExpressionPrinter:
             return indices
         for dimension in gathered:
             check = Check(site.statement, read.tensor, dimension, layout.shape[dimension])
-            number = self._checks.setdefault(check, len(self._checks) + 1)
+            number = self.number(check)
             arguments = (
                 indices[dimension],
                 Fragment(str(check.extent)),

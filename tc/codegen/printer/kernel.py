@@ -15,6 +15,7 @@ from tc.codegen.printer.loop_pragmas import loop_pragmas
 from tc.codegen.printer.printed import ELSE, Facts, Printed, line
 from tc.codegen.printer.registers import RegisterPrinter
 from tc.codegen.printer.routines import SCRATCH, Parameter, finished, region, region_call, used
+from tc.codegen.printer.scatters import around, hoisted
 from tc.codegen.printer.statements import barrier, prefetch, statement
 from tc.codegen.printer.storage import own_storage, shared_storage
 from tc.codegen.printer.tile import NotVectorsError
@@ -107,6 +108,10 @@ class KernelPrinter:
     def _reducing_loop(self, loop: Loop, scope: Scope) -> Printed:
         """The loop, around which local variables keep what it reduces into, where they may."""
         found: Accumulation | None = None
+        if (scatter := hoisted(self.context, loop, scope)) is not None:
+            body, site = scatter
+            printed = self._loop(loop, replace(scope, placed=scope.placed | {body.name}))
+            return around(self.context, body, site, printed)
         if scope.accumulation is None:
             totals = any(total.buffer is None for total in loop.totals)
             # A pragma for lanes names one reduction only.

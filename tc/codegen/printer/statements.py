@@ -9,6 +9,7 @@ from tc.codegen.index.indices import index_fragment
 from tc.codegen.printer.context import Context, Scope
 from tc.codegen.printer.expressions import Site
 from tc.codegen.printer.printed import Printed, line
+from tc.codegen.printer.scatters import is_scatter, scattered
 from tc.codegen.text.fragment import Fragment, element, filled, infix, named, prefix
 from tc.codegen.text.names import comment
 from tc.language.program.program import Read
@@ -52,6 +53,8 @@ def statement(context: Context, instance: Instance, scope: Scope) -> Printed:
     site = context.site(instance, scope)
     heading = [comment(body.name)]
     type = context.layouts[body.target].type
+    if is_scatter(body):
+        return scattered(context, body, site, scope, lambda to: _assign(context, to, body, type, site)).between(heading)
     if found is None:
         target = context.expressions.location(body.target, body.subscripts, site)
         copied = _asynchronous_copy(context, instance, target, site)

@@ -29,9 +29,12 @@ from tc.language.program.program import (
     Read,
     Reduction,
     TextOrigin,
+    chosen_by,
     iterators_in,
+    scatters,
 )
 from tc.language.program.report import Report
+from tc.language.text.expression_text import expression_text
 
 _REDUCTIONS = {
     Assignment.SET: None,
@@ -57,6 +60,7 @@ class _Clauses:
     """What the ``where`` of a statement says, once checked."""
 
     bounds: dict[str, Bounds]
+    extents: dict[int, Expression]
     conditions: list[Expression]
     requirements: list[tuple[Expression, Span | None]]
     required: list[Read]
@@ -79,9 +83,9 @@ def check_comprehension(
     subscripts = tuple(checker.index(s) for s in statement.subscripts or ())
     value = checker.value(statement.value)
     _check_negation(statement, checker, report)
-    clauses = _clauses(statement, checker, report)
+    clauses = _clauses(statement, subscripts, checker, report)
     order = iteration_order([*subscripts, value.expression, *clauses.required, *clauses.conditions], clauses.bounds)
-    left = iterators_in(subscripts)
+    left = chosen_by(subscripts)
     draft = Draft(
         number=number,
         name=statement.target,
@@ -93,6 +97,7 @@ def check_comprehension(
         order=order,
         reduced=tuple(name for name in order if name not in left),
         bounds=clauses.bounds,
+        extents=clauses.extents,
         conditions=tuple(clauses.conditions),
         requirements=tuple(clauses.requirements),
         required=tuple(clauses.required),
@@ -143,8 +148,10 @@ def _check_names(draft: Draft, scope: Scope, report: Report) -> bool:
 # --- where ---------------------------------------------------------------------------------------------------
 
 
-def _clauses(statement: syntax.Assign, checker: ExpressionChecker, report: Report) -> _Clauses:
-    clauses = _Clauses({}, [], [], [])
+def _clauses(
+    statement: syntax.Assign, subscripts: tuple[Expression, ...], checker: ExpressionChecker, report: Report
+) -> _Clauses:
+    clauses = _Clauses({}, {}, [], [], [])
     for clause, following in zip_longest(statement.where, statement.where[1:]):
         match clause:
             case syntax.ConditionClause(syntax.Name(name)) if isinstance(
@@ -156,7 +163,7 @@ def _clauses(statement: syntax.Assign, checker: ExpressionChecker, report: Repor
                     f"every index has a range of its own: `where {name} in 0:N, ...`",
                 )
             case syntax.RangeClause():
-                _range(clause, checker, clauses, report)
+                _range(clause, subscripts, checker, clauses, report)
             case syntax.LetClause():
                 pass
             case syntax.ExistsClause(access):
@@ -172,9 +179,17 @@ def _clauses(statement: syntax.Assign, checker: ExpressionChecker, report: Repor
     return clauses
 
 
-def _range(clause: syntax.RangeClause, checker: ExpressionChecker, clauses: _Clauses, report: Report) -> None:
+def _range(
+    clause: syntax.RangeClause,
+    subscripts: tuple[Expression, ...],
+    checker: ExpressionChecker,
+    clauses: _Clauses,
+    report: Report,
+) -> None:
     subject, begin, end = checker.index(clause.subject), checker.index(clause.begin), checker.index(clause.end)
-    if not isinstance(subject, IteratorReference):
+    if scatters(subject) and subject in subscripts:
+        _extent(clause, subscripts, (subject, begin, end), clauses, report)
+    elif not isinstance(subject, IteratorReference):
         for operator, bound in ((BinaryOperator.GREATER_EQUAL, begin), (BinaryOperator.LESS, end)):
             _condition(Binary(operator, subject, bound, ScalarType.BOOL), clause.span, clauses, report)
     elif check_where((begin, end), clause.span, report):
@@ -183,6 +198,26 @@ def _range(clause: syntax.RangeClause, checker: ExpressionChecker, clauses: _Cla
             begin = Call("max", (first.begin, begin), INDEX_TYPE)
             end = Call("min", (first.end, end), INDEX_TYPE)
         clauses.bounds[subject.name] = Bounds(begin, end, clause.span)
+
+
+def _extent(
+    clause: syntax.RangeClause,
+    subscripts: tuple[Expression, ...],
+    said: tuple[Expression, Expression, Expression],
+    clauses: _Clauses,
+    report: Report,
+) -> None:
+    """``I(b) in 0:V`` on a left-hand side with ``I(b)``: the extent of the dimension in which it scatters."""
+    subject, begin, end = said
+    if begin != Literal(0, INDEX_TYPE) or iterators_in((end,)) or scatters(end):
+        report.error(
+            "the range of a subscript that reads a tensor is that of a whole dimension, for all instances",
+            clause.span,
+            f"let it begin at 0 and end at a size: `{expression_text(subject)} in 0:N`",
+        )
+        return
+    for dimension in (d for d, subscript in enumerate(subscripts) if subscript == subject):
+        clauses.extents[dimension] = end
 
 
 def _condition(condition: Expression, span: Span, clauses: _Clauses, report: Report) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from tc.base.counted import counted
 from tc.base.types import ScalarType, scalar_type
 from tc.grammar import syntax
 from tc.grammar.syntax import BinaryOperator
+from tc.language.draft.draft import Draft
 from tc.language.program.program import (
     INDEX_TYPE,
     Binary,
@@ -18,6 +19,7 @@ from tc.language.program.program import (
     Program,
     SizeReference,
     TextOrigin,
+    scatters,
 )
 from tc.language.program.report import Report
 from tc.language.text.expression_text import expression_text
@@ -36,6 +38,19 @@ def with_declared_results(
         if isinstance(result, syntax.Parameter):
             conditions += _conditions(result, program, types[result.name], report)
     return replace(program, preconditions=(*program.preconditions, *conditions)) if conditions else program
+
+
+def with_declared_extents(draft: Draft, definition: syntax.Definition, sizes: Collection[str]) -> Draft:
+    """The draft with declared sizes of its target as the extents of dimensions in which it scatters."""
+    found = (r for r in definition.results if isinstance(r, syntax.Parameter) and r.name == draft.target)
+    declared = next((result.dimensions or () for result in found), ())
+    extents: dict[int, Expression] = {}
+    for dimension, (subscript, size) in enumerate(zip(draft.subscripts, declared, strict=False)):
+        if scatters(subscript) and isinstance(size, syntax.Number):
+            extents[dimension] = Literal(int(size.value), INDEX_TYPE)
+        elif scatters(subscript) and isinstance(size, syntax.Name) and size.name in sizes:
+            extents[dimension] = SizeReference(size.name)
+    return replace(draft, extents={**extents, **draft.extents}) if extents else draft
 
 
 def _conditions(declared: syntax.Parameter, program: Program, type: ScalarType, report: Report) -> list[Precondition]:

@@ -46,8 +46,30 @@ def use_of_assign(statement: syntax.Assign, scope: Scope) -> Use:
             case _:
                 assert_never(clause)
     rank = len(statement.subscripts or ())
-    write = (statement.target, rank, _WRITES[statement.assignment], statement.target_span)
+    how = _WRITES[statement.assignment]
+    if how is Write.SET and _scatters(statement, scope):
+        how = Write.UPDATE  # which elements it gives, only data say
+    write = (statement.target, rank, how, statement.target_span)
     return Use(reads, mentions, (write,))
+
+
+def _scatters(statement: syntax.Assign, scope: Scope) -> bool:
+    """Whether a subscript of the left-hand side reads a tensor, also by a name that the ``where`` gives it."""
+    lets = {clause.name: clause.value for clause in statement.where if isinstance(clause, syntax.LetClause)}
+    waiting, seen = list(statement.subscripts or ()), set[str]()
+    while waiting:
+        for part in walk_syntax(waiting.pop()):
+            match part:
+                case syntax.Name(name) if name in lets:
+                    waiting += [lets[name]] if name not in seen else []
+                    seen.add(name)
+                case syntax.Name(name) if scope.is_bare_tensor(name):
+                    return True
+                case syntax.Apply(name) if name in scope.tensors:
+                    return True
+                case _:
+                    pass
+    return False
 
 
 def _collect(expression: syntax.Expression, scope: Scope, reads: dict[str, Span], mentions: dict[str, Span]) -> None:

@@ -52,8 +52,8 @@ class Draft:
     """A comprehension.  ``order``: its iterators, as the ``Program`` will list them.
 
     ``name``: what the text calls the target.  ``reduced``: the iterators that the left-hand side does not mention.
-    ``requirements``: conditions of the ``where`` without iterators, which the call must fulfil.  ``arg_part``: which
-    half of a reduction with an index it is.
+    ``extents``: of dimensions in which it scatters, where it says so.  ``requirements``: conditions of the ``where``
+    without iterators, which the call must fulfil.  ``arg_part``: which half of a reduction with an index it is.
     """
 
     number: int
@@ -66,6 +66,7 @@ class Draft:
     order: tuple[str, ...]
     reduced: tuple[str, ...]
     bounds: Mapping[str, Bounds]
+    extents: Mapping[int, Expression]
     conditions: tuple[Expression, ...]
     requirements: tuple[tuple[Expression, Span | None], ...]
     required: tuple[Read, ...]
@@ -79,12 +80,15 @@ class Draft:
         yield self.value.expression
         for bounds in self.bounds.values():
             yield from (bounds.begin, bounds.end)
+        yield from self.extents.values()
         yield from self.conditions
         yield from (condition for condition, _ in self.requirements)
         yield from self.required
 
     def reads(self) -> Iterator[GuardedRead]:
         """Every access that range inference takes into account, those of ``exists`` included."""
+        for subscript in self.subscripts:
+            yield from guarded_reads(subscript)
         yield from guarded_reads(self.value.expression)
         for required in self.required:
             yield from guarded_reads(required)
@@ -97,6 +101,7 @@ class Draft:
             subscripts=tuple(change(s) for s in self.subscripts),
             value=replace(self.value, expression=change(self.value.expression)),
             bounds={n: replace(b, begin=change(b.begin), end=change(b.end)) for n, b in self.bounds.items()},
+            extents={dimension: change(extent) for dimension, extent in self.extents.items()},
             conditions=tuple(change(c) for c in self.conditions),
             requirements=tuple((change(c), span) for c, span in self.requirements),
             required=required,

@@ -25,7 +25,9 @@ from tc.language.program.program import (
     SizeReference,
     Unary,
     iterators_in,
+    reads_in,
     rebuild,
+    scatters,
     walk,
 )
 from tc.language.program.report import Report
@@ -117,12 +119,13 @@ def _iterator_names(expressions: Iterable[Expression]) -> Iterator[str]:
 
 def _check_left(draft: Draft, report: Report) -> None:
     for dimension, subscript in enumerate(draft.subscripts):
-        if any(isinstance(e, Read) for e in walk(subscript)):
-            report.error(
-                "a subscript on the left-hand side must not read a tensor",
-                draft.places.subscript(dimension),
-                "scattering is not supported: turn the statement around into a gather",
-            )
+        if scatters(subscript):
+            if any(read.tensor == draft.target for read in reads_in(subscript)):
+                report.error(
+                    f"`{draft.name}` would change while it says where the statement writes",
+                    draft.places.subscript(dimension),
+                    "write the result to another name",
+                )
         elif not is_piecewise_affine(subscript):
             report.error(
                 "a subscript on the left-hand side must be affine in the iterators: integer multiples and sums, "
@@ -134,7 +137,14 @@ def _check_left(draft: Draft, report: Report) -> None:
 
 def _check_reduction(draft: Draft, report: Report) -> None:
     names = _list(draft.reduced)
-    if draft.reduction is None and draft.reduced:
+    through = next((d for d, subscript in enumerate(draft.subscripts) if scatters(subscript)), None)
+    if draft.reduction is None and through is not None:
+        report.error(
+            f"`=` writes `{draft.name}` where data say, which may be one element several times",
+            draft.places.subscript(through),
+            "reduce with `+=`, `*=`, `min=` or `max=`",
+        )
+    elif draft.reduction is None and draft.reduced:
         report.error(
             f"a reduction without an operator: {names} {_verb(draft.reduced, 'stand')} only on the right of `=`",
             draft.places.operator or draft.places.statement,

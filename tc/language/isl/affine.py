@@ -22,6 +22,7 @@ from tc.language.program.program import (
     GuardedRead,
     IteratorReference,
     Literal,
+    Owned,
     Read,
     ScalarReference,
     Select,
@@ -310,6 +311,23 @@ def access_relation(
         else:
             relation = relation.flat_range_product(isl.Map.from_pw_aff(function))
     return relation.set_tuple_name(isl.dim_type.out, isl_name(tensor))
+
+
+def owned_elements(relation: isl.Map, owned: Owned | None, frame: Frame) -> isl.Map:
+    """What instances of the frame write of the elements that data may choose: those that they own."""
+    if owned is None:
+        return relation
+    width = relation.dim(isl.dim_type.out)
+    for bound, order in ((owned.begin, ">="), (owned.end, "<")):
+        function = affine_function(bound, frame)
+        assert function is not None, "compilers make affine ones"
+        beyond = isl.Map.read_from_str(frame.context, f"{{ [b] -> [x] : x {order} b }}")
+        bounded = isl.Map.from_pw_aff(function).apply_range(beyond)
+        bounded = bounded.insert_dims(isl.dim_type.out, 0, owned.dimension)
+        bounded = bounded.add_dims(isl.dim_type.out, width - owned.dimension - 1)
+        name = relation.get_tuple_name(isl.dim_type.out)
+        relation = relation.intersect(bounded.set_tuple_name(isl.dim_type.out, name) if name else bounded)
+    return relation
 
 
 def access_function(tensor: str, subscripts: Sequence[Expression], frame: Frame) -> isl.Map | None:

@@ -42,6 +42,7 @@ from tc.language.program.program import (
     ScalarReference,
     SizeReference,
     Tensor,
+    chosen_by,
     iterators_in,
     walk,
 )
@@ -132,18 +133,21 @@ class ProgramBuilder:
         reduction: Reduction | None = None,
         initialize: bool = False,
         ranges: Mapping[str, tuple[Expression | int, Expression | int]] | None = None,
+        extents: Mapping[int, Expression | int] | None = None,
         conditions: Iterable[Expression] = (),
         required: Iterable[Read] = (),
     ) -> None:
         """``target = value``, or ``target reduction= value``, for all points of the iteration domain.
 
-        ``ranges``: begin and end of iterators that are not to be inferred.  ``conditions``: BOOL expressions that
+        ``ranges``: begin and end of iterators that are not to be inferred.  ``extents``: of dimensions of the target
+        whose subscripts read tensors.  ``conditions``: BOOL expressions that
         every instance fulfils.  ``required``: accesses that must stay inside although nothing reads them.
         """
         report = Report()
         conditions, required = tuple(conditions), tuple(required)
         bounds = {n: Bounds(_expression(b), _expression(e), None) for n, (b, e) in (ranges or {}).items()}
-        limits = [e for b in bounds.values() for e in (b.begin, b.end)]
+        whole = {dimension: _expression(extent) for dimension, extent in (extents or {}).items()}
+        limits = [*(e for b in bounds.values() for e in (b.begin, b.end)), *whole.values()]
         self._check_types(target, value, conditions, (*required, *limits))
         if initialize and reduction is None:
             raise _error("only a reduction has a neutral element to initialize with")
@@ -152,7 +156,7 @@ class ProgramBuilder:
         if clash is not None:
             raise _error(f"the iterator `{clash}` has the name of something else")
         check_where((*limits, *conditions), None, report)
-        left = iterators_in(target.subscripts)
+        left = chosen_by(target.subscripts)
         draft = Draft(
             number=len(self._drafts),
             name=target.tensor,
@@ -164,6 +168,7 @@ class ProgramBuilder:
             order=order,
             reduced=tuple(name for name in order if name not in left),
             bounds=bounds,
+            extents=whole,
             conditions=tuple(c for c in conditions if iterators_in((c,))),
             requirements=tuple((c, None) for c in conditions if not iterators_in((c,))),
             required=required,

@@ -11,7 +11,7 @@ from tc.grammar import syntax
 from tc.language.algebra.polynomial import Atoms
 from tc.language.check.call_statement import ResolvedCall, draft_call, resolve_call, use_of_broken_call, use_of_call
 from tc.language.check.declarations import as_call, declare, plain_statements
-from tc.language.check.declared_results import with_declared_results
+from tc.language.check.declared_results import with_declared_extents, with_declared_results
 from tc.language.check.held import Held, Inlining
 from tc.language.check.uses import use_of_assign
 from tc.language.check.value_types import TypedValues, ValueTyping
@@ -77,7 +77,9 @@ class _Lowering:
         )
         typed = typing.run(self.report)
         taken.update(version.tensor for version in values.versions)
-        items: list[Item] = [*typed.drafts.values(), *self._draft_calls(values, typing, typed, taken)]
+        sizes = declarations.sizes
+        drafts = (with_declared_extents(draft, self.definition, sizes) for draft in typed.drafts.values())
+        items: list[Item] = [*drafts, *self._draft_calls(values, typing, typed, taken)]
         items.sort(key=lambda item: item.number)
         requirements = Requirements(self.atoms)
         ranges = infer_ranges(items, self._known(values, typed.failed), self.atoms, requirements, self.report)

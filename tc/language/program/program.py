@@ -7,7 +7,7 @@ of a new value has a tensor of its own (see *Values* in the design).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final, TypeAlias, assert_never
@@ -269,6 +269,18 @@ class IterationVariable:
 
 
 @dataclass(frozen=True, slots=True)
+class Owned:
+    """What an instance of a scatter may write: only elements with ``begin <= subscript < end`` in a dimension.
+
+    The bounds are INT64 expressions over iterators.  Compilers divide a scatter so; no definition says it.
+    """
+
+    dimension: int
+    begin: Expression
+    end: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class Statement:
     """For every point of the iteration domain: ``target[subscripts] = value`` or ``reduction=`` value.
 
@@ -276,6 +288,8 @@ class Statement:
     ``initialize``: the elements written are first set to the neutral element (``+=!``).
     A statement reads its whole right-hand side before it writes; a read of ``target`` inside ``value`` is
     element-wise (the same subscripts).  ``required``: accesses named by ``exists``; they must be in bounds.
+    A subscript that reads a tensor scatters: its value must be inside the target, which is checked at run time, and it
+    may be any element of its dimension, or any that is ``owned``.
 
     ``blocks``: the numbers of the blocks (``for t in 0:T { ... }``) that the statement stands in, outermost first; its
     first iterators are theirs, in the same order.  Statements of one block follow each other, and run in order for each
@@ -293,6 +307,7 @@ class Statement:
     required: tuple[Read, ...]
     origin: Origin = field(compare=False)
     blocks: tuple[int, ...] = ()
+    owned: Owned | None = None
 
     @property
     def sequence(self) -> tuple[IterationVariable, ...]:
@@ -305,9 +320,24 @@ def iterators_in(expressions: Iterable[Expression]) -> frozenset[str]:
     return frozenset(e.name for x in expressions for e in walk(x) if isinstance(e, IteratorReference))
 
 
+def scatters(subscript: Expression) -> bool:
+    """Whether a subscript of a left-hand side depends on data."""
+    return any(isinstance(part, Read) for part in walk(subscript))
+
+
+def is_scatter(statement: Statement) -> bool:
+    """Whether data say which elements a statement writes."""
+    return any(map(scatters, statement.subscripts))
+
+
+def chosen_by(subscripts: Iterable[Expression]) -> frozenset[str]:
+    """The iterators that choose the element of a left-hand side by themselves: not through data."""
+    return iterators_in(subscript for subscript in subscripts if not scatters(subscript))
+
+
 def written_iterators(statement: Statement) -> tuple[IterationVariable, ...]:
-    """The iterators of the blocks and of the left-hand side; the others are reduced."""
-    names = iterators_in(statement.subscripts) | {iterator.name for iterator in statement.sequence}
+    """The iterators of the blocks, and of the left-hand side but for those in reads; the others are reduced."""
+    names = chosen_by(statement.subscripts) | {iterator.name for iterator in statement.sequence}
     return tuple(iterator for iterator in statement.iterators if iterator.name in names)
 
 
@@ -347,6 +377,32 @@ def initial_conditions(statement: Statement) -> tuple[Expression, ...]:
     """
     names = {iterator.name for iterator in written_iterators(statement)}
     return tuple(condition for condition in statement.conditions if iterators_in((condition,)) <= names)
+
+
+def over_elements(statement: Statement, shape: Sequence[Expression]) -> Statement:
+    """The statement over all elements that it may write: what ``+=!`` initializes.
+
+    It has its written iterators and, in every dimension of its target in which it scatters, a new one over the whole
+    dimension.  ``shape``: of the target.
+    """
+    kept = list(written_iterators(statement))
+    plain = not iterators_in(bound for iterator in kept for bound in (iterator.begin, iterator.end))
+    taken = {iterator.name for iterator in statement.iterators}
+    subscripts = list(statement.subscripts)
+    for dimension, (subscript, extent) in enumerate(zip(subscripts, shape, strict=True)):
+        if scatters(subscript):
+            name = f"e{dimension}"
+            while name in taken:
+                name = f"e{name}"
+            kept.append(IterationVariable(name, Literal(0, INDEX_TYPE), extent))
+            subscripts[dimension] = IteratorReference(name)
+    if plain:
+        # In the order of dimensions, which is that of memory.
+        first = dict(reversed([(name, d) for d, own in enumerate(subscripts) for name in iterators_in((own,))]))
+        kept.sort(key=lambda iterator: first.get(iterator.name, -1))
+    return replace(
+        statement, iterators=tuple(kept), conditions=initial_conditions(statement), subscripts=tuple(subscripts)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,7 @@ class _Prover:
     """Decides within one isl context; before sizes are known, a problem must be one for all of them."""
 
     def __init__(self, program: Program, context: isl.Context, sizes: Sizes, definition: Program) -> None:
+        self.program = program
         self.definition = definition
         self.context = context
         self.sizes = sizes
@@ -147,7 +148,7 @@ class _Prover:
             )
 
     def _given(self, statement: Statement) -> isl.Set | None:
-        written = self._written(initialization(statement))
+        written = self._written(initialization(statement, self.program.tensor(statement.target).shape))
         return None if written is None else written.range()
 
     def _written(self, statement: Statement) -> isl.Map | None:

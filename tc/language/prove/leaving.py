@@ -50,7 +50,8 @@ def accesses_of(statement: Statement) -> tuple[Access, ...]:
     """The write, every read, and what ``exists`` names, each once."""
     target = Read(statement.target, statement.subscripts, statement.value.type)
     found = [Access(initialization(statement), GuardedRead(target, ()), writes=True)]
-    found += [Access(statement, guarded, writes=False) for guarded in guarded_reads(statement.value)]
+    values = (*statement.subscripts, statement.value)
+    found += [Access(statement, guarded, writes=False) for value in values for guarded in guarded_reads(value)]
     found += [Access(statement, g, writes=False) for read in statement.required for g in guarded_reads(read)]
     return tuple(dict.fromkeys(found))
 

@@ -14,12 +14,14 @@ from tc.language.program.program import (
     Program,
     SizeReference,
     Statement,
+    chosen_by,
     iterators_in,
+    scatters,
     walk,
 )
 from tc.language.program.specialization import Sizes
 from tc.language.prove.leaving import intervals_of
-from tc.language.prove.written import reads_target
+from tc.language.prove.written import gives_elements
 
 
 def has_named_extent(expression: Expression) -> bool:
@@ -81,8 +83,9 @@ def _hull(statements: Sequence[Statement], dimension: int, names: Iterable[str],
     atoms = Atoms(names)
     extents: list[Polynomial] = [constant(0)]
     for statement in statements:
-        written = iterators_in(statement.subscripts)
-        gives = statement.initialize or not (statement.reduction is not None or reads_target(statement))
+        if scatters(statement.subscripts[dimension]):
+            continue
+        written, gives = chosen_by(statement.subscripts), gives_elements(statement)
         subscript, ranges = statement.subscripts[dimension], intervals_of(statement, atoms)
         writing = Writing(statement.target, dimension, subscript, written, ranges, statement.conditions, gives)
         extent = written_extent(writing, atoms)

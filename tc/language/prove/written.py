@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from tc.language.program.program import (
+    Expression,
     IteratorReference,
     Literal,
     Program,
@@ -14,7 +15,9 @@ from tc.language.program.program import (
     Statement,
     Tensor,
     initial_conditions,
+    is_scatter,
     iterators_in,
+    over_elements,
     walk,
     written_iterators,
 )
@@ -39,13 +42,25 @@ def reads_target(statement: Statement) -> bool:
 
 def is_single_valued(statement: Statement) -> bool:
     """Whether no two instances may write the same element: an assignment, or an update that reads its target."""
-    return statement.reduction is None or reads_target(statement)
+    return (statement.reduction is None and not is_scatter(statement)) or reads_target(statement)
 
 
-def initialization(statement: Statement) -> Statement:
-    """The instances that give elements: of ``op=!`` those of the written iterators alone."""
+def gives_elements(statement: Statement) -> bool:
+    """Whether it gives elements their value, rather than updating those that there are."""
+    return statement.initialize or not (
+        statement.reduction is not None or reads_target(statement) or is_scatter(statement)
+    )
+
+
+def initialization(statement: Statement, shape: Sequence[Expression] | None = None) -> Statement:
+    """The instances that give elements: of ``op=!`` those of the written iterators alone.
+
+    With the ``shape`` of its target, also over the dimensions in which it scatters.
+    """
     if not statement.initialize:
         return statement
+    if shape is not None:
+        return over_elements(statement, shape)
     return replace(statement, iterators=written_iterators(statement), conditions=initial_conditions(statement))
 
 
@@ -61,14 +76,14 @@ def written_values(program: Program) -> Sequence[WrittenValue]:
     tensors = {tensor.name: tensor for tensor in program.tensors}
     for statement in program.statements:
         tensor = tensors[statement.target]
-        gives = statement.initialize or not (statement.reduction is not None or reads_target(statement))
+        gives = gives_elements(statement)
         replaces = gives and tensor.role is Role.IN_OUT and tensor.name in read
         if tensor.name not in current or replaces:
             current[tensor.name] = WrittenValue(tensor, complete=tensor.role is not Role.IN_OUT or replaces)
             values.append(current[tensor.name])
         if gives:
             current[tensor.name].initial.append(statement)
-        read.update(e.tensor for e in walk(statement.value) if isinstance(e, Read) and e.tensor != tensor.name)
+        read.update(name for name in _tensors_read(statement) if name != tensor.name)
         read.discard(tensor.name)
     return values
 
@@ -77,9 +92,13 @@ def read_since_written(statements: Iterable[Statement]) -> frozenset[str]:
     """The tensors that some statement reads after the last one that writes them."""
     read: set[str] = set()
     for statement in statements:
-        read.update(e.tensor for e in walk(statement.value) if isinstance(e, Read))
+        read.update(_tensors_read(statement))
         read.discard(statement.target)
     return frozenset(read)
+
+
+def _tensors_read(statement: Statement) -> Iterator[str]:
+    return (e.tensor for x in (*statement.subscripts, statement.value) for e in walk(x) if isinstance(e, Read))
 
 
 def writes_distinct_elements(statement: Statement) -> bool:
@@ -92,7 +111,7 @@ def is_plainly_covered(value: WrittenValue) -> bool:
     """Whether one statement surely gives every element once: its subscripts are iterators over whole dimensions."""
     if len(value.initial) != 1:
         return False
-    statement = initialization(value.initial[0])
+    statement = initialization(value.initial[0], value.tensor.shape)
     ranges = {iterator.name: iterator for iterator in statement.iterators}
     names = [s.name for s in statement.subscripts if isinstance(s, IteratorReference)]
     if statement.conditions or len(names) < len(statement.subscripts) or len(set(names)) < len(ranges):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from tc.base.errors import nearest
 from tc.language.algebra.polynomial import Atoms, Polynomial
 from tc.language.draft.draft import CallDraft, Draft, Item
-from tc.language.program.program import IteratorReference, iterators_in
+from tc.language.program.program import IteratorReference, iterators_in, scatters
 from tc.language.program.report import Report
 from tc.language.ranges.progress import Progress
 from tc.language.text.expression_text import expression_text
@@ -72,6 +72,20 @@ class RangeErrors:
     def no_extent(self, tensor: str, writers: Iterable[Progress]) -> None:
         """All writers of a tensor take its extents from each other, or write it with unbounded subscripts."""
         for progress in writers:
+            draft = progress.draft
+            unknown = (d for d, s in enumerate(draft.subscripts) if scatters(s) and d not in draft.extents)
+            dimension = next(unknown, None)
+            if dimension is not None and not progress.failed:
+                subscript = expression_text(draft.subscripts[dimension])
+                end = self._sizes[0] if self._sizes else "10"
+                place = f"dimension {dimension} of `{draft.name}`"
+                self._report.range_error(
+                    f"the extent of {place} is not known: `{subscript}` may be any index",
+                    draft.places.subscript(dimension),
+                    f"say it in the `where`, `{subscript} in 0:{end}`, declare the result with its sizes, or write all "
+                    f"of `{draft.name}` before",
+                )
+                return
             if not progress.failed:
                 self._report.range_error(
                     f"the extents of `{tensor}` cannot be inferred from its subscripts", progress.draft.places.statement

@@ -13,7 +13,7 @@ from tc.language.algebra.polynomial import Atoms, Polynomial, constant
 from tc.language.draft.draft import Draft
 from tc.language.draft.requirements import Requirements
 from tc.language.draft.rules import is_piecewise_affine
-from tc.language.program.program import Expression, GuardedRead, Read, iterators_in, walk
+from tc.language.program.program import Expression, GuardedRead, Read, chosen_by, scatters, walk
 from tc.language.ranges.progress import Access, Progress
 from tc.language.ranges.range_errors import RangeErrors
 
@@ -169,6 +169,7 @@ def _smallest(limits: Sequence[Polynomial], atoms: Atoms) -> list[Polynomial]:
 def gives_elements(draft: Draft) -> bool:
     """Whether a statement gives elements, rather than updating those that there are."""
     own = any(isinstance(e, Read) and e.tensor == draft.target for e in walk(draft.value.expression))
+    own = own or any(map(scatters, draft.subscripts))
     return draft.initialize or not (draft.reduction is not None or own)
 
 
@@ -181,9 +182,11 @@ def extent_of_target(progress: Progress, dimension: int, atoms: Atoms) -> Polyno
     if dimension >= len(draft.subscripts):
         return None
     subscript = draft.subscripts[dimension]
+    if dimension in draft.extents:
+        return atoms.polynomial(draft.extents[dimension])
     if not is_piecewise_affine(subscript):
         return None
-    written = iterators_in(draft.subscripts)
+    written = chosen_by(draft.subscripts)
     if written & progress.unresolved or not written <= progress.intervals.keys():
         return None
     ranges = {name: progress.intervals[name] for name in draft.order if name in progress.intervals}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tc.grammar import syntax
@@ -12,8 +12,10 @@ from tc.language.algebra.extents import named_extent
 from tc.language.algebra.rewriting import map_statement
 from tc.language.program.functions import FUNCTIONS
 from tc.language.program.program import (
+    INDEX_TYPE,
     Call,
     Expression,
+    Literal,
     Precondition,
     Program,
     Reduction,
@@ -22,6 +24,7 @@ from tc.language.program.program import (
     Statement,
     Tensor,
     rebuild,
+    scatters,
     walk,
 )
 from tc.language.text.expression_text import NOWHERE, index_syntax, value_syntax
@@ -49,7 +52,7 @@ def program_syntax(program: Program) -> syntax.Definition:
     program = _without_hidden_functions(program)
     declared: dict[str, Tensor | Scalar] = {tensor.name: tensor for tensor in program.tensors}
     declared.update((scalar.name, scalar) for scalar in program.scalars)
-    statements = [_statement(statement) for statement in program.statements]
+    statements = [_statement(s, program.tensor(s.target).shape) for s in program.statements]
     for precondition, place in _places(program):
         # A condition without iterators is a precondition of the call, wherever it stands.
         condition = syntax.ConditionClause(value_syntax(precondition.condition), NOWHERE)
@@ -101,23 +104,29 @@ def _parameter(declaration: Tensor | Scalar) -> syntax.Parameter:
     return syntax.Parameter(declaration.type.value, dimensions, declaration.name, NOWHERE, NOWHERE, NOWHERE)
 
 
-def _statement(statement: Statement) -> syntax.Assign:
+def _statement(statement: Statement, shape: Sequence[Expression]) -> syntax.Assign:
     return syntax.Assign(
         target=statement.target,
         subscripts=tuple(map(index_syntax, statement.subscripts)),
         assignment=_ASSIGNMENTS[statement.reduction, statement.initialize],
         value=value_syntax(statement.value),
-        where=tuple(_where(statement)),
+        where=tuple(_where(statement, shape)),
         span=NOWHERE,
         target_span=NOWHERE,
         assignment_span=NOWHERE,
     )
 
 
-def _where(statement: Statement) -> Iterator[syntax.WhereClause]:
+def _where(statement: Statement, shape: Sequence[Expression]) -> Iterator[syntax.WhereClause]:
     for iterator in statement.iterators:
         subject = syntax.Name(iterator.name, NOWHERE)
         yield syntax.RangeClause(subject, index_syntax(iterator.begin), index_syntax(iterator.end), NOWHERE)
+    for subscript, extent in zip(statement.subscripts, shape, strict=True):
+        # What has a name only, other statements give.
+        named = any(isinstance(e, SizeReference) and named_extent(e) is not None for e in walk(extent))
+        if scatters(subscript) and not named:
+            begin, end = index_syntax(Literal(0, INDEX_TYPE)), index_syntax(extent)
+            yield syntax.RangeClause(index_syntax(subscript), begin, end, NOWHERE)
     for condition in statement.conditions:
         yield syntax.ConditionClause(value_syntax(condition), NOWHERE)
     for read in statement.required:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, assert_never
 
-from tc.language.program.program import Read, is_product_of_two, walk
+from tc.language.program.program import Read, is_product_of_two, scatters, walk
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.accumulate import target_iterators
 from tc.polyhedral.analysis.element_counts import Count, Elements, Path, most_met, moving_loops
@@ -34,17 +34,23 @@ from tc.polyhedral.ir.loops import (
 # Additions that may follow each other in float32: of products in a tile, and of other terms.
 MOST: Final = 64
 MOST_PLAIN: Final = 32
+# In memory, where data say to which element is added (``tc.reference.accumulate`` has it, too).
+_MOST_SCATTERED: Final = 4096
 # Sums that come back to memory, and are rounded to float32, so often, one after the other.
 _MOST_ROUNDINGS: Final = 2
 
 
 def most_additions(body: StatementBody) -> int:
     """The most additions that may follow each other in the sum of a statement."""
+    if any(map(scatters, body.subscripts)):
+        return _MOST_SCATTERED
     return MOST if is_product_of_two(body.value) else MOST_PLAIN
 
 
 def most_rounded(body: StatementBody) -> int:
     """How often a sum may be rounded to float32 where it is kept, one time after the other."""
+    if any(map(scatters, body.subscripts)):
+        return _MOST_SCATTERED
     return MOST if is_product_of_two(body.value) else _MOST_ROUNDINGS
 
 

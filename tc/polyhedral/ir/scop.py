@@ -14,12 +14,12 @@ from types import MappingProxyType
 import islpy as isl
 
 from tc.base.types import ScalarType, computation_type
-from tc.language.isl.affine import Frame, access_relation, frame_of, guard_domain, iteration_domain
+from tc.language.isl.affine import Frame, access_relation, frame_of, guard_domain, iteration_domain, owned_elements
 from tc.language.program.program import (
+    INDEX_TYPE,
     Cast,
     Expression,
     GuardedRead,
-    IterationVariable,
     Literal,
     Read,
     Reduction,
@@ -27,9 +27,9 @@ from tc.language.program.program import (
     Statement,
     float32_term,
     guarded_reads,
-    initial_conditions,
+    is_scatter,
+    over_elements,
     rebuild,
-    written_iterators,
 )
 from tc.language.program.specialization import Layout, Sizes, Specialization, contiguous_strides
 from tc.language.prove.written import writes_distinct_elements
@@ -258,17 +258,18 @@ class _Builder:
             self.add_statement(statement)
             return
         accumulator = self.accumulator(layout, type)
-        element = Read(statement.target, statement.subscripts, layout.type)
         value = float32_term(statement.value) if layout.type.is_half else statement.value
         partial = replace(statement, target=accumulator, value=_cast(value, type))
         if statement.initialize:
             self.add_initialization(partial, type)
         else:
-            loading = _without_reduced(statement, "load")
+            loading = self.over_elements(statement, "load")
+            element = Read(statement.target, loading.subscripts, layout.type)
             self.add_once(replace(loading, target=accumulator, value=_cast(element, type)))
         self.add_statement(partial)
-        total = Read(accumulator, statement.subscripts, type)
-        self.add_once(replace(_without_reduced(statement, "round"), value=_cast(total, layout.type)))
+        rounding = self.over_elements(statement, "round")
+        total = Read(accumulator, rounding.subscripts, type)
+        self.add_once(replace(rounding, value=_cast(total, layout.type)))
 
     def accumulated_in(self, statement: Statement, stored: ScalarType) -> ScalarType:
         """The type of a statement's accumulator: its target's, if it needs none of its own."""
@@ -289,7 +290,14 @@ class _Builder:
     def add_initialization(self, statement: Statement, type: ScalarType) -> None:
         if statement.reduction is not None and statement.initialize:
             neutral = neutral_element(statement.reduction, type)
-            self.add_once(replace(_without_reduced(statement, "init"), value=neutral))
+            self.add_once(replace(self.over_elements(statement, "init"), value=neutral))
+
+    def over_elements(self, statement: Statement, suffix: str) -> Statement:
+        """The statement over its elements, not reducing: for loading, initializing and rounding."""
+        shape = tuple(Literal(extent, INDEX_TYPE) for extent in self.layouts[statement.target].shape)
+        once = over_elements(statement, shape)
+        once = replace(once, name=f"{statement.name}_{suffix}", reduction=None, initialize=False, required=())
+        return replace(once, owned=None)
 
     def add_once(self, statement: Statement) -> None:
         """Adds a statement that runs once for every element: over its iterators where no two instances share one."""
@@ -319,11 +327,12 @@ class _Builder:
         """Adds a statement that runs at all points of the domain, which is a set of the frame."""
         statement = self.stored(statement)
         write = self.relation(statement.target, statement.subscripts, frame).intersect_domain(domain)
+        write = owned_elements(write, statement.owned, frame)
         reads = [self.read(guarded, domain, frame) for guarded in guarded_reads(statement.value)]
         for subscript in statement.subscripts:
             reads += [self.read(guarded, domain, frame) for guarded in guarded_reads(subscript)]
-        if statement.reduction is not None:
-            reads.append(write)
+        if statement.reduction is not None or is_scatter(statement):
+            reads.append(write)  # what data do not choose stays as it is
         body = StatementBody(
             statement.name,
             frame.iterators,
@@ -332,6 +341,7 @@ class _Builder:
             statement.reduction,
             statement.value,
             most_terms(write) if statement.reduction is Reduction.ADD else None,
+            statement.owned,
         )
         accumulates = statement.reduction is not None
         self.statements.append(
@@ -392,20 +402,6 @@ def most_terms(write: isl.Map) -> int | None:
 
 def _cast(value: Expression, type: ScalarType) -> Expression:
     return value if value.type is type else Cast(value, type)
-
-
-def _without_reduced(statement: Statement, suffix: str) -> Statement:
-    """The statement over its written iterators only, not reducing: for loading, initializing and rounding."""
-    kept: tuple[IterationVariable, ...] = written_iterators(statement)
-    return replace(
-        statement,
-        name=f"{statement.name}_{suffix}",
-        iterators=kept,
-        conditions=initial_conditions(statement),
-        reduction=None,
-        initialize=False,
-        required=(),
-    )
 
 
 def layouts_of(scop: Scop) -> dict[str, Layout]:

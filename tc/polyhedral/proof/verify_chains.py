@@ -15,7 +15,7 @@ from typing import Final, assert_never
 from tc.base.errors import VerificationError
 from tc.base.types import ScalarType
 from tc.language.isl.affine import parameter_name
-from tc.language.program.program import Read, Reduction, walk
+from tc.language.program.program import Read, Reduction, scatters, walk
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.accumulate import accumulation, target_iterators
 from tc.polyhedral.analysis.element_counts import Count, Elements, Path, most_met, most_trips, moving_loops
@@ -37,12 +37,15 @@ from tc.polyhedral.ir.loops import (
 
 # Additions to one float32 value, one after the other.
 LONGEST: Final = 64
+# To one in memory, where data say which it is.
+LONGEST_SCATTERED: Final = 4096
 
 
 def prove_chains(program: LoopProgram, after: LoopTree) -> None:
     """VerificationError where a sum of the program, run by the loops ``after``, has a chain of more than 64 additions.
 
-    Of sums in float32; those that have so few terms need no proof.
+    Or of more than 4,096, where data say to which elements is added.  Of sums in float32; those that have so few terms
+    need no proof.
     """
     buffers = (*program.buffers, *program.temporaries, *program.promoted)
     layouts = {buffer.name: buffer.layout for buffer in buffers}
@@ -52,7 +55,8 @@ def prove_chains(program: LoopProgram, after: LoopTree) -> None:
         in_float32 = body.reduction is Reduction.ADD and layouts[body.target].type is ScalarType.FLOAT32
         # Terms that read the element itself make a recurrence, of which no partial sums can be made.
         in_parts = in_float32 and not _reads(body, body.target)
-        if in_parts and (body.terms is None or body.terms > LONGEST):
+        longest = LONGEST_SCATTERED if any(map(scatters, body.subscripts)) else LONGEST
+        if in_parts and (body.terms is None or body.terms > longest):
             _Sum(body, bodies, layouts, Forms()).prove(after, start)
 
 

@@ -21,16 +21,16 @@ import islpy as isl
 
 from tc.base.errors import VerificationError
 from tc.base.types import ScalarType
-from tc.language.isl.affine import Frame, access_relation, frame_of, isl_name, iteration_domain
+from tc.language.isl.affine import Frame, access_relation, frame_of, isl_name, iteration_domain, owned_elements
 from tc.language.program.program import (
+    INDEX_TYPE,
     Cast,
     Expression,
     Literal,
     Read,
     Reduction,
     Statement,
-    initial_conditions,
-    written_iterators,
+    over_elements,
 )
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.ir.counterexample import Counterexample, Violation, point_text
@@ -97,6 +97,12 @@ class _Group:
             for other in self.scop.statements
         )
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the target."""
+        buffers = (*self.scop.buffers, *self.scop.temporaries)
+        return next(buffer.layout.shape for buffer in buffers if buffer.name == self.target)
+
     @LazyAttribute
     def updated(self) -> isl.Map | None:
         """``{ instance -> element }`` of the program's statement."""
@@ -105,13 +111,15 @@ class _Group:
     @LazyAttribute
     def reached(self) -> isl.Map | None:
         """The same over its written iterators alone: what it initializes."""
-        kept, conditions = written_iterators(self.statement), initial_conditions(self.statement)
-        return self.written(replace(self.statement, iterators=kept, conditions=conditions))
+        elements = over_elements(self.statement, [Literal(extent, INDEX_TYPE) for extent in self.shape])
+        return self.written(replace(elements, owned=None))
 
     def written(self, statement: Statement) -> isl.Map | None:
         frame = frame_of(statement, self.scop.context, sizes=self.scop.sizes)
         domain = iteration_domain(statement, frame)
-        return None if domain is None else self.access(statement.subscripts, frame).intersect_domain(domain)
+        if domain is None:
+            return None
+        return owned_elements(self.access(statement.subscripts, frame).intersect_domain(domain), statement.owned, frame)
 
     def in_steps(self, accesses: isl.Map) -> isl.Map:
         """``{ instance -> [steps, element] }``."""
@@ -121,7 +129,7 @@ class _Group:
         return steps.flat_range_product(accesses).reset_tuple_id(isl.dim_type.out)
 
     def access(self, subscripts: tuple[Expression, ...], frame: Frame) -> isl.Map:
-        relation = access_relation(self.update.body.target, subscripts, [None] * len(subscripts), frame)
+        relation = access_relation(self.update.body.target, subscripts, self.shape, frame)
         return relation.reset_tuple_id(isl.dim_type.out)
 
     def wrong_update(self) -> Counterexample | None:

@@ -31,6 +31,7 @@ from tc.language.program.program import (
     float32_term,
     in_terms_of,
     initial_conditions,
+    is_scatter,
     iterators_in,
     touches,
     walk,
@@ -215,7 +216,11 @@ class _Splitter:
 
     def choose(self, statement: Statement) -> Walk | None:
         """The loops to split: those along which memory is read, else the last that is long enough."""
-        if statement.reduction is None or any(r.tensor == statement.target for r in reads_of(statement)):
+        if (
+            statement.reduction is None
+            or is_scatter(statement)
+            or any(r.tensor == statement.target for r in reads_of(statement))
+        ):
             return None
         written = written_iterators(statement)
         found = [

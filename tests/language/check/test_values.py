@@ -183,8 +183,8 @@ IN_PLACE = (
         (
             "O(I(i)) = A(i,0)",
             (
-                "a subscript on the left-hand side must not read a tensor "
-                "[scattering is not supported: turn the statement around into a gather]"
+                "`=` writes `O` where data say, which may be one element several times "
+                "[reduce with `+=`, `*=`, `min=` or `max=`]"
             ),
             "I(i)",
         ),

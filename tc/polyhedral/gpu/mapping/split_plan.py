@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from tc.language.program.program import Statement, iterators_in, written_iterators
+from tc.language.program.program import Statement, is_scatter, iterators_in, written_iterators
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.analysis.reuse import product_loops
 from tc.polyhedral.analysis.strides import stride
@@ -132,7 +132,7 @@ def _length(statement: Statement, specialization: Specialization) -> int:
     """Iterations of a reduction that its partial results may share; 0 where it is left alone."""
     reduced = {i.name for i in statement.iterators if i not in written_iterators(statement)}
     along = _along(statement, specialization)
-    if not along or not along <= reduced or _is_product(statement):
+    if not along or not along <= reduced or _is_product(statement) or is_scatter(statement):
         return 0
     return max(_iterations(statement, specialization, name) for name in along)
 
@@ -144,7 +144,7 @@ def _across(statement: Statement, specialization: Specialization, machine: GpuMa
     """
     reduced = [i.name for i in statement.iterators if i not in written_iterators(statement)]
     along = _along(statement, specialization)
-    if along <= set(reduced) or _is_product(statement):
+    if along <= set(reduced) or _is_product(statement) or is_scatter(statement):
         return 1
     length = max((_iterations(statement, specialization, name) for name in reduced), default=0)
     if length < _SPLIT_ACROSS_FROM:
@@ -159,7 +159,7 @@ def _of_product(statement: Statement, specialization: Specialization, machine: G
 
     If possible, each has a whole number of the steps for which operands are in shared memory at a time.
     """
-    if statement.reduction is None or not _is_product(statement):
+    if statement.reduction is None or is_scatter(statement) or not _is_product(statement):
         return 1
     reduced = [i.name for i in statement.iterators if i not in written_iterators(statement)]
     length = max((_iterations(statement, specialization, name) for name in reduced), default=0)

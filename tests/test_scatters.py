@@ -1,0 +1,176 @@
+"""Scatters: left-hand sides through index tensors, against NumPy's ``ufunc.at`` and the oracle, on every target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import pytest
+
+import tc
+from tc.reference.compare import compare
+from tc.runtime.frameworks.numpy_arrays import numpy_dtype
+from tests.opencl import missing
+from tests.turns import every_row, one_in
+
+Array: TypeAlias = np.ndarray[Any, Any]
+TARGETS = ("cpu", "emulator")
+OPERATORS: dict[str, np.ufunc] = {"+=": np.add, "*=": np.multiply, "min=": np.minimum, "max=": np.maximum}
+NEUTRAL = {"+=": 0, "*=": 1}
+TYPES = ("float32", "float64", "float16", "bfloat16", "int32", "int64", "uint8", "bool")
+
+
+def agree(f: tc.Comprehension, *arrays: Array, **how: Any) -> tuple[Array, ...]:
+    """The results of a call, which are those of the oracle."""
+    given = how.pop("out", None)
+    if given is not None:
+        how["out"] = np.array(given)
+    results = f(*arrays, **how)
+    expected = f.oracle(*arrays, out=given) if given is not None else f.oracle(*arrays)
+    found = tuple(map(np.asarray, results if isinstance(results, tuple) else (results,)))
+    for name, result in zip(expected, found, strict=True):
+        comparison = compare(expected[name], result)
+        assert comparison.ok, f"{name}: {comparison}"
+        assert not expected[name].ambiguous.any()
+    return found
+
+
+def numbers(shape: tuple[int, ...], type: str, seed: int = 0) -> Array:
+    """Small numbers, of which most types hold every sum exactly."""
+    values = np.random.default_rng(seed).integers(0, 4, shape)
+    return (values > 1 if type == "bool" else values).astype(numpy_dtype(tc.ScalarType(type)))
+
+
+def indices(count: int, extent: int, seed: int = 1) -> Array:
+    return np.random.default_rng(seed).integers(0, max(1, extent), count).astype(np.int32)
+
+
+@one_in(2)
+@pytest.mark.parametrize(
+    ("operator", "type", "fresh", "target"),
+    every_row(13, [(o, t, f, g) for o in OPERATORS for t in TYPES for f in (True, False) for g in TARGETS]),
+)
+def test_operators_and_types(operator: str, type: str, fresh: bool, target: str) -> None:
+    if type == "bool" and operator in NEUTRAL:
+        pytest.skip("not defined")
+    text = f"{{ y(I(b), d) {operator}{'!' if fresh else ''} x(b, d) }}"
+    f = tc.define(f"def f(int32(B) I, {type}(B,D) x, {type}(V,D) z) -> ({type}(V,D) y) {text}").single()
+    index, x, z = indices(23, 7), numbers((23, 5), type), numbers((7, 5), type, 2)
+    (found,) = agree(f, index, x, z, target=target, **({} if fresh else {"out": z}))
+    wanted = z.copy()
+    if fresh:
+        kind = tc.ScalarType(type)
+        least, most = (-np.inf, np.inf) if kind.is_floating else (kind.minimum, kind.maximum)
+        wanted[:] = NEUTRAL.get(operator, most if operator == "min=" else least)
+    if type not in ("float16", "bfloat16"):
+        OPERATORS[operator].at(wanted, index, x)
+        np.testing.assert_allclose(found.astype(float), wanted.astype(float), rtol=1e-6)
+
+
+FORMS: dict[str, tuple[str, Callable[[], tuple[Array, ...]]]] = {
+    "histogram": (
+        "def f(uint8(N) x) -> (h) { h(x(i)) +=! 1 where x(i) in 0:256 }",
+        lambda: (np.random.default_rng(0).integers(0, 256, 1000).astype(np.uint8),),
+    ),
+    "with weights": (
+        "def f(int32(N) x, float(N) w) -> (h) { h(x(i)) +=! w(i) where x(i) in 0:9 }",
+        lambda: (indices(77, 9), numbers((77,), "float32")),
+    ),
+    "two indices": (
+        "def f(int32(N) x, int32(N) y) -> (h) { h(x(i), y(i)) +=! 1 where x(i) in 0:4, y(i) in 0:6 }",
+        lambda: (indices(50, 4), indices(50, 6, 2)),
+    ),
+    "rows and columns": (
+        (
+            "def f(int32(N) x, int32(M) y, float(N,M) a) -> (h) "
+            "{ h(x(i), y(j)) max=! a(i,j) where x(i) in 0:4, y(j) in 0:6 }"
+        ),
+        lambda: (indices(9, 4), indices(8, 6, 2), numbers((9, 8), "float32")),
+    ),
+    "computed": (
+        (
+            "def f(int32(N) x, float(N,D) v) -> (y) "
+            "{ y(i, j) = 0 where i in 0:12, j in 0:2*D  y(x(b) + k, 2*d) += v(b,d) where k in 0:3 }"
+        ),
+        lambda: (indices(21, 10), numbers((21, 4), "float32")),
+    ),
+    "of a product": (
+        "def f(int32(N) x, float(N,K) a, float(K,D) b) -> (y) { y(x(i), d) +=! a(i,k) * b(k,d) where x(i) in 0:5 }",
+        lambda: (indices(21, 5), numbers((21, 9), "float32"), numbers((9, 6), "float32")),
+    ),
+    "bins": (
+        "def f(float(N) x) -> (h) { h(int32(x(i)) / 2) +=! 1 where int32(x(i)) / 2 in 0:8 }",
+        lambda: ((np.arange(40) % 16).astype(np.float32),),
+    ),
+    "by a name": (
+        "def f(int32(N) x) -> (h) { h(e) +=! 1 where e = x(i) / 2, e in 0:5, i in 0:N }",
+        lambda: (indices(31, 10),),
+    ),
+    "an index of an index": (
+        "def f(int32(N) x, int32(M) p, float(N) w) -> (h) { h(p(x(i))) min=! w(i) where p(x(i)) in 0:5 }",
+        lambda: (indices(31, 8), indices(8, 5), numbers((31,), "float32")),
+    ),
+    "a temporary": (
+        "def f(int32(N) x, float(N,D) v) -> (z) { y(x(b), d) +=! v(b,d) where x(b) in 0:7  z(d) +=! y(e,d) * y(e,d) }",
+        lambda: (indices(21, 7), numbers((21, 4), "float32")),
+    ),
+    "a half as a temporary": (
+        "def f(int32(N) x, float16(N,D) v) -> (z) { y(x(b), d) +=! v(b,d) where x(b) in 0:7  z(e,d) = y(e,d) }",
+        lambda: (indices(21, 7), numbers((21, 4), "float16")),
+    ),
+    "several writes": (
+        (
+            "def f(int32(N) x, int32(M) u, float(N) v, float(V) z) -> (y) "
+            "{ y(i) = z(i)  y(x(b)) += v(b)  y(u(b)) += 2  y(i) += 1  y(x(b)) max= v(b) }"
+        ),
+        lambda: (indices(21, 7), indices(5, 7), numbers((21,), "float32"), numbers((7,), "float32")),
+    ),
+    "before and behind": (
+        (
+            "def f(int32(N) x, float(N) v, float(V) z) -> (y, s) "
+            "{ w(b) = exp(v(b))  y(x(b)) +=! w(b) where x(b) in 0:11  s(b) = y(x(b)) * w(b) }"
+        ),
+        lambda: (indices(21, 11), numbers((21,), "float32"), numbers((11,), "float32")),
+    ),
+    "a condition": (
+        "def f(int32(N) x, float(N) v) -> (y) { y(x(b)) +=! v(b) where b in 0:N, b % 2 == 0, x(b) in 0:7 }",
+        lambda: (indices(21, 7), numbers((21,), "float32")),
+    ),
+    "a triangle": (
+        "def f(int32(N) x, float(N,M) v) -> (y) { y(x(b)) +=! v(b,k) where b in 0:N, k in 0:b+1, x(b) in 0:7 }",
+        lambda: (indices(9, 7), numbers((9, 9), "float32")),
+    ),
+    "called": (
+        (
+            "def g(int32(N) x, float(N) v, float(V) z) -> (y) { y(i) = z(i)  y(x(b)) += v(b) } "
+            "def f(int32(N) x, float(N) v, float(V) z) -> (y) { t = g(x, v, z)  y(i) = 2 * t(i) }"
+        ),
+        lambda: (indices(21, 7), numbers((21,), "float32"), numbers((7,), "float32")),
+    ),
+    "a mean": (
+        (
+            "def f(int32(N) x, float(N,D) v) -> (y) { c(x(b)) +=! 1 where x(b) in 0:7  "
+            "s(x(b), d) +=! v(b,d) where x(b) in 0:7  y(e,d) = s(e,d) / max(c(e), 1) }"
+        ),
+        lambda: (indices(21, 7), numbers((21, 3), "float32")),
+    ),
+    "an index without dimensions": (
+        "def f(int32(1) p, float(N) v, float(V) z) -> (y) { y(i) = z(i)  y(p(0)) += v(b) }",
+        lambda: (indices(1, 7), numbers((21,), "float32"), numbers((7,), "float32")),
+    ),
+}
+
+
+@one_in(2)
+@pytest.mark.parametrize(("form", "target"), every_row(9, [(f, t) for f in FORMS for t in TARGETS]))
+def test_forms(form: str, target: str) -> None:
+    text, given = FORMS[form]
+    agree(tc.define(text)["f"], *given(), target=target)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.skipif(missing() is not None, reason=f"no OpenCL: {missing()}")
+def test_forms_on_opencl(form: str) -> None:
+    text, given = FORMS[form]
+    agree(tc.define(text)["f"], *given(), target="opencl")
