@@ -23,6 +23,7 @@ from tc.targets.options import Options
 from tc.targets.target import Target
 from tc.tuner.cluster.dask_workers import dask_workers
 from tc.tuner.session.console import console
+from tc.tuner.session.control import Control
 from tc.tuner.session.effort import DEFAULT, effort_of
 from tc.tuner.session.progress import silence
 from tc.tuner.session.session import Machines, WorkerFactory, device_workers, local_workers, require_devices, tuning
@@ -112,7 +113,7 @@ def tune(subject: Subject, target: Target, environment: Environment, request: Tu
     listen = console(status.say, status.show) if request.progress else silence
     with scratch_folder("tc-tune-") as folder:
         store = open_store(request.cache, environment, folder)
-        with tuning(subject, target, store, settings, environment, machines, listen=listen) as search:
+        with tuning(subject, target, store, settings, environment, machines, Control(listen)) as search:
             try:
                 return search.run()
             finally:

@@ -25,6 +25,7 @@ from tc.commands.warned import warned
 from tc.runtime.host.threads import MOST_THREADS, available_threads
 from tc.runtime.named_target import named_target
 from tc.tuner.session.console import console, duration
+from tc.tuner.session.control import Control
 from tc.tuner.session.effort import EFFORTS
 from tc.tuner.session.progress import Listener, silence
 from tc.tuner.session.say import say, tell
@@ -153,7 +154,7 @@ def _tune(given: argparse.Namespace) -> int:
             return silence if given.quiet else console(said, shown)
 
         def begin(job: Job) -> AbstractContextManager[Tuning]:
-            return tuning(job.subject, target, store, settings, here, machines, listen=listen(job), stop=stop)
+            return tuning(job.subject, target, store, settings, here, machines, Control(listen(job), stop))
 
         try:
             results = _search(jobs, begin, settings.budget, stop)

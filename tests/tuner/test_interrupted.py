@@ -10,6 +10,7 @@ import pytest
 
 from tc.artifact.packing import options_text, pack
 from tc.targets.options import CpuOptions
+from tc.tuner.trial.measuring import Sampling
 from tc.tuner.trial.messages import Checked
 from tc.tuner.trial.outcome import Failed, FailureKind
 from tc.tuner.trial.process import INTERRUPTED
@@ -59,8 +60,8 @@ def test_what_was_in_flight_is_no_trial() -> None:
             raise AssertionError(name)
 
     looked = stopped_after(1)
-    assert Trials(Stopped(), 1.0, lambda: 0.0, looked).try_all(["{}", "[]"]) == []  # type: ignore[arg-type]
-    found = Trials(Stopped(), 1.0, lambda: 0.0).try_all(["{}"])  # type: ignore[arg-type]
+    assert Trials(Stopped(), Sampling(1.0), lambda: 0.0, looked).try_all(["{}", "[]"]) == []  # type: ignore[arg-type]
+    found = Trials(Stopped(), Sampling(1.0), lambda: 0.0).try_all(["{}"])  # type: ignore[arg-type]
     assert [one.outcome for one in found] == [Failed(FailureKind.LOST, "it was interrupted")]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -36,7 +35,8 @@ from tc.tuner.roofline.roofline import Roofs, Work, highest, stable
 from tc.tuner.roofline.roofs import measure_roofs
 from tc.tuner.roofline.thread_bound import ThreadBound
 from tc.tuner.roofline.work import least_work
-from tc.tuner.session.progress import Judging, Listener, silence
+from tc.tuner.session.control import UNATTENDED, Control
+from tc.tuner.session.progress import Judging
 from tc.tuner.session.search_records import SearchRecords
 from tc.tuner.session.settings import TuningSettings
 from tc.tuner.session.subject import Subject
@@ -118,9 +118,7 @@ def tuning(
     settings: TuningSettings,
     environment: Environment,
     machines: Machines,
-    *,
-    listen: Listener = silence,
-    stop: Callable[[], bool] = lambda: False,
+    control: Control = UNATTENDED,
 ) -> Iterator[Tuning]:
     """A search for the quickest options of a subject; what it finds is kept in the store.
 
@@ -136,7 +134,7 @@ def tuning(
     task = subject.task(target)
     calls = specialized_calls(task, program)
     memory = oracle_memory()
-    listen(Judging(definition.interface.name, plan_within(calls[0], memory).bytes))
+    control.listen(Judging(definition.interface.name, plan_within(calls[0], memory).bytes))
     given = random_arrays(program, calls[0], settings.seed) if subject.arrays is None else subject.arrays
     bounds = _bounds(least_work(calls[0], given), target, machines.device)
     clear_abandoned()
@@ -151,10 +149,8 @@ def tuning(
         wanted = Wanted(definition, subject.signature, target, None, machines.device)
         records = SearchRecords(store, wanted, subject.siblings, environment)
         helper = calibration(target, environment)
-        with machines.start_workers(task, folder, settings.jobs, helper, stop) as workers:
-            yield Tuning(
-                task, space, workers, records, settings, clock=time.monotonic, bounds=bounds, listen=listen, stop=stop
-            )
+        with machines.start_workers(task, folder, settings.jobs, helper, control.stop) as workers:
+            yield Tuning(task, space, workers, records, settings, control, bounds)
 
 
 def _bounds(work: Work | None, target: Target, device: int) -> Bounds:

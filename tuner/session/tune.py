@@ -26,15 +26,16 @@ from tc.tuner.search.genetic import ORIGINAL, GeneticParameters, genetic_search
 from tc.tuner.search.random_search import random_search
 from tc.tuner.search.search import Candidate, Search, Trial
 from tc.tuner.session.confirm import Contender, confirm
+from tc.tuner.session.control import Control
 from tc.tuner.session.final_comparison import DEFAULT, FINALISTS, INCUMBENT, contenders, winner_of
-from tc.tuner.session.progress import Decided, Generation, Listener, Standing, Start, Started, Trying
+from tc.tuner.session.progress import Decided, Generation, Standing, Start, Started, Trying
 from tc.tuner.session.search_records import SearchRecords
 from tc.tuner.session.settings import Numerics, Strategy, TuningResult, TuningSettings
 from tc.tuner.space.space import REFUSED, Space
 from tc.tuner.space.transfer import seeds
-from tc.tuner.trial.budget import Allowance, Clock
+from tc.tuner.trial.budget import Allowance
 from tc.tuner.trial.deadline import Deadline
-from tc.tuner.trial.measuring import Tried
+from tc.tuner.trial.measuring import Sampling, Tried
 from tc.tuner.trial.outcome import Failed, FailureKind, Measured, count_failures
 from tc.tuner.trial.reproducer import KEPT, write_reproducer
 from tc.tuner.trial.task import Task
@@ -62,11 +63,8 @@ class Tuning:
         workers: Workers,
         records: SearchRecords,
         settings: TuningSettings,
-        *,
-        clock: Clock,
+        control: Control,
         bounds: Bounds = NO_BOUNDS,
-        listen: Listener,
-        stop: Callable[[], bool],
     ) -> None:
         kind = CpuOptions if isinstance(records.wanted.target, CpuTarget) else GpuOptions
         self._task = task
@@ -76,18 +74,16 @@ class Tuning:
         self._prefer = settings.preferences
         # It says nothing of anything but time.
         self._bound = bounds.call if self._prefer.are_plain else None
-        self._listen = listen
-        self._stop = stop
-        self._clock = clock
+        self._listen = control.listen
+        self._stop = control.stop
+        self._clock = control.clock
         self._space = space
         self._run = secrets.token_hex(8)
         self._trials = Trials(
             workers,
-            settings.seconds,
-            clock,
-            stop,
-            repeats=settings.effort.repeats,
-            led=self._prefer.are_plain,
+            Sampling(settings.seconds, settings.effort.repeats, led=self._prefer.are_plain),
+            control.clock,
+            control.stop,
             measurers=workers.measurers if isinstance(workers, LocalWorkers) else (),
             least=lambda packed: bounds.of_grids(unpack(packed).convention.grids),
         )

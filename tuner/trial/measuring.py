@@ -24,6 +24,19 @@ _LEADER: Final = "leader"
 
 
 @dataclass(frozen=True, slots=True)
+class Sampling:
+    """``seconds``: of one measurement; ``repeats``: how many while the machine is not quiet.
+
+    ``led``: slow candidates are not timed for long, and one that seems the quickest is measured alternately with the
+    best so far; otherwise all are timed alike.
+    """
+
+    seconds: float
+    repeats: int = REPEATS
+    led: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Tried:
     """The outcome of a candidate.  ``source``: the hash of its source; ``numerics``: that of the bits of its results.
 
@@ -38,22 +51,19 @@ class Tried:
 class Measuring:
     """Measures candidates: repeats measurements, and compares with the best so far.
 
-    ``seconds``: of one measurement; ``repeats``: how many while the machine is not quiet.  ``packed``: the executable
-    of options that were measured before, None where they fail now.  ``least``: a lower bound of the seconds of a call
-    of an executable, known before it runs.
+    ``packed``: the executable of options that were measured before, None where they fail now.  ``least``: a lower bound
+    of the seconds of a call of an executable, known before it runs.
     """
 
     def __init__(
         self,
         measurer: Measurer,
-        seconds: float,
-        repeats: int,
+        sampling: Sampling,
         packed: Callable[[str], Packed | None],
         least: Callable[[Packed], float],
     ) -> None:
         self._measurer: Final = measurer
-        self._seconds: Final = seconds
-        self._repeats: Final = repeats
+        self._sampling: Final = sampling
         self._packed: Final = packed
         self._least: Final = least
         self._quickest_calibration = math.inf
@@ -88,7 +98,7 @@ class Measuring:
         outcome = Measured(statistics.median(samples), samples)
         if leader is None or outcome.seconds >= leader.measured.seconds or not self._load_leader(leader):
             return outcome
-        return compare_with_best(self._measurer, leader.measured, (_LEADER, TRIAL), self._seconds)
+        return compare_with_best(self._measurer, leader.measured, (_LEADER, TRIAL), self._sampling.seconds)
 
     def _load_leader(self, leader: Leader) -> bool:
         """Puts the leader into its slot; False if it fails now."""
@@ -105,8 +115,8 @@ class Measuring:
         There are more of them while the quickest one is not repeated: then others keep the machine busy.
         """
         found: list[tuple[float, ...]] = []
-        while len(found) < self._repeats or (len(found) < _MOST_REPEATS and not _is_repeated(found)):
-            timed = self._measurer.time(TRIAL, self._seconds, math.inf)
+        while len(found) < self._sampling.repeats or (len(found) < _MOST_REPEATS and not _is_repeated(found)):
+            timed = self._measurer.time(TRIAL, self._sampling.seconds, math.inf)
             if isinstance(timed, Failed):
                 return timed
             self._noise(timed)
@@ -117,8 +127,8 @@ class Measuring:
         """The first measurement of several that finds the machine quiet, else the one that finds it least busy."""
         noise = math.inf
         samples: tuple[float, ...] = ()
-        for _ in range(self._repeats):
-            timed = self._measurer.time(TRIAL, self._seconds, quickest)
+        for _ in range(self._sampling.repeats):
+            timed = self._measurer.time(TRIAL, self._sampling.seconds, quickest)
             if isinstance(timed, Failed):
                 return timed
             found = self._noise(timed)

@@ -11,7 +11,7 @@ from typing import Final
 from tc.artifact.packing import unpack
 from tc.tuner.trial.budget import Clock
 from tc.tuner.trial.compare_with_best import Leader
-from tc.tuner.trial.measuring import REPEATS, Measuring, Tried
+from tc.tuner.trial.measuring import Measuring, Sampling, Tried
 from tc.tuner.trial.outcome import Failed, FailureKind, Measured, Outcome
 from tc.tuner.trial.workers import Measurer, Packed, Workers
 
@@ -24,9 +24,7 @@ _TIMES_DEFAULT: Final = 6.0
 class Trials:
     """Tries candidates with workers.
 
-    ``seconds``: of one measurement.  ``stop``: asked between candidates whether to end now.  ``repeats``: measurements
-    while the machine is not quiet.  ``led``: slow candidates are not timed for long, and one that seems the quickest is
-    measured alternately with the best so far; otherwise all are timed alike.  ``measurers``: of GPUs of one kind, which
+    ``stop``: asked between candidates whether to end now.  ``measurers``: of GPUs of one kind, which
     measure concurrently; none: the workers measure one at a time.  ``least``: a lower bound of the seconds of a call of
     an executable; candidates whose bound is hopeless do not run.
     """
@@ -34,12 +32,10 @@ class Trials:
     def __init__(
         self,
         workers: Workers,
-        seconds: float,
+        sampling: Sampling,
         clock: Clock,
         stop: Callable[[], bool] = lambda: False,
         *,
-        repeats: int = REPEATS,
-        led: bool = True,
         measurers: Sequence[Measurer] = (),
         least: Callable[[Packed], float] = lambda _: 0.0,
     ) -> None:
@@ -47,9 +43,9 @@ class Trials:
         self._clock = clock
         self._stop = stop
         self._measurers = tuple(
-            Measuring(measurer, seconds, repeats, self.packed, least) for measurer in measurers or (workers,)
+            Measuring(measurer, sampling, self.packed, least) for measurer in measurers or (workers,)
         )
-        self._led = led
+        self._led = sampling.led
         self._longest_build = LONGEST_BUILD
         self._by_source: dict[str, Tried] = {}
         self._packed: dict[str, Packed] = {}

@@ -114,34 +114,39 @@ def use_of_broken_call(call: syntax.CallStatement) -> Use:
     return Use({}, {}, tuple((result.name, None, Write.FRESH, result.span) for result in call.results))
 
 
-def draft_call(
-    number: int,
-    call: ResolvedCall,
-    inlined: Program,
-    views: Mapping[str, View],
-    written: Mapping[str, Version],
-    types: Types,
-    scope: Scope,
-    taken: set[str],
-    report: Report,
-) -> CallDraft | None:
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """What names mean where a call stands, and where its errors go.
+
+    ``views``: what the names of tensors mean for the arguments; ``written``: which values the results are, and
+    ``types`` of which types.  ``taken``: names that are in use.
+    """
+
+    views: Mapping[str, View]
+    written: Mapping[str, Version]
+    types: Types
+    scope: Scope
+    taken: set[str]
+    report: Report
+
+
+def draft_call(number: int, call: ResolvedCall, inlined: Program, caller: Caller) -> CallDraft | None:
     """The call with its tensors named as in the program, None if types or ranks do not fit.
 
-    ``inlined``: the callee with its halves as this caller holds them.  ``views``: what the names of tensors mean for
-    the arguments; ``written``: which values the results are.  Fresh names of the callee's temporaries are added to
-    ``taken``.
+    ``inlined``: the callee with its halves as this caller holds them.  Fresh names of the callee's temporaries are
+    taken in the caller.
     """
-    before = report.count
+    report, before = caller.report, caller.report.count
     callee = call.callee
     tensors: dict[str, str] = {}
     for parameter, (name, span) in call.tensors.items():
-        view = views.get(name)
+        view = caller.views.get(name)
         if view is not None:
             tensors[parameter] = view.tensor
             _check_argument(callee, parameter, name, view, span, report)
     for result, (name, span) in zip(callee.results, call.results.items(), strict=True):
-        tensors[result] = written[name].tensor
-        expected, type = callee.tensor(result), types.get(written[name].tensor)
+        tensors[result] = caller.written[name].tensor
+        expected, type = callee.tensor(result), caller.types.get(tensors[result])
         if type is not None and type is not expected.type:
             report.error(f"result `{result}` of `{callee.name}` is {expected.type}, `{name}` is {type}", span)
         if expected.role is Role.IN_OUT and name in {argument for argument, _ in call.tensors.values()}:
@@ -150,13 +155,13 @@ def draft_call(
                 span,
                 "copy it to another name first",
             )
-    scalars = {scalar.name: _scalar(call, scalar, views, scope, report) for scalar in callee.scalars}
+    scalars = {scalar.name: _scalar(call, scalar, caller) for scalar in callee.scalars}
     if report.count > before or len(tensors) < len(call.tensors) + len(call.results):
         return None
     for tensor in inlined.tensors:
         if tensor.role is Role.TEMPORARY:
-            tensors[tensor.name] = fresh_name(tensor.name, taken)
-            taken.add(tensors[tensor.name])
+            tensors[tensor.name] = fresh_name(tensor.name, caller.taken)
+            caller.taken.add(tensors[tensor.name])
     return CallDraft(number, inlined, tensors, scalars, call.span, TextOrigin(call.span))
 
 
@@ -175,14 +180,12 @@ def _check_argument(callee: Program, parameter: str, name: str, view: View, span
         )
 
 
-def _scalar(
-    call: ResolvedCall, parameter: Scalar, views: Mapping[str, View], scope: Scope, report: Report
-) -> Expression:
+def _scalar(call: ResolvedCall, parameter: Scalar, caller: Caller) -> Expression:
     """A scalar argument: an expression of sizes, scalars and literals in the type of the parameter."""
     argument = call.scalars[parameter.name]
     what = f"argument `{parameter.name}` of `{call.callee.name}`"
-    checker = ExpressionChecker(scope, views, {}, report)
-    before = report.count
+    report, before = caller.report, caller.report.count
+    checker = ExpressionChecker(caller.scope, caller.views, {}, report)
     result = checker.value(argument)
     if any(isinstance(e, IteratorReference | Read) for e in walk(result.expression)):
         report.error(f"{what} is a scalar: it may use sizes, scalars and numbers only", argument.span)

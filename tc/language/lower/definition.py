@@ -9,7 +9,14 @@ from tc.base.errors import Span, nearest
 from tc.base.types import ScalarType
 from tc.grammar import syntax
 from tc.language.algebra.polynomial import Atoms
-from tc.language.check.call_statement import ResolvedCall, draft_call, resolve_call, use_of_broken_call, use_of_call
+from tc.language.check.call_statement import (
+    Caller,
+    ResolvedCall,
+    draft_call,
+    resolve_call,
+    use_of_broken_call,
+    use_of_call,
+)
 from tc.language.check.declarations import as_call, declare, plain_statements
 from tc.language.check.declared_results import with_declared_extents, with_declared_results
 from tc.language.check.held import Held, Inlining
@@ -173,8 +180,8 @@ class _Lowering:
     ) -> Iterator[CallDraft]:
         for number, call in self.calls.items():
             views, written = typing.views(number, typed.promoted), values.written[number]
-            inlined, scope = typed.callees.get(number, call.callee), self.declarations.scope
-            draft = draft_call(number, call, inlined, views, written, typed.promoted, scope, taken, self.report)
+            caller = Caller(views, written, typed.promoted, self.declarations.scope, taken, self.report)
+            draft = draft_call(number, call, typed.callees.get(number, call.callee), caller)
             if draft is None:
                 typed.failed.add(number)
             else:

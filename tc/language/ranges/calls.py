@@ -72,14 +72,20 @@ def bind_call(
         )
         return None
 
+    origin = DerivedOrigin(f"call of {callee.name}", call.origin)
+
     def in_caller(expression: Expression) -> Expression:
         return substitute(rename(expression, call.tensors, {}), values)
 
     for tensor in callee.tensors:
         for dimension, extent in enumerate(shapes.get(tensor.name, ())):
             expected = atoms.polynomial(in_caller(tensor.shape[dimension]))
-            _require_equal(call, tensor.name, dimension, expected, extent, atoms, requirements, errors)
-    origin = DerivedOrigin(f"call of {callee.name}", call.origin)
+            difference = (expected - extent).constant
+            needed = _Equality(f"{call.tensors[tensor.name]}.{dimension}", extent, expected)
+            if difference is None:
+                requirements.add(needed.condition(atoms), needed.message(callee.name, atoms), origin)
+            elif difference != 0:
+                errors.impossible_call(call, needed.message(callee.name, atoms))
     for precondition in callee.preconditions:
         condition = in_caller(precondition.condition)
         if condition == Literal(False, ScalarType.BOOL):
@@ -114,29 +120,22 @@ def _measure(expression: Expression, known: Mapping[Expression, tuple[int, int]]
     return 1 + sum(part[0] for part in parts), 1 + max((part[1] for part in parts), default=0)
 
 
-def _require_equal(
-    call: CallDraft,
-    tensor: str,
-    dimension: int,
-    expected: Polynomial,
-    extent: Polynomial,
-    atoms: Atoms,
-    requirements: Requirements,
-    errors: RangeErrors,
-) -> None:
-    difference = expected - extent
-    if difference.constant == 0:
-        return
-    left, right = atoms.expression(extent), atoms.expression(expected)
-    place = f"{call.tensors[tensor]}.{dimension}"
-    message = f"`{call.callee.name}` needs `{place}` to be {expression_text(right)}"
-    if expression_text(left) != place:
-        message += f", it is {expression_text(left)}"
-    if difference.constant is not None:
-        errors.impossible_call(call, message)
-    else:
-        origin = DerivedOrigin(f"call of {call.callee.name}", call.origin)
-        requirements.add(Binary(BinaryOperator.EQUAL, left, right, ScalarType.BOOL), message, origin)
+@dataclass(frozen=True, slots=True)
+class _Equality:
+    """What a call needs of an extent of the caller, which has it at a ``place`` such as ``A.0``."""
+
+    place: str
+    extent: Polynomial
+    expected: Polynomial
+
+    def condition(self, atoms: Atoms) -> Expression:
+        left, right = atoms.expression(self.extent), atoms.expression(self.expected)
+        return Binary(BinaryOperator.EQUAL, left, right, ScalarType.BOOL)
+
+    def message(self, callee: str, atoms: Atoms) -> str:
+        is_now, needed = (expression_text(atoms.expression(one)) for one in (self.extent, self.expected))
+        known = "" if is_now == self.place else f", it is {is_now}"
+        return f"`{callee}` needs `{self.place}` to be {needed}{known}"
 
 
 def inlined_statements(bound: BoundCall, taken: Collection[str]) -> Iterator[Statement]:

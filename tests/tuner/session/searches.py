@@ -14,6 +14,7 @@ from tc.store.wanted import Wanted
 from tc.targets.options import CpuOptions
 from tc.tuner.roofline.bound import Bound
 from tc.tuner.roofline.bounds import Bounds
+from tc.tuner.session.control import Control
 from tc.tuner.session.progress import Event, silence
 from tc.tuner.session.search_records import SearchRecords
 from tc.tuner.session.settings import TuningResult, TuningSettings
@@ -101,8 +102,6 @@ def begun(
         workers,
         records(path),
         settings,
-        clock=patient(),
-        bounds=Bounds(bound),
-        listen=listen,
-        stop=stop,
+        Control(listen, stop, patient()),
+        Bounds(bound),
     )

@@ -10,6 +10,7 @@ from tc.targets.options import CpuOptions
 from tc.tuner.session.confirm import Contender
 from tc.tuner.session.final_comparison import winner_of
 from tc.tuner.trial.compare_with_best import Leader
+from tc.tuner.trial.measuring import Sampling
 from tc.tuner.trial.messages import Checked, Timed
 from tc.tuner.trial.outcome import Failed, FailureKind, Measured
 from tc.tuner.trial.trials import Trials
@@ -72,7 +73,7 @@ class Clock:
 
 def test_only_the_default_may_compile_for_long() -> None:
     workers = Scripted()
-    trials = Trials(workers, 0.1, Clock())
+    trials = Trials(workers, Sampling(0.1), Clock())
     default = options_text(CpuOptions())
     assert [tried.outcome for tried in trials.try_all([default])] == [Failed(FailureKind.COMPILE, "")]
     trials.try_all(["{}", "[]"])
@@ -86,7 +87,7 @@ def led(trials: Trials, seconds: float) -> None:
 
 def test_what_is_measured_while_the_machine_is_busy_is_measured_again() -> None:
     workers = Scripted([(1.0, 1.0), (1.3, 1.0), (1.0, 1.6), (1.2, 1.1)])
-    trials = Trials(workers, 0.1, Clock())
+    trials = Trials(workers, Sampling(0.1), Clock())
     led(trials, 1.0)
     first = trials._measured({"source": b""})[0]
     assert first.outcome == Measured(1.0, (1.0, 1.0, 1.0, 9.0))
@@ -100,7 +101,7 @@ def test_what_is_measured_while_the_machine_is_busy_is_measured_again() -> None:
 
 def test_who_is_too_slow_even_for_a_busy_machine_is_measured_once() -> None:
     workers = Scripted([*[(1.0, 1.0)] * 3, (1.3, 1.0)])
-    trials = Trials(workers, 0.1, Clock())
+    trials = Trials(workers, Sampling(0.1), Clock())
     trials._measured({"source": b""})[0]
     led(trials, 0.6)
     assert trials._measured({"source": b""})[0].outcome == Measured(1.3, (1.3, 1.3, 1.3, 9.0))
@@ -110,6 +111,6 @@ def test_who_is_too_slow_even_for_a_busy_machine_is_measured_once() -> None:
 def test_what_is_measured_first_is_measured_until_the_quickest_is_repeated() -> None:
     """Nothing says whether the machine was awake, or at rest."""
     workers = Scripted([(1.7, 1.6), (1.1, 1.2), (1.4, 1.2), (1.2, 1.2)])
-    trials = Trials(workers, 0.1, Clock())
+    trials = Trials(workers, Sampling(0.1), Clock())
     assert trials._measured({"source": b""})[0].outcome == Measured(1.1, (1.1, 1.1, 1.1, 9.0))
     assert workers.quickest == [math.inf] * 4

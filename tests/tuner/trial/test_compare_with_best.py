@@ -11,6 +11,7 @@ import pytest
 from tc.artifact.packing import options_text, pack, unpack
 from tc.targets.options import CpuOptions, ScheduleOptions
 from tc.tuner.trial.compare_with_best import ROUNDS, compare_with_best
+from tc.tuner.trial.measuring import Sampling
 from tc.tuner.trial.messages import Checked, Timed
 from tc.tuner.trial.outcome import Failed, FailureKind, Measured, Outcome
 from tc.tuner.trial.trials import Trials
@@ -49,7 +50,7 @@ class Machine:
 
 
 def tried(workers: Machine, *options: str) -> list[Outcome]:
-    return [one.outcome for one in Trials(workers, 10.0, lambda: 0.0).try_all(options)]
+    return [one.outcome for one in Trials(workers, Sampling(10.0), lambda: 0.0).try_all(options)]
 
 
 def test_one_lucky_measurement_leads_nothing() -> None:
@@ -102,10 +103,10 @@ def test_slow_calls_are_measured_a_few_times(seconds: float, rounds: int) -> Non
 
 def test_slower_candidates_are_not_compared_and_earlier_leaders_count() -> None:
     workers = Machine(lambda _options, _number: 1.0)
-    trials = Trials(workers, 0.01, lambda: 0.0)
+    trials = Trials(workers, Sampling(0.01), lambda: 0.0)
     trials.follow(DEFAULT, Measured(0.5, (0.5,)))
     trials.follow(DEFAULT, Failed(FailureKind.CRASH, ""))
     assert trials.quickest == 0.5
     assert [one.outcome for one in trials.try_all([TILED])] == [Measured(1.0, (1.0,) * 5)]
     assert workers.measured == [TILED]
-    assert Trials(workers, 0.01, lambda: 0.0).quickest == math.inf
+    assert Trials(workers, Sampling(0.01), lambda: 0.0).quickest == math.inf

@@ -9,6 +9,7 @@ from dataclasses import replace
 from tc.artifact.executable import Executable
 from tc.artifact.packing import options_text, pack, unpack
 from tc.targets.options import CpuOptions
+from tc.tuner.trial.measuring import Sampling
 from tc.tuner.trial.messages import Checked, Timed
 from tc.tuner.trial.outcome import Failed, FailureKind, Measured
 from tc.tuner.trial.trials import Trials
@@ -55,7 +56,7 @@ def pack_numbered(made: Executable, text: str) -> Packed:
 
 def tried(numbers: Sequence[int], devices: int, together: threading.Barrier | None) -> tuple[list[float], list[Device]]:
     measurers = [Device(together) for _ in range(devices)]
-    trials = Trials(Numbered(None), 0.01, lambda: 0.0, measurers=measurers)
+    trials = Trials(Numbered(None), Sampling(0.01), lambda: 0.0, measurers=measurers)
     found = trials.try_all([options_text(CpuOptions(threads=number)) for number in numbers])
     assert all(isinstance(one.outcome, Measured) for one in found)
     assert trials.leader is not None
@@ -77,7 +78,7 @@ def test_one_device_measures_all() -> None:
 
 
 def test_a_source_is_measured_once() -> None:
-    trials = Trials(Numbered(None), 0.01, lambda: 0.0, measurers=(measurers := [Device(None), Device(None)]))
+    trials = Trials(Numbered(None), Sampling(0.01), lambda: 0.0, measurers=(measurers := [Device(None), Device(None)]))
     texts = [options_text(CpuOptions(threads=3, packed_operands=packed)) for packed in (0, 1, 2)]
     found = trials.try_all(texts)
     assert len({id(one) for one in found}) == 1
@@ -88,7 +89,11 @@ def test_what_its_threads_make_hopeless_does_not_run() -> None:
     measurer = Device(None)
     least = {"1": 0.1, "2": 0.004, "3": 0.006}
     trials = Trials(
-        Numbered(None), 0.01, lambda: 0.0, measurers=(measurer,), least=lambda packed: least[unpack(packed).source]
+        Numbered(None),
+        Sampling(0.01),
+        lambda: 0.0,
+        measurers=(measurer,),
+        least=lambda packed: least[unpack(packed).source],
     )
     found = trials.try_all([options_text(CpuOptions(threads=number)) for number in (1, 2, 3)])
     # The first one, the default, runs whatever is said of it.
