@@ -161,7 +161,7 @@ def _suite(given: argparse.Namespace) -> None:
     from benchmarks.measuring.suite import run_suite
     from benchmarks.reporting.compilation import compilation
     from benchmarks.reporting.report import HEADER, failures, line, summary
-    from tc.base.records import save_record
+    from tc.base.json_records import save_record
 
     cases, settings, winners = _cases(given), _settings(given), _winners(given)
 
@@ -291,7 +291,7 @@ def _offline(given: argparse.Namespace) -> None:
 def _table(given: argparse.Namespace) -> None:
     from benchmarks.reporting.report import markdown
     from benchmarks.reporting.results import Report
-    from tc.base.records import load_record
+    from tc.base.json_records import load_record
 
     with _as_usage():
         report = load_record(Report, given.results)

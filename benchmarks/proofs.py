@@ -24,7 +24,7 @@ from tc.targets.options_json import to_json
 from tc.targets.target import CpuTarget, parse_target
 from tc.tuner.space.nests import nest_of, silent_options
 from tc.tuner.space.space import Space
-from tc.tuner.trial.outcome import Failed
+from tc.tuner.trial.trial_outcome import Failed
 
 # Limits, above which the report says so: the processor's seconds.
 MOST_SECONDS: Final = 3.0

@@ -10,7 +10,7 @@ from lark import Token
 
 from tc.base.errors import Diagnostic, Span
 from tc.grammar.builder import span_of
-from tc.grammar.remedies import Place, remedy, unclosed_body
+from tc.grammar.slip_hints import Place, remedy, unclosed_body
 
 
 def complain(text: str, tokens: Sequence[Token], position: int, accepted: Set[str]) -> Diagnostic:

@@ -27,9 +27,9 @@ from tc.polyhedral.ir.loops import Buffer, LoopProgram, barriers
 from tc.polyhedral.pipeline import MappedProgram, Prepared
 from tc.runtime.cuda.nvrtc import check_architecture, compiling_cuda, nvrtc_flags
 from tc.runtime.host.binary import Binary
-from tc.runtime.host.compiler import check_compiles, compiling, find_compiler, kernel_flags
+from tc.runtime.host.c_compiler import check_compiles, compiling, find_compiler, kernel_flags
 from tc.runtime.host.threads import available_threads
-from tc.runtime.kernel import Memory
+from tc.runtime.loaded_kernel import Memory
 from tc.runtime.opencl.opencl import compiling_opencl, opencl_device
 from tc.targets.machine import GENERIC_GPU, CpuMachine, Machine, VectorUnit
 from tc.targets.options import CpuOptions, Options

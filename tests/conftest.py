@@ -67,4 +67,4 @@ def unmeasured_roofs(monkeypatch: pytest.MonkeyPatch) -> None:
     from tc.tuner.roofline.roofline import Bandwidth, Roofs
 
     roofs = Roofs(operations=1e18, bandwidths=(Bandwidth(1, 1e18, 1e18),), fresh=1e18)
-    monkeypatch.setattr("tc.tuner.session.session.machine_roofs", lambda *_given: roofs)
+    monkeypatch.setattr("tc.tuner.session.search_setup.machine_roofs", lambda *_given: roofs)

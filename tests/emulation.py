@@ -25,7 +25,7 @@ from tc.artifact.executable import Executable
 from tc.base.environment import Environment
 from tc.base.types import ScalarType
 from tc.language.program.specialization import Layout
-from tc.runtime.kernel import Memory
+from tc.runtime.loaded_kernel import Memory
 from tests.codegen.harness import slot
 
 TARGET: Final = "cpu:armv8-a"

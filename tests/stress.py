@@ -25,7 +25,7 @@ import pytest
 
 import tc
 from tc.dispatch.kernel import Kernel
-from tc.runtime.host.compiler import compile_shared
+from tc.runtime.host.c_compiler import compile_shared
 from tests.waiting import PATIENCE
 
 Array: TypeAlias = np.ndarray

@@ -14,7 +14,7 @@ import pytest
 import tc
 from tc.base.environment import Environment
 from tc.reference.compare import compare
-from tc.runtime.host.compiler import find_compiler, kernel_flags
+from tc.runtime.host.c_compiler import find_compiler, kernel_flags
 from tc.targets.target import parse_cpu_target
 from tests import emulation
 from tests.comprehensions.case import Case

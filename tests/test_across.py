@@ -15,7 +15,7 @@ from tc.reference.compare import compare
 from tc.targets.options import GpuOptions
 from tc.tuner.space.nests import nest_of
 from tc.tuner.space.space import Space
-from tc.tuner.trial.outcome import Failed
+from tc.tuner.trial.trial_outcome import Failed
 from tests.turns import every, every_row, one_in
 
 MM = tc.define("def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }").mm

@@ -162,7 +162,7 @@ def test_a_race_between_chunks_is_reported() -> None:
 
 BROKEN = """
 from unittest.mock import patch
-from tc.runtime.host.compiler import compiling
+from tc.runtime.host.c_compiler import compiling
 from tests.fuzz.execute import execute
 from tests.fuzz.recipe import COPY
 
@@ -225,7 +225,7 @@ call_and_compile(1, 12)
 """
 WEAKER = """
 from unittest.mock import patch
-from tc.runtime.host.compiler import compile_shared
+from tc.runtime.host.c_compiler import compile_shared
 from tests.stress import compute_from_many_threads
 
 def weaken(source, flags, compiler, **options):
@@ -234,7 +234,7 @@ def weaken(source, flags, compiler, **options):
         source = source.replace("{order}", "memory_order_relaxed")
     return compile_shared(source, flags, compiler, **options)
 
-with patch("tc.runtime.host.compiler.compile_shared", weaken):
+with patch("tc.runtime.host.c_compiler.compile_shared", weaken):
     compute_from_many_threads(200, 4)
 """
 

@@ -15,7 +15,7 @@ from benchmarks.measuring.messages import Judge, Prepare, Ready, Refused
 from benchmarks.measuring.worker import Worker
 from benchmarks.problems.cases import Case
 from benchmarks.reporting.results import Settings
-from tc.base.records import Json
+from tc.base.json_records import Json
 from tc.tuner.roofline.roofline import Work
 
 # Cases at a time, at most, and the questions that are asked for them at once.

@@ -13,7 +13,7 @@ from typing import Final
 
 from tc.base.environment import environment
 from tc.base.errors import DeviceError
-from tc.runtime.host.compiler import find_compiler
+from tc.runtime.host.c_compiler import find_compiler
 from tc.targets.target import processor
 
 _PACKAGES: Final = ("numpy", "torch", "triton", "jax", "jaxlib", "islpy")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 if TYPE_CHECKING:
     from benchmarks.measuring.contender import Contender
     from benchmarks.problems.cases import Case
-    from tc.base.records import Json
+    from tc.base.json_records import Json
 
 Answer_co = TypeVar("Answer_co", covariant=True)
 

@@ -19,7 +19,7 @@ from benchmarks.measuring.worker import Worker
 from benchmarks.problems.cases import Case
 from benchmarks.problems.goals import goal_of
 from benchmarks.reporting.results import Measured, Missing, Report, Row, Settings
-from tc.base.records import Json
+from tc.base.json_records import Json
 from tc.tuner.roofline.roofline import Roofs, highest
 
 # A noisy case goes on for so many times the rounds that it would take.

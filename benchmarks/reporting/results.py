@@ -9,7 +9,7 @@ from benchmarks.measuring.contender import Contender
 from benchmarks.measuring.machine import Machine
 from benchmarks.measuring.messages import Sample
 from benchmarks.problems.cases import Suite
-from tc.base.records import Json
+from tc.base.json_records import Json
 from tc.tuner.roofline.roofline import Roofs, Work
 
 # Seconds in which threads that spin fall asleep.

@@ -12,7 +12,7 @@ from typing import Final
 
 from benchmarks.problems.cases import Case
 from tc.artifact.packing import options_from_text
-from tc.base.records import load_record, save_record
+from tc.base.json_records import load_record, save_record
 from tc.targets.options import CpuOptions, GpuOptions
 from tc.targets.options_json import to_json
 from tc.targets.target import CpuTarget, parse_target
@@ -23,7 +23,7 @@ from tc.tuner.session.settings import TuningResult
 from tc.tuner.space.genes import Gene, SizeGene
 from tc.tuner.space.nests import nest_of, silent_options
 from tc.tuner.space.space import Space
-from tc.tuner.trial.outcome import Failed, FailureKind, Measured, Outcome
+from tc.tuner.trial.trial_outcome import Failed, FailureKind, Measured, Outcome
 
 _COPIES: Final = ("schedule", "unroll")
 _MOST_COPIES: Final = 4096

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from tc.base.records import Json, load_record, save_record
+from tc.base.json_records import Json, load_record, save_record
 
 # What the suite takes when it is told nothing else.
 DEFAULT: Final = Path(__file__).parents[1] / "options" / "cpu.json"

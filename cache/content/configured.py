@@ -15,7 +15,7 @@ from tc.base.private import reclaim
 from tc.cache.content.lookup import Reader
 from tc.cache.database.database import is_empty
 from tc.cache.database.place import File, Server, place_of
-from tc.cache.format.faults import told
+from tc.cache.format.database_errors import told
 
 
 class Mode(Enum):

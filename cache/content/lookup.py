@@ -11,10 +11,11 @@ from tc.cache.content.choice import winner_of
 from tc.cache.database.database import Database, Session
 from tc.cache.database.opening import database_at
 from tc.cache.database.place import place_of
-from tc.cache.format.faults import damaged
+from tc.cache.format.database_errors import damaged
 from tc.cache.format.ingredients import Ingredients
 from tc.cache.format.records import Native, Run, Text, Trial, Variant, native_identity, variant_identity
 from tc.cache.format.rows import ingredients_of, record_of
+from tc.cache.format.schema_version import require_readable
 from tc.cache.format.tables import (
     COMPILERS,
     DECIDING,
@@ -33,7 +34,6 @@ from tc.cache.format.tables import (
     Table,
     where,
 )
-from tc.cache.format.version import require_readable
 
 
 @frozen

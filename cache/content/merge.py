@@ -10,9 +10,9 @@ from pathlib import Path
 from tc.base.errors import CacheError
 from tc.cache.content.contents import Contents
 from tc.cache.content.copy_records import copy_records, counts
+from tc.cache.content.integrity import verify
 from tc.cache.content.lookup import Reader
 from tc.cache.content.store import Store
-from tc.cache.content.verify import verify
 from tc.cache.database.place import File, place_of
 
 

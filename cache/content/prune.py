@@ -19,7 +19,7 @@ from tc.cache.database.connection import connect
 from tc.cache.database.place import File, Place, place_of
 from tc.cache.database.server import ConnectionSession
 from tc.cache.format import schema
-from tc.cache.format.faults import damaged, told
+from tc.cache.format.database_errors import damaged, told
 from tc.cache.format.tables import OLDEST, PROGRAMS, TEXTS, where
 from tc.cache.format.texts import programs_of
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from tc.base.draft import draft_of
 from tc.base.errors import CacheError
+from tc.base.file_draft import draft_of
 from tc.base.private import make_folder
 from tc.cache.content.contents import Contents
 from tc.cache.content.copy_records import copy_records
@@ -16,7 +16,7 @@ from tc.cache.content.lookup import Reader
 from tc.cache.content.store import Store
 from tc.cache.database.connection import connect
 from tc.cache.database.place import File, place_of
-from tc.cache.format.faults import told
+from tc.cache.format.database_errors import told
 from tc.cache.format.ingredients import Ingredients
 from tc.cache.format.records import Measurement, Native, Record, Run, Text, Trial, Variant
 from tc.cache.format.tables import TRIED, UNMEASURED, VARIANT_KERNELS

@@ -18,7 +18,7 @@ from tc.cache.database.database import Database
 from tc.cache.database.engine import engine_at, require_one_host, write_ahead
 from tc.cache.database.opening import database_at
 from tc.cache.database.place import File, place_of
-from tc.cache.format.faults import told
+from tc.cache.format.database_errors import told
 from tc.cache.format.ingredients import Ingredients
 from tc.cache.format.records import Measurement, Native, Run, Text, Trial, Variant
 from tc.cache.format.rows import row_of

@@ -8,7 +8,7 @@ from typing import Final
 
 from tc.base.errors import CacheError
 from tc.cache.database.forks import inside_sqlite
-from tc.cache.format.faults import told
+from tc.cache.format.database_errors import told
 
 BUSY_SECONDS: Final = 60.0
 """How long to wait for another process to finish its transaction."""

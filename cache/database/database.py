@@ -16,7 +16,7 @@ from tc.base.frozen import frozen
 from tc.base.once import Once
 from tc.cache.database.connection import connect
 from tc.cache.database.forks import inside_sqlite
-from tc.cache.format.faults import told
+from tc.cache.format.database_errors import told
 from tc.cache.format.rows import Row
 
 UNCHANGING: Final = "mode=ro&immutable=1"

@@ -18,7 +18,7 @@ from tc.cache.database.connection import BUSY_SECONDS, connect
 from tc.cache.database.file_systems import is_of_this_host, of_this_host, sharing
 from tc.cache.database.live import can_write
 from tc.cache.database.place import File, Place, Server
-from tc.cache.format.faults import told
+from tc.cache.format.database_errors import told
 from tc.cache.format.trust import require_trusted, require_trusted_folder
 
 

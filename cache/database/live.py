@@ -13,7 +13,7 @@ from tc.cache.database.connection import connect
 from tc.cache.database.database import UNCHANGING, FileSession, Session, unmerged
 from tc.cache.database.file_systems import is_of_this_host, sharing
 from tc.cache.database.forks import inside_sqlite
-from tc.cache.format.faults import told
+from tc.cache.format.database_errors import told
 
 
 @frozen

@@ -8,7 +8,7 @@ from typing import assert_never
 from tc.base.errors import CacheError
 from tc.cache.database.database import Database, FrozenFile, is_empty
 from tc.cache.database.place import File, Place, Server
-from tc.cache.format.faults import told
+from tc.cache.format.database_errors import told
 from tc.cache.format.trust import require_trusted
 
 

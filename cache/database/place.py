@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from tc.base.errors import CacheError
 from tc.base.frozen import frozen
-from tc.cache.format.faults import told
+from tc.cache.format.database_errors import told
 
 
 @frozen

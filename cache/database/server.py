@@ -12,7 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from tc.cache.database.database import Session
 from tc.cache.database.engine import engine_at
 from tc.cache.database.place import Server
-from tc.cache.format.faults import told
+from tc.cache.format.database_errors import told
 from tc.cache.format.rows import Row
 
 

@@ -9,8 +9,8 @@ from types import NoneType
 from typing import Final, TypeAlias
 
 from tc.base.errors import CacheError
+from tc.cache.format.database_errors import damaged
 from tc.cache.format.encoding import Value
-from tc.cache.format.faults import damaged
 from tc.cache.format.ingredients import FIELDS, Ingredients
 from tc.cache.format.tables import KEPT, Kept, Table
 from tc.cache.format.trust import seal_of, sealed

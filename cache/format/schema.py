@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 from tc.base.errors import CacheError
 from tc.cache.format.ingredients import FIELDS
-from tc.cache.format.version import APPLICATION, version_of
+from tc.cache.format.schema_version import APPLICATION, version_of
 
 METADATA: Final = MetaData()
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from tc.base.errors import CacheError
 from tc.base.frozen import frozen
-from tc.cache.format.faults import told
+from tc.cache.format.database_errors import told
 
 COMPANIONS = ("-wal", "-shm", "-journal")
 """What SQLite keeps beside a database and reads as a part of it: endings of the file's name."""

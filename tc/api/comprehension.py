@@ -189,7 +189,7 @@ class Comprehension:
         return Candidates(make)
 
     def _target(self, arguments: Sequence[object], name: str | None) -> Target:
-        from tc.dispatch.placement import device_of_arrays
+        from tc.dispatch.array_placement import device_of_arrays
 
         return _target(name, device_of_arrays(self.interface, arguments))
 
@@ -270,7 +270,7 @@ class Candidates:
 
 
 def _device_of(bound: Arguments) -> int | None:
-    from tc.dispatch.placement import device_of
+    from tc.dispatch.array_placement import device_of
 
     return device_of(bound)
 
@@ -284,7 +284,7 @@ def _target(name: str | None, device: int | None = None) -> Target:
 
 def targets() -> dict[str, str]:
     """What this machine can run: ``"available"`` and the resolved name, or why not."""
-    from tc.runtime.host.compiler import find_compiler
+    from tc.runtime.host.c_compiler import find_compiler
     from tc.runtime.opencl.opencl import opencl_device
 
     def target() -> Target:

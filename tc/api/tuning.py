@@ -25,8 +25,15 @@ from tc.tuner.cluster.dask_workers import dask_workers
 from tc.tuner.session.console import console
 from tc.tuner.session.control import Control
 from tc.tuner.session.effort import DEFAULT, effort_of
-from tc.tuner.session.progress import silence
-from tc.tuner.session.session import Machines, WorkerFactory, device_workers, local_workers, require_devices, tuning
+from tc.tuner.session.progress_events import silence
+from tc.tuner.session.search_setup import (
+    Machines,
+    WorkerFactory,
+    device_workers,
+    local_workers,
+    require_devices,
+    tuning,
+)
 from tc.tuner.session.settings import Numerics, Strategy, TuningResult, TuningSettings
 from tc.tuner.session.status_line import StatusLine
 from tc.tuner.session.subject import Subject

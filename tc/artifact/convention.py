@@ -9,7 +9,7 @@ from tc.base.frozen import frozen
 from tc.base.grid import GridKernel
 from tc.base.interface import Interface
 from tc.language.program.specialization import Layout, Signature
-from tc.runtime.kernel import Memory
+from tc.runtime.loaded_kernel import Memory
 
 
 @frozen

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from tc.base.frozen import frozen
 from tc.base.interface import Interface
+from tc.base.json_records import from_json, to_json
 from tc.base.once import Once
-from tc.base.records import from_json, to_json
 
 if TYPE_CHECKING:  # definitions that are known need no parser
     from tc.language.program.program import Program

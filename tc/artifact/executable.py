@@ -19,7 +19,7 @@ from tc.base.types import ScalarType
 from tc.runtime.host.binary import Binary
 from tc.runtime.host.libc import check_libc, required_libc
 from tc.runtime.host.pool import shared_pool
-from tc.runtime.kernel import LoadedKernel, load_kernel
+from tc.runtime.loaded_kernel import LoadedKernel, load_kernel
 from tc.targets.options import CpuOptions, Options
 from tc.targets.target import CudaTarget, OpenClTarget, Target, check_runs, processor
 

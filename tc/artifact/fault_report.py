@@ -9,7 +9,7 @@ from typing import Final, NoReturn
 from tc.artifact.convention import Convention
 from tc.base.errors import ArgumentError, DeviceError
 from tc.base.faults import DIVERGED, MISALIGNED, OUTSIDE
-from tc.runtime.kernel import NO_MEMORY
+from tc.runtime.loaded_kernel import NO_MEMORY
 
 _MISTAKES: Final[Mapping[int, str]] = MappingProxyType(
     {

@@ -11,9 +11,9 @@ from tc.base.decision import Decision
 from tc.base.digest import sha256_hex
 from tc.base.errors import TCError
 from tc.base.frozen import frozen
+from tc.base.json_records import from_json as record_from_json
+from tc.base.json_records import to_json as record_to_json
 from tc.base.proof import Proof
-from tc.base.records import from_json as record_from_json
-from tc.base.records import to_json as record_to_json
 from tc.runtime.host.binary import Binary, KernelUse
 from tc.targets.options import CpuOptions, GpuOptions, Options
 from tc.targets.options_json import from_json, option_value, to_json, value_to_json

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tc.base.frozen import frozen
 from tc.base.grid import GridKernel
 from tc.runtime.host.binary import Binary, KernelUse
-from tc.runtime.kernel import Memory
+from tc.runtime.loaded_kernel import Memory
 from tc.targets.target import CudaTarget, Target
 
 

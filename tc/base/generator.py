@@ -13,7 +13,7 @@ from tc.base.digest import sha256_hex
 
 RELEASE: Final = "0.1.0"
 
-# Beside this file in a wheel, whose sources are final: their hash (``tc.base.build``).
+# Beside this file in a wheel, whose sources are final: their hash (``tc.base.wheel``).
 BUILT: Final = "source_hash.txt"
 _PACKAGES: Final = ("tc", "tc.grammar")
 

@@ -18,12 +18,12 @@ from tc.base.generator import RELEASE
 from tc.cache.content.configured import claim, configured, read_key
 from tc.cache.content.contents import Contents
 from tc.cache.content.difference import Difference, diff
+from tc.cache.content.integrity import verify
 from tc.cache.content.lookup import Reader
 from tc.cache.content.merge import merge
 from tc.cache.content.prune import prune
 from tc.cache.content.ship import ship
 from tc.cache.content.store import Store
-from tc.cache.content.verify import verify
 from tc.cache.database.database import is_empty
 from tc.cache.database.place import File, place_of
 from tc.commands.contents.kernel_summary import SHORT, find_summary

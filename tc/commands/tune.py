@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from tc.api.tuning import TuningRequest, device_numbers, first_device, open_store, workers_for
 from tc.base.counted import counted
-from tc.base.draft import draft_of
 from tc.base.environment import environment
 from tc.base.errors import OptionsError, TCError, TuningError
+from tc.base.file_draft import draft_of
 from tc.base.generator import RELEASE
 from tc.cache.content.configured import read_key
 from tc.commands.interruption import Interruption, StoppedError, interruptible
@@ -27,13 +27,13 @@ from tc.runtime.named_target import named_target
 from tc.tuner.session.console import console, duration
 from tc.tuner.session.control import Control
 from tc.tuner.session.effort import EFFORTS
-from tc.tuner.session.progress import Listener, silence
+from tc.tuner.session.kernel_search import Tuning
+from tc.tuner.session.progress_events import Listener, silence
 from tc.tuner.session.say import say, tell
-from tc.tuner.session.session import Machines, tuning
+from tc.tuner.session.search_setup import Machines, tuning
 from tc.tuner.session.settings import Strategy, TuningResult
 from tc.tuner.session.share_time import ScheduledSearch, share_time
 from tc.tuner.session.status_line import StatusLine
-from tc.tuner.session.tune import Tuning
 from tc.tuner.space.starts import read_starts
 from tc.tuner.trial.budget import Budget
 

@@ -12,8 +12,8 @@ from tc.base.frozen import frozen
 from tc.base.interface import Interface, TensorParameter
 from tc.base.types import ScalarType
 from tc.language.program.specialization import ArraySpec, Dynamic, Signature, SymbolicSize, contiguous_strides
+from tc.runtime.frameworks.array_bytes import Sharing, sharing
 from tc.runtime.frameworks.arrays import describe, describe_output, followed
-from tc.runtime.frameworks.memory import Sharing, sharing
 from tc.runtime.views.scalars import convert_scalar, is_followed
 from tc.runtime.views.view import ArrayView, Framework, element_strides
 

@@ -6,8 +6,8 @@ from tc.artifact.convention import Convention
 from tc.dispatch.arguments import Arguments
 from tc.dispatch.sites import CudaSite
 from tc.dispatch.warm_cuda import CudaPlan
+from tc.runtime.frameworks.array_bytes import extent
 from tc.runtime.frameworks.arrays import announcer
-from tc.runtime.frameworks.memory import extent
 from tc.runtime.views.view import Framework
 
 

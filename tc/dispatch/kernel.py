@@ -23,7 +23,7 @@ from tc.language.program.specialization import Layout, Signature
 from tc.runtime.frameworks.arrays import address_of, announcer
 from tc.runtime.frameworks.fingerprint import fingerprint_function
 from tc.runtime.host.threads import get_threads
-from tc.runtime.kernel import LoadedKernel
+from tc.runtime.loaded_kernel import LoadedKernel
 from tc.runtime.views.view import Framework
 from tc.targets.options import Options
 from tc.targets.target import CudaTarget, Target

@@ -11,10 +11,10 @@ from tc.artifact.fault_report import report_fault
 from tc.base.frozen import frozen
 from tc.base.types import ScalarType
 from tc.dispatch.arguments import Arguments
-from tc.dispatch.placement import CudaPlace, check_on_host, cuda_place
+from tc.dispatch.array_placement import CudaPlace, check_on_host, cuda_place
 from tc.runtime.frameworks.arrays import allocator, deliver, describe
 from tc.runtime.host.threads import get_threads
-from tc.runtime.kernel import LoadedKernel
+from tc.runtime.loaded_kernel import LoadedKernel
 from tc.runtime.views.view import CudaMemory, Framework, Stream
 from tc.targets.target import CudaTarget
 

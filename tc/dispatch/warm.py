@@ -18,7 +18,7 @@ from tc.runtime.frameworks.numpy_arrays import numpy_address
 from tc.runtime.host.library import load_library
 from tc.runtime.host.native import native_binary
 from tc.runtime.host.pool import shared_pool
-from tc.runtime.kernel import LoadedKernel
+from tc.runtime.loaded_kernel import LoadedKernel
 
 WarmCall: TypeAlias = Callable[[tuple[object, ...], object], object]
 Allocator: TypeAlias = Callable[[], object]

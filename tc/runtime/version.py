@@ -9,7 +9,7 @@ from typing import assert_never
 
 from tc.base.environment import Environment
 from tc.runtime.cuda.nvrtc import nvrtc_version
-from tc.runtime.host.compiler import Compiler, answer, find_compiler
+from tc.runtime.host.c_compiler import Compiler, answer, find_compiler
 from tc.runtime.opencl.opencl import opencl_device
 from tc.targets.target import CpuTarget, CudaTarget, EmulatorTarget, OpenClTarget, Target
 

@@ -13,7 +13,7 @@ from tc.artifact.executable import Executable
 from tc.artifact.packing import describe, variant_options
 from tc.base.environment import Environment
 from tc.base.generator import RELEASE, generator_version
-from tc.base.records import to_json
+from tc.base.json_records import to_json
 from tc.cache.content.store import Store
 from tc.cache.format.records import Native, Text, Variant, text_key
 from tc.runtime.host.libc import required_libc

@@ -10,7 +10,7 @@ from typing import Final, assert_never
 from tc.artifact.definition import Definition
 from tc.base.frozen import frozen
 from tc.base.generator import generator_version
-from tc.base.records import from_json
+from tc.base.json_records import from_json
 from tc.cache.format.ingredients import Ingredients
 from tc.language.program.specialization import ArraySpec, Signature, SymbolicSize, extents_text
 from tc.runtime.host.threads import available_threads

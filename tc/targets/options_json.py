@@ -9,7 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeVar, cast, get_args, get_origin
 
 from tc.base.errors import OptionsError, nearest
-from tc.base.records import field_types
+from tc.base.json_records import field_types
 from tc.targets.renamed import RENAMED
 
 Kind = TypeVar("Kind")

@@ -23,7 +23,7 @@ from benchmarks.searching.recording import (
 from benchmarks.searching.tuned import DEFAULT as WINNERS
 from benchmarks.searching.tuned import load_winners
 from tc.tuner.session.settings import TuningResult
-from tc.tuner.trial.outcome import Failed, FailureKind, Measured
+from tc.tuner.trial.trial_outcome import Failed, FailureKind, Measured
 from tests.turns import every
 
 (CASE,) = chosen((Suite.PAPER,), ("tmm-128-32-256",))

@@ -12,7 +12,7 @@ from benchmarks.measuring.contender import Contender
 from benchmarks.measuring.messages import Refused, Sample
 from benchmarks.reporting.results import Missing, Report
 from benchmarks.searching.tuned import Winner, Winners, load_winners, save_winners
-from tc.base.records import from_json, load_record, save_record, to_json
+from tc.base.json_records import from_json, load_record, save_record, to_json
 from tests.benchmarks.reports import report, row
 
 

@@ -19,7 +19,7 @@ from benchmarks.measuring.suite import batched, measure_case
 from benchmarks.measuring.worker import Worker
 from benchmarks.reporting.results import Report, Settings
 from benchmarks.searching.search import search_case
-from tc.base.records import load_record, save_record
+from tc.base.json_records import load_record, save_record
 from tests.benchmarks.problems import small
 from tests.benchmarks.reports import report, row
 

@@ -13,9 +13,9 @@ from typing import Final
 
 import pytest
 
+from tc.cache.content.integrity import verify
 from tc.cache.content.lookup import Reader
 from tc.cache.content.store import Store
-from tc.cache.content.verify import verify
 from tests.cache.samples import MACHINE, kernel, native, text, trial, variant
 from tests.programs import ROOT
 from tests.turns import every

@@ -16,12 +16,12 @@ import pytest
 
 from tc.base.errors import CacheError
 from tc.cache.content.difference import diff
+from tc.cache.content.integrity import verify
 from tc.cache.content.lookup import Reader
 from tc.cache.content.merge import merge
 from tc.cache.content.prune import prune
 from tc.cache.content.ship import ship
 from tc.cache.content.store import Store
-from tc.cache.content.verify import verify
 from tests.cache.samples import (
     MACHINE,
     OTHER_MACHINE,

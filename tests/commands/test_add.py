@@ -182,7 +182,7 @@ def test_one_definition_is_named(text: Path, tmp_path: Path, capsys: pytest.Capt
 
 @pytest.mark.slow
 def test_a_search_measures_what_was_added(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tc.tuner.session.session._bound", lambda _work, _target, _device: None)
+    monkeypatch.setattr("tc.tuner.session.search_setup._bound", lambda _work, _target, _device: None)
     cache, source = tmp_path / "tuned.db", edited(tmp_path / "mm.c", "")
     assert add(cache, text, "--definition", "mm", "--size", SIZE, "--source", source) == 0
     tc.define(TEXT).mm.tune((33, 17), (17, 29), budget="2 trials", cache=cache, jobs=1, progress=False)

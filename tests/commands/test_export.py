@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tc.base.types import ScalarType
+from tc.cache.content.integrity import verify
 from tc.cache.content.store import Store
-from tc.cache.content.verify import verify
 from tc.commands.cache import main
 from tc.commands.contents.listing import Filter
 from tc.commands.export.selection import select

@@ -13,7 +13,7 @@ import pytest
 from tc.commands import cache as cache_command
 from tc.commands import tune
 from tc.tuner.roofline.roofline import Bandwidth, Roofs
-from tc.tuner.session import session
+from tc.tuner.session import search_setup
 from tc.tuner.trial import workers
 from tc.tuner.trial.process import Process
 from tests.cuda.simulator import Simulator, simulator
@@ -44,8 +44,8 @@ def test_a_search_over_two_devices(
     file, cache, log = tmp_path / "mm.tc", str(tmp_path / "tuned.db"), tmp_path / "launches"
     file.write_text(TEXT)
     monkeypatch.setattr(workers, "Process", in_simulator(log))
-    monkeypatch.setattr(session, "_measured_roofs", lambda *_: ROOFS)
-    monkeypatch.setattr(session, "calibration", lambda *_: None)
+    monkeypatch.setattr(search_setup, "_measured_roofs", lambda *_: ROOFS)
+    monkeypatch.setattr(search_setup, "calibration", lambda *_: None)
     command = [str(file), "--size", "M=5,K=7,N=3", "--target", "cuda", "--cache", cache, "--jobs", "1"]
     assert tune.main([*command, "--devices", "0,1", "--budget", "3 trials", "--effort", "quick"]) == 0
     assert "3 trials; the budget is spent" in capsys.readouterr().out

@@ -20,14 +20,14 @@ from tc.runtime.frameworks.arrays import describe
 from tc.store.measured_machine import measured_machine
 from tc.targets.options import GpuOptions, ScheduleOptions
 from tc.targets.target import CudaTarget, Target
-from tc.tuner.session.session import Machines, local_workers
-from tc.tuner.trial.arrays import random_arrays
-from tc.tuner.trial.calls import keep_calls
+from tc.tuner.session.search_setup import Machines, local_workers
+from tc.tuner.trial.checked_calls import keep_calls
 from tc.tuner.trial.cuda_trial_memory import CudaTrialMemory, DeviceGuarded
-from tc.tuner.trial.measure import MeasureHandler
+from tc.tuner.trial.measure_handler import MeasureHandler
 from tc.tuner.trial.messages import Calibrate, Check, Checked, Done, Prepare, Time, Timed
-from tc.tuner.trial.outcome import Failed, FailureKind
 from tc.tuner.trial.task import Task
+from tc.tuner.trial.trial_arrays import random_arrays
+from tc.tuner.trial.trial_outcome import Failed, FailureKind
 from tests.cuda.simulator import Simulator, simulator
 
 TEXT = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,k) * B(k,n) }"
@@ -126,7 +126,7 @@ def test_devices_are_named_in_python(gpu: Simulator, monkeypatch: pytest.MonkeyP
     }
     for wrong in ([], "0,1", [-1], [True], [0.0], 0):
         refused[f"devices are a list of numbers of GPUs, such as [0, 1], got {wrong!r}"] = {"devices": wrong}
-    monkeypatch.setattr("tc.tuner.session.session.check_cuda_device", lambda _architecture, _device: None)
+    monkeypatch.setattr("tc.tuner.session.search_setup.check_cuda_device", lambda _architecture, _device: None)
     for message, given in refused.items():
         with pytest.raises(tc.TCError, match=re.escape(message)):
             mm.tune(*SHAPES, cache=cache, progress=False, **given)

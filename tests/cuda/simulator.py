@@ -22,10 +22,10 @@ from tc.base.grid import Argument, GridKernel, Place
 from tc.base.types import ScalarType
 from tc.dispatch.arguments import bind
 from tc.dispatch.kernel import Kernel
-from tc.runtime.host.compiler import compile_shared, find_compiler
+from tc.runtime.host.c_compiler import compile_shared, find_compiler
 from tc.runtime.host.disk import temporary_folder
 from tc.runtime.host.flags import SHARED
-from tc.runtime.kernel import LoadedKernel
+from tc.runtime.loaded_kernel import LoadedKernel
 from tc.runtime.named_target import named_target
 from tc.targets.options import Options
 from tests.cuda.ptx import translated

@@ -19,7 +19,7 @@ from tc.polyhedral.execution.execution import Execution
 from tc.polyhedral.ir.scop import Scop
 from tc.polyhedral.proof.demands import Demands
 from tc.polyhedral.proof.verify import prove
-from tc.runtime.host.compiler import compiling
+from tc.runtime.host.c_compiler import compiling
 from tc.runtime.opencl.opencl import opencl_device
 from tc.targets.target import CpuTarget, Processor, processor
 from tests.programs import run

@@ -12,9 +12,9 @@ import tc.codegen.prelude
 import tc.runtime.host.pool
 from tc.base.environment import environment
 from tc.base.types import ScalarType
-from tc.runtime.host.compiler import compile_shared, find_compiler, kernel_flags
+from tc.runtime.host.c_compiler import compile_shared, find_compiler, kernel_flags
 from tc.runtime.host.pool import shared_pool
-from tc.runtime.kernel import LoadedKernel, Memory, load_kernel
+from tc.runtime.loaded_kernel import LoadedKernel, Memory, load_kernel
 from tc.targets.target import parse_cpu_target
 
 HEADER = (Path(tc.runtime.__file__).parent / "pool.h").read_text(encoding="utf-8")

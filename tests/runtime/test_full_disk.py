@@ -10,7 +10,7 @@ import pytest
 
 from tc.base.environment import environment
 from tc.base.errors import CompileError, NoRoomError
-from tc.runtime.host.compiler import compile_shared, find_compiler, keep
+from tc.runtime.host.c_compiler import compile_shared, find_compiler, keep
 from tc.runtime.host.scratch import scratch_folder, told_of_room
 from tests.read_only import python, run_with_temporary
 
@@ -86,6 +86,6 @@ def test_a_refused_source_that_cannot_be_kept_is_still_refused(tmp_path: Path, m
         patched.setattr("tempfile.tempdir", str(tmp_path))
         assert keep("no C", "none/kernel.c") is None
         assert list(tmp_path.iterdir()) == []
-    monkeypatch.setattr("tc.runtime.host.compiler.keep", lambda _source, _name: None)
+    monkeypatch.setattr("tc.runtime.host.c_compiler.keep", lambda _source, _name: None)
     with pytest.raises(CompileError, match="the source is not kept, because no temporary file can be written"):
         compile_shared("no C", (), compiler)

@@ -17,7 +17,7 @@ import tc.codegen.prelude
 from tc.base.environment import Environment, environment
 from tc.base.errors import DeviceError
 from tc.base.types import ScalarType
-from tc.runtime.host.compiler import compile_shared, find_compiler
+from tc.runtime.host.c_compiler import compile_shared, find_compiler
 from tc.runtime.host.flags import SHARED
 from tc.runtime.host.native import native_binary
 from tc.runtime.host.pool import shared_pool
@@ -283,7 +283,7 @@ def test_the_pool_is_built_once_and_remembered(tmp_path: Path, monkeypatch: pyte
     settings = Environment.read({"XDG_CACHE_HOME": str(tmp_path)})
     first = native_binary("pool.c", settings)
     with monkeypatch.context() as without:
-        without.setattr("tc.runtime.host.compiler.compile_shared", None)
+        without.setattr("tc.runtime.host.c_compiler.compile_shared", None)
         assert native_binary("pool.c", settings) == first
 
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tc.runtime.kernel import NO_MEMORY, Memory
+from tc.runtime.loaded_kernel import NO_MEMORY, Memory
 from tests.programs import run
 from tests.runtime.kernels import marks
 
@@ -46,7 +46,7 @@ def test_what_is_kept_is_bounded() -> None:
     program = """
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from tc.runtime.kernel import Memory
+from tc.runtime.loaded_kernel import Memory
 from tests.runtime.kernels import marks
 from tests.stress import mappings, resident
 
@@ -72,7 +72,7 @@ with ThreadPoolExecutor(32) as threads:
 def test_the_child_of_a_fork_has_memory_of_its_own() -> None:
     program = """
 import os
-from tc.runtime.kernel import Memory
+from tc.runtime.loaded_kernel import Memory
 from tests.runtime.kernels import marks
 
 kernel = marks(Memory(1 << 16, 64))

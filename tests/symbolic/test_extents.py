@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tc
-from tc.base.records import from_json, to_json
+from tc.base.json_records import from_json, to_json
 from tc.language.program.extent import Extent
 
 QUASI_AFFINE: dict[str, tuple[str, ...]] = {

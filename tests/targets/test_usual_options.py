@@ -93,7 +93,7 @@ def test_copies_keep_them() -> None:
 @pytest.mark.usefixtures("unmeasured_roofs")
 def test_a_winner_takes_their_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # What the machine allows takes long to measure, and decides nothing here.
-    monkeypatch.setattr("tc.tuner.session.session._bound", lambda _work, _target, _device: None)
+    monkeypatch.setattr("tc.tuner.session.search_setup._bound", lambda _work, _target, _device: None)
     defs = tc.define(TEXT, options=CPU)
     defs.double(x)
     found = defs.double.tune(x, budget="1 trial", cache=tmp_path / "tuned.db", progress=False)

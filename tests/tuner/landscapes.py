@@ -12,7 +12,7 @@ from tc.targets.options import CpuOptions, Fusion, GpuOptions, Options
 from tc.tuner.search.replay import key
 from tc.tuner.space.nest import Nest
 from tc.tuner.space.space import Space
-from tc.tuner.trial.outcome import Failed, FailureKind, Measured, Outcome
+from tc.tuner.trial.trial_outcome import Failed, FailureKind, Measured, Outcome
 
 Landscape: TypeAlias = Callable[[Options], Outcome]
 

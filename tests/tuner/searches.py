@@ -14,7 +14,7 @@ from tc.tuner.search.refine import refining_search
 from tc.tuner.search.replay import Decision, replay
 from tc.tuner.search.search import Search
 from tc.tuner.space.space import Space
-from tc.tuner.trial.outcome import Measured
+from tc.tuner.trial.trial_outcome import Measured
 from tests.tuner.landscapes import SPACE, Landscape
 
 MakeSearch: TypeAlias = Callable[[Space, Random], Search]

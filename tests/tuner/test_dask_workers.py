@@ -35,7 +35,7 @@ from tc.tuner.cluster.worker_plugin import SearchPlugin, pieces
 from tc.tuner.session.settings import TuningSettings
 from tc.tuner.trial.budget import Budget
 from tc.tuner.trial.messages import Checked, Timed
-from tc.tuner.trial.outcome import Failed, FailureKind, Measured
+from tc.tuner.trial.trial_outcome import Failed, FailureKind, Measured
 from tc.tuner.trial.workers import Packed, Workers
 from tests.tuner import trial_support as trial
 from tests.tuner.dask_machines import Machines, machines, trying

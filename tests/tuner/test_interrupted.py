@@ -12,8 +12,8 @@ from tc.artifact.packing import options_text, pack
 from tc.targets.options import CpuOptions
 from tc.tuner.trial.measuring import Sampling
 from tc.tuner.trial.messages import Checked
-from tc.tuner.trial.outcome import Failed, FailureKind
 from tc.tuner.trial.process import INTERRUPTED
+from tc.tuner.trial.trial_outcome import Failed, FailureKind
 from tc.tuner.trial.trials import LONGEST_BUILD, Trials
 from tc.tuner.trial.workers import Limits, LocalWorkers, Packed
 from tests.tuner import trial_support as trial

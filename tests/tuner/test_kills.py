@@ -17,10 +17,10 @@ from typing import Final
 import pytest
 
 from tc.artifact.packing import unpack
-from tc.cache.content.verify import verify
+from tc.cache.content.integrity import verify
 from tc.tuner.trial.budget import Budget
 from tc.tuner.trial.messages import Checked, Timed
-from tc.tuner.trial.outcome import Failed, FailureKind
+from tc.tuner.trial.trial_outcome import Failed, FailureKind
 from tc.tuner.trial.workers import LocalWorkers, Packed
 from tests.programs import ROOT
 from tests.tuner import trial_support as trial

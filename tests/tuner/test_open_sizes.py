@@ -18,9 +18,9 @@ from tc.dispatch.kernel import Kernel
 from tc.language.program.specialization import SymbolicSize
 from tc.targets.options import CpuOptions
 from tc.tuner.trial.messages import Checked
-from tc.tuner.trial.outcome import Failed, FailureKind
 from tc.tuner.trial.reproducer import write_reproducer
 from tc.tuner.trial.task import Task
+from tc.tuner.trial.trial_outcome import Failed, FailureKind
 from tc.tuner.trial.workers import Limits, LocalWorkers
 from tests.programs import run
 from tests.tuner import trial_support as trial
@@ -167,7 +167,7 @@ def test_no_workers_are_started_for_what_cannot_stay_open(monkeypatch: pytest.Mo
     def started(*_given: object) -> None:
         raise AssertionError("workers were started")
 
-    monkeypatch.setattr("tc.tuner.session.session.LocalWorkers", started)
+    monkeypatch.setattr("tc.tuner.session.search_setup.LocalWorkers", started)
     text, arguments, error, message = REFUSED[case]
     with pytest.raises(error, match=message):
         tc.define(text).single().tune(*arguments, budget="1 trial", progress=False)
@@ -226,7 +226,7 @@ def f(float(N,K) x, float(K) w, int32 s, float t) -> (d, y) {
 def test_definitions_that_tune_themselves_do_so_once_for_all_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     mm = tc.define(trial.TEXT, tune="1 trial").mm
     mm.compile(*OPEN)
-    monkeypatch.setattr("tc.tuner.session.session.LocalWorkers", None)
+    monkeypatch.setattr("tc.tuner.session.search_setup.LocalWorkers", None)
     for rows in (33, 5):
         np.testing.assert_array_equal(mm(*operands(rows)), np.matmul(*operands(rows)))
 

@@ -19,12 +19,12 @@ from tc.compiler import build
 from tc.language.lower.specialize import specialize
 from tc.language.program.specialization import ArraySpec, Signature, SymbolicSize
 from tc.runtime.host.binary import Binary
-from tc.runtime.host.compiler import compile_shared, find_compiler, kernel_flags
+from tc.runtime.host.c_compiler import compile_shared, find_compiler, kernel_flags
 from tc.targets.options import CpuOptions
 from tc.targets.target import CpuTarget, parse_target
-from tc.tuner.trial.arrays import random_arrays
-from tc.tuner.trial.calls import keep_calls, specialized_calls
+from tc.tuner.trial.checked_calls import keep_calls, specialized_calls
 from tc.tuner.trial.task import Task, parse_task
+from tc.tuner.trial.trial_arrays import random_arrays
 from tc.tuner.trial.workers import Limits, LocalWorkers
 
 TEXT: Final = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,r_k) * B(r_k,n) }"

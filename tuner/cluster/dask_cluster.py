@@ -19,7 +19,7 @@ from tc.tuner.cluster.worker_plugin import (
     local_description,
     stop_idle_there,
 )
-from tc.tuner.trial.outcome import Failed, FailureKind
+from tc.tuner.trial.trial_outcome import Failed, FailureKind
 
 Answer = TypeVar("Answer")
 Addresses: TypeAlias = tuple[str, ...]

@@ -11,13 +11,13 @@ from urllib.parse import urlsplit
 
 from tc.base.errors import OptionsError
 from tc.tuner.trial.messages import Checked, Timed
-from tc.tuner.trial.outcome import Failed, FailureKind
 from tc.tuner.trial.task import Task
+from tc.tuner.trial.trial_outcome import Failed, FailureKind
 from tc.tuner.trial.workers import Packed, Workers
 
 if TYPE_CHECKING:
     from tc.tuner.cluster.dask_cluster import Cluster
-    from tc.tuner.session.session import WorkerFactory
+    from tc.tuner.session.search_setup import WorkerFactory
 
 Answer = TypeVar("Answer")
 

@@ -19,8 +19,8 @@ from tc.runtime.version import compiler_version
 from tc.store.measured_machine import measured_machine
 from tc.targets.target import CudaTarget, parse_target
 from tc.tuner.trial.messages import Checked, Timed
-from tc.tuner.trial.outcome import Failed
 from tc.tuner.trial.task import Task
+from tc.tuner.trial.trial_outcome import Failed
 from tc.tuner.trial.workers import Limits, LocalWorkers, Packed
 
 # The resource of workers that measure: ``dask worker ... --resources "measure=1"``.

@@ -26,7 +26,7 @@ from tc.tuner.report.picture import (
 )
 from tc.tuner.report.scales import LinearScale, LogScale
 from tc.tuner.report.units import time_text
-from tc.tuner.trial.outcome import counted_failures
+from tc.tuner.trial.trial_outcome import counted_failures
 
 _TOP: Final = 8.0
 _TIMES: Final = 196.0

@@ -13,7 +13,7 @@ from tc.cache.format.records import Measurement, Trial, Variant
 from tc.store.wanted import extents_of
 from tc.tuner.report.brief import Brief, time_or_none
 from tc.tuner.report.own_definition import own_definition
-from tc.tuner.trial.outcome import FailureKind
+from tc.tuner.trial.trial_outcome import FailureKind
 
 _KINDS = tuple(kind.value for kind in FailureKind)
 _KEY_DIGITS = 8

@@ -13,7 +13,7 @@ from tc.tuner.report.markup import Content, Element, element
 from tc.tuner.report.moments import moment_text, stretch_text
 from tc.tuner.report.palette import kind_style, legend
 from tc.tuner.report.units import ratio_text, time_text
-from tc.tuner.trial.outcome import counted_failures
+from tc.tuner.trial.trial_outcome import counted_failures
 
 # So many different values are named; more are counted.
 _NAMED: Final = 4

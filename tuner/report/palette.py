@@ -7,7 +7,7 @@ from typing import Final
 
 from tc.tuner.report.markup import Element, element
 from tc.tuner.search.search import Origin
-from tc.tuner.trial.outcome import FailureKind
+from tc.tuner.trial.trial_outcome import FailureKind
 
 _ORIGINS: Final = {origin.value: f"origin-{origin.value}" for origin in Origin}
 _KINDS: Final = {kind.value: f"failure-{kind.name.lower().replace('_', '-')}" for kind in FailureKind}

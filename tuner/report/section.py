@@ -12,7 +12,7 @@ from tc.tuner.report.case import Case
 from tc.tuner.report.comparison import comparison
 from tc.tuner.report.convergence import convergence
 from tc.tuner.report.failures import failures
-from tc.tuner.report.genes import explained, gene_associations, strips
+from tc.tuner.report.gene_pictures import explained, gene_associations, strips
 from tc.tuner.report.markup import Content, Element, element
 from tc.tuner.report.summary import anchor, gain_text, interval_of, sizes_text, target_text
 from tc.tuner.report.units import share_text, time_text

@@ -10,7 +10,7 @@ from tc.tuner.report.brief import time_or_none
 from tc.tuner.report.case import Case
 from tc.tuner.report.markup import Content, Element, element
 from tc.tuner.report.units import interval_text, ratio_text, share_text, time_text
-from tc.tuner.trial.outcome import counted_failures
+from tc.tuner.trial.trial_outcome import counted_failures
 
 _BAR: Final = (88.0, 10.0)
 _TIMES: Final = "\N{MULTIPLICATION SIGN}"

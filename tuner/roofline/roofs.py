@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tc.base.environment import environment
-from tc.runtime.host.compiler import compile_shared, find_compiler, kernel_flags
+from tc.runtime.host.c_compiler import compile_shared, find_compiler, kernel_flags
 from tc.runtime.host.library import load_library
 from tc.targets.target import CpuTarget
 from tc.tuner.roofline.roofline import Bandwidth, Roofs

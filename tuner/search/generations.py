@@ -12,7 +12,7 @@ from tc.targets.options import Options
 from tc.tuner.search.search import Candidate, Origin, Trial
 from tc.tuner.space.genes import Genome
 from tc.tuner.space.space import Space
-from tc.tuner.trial.outcome import Failed, Measured, Outcome
+from tc.tuner.trial.trial_outcome import Failed, Measured, Outcome
 
 # So many proposals in a row that are illegal or known mean that there are hardly others (the original's bound).
 _RETRIES: Final = 1000

@@ -32,7 +32,7 @@ from tc.tuner.search.generations import Breeder, Generations, Past, Proposal, se
 from tc.tuner.search.random_search import propose_random
 from tc.tuner.search.search import Origin, Trial
 from tc.tuner.space.space import Space
-from tc.tuner.trial.outcome import Measured
+from tc.tuner.trial.trial_outcome import Measured
 
 _PARENTS: Final = 3
 # Around the best, where there is nothing to cross: so many genes change.

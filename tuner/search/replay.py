@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tc.targets.options import Options
 from tc.targets.options_json import to_json
 from tc.tuner.search.search import Origin, Search, Trial
-from tc.tuner.trial.outcome import Outcome
+from tc.tuner.trial.trial_outcome import Outcome
 
 
 def key(options: Options) -> str:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from tc.targets.options import Options
 from tc.tuner.space.genes import Genome
-from tc.tuner.trial.outcome import Measured, Outcome
+from tc.tuner.trial.trial_outcome import Measured, Outcome
 
 
 class Origin(Enum):

@@ -6,9 +6,19 @@ from collections.abc import Callable, Mapping
 from typing import Final, assert_never
 
 from tc.base.counted import bytes_text, counted
-from tc.tuner.session.progress import Decided, Event, Generation, Judging, Listener, Standing, Start, Started, Trying
-from tc.tuner.trial.outcome import Failed, FailureKind, Measured, counted_failures
+from tc.tuner.session.progress_events import (
+    Decided,
+    Event,
+    Generation,
+    Judging,
+    Listener,
+    Standing,
+    Start,
+    Started,
+    Trying,
+)
 from tc.tuner.trial.time_span import rough_text
+from tc.tuner.trial.trial_outcome import Failed, FailureKind, Measured, counted_failures
 
 # Bytes that are worth a word.
 _MUCH: Final = 1 << 28

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from tc.tuner.session.progress import Listener, silence
+from tc.tuner.session.progress_events import Listener, silence
 from tc.tuner.trial.budget import Clock
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from tc.artifact.packing import options_text, unpack
 from tc.tuner.search.search import Trial
 from tc.tuner.session.confirm import Contender, is_cheaper, is_quicker
-from tc.tuner.trial.outcome import Measured
+from tc.tuner.trial.trial_outcome import Measured
 from tc.tuner.trial.trials import LONGEST_BUILD, Trials
 from tc.tuner.trial.workers import Packed
 

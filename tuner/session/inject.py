@@ -31,9 +31,9 @@ from tc.tuner.session.search_records import SearchRecords
 from tc.tuner.session.settings import SECONDS
 from tc.tuner.session.subject import Subject
 from tc.tuner.space.starts import require_startable
-from tc.tuner.trial.arrays import random_arrays
-from tc.tuner.trial.calls import keep_calls, specialized_calls
-from tc.tuner.trial.outcome import Failed, FailureKind
+from tc.tuner.trial.checked_calls import keep_calls, specialized_calls
+from tc.tuner.trial.trial_arrays import random_arrays
+from tc.tuner.trial.trial_outcome import Failed, FailureKind
 from tc.tuner.trial.trials import LONGEST_BUILD
 from tc.tuner.trial.workers import Limits, LocalWorkers, Packed, Workers
 

@@ -30,8 +30,8 @@ from tc.tuner.session.confirm import Contender
 from tc.tuner.space.nests import nest_of
 from tc.tuner.space.transfer import Winner
 from tc.tuner.trial.measuring import Tried
-from tc.tuner.trial.outcome import Failed, FailureKind, Measured, Outcome
 from tc.tuner.trial.task import Task, parse_task
+from tc.tuner.trial.trial_outcome import Failed, FailureKind, Measured, Outcome
 
 # Winners of other kernels that are looked at.
 _MOST_WINNERS = 64

@@ -15,7 +15,7 @@ from tc.tuner.session.effort import DEFAULT, Effort
 from tc.tuner.space.preferences import PLAIN, Preferences
 from tc.tuner.space.starts import Starts
 from tc.tuner.trial.budget import Budget
-from tc.tuner.trial.outcome import FailureKind, count_failures
+from tc.tuner.trial.trial_outcome import FailureKind, count_failures
 
 # Of one measurement.
 SECONDS: Final = DEFAULT.seconds

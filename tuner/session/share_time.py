@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tc.tuner.session.tune import Tuning
+from tc.tuner.session.kernel_search import Tuning
 from tc.tuner.trial.budget import Allowance, Clock
 
 # What a search that has not improved for a while may still find: this part of the way to the bound ...

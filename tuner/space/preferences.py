@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from tc.base.errors import OptionsError, TuningError
 from tc.targets.options import Options
-from tc.tuner.trial.outcome import Measured
+from tc.tuner.trial.trial_outcome import Measured
 
 
 @dataclass(frozen=True, slots=True)

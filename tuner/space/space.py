@@ -14,9 +14,9 @@ from tc.targets.options import CpuOptions, GpuOptions, Options
 from tc.tuner.space.genes import ChoiceGene, CountGene, Gene, Genome, Path, Share, SizeGene, Value, plain, shares
 from tc.tuner.space.legality import Settings, refusal, repaired
 from tc.tuner.space.nest import Nest
+from tc.tuner.space.option_values import genes_of
 from tc.tuner.space.preferences import PLAIN, Preferences
-from tc.tuner.space.values import genes_of
-from tc.tuner.trial.outcome import Failed, FailureKind
+from tc.tuner.trial.trial_outcome import Failed, FailureKind
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

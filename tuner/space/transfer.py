@@ -10,7 +10,7 @@ from tc.targets.options import Options
 from tc.tuner.space.genes import Genome
 from tc.tuner.space.nest import Nest
 from tc.tuner.space.space import Space
-from tc.tuner.trial.outcome import Failed
+from tc.tuner.trial.trial_outcome import Failed
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tc.tuner.trial.messages import Timed
-from tc.tuner.trial.outcome import Failed, Measured
+from tc.tuner.trial.trial_outcome import Failed, Measured
 from tc.tuner.trial.workers import Measurer
 
 ROUNDS: Final = 5

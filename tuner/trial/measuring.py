@@ -10,7 +10,7 @@ from typing import Final
 
 from tc.tuner.trial.compare_with_best import Leader, compare_with_best
 from tc.tuner.trial.messages import GIVE_UP, HOPELESS, Timed
-from tc.tuner.trial.outcome import Failed, FailureKind, Measured, Outcome
+from tc.tuner.trial.trial_outcome import Failed, FailureKind, Measured, Outcome
 from tc.tuner.trial.workers import Measurer, Packed
 
 # The machine is quiet while the calibrating kernel takes at most this many times its quickest.

@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import IO, Final, TypeAlias, cast
 
-from tc.base.records import from_json, to_json
-from tc.tuner.trial.outcome import Failed, FailureKind
+from tc.base.json_records import from_json, to_json
 from tc.tuner.trial.task import Task
+from tc.tuner.trial.trial_outcome import Failed, FailureKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from typing import Final, cast
 
 from tc.runtime.host.disk import clear_folders
 from tc.tuner.trial.messages import Answer, Question, receive, send
-from tc.tuner.trial.outcome import Failed, FailureKind
 from tc.tuner.trial.process_tree import ENDING, end_session
+from tc.tuner.trial.trial_outcome import Failed, FailureKind
 
 KILLED: Final = "the process was killed"
 CLOSED: Final = Failed(FailureKind.LOST, "the process was ended")

@@ -7,14 +7,14 @@ import json
 from pathlib import Path
 from typing import Final
 
+from tc.base.json_records import from_json, to_json
 from tc.base.private import make_folder, write_file
-from tc.base.records import from_json, to_json
 from tc.language.lower.interface import interface_of
 from tc.runtime.host.scratch import scratch_folder, told_of_room
-from tc.tuner.trial.arrays import random_arrays
-from tc.tuner.trial.calls import keep_calls, room_for, specialized_calls
-from tc.tuner.trial.outcome import Failed, FailureKind
+from tc.tuner.trial.checked_calls import keep_calls, room_for, specialized_calls
 from tc.tuner.trial.task import Task, parse_task
+from tc.tuner.trial.trial_arrays import random_arrays
+from tc.tuner.trial.trial_outcome import Failed, FailureKind
 from tc.tuner.trial.workers import Limits, LocalWorkers
 
 # Failures that should not happen, or that leave nothing else behind.

@@ -50,11 +50,11 @@ def main(arguments: list[str]) -> None:
 def _handler(kind: str) -> Handler:
     match kind:
         case "build":
-            from tc.tuner.trial.build import BuildHandler
+            from tc.tuner.trial.build_handler import BuildHandler
 
             return BuildHandler()
         case "measure":
-            from tc.tuner.trial.measure import MeasureHandler
+            from tc.tuner.trial.measure_handler import MeasureHandler
 
             return MeasureHandler()
         case _:

@@ -12,7 +12,7 @@ from tc.artifact.packing import unpack
 from tc.tuner.trial.budget import Clock
 from tc.tuner.trial.compare_with_best import Leader
 from tc.tuner.trial.measuring import Measuring, Sampling, Tried
-from tc.tuner.trial.outcome import Failed, FailureKind, Measured, Outcome
+from tc.tuner.trial.trial_outcome import Failed, FailureKind, Measured, Outcome
 from tc.tuner.trial.workers import Measurer, Packed, Workers
 
 # Seconds for a compilation: of the default, and of any other, which have so many times what the default took.

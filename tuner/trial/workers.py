@@ -13,9 +13,9 @@ from types import TracebackType
 from typing import Final, Protocol, TypeAlias
 
 from tc.tuner.trial.messages import EMPTY, Build, Built, Calibrate, Check, Checked, Done, Prepare, Question, Time, Timed
-from tc.tuner.trial.outcome import Failed, FailureKind
 from tc.tuner.trial.process import INTERRUPTED, KILLED, Process
 from tc.tuner.trial.task import Task
+from tc.tuner.trial.trial_outcome import Failed, FailureKind
 
 # The packed executable of a candidate.
 Packed: TypeAlias = bytes

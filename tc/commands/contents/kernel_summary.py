@@ -11,7 +11,7 @@ from tc.artifact.packing import options_text
 from tc.base.errors import CacheError
 from tc.cache.content.choice import latest, winner_of
 from tc.cache.content.contents import Contents
-from tc.cache.format.faults import damaged
+from tc.cache.format.database_errors import damaged
 from tc.cache.format.ingredients import Ingredients
 from tc.cache.format.records import Measurement, Variant
 from tc.cache.format.rows import record_of

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from tc.commands.export.c_text import integer
-from tc.commands.export.flags import own_flags
+from tc.commands.export.compile_options import own_flags
 from tc.commands.export.selection import Exported
 from tc.commands.export.sizes import open_sizes
-from tc.runtime.host.compiler import GCC_ONLY, OPTIMIZATION
+from tc.runtime.host.c_compiler import GCC_ONLY, OPTIMIZATION
 
 _MAKEFILE: Final = """\
 # GNU make.  Kernels must be compiled with these options: they keep IEEE values, and results that do not depend on the

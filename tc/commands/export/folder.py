@@ -8,11 +8,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from tc.base.draft import draft_of
 from tc.base.errors import OptionsError
+from tc.base.file_draft import draft_of
 from tc.base.private import OTHERS_WRITE, make_folder
 from tc.cache.content.contents import Contents
-from tc.cache.format.faults import damaged, told
+from tc.cache.format.database_errors import damaged, told
 from tc.commands.contents.listing import Filter
 from tc.commands.export.building import makefile, readme
 from tc.commands.export.header import header

@@ -14,7 +14,7 @@ from tc.commands.export.c_text import comment
 from tc.commands.export.selection import Exported
 from tc.commands.export.sizes import extents_said, open_sizes
 from tc.language.program.specialization import contiguous_strides
-from tc.runtime.kernel import NO_MEMORY
+from tc.runtime.loaded_kernel import NO_MEMORY
 from tc.targets.target import EmulatorTarget, OpenClTarget
 
 _HEAD: Final = """\

@@ -9,7 +9,7 @@ from tc.artifact.convention import Operand
 from tc.base.grid import Argument, GridKernel, Place
 from tc.base.types import ScalarType
 from tc.commands.export.c_text import array, integer, numbers, string
-from tc.commands.export.flags import own_flags
+from tc.commands.export.compile_options import own_flags
 from tc.commands.export.selection import Exported
 from tc.commands.export.sizes import open_sizes
 from tc.commands.export.sources import renamed

@@ -13,7 +13,7 @@ from tc.artifact.packing import assemble
 from tc.base.counted import counted
 from tc.base.errors import CacheError, OptionsError
 from tc.cache.content.contents import Contents
-from tc.cache.format.faults import damaged
+from tc.cache.format.database_errors import damaged
 from tc.cache.format.records import Variant
 from tc.commands.contents.kernel_summary import SHORT, KernelSummary, summaries
 from tc.commands.contents.listing import Filter

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tc.commands.export.c_text import comment, identifier
 from tc.commands.export.selection import Exported
-from tc.runtime.kernel import ENTRY
+from tc.runtime.loaded_kernel import ENTRY
 
 
 def source_file(kernel: Exported) -> str:

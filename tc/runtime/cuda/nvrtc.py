@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tc.base.errors import CompileError, DeviceError
 from tc.runtime.host.binary import Binary, KernelUse
-from tc.runtime.host.compiler import keep, kept_text
+from tc.runtime.host.c_compiler import keep, kept_text
 
 _INSTALL: Final = "install both, for example by: pip install 'tensor-comprehensions[cuda]'"
 # Without --use_fast_math: subnormals are kept, divisions and roots are rounded correctly.  Sums of products are fused,

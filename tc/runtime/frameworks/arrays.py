@@ -15,7 +15,7 @@ import numpy as np
 
 from tc.base.errors import ArgumentError
 from tc.base.types import ScalarType
-from tc.runtime.frameworks.memory import overlaps_itself
+from tc.runtime.frameworks.array_bytes import overlaps_itself
 from tc.runtime.frameworks.numpy_arrays import describe_numpy, numpy_address, numpy_allocator
 from tc.runtime.views.view import ArrayView, Framework
 

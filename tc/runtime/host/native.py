@@ -18,7 +18,7 @@ from tc.runtime.host.flags import SHARED
 from tc.targets.target import processor
 
 if TYPE_CHECKING:
-    from tc.runtime.host.compiler import Compiler
+    from tc.runtime.host.c_compiler import Compiler
 
 _FOLDER: Final = os.path.dirname(os.path.dirname(__file__))
 _FLAGS: Final = (*SHARED, "-O2", "-Wall", "-Wextra", "-pthread")
@@ -61,7 +61,7 @@ def native_binary(name: str, settings: Environment) -> bytes:
         shipped = open_reader(configuration).native(name, source.machine, source.digest)
         if shipped is not None:
             return shipped.binary
-    from tc.runtime.host.compiler import find_compiler
+    from tc.runtime.host.c_compiler import find_compiler
 
     try:
         compiler = find_compiler(settings)
@@ -78,7 +78,7 @@ def native_binary(name: str, settings: Environment) -> bytes:
 def _built(source: NativeSource, compiler: Compiler, settings: Environment) -> bytes:
     from pathlib import Path
 
-    from tc.runtime.host.compiler import compile_shared
+    from tc.runtime.host.c_compiler import compile_shared
     from tc.runtime.host.disk import remembered
 
     folder = None if settings.cache_home is None else Path(settings.cache_home, "tc", "runtime")

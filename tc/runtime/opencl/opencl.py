@@ -19,7 +19,7 @@ from tc.base.errors import CompileError, DeviceError
 from tc.base.grid import Argument, GridKernel, Place
 from tc.base.types import Kind, ScalarType
 from tc.runtime.host.binary import Binary
-from tc.runtime.host.compiler import keep, kept_text
+from tc.runtime.host.c_compiler import keep, kept_text
 
 _INSTALL: Final = (
     "kernels need pyopencl and a driver, such as PoCL: "

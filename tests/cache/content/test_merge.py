@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from tc.base.errors import CacheError
+from tc.cache.content.integrity import verify
 from tc.cache.content.lookup import Reader
 from tc.cache.content.merge import merge
 from tc.cache.content.store import Store
-from tc.cache.content.verify import verify
 from tests.cache.conftest import Places
 from tests.cache.content_support import content
 from tests.cache.samples import fill, filled, kernel, measurement, set_version, text, trial, variant

@@ -11,10 +11,10 @@ import pytest
 from sqlalchemy import text as sql
 
 from tc.base.errors import CacheError
+from tc.cache.content.integrity import verify
 from tc.cache.content.lookup import Reader
 from tc.cache.content.prune import PruneReport, limit, prune
 from tc.cache.content.store import Store, iso_time
-from tc.cache.content.verify import verify
 from tc.cache.format.records import Text
 from tests.cache.content_support import Content, content
 from tests.cache.samples import MACHINE, fill, filled, kernel, measurement, native, run, text, trial, variant

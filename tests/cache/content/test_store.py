@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from tc.base.errors import CacheError
+from tc.cache.content.integrity import verify
 from tc.cache.content.lookup import Reader
 from tc.cache.content.store import Store
-from tc.cache.content.verify import verify
 from tests.cache.samples import (
     DAWN,
     MACHINE,

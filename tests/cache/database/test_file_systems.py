@@ -14,11 +14,11 @@ import pytest
 from tc.base.environment import Environment
 from tc.base.errors import CacheError
 from tc.cache.content.configured import configured
+from tc.cache.content.integrity import verify
 from tc.cache.content.lookup import Reader
 from tc.cache.content.merge import merge
 from tc.cache.content.ship import ship
 from tc.cache.content.store import Store
-from tc.cache.content.verify import verify
 from tc.cache.database.file_systems import host_name, is_of_this_host, of_this_host, sharing, sharing_in
 from tests.cache.samples import filled, text
 

@@ -11,7 +11,7 @@ from tc.base.errors import CacheError
 from tc.cache.content.lookup import Reader
 from tc.cache.content.store import Store
 from tc.cache.format.schema import MIGRATIONS, migrate
-from tc.cache.format.version import VERSION, require_readable, version_of
+from tc.cache.format.schema_version import VERSION, require_readable, version_of
 from tests.cache.samples import fill, filled, kernel, set_version
 
 

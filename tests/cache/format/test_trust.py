@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from tc.base.errors import CacheError
+from tc.cache.content.integrity import verify
 from tc.cache.content.lookup import Reader
 from tc.cache.content.ship import ship
 from tc.cache.content.store import Store
-from tc.cache.content.verify import verify
 from tc.cache.format.trust import COMPANIONS, require_trusted, seal_of, sealed
 from tests.cache.samples import filled, text
 from tests.programs import run as run_program

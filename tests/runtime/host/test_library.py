@@ -11,7 +11,7 @@ import pytest
 
 from tc.base.environment import environment
 from tc.base.errors import DeviceError
-from tc.runtime.host.compiler import compile_shared, find_compiler
+from tc.runtime.host.c_compiler import compile_shared, find_compiler
 from tc.runtime.host.flags import SHARED
 from tc.runtime.host.library import load_library
 

@@ -19,7 +19,7 @@ from tc.cache.format.ingredients import Ingredients
 from tc.cache.format.records import Measurement, Run, Trial, Variant
 from tc.targets.options import CpuOptions, Fusion, ScheduleOptions
 from tc.tuner.search.search import Origin
-from tc.tuner.trial.outcome import FailureKind
+from tc.tuner.trial.trial_outcome import FailureKind
 
 HOSTILE: Final = "</script><script>alert(1)</script>"
 MACHINE: Final = f"a machine {HOSTILE}"

@@ -21,7 +21,7 @@ from tc.tuner.report.findings import Findings, compared, read_findings
 from tc.tuner.report.page import report
 from tc.tuner.report.picture import spread
 from tc.tuner.report.summary import sizes_text
-from tc.tuner.trial.outcome import FailureKind
+from tc.tuner.trial.trial_outcome import FailureKind
 from tests.tuner.report.synthetic import BROKEN, HARMFUL, HOSTILE, MACHINE, MATMUL, SETTLED, TRIALS, filled
 
 

@@ -16,7 +16,7 @@ from tc.tuner.report.markup import render
 from tc.tuner.report.page import page_of, report
 from tc.tuner.report.section import section
 from tc.tuner.search.search import Origin
-from tc.tuner.trial.outcome import FailureKind
+from tc.tuner.trial.trial_outcome import FailureKind
 from tests.tuner.report.synthetic import HOSTILE, fill
 
 VOID = {"meta", "link", "br"}

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.reporting.results import Report
 from tc.base.grid import GridKernel
-from tc.base.records import load_record
+from tc.base.json_records import load_record
 from tc.tuner.roofline.roofline import Work
 from tc.tuner.roofline.thread_bound import ThreadBound
 

@@ -13,7 +13,7 @@ from tc.tuner.search.replay import key
 from tc.tuner.search.search import Origin
 from tc.tuner.space.nest import Nest
 from tc.tuner.space.space import Space
-from tc.tuner.trial.outcome import Failed, FailureKind, Outcome
+from tc.tuner.trial.trial_outcome import Failed, FailureKind, Outcome
 from tests.tuner.landscapes import GPU_SPACE, LANDSCAPES, SPACE, Landscape, brittle, convex, measured
 from tests.tuner.searches import SEARCHES, run
 from tests.turns import one_in

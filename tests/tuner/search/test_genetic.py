@@ -12,7 +12,7 @@ from tc.targets.options import CpuOptions
 from tc.tuner.search.generations import Past
 from tc.tuner.search.genetic import DEFAULT, ORIGINAL, GeneticParameters, Selection, genetic_breeder, genetic_search
 from tc.tuner.search.search import Candidate, Origin, Trial
-from tc.tuner.trial.outcome import Failed, FailureKind, Outcome
+from tc.tuner.trial.trial_outcome import Failed, FailureKind, Outcome
 from tests.tuner.landscapes import SPACE, convex, measured
 from tests.tuner.searches import run
 

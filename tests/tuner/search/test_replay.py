@@ -12,7 +12,7 @@ import pytest
 from tc.targets.options import CpuOptions, Fusion, Options, ScheduleOptions
 from tc.targets.options_json import to_json
 from tc.tuner.search.replay import key, replay
-from tc.tuner.trial.outcome import Measured, Outcome, outcome_from_text, outcome_to_text
+from tc.tuner.trial.trial_outcome import Measured, Outcome, outcome_from_text, outcome_to_text
 from tests.tuner.landscapes import LANDSCAPES, SPACE, convex, measured
 from tests.tuner.searches import SEARCHES, best_microseconds, run
 from tests.turns import every, one_in

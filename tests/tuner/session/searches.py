@@ -15,16 +15,16 @@ from tc.targets.options import CpuOptions
 from tc.tuner.roofline.bound import Bound
 from tc.tuner.roofline.bounds import Bounds
 from tc.tuner.session.control import Control
-from tc.tuner.session.progress import Event, silence
+from tc.tuner.session.kernel_search import Tuning
+from tc.tuner.session.progress_events import Event, silence
 from tc.tuner.session.search_records import SearchRecords
 from tc.tuner.session.settings import TuningResult, TuningSettings
-from tc.tuner.session.tune import Tuning
 from tc.tuner.space.nests import nest_of
 from tc.tuner.space.space import Space
 from tc.tuner.trial.budget import Budget, Clock
 from tc.tuner.trial.messages import Checked, Timed
-from tc.tuner.trial.outcome import Failed
 from tc.tuner.trial.task import parse_task
+from tc.tuner.trial.trial_outcome import Failed
 from tc.tuner.trial.workers import LocalWorkers, Packed, Workers
 from tests.tuner import trial_support as trial
 

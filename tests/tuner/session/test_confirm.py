@@ -11,7 +11,7 @@ import pytest
 from tc.tuner.session.confirm import Contender, confirm, interval, is_quicker
 from tc.tuner.trial.deadline import Deadline
 from tc.tuner.trial.messages import Checked, Timed
-from tc.tuner.trial.outcome import Failed, FailureKind
+from tc.tuner.trial.trial_outcome import Failed, FailureKind
 from tc.tuner.trial.workers import Packed
 
 

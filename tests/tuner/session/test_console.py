@@ -6,8 +6,8 @@ import pytest
 
 from tc.tuner.session.confirm import Contender
 from tc.tuner.session.console import console, duration
-from tc.tuner.session.progress import Decided, Event, Generation, Standing, Started, Trying
-from tc.tuner.trial.outcome import FailureKind
+from tc.tuner.session.progress_events import Decided, Event, Generation, Standing, Started, Trying
+from tc.tuner.trial.trial_outcome import FailureKind
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from tc.tuner.session.final_comparison import winner_of
 from tc.tuner.trial.compare_with_best import Leader
 from tc.tuner.trial.measuring import Sampling
 from tc.tuner.trial.messages import Checked, Timed
-from tc.tuner.trial.outcome import Failed, FailureKind, Measured
+from tc.tuner.trial.trial_outcome import Failed, FailureKind, Measured
 from tc.tuner.trial.trials import Trials
 from tc.tuner.trial.workers import Packed
 

@@ -7,8 +7,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import cast
 
+from tc.tuner.session.kernel_search import Tuning
 from tc.tuner.session.share_time import ScheduledSearch, share_time
-from tc.tuner.session.tune import Tuning
 from tc.tuner.trial.budget import Allowance, Budget
 
 

@@ -22,7 +22,7 @@ from tc.tuner.session.final_comparison import DEFAULT, INCUMBENT, winner_of
 from tc.tuner.space.preferences import Preferences, TrialRecord
 from tc.tuner.space.space import Space
 from tc.tuner.trial.budget import Budget
-from tc.tuner.trial.outcome import Failed, Measured
+from tc.tuner.trial.trial_outcome import Failed, Measured
 from tests.commands.caches import summary
 from tests.tuner.landscapes import SPACE
 
@@ -110,7 +110,7 @@ def test_costs_decide_whatever_their_sign() -> None:
 @pytest.fixture
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the machine allows takes long to measure, and decides nothing here."""
-    monkeypatch.setattr("tc.tuner.session.session._bound", lambda _work, _target, _device: None)
+    monkeypatch.setattr("tc.tuner.session.search_setup._bound", lambda _work, _target, _device: None)
 
 
 @pytest.mark.usefixtures("_quick")

@@ -11,7 +11,7 @@ from tc.targets.options import CpuOptions, Fusion, GpuOptions, Options, Schedule
 from tc.tuner.space.genes import Genome, Share, SizeGene
 from tc.tuner.space.nest import Nest
 from tc.tuner.space.space import Space
-from tc.tuner.trial.outcome import Failed, FailureKind
+from tc.tuner.trial.trial_outcome import Failed, FailureKind
 from tests.tuner.landscapes import GPU_SPACE, NEST, SPACE
 
 SPACES = pytest.mark.parametrize("space", [SPACE, GPU_SPACE], ids=["cpu", "gpu"])

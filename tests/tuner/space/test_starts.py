@@ -14,7 +14,7 @@ from tc.commands.tune import main
 from tc.targets.target import parse_target
 from tc.tuner.search.search import Origin
 from tc.tuner.space.starts import read_starts
-from tc.tuner.trial.outcome import Failed, FailureKind, Measured
+from tc.tuner.trial.trial_outcome import Failed, FailureKind, Measured
 
 TEXT = "def mm(float(M,K) A, float(K,N) B) -> (C) { C(m,n) +=! A(m,r_k) * B(r_k,n) }"
 SHAPES = ((33, 17), (17, 29))
@@ -26,7 +26,7 @@ BAD = tc.CpuOptions(tc.ScheduleOptions(tile=(8, 8, 8, 8)))
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the machine allows takes long to measure, and decides nothing here."""
-    monkeypatch.setattr("tc.tuner.session.session._bound", lambda _work, _target, _device: None)
+    monkeypatch.setattr("tc.tuner.session.search_setup._bound", lambda _work, _target, _device: None)
 
 
 def test_starts_are_tried_first_and_bad_ones_end_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from tc.targets.options import CpuOptions, ScheduleOptions
 from tc.tuner.trial.compare_with_best import ROUNDS, compare_with_best
 from tc.tuner.trial.measuring import Sampling
 from tc.tuner.trial.messages import Checked, Timed
-from tc.tuner.trial.outcome import Failed, FailureKind, Measured, Outcome
+from tc.tuner.trial.trial_outcome import Failed, FailureKind, Measured, Outcome
 from tc.tuner.trial.trials import Trials
 from tc.tuner.trial.workers import Packed
 from tests.tuner import trial_support as trial

@@ -11,7 +11,7 @@ from tc.artifact.packing import options_text, unpack
 from tc.base.errors import CompileError
 from tc.codegen.printer.source import KernelSource
 from tc.targets.options import CpuOptions
-from tc.tuner.trial.build import BuildHandler
+from tc.tuner.trial.build_handler import BuildHandler
 from tc.tuner.trial.kept_builds import KeptBuilds
 from tc.tuner.trial.messages import Build, Built, Prepare
 from tests.tuner import trial_support as trial

@@ -11,7 +11,7 @@ from tc.artifact.packing import options_text, pack, unpack
 from tc.targets.options import CpuOptions
 from tc.tuner.trial.measuring import Sampling
 from tc.tuner.trial.messages import Checked, Timed
-from tc.tuner.trial.outcome import Failed, FailureKind, Measured
+from tc.tuner.trial.trial_outcome import Failed, FailureKind, Measured
 from tc.tuner.trial.trials import Trials
 from tc.tuner.trial.workers import Limits, LocalWorkers, Packed
 from tests.tuner import trial_support as trial

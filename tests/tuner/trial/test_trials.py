@@ -15,8 +15,8 @@ import pytest
 from tc.artifact.packing import options_text, pack, unpack
 from tc.targets.options import CpuOptions, ScheduleOptions
 from tc.tuner.trial.messages import Checked, Timed
-from tc.tuner.trial.outcome import Failed, FailureKind
 from tc.tuner.trial.reproducer import write_reproducer
+from tc.tuner.trial.trial_outcome import Failed, FailureKind
 from tc.tuner.trial.workers import Limits, LocalWorkers
 from tests.programs import run
 from tests.tuner import trial_support as trial

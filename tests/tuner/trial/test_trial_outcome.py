@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tc.tuner.trial.outcome import (
+from tc.tuner.trial.trial_outcome import (
     Failed,
     FailureKind,
     Measured,

@@ -10,7 +10,7 @@ import pytest
 import tc
 from tc.language.lower.interface import interface_of
 from tc.language.program.specialization import ArraySpec
-from tc.tuner.trial.arrays import keep_arrays, kept_arrays, random_arrays
+from tc.tuner.trial.trial_arrays import keep_arrays, kept_arrays, random_arrays
 
 GATHER = "def f(float(E,D) T, int32(B,L) I, uint8(B) J, bool(B) K) -> (O) { O(b,d) +=! T(I(b,l), d) * J(b) * K(b) }"
 

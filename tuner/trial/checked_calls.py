@@ -14,8 +14,8 @@ from tc.language.program.specialization import Specialization
 from tc.reference.evaluate import evaluate
 from tc.reference.kept import keep_results
 from tc.reference.plan import plan_within
-from tc.tuner.trial.arrays import first_rows, keep_arrays
 from tc.tuner.trial.task import Task
+from tc.tuner.trial.trial_arrays import first_rows, keep_arrays
 
 Array: TypeAlias = npt.NDArray[Any]
 

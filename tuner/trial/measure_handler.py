@@ -20,7 +20,6 @@ from tc.dispatch.kernel import Kernel
 from tc.reference.kept import deviation, kept_results
 from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 from tc.targets.target import parse_target
-from tc.tuner.trial.arrays import first_rows, kept_arrays
 from tc.tuner.trial.messages import (
     EMPTY,
     Answer,
@@ -34,9 +33,10 @@ from tc.tuner.trial.messages import (
     Time,
     Timed,
 )
-from tc.tuner.trial.outcome import Failed, FailureKind
 from tc.tuner.trial.task import Task
+from tc.tuner.trial.trial_arrays import first_rows, kept_arrays
 from tc.tuner.trial.trial_memory import Guarded, HostTrialMemory, TrialMemory, trial_memory_of
+from tc.tuner.trial.trial_outcome import Failed, FailureKind
 
 Array = npt.NDArray[Any]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tc.cache.content.integrity import verify
 from tc.cache.content.store import Store
-from tc.cache.content.verify import verify
 from tests.cache.samples import fill, filled
 from tests.turns import one_in
 

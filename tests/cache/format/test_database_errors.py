@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from tc.base.errors import CacheError
-from tc.cache.format.faults import told
+from tc.cache.format.database_errors import told
 
 
 class ServerError(Exception):

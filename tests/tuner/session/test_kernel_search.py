@@ -22,14 +22,14 @@ from tc.store.wanted import Wanted
 from tc.targets.options import CpuOptions
 from tc.tuner.roofline.bound import Bound
 from tc.tuner.session.confirm import Contender
-from tc.tuner.session.progress import Decided, Event, Generation, Started
+from tc.tuner.session.progress_events import Decided, Event, Generation, Started
 from tc.tuner.session.search_records import SearchRecords
 from tc.tuner.session.settings import Numerics, Strategy, TuningResult
 from tc.tuner.trial.budget import Budget
 from tc.tuner.trial.deadline import Deadline
 from tc.tuner.trial.messages import Checked, Timed
-from tc.tuner.trial.outcome import Failed, FailureKind, Measured
 from tc.tuner.trial.task import parse_task
+from tc.tuner.trial.trial_outcome import Failed, FailureKind, Measured
 from tc.tuner.trial.workers import LocalWorkers, Packed
 from tests.commands.caches import contents
 from tests.tuner import trial_support as trial

@@ -10,7 +10,7 @@ import pytest
 from tc.targets.options import CpuOptions, GpuOptions, ScheduleOptions
 from tc.tuner.space.genes import ChoiceGene, CountGene, Gene, Path, SizeGene
 from tc.tuner.space.nest import Nest
-from tc.tuner.space.values import NOT_SEARCHED, NUMBERS, genes_of
+from tc.tuner.space.option_values import NOT_SEARCHED, NUMBERS, genes_of
 from tests.tuner.landscapes import NEST
 
 
@@ -52,7 +52,7 @@ def test_an_option_without_values_is_a_mistake() -> None:
         colour: str = "red"
 
     with pytest.raises(
-        TypeError, match=r"the values of colour to try are unknown; add them to tc\.tuner\.space\.values"
+        TypeError, match=r"the values of colour to try are unknown; add them to tc\.tuner\.space\.option_values"
     ):
         list(genes_of(Odd, NEST))
 

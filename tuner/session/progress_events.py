@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tc.tuner.session.confirm import Contender
-from tc.tuner.trial.outcome import FailureKind, Outcome
+from tc.tuner.trial.trial_outcome import FailureKind, Outcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,14 @@ from typing import Final
 
 import pytest
 
-from tc.base.draft import draft_of
+from tc.base.file_draft import draft_of
 from tc.cache.content.ship import ship
 from tests.cache.samples import filled
 
 KILLED: Final = """
 import os, signal, sys
 from pathlib import Path
-from tc.base.draft import draft_of
+from tc.base.file_draft import draft_of
 with draft_of(Path(sys.argv[1])) as draft:
     draft.write_text("half")
     os.kill(os.getpid(), signal.SIGKILL)

@@ -15,7 +15,7 @@ import pytest
 
 from tc.base.environment import Environment, environment
 from tc.base.errors import CompileError, DeviceError
-from tc.runtime.host.compiler import Compiler, check_compiles, compile_shared, compiling, find_compiler, kernel_flags
+from tc.runtime.host.c_compiler import Compiler, check_compiles, compile_shared, compiling, find_compiler, kernel_flags
 from tc.runtime.host.library import load_library
 from tc.targets.target import CpuTarget, parse_cpu_target, processor
 from tests.waiting import is_running, wait_until

@@ -16,8 +16,8 @@ from tc.polyhedral.pipeline import Prepared
 from tc.targets.target import Target, parse_target
 from tc.tuner.trial.kept_builds import KeptBuilds
 from tc.tuner.trial.messages import Answer, Build, Built, Calibrate, Check, Done, Prepare, Question, Time
-from tc.tuner.trial.outcome import Failed, FailureKind
 from tc.tuner.trial.task import Task, parse_task
+from tc.tuner.trial.trial_outcome import Failed, FailureKind
 
 
 class BuildHandler:

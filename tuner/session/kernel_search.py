@@ -14,7 +14,7 @@ from typing import Final, assert_never
 from tc.artifact.executable import Executable
 from tc.artifact.packing import has_injected_source, options_from_text, options_text, pack, unpack
 from tc.base.errors import TuningError
-from tc.base.records import to_json
+from tc.base.json_records import to_json
 from tc.cache.content.store import utc_now
 from tc.cache.format.records import Run
 from tc.targets.options import CpuOptions, GpuOptions, Options
@@ -28,7 +28,7 @@ from tc.tuner.search.search import Candidate, Search, Trial
 from tc.tuner.session.confirm import Contender, confirm
 from tc.tuner.session.control import Control
 from tc.tuner.session.final_comparison import DEFAULT, FINALISTS, INCUMBENT, contenders, winner_of
-from tc.tuner.session.progress import Decided, Generation, Standing, Start, Started, Trying
+from tc.tuner.session.progress_events import Decided, Generation, Standing, Start, Started, Trying
 from tc.tuner.session.search_records import SearchRecords
 from tc.tuner.session.settings import Numerics, Strategy, TuningResult, TuningSettings
 from tc.tuner.space.space import REFUSED, Space
@@ -36,9 +36,9 @@ from tc.tuner.space.transfer import seeds
 from tc.tuner.trial.budget import Allowance
 from tc.tuner.trial.deadline import Deadline
 from tc.tuner.trial.measuring import Sampling, Tried
-from tc.tuner.trial.outcome import Failed, FailureKind, Measured, count_failures
 from tc.tuner.trial.reproducer import KEPT, write_reproducer
 from tc.tuner.trial.task import Task
+from tc.tuner.trial.trial_outcome import Failed, FailureKind, Measured, count_failures
 from tc.tuner.trial.trials import LONGEST_BUILD, Trials
 from tc.tuner.trial.workers import LocalWorkers, Packed, Workers
 

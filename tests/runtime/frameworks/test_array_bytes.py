@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tc.base.types import ScalarType
-from tc.runtime.frameworks.memory import Sharing, extent, overlaps_itself, sharing
+from tc.runtime.frameworks.array_bytes import Sharing, extent, overlaps_itself, sharing
 from tc.runtime.frameworks.numpy_arrays import describe_numpy
 from tc.runtime.views.view import ArrayView, Framework
 

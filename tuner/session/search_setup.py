@@ -36,17 +36,17 @@ from tc.tuner.roofline.roofs import measure_roofs
 from tc.tuner.roofline.thread_bound import ThreadBound
 from tc.tuner.roofline.work import least_work
 from tc.tuner.session.control import UNATTENDED, Control
-from tc.tuner.session.progress import Judging
+from tc.tuner.session.kernel_search import Tuning
+from tc.tuner.session.progress_events import Judging
 from tc.tuner.session.search_records import SearchRecords
 from tc.tuner.session.settings import TuningSettings
 from tc.tuner.session.subject import Subject
-from tc.tuner.session.tune import Tuning
 from tc.tuner.space.nests import nest_of, silent_options
 from tc.tuner.space.space import Space
 from tc.tuner.space.starts import require_startable
-from tc.tuner.trial.arrays import random_arrays
-from tc.tuner.trial.calls import keep_calls, room_for, specialized_calls
+from tc.tuner.trial.checked_calls import keep_calls, room_for, specialized_calls
 from tc.tuner.trial.task import Task, parse_task
+from tc.tuner.trial.trial_arrays import random_arrays
 from tc.tuner.trial.workers import Limits, LocalWorkers, Packed, Workers
 
 # Makes the workers for a task: its arrays are in the folder; the number of compile jobs; the calibration executable;
