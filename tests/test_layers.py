@@ -98,7 +98,8 @@ ROOMS = {
         "islpy",
     ),
     "polyhedral.proof": room(
-        "base language.program language.isl language.prove polyhedral.ir polyhedral.analysis polyhedral.execution",
+        "base grammar.syntax language.program language.isl language.prove polyhedral.ir polyhedral.analysis "
+        "polyhedral.execution",
         "islpy",
     ),
     "codegen.printer": room(

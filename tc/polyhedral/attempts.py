@@ -71,12 +71,13 @@ def next_attempt(specialization: Specialization, machine: Machine, attempt: Atte
 
 
 def plan_of(specialization: Specialization, options: Options, machine: Machine) -> Plan:
-    """Which reductions are split."""
+    """Which reductions are scans, and which of the others are split."""
     match options, machine:
         case GpuOptions(), GpuMachine():
-            return plan_split(specialization, options, machine)
+            plan = plan_split(specialization, options, machine)
         case _:
-            return Plan()
+            plan = Plan()
+    return replace(plan, scans=options.schedule.scans)
 
 
 # What buffers of each kind are limited by, on the way to none.

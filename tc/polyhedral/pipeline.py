@@ -222,6 +222,8 @@ class _Run:
         """The loops, or why there are none to take."""
         plan = self.attempt.plan
         scop = self.schedules.scop(self.context, plan)
+        if scans := self.schedules.scans(plan):
+            self.done("scans", "\n".join(map(str, scans)))
         self.done("scop", "\n".join(f"{s.name}: {s.domain}" for s in scop.statements))
         fusion = self.options.schedule.fusion
         tree = self.schedules.schedule(fusion, self.context, plan)

@@ -12,10 +12,13 @@ from tc.base.errors import OptionsError
 from tc.language.isl.session import MAX_OPERATIONS, is_out_of_operations
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.gpu.mapping.split_plan import Plan, Whose
+from tc.polyhedral.ir.scans import Scan
 from tc.polyhedral.ir.scop import Scop, build_scop
 from tc.polyhedral.ir.tree import ScheduleTree
 from tc.polyhedral.proof.verify_initialization import prove_initialization
+from tc.polyhedral.proof.verify_scans import prove_scans
 from tc.polyhedral.proof.verify_split import prove_split
+from tc.polyhedral.schedule.scan import scan_reductions
 from tc.polyhedral.schedule.schedule import schedule_scop, untransformed_tree
 from tc.polyhedral.schedule.split import Dealing, split_reductions
 from tc.targets.options import Fusion
@@ -45,6 +48,8 @@ class Schedules:
             self.max_operations, self._to_schedule = max_operations, max_operations // 2
         self._scops: dict[Plan, Scop] = {}
         self._schedules: dict[tuple[Fusion, Plan], ScheduleTree] = {}
+        self._with_scans: Specialization | None = None
+        self._scans: tuple[Scan, ...] = ()
         self._unscheduled: set[tuple[Fusion, Plan]] = set()
 
     def scop(self, context: isl.Context, plan: Plan) -> Scop:
@@ -64,7 +69,7 @@ class Schedules:
         """
         between_kernels = frozenset[str]()
         parts: dict[str, str] = {}
-        found = self.specialization
+        found = self._scanned(context) if plan.scans else self.specialization
         among = frozenset(s.name for s in found.program.statements) if plan.among is None else plan.among
         whose = {Whose.REDUCTIONS: among}
         for step in plan.steps:
@@ -87,6 +92,18 @@ class Schedules:
                 whose[Whose.TOTALS] = totals
                 parts |= {done.total: parts[done.statement] for done in splits if done.statement in parts}
         return found, between_kernels, MappingProxyType(parts)
+
+    def _scanned(self, context: isl.Context) -> Specialization:
+        """The program with scans, proven."""
+        if self._with_scans is None:
+            changed, scans = scan_reductions(self.specialization, context)
+            prove_scans(self.specialization, changed, scans, context)
+            self._with_scans, self._scans = changed, scans
+        return self._with_scans
+
+    def scans(self, plan: Plan) -> tuple[Scan, ...]:
+        """What is computed as a scan, in the statements that were asked for before."""
+        return self._scans if plan.scans else ()
 
     def schedule(self, fusion: Fusion, context: isl.Context, plan: Plan) -> ScheduleTree:
         """isl's schedule if its budget suffices for it, else the program's own order."""

@@ -37,11 +37,14 @@ class ScheduleOptions(Written):
     ``unroll``: a limit; loops whose bodies hold at most this many statement instances in all are unrolled; 1 unrolls
     none. Parallel loops and vector lanes stay loops.  OptionsError where that writes out more than 4,096 statements and
     conditions of a kernel.
+    ``scans``: a limit; a reduction whose terms grow from element to element is computed as a scan, each element from
+    the one before; False computes each by itself (*Scans* in ``docs/language.md``).
     """
 
     fusion: Fusion = Fusion.PRESERVE_PARALLEL
     tile: tuple[int, ...] | None = None
     unroll: int = 1
+    scans: bool = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.fusion, Fusion):
@@ -49,6 +52,7 @@ class ScheduleOptions(Written):
         if self.tile is not None:
             _require_integers("tile", self.tile, 0, 1 << 30)
         _require_integer("unroll", self.unroll, 1, 4096)
+        _require_boolean("scans", self.scans)
 
 
 class Distribution(Enum):

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from tc.language.program.program import Expression, IterationVariable, Literal, Read, Role, walk, written_iterators
+from tc.language.program.program import (
+    Expression,
+    IterationVariable,
+    IteratorReference,
+    Literal,
+    Read,
+    Role,
+    Select,
+    Statement,
+    iterators_in,
+    walk,
+    written_iterators,
+)
 from tc.language.program.specialization import Layout, Specialization
 from tc.targets.target import CpuTarget, OpenClTarget, Target
 from tc.tuner.space.nest import Nest
@@ -47,7 +59,10 @@ def silent_options(specialization: Specialization, target: Target) -> frozenset[
     statements = program.statements
     if not any(_is_gather(e) for s in statements for root in (s.value, *s.subscripts) for e in walk(root)):
         silent.add("gather_prefetch")
-    if not any(tensor.role is Role.TEMPORARY for tensor in program.tensors):
+    scans = any(map(_may_grow, statements))
+    if not scans:
+        silent.add("scans")
+    if not scans and not any(tensor.role is Role.TEMPORARY for tensor in program.tensors):
         silent.add("local_temporaries")
     if not any(statement.reduction is not None for statement in statements):
         silent |= {"register_accumulators", "packed_operands", "register_tile", "vector_axis"}
@@ -57,6 +72,16 @@ def silent_options(specialization: Specialization, target: Target) -> frozenset[
     if isinstance(target, OpenClTarget):
         silent |= {"min_blocks_per_multiprocessor", "shuffles"}
     return frozenset(silent)
+
+
+def _may_grow(statement: Statement) -> bool:
+    """Whether the terms of a reduction depend on which element they are of, as those of a scan do."""
+    written = {iterator.name for iterator in written_iterators(statement)}
+    names = {iterator.name for iterator in statement.iterators}
+    selects = (part.condition for part in walk(statement.value) if isinstance(part, Select))
+    bounds = ((IteratorReference(i.name), i.begin, i.end) for i in statement.iterators)
+    tied = (iterators_in(own) for own in (*bounds, *((condition,) for condition in (*statement.conditions, *selects))))
+    return statement.reduction is not None and any(own & written and own & (names - written) for own in tied)
 
 
 def _is_gather(expression: Expression) -> bool:

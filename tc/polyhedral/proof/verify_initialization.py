@@ -151,7 +151,7 @@ class _Group:
             return Counterexample(Violation.CHANGED, first.name)
         reduction = self.statement.reduction
         if self.statement.initialize and reduction is not None:
-            right = _is_neutral(body.value, reduction, self.types[body.target]) and not first.reads
+            right = is_neutral(body.value, reduction, self.types[body.target]) and not first.reads
         else:
             right = self.copies(first, self.target)
         if not right:
@@ -216,7 +216,7 @@ def _witness(violation: Violation, points: isl.Set) -> Counterexample:
     return Counterexample(violation, point_text(isl.UnionSet.from_set(points)))
 
 
-def _is_neutral(value: Expression, reduction: Reduction, type: ScalarType) -> bool:
+def is_neutral(value: Expression, reduction: Reduction, type: ScalarType) -> bool:
     """Whether combining with the value changes nothing."""
     if not isinstance(value, Literal) or value.type is not type:
         return False

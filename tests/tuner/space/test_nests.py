@@ -39,10 +39,16 @@ def test_options_that_change_nothing_are_not_searched() -> None:
         "gather_prefetch",
         "local_temporaries",
         "nontemporal_stores",
+        "scans",
     }
-    assert silent_options(mm.specialize((512, 3), (3, 512)), x86) == {"gather_prefetch", "local_temporaries"}
+    silent = silent_options(mm.specialize((512, 3), (3, 512)), x86)
+    assert silent == {"gather_prefetch", "local_temporaries", "scans"}
     assert "nontemporal_stores" in silent_options(mm.specialize((512, 3), (3, 512)), plain)
     lookup = tc.define("def f(float(E) T, int32(B) I) -> (O) { t(b) = T(I(b))  O(b) = t(b) }").f
     found = silent_options(lookup.specialize((4,), (10,)), x86)
-    assert found == {"nontemporal_stores", "register_accumulators", "packed_operands", "register_tile", "vector_axis"}
+    unused = {"nontemporal_stores", "register_accumulators", "packed_operands", "register_tile", "vector_axis", "scans"}
+    assert found == unused
+    for triangle in ("where j in 0:i+1", "where i in 0:N, j in 0:N, j <= i"):
+        sums = tc.define(f"def f(float(N) x) -> (y) {{ y(i) +=! x(j) {triangle} }}").f
+        assert not {"scans", "local_temporaries"} & silent_options(sums.specialize((4,)), x86)
     assert "min_blocks_per_multiprocessor" in silent_options(mm.specialize((2, 3), (3, 4)), OpenClTarget())

@@ -82,6 +82,7 @@ def test_the_number_of_encodings() -> None:
             "block_prefetch",
             "gather_prefetch",
             "packed_operands",
+            "scans",
         ),
     )
     fusion, tile, register_tile, lane, accumulators, vectorize = 3, 3 * 3, 2, 1, 6, 2

@@ -14,7 +14,10 @@ from tc.polyhedral.transform.vectorize import ends_nest
 
 
 def mark_reductions(tree: ScheduleTree, scop: Scop) -> ScheduleTree:
-    """The tree with the innermost loop of every reduction marked, where nothing else is inside of it."""
+    """The tree with the innermost loop of every reduction marked, where nothing else is inside of it.
+
+    A loop over the steps of a block is none, whatever is reduced in each of them: its band is not permutable.
+    """
     return replace(tree, root=_marked(tree.root, tree.domain, scop))
 
 
@@ -25,9 +28,13 @@ def _marked(node: Node, domain: isl.UnionSet, scop: Scop) -> Node:
         case Sequence(filters):
             branches = (replace(f, child=_marked(f.child, domain.intersect(f.domain), scop)) for f in filters)
             return Sequence(tuple(branches))
-        case Band(members, _, child) if ends_nest(child):
+        case Band(members, permutable, child) if ends_nest(child):
             last = members[-1]
-            if last.coincident or not all(scop.statement(name).accumulates for name in statement_names(domain)):
+            if (
+                last.coincident
+                or not permutable
+                or not all(scop.statement(name).accumulates for name in statement_names(domain))
+            ):
                 return node
             return replace(node, members=(*members[:-1], replace(last, kind=LoopKind.REDUCTION)))
         case Band(child=child):

@@ -46,7 +46,8 @@ class Plan:
     ``parts``: partial results in the threads of a block, by step.  ``blocks``: that share each reduction (split-K).
     ``among``: the names of the statements that are split; None for all.  ``required_parts``, ``required_blocks``: they
     were asked for explicitly.  ``lanes``: the lanes of a warp combine their partial results by shuffles.  ``wide``: the
-    statements whose sums are accumulated in float64 in memory.
+    statements whose sums are accumulated in float64 in memory.  ``scans``: what grows is computed as a scan, before
+    anything is split.
     """
 
     parts: tuple[int, ...] = ()
@@ -56,6 +57,7 @@ class Plan:
     required_blocks: bool = False
     lanes: bool = False
     wide: frozenset[str] = frozenset()
+    scans: bool = False
 
     @property
     def steps(self) -> tuple[Step, ...]:
