@@ -9,7 +9,7 @@ import pytest
 
 import tc
 from tc.base.errors import StickyDeviceError
-from tests.cuda.simulated_cases import GATHER, ILLEGAL_ADDRESS, MM, define, floats, on
+from tests.cuda.simulated_support import GATHER, ILLEGAL_ADDRESS, MM, define, floats, on
 from tests.cuda.simulator import Simulator
 
 CONFIGURATION = r"\(grid \d+x\d+x1, block \d+x\d+x1, \d+ bytes of shared memory per block\)"

@@ -20,7 +20,7 @@ from tc.runtime.frameworks.cuda_arrays import cuda_workspace
 from tc.runtime.frameworks.device_array import DeviceArray
 from tc.runtime.frameworks.dlpack import describe_dlpack
 from tc.runtime.views.view import DEFAULT_STREAM, CudaMemory, Framework, Stream
-from tests.cuda.simulated_cases import (
+from tests.cuda.simulated_support import (
     GATHER,
     INVALID,
     OUT_OF_MEMORY,

@@ -15,7 +15,7 @@ from tc.runtime.cuda.chosen_driver import cuda_driver
 from tc.runtime.cuda.cuda import IN_FLIGHT
 from tc.runtime.views.view import DEFAULT_STREAM, Stream
 from tests.cuda.pycuda_callers import arrays, check, cleanly, current
-from tests.cuda.simulated_cases import (
+from tests.cuda.simulated_support import (
     GATHER,
     ILLEGAL_ADDRESS,
     INVALID,

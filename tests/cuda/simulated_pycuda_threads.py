@@ -14,7 +14,7 @@ from tc.runtime.cuda.chosen_driver import cuda_driver
 from tc.runtime.cuda.cuda import IN_FLIGHT
 from tc.runtime.views.view import DEFAULT_STREAM
 from tests.cuda.pycuda_callers import arrays, check, cleanly, context, current
-from tests.cuda.simulated_cases import GATHER, ILLEGAL_ADDRESS, INVALID, MM, OUT_OF_MEMORY, STEPS, define, floats, on
+from tests.cuda.simulated_support import GATHER, ILLEGAL_ADDRESS, INVALID, MM, OUT_OF_MEMORY, STEPS, define, floats, on
 from tests.cuda.simulator import Simulator
 
 CONTEXT_IS_DESTROYED = 709

@@ -23,7 +23,7 @@ import tc
 from tc.runtime.cuda.cuda import IN_FLIGHT
 from tc.runtime.frameworks.device_array import DeviceArray
 from tc.runtime.views.view import CudaMemory, Stream
-from tests.cuda.simulated_cases import GATHER, INVALID, MM, OUT_OF_MEMORY, STEPS, define, floats, on
+from tests.cuda.simulated_support import GATHER, INVALID, MM, OUT_OF_MEMORY, STEPS, define, floats, on
 from tests.cuda.simulator import Simulator
 from tests.cuda.tensors import Tensor, on_gpu, over, tensors_on_gpus
 from tests.short_way import only_the_short_way, the_thorough_way

@@ -27,8 +27,8 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 
 
 def test_calls_on_a_simulated_driver() -> None:
-    cases = ("simulated_cases", "simulated_memory", "simulated_kernels", "simulated_warm", "simulated_ptx")
-    files = (f"tests/cuda/{name}.py" for name in cases)
+    cases = ("calls", "refusals", "streams", "memory", "kernels", "warm", "ptx")
+    files = (f"tests/cuda/simulated_{name}.py" for name in cases)
     found = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", *files)
     assert found.returncode == 0, found.stdout + found.stderr
     assert " skipped" not in found.stdout
@@ -66,7 +66,7 @@ gpu = simulator()
 sys.setdlopenflags(os.RTLD_LAZY)
 import pycuda.driver as cuda
 import pycuda.gpuarray
-from tests.cuda.simulated_cases import STEPS, define, floats, on
+from tests.cuda.simulated_support import STEPS, define, floats, on
 
 (own,) = on(1, np.ones(3))
 print(own.numpy().sum())
@@ -93,7 +93,7 @@ def test_processes_end_quietly() -> None:
 SYNCHRONOUS = """
 import numpy as np
 import tc
-from tests.cuda.simulated_cases import GATHER, define, floats, on
+from tests.cuda.simulated_support import GATHER, define, floats, on
 from tests.cuda.simulator import simulator
 
 gpu = simulator()
@@ -118,7 +118,7 @@ def test_calls_wait_where_that_is_asked_for() -> None:
 
 BROKEN = """
 import tc
-from tests.cuda.simulated_cases import ILLEGAL_ADDRESS, MM, define, floats, on
+from tests.cuda.simulated_support import ILLEGAL_ADDRESS, MM, define, floats, on
 from tests.cuda.simulator import simulator
 
 gpu = simulator()
