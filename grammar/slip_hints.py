@@ -249,8 +249,36 @@ def _parameter(place: Place) -> str | None:
     if "ARROW" in own:
         return "a definition has one result at least" if place.follows("(") and place.found == ")" else None
     if "INTEGER" in place.accepted or place.found in ("+", "-", "*", "/"):
-        return "a size is a name or a whole number: declare `float(N) A`, and use `N + 1` in the statements"
+        return _size(place)
     return "a parameter is a type, its sizes and a name: `float(M,N) A`, `int n`; commas stand between two of them"
+
+
+_NAME: Final = re.compile(r"\b[0-9]*[A-Za-z_]\w*")
+# Characters of a size that a hint repeats.
+_LONGEST_SIZE: Final = 40
+
+
+def _size(place: Place) -> str:
+    """An expression in the place of a size."""
+    begin = max((token.end_pos or 0 for token in place.tokens if token in ("(", ",")), default=0)
+    rest = place.text[begin:]
+    end = _end_of_size(rest)
+    written = " ".join(rest[:end].split())
+    names = frozenset(_NAME.findall(place.text))
+    if end == len(rest) or not _NAME.search(written) or len(written) > _LONGEST_SIZE:
+        return "a size is a name or a whole number, as in `float(M,3) A`"
+    free = next(name for number in range(len(names) + 1) if (name := f"L{number or ''}") not in names)
+    return f"a size is a name or a whole number: give `{written}` a name of its own, as in `float({free}) A`"
+
+
+def _end_of_size(text: str) -> int:
+    """Where what is written for a size ends: at a comma, or where its parenthesis is closed."""
+    depth = 0
+    for position, character in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if depth < 0 or (depth == 0 and character in ",{\n"):
+            return position
+    return len(text)
 
 
 def _statement(place: Place) -> str | None:

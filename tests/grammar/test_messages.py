@@ -67,13 +67,31 @@ MESSAGES = {
 1:14: expected `,` or `)`, found `+`
     def f(float(N+1) a) -> (c) { }
                  ^
-    hint: a size is a name or a whole number: declare `float(N) A`, and use `N + 1` in the statements
+    hint: a size is a name or a whole number: give `N+1` a name of its own, as in `float(L) A`
+""",
+    "def f(float(L) b, float(M, 2 * (L - M) ) a) -> (c) { }": """
+1:30: expected `,` or `)`, found `*`
+    def f(float(L) b, float(M, 2 * (L - M) ) a) -> (c) { }
+                                 ^
+    hint: a size is a name or a whole number: give `2 * (L - M)` a name of its own, as in `float(L1) A`
+""",
+    "def f(float(M/": """
+1:14: expected `,` or `)`, found `/`
+    def f(float(M/
+                 ^
+    hint: a size is a name or a whole number, as in `float(M,3) A`
+""",
+    "def f(float(2*3) a) -> (c) { }": """
+1:14: expected `,` or `)`, found `*`
+    def f(float(2*3) a) -> (c) { }
+                 ^
+    hint: a size is a name or a whole number, as in `float(M,3) A`
 """,
     "def f(float(4.0) a) -> (c) { }": """
 1:13: expected a size (a name or an integer) or `)`, found `4.0`
     def f(float(4.0) a) -> (c) { }
                 ^^^
-    hint: a size is a name or a whole number: declare `float(N) A`, and use `N + 1` in the statements
+    hint: a size is a name or a whole number, as in `float(M,3) A`
 """,
     "def f(a) -> (c) { }": """
 1:8: expected a name or `(`, found `)`

@@ -10,7 +10,7 @@ from tc.base.errors import ArgumentError, TextError
 from tests.language.support import lower, lower_all
 
 PARAMETER = "a parameter is a type, its sizes and a name: `float(M,N) A`, `int n`; commas stand between two of them"
-SIZE = "a size is a name or a whole number: declare `float(N) A`, and use `N + 1` in the statements"
+SIZE = "a size is a name or a whole number: give `{}` a name of its own, as in `float(L) A`"
 BRACES = "the statements stand in braces: `def f(float(N) A) -> (B) { B(i) = A(i) }`"
 AFRESH = "write `+=!` (or `+=` to go on with what is there)"
 LOGIC = "logical operators are written `&&`, `||` and `!`"
@@ -67,8 +67,8 @@ STATEMENTS = {
 HEADS = {
     "def f(float(N) x) -> (y) y(i) = x(i) }": BRACES,
     "def f(float(N) x) -> (y): y(i) = x(i)": BRACES,
-    "def f(float(N+1) x) -> (y) { y(i) = x(i) }": SIZE,
-    "def f(float(2*N) x) -> (y) { y(i) = x(i) }": SIZE,
+    "def f(float(N+1) x) -> (y) { y(i) = x(i) }": SIZE.format("N+1"),
+    "def f(float(2*N) x) -> (y) { y(i) = x(i) }": SIZE.format("2*N"),
     "def f(float x(N)) -> (y) { y(i) = x(i) }": PARAMETER,
     "def f(x: float(N)) -> (y) { y(i) = x(i) }": PARAMETER,
     "def f(float(N) x float(N) z) -> (y) { y(i) = x(i) }": PARAMETER,
