@@ -9,7 +9,7 @@ from typing import Final
 import islpy as isl
 
 from tc.base.errors import OptionsError
-from tc.language.isl.session import MAX_OPERATIONS, is_out_of_operations
+from tc.language.isl.session import MAX_OPERATIONS, budget_told, is_out_of_operations
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.gpu.mapping.split_plan import Plan, Whose
 from tc.polyhedral.ir.scans import Scan
@@ -124,7 +124,8 @@ class Schedules:
         context.reset_operations()
         context.set_max_operations(self._to_schedule)
         try:
-            tree = schedule_scop(scop, fusion)
+            with budget_told(context):
+                tree = schedule_scop(scop, fusion)
         except isl.Error as error:
             if not is_out_of_operations(error):
                 raise

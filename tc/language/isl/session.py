@@ -11,11 +11,15 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 import islpy as isl
 
+from tc.base.errors import TCError
+
 # About twenty seconds of isl's work on a current core: no accepted program of the tests comes near it.
 MAX_OPERATIONS = 200_000_000
+_EXCEEDED: Final = "maximal number of operations exceeded"  # isl's words
 
 
 class _Door:
@@ -44,9 +48,34 @@ def isl_context(max_operations: int = MAX_OPERATIONS, context: isl.Context | Non
         entered = isl.Context() if context is None else context
         entered.reset_operations()
         entered.set_max_operations(max_operations)
-        yield entered
+        with budget_told(entered):
+            yield entered
+
+
+@contextmanager
+def budget_told(context: isl.Context) -> Iterator[None]:
+    """Whatever fails in the block since the budget is spent raises the ``isl.Error`` that says so.
+
+    What isl had no operations left to print is None in Python, of which there is no number, and half a text is no set.
+    """
+    try:
+        yield
+    except TCError:
+        raise
+    except Exception as error:
+        if (isinstance(error, isl.Error) and is_out_of_operations(error)) or not _is_spent(context):
+            raise
+        raise isl.Error(_EXCEEDED) from error
+
+
+def _is_spent(context: isl.Context) -> bool:
+    try:
+        isl.Val.zero(context)
+    except isl.Error as error:
+        return is_out_of_operations(error)
+    return False
 
 
 def is_out_of_operations(error: isl.Error) -> bool:
     """Whether isl gave up because its budget is spent; every other error is a bug."""
-    return "maximal number of operations exceeded" in str(error)
+    return _EXCEEDED in str(error)
