@@ -8,7 +8,7 @@ from typing import Final, NoReturn
 
 from tc.artifact.convention import Convention
 from tc.base.errors import ArgumentError, DeviceError
-from tc.base.faults import DIVERGED, MISALIGNED, OUTSIDE
+from tc.base.faults import BOUND, DIVERGED, MISALIGNED, OUTSIDE, UNKNOWN
 from tc.runtime.loaded_kernel import NO_MEMORY
 
 _MISTAKES: Final[Mapping[int, str]] = MappingProxyType(
@@ -34,6 +34,12 @@ def report_fault(convention: Convention, fault: int) -> NoReturn:
             f"{name}: {_MISTAKES[fault]}; the compiler made a mistake, please report it with the definition"
         )
     check = convention.checks[fault - 1]
+    if check.dimension == BOUND:
+        allowed = "its iterator's range" if check.extent == UNKNOWN else f"0..{check.extent}"
+        raise ArgumentError(
+            f"{name}: {check.tensor} gives a bound of a range that is outside of {allowed} "
+            f"(statement {check.statement}); the results are undefined"
+        )
     raise ArgumentError(
         f"{name}: an index into dimension {check.dimension} of {check.tensor} is outside of 0:{check.extent} "
         f"(statement {check.statement}); the results are undefined"

@@ -12,10 +12,18 @@ DIVERGED: Final = -2
 OUTSIDE: Final = -3
 MISALIGNED: Final = -4
 
+# In place of a dimension, for a bound of a range.
+BOUND: Final = -1
+# In place of an extent that depends on open sizes.
+UNKNOWN: Final = -1
+
 
 @frozen
 class Check:
-    """A gather that is checked at run time: dimension ``dimension`` of a read of ``tensor`` in ``statement``."""
+    """What is checked at run time: the index into dimension ``dimension`` of ``tensor`` in ``statement``.
+
+    With the dimension ``BOUND`` it is a bound of a range, which ``tensor`` gives; it may be ``extent``, too.
+    """
 
     statement: str
     tensor: str

@@ -19,6 +19,7 @@ from tc.language.program.program import (
     Cast,
     DerivedOrigin,
     Expression,
+    InRange,
     IteratorReference,
     Literal,
     Origin,
@@ -32,6 +33,7 @@ from tc.language.program.program import (
     Statement,
     TextOrigin,
     Unary,
+    children,
     walk,
 )
 from tc.reference import arithmetic, decisions, integers
@@ -97,6 +99,8 @@ def evaluate(expression: Expression, frame: Frame, mask: BoolArray) -> Bounded:
             return decisions.convert(settled(operand, frame, mask), operand.type, type)
         case Call():
             return _call(expression, frame, mask)
+        case InRange():
+            return _in_range(expression, frame, mask)
         case _:
             assert_never(expression)
 
@@ -220,6 +224,18 @@ def _integer_extremum(choose: np.ufunc, left: Bounded, right: Bounded) -> Bounde
     return Bounded(value, error, any_ambiguous(left, right))
 
 
+def _in_range(inside: InRange, frame: Frame, mask: BoolArray) -> Bounded:
+    index, begin, end, extent = (settled(part, frame, mask) for part in children(inside))
+    bounds: list[Bounded] = []
+    for bound in (begin, end):
+        outside = np.logical_or(bound.value < 0, bound.value > extent.value)
+        if frame.check_indices:
+            _require_bounds(inside, bound.value, outside & ~(bound.error > 0) & mask, frame)
+        bounds.append(Bounded(np.where(outside, 0, bound.value), bound.error, bound.ambiguous))
+    first = decisions.decide(BinaryOperator.LESS_EQUAL, bounds[0], index)
+    return decisions.conjunction(first, decisions.decide(BinaryOperator.LESS, index, bounds[1]))
+
+
 # --- reads ---------------------------------------------------------------------------------------------------
 
 
@@ -288,19 +304,37 @@ def _is_gather(subscript: Expression) -> bool:
     return any(isinstance(part, Read) for part in walk(subscript))
 
 
+def _require_bounds(inside: InRange, bound: Array, wrong: BoolArray, frame: Frame) -> None:
+    """ArgumentError that shows the first instance whose range leaves that of its iterator."""
+    if wrong.any():
+        point, at = _instance(wrong, frame)
+        value = int(np.broadcast_to(bound, tuple(len(interval) for interval in frame.box))[point])
+        names = [part.tensor for side in (inside.begin, inside.end) for part in walk(side) if isinstance(part, Read)]
+        raise ArgumentError(
+            f"{frame.program.name}: {_place(frame)}{names[0]} gives {value} as a bound of a range{at}; bounds must be "
+            f"at least 0 and at most {int(settled(inside.extent, frame, ALWAYS).value)}"
+        )
+
+
+def _instance(wrong: BoolArray, frame: Frame) -> tuple[tuple[int, ...], str]:
+    """The first point of the frame's box that is wrong, and how a message shows it."""
+    shape = tuple(len(interval) for interval in frame.box)
+    point = tuple(int(p) for p in np.argwhere(np.broadcast_to(wrong, shape))[0])
+    at = ", ".join(f"{name} = {frame.box[p].start + point[p]}" for name, p in frame.positions.items())
+    return point, f", at {at}" if at else ""
+
+
 def require_inside(read: Read, dimension: int, extent: int, index: Array, wrong: BoolArray, frame: Frame) -> None:
     """ArgumentError that shows the first instance whose index leaves the tensor."""
     if not wrong.any():
         return
-    shape = tuple(len(interval) for interval in frame.box)
-    point = tuple(int(p) for p in np.argwhere(np.broadcast_to(wrong, shape))[0])
-    value = int(np.broadcast_to(index, shape)[point])
-    at = ", ".join(f"{name} = {frame.box[p].start + point[p]}" for name, p in frame.positions.items())
+    point, at = _instance(wrong, frame)
+    value = int(np.broadcast_to(index, tuple(len(interval) for interval in frame.box))[point])
     names = [part.tensor for part in walk(read.subscripts[dimension]) if isinstance(part, Read)]
     what = f"index tensor {names[0]}" if names else "the subscript"
     raise ArgumentError(
         f"{frame.program.name}: {_place(frame)}{what} gives {value} for dimension {dimension} of {read.tensor}, "
-        f"which has {counted(extent, 'element')}{', at ' + at if at else ''}; indices must be at least 0 and less "
+        f"which has {counted(extent, 'element')}{at}; indices must be at least 0 and less "
         f"than {extent}"
     )
 

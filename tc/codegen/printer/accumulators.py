@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import assert_never
 
 from tc.base.types import ScalarType, computation_type
 from tc.codegen.printer.context import Context, Scope
@@ -21,7 +19,8 @@ from tc.codegen.printer.totals import (
 )
 from tc.codegen.text.fragment import Fragment, element, filled, infix, named
 from tc.codegen.text.literals import literal_fragment
-from tc.language.program.program import Literal, Reduction
+from tc.language.program.program import Reduction
+from tc.language.program.within import neutral_element
 from tc.polyhedral.analysis.accumulate import Accumulation, Partial, accumulator_name, halves, reached_name
 from tc.polyhedral.ir.loops import Loop
 
@@ -99,17 +98,3 @@ class AccumulatorPrinter:
             value = self.context.expressions.combine(reduction, left, right, type)
             combined += in_lanes(self.context.dialect, count, line("{} = {};", left, value))
         return combined
-
-
-def neutral_element(reduction: Reduction, type: ScalarType) -> Literal:
-    """The value that leaves the other operand of a reduction unchanged."""
-    match reduction:
-        case Reduction.ADD | Reduction.MULTIPLY:
-            value: int | float = 0 if reduction is Reduction.ADD else 1
-        case Reduction.MINIMUM:
-            value = math.inf if type.is_floating else type.maximum
-        case Reduction.MAXIMUM:
-            value = -math.inf if type.is_floating else type.minimum
-        case _:
-            assert_never(reduction)
-    return Literal(float(value) if type.is_floating else value, type)

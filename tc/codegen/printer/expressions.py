@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, TypeGuard, assert_never
 
-from tc.base.faults import OUTSIDE, Check
+from tc.base.faults import BOUND, OUTSIDE, UNKNOWN, Check
 from tc.base.types import Kind, ScalarType, computation_type
 from tc.codegen.index.indices import index_fragment, index_literal, require_fit
 from tc.codegen.index.offset_texts import OffsetTexts
@@ -27,6 +27,7 @@ from tc.language.program.program import (
     Call,
     Cast,
     Expression,
+    InRange,
     IteratorReference,
     Literal,
     Read,
@@ -36,6 +37,7 @@ from tc.language.program.program import (
     SizeReference,
     Unary,
     iterators_in,
+    walk,
 )
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.offsets import Arguments, Forms, LinearForm, recombined, subscript_form
@@ -111,8 +113,25 @@ class ExpressionPrinter:
             case Call(function, arguments, type):
                 name = function_name(function, type, self._dialect.library)
                 return call(name, *(self.value(argument, site) for argument in arguments))
+            case InRange(index, begin, end):
+                position = self.value(index, site)
+                first, last = (self.bound(expression, bound, site) for bound in (begin, end))
+                return infix("&&", infix("<=", first, position), infix("<", position, last))
             case _:
                 assert_never(expression)
+
+    def bound(self, inside: InRange, bound: Expression, site: Site) -> Fragment:
+        """A bound of a range that reads tensors; outside of the iterator's extent it is 0, and the fault is noted."""
+        value = self.value(bound, site)
+        if not self._checked:
+            return value
+        extent = self.value(inside.extent, site)
+        sides = (part for side in (inside.begin, inside.end) for part in walk(side))
+        tensor = next(part.tensor for part in sides if isinstance(part, Read))
+        known = int(inside.extent.value) if isinstance(inside.extent, Literal) else UNKNOWN
+        check = Check(site.statement, tensor, BOUND, known)
+        number = Fragment(str(self.number(check)))
+        return call("tc_checked_index", value, infix("+", extent, Fragment("1")), prefix("&", _FAULTED), number)
 
     def location(
         self,

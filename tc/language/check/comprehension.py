@@ -17,7 +17,7 @@ from tc.language.check.check import ExpressionChecker
 from tc.language.check.lets import collect_lets
 from tc.language.check.scope import Scope, View
 from tc.language.draft.arg_parts import check_arg_part
-from tc.language.draft.draft import Bounds, Draft, Places
+from tc.language.draft.draft import Bounds, DataRange, Draft, Places
 from tc.language.draft.rules import check_rules, check_where, iteration_order
 from tc.language.program.program import (
     INDEX_TYPE,
@@ -32,6 +32,7 @@ from tc.language.program.program import (
     chosen_by,
     iterators_in,
     scatters,
+    walk,
 )
 from tc.language.program.report import Report
 from tc.language.text.expression_text import expression_text
@@ -64,6 +65,7 @@ class _Clauses:
     conditions: list[Expression]
     requirements: list[tuple[Expression, Span | None]]
     required: list[Read]
+    data_ranges: list[DataRange]
 
 
 def check_comprehension(
@@ -84,7 +86,9 @@ def check_comprehension(
     value = checker.value(statement.value)
     _check_negation(statement, checker, report)
     clauses = _clauses(statement, subscripts, checker, report)
-    order = iteration_order([*subscripts, value.expression, *clauses.required, *clauses.conditions], clauses.bounds)
+    read = [e for data in clauses.data_ranges for e in (data.begin, data.end, IteratorReference(data.iterator))]
+    parts = [*subscripts, value.expression, *read, *clauses.required, *clauses.conditions]
+    order = iteration_order(parts, clauses.bounds)
     left = chosen_by(subscripts)
     draft = Draft(
         number=number,
@@ -110,6 +114,7 @@ def check_comprehension(
         ),
         origin=TextOrigin(statement.span),
         arg_part=statement.arg_part,
+        data_ranges=tuple(clauses.data_ranges),
     )
     if statement.arg_part is not None:
         check_arg_part(draft, statement.arg_part, statement.value.span, report)
@@ -135,7 +140,8 @@ def _check_negation(statement: syntax.Assign, checker: ExpressionChecker, report
 def _check_names(draft: Draft, scope: Scope, report: Report) -> bool:
     """Whether every name that would be an iterator is one: a subscript has it, or a range is its own."""
     subscripts = [*draft.subscripts, *(s for guarded in draft.reads() for s in guarded.read.subscripts)]
-    unknown = set(draft.order) - iterators_in([*subscripts, *draft.conditions]) - draft.bounds.keys()
+    ranged = draft.bounds.keys() | {data.iterator for data in draft.data_ranges}
+    unknown = set(draft.order) - iterators_in([*subscripts, *draft.conditions]) - ranged
     in_bounds = iterators_in(e for bounds in draft.bounds.values() for e in (bounds.begin, bounds.end))
     complain = report.error if draft.reduction is None else report.range_error
     for name in (n for n in draft.order if n in unknown):
@@ -151,7 +157,7 @@ def _check_names(draft: Draft, scope: Scope, report: Report) -> bool:
 def _clauses(
     statement: syntax.Assign, subscripts: tuple[Expression, ...], checker: ExpressionChecker, report: Report
 ) -> _Clauses:
-    clauses = _Clauses({}, {}, [], [], [])
+    clauses = _Clauses({}, {}, [], [], [], [])
     for clause, following in zip_longest(statement.where, statement.where[1:]):
         match clause:
             case syntax.ConditionClause(syntax.Name(name)) if isinstance(
@@ -192,6 +198,8 @@ def _range(
     elif not isinstance(subject, IteratorReference):
         for operator, bound in ((BinaryOperator.GREATER_EQUAL, begin), (BinaryOperator.LESS, end)):
             _condition(Binary(operator, subject, bound, ScalarType.BOOL), clause.span, clauses, report)
+    elif any(isinstance(e, Read) for bound in (begin, end) for e in walk(bound)):
+        clauses.data_ranges.append(DataRange(subject.name, begin, end, clause.span))
     elif check_where((begin, end), clause.span, report):
         if subject.name in clauses.bounds:
             first = clauses.bounds[subject.name]

@@ -22,6 +22,16 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
+class DataRange:
+    """``begin <= iterator < end`` as a ``where`` gives it, with bounds that read tensors."""
+
+    iterator: str
+    begin: Expression
+    end: Expression
+    span: Span | None
+
+
+@dataclass(frozen=True, slots=True)
 class Places:
     """Where the parts of a comprehension stand in the text; nowhere if there is none.
 
@@ -54,6 +64,7 @@ class Draft:
     ``name``: what the text calls the target.  ``reduced``: the iterators that the left-hand side does not mention.
     ``extents``: of dimensions in which it scatters, where it says so.  ``requirements``: conditions of the ``where``
     without iterators, which the call must fulfil.  ``arg_part``: which half of a reduction with an index it is.
+    ``data_ranges``: of reduced iterators, beside ``bounds``.
     """
 
     number: int
@@ -73,6 +84,7 @@ class Draft:
     places: Places
     origin: Origin
     arg_part: ArgPart | None = None
+    data_ranges: tuple[DataRange, ...] = ()
 
     def expressions(self) -> Iterator[Expression]:
         """Every expression of the statement."""
@@ -81,6 +93,8 @@ class Draft:
         for bounds in self.bounds.values():
             yield from (bounds.begin, bounds.end)
         yield from self.extents.values()
+        for data in self.data_ranges:
+            yield from (data.begin, data.end)
         yield from self.conditions
         yield from (condition for condition, _ in self.requirements)
         yield from self.required
@@ -90,6 +104,8 @@ class Draft:
         for subscript in self.subscripts:
             yield from guarded_reads(subscript)
         yield from guarded_reads(self.value.expression)
+        for data in self.data_ranges:
+            yield from (*guarded_reads(data.begin), *guarded_reads(data.end))
         for required in self.required:
             yield from guarded_reads(required)
 
@@ -102,6 +118,7 @@ class Draft:
             value=replace(self.value, expression=change(self.value.expression)),
             bounds={n: replace(b, begin=change(b.begin), end=change(b.end)) for n, b in self.bounds.items()},
             extents={dimension: change(extent) for dimension, extent in self.extents.items()},
+            data_ranges=tuple(replace(d, begin=change(d.begin), end=change(d.end)) for d in self.data_ranges),
             conditions=tuple(change(c) for c in self.conditions),
             requirements=tuple((change(c), span) for c, span in self.requirements),
             required=required,

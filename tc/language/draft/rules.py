@@ -16,6 +16,7 @@ from tc.language.program.program import (
     Call,
     Cast,
     Expression,
+    InRange,
     IteratorReference,
     Literal,
     Read,
@@ -38,6 +39,7 @@ def check_rules(draft: Draft, atoms: Atoms, report: Report) -> Draft:
     before = report.count
     _check_left(draft, report)
     _check_reduction(draft, report)
+    _check_data_ranges(draft, report)
     return draft if report.count > before else _check_own_reads(draft, atoms, report)
 
 
@@ -85,7 +87,7 @@ def is_piecewise_affine(expression: Expression) -> bool:
             return is_piecewise_affine(condition) and is_piecewise_affine(then) and is_piecewise_affine(otherwise)
         case Call("min" | "max", arguments):
             return all(map(is_piecewise_affine, arguments))
-        case Call() | Read() | Literal() | SizeReference() | ScalarReference():
+        case Call() | Read() | InRange() | Literal() | SizeReference() | ScalarReference():
             return False
         case _:
             assert_never(expression)
@@ -171,6 +173,19 @@ def _check_reduction(draft: Draft, report: Report) -> None:
                         bounds.span,
                         "let the range of the reduced iterator depend on the other one",
                     )
+
+
+def _check_data_ranges(draft: Draft, report: Report) -> None:
+    for data in draft.data_ranges:
+        if draft.reduction is None or data.iterator not in draft.reduced:
+            report.error(
+                f"the range of `{data.iterator}` reads a tensor, so a statement may only reduce over it",
+                data.span,
+                f"write `+=!` (`*=!`, `min=!`, `max=!`), with `{data.iterator}` on the right only; elements that "
+                "each have a segment read its number from a tensor: `y(j) = x(j) * s(segment(j))`",
+            )
+        elif data.iterator in iterators_in((data.begin, data.end)):
+            report.error(f"the range of `{data.iterator}` depends on itself", data.span, "use another iterator")
 
 
 def _is_negation(draft: Draft) -> bool:

@@ -20,6 +20,7 @@ from tc.language.program.program import (
     Cast,
     Expression,
     GuardedRead,
+    InRange,
     IteratorReference,
     Literal,
     Owned,
@@ -152,7 +153,7 @@ def affine_function(expression: Expression, frame: Frame) -> isl.PwAff | None:
             if first is None or second is None:
                 return None
             return first.min(second) if name == "min" else first.max(second)
-        case Call() | Read():
+        case Call() | Read() | InRange():
             return None
         case _:
             assert_never(expression)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tc.base.types import ScalarType
 from tc.language.algebra.polynomial import Atoms, Polynomial
 from tc.language.algebra.rewriting import fresh_name
-from tc.language.draft.draft import Bounds, CallDraft, Item
+from tc.language.draft.draft import Bounds, CallDraft, Draft, Item
 from tc.language.draft.requirements import Requirements
 from tc.language.draft.rules import iteration_order
 from tc.language.program.program import (
@@ -16,6 +16,7 @@ from tc.language.program.program import (
     Cast,
     DerivedOrigin,
     Expression,
+    InRange,
     IterationVariable,
     IteratorReference,
     Literal,
@@ -28,6 +29,7 @@ from tc.language.program.program import (
     Tensor,
     TextOrigin,
 )
+from tc.language.program.within import within
 from tc.language.ranges.calls import inlined_statements
 from tc.language.ranges.progress import Progress
 from tc.language.ranges.ranges import Ranges
@@ -108,10 +110,21 @@ class Assembly:
             subscripts=draft.subscripts,
             reduction=draft.reduction,
             initialize=draft.initialize,
-            value=draft.value.expression,
+            value=self._within(draft, progress),
             required=draft.required,
             origin=draft.origin,
         )
+
+    def _within(self, draft: Draft, progress: Progress) -> Expression:
+        """The value where ranges that read tensors have their iterators, the neutral element elsewhere."""
+        value = draft.value.expression
+        if not draft.data_ranges or draft.reduction is None:
+            return value
+        parts = [
+            InRange(IteratorReference(d.iterator), d.begin, d.end, self._iterator(d.iterator, progress).end)
+            for d in draft.data_ranges
+        ]
+        return within(value, parts, draft.reduction)
 
     def _normal(self, iterator: IterationVariable) -> IterationVariable:
         """A range of a callee after its sizes were replaced."""

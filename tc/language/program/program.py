@@ -154,8 +154,37 @@ class Call:
     type: ScalarType
 
 
+@dataclass(frozen=True, slots=True)
+class InRange:
+    """Whether ``begin <= index < end``, for bounds that read tensors: ``where j in R(i):R(i+1)``.
+
+    All parts have type INT64.  A bound that is less than 0 or greater than ``extent`` raises, as an index does that
+    leaves its tensor, and counts as 0.
+    """
+
+    index: Expression
+    begin: Expression
+    end: Expression
+    extent: Expression
+
+    @property
+    def type(self) -> ScalarType:
+        """That of conditions."""
+        return ScalarType.BOOL
+
+
 Expression: TypeAlias = (
-    Literal | IteratorReference | SizeReference | ScalarReference | Read | Unary | Binary | Select | Cast | Call
+    Literal
+    | IteratorReference
+    | SizeReference
+    | ScalarReference
+    | Read
+    | Unary
+    | Binary
+    | Select
+    | Cast
+    | Call
+    | InRange
 )
 
 
@@ -174,6 +203,8 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             return (condition, then, otherwise)
         case Call(_, arguments):
             return arguments
+        case InRange(index, begin, end, extent):
+            return (index, begin, end, extent)
         case _:
             assert_never(expression)
 
@@ -200,6 +231,8 @@ def rebuild(expression: Expression, change: Callable[[Expression], Expression]) 
             return replace(expression, condition=change(condition), then=change(then), otherwise=change(otherwise))
         case Call(_, arguments):
             return replace(expression, arguments=tuple(change(a) for a in arguments))
+        case InRange(index, begin, end, extent):
+            return InRange(change(index), change(begin), change(end), change(extent))
         case _:
             assert_never(expression)
 

@@ -16,6 +16,7 @@ from tc.language.program.program import (
     Call,
     Cast,
     Expression,
+    InRange,
     IteratorReference,
     Literal,
     Read,
@@ -51,6 +52,9 @@ def find_type_error(expression: Expression, ranks: Mapping[str, tuple[ScalarType
             if condition.type is not ScalarType.BOOL or then.type is not type or otherwise.type is not type:
                 return f"a choice by {condition.type} between {then.type} and {otherwise.type} does not give {type}"
             return None
+        case InRange(index, begin, end, extent):
+            wrong = next((part.type for part in (index, begin, end, extent) if part.type is not INDEX_TYPE), None)
+            return None if wrong is None else f"a bound of a range is {wrong}, not {INDEX_TYPE}"
         case Call(function, arguments, type):
             return _call_error(function, [argument.type for argument in arguments], type)
         case _:

@@ -19,6 +19,7 @@ from tc.language.program.program import (
     Call,
     Cast,
     Expression,
+    InRange,
     IteratorReference,
     Literal,
     Read,
@@ -65,6 +66,12 @@ def value_syntax(expression: Expression) -> syntax.Expression:
         case Select(condition, then, otherwise):
             first, second = _operands((then, otherwise))
             return syntax.Conditional(value_syntax(condition), first, second, NOWHERE)
+        case InRange(index, begin, end):
+            inside = (
+                syntax.Binary(BinaryOperator.LESS_EQUAL, index_syntax(begin), index_syntax(index), NOWHERE),
+                syntax.Binary(BinaryOperator.LESS, index_syntax(index), index_syntax(end), NOWHERE),
+            )
+            return syntax.Binary(BinaryOperator.AND, *inside, NOWHERE)
         case Binary(operator, left, right):
             if operator in COMPARISONS and _reads_as_index(left) and _reads_as_index(right):
                 return _index_comparison(operator, left, right)
@@ -95,7 +102,7 @@ def _is_strong(expression: Expression) -> bool:
             return type is ScalarType.BOOL
         case IteratorReference() | SizeReference():
             return False
-        case ScalarReference() | Read() | Cast():
+        case ScalarReference() | Read() | Cast() | InRange():
             return True
         case Unary(_, operand):
             return expression.type is ScalarType.BOOL or _is_strong(operand)
@@ -135,7 +142,7 @@ def _reads_as_index(expression: Expression) -> bool:
             return _keeps_integers(function) and all(map(_reads_as_index, arguments))
         case Select(_, then, otherwise):
             return _reads_as_index(then) and _reads_as_index(otherwise)
-        case Read():
+        case Read() | InRange():
             return False
         case _:
             assert_never(expression)

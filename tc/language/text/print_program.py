@@ -15,6 +15,7 @@ from tc.language.program.program import (
     INDEX_TYPE,
     Call,
     Expression,
+    InRange,
     Literal,
     Precondition,
     Program,
@@ -27,6 +28,7 @@ from tc.language.program.program import (
     scatters,
     walk,
 )
+from tc.language.program.within import without_ranges
 from tc.language.text.expression_text import NOWHERE, index_syntax, value_syntax
 
 _ASSIGNMENTS = {
@@ -105,16 +107,21 @@ def _parameter(declaration: Tensor | Scalar) -> syntax.Parameter:
 
 
 def _statement(statement: Statement, shape: Sequence[Expression]) -> syntax.Assign:
+    value, ranges = without_ranges(statement.value, statement.reduction)
     return syntax.Assign(
         target=statement.target,
         subscripts=tuple(map(index_syntax, statement.subscripts)),
         assignment=_ASSIGNMENTS[statement.reduction, statement.initialize],
-        value=value_syntax(statement.value),
-        where=tuple(_where(statement, shape)),
+        value=value_syntax(value),
+        where=(*_where(statement, shape), *map(_data_range, ranges)),
         span=NOWHERE,
         target_span=NOWHERE,
         assignment_span=NOWHERE,
     )
+
+
+def _data_range(inside: InRange) -> syntax.RangeClause:
+    return syntax.RangeClause(index_syntax(inside.index), index_syntax(inside.begin), index_syntax(inside.end), NOWHERE)
 
 
 def _where(statement: Statement, shape: Sequence[Expression]) -> Iterator[syntax.WhereClause]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import islpy as isl
 
 from tc.language.isl.affine import Frame, affine_function, isl_name
-from tc.language.program.program import Expression, Read, guarded_reads, walk
+from tc.language.program.program import Expression, InRange, Read, guarded_reads, iterators_in, walk
 from tc.polyhedral.ir.loops import StatementBody
 from tc.polyhedral.ir.scop import Scop, ScopStatement
 from tc.polyhedral.ir.tree import statement_names
@@ -16,6 +16,21 @@ from tc.polyhedral.ir.tree import statement_names
 def value_reads(body: StatementBody) -> list[Read]:
     """The reads of a statement's value, in the order of its access relations."""
     return [guarded.read for guarded in guarded_reads(body.value)]
+
+
+def data_ranges(body: StatementBody) -> list[InRange]:
+    """The ranges that read tensors, inside of which the statement does something."""
+    return [part for part in walk(body.value) if isinstance(part, InRange)]
+
+
+def ranging_iterators(body: StatementBody) -> frozenset[str]:
+    """The iterators that ``data_ranges`` depend on: each value of one of them has another range."""
+    return iterators_in(bound for inside in data_ranges(body) for bound in (inside.begin, inside.end))
+
+
+def ranged_iterators(body: StatementBody) -> frozenset[str]:
+    """The iterators that ``data_ranges`` bound, and those that they depend on."""
+    return iterators_in(inside.index for inside in data_ranges(body)) | ranging_iterators(body)
 
 
 def accesses(body: StatementBody) -> Iterator[tuple[str, tuple[Expression, ...]]]:

@@ -11,13 +11,14 @@ import islpy as isl
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.extents import extent_of, volume
 from tc.polyhedral.analysis.paths import paths_below
+from tc.polyhedral.analysis.reads import data_ranges
 from tc.polyhedral.analysis.strides import iterator_of
 from tc.polyhedral.cpu.microkernel import PANEL, RESIDENT, STEPS
 from tc.polyhedral.cpu.parallelize import ENOUGH_CHUNKS
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
 from tc.polyhedral.ir.tree import Band, Member, statement_names
-from tc.polyhedral.transform.tile import ChooseCuts, Cut, is_register
+from tc.polyhedral.transform.tile import WHOLE, ChooseCuts, Cut, is_register
 from tc.polyhedral.transform.vectorize import ends_nest, preference
 
 # Elements of the target that one tile of a reduction updates again and again: half of a 32 KiB first-level cache.
@@ -38,6 +39,8 @@ def default_sizes(scop: Scop, *, packs: bool) -> ChooseCuts:
 
     def choose(band: Band, domain: isl.UnionSet, _depth: int, points: tuple[Member, ...]) -> tuple[Cut, ...]:
         heaviest = max(statement_names(domain), key=lambda name: volume(_only(scop, name)))
+        if data_ranges(scop.statement(heaviest).body):
+            return (WHOLE,) * len(band.members)  # tiles would run through all of the ranges again and again
         path = next(members for name, members in paths_below(band, domain) if name == heaviest)
         rule = _Rule(scop, band, domain, scop.statement(heaviest), layouts, packs)
         tile = tuple(filter(is_register, (*points, *path)))

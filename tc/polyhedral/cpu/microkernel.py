@@ -19,7 +19,7 @@ import islpy as isl
 from tc.base.types import ScalarType
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.pack import can_pack
-from tc.polyhedral.analysis.reads import value_reads
+from tc.polyhedral.analysis.reads import ranging_iterators, value_reads
 from tc.polyhedral.analysis.strides import stride
 from tc.polyhedral.ir.loops import StatementBody
 from tc.polyhedral.ir.scop import ScopStatement
@@ -122,6 +122,8 @@ def _model(
     extents = {name: int(domain.dim_max_val(n).to_python()) - least[name] + 1 for n, name in enumerate(names)}
     target, reads = layouts[body.target], value_reads(body)
     steps = {name: stride(body.subscripts, target, name) or 0 for name in names}
+    # Rows of a tile that have different ranges would run all of them together.
+    ranging = ranging_iterators(body)
     return _Model(
         itemsize=target.type.itemsize,
         width=unit.bytes // target.type.itemsize,
@@ -133,7 +135,7 @@ def _model(
         target_strides=steps,
         read_strides=tuple({n: stride(r.subscripts, layouts[r.tensor], n) for n in names} for r in reads),
         packable=tuple(packs and can_pack(statement, position) for position in range(len(reads))),
-        independent=tuple(name for name in names if steps[name] != 0 and least[name] == 0),
+        independent=tuple(name for name in names if steps[name] != 0 and least[name] == 0 and name not in ranging),
         steps=math.prod(extents[name] for name in names if steps[name] == 0),
     )
 

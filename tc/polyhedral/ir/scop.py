@@ -6,7 +6,6 @@ Reductions into sixteen-bit floats go through a float32 temporary, so that parti
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -32,6 +31,7 @@ from tc.language.program.program import (
     rebuild,
 )
 from tc.language.program.specialization import Layout, Sizes, Specialization, contiguous_strides
+from tc.language.program.within import neutral_element
 from tc.language.prove.written import writes_distinct_elements
 from tc.polyhedral.ir.elements import at_elements, element_instances, element_names, steps_and_subscripts
 from tc.polyhedral.ir.gathered import Gathered
@@ -210,23 +210,6 @@ class Scop:
         for domain in (*(statement.domain for statement in self.statements), *self.barriers):
             union = union.union(isl.UnionSet.from_set(domain))
         return union
-
-
-def neutral_element(reduction: Reduction, type: ScalarType) -> Literal:
-    """The value that a reduction starts from, and the result of an empty one."""
-    match reduction:
-        case Reduction.ADD:
-            return Literal(0.0 if type.is_floating else 0, type)
-        case Reduction.MULTIPLY:
-            return Literal(1.0 if type.is_floating else 1, type)
-        case Reduction.MINIMUM:
-            return Literal(math.inf if type.is_floating else _limit(type.maximum, type), type)
-        case Reduction.MAXIMUM:
-            return Literal(-math.inf if type.is_floating else _limit(type.minimum, type), type)
-
-
-def _limit(value: int, type: ScalarType) -> bool | int:
-    return bool(value) if type is ScalarType.BOOL else value
 
 
 def build_scop(specialization: Specialization, context: isl.Context, wide: frozenset[str] = frozenset()) -> Scop:

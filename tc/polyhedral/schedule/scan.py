@@ -41,8 +41,8 @@ from tc.language.program.program import (
     written_iterators,
 )
 from tc.language.program.specialization import Layout, Specialization, contiguous_strides
+from tc.language.program.within import neutral_element
 from tc.polyhedral.ir.scans import Scan
-from tc.polyhedral.ir.scop import neutral_element
 from tc.polyhedral.schedule.growing_points import Points, Walk
 from tc.polyhedral.schedule.growth import Growth, growth_of
 

@@ -13,6 +13,7 @@ from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.analysis.lanes import VECTORS, cut_lanes
 from tc.polyhedral.analysis.linearize import linearize_last
+from tc.polyhedral.analysis.reads import ranged_iterators, ranging_iterators
 from tc.polyhedral.analysis.strides import iterator_of, scattered_accesses, stride
 from tc.polyhedral.ir.loops import LoopKind, StatementBody
 from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
@@ -48,7 +49,7 @@ def preference(
     for statement in statements:
         body = statement.body
         iterator = iterator_of(member.function, body)
-        if iterator is None:
+        if iterator is None or iterator in ranged_iterators(body):
             return None
         if not member.coincident and not _accumulates(body, layouts, iterator):
             return None
@@ -161,7 +162,10 @@ class _Vectorizer:
         tiles = [m for position, m in enumerate(members) if position not in innermost]
         points = [members[position] for position in innermost if position != chosen]
         if domain.n_set() == 1:
-            points.sort(key=lambda member: member.coincident)
+            ranging = ranging_iterators(statements[0].body)
+            points.sort(
+                key=lambda member: (iterator_of(member.function, statements[0].body) not in ranging, member.coincident)
+            )
         if chosen is None:
             return (*tiles, *points)
         last = members[chosen]
