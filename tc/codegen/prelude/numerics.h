@@ -153,6 +153,12 @@ static inline bool tc_is_inside(int64_t index, int64_t extent, int32_t *faulted,
   return !outside;
 }
 
+//= tc_first_iteration
+// The last of the iterations lower, lower + step, ... that is not behind the bound; lower where all of them are.
+static inline int64_t tc_first_iteration(int64_t lower, int64_t step, int64_t bound) {
+  return bound <= lower ? lower : lower + (bound - lower) / step * step;
+}
+
 //= tc_round_to_odd
 // A double as a float that still knows on which side of every shorter number it lies: rounded towards zero, and the
 // last bit set if that lost anything.  Rounding the result again is as good as rounding the double once.

@@ -18,6 +18,7 @@ from tc.codegen.text.fragment import Fragment, named
 from tc.codegen.text.names import Names, loop_variable
 from tc.language.program.program import Read
 from tc.language.program.specialization import Layout
+from tc.language.program.within import where_inside
 from tc.polyhedral.analysis.accumulate import Accumulation
 from tc.polyhedral.analysis.ranges import Ranges, iterator_range
 from tc.polyhedral.analysis.remembered import Remembered
@@ -148,6 +149,13 @@ class Context:
         """An index expression as text."""
         require_fit(expression, scope.ranges, self.dialect)
         return index_fragment(expression, scope.variables, self.dialect)
+
+    def body(self, instance: Instance) -> StatementBody:
+        """What an instance does, without asking whether it is inside of ranges that it is known to be inside of."""
+        body = self.bodies[instance.statement]
+        if not instance.holds:
+            return body
+        return replace(body, value=where_inside(body.value, body.reduction, instance.holds))
 
     def site(self, instance: Scheduled, scope: Scope) -> Site:
         """Where an instance is printed."""

@@ -13,6 +13,7 @@ from tc.codegen.printer.lane_totals import lane_total
 from tc.codegen.printer.launches import launch, mapped_loop
 from tc.codegen.printer.loop_pragmas import loop_pragmas
 from tc.codegen.printer.printed import ELSE, Facts, Printed, line
+from tc.codegen.printer.range_bounds import range_bounds
 from tc.codegen.printer.registers import RegisterPrinter
 from tc.codegen.printer.routines import SCRATCH, Parameter, finished, region, region_call, used
 from tc.codegen.printer.scatters import around, hoisted
@@ -146,6 +147,8 @@ class KernelPrinter:
         context, dialect, inside = self.context, self.context.dialect, scope.inside(loop)
         name = inside.variables[loop.iterator]
         lower, end = context.index(loop.lower, scope), context.index(after(loop.upper), scope)
+        if loop.ranges:
+            lower, end = range_bounds(context, loop, scope, lower, end)
         require_fit(IndexOperation(IndexOperator.ADD, (loop.upper, IndexLiteral(loop.step))), scope.ranges, dialect)
         pragmas = loop_pragmas(context, loop, scope, body.facts)
         if dialect.rotated_loops and always_runs(loop, scope.ranges) and self._waits(loop):

@@ -27,9 +27,11 @@ from tc.language.program.program import INDEX_TYPE
 from tc.language.text.expression_text import expression_text
 from tc.polyhedral.analysis.ranges import Range
 from tc.polyhedral.generate.block_sums import block_sums
+from tc.polyhedral.generate.narrow_ranges import narrow_ranges
 from tc.polyhedral.ir.loops import Buffer, LoopProgram, StatementBody
 from tc.polyhedral.proof.verify_blocks import prove_blocks
 from tc.polyhedral.proof.verify_chains import prove_chains
+from tc.polyhedral.proof.verify_ranges import prove_ranges
 
 _HEADERS: Final = ("math.h", "stdbool.h", "stdint.h")
 ENTRY: Final = "tc_kernel"
@@ -92,11 +94,14 @@ def defined(functions: Iterable[Printed]) -> tuple[str, str]:
 
 
 def in_blocks(program: LoopProgram) -> LoopProgram:
-    """The program whose long sums have totals."""
+    """The program whose long sums have totals, and whose loops keep to the ranges that they read."""
     root = block_sums(program).root
     prove_blocks(program, root)
     prove_chains(program, root)
-    return replace(program, root=root)
+    root = narrow_ranges(root, {body.name: body for body in program.bodies})
+    program = replace(program, root=root)
+    prove_ranges(program)
+    return program
 
 
 def scope_of(program: LoopProgram, names: Names) -> Scope:

@@ -49,6 +49,7 @@ def prefetch(context: Context, node: Prefetch, scope: Scope) -> Printed:
 def statement(context: Context, instance: Instance, scope: Scope) -> Printed:
     """One instance, which writes its target, or reduces into the accumulator that stands for it."""
     body = context.bodies[instance.statement]
+    own = context.body(instance)
     found = scope.accumulation
     site = context.site(instance, scope)
     heading = [comment(body.name)]
@@ -58,13 +59,13 @@ def statement(context: Context, instance: Instance, scope: Scope) -> Printed:
     if found is None:
         target = context.expressions.location(body.target, body.subscripts, site)
         copied = _asynchronous_copy(context, instance, target, site)
-        return (copied or _assign(context, target, body, type, site)).between(heading)
+        return (copied or _assign(context, target, own, type, site)).between(heading)
     partial = next(p for p in found.partials if p.body is body)
     name, reached = accumulator_name(partial, found), reached_name(partial, found)
     accumulator = named(name)
     if found.lanes is not None:
         accumulator = element(name, index_fragment(scope.lane, scope.variables, context.dialect))
-    assigned = _assign(context, accumulator, body, computation_type(type), site).between(heading)
+    assigned = _assign(context, accumulator, own, computation_type(type), site).between(heading)
     return assigned if partial.always_runs else assigned + line("{} = 1;", named(reached))
 
 

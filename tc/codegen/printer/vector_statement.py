@@ -76,7 +76,7 @@ class VectorStatement:
     ) -> None:
         self._context = context
         self._tile = tile
-        self.body: StatementBody = context.bodies[instance.statement]
+        self.body: StatementBody = context.body(instance)
         self._loop = loop
         self._instance = instance
         self._scope = scope

@@ -7,7 +7,7 @@ outside, since they say what type the reduction has.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -56,6 +56,15 @@ def without_ranges(value: Expression, reduction: Reduction | None) -> tuple[Expr
             return (then, ranges) if len(ranges) == len(found) else (value, ())
         case _:
             return value, ()
+
+
+def where_inside(value: Expression, reduction: Reduction | None, holds: Collection[InRange]) -> Expression:
+    """The value of an instance that is known to be inside of some of its ranges."""
+    inner, ranges = without_ranges(value, reduction)
+    left = tuple(own for own in ranges if own not in holds)
+    if reduction is None or len(left) == len(ranges):
+        return value
+    return within(inner, left, reduction) if left else inner
 
 
 def _conjuncts(condition: Expression) -> Iterator[Expression]:

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias, assert_never
 
 from tc.base.grid import WARP
 from tc.base.types import ScalarType
-from tc.language.program.program import Expression, Owned, Reduction
+from tc.language.program.program import Expression, InRange, Owned, Reduction
 from tc.language.program.specialization import Layout, Sizes
 
 
@@ -144,11 +144,28 @@ class Fold:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadRange:
+    """A range that reads tensors, outside of which iterations of a loop do nothing.
+
+    Instances in the iteration ``v`` that have it have an index of ``factor * v + low`` to ``factor * v + high``.
+    ``statement`` and ``arguments``: an instance for which the bounds can be read before the loop.
+    """
+
+    statement: str
+    arguments: tuple[IndexExpression, ...]
+    inside: InRange
+    factor: int
+    low: IndexExpression
+    high: IndexExpression
+
+
+@dataclass(frozen=True, slots=True)
 class Loop:
     """``for (iterator = lower; iterator <= upper; iterator += step) body``.
 
     ``totals``: the sums that are begun with 0 before the loop, added to totals while it runs, and to what they were
-    before when it ends.  ``folds``: made at the end of iterations.
+    before when it ends.  ``folds``: made at the end of iterations.  ``ranges``: all that instances inside have; what
+    lies before or behind all of them need not run.
     """
 
     iterator: str
@@ -159,6 +176,7 @@ class Loop:
     body: LoopTree
     totals: tuple[Total, ...] = ()
     folds: tuple[Fold, ...] = ()
+    ranges: tuple[ReadRange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,11 +213,12 @@ class Instance(Scheduled):
     """Runs the statement.
 
     ``nontemporal``: it may store past the caches.  ``prefetched``: arguments of a later instance, for which the row
-    that a gather reads is prefetched; none without.
+    that a gather reads is prefetched; none without.  ``holds``: ranges of the statement that the instance is inside of.
     """
 
     nontemporal: bool = False
     prefetched: tuple[IndexExpression, ...] = ()
+    holds: tuple[InRange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

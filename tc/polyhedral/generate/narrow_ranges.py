@@ -1,0 +1,164 @@
+"""Loops over ranges that read tensors run from where a range begins to where it ends.
+
+A statement with ``where j in R(i):R(i+1)`` does nothing outside of the range; its loops run over all of ``j``.  A loop
+in which all instances have such ranges, whose bounds are known before it, need not run what lies outside.  Where it
+runs nothing else, instances need not ask.  ``tc.polyhedral.proof.verify_ranges`` proves what this says of loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from tc.language.program.program import InRange, IteratorReference, iterators_in
+from tc.polyhedral.analysis.offsets import LinearForm, index_form
+from tc.polyhedral.analysis.reads import data_ranges
+from tc.polyhedral.execution.loop_execution import loop_paths
+from tc.polyhedral.ir.loops import (
+    Allocation,
+    Block,
+    Copy,
+    Guard,
+    IndexExpression,
+    IndexLiteral,
+    IndexOperation,
+    IndexOperator,
+    IndexVariable,
+    Instance,
+    Leaf,
+    Loop,
+    LoopKind,
+    LoopTree,
+    ReadRange,
+    StatementBody,
+    variables,
+)
+
+_NARROWED = (LoopKind.SEQUENTIAL, LoopKind.UNROLLED)
+
+
+def narrow_ranges(root: LoopTree, bodies: Mapping[str, StatementBody]) -> LoopTree:
+    """The loops with the ranges that bound them."""
+    ranged = {name: body for name, body in bodies.items() if data_ranges(body)}
+    return _Narrowing(ranged).visit(root) if ranged else root
+
+
+@dataclass(frozen=True, slots=True)
+class _Narrowing:
+    """``bodies``: of the statements that have ranges."""
+
+    bodies: Mapping[str, StatementBody]
+
+    def visit(self, tree: LoopTree) -> LoopTree:
+        """The tree, inner loops first."""
+        match tree:
+            case Leaf():
+                return tree
+            case Block(children):
+                return Block(tuple(self.visit(child) for child in children))
+            case Guard(condition, then, otherwise):
+                return Guard(condition, self.visit(then), None if otherwise is None else self.visit(otherwise))
+            case Allocation():
+                return replace(tree, body=self.visit(tree.body))
+            case Loop():
+                loop = replace(tree, body=self.visit(tree.body))
+                return self.narrowed(loop) if loop.kind in _NARROWED else loop
+            case _:
+                assert_never(tree)
+
+    def narrowed(self, loop: Loop) -> Loop:
+        """The loop with ranges, if all instances inside have one."""
+        found: dict[ReadRange, None] = {}
+        for leaf, path in loop_paths(loop.body, ()):
+            if not isinstance(leaf, Instance) or isinstance(leaf, Copy) or leaf.statement not in self.bodies:
+                return loop
+            inner = tuple(step for step in path if isinstance(step, Loop))
+            own = next(self.ranges(leaf, loop, inner), None)
+            if own is None:
+                return loop
+            found[own] = None
+        ranges = tuple(found)
+        loop = replace(loop, ranges=ranges)
+        return replace(loop, body=_holding(loop.body, ranges[0].inside)) if is_exact(loop) else loop
+
+    def ranges(self, leaf: Instance, loop: Loop, inner: tuple[Loop, ...]) -> Iterator[ReadRange]:
+        """The ranges of an instance that bound the loop."""
+        body = self.bodies[leaf.statement]
+        values = dict(zip(body.iterators, leaf.arguments, strict=True))
+        changing = {loop.iterator, *(own.iterator for own in inner)}
+        for inside in data_ranges(body):
+            asked = iterators_in((inside.begin, inside.end))
+            if not isinstance(inside.index, IteratorReference) or any(
+                variables(values[name]) & changing for name in asked
+            ):
+                continue
+            ends = _ends(index_form(values[inside.index.name]), loop, inner)
+            if ends is not None:
+                kept = tuple(value if name in asked else IndexLiteral(0) for name, value in values.items())
+                factor, low, high = ends
+                yield ReadRange(leaf.statement, kept, inside, factor, low.expression(), high.expression())
+
+
+def is_exact(loop: Loop) -> bool:
+    """Whether the loop runs nothing but what is inside its one range."""
+    if len(loop.ranges) != 1 or loop.step != 1:
+        return False
+    (own,) = loop.ranges
+    return own.factor == 1 and own.low == own.high
+
+
+def _ends(form: LinearForm, loop: Loop, inner: tuple[Loop, ...]) -> tuple[int, LinearForm, LinearForm] | None:
+    """An index as ``factor * v`` and what is added to it at least and at most; None where it is no such form."""
+    low = high = form
+    for own in reversed(inner):
+        ends = [_replaced(low, own, least=True), _replaced(high, own, least=False)]
+        if ends[0] is None or ends[1] is None:
+            return None
+        low, high = ends[0], ends[1]
+    slopes = {low.slope(loop.iterator), high.slope(loop.iterator)}
+    factor = slopes.pop()
+    if slopes or factor is None or factor <= 0:
+        return None
+    variable = LinearForm(0, {IndexVariable(loop.iterator): 1})
+    low, high = low.plus(variable, -factor), high.plus(variable, -factor)
+    changing = {loop.iterator, *(own.iterator for own in inner)}
+    return None if any(variables(end.expression()) & changing for end in (low, high)) else (factor, low, high)
+
+
+def _replaced(form: LinearForm, loop: Loop, *, least: bool) -> LinearForm | None:
+    """The form with an inner loop's iterator at the end where it is least or greatest."""
+    slope = form.slope(loop.iterator)
+    if slope is None:
+        return None
+    if slope == 0:
+        return form
+    lower = (slope > 0) is least
+    end = loop.lower if lower else loop.upper
+    variable = LinearForm(0, {IndexVariable(loop.iterator): 1})
+    return form.plus(variable, -slope).plus(index_form(_bound(end, lower=lower)), slope)
+
+
+def _bound(end: IndexExpression, *, lower: bool) -> IndexExpression:
+    """One of several bounds, the one with the most variables: they all hold."""
+    operator = IndexOperator.MAXIMUM if lower else IndexOperator.MINIMUM
+    if isinstance(end, IndexOperation) and end.operator is operator:
+        return max((_bound(operand, lower=lower) for operand in end.operands), key=lambda own: len(variables(own)))
+    return end
+
+
+def _holding(tree: LoopTree, inside: InRange) -> LoopTree:
+    """The tree, whose instances are all inside of the range."""
+    match tree:
+        case Instance():
+            return replace(tree, holds=(*tree.holds, inside))
+        case Leaf():
+            return tree
+        case Block(children):
+            return Block(tuple(_holding(child, inside) for child in children))
+        case Guard(condition, then, otherwise):
+            return Guard(condition, _holding(then, inside), None if otherwise is None else _holding(otherwise, inside))
+        case Loop() | Allocation():
+            return replace(tree, body=_holding(tree.body, inside))
+        case _:
+            assert_never(tree)
