@@ -49,6 +49,7 @@ from tc.reference.lifetimes import lifetimes, reads_elsewhere
 from tc.reference.parts import Parts
 from tc.reference.placement import Placement, doubtful, placement
 from tc.reference.plan import Plan
+from tc.reference.ranged import ranging_positions, within_ranges
 from tc.reference.windows import STEP, reaches, restricted, windows
 
 ElementType = TypeVar("ElementType", bound=np.generic)
@@ -192,9 +193,12 @@ class _Step:
 
         Boxes are cut along ``first``, unless those are in the way.
         """
-        first = self.parts.iterators(self.frame.statement) or first
-        for box in pieces(self.frame.box, first, fits, partial(reaches, self.window, self.frame)):
-            yield self._supplied(replace(self.frame, box=box))
+        first = self.parts.iterators(self.frame.statement) or ranging_positions(self.frame) or first
+        inside = partial(within_ranges, self.frame)
+        boxes = pieces(self.frame.box, first, lambda box: fits(inside(box)), partial(reaches, self.window, self.frame))
+        for box in map(inside, boxes):
+            if volume(box):
+                yield self._supplied(replace(self.frame, box=box))
 
     def _supplied(self, frame: Frame) -> Frame:
         needed = self.parts.needed(frame.statement, frame.box)

@@ -13,6 +13,7 @@ from tc.language.program.program import (
     Binary,
     Call,
     Expression,
+    InRange,
     IterationVariable,
     Literal,
     Program,
@@ -69,7 +70,7 @@ def operations(program: Program) -> int:
 
 
 def _instances(statement: Statement) -> int:
-    if statement.conditions:
+    if statement.conditions or any(isinstance(part, InRange) for part in walk(statement.value)):
         raise ValueError(f"the instances of {statement.name} are not counted: they depend on conditions")
     return math.prod(_extent(iterator) for iterator in statement.iterators)
 

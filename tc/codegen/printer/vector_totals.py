@@ -125,6 +125,8 @@ def _known_runs(loop: Loop, total: Total) -> int:
 
 def constant_bounds(loop: Loop) -> tuple[int, int] | None:
     """The first and the last number of the iterator's range, where these are known."""
+    if loop.ranges:
+        return None
     match loop.lower, loop.upper:
         case IndexLiteral(lower), IndexLiteral(upper):
             return lower, upper

@@ -64,7 +64,7 @@ def iterator_range(loop: Loop, variables: Ranges) -> Range:
 
 def always_runs(loop: Loop, variables: Ranges) -> bool:
     """Whether the loop has at least one iteration for all values of the variables."""
-    return range_of(loop.lower, variables).most <= range_of(loop.upper, variables).least
+    return not loop.ranges and range_of(loop.lower, variables).most <= range_of(loop.upper, variables).least
 
 
 def most_iterations(loop: Loop, variables: Ranges) -> int | None:
