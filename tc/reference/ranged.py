@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
-from tc.language.program.program import Expression, InRange, IteratorReference, Statement, iterators_in, walk
+from tc.language.program.program import Expression, IteratorReference, iterators_in
+from tc.language.program.within import ranges_in
 from tc.reference.access import Box, volume
 from tc.reference.expressions import ALWAYS, Frame, evaluate
 
 
 def ranging_positions(frame: Frame) -> frozenset[int]:
     """The dimensions of the iterators that such ranges depend on: along them, boxes are cut first."""
-    names = iterators_in(bound for inside in _ranges(frame.statement) for bound in (inside.begin, inside.end))
+    names = iterators_in(bound for inside in ranges_in(frame.statement.value) for bound in (inside.begin, inside.end))
     return frozenset(frame.positions[name] for name in names)
 
 
 def within_ranges(frame: Frame, box: Box) -> Box:
     """The box, cut to where its ranges may be; the whole box where a bound is wrong, so that it is evaluated."""
-    for inside in _ranges(frame.statement):
+    for inside in ranges_in(frame.statement.value):
         if volume(box) == 0 or not isinstance(inside.index, IteratorReference):
             return box
         position = frame.positions[inside.index.name]
@@ -31,10 +31,6 @@ def within_ranges(frame: Frame, box: Box) -> Box:
         found[position] = range(start, max(start, min(box[position].stop, most)))
         box = tuple(found)
     return box
-
-
-def _ranges(statement: Statement) -> Iterator[InRange]:
-    return (part for part in walk(statement.value) if isinstance(part, InRange))
 
 
 def _ends(expression: Expression, frame: Frame, box: Box) -> tuple[int, int]:

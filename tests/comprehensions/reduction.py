@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from tests.comprehensions.case import Case, at, fixed, integers, normal, uniform
+from itertools import pairwise
+
+import numpy as np
+
+from tests.comprehensions.case import Case, at, fixed, indices, integers, normal, uniform
 
 _MOMENTS = """
 def sum_2D_1D(float(N, K) I) -> (sum)
@@ -284,5 +288,21 @@ CASES = (
         lambda x: (x.min(axis=0), x.argmin(axis=0)),
         at("N M", 250, 32),
         (at("N M", 1, 1), at("N M", 67, 13)),
+    ),
+    Case(
+        "sparse_matrix_times_vector",
+        "scipy.sparse, CSR",
+        "def spmv(int32(P) R, int32(Z) col, float(Z) v, float(M) x) -> (y)"
+        " { y(i) +=! v(j) * x(col(j)) where j in R(i):R(i+1) }",
+        {
+            "R": lambda rng, sizes: np.sort(rng.integers(0, sizes["Z"] + 1, sizes["P"])).astype(np.int32),
+            "col": indices("M", "Z"),
+            "v": normal("Z"),
+            "x": normal("M"),
+        },
+        lambda r, col, v, x: (np.array([v[a:b] @ x[col[a:b]] for a, b in pairwise(r.astype(int))], dtype=np.float64),),
+        at("P Z M", 65, 700, 129),
+        (at("P Z M", 2, 1, 1), at("P Z M", 14, 67, 5)),
+        terms=("Z",),
     ),
 )

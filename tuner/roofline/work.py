@@ -13,7 +13,6 @@ from tc.language.program.program import (
     Binary,
     Call,
     Expression,
-    InRange,
     IterationVariable,
     Literal,
     Program,
@@ -24,6 +23,7 @@ from tc.language.program.program import (
     walk,
 )
 from tc.language.program.specialization import Specialization
+from tc.language.program.within import ranges_in
 from tc.tuner.roofline.roofline import Work
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -70,7 +70,7 @@ def operations(program: Program) -> int:
 
 
 def _instances(statement: Statement) -> int:
-    if statement.conditions or any(isinstance(part, InRange) for part in walk(statement.value)):
+    if statement.conditions or ranges_in(statement.value):
         raise ValueError(f"the instances of {statement.name} are not counted: they depend on conditions")
     return math.prod(_extent(iterator) for iterator in statement.iterators)
 

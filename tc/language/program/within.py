@@ -13,7 +13,7 @@ from typing import assert_never
 
 from tc.base.types import ScalarType
 from tc.grammar.syntax import BinaryOperator
-from tc.language.program.program import Binary, Cast, Expression, InRange, Literal, Reduction, Select
+from tc.language.program.program import Binary, Cast, Expression, InRange, Literal, Reduction, Select, walk
 
 
 def neutral_element(reduction: Reduction, type: ScalarType) -> Literal:
@@ -56,6 +56,11 @@ def without_ranges(value: Expression, reduction: Reduction | None) -> tuple[Expr
             return (then, ranges) if len(ranges) == len(found) else (value, ())
         case _:
             return value, ()
+
+
+def ranges_in(value: Expression) -> tuple[InRange, ...]:
+    """The ranges that read tensors in a value, wherever they stand."""
+    return tuple(part for part in walk(value) if isinstance(part, InRange))
 
 
 def where_inside(value: Expression, reduction: Reduction | None, holds: Collection[InRange]) -> Expression:

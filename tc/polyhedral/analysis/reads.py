@@ -8,6 +8,7 @@ import islpy as isl
 
 from tc.language.isl.affine import Frame, affine_function, isl_name
 from tc.language.program.program import Expression, InRange, Read, guarded_reads, iterators_in, walk
+from tc.language.program.within import ranges_in
 from tc.polyhedral.ir.loops import StatementBody
 from tc.polyhedral.ir.scop import Scop, ScopStatement
 from tc.polyhedral.ir.tree import statement_names
@@ -18,9 +19,9 @@ def value_reads(body: StatementBody) -> list[Read]:
     return [guarded.read for guarded in guarded_reads(body.value)]
 
 
-def data_ranges(body: StatementBody) -> list[InRange]:
+def data_ranges(body: StatementBody) -> tuple[InRange, ...]:
     """The ranges that read tensors, inside of which the statement does something."""
-    return [part for part in walk(body.value) if isinstance(part, InRange)]
+    return ranges_in(body.value)
 
 
 def ranging_iterators(body: StatementBody) -> frozenset[str]:

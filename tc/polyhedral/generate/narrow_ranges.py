@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from tc.language.program.program import InRange, IteratorReference, iterators_in
-from tc.polyhedral.analysis.offsets import LinearForm, index_form
+from tc.language.program.program import InRange, iterators_in
+from tc.polyhedral.analysis.offsets import LinearForm, index_form, subscript_form
 from tc.polyhedral.analysis.reads import data_ranges
 from tc.polyhedral.execution.loop_execution import loop_paths
 from tc.polyhedral.ir.loops import (
@@ -74,7 +74,8 @@ class _Narrowing:
             if not isinstance(leaf, Instance) or isinstance(leaf, Copy) or leaf.statement not in self.bodies:
                 return loop
             inner = tuple(step for step in path if isinstance(step, Loop))
-            own = next(self.ranges(leaf, loop, inner), None)
+            guarded = any(isinstance(step, tuple) for step in path)
+            own = None if guarded else next(self.ranges(leaf, loop, inner), None)
             if own is None:
                 return loop
             found[own] = None
@@ -89,11 +90,13 @@ class _Narrowing:
         changing = {loop.iterator, *(own.iterator for own in inner)}
         for inside in data_ranges(body):
             asked = iterators_in((inside.begin, inside.end))
-            if not isinstance(inside.index, IteratorReference) or any(
-                variables(values[name]) & changing for name in asked
-            ):
+            needed = {variable for name in asked for variable in variables(values[name])}
+            # Where there may be no instance, its bounds are not read.
+            limits = (limit for own in (loop, *inner) for limit in (own.lower, own.upper))
+            index = subscript_form(inside.index, values)
+            if index is None or needed & changing.union(*map(variables, limits)):
                 continue
-            ends = _ends(index_form(values[inside.index.name]), loop, inner)
+            ends = _ends(index, loop, inner)
             if ends is not None:
                 kept = tuple(value if name in asked else IndexLiteral(0) for name, value in values.items())
                 factor, low, high = ends

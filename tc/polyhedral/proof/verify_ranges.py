@@ -1,8 +1,9 @@
 """Proof of loops over ranges that read tensors: what they leave out does nothing.
 
 For every loop with ranges and every instance inside: the instance has one of the ranges, whose bounds do not change
-while the loop runs, and its index lies between the ends that the loop takes it to have.  Where instances do not ask
-whether they are inside, the loop runs nothing else.
+while the loop runs, and its index lies between the ends that the loop takes it to have.  The bounds are read before the
+loop, and wherever it begins there is such an instance, which would read them.  Where instances do not ask whether they
+are inside, the loop runs nothing else.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ import islpy as isl
 from tc.base.errors import VerificationError
 from tc.language.isl.affine import Frame
 from tc.language.isl.session import isl_context
-from tc.language.program.program import InRange, IteratorReference, Read, iterators_in, walk
+from tc.language.program.program import InRange, Read, iterators_in, walk
 from tc.language.program.specialization import Sizes
 from tc.polyhedral.analysis.index_functions import index_condition
+from tc.polyhedral.analysis.offsets import subscript_form
 from tc.polyhedral.analysis.reads import data_ranges
+from tc.polyhedral.execution.barriers import Step
 from tc.polyhedral.execution.loop_execution import follow_path, frame_of_path, loop_paths
 from tc.polyhedral.ir.loops import (
     IndexExpression,
@@ -60,9 +63,19 @@ class _Proof:
                 points = follow_path(path, frame).points
                 for position in ranged:
                     self.prove_loop(leaf, loops[position:], points, frame)
+                    begun = self.beginnings(path, loops[position])
+                    reached = points.project_out(isl.dim_type.set, position, len(loops) - position)
+                    if not begun.is_subset(reached.reset_tuple_id()):
+                        raise _refused(f"the bounds of {leaf.statement} are read where it may have no instance")
             for inside in leaf.holds if isinstance(leaf, Instance) else ():
                 if not any(_is_exact(loop, leaf, inside) for loop in loops):
                     raise _refused(f"{leaf.statement} does not ask whether it is inside of its range")
+
+    def beginnings(self, path: tuple[Step, ...], loop: Loop) -> isl.Set:
+        """Where the loop begins: the iterations of the loops around it."""
+        around = path[: next(n for n, step in enumerate(path) if step is loop)]
+        own = frame_of_path(around, self.context, self.sizes)
+        return follow_path(around, own).points.reset_tuple_id()
 
     def prove_loop(self, leaf: Scheduled, loops: tuple[Loop, ...], points: isl.Set, frame: Frame) -> None:
         """The first of the loops around the leaf that are given is one with ranges."""
@@ -81,7 +94,7 @@ class _Proof:
         if own.statement != leaf.statement or not isinstance(leaf, Instance) or own.factor < 1:
             return False
         body = self.bodies[leaf.statement]
-        if own.inside not in data_ranges(body) or not isinstance(own.inside.index, IteratorReference):
+        if own.inside not in data_ranges(body):
             return False
         values = dict(zip(body.iterators, leaf.arguments, strict=True))
         told = dict(zip(body.iterators, own.arguments, strict=True))
@@ -90,7 +103,10 @@ class _Proof:
             return False
         if (variables(own.low) | variables(own.high)) & changing:
             return False
-        index = values[own.inside.index.name]
+        form = subscript_form(own.inside.index, values)
+        if form is None:
+            return False
+        index = form.expression()
         moved = IndexOperation(IndexOperator.MULTIPLY, (IndexLiteral(own.factor), IndexVariable(loop.iterator)))
         ends = ((_plus(moved, own.low), index), (index, _plus(moved, own.high)))
         ordered = (IndexOperation(IndexOperator.LESS_EQUAL, sides) for sides in ends)

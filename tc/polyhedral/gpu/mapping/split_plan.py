@@ -11,6 +11,7 @@ from typing import Final
 
 from tc.language.program.program import Statement, is_scatter, iterators_in, written_iterators
 from tc.language.program.specialization import Specialization
+from tc.language.program.within import ranges_in
 from tc.polyhedral.analysis.reuse import product_loops
 from tc.polyhedral.analysis.strides import stride
 from tc.polyhedral.gpu.mapping.grid_defaults import ENOUGH_STEPS, PRODUCT_TILES
@@ -134,9 +135,14 @@ def _length(statement: Statement, specialization: Specialization) -> int:
     """Iterations of a reduction that its partial results may share; 0 where it is left alone."""
     reduced = {i.name for i in statement.iterators if i not in written_iterators(statement)}
     along = _along(statement, specialization)
-    if not along or not along <= reduced or _is_product(statement) or is_scatter(statement):
+    if not along or not along <= reduced or _is_product(statement) or _stays_whole(statement):
         return 0
     return max(_iterations(statement, specialization, name) for name in along)
+
+
+def _stays_whole(statement: Statement) -> bool:
+    """Whether partial results would each run through all indices, or through ranges that are short."""
+    return is_scatter(statement) or bool(ranges_in(statement.value))
 
 
 def _across(statement: Statement, specialization: Specialization, machine: GpuMachine) -> int:
@@ -146,7 +152,7 @@ def _across(statement: Statement, specialization: Specialization, machine: GpuMa
     """
     reduced = [i.name for i in statement.iterators if i not in written_iterators(statement)]
     along = _along(statement, specialization)
-    if along <= set(reduced) or _is_product(statement) or is_scatter(statement):
+    if along <= set(reduced) or _is_product(statement) or _stays_whole(statement):
         return 1
     length = max((_iterations(statement, specialization, name) for name in reduced), default=0)
     if length < _SPLIT_ACROSS_FROM:
@@ -161,7 +167,7 @@ def _of_product(statement: Statement, specialization: Specialization, machine: G
 
     If possible, each has a whole number of the steps for which operands are in shared memory at a time.
     """
-    if statement.reduction is None or is_scatter(statement) or not _is_product(statement):
+    if statement.reduction is None or _stays_whole(statement) or not _is_product(statement):
         return 1
     reduced = [i.name for i in statement.iterators if i not in written_iterators(statement)]
     length = max((_iterations(statement, specialization, name) for name in reduced), default=0)

@@ -14,7 +14,7 @@ from tc.language.isl.affine import isl_name
 from tc.language.isl.pieces import pieces_of
 from tc.language.program.program import GuardedRead, Read, walk
 from tc.polyhedral.analysis.box import Box, bounding_box
-from tc.polyhedral.analysis.reads import has_affine_subscripts, program_names
+from tc.polyhedral.analysis.reads import data_ranges, has_affine_subscripts, program_names
 from tc.polyhedral.analysis.strides import is_turned, iterator_of
 from tc.polyhedral.gpu.promotion.promote_temporaries import has_owner
 from tc.polyhedral.ir.gathered import Gathered
@@ -139,7 +139,8 @@ def _operands(scop: Scop, domain: isl.UnionSet, *, indices: bool) -> Iterator[Op
     names = program_names(domain, scop)
     copies = {name for p in scop.promotions for name in (p.loads, p.stores)}
     for name in names:
-        if name not in copies:
+        # A copy would hold all that a range may be, of which the statement needs a part.
+        if name not in copies and not data_ranges(scop.statement(name).body):
             yield from _operands_of(scop.statement(name), scop, names, indices=indices)
 
 
