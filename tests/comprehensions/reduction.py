@@ -304,5 +304,6 @@ CASES = (
         at("P Z M", 65, 700, 129),
         (at("P Z M", 2, 1, 1), at("P Z M", 14, 67, 5)),
         terms=("Z",),
+        even_sizes=at("P Z M", 121, 240, 24),
     ),
 )
