@@ -78,7 +78,8 @@ def test_long_rows_are_added_up_in_runs() -> None:
     agree(SPMV, bounds, column, v, np.ones(1, np.float32))
     agree(SPMM, bounds, column, v, np.ones((1, 64), np.float32))
     y = SPMV(bounds, column, v, np.ones(1, np.float32))
-    np.testing.assert_allclose(y, np.diff(bounds) * np.float64(np.float32(0.1)), rtol=3e-7)
+    exact = np.diff(bounds).astype(np.float64) * float(np.float32(0.1))
+    np.testing.assert_allclose(np.asarray(y), exact, rtol=3e-7)
 
 
 @one_in(3)

@@ -17,6 +17,7 @@ from tc.language.program.program import (
     Call,
     Cast,
     Expression,
+    InRange,
     IteratorReference,
     Literal,
     Read,
@@ -74,7 +75,7 @@ class Kernel:
                 return self.rounded(np.asarray(functions[name](*map(self.run, arguments))), type)
             case Binary():
                 return self.binary(expression)
-            case Unary() | IteratorReference() | SizeReference() | ScalarReference():
+            case Unary() | IteratorReference() | SizeReference() | ScalarReference() | InRange():
                 raise NotImplementedError(expression)
             case _:
                 assert_never(expression)
