@@ -45,6 +45,11 @@ _NARROW: Final = 0.55  # a vector of half the width or less
 _PARTIAL: Final = 6.0  # a tile with fewer rows or lanes than the others, against a full one
 # Registers in which compilers keep elements that several steps of a sliding window read.
 _SLIDING: Final = 7
+# Carries of a scan that are added to side by side, where there are many rows, and where there are few.
+_CARRIES: Final = 8
+_FEW_CARRIES: Final = 4
+_ENOUGH_ROWS: Final = 64
+_LONGEST_ROW: Final = 1 << 13
 # Beyond this many vectors of lanes nothing is gained.
 _MOST_VECTORS: Final = 4
 _MOST_ROWS: Final = 16
@@ -60,15 +65,10 @@ STEPS: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class MicroKernel:
-    """Sizes of the register tile by iterator; ``lane`` is the one along which vectors lie."""
+    """Sizes of the register tile by iterator; ``lane`` is the one along which vectors lie, if they do."""
 
-    lane: str
+    lane: str | None
     sizes: Mapping[str, int]
-
-    @property
-    def lanes(self) -> int:
-        """The size of the tile along which vectors lie."""
-        return self.sizes[self.lane]
 
 
 def choose_microkernel(
@@ -98,6 +98,38 @@ def choose_microkernel(
     if best is None or best[0] >= model.plain():
         return None
     return best[1]
+
+
+def carried_rows(statement: ScopStatement, layouts: Mapping[str, Layout]) -> MicroKernel | None:
+    """Rows of a scan along memory: each adds to a carry of its own, so that none waits for another one's addition.
+
+    None for other statements, for few rows, and for long ones: their lines would meet in the sets of the cache, and
+    memory is slower than additions that wait.
+    """
+    body, steps = statement.body, len(statement.blocks)
+    if not (statement.accumulates and steps and statement.domain.is_box()):
+        return None
+    names = body.iterators[: statement.domain.dim(isl.dim_type.set)]
+    reads = value_reads(body)
+    if _values(statement.domain, steps - 1) > _LONGEST_ROW:
+        return None
+
+    def along(name: str) -> set[int | None]:
+        return {stride(read.subscripts, layouts[read.tensor], name) for read in reads}
+
+    if not any(abs(step or 0) == 1 for name in names[:steps] for step in along(name)):
+        return None
+    for position in reversed(range(steps, len(names))):
+        rows, count = names[position], _values(statement.domain, position)
+        size = _CARRIES if count >= _ENOUGH_ROWS else _FEW_CARRIES
+        if stride(body.subscripts, layouts[body.target], rows) and not along(rows) & {1, -1} and count >= size:
+            return MicroKernel(None, {rows: size})
+    return None
+
+
+def _values(domain: isl.Set, position: int) -> int:
+    """How many values an iterator has."""
+    return int(domain.dim_max_val(position).to_python()) + 1 - int(domain.dim_min_val(position).to_python())
 
 
 def vector_widths(lanes: int, width: int) -> tuple[tuple[int, int], ...]:

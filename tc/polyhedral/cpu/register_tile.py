@@ -16,7 +16,7 @@ import islpy as isl
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.extents import extent_of, volume
 from tc.polyhedral.analysis.strides import iterator_of, stride
-from tc.polyhedral.cpu.microkernel import MicroKernel, choose_microkernel
+from tc.polyhedral.cpu.microkernel import MicroKernel, carried_rows, choose_microkernel
 from tc.polyhedral.ir.loops import LoopKind, StatementBody
 from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
 from tc.polyhedral.ir.tree import Band, Member, ScheduleTree, statement_names
@@ -54,6 +54,9 @@ def default_tile(scop: Scop, unit: VectorUnit, *, packs: bool) -> ChooseTile:
     @cache
     def found(name: str, fixed: tuple[tuple[str, int], ...], within: tuple[tuple[str, int], ...]) -> MicroKernel | None:
         statement = scop.statement(name)
+        rows = carried_rows(statement, layouts)
+        if rows is not None:
+            return None if fixed or within else rows
         return choose_microkernel(statement, layouts, unit, packs=packs, fixed=dict(fixed), within=dict(within))
 
     def choose(statement: ScopStatement, fixed: Mapping[str, int], within: Mapping[str, int]) -> MicroKernel | None:
