@@ -49,6 +49,8 @@ CASES: dict[str, tuple[str, Any]] = {
         lambda x: np.cumsum(x * x[0] + 1, 1),
     ),
     "a mask": ("y(m,i) +=! x(m,j) > 0 ? x(m,j) : 0 where i in 0:N, j in 0:i+1", lambda x: np.cumsum(x * (x > 0), 1)),
+    "a triangle as a mask": ("y(m,i) +=! j <= i ? x(m,j) : 0 where i in 0:N, j in 0:N", lambda x: np.cumsum(x, 1)),
+    "the other branch": ("y(m,i) *=! j > i ? 1 : x(m,j) where i in 0:N, j in 0:N", lambda x: np.cumprod(x, 1)),
     "strided": ("y(m,i) +=! x(m,2*j) where i in 0:N/2, j in 0:i+1", lambda x: np.cumsum(x[:, :-1:2], 1)),
     "an update": ("y(m,i) = x(m,i)  y(m,i) += x(m,j) where i in 0:N, j in 0:i", lambda x: np.cumsum(x, 1)),
     "a turned result": ("y(i,m) +=! x(m,j) where i in 0:N, j in 0:i+1", lambda x: np.cumsum(x, 1).T),

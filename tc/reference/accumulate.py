@@ -26,7 +26,7 @@ from tc.reference.bounded import (
     span,
 )
 from tc.reference.integers import within_type
-from tc.reference.placement import Placement
+from tc.reference.placement import Placed, Placement
 
 Slices: TypeAlias = tuple[slice | EllipsisType, ...]
 
@@ -37,7 +37,7 @@ ZERO.flags.writeable = ONE.flags.writeable = False
 class Accumulator(Protocol):
     """Collects the terms of a reducing statement, then combines them with what the target held before."""
 
-    def absorb(self, terms: Bounded, place: Placement) -> None:
+    def absorb(self, terms: Bounded, place: Placed) -> None:
         """Folds one box of terms in; they are not settled yet."""
 
     def part(self, slices: Slices) -> Accumulator:
@@ -115,7 +115,7 @@ class _Flags:
         self.shape = shape
         self.found: BoolArray | None = None
 
-    def absorb(self, flags: BoolArray, place: Placement) -> None:
+    def absorb(self, flags: BoolArray, place: Placed) -> None:
         if flags.any():
             place.fold(np.logical_or, self._array(), flags, np.zeros((), np.bool_))
 
@@ -164,7 +164,7 @@ class FloatSum:
         self.error, self.count = np.zeros(shape), np.zeros(shape)
         self.ambiguous = _Flags(shape)
 
-    def absorb(self, terms: Bounded, place: Placement) -> None:
+    def absorb(self, terms: Bounded, place: Placed) -> None:
         """Folds one box of terms in; they are not settled yet."""
         single = settle(terms, self.type)
         if single is not terms and self.contracted:
@@ -253,7 +253,7 @@ class FloatProduct:
         self.count = np.zeros(shape)
         self.ambiguous = _Flags(shape)
 
-    def absorb(self, terms: Bounded, place: Placement) -> None:
+    def absorb(self, terms: Bounded, place: Placed) -> None:
         """Folds one box of terms in; they are not settled yet."""
         single = settle(terms, self.type)
         reach = np.abs(single.value) + single.error
@@ -309,7 +309,7 @@ class FloatExtremum:
         self.value, self.lower, self.upper = (np.full(shape, self.neutral) for _ in range(3))
         self.ambiguous, self.unknown = _Flags(shape), _Flags(shape)
 
-    def absorb(self, terms: Bounded, place: Placement) -> None:
+    def absorb(self, terms: Bounded, place: Placed) -> None:
         """Folds one box of terms in; they are not settled yet."""
         single = settle(terms, self.type)
         place.fold(self.choose, self.value, single.value, self.neutral)
@@ -356,7 +356,7 @@ class IntegerReduction:
         self.error: FloatArray | None = None
         self.ambiguous = _Flags(shape)
 
-    def absorb(self, terms: Bounded, place: Placement) -> None:
+    def absorb(self, terms: Bounded, place: Placed) -> None:
         """Folds one box of terms in; they are not settled yet."""
         place.fold(self.operation, self.value, terms.value, self.neutral)
         self.ambiguous.absorb(terms.ambiguous, place)

@@ -50,6 +50,7 @@ from tc.reference.parts import Parts
 from tc.reference.placement import Placement, doubtful, placement
 from tc.reference.plan import Plan
 from tc.reference.ranged import ranging_positions, within_ranges
+from tc.reference.running import running, running_placement
 from tc.reference.windows import STEP, reaches, restricted, windows
 
 ElementType = TypeVar("ElementType", bound=np.generic)
@@ -349,12 +350,28 @@ def _totals(step: _Step, reduction: Reduction, type: ScalarType) -> tuple[Accumu
 
 def _absorb(step: _Step, total: Accumulator, touched: BoolArray) -> None:
     """Folds the terms of the frame's box into the accumulator, and marks the elements that it touches."""
+    if _absorb_running(step, total, touched):
+        return
     for here in step.pieces(frozenset(), step.fits):
         mask = instances(here)
         if mask.any():
             place = placement(here, mask, step.window)
             total.absorb(evaluate_expression(here.statement.value, here, mask), place)
             place.fold(np.logical_or, touched, ALWAYS, ~ALWAYS)
+
+
+def _absorb_running(step: _Step, total: Accumulator, touched: BoolArray) -> bool:
+    """As ``_absorb`` where each term is computed once for all elements that have it; False where that cannot be."""
+    found = running(step.frame)
+    if found is None or running_placement(found, found.frame, ALWAYS, step.window) is None:
+        return False
+    for here in replace(step, frame=found.frame).pieces(frozenset(), step.fits):
+        mask = instances(here)
+        place = running_placement(found, here, mask, step.window)
+        assert place is not None, "parts of a box are where the whole is"
+        total.absorb(evaluate_expression(here.statement.value, here, mask), place)
+        place.fold(np.logical_or, touched, ALWAYS, ~ALWAYS)
+    return True
 
 
 def _doubtful(step: _Step) -> BoolArray:

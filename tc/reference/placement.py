@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import reduce
+from typing import Protocol
 
 import numpy as np
 
@@ -12,6 +13,13 @@ from tc.language.program.program import Read, scatters
 from tc.reference.access import SubscriptForm, Window, extents, inside, linear_forms, shifted, strided_view
 from tc.reference.bounded import Array, BoolArray
 from tc.reference.expressions import Frame, evaluate, require_inside
+
+
+class Placed(Protocol):
+    """Where terms of one box are folded into arrays of the target's shape."""
+
+    def fold(self, operation: np.ufunc, array: Array, terms: Array, neutral: Array) -> None:
+        """``array[subscripts] operation= terms`` for every instance; ``neutral`` changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,11 @@ class MicroKernel:
     lane: str | None
     sizes: Mapping[str, int]
 
+    @property
+    def lanes(self) -> int:
+        """The size of the tile along which vectors lie; 1 without any."""
+        return 1 if self.lane is None else self.sizes[self.lane]
+
 
 def choose_microkernel(
     statement: ScopStatement,

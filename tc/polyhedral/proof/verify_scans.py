@@ -16,14 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Sequence as Items
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 import islpy as isl
 
 from tc.base.errors import VerificationError
 from tc.base.types import ScalarType, computation_type
-from tc.grammar.syntax import BinaryOperator
+from tc.grammar.syntax import BinaryOperator, UnaryOperator
 from tc.language.isl.affine import Frame, affine_function, frame_of, iteration_domain
 from tc.language.program.program import (
     Binary,
@@ -35,7 +35,9 @@ from tc.language.program.program import (
     Read,
     Reduction,
     Role,
+    Select,
     Statement,
+    Unary,
     float32_term,
     in_terms_of,
     iterators_in,
@@ -73,13 +75,29 @@ def find_wrong_scan(
         group, left = left[: len(names)], left[len(names) :]
         if tuple(own.name for own in group) != names:
             return Counterexample(Violation.CHANGED, f"the statements that stand for {statement.name}")
-        found = _Group(before, after.program, context, statement, scan, tuple(group)).wrong()
+        own = _unmasked(statement) if scan.iterator in iterators_in((statement.value,)) else statement
+        found = _Group(before, after.program, context, own, scan, tuple(group)).wrong()
         if found is not None:
             return found
     kept = tuple(tensor for tensor in after.program.tensors if tensor in before.program.tensors)
     if left or kept != before.program.tensors:
         return Counterexample(Violation.CHANGED, "other statements or tensors")
     return None
+
+
+def _unmasked(statement: Statement) -> Statement:
+    """The statement without the instances that add something neutral, where a condition of the value says so."""
+    value, reduction = statement.value, statement.reduction
+    written = {iterator.name for iterator in written_iterators(statement)}
+    # A condition on written iterators alone would also say what is initialized.
+    if not isinstance(value, Select) or reduction is None or iterators_in((value.condition,)) <= written:
+        return statement
+    condition = value.condition
+    for kept, left_out, holds in ((value.then, value.otherwise, True), (value.otherwise, value.then, False)):
+        if is_neutral(left_out, reduction, value.type):
+            condition = condition if holds else Unary(UnaryOperator.NOT, condition, ScalarType.BOOL)
+            return replace(statement, conditions=(*statement.conditions, condition), value=kept)
+    return statement
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,17 @@ have the same values there is plain where these do not depend on the iterator.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import islpy as isl
 
+from tc.base.types import ScalarType
+from tc.grammar.syntax import UnaryOperator
 from tc.language.isl.affine import frame_of, iteration_domain
-from tc.language.program.program import Statement, iterators_in, reads_in, written_iterators
+from tc.language.program.program import Select, Statement, Unary, iterators_in, reads_in, written_iterators
 from tc.language.program.specialization import Sizes
 from tc.language.prove.written import initialization
+from tc.polyhedral.ir.scop import neutral_element
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,24 @@ class Growth:
     elements: isl.Set
     added: isl.Map
     later: isl.Set
+
+
+def without_mask(statement: Statement) -> Statement:
+    """The statement with a condition in the place of ``j <= i ? x(j) : 0``, where what is added else changes nothing.
+
+    Conditions that say nothing of reduced iterators stay: they are of elements, all of which are initialized.
+    """
+    reduction, value = statement.reduction, statement.value
+    reduced = {i.name for i in statement.iterators} - {i.name for i in written_iterators(statement)}
+    if reduction is None or not isinstance(value, Select) or not iterators_in((value.condition,)) & reduced:
+        return statement
+    neutral = neutral_element(reduction, value.type)
+    if value.otherwise == neutral:
+        return replace(statement, conditions=(*statement.conditions, value.condition), value=value.then)
+    if value.then == neutral:
+        otherwise = Unary(UnaryOperator.NOT, value.condition, ScalarType.BOOL)
+        return replace(statement, conditions=(*statement.conditions, otherwise), value=value.otherwise)
+    return statement
 
 
 def growth_of(statement: Statement, sizes: Sizes, context: isl.Context) -> Growth | None:

@@ -44,7 +44,7 @@ from tc.language.program.specialization import Layout, Specialization, contiguou
 from tc.language.program.within import neutral_element
 from tc.polyhedral.ir.scans import Scan
 from tc.polyhedral.schedule.growing_points import Points, Walk
-from tc.polyhedral.schedule.growth import Growth, growth_of
+from tc.polyhedral.schedule.growth import Growth, growth_of, without_mask
 
 
 def scan_reductions(specialization: Specialization, context: isl.Context) -> tuple[Specialization, tuple[Scan, ...]]:
@@ -94,15 +94,21 @@ class _Scanner:
 
     def scanned(self, statement: Statement) -> tuple[Statement, ...]:
         """The statements that stand for one."""
-        growth = growth_of(statement, self.sizes, self.context)
-        if growth is None or not self.writes_distinct_elements(statement, growth):
-            return (statement,)
+        unmasked = without_mask(statement)
+        for changed in (statement,) if unmasked is statement else (statement, unmasked):
+            growth = growth_of(changed, self.sizes, self.context)
+            if growth is not None and self.writes_distinct_elements(changed, growth):
+                return self.going_on(changed, growth) or (statement,)
+        return (statement,)
+
+    def going_on(self, statement: Statement, growth: Growth) -> tuple[Statement, ...] | None:
+        """The statements that stand for one whose terms grow; None where they cannot be written down."""
         points = Points(statement, growth, self.sizes)
         regular, first = points.steps()
         values = points.values(regular)
         walk = points.walk()
         if values is None or walk is None or not points.is_bounded():
-            return (statement,)
+            return None
         return self.carried(statement, points, _Step(regular.domain(), first, values, walk))
 
     def writes_distinct_elements(self, statement: Statement, growth: Growth) -> bool:

@@ -95,6 +95,7 @@ def test_an_update_goes_on_from_what_there_is() -> None:
         "def f(float(N) x) -> (y) { y(i) +=! x(i-j) where i in 0:N, j in 0:i+1 }",
         "def f(float(N) x) -> (y) { y(i/2) +=! x(j) where i in 0:8, j in 0:i+1 }",
         "def f(float(N) x) -> (y) { y() +=! x(j) }",
+        "def f(float(N) x) -> (y) { y(i) +=! j <= i ? x(j) : 1 where i in 0:N, j in 0:N }",
     ],
 )
 def test_what_is_none(text: str) -> None:
