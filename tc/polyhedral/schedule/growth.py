@@ -16,8 +16,8 @@ from tc.grammar.syntax import UnaryOperator
 from tc.language.isl.affine import frame_of, iteration_domain
 from tc.language.program.program import Select, Statement, Unary, iterators_in, reads_in, written_iterators
 from tc.language.program.specialization import Sizes
+from tc.language.program.within import neutral_element
 from tc.language.prove.written import initialization
-from tc.polyhedral.ir.scop import neutral_element
 
 
 @dataclass(frozen=True)
