@@ -12,7 +12,7 @@ import tc
 from tc.reference.compare import compare
 from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 from tests.opencl import missing
-from tests.turns import every_row, one_in
+from tests.turns import every, every_row, one_in
 
 Array: TypeAlias = np.ndarray[Any, Any]
 TARGETS = ("cpu", "emulator")
@@ -174,3 +174,26 @@ def test_forms(form: str, target: str) -> None:
 def test_forms_on_opencl(form: str) -> None:
     text, given = FORMS[form]
     agree(tc.define(text)["f"], *given(), target="opencl")
+
+
+BITS = "def f(int32(B) I, float(B,D) v, float(V,D) z) -> (y) { y(I(b), d) +=! v(b, d) where I(b) in 0:V }"
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_same_bits_for_any_owners_and_threads(target: str) -> None:
+    rng = np.random.default_rng(3)
+    arrays = (indices(700, 37), rng.standard_normal((700, 33), np.float32), np.zeros((37, 33), np.float32))
+    f, found = tc.define(BITS).single(), set()
+    for owners in (1, 3, 37):
+        schedule = tc.ScheduleOptions(scatter_owners=owners)
+        ways = [tc.CpuOptions(schedule, threads=n) for n in (1, 2)] if target == "cpu" else [tc.GpuOptions(schedule)]
+        found |= {np.asarray(f(*arrays, target=target, options=options)).tobytes() for options in ways}
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("form", every(3, [f for f in FORMS if f not in ("a condition", "a triangle")]))
+def test_owners_and_parts(form: str) -> None:
+    text, given = FORMS[form]
+    for target, options in (("cpu", tc.CpuOptions), ("emulator", tc.GpuOptions)):
+        for schedule in (tc.ScheduleOptions(scatter_owners=3), tc.ScheduleOptions(scatter_parts=4)):
+            agree(tc.define(text)["f"], *given(), target=target, options=options(schedule))

@@ -15,7 +15,8 @@ from tc.base.errors import OptionsError
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.generate.obstacles import InBuffers, LongSums, MissingInstances, Obstacle
 from tc.polyhedral.gpu.mapping.split_plan import Plan, plan_split
-from tc.targets.machine import GpuMachine, Machine
+from tc.polyhedral.schedule.scatter_plan import Owners, plan_scatters
+from tc.targets.machine import CpuMachine, GpuMachine, Machine
 from tc.targets.options import CpuOptions, GpuOptions, Options
 from tc.targets.resolve import resolved
 
@@ -75,9 +76,21 @@ def plan_of(specialization: Specialization, options: Options, machine: Machine) 
     match options, machine:
         case GpuOptions(), GpuMachine():
             plan = plan_split(specialization, options, machine)
+            owners = Owners(machine.enough_blocks, machine.enough_blocks * machine.block_threads)
+            parts = _PARTS_OF_GPUS
+        case CpuOptions(), CpuMachine():
+            plan, cores = Plan(), options.threads or machine.cores
+            # Processors mispredict which elements are an owner's: of single elements, that costs more than it gains.
+            owners, parts = Owners(cores, 1), _PARTS
         case _:
-            plan = Plan()
-    return replace(plan, scans=options.schedule.scans)
+            raise AssertionError("the options are those of the machine")
+    shares = plan_scatters(specialization, options.schedule, owners=owners, parts=parts)
+    return replace(plan, scans=options.schedule.scans, shares=shares)
+
+
+# The most partial results of scatters: enough for the cores of most machines, and for the threads of a GPU.
+_PARTS: Final = 64
+_PARTS_OF_GPUS: Final = 1 << 14
 
 
 # What buffers of each kind are limited by, on the way to none.

@@ -17,8 +17,10 @@ from tc.polyhedral.ir.scop import Scop, build_scop
 from tc.polyhedral.ir.tree import ScheduleTree
 from tc.polyhedral.proof.verify_initialization import prove_initialization
 from tc.polyhedral.proof.verify_scans import prove_scans
+from tc.polyhedral.proof.verify_shares import prove_shares
 from tc.polyhedral.proof.verify_split import prove_split
 from tc.polyhedral.schedule.scan import scan_reductions
+from tc.polyhedral.schedule.scatter import share_scatters
 from tc.polyhedral.schedule.schedule import schedule_scop, untransformed_tree
 from tc.polyhedral.schedule.split import Dealing, split_reductions
 from tc.targets.options import Fusion
@@ -56,6 +58,9 @@ class Schedules:
         """The statements, with reductions split; ``context`` must be the one that was entered."""
         if plan not in self._scops:
             specialization, between_kernels, parts = self._split(plan, context)
+            if plan.shares:
+                specialization, shared = share_scatters(unshared := specialization, plan.shares)
+                prove_shares(unshared, specialization, shared, context)
             scop = build_scop(specialization, context, plan.wide)
             prove_initialization(specialization, scop)
             self._scops[plan] = replace(scop, between_kernels=between_kernels, shared_parts=parts)

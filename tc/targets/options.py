@@ -39,12 +39,18 @@ class ScheduleOptions(Written):
     conditions of a kernel.
     ``scans``: a limit; a reduction whose terms grow from element to element is computed as a scan, each element from
     the one before; False computes each by itself (*Scans* in ``docs/language.md``).
+    ``scatter_parts``: how many partial results a scatter has, each with some of the terms; 1 has none.
+    ``scatter_owners``: how many own ranges of the elements that a scatter without parts writes, and look at all of its
+    indices; 1 runs it in a row.  OptionsError for programs in which nothing can be shared so; None lets sizes and the
+    target choose.
     """
 
     fusion: Fusion = Fusion.PRESERVE_PARALLEL
     tile: tuple[int, ...] | None = None
     unroll: int = 1
     scans: bool = True
+    scatter_owners: int | None = None
+    scatter_parts: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.fusion, Fusion):
@@ -53,6 +59,8 @@ class ScheduleOptions(Written):
             _require_integers("tile", self.tile, 0, 1 << 30)
         _require_integer("unroll", self.unroll, 1, 4096)
         _require_boolean("scans", self.scans)
+        _require_open("scatter_owners", self.scatter_owners, 1, 1 << 20)
+        _require_open("scatter_parts", self.scatter_parts, 1, 1 << 20)
 
 
 class Distribution(Enum):

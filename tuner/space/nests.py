@@ -13,6 +13,7 @@ from tc.language.program.program import (
     Role,
     Select,
     Statement,
+    is_scatter,
     iterators_in,
     walk,
     written_iterators,
@@ -59,6 +60,8 @@ def silent_options(specialization: Specialization, target: Target) -> frozenset[
     statements = program.statements
     if not any(_is_gather(e) for s in statements for root in (s.value, *s.subscripts) for e in walk(root)):
         silent.add("gather_prefetch")
+    if not any(map(is_scatter, statements)):
+        silent |= {"scatter_owners", "scatter_parts"}
     scans = any(map(_may_grow, statements))
     if not scans:
         silent.add("scans")

@@ -99,6 +99,8 @@ _SCHEDULE: Final[Mapping[str, MakeGenes]] = MappingProxyType(
     {
         "tile": _list(lambda nest: nest.depth, _tiles),
         "unroll": _numbers(*(1 << power for power in range(13))),
+        "scatter_owners": _open(1, 2, 8, 32, 128, 512),
+        "scatter_parts": _open(1, 2, 4, 16, 64, 256, 1024),
     }
 )
 _CPU: Final[Mapping[str, MakeGenes]] = MappingProxyType(

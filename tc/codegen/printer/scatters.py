@@ -13,8 +13,9 @@ from tc.codegen.printer.context import Context, Scope
 from tc.codegen.printer.expressions import FAULTED, Site
 from tc.codegen.printer.printed import Printed, line
 from tc.codegen.text.fragment import Fragment, call, infix, named, prefix
-from tc.language.program.program import iterators_in, scatters
+from tc.language.program.program import scatters
 from tc.polyhedral.analysis.ranges import always_runs
+from tc.polyhedral.analysis.scattered import is_scatter, placing
 from tc.polyhedral.ir.loops import (
     Block,
     Instance,
@@ -27,11 +28,6 @@ from tc.polyhedral.ir.loops import (
 
 _PLACE: Final = "place"
 _SERIAL: Final = (LoopKind.SEQUENTIAL, LoopKind.VECTOR, LoopKind.UNROLLED)
-
-
-def is_scatter(body: StatementBody) -> bool:
-    """Whether data say where the statement writes."""
-    return any(map(scatters, body.subscripts))
 
 
 def scattered(
@@ -52,10 +48,8 @@ def hoisted(context: Context, loop: Loop, scope: Scope) -> tuple[StatementBody, 
     body = context.bodies[instance.statement]
     if not is_scatter(body) or body.name in scope.placed:
         return None
-    bounds = () if body.owned is None else (body.owned.begin, body.owned.end)
-    used = iterators_in([*filter(scatters, body.subscripts), *bounds])
     site = context.site(instance, scope)
-    return None if any(variables(site.arguments[name]) & inside for name in used) else (body, site)
+    return None if any(variables(site.arguments[name]) & inside for name in placing(body)) else (body, site)
 
 
 def around(context: Context, body: StatementBody, site: Site, printed: Printed) -> Printed:

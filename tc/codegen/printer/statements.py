@@ -9,11 +9,12 @@ from tc.codegen.index.indices import index_fragment
 from tc.codegen.printer.context import Context, Scope
 from tc.codegen.printer.expressions import Site
 from tc.codegen.printer.printed import Printed, line
-from tc.codegen.printer.scatters import is_scatter, scattered
+from tc.codegen.printer.scatters import scattered
 from tc.codegen.text.fragment import Fragment, element, filled, infix, named, prefix
 from tc.codegen.text.names import comment
 from tc.language.program.program import Read
 from tc.polyhedral.analysis.accumulate import accumulator_name, reached_name
+from tc.polyhedral.analysis.scattered import is_scatter
 from tc.polyhedral.ir.loops import LINE_BYTES, Barrier, Copy, Instance, Prefetch, StatementBody
 
 _LINE: Final = "line"

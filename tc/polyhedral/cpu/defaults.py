@@ -12,6 +12,7 @@ from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.extents import extent_of, volume
 from tc.polyhedral.analysis.paths import paths_below
 from tc.polyhedral.analysis.reads import data_ranges
+from tc.polyhedral.analysis.scattered import is_scatter
 from tc.polyhedral.analysis.strides import iterator_of
 from tc.polyhedral.cpu.microkernel import PANEL, RESIDENT, STEPS
 from tc.polyhedral.cpu.parallelize import ENOUGH_CHUNKS
@@ -64,6 +65,8 @@ class _Rule:
 
     def sizes(self, candidates: tuple[Member, ...]) -> tuple[int, ...]:
         members = self.band.members
+        if is_scatter(self.statement.body):
+            return tuple(0 for _ in members)
         extents = [extent_of(member.function, self.domain) for member in members]
         reduces = self.statement.body.reduction is not None
         inner = self.innermost(candidates)

@@ -14,11 +14,12 @@ from tc.polyhedral.analysis.extents import extent_of, volume
 from tc.polyhedral.analysis.pack import can_pack
 from tc.polyhedral.analysis.paths import paths_below
 from tc.polyhedral.analysis.reads import value_reads
+from tc.polyhedral.analysis.scattered import owners_of
 from tc.polyhedral.analysis.strides import iterator_of, stride
 from tc.polyhedral.cpu.join_regions import join_regions
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
-from tc.polyhedral.ir.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence
+from tc.polyhedral.ir.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence, statement_names
 from tc.polyhedral.transform.tile import is_register
 
 # Waking another core costs a few microseconds: below this many instances one core is done earlier.
@@ -80,6 +81,7 @@ class _Parallelizer:
         ranked = [
             (
                 not is_register(member),
+                self.counts_owners(member, domain),
                 chooses[position] and count >= self.cores,
                 min(count, ENOUGH_CHUNKS),
                 chooses[position],
@@ -101,6 +103,11 @@ class _Parallelizer:
         size = isl.Val.int_from_si(domain.get_ctx(), -(-counts[position] // self.cores))
         chunk = replace(parallel, function=parallel.function.scale_down_val(size).floor())
         return replace(band, members=(chunk, members[position], *inner))
+
+    def counts_owners(self, member: Member, domain: isl.UnionSet) -> bool:
+        """Whether its iterations are the owners of what a scatter writes, each of whom looks at all indices."""
+        bodies = (self.scop.statement(name).body for name in statement_names(domain))
+        return any(iterator_of(member.function, body) in owners_of(body) for body in bodies)
 
     def cut(self, band: Band, domain: isl.UnionSet) -> Member | None:
         """The outermost loop that can be cut into chunks, unless a large operand is to be divided among the cores."""

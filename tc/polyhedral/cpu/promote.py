@@ -27,6 +27,7 @@ from tc.polyhedral.analysis.linearize import linearize_last
 from tc.polyhedral.analysis.pack import worth_packing
 from tc.polyhedral.analysis.paths import paths_below
 from tc.polyhedral.analysis.reads import has_affine_subscripts, program_names, touches, value_reads
+from tc.polyhedral.analysis.scattered import is_scatter
 from tc.polyhedral.analysis.strides import iterator_of, stride
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
@@ -207,7 +208,8 @@ class _CpuPromoter:
         for name in program_names(domain, self.scop):
             statement = self.scop.statement(name)
             tensor = statement.body.target
-            box = self.box((Access(name, None),), prefix) if tensor in self.room.streamed else None
+            streamed = tensor in self.room.streamed and not is_scatter(statement.body)
+            box = self.box((Access(name, None),), prefix) if streamed else None
             if box is None or not fits_stream(box, layouts[tensor]):
                 continue
             order = tuple(range(len(box.extents)))

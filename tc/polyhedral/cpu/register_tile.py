@@ -15,6 +15,7 @@ import islpy as isl
 
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.extents import extent_of, volume
+from tc.polyhedral.analysis.scattered import is_scatter
 from tc.polyhedral.analysis.strides import iterator_of, stride
 from tc.polyhedral.cpu.microkernel import MicroKernel, carried_rows, choose_microkernel
 from tc.polyhedral.ir.loops import LoopKind, StatementBody
@@ -54,6 +55,8 @@ def default_tile(scop: Scop, unit: VectorUnit, *, packs: bool) -> ChooseTile:
     @cache
     def found(name: str, fixed: tuple[tuple[str, int], ...], within: tuple[tuple[str, int], ...]) -> MicroKernel | None:
         statement = scop.statement(name)
+        if is_scatter(statement.body):
+            return None
         rows = carried_rows(statement, layouts)
         if rows is not None:
             return None if fixed or within else rows
@@ -66,8 +69,10 @@ def default_tile(scop: Scop, unit: VectorUnit, *, packs: bool) -> ChooseTile:
 
 
 def independent_iterators(statement: ScopStatement, layouts: Mapping[str, Layout]) -> tuple[str, ...]:
-    """The iterators that choose the element of the target, outermost first."""
+    """The iterators that choose the element of the target, outermost first; none where data choose it, too."""
     body = statement.body
+    if is_scatter(body):
+        return ()
     names = body.iterators[: statement.domain.dim(isl.dim_type.set)]
     return tuple(name for name in names if stride(body.subscripts, layouts[body.target], name) != 0)
 

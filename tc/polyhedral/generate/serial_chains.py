@@ -10,13 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, assert_never
 
-from tc.language.program.program import Read, is_product_of_two, scatters, walk
+from tc.language.program.program import Read, is_product_of_two, walk
 from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.accumulate import target_iterators
 from tc.polyhedral.analysis.element_counts import Count, Elements, Path, most_met, moving_loops
 from tc.polyhedral.analysis.offsets import Forms
 from tc.polyhedral.analysis.ranges import Range, range_of
 from tc.polyhedral.analysis.remembered import Remembered
+from tc.polyhedral.analysis.scattered import is_scatter
 from tc.polyhedral.execution.loop_execution import loop_paths
 from tc.polyhedral.ir.loops import (
     Allocation,
@@ -42,14 +43,14 @@ _MOST_ROUNDINGS: Final = 2
 
 def most_additions(body: StatementBody) -> int:
     """The most additions that may follow each other in the sum of a statement."""
-    if any(map(scatters, body.subscripts)):
+    if is_scatter(body):
         return _MOST_SCATTERED
     return MOST if is_product_of_two(body.value) else MOST_PLAIN
 
 
 def most_rounded(body: StatementBody) -> int:
     """How often a sum may be rounded to float32 where it is kept, one time after the other."""
-    if any(map(scatters, body.subscripts)):
+    if is_scatter(body):
         return _MOST_SCATTERED
     return MOST if is_product_of_two(body.value) else _MOST_ROUNDINGS
 

@@ -20,3 +20,20 @@ class Split:
     values: Mapping[str, Expression]
     total: str
     part: str
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How a scatter is shared: by ``owners`` of ranges of elements, or in ``parts`` with results of their own."""
+
+    statement: str
+    owners: int = 1
+    parts: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What was done to a scatter, as ``Split`` says; without ``values`` it has owners."""
+
+    statement: str
+    values: Mapping[str, Expression]

@@ -97,6 +97,8 @@ def _restored(old: ScopStatement, new: ScopStatement, scop: Scop) -> StatementBo
     written = target.get((body.target, body.subscripts), [])
     if len(written) == 1:
         (access,) = written
+        if any(affine_function(subscript, frame) is None for subscript in old.body.subscripts):
+            return None  # which element it writes, and whether it does, only data say
         body = replace(body, target=old.body.target, subscripts=old.body.subscripts)
         uses += access.element.is_equal(new.writes[0]) and access.reads == (body.reduction is not None)
     return body if uses == len(new.promoted) else None

@@ -29,6 +29,7 @@ from tc.language.program.program import (
 from tc.language.program.specialization import Layout, contiguous_strides
 from tc.polyhedral.analysis.box import Box, box_elements, prefix_map
 from tc.polyhedral.analysis.reads import has_affine_subscripts, program_names, value_reads
+from tc.polyhedral.analysis.scattered import is_scatter
 from tc.polyhedral.ir.gathered import Gathered
 from tc.polyhedral.ir.loops import LINE_BYTES, Buffer, Sharing, StatementBody
 from tc.polyhedral.ir.scop import (
@@ -402,6 +403,8 @@ def accesses_to(scop: Scop, tensor: str, domain: isl.UnionSet) -> tuple[Access, 
             return None
         relations = [r for r in statement.reads if r.get_tuple_name(isl.dim_type.out) == isl_name(tensor)]
         writes = statement.body.target == tensor
+        if writes and is_scatter(statement.body):
+            return None
         implicit = int(writes and statement.body.reduction is not None)
         if len(relations) != len(reads) + implicit or not all(r.is_single_valued() for r in relations):
             return None

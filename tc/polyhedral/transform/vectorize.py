@@ -14,6 +14,7 @@ from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.analysis.lanes import VECTORS, cut_lanes
 from tc.polyhedral.analysis.linearize import linearize_last
 from tc.polyhedral.analysis.reads import ranged_iterators, ranging_iterators
+from tc.polyhedral.analysis.scattered import is_scatter, owners_of, placing
 from tc.polyhedral.analysis.strides import iterator_of, scattered_accesses, stride
 from tc.polyhedral.ir.loops import LoopKind, StatementBody
 from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
@@ -49,7 +50,7 @@ def preference(
     for statement in statements:
         body = statement.body
         iterator = iterator_of(member.function, body)
-        if iterator is None or iterator in ranged_iterators(body):
+        if iterator is None or iterator in ranged_iterators(body) | placing(body):
             return None
         if not member.coincident and not _accumulates(body, layouts, iterator):
             return None
@@ -58,6 +59,18 @@ def preference(
     if extent < 2:
         return None
     return Preference(scattered + (extent < SHORT), not member.coincident, -extent)
+
+
+def _nesting(member: Member, body: StatementBody) -> tuple[int, bool]:
+    """What ranges depend on goes outside, and what carries a reduction.
+
+    Of a scatter, owners do, and then what says where it writes.
+    """
+    iterator, ranging = iterator_of(member.function, body), ranging_iterators(body)
+    if not is_scatter(body) or iterator in ranging:
+        return int(iterator not in ranging), member.coincident
+    rank = 0 if iterator in owners_of(body) else 1 if iterator in placing(body) else 2
+    return rank, member.coincident
 
 
 def _accumulates(body: StatementBody, layouts: Mapping[str, Layout], iterator: str) -> bool:
@@ -162,10 +175,7 @@ class _Vectorizer:
         tiles = [m for position, m in enumerate(members) if position not in innermost]
         points = [members[position] for position in innermost if position != chosen]
         if domain.n_set() == 1:
-            ranging = ranging_iterators(statements[0].body)
-            points.sort(
-                key=lambda member: (iterator_of(member.function, statements[0].body) not in ranging, member.coincident)
-            )
+            points.sort(key=lambda member: _nesting(member, statements[0].body))
         if chosen is None:
             return (*tiles, *points)
         last = members[chosen]

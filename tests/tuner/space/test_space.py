@@ -83,6 +83,8 @@ def test_the_number_of_encodings() -> None:
             "gather_prefetch",
             "packed_operands",
             "scans",
+            "scatter_owners",
+            "scatter_parts",
         ),
     )
     fusion, tile, register_tile, lane, accumulators, vectorize = 3, 3 * 3, 2, 1, 6, 2

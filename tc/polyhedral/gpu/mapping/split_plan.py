@@ -16,6 +16,7 @@ from tc.polyhedral.analysis.reuse import product_loops
 from tc.polyhedral.analysis.strides import stride
 from tc.polyhedral.gpu.mapping.grid_defaults import ENOUGH_STEPS, PRODUCT_TILES
 from tc.polyhedral.ir.loops import LANES
+from tc.polyhedral.ir.splits import Share
 from tc.polyhedral.schedule.split import Dealing, reads_of, walk_of
 from tc.targets.machine import GpuMachine
 from tc.targets.options import GpuOptions
@@ -48,7 +49,7 @@ class Plan:
     ``among``: the names of the statements that are split; None for all.  ``required_parts``, ``required_blocks``: they
     were asked for explicitly.  ``lanes``: the lanes of a warp combine their partial results by shuffles.  ``wide``: the
     statements whose sums are accumulated in float64 in memory.  ``scans``: what grows is computed as a scan, before
-    anything is split.
+    anything is split.  ``shares``: how scatters are shared.
     """
 
     parts: tuple[int, ...] = ()
@@ -59,6 +60,7 @@ class Plan:
     lanes: bool = False
     wide: frozenset[str] = frozenset()
     scans: bool = False
+    shares: tuple[Share, ...] = ()
 
     @property
     def steps(self) -> tuple[Step, ...]:

@@ -114,6 +114,8 @@ class _Operand:
 
 def _operands(statement: ScopStatement, scop: Scop) -> Iterator[_Operand]:
     """Reads of tensors that no statement writes, and of their copies in shared memory."""
+    if statement.body.owned is not None:
+        return  # few of its instances write, and need what they read
     written = {relation.get_tuple_name(isl.dim_type.out) for own in scop.statements for relation in own.writes}
     buffers = {promotion.buffer.name: promotion for promotion in scop.promotions}
     for position, own in reads_by_position(statement, scop.promotions):

@@ -145,6 +145,8 @@ def _operands(scop: Scop, domain: isl.UnionSet, *, indices: bool) -> Iterator[Op
 
 
 def _operands_of(statement: ScopStatement, scop: Scop, names: Items[str], *, indices: bool) -> Iterator[Operand]:
+    if statement.body.owned is not None:
+        return  # few of its instances write, and need what they read
     tensors = layouts_of(scop).keys() - {promotion.buffer.name for promotion in scop.promotions}
     promoted = {access.element.get_tuple_name(isl.dim_type.out) for access in statement.promoted}
     reads = list(reads_by_position(statement, scop.promotions))

@@ -1,0 +1,102 @@
+"""How scatters are shared, by default or as options say.
+
+Whether there are parts, and how many, only sizes decide: partial results change the order of additions, and bits must
+not depend on a machine.  How many owners there are matters to time alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tc.base.errors import OptionsError
+from tc.language.program.program import Statement
+from tc.language.program.specialization import Specialization
+from tc.polyhedral.ir.splits import Share
+from tc.polyhedral.schedule.scatter import Extents, dealt, extents_of, length_of, scattering
+from tc.targets.options import ScheduleOptions
+
+# Terms for each element of the partial results, so that these cost little to begin and to combine; and for a few parts,
+# which owners who look at all indices would not be faster than.
+_TERMS: Final = 8
+_FEW: Final = 4
+_TERMS_OF_FEW: Final = 2
+# Iterations that are worth a thread of their own.
+_WORTH_SHARING: Final = 1 << 14
+# An owner looks at an index in the time in which so many elements are added to.
+_LOOK: Final = 8
+# For each core: where there are more, the last one to finish leaves little idle time.
+_MOST_CHUNKS: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """As many as keep a machine busy: ``of_rows``, which are long, beside which indices cost little, or not."""
+
+    of_rows: int
+    of_elements: int
+
+
+def plan_scatters(
+    specialization: Specialization, options: ScheduleOptions, *, owners: Owners, parts: int
+) -> tuple[Share, ...]:
+    """The scatters that are shared.
+
+    ``parts``: the most, unless options ask for more.
+    """
+    scatters = list(scattering(specialization))
+    _refuse_in_vain(scatters, specialization, options)
+    found = (_share(statement, specialization, options, owners, parts) for statement in scatters)
+    return tuple(share for share in found if share.owners > 1 or share.parts > 1)
+
+
+def _refuse_in_vain(scatters: Sequence[Statement], specialization: Specialization, options: ScheduleOptions) -> None:
+    """OptionsError for what options ask for and no scatter can have."""
+    name = specialization.program.name
+    for option, asked in (("scatter_owners", options.scatter_owners), ("scatter_parts", options.scatter_parts)):
+        if asked is not None and asked > 1 and not scatters:
+            raise OptionsError(f"{option}={asked}: {name} has no left-hand side that reads a tensor; leave it out")
+    parts = options.scatter_parts or 1
+    if parts > 1 and not any(_may_be_dealt(statement, specialization) for statement in scatters):
+        raise OptionsError(
+            f"scatter_parts={parts}: the terms of {scatters[0].name} in {name} cannot be dealt to parts: no loop over "
+            "them has a range of its own that is known; use scatter_owners"
+        )
+
+
+def _may_be_dealt(statement: Statement, specialization: Specialization) -> bool:
+    known = extents_of(statement, specialization) is not None
+    return known and statement.reduction is not None and dealt(statement) is not None
+
+
+def _share(
+    statement: Statement, specialization: Specialization, options: ScheduleOptions, owners: Owners, parts: int
+) -> Share:
+    name, loop = statement.name, dealt(statement)
+    extents = extents_of(statement, specialization)
+    if _may_be_dealt(statement, specialization) and loop is not None and extents is not None:
+        dealt_to = options.scatter_parts
+        if dealt_to is None and options.scatter_owners is None:
+            dealt_to = next((n for n in _powers(parts) if _pays(n, extents, length_of(loop) or 0)), 1)
+        if dealt_to is not None and dealt_to > 1:
+            return Share(name, parts=dealt_to)
+    if options.scatter_owners is not None:
+        return Share(name, owners=options.scatter_owners)
+    if extents is None or extents.terms * extents.width < _WORTH_SHARING:
+        return Share(name)
+    if extents.width < _LOOK:
+        return Share(name, owners=max(1, min(owners.of_elements, extents.elements)))
+    chunks = min(_MOST_CHUNKS, extents.width // _LOOK)
+    return Share(name, owners=max(1, min(owners.of_rows * chunks, extents.elements)))
+
+
+def _powers(most: int) -> Iterator[int]:
+    while most > 1:
+        yield most
+        most //= 2
+
+
+def _pays(parts: int, extents: Extents, length: int) -> bool:
+    terms = _TERMS if parts > _FEW else _TERMS_OF_FEW
+    return terms * parts * extents.elements <= extents.terms and parts <= length
