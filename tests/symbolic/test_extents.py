@@ -30,6 +30,10 @@ QUASI_AFFINE: dict[str, tuple[str, ...]] = {
         "y(i) +=! x(i + k) where i in 0:N-2, k in 0:3",
         "y(i) = x(i + 3) where i in 0:N-3",
         "t(i) = x(i) where i in 0:min(N,4)  y +=! t(i)",
+        "y(i/2) +=! x(i) where i in 1:N",
+        "y((i+j)/3) max=! x(i) where i in 2:N, j in 0:N",
+        "y(i%1) +=! x(i) where i in 1:N",
+        "y(i%(2-1), j) max=! x(i) where i in 3:N, j in 0:2",
     ),
     "divisors that stay open": (
         "y(i) = x((i+1)%N) where i in 0:N",

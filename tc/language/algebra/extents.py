@@ -122,7 +122,7 @@ def _is_linear(subscript: Polynomial, atoms: Atoms) -> bool:
 def _quotient_extent(subscript: Polynomial, ranges: Mapping[str, Interval], atoms: Atoms) -> Polynomial | None:
     """Of a subscript like ``i / 4 + 1``: a quotient rises with its dividend, so the last one is the greatest.
 
-    ``(last + 4) / 4`` is one past it, and 0 for an empty range, where truncation would make it 1.
+    ``(last + 4) / 4`` is one past it, and 0 for an empty range that begins at 0, where truncation would make it 1.
     """
     compound = [a for a in subscript.atoms if atoms.iterators(a)]
     if len(compound) != 1 or subscript.coefficient(compound[0]) != constant(1):
@@ -135,6 +135,8 @@ def _quotient_extent(subscript: Polynomial, ranges: Mapping[str, Interval], atom
     if last is None or atoms.variables(divisor) or not atoms.is_nonnegative(divisor - 1):  # quotients by 0 are 0
         return None
     if not _is_linear(dividend, atoms) or not atoms.is_nonnegative(dividend):
+        return None
+    if any(ranges[name].begin.constant != 0 for name in iterators_in([quotient.left])):
         return None
     return atoms.quotient(last + divisor, divisor) + subscript.rest(compound[0])
 

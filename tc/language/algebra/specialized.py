@@ -28,7 +28,7 @@ def specialized(statement: Statement, values: Mapping[Expression, Expression]) -
     Iterators stay in subscripts and conditions from which a remainder by 1, say, would drop them: where one has no
     value, nothing is written, and what is initialized depends on which iterators a condition has.
     """
-    found = map_statement(statement, lambda expression: substitute(expression, values))
+    found = map_statement(statement, lambda e: substitute(e, values) if values else fold_constants(e))
     conditional = iterators_in(statement.conditions)
     needed = frozenset(i.name for i in found.iterators if i.name in conditional or not _has_values(i, found))
     everything = frozenset(iterator.name for iterator in found.iterators)
