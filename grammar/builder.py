@@ -16,6 +16,7 @@ from tc.grammar.syntax import (
     Assignment,
     Binary,
     BinaryOperator,
+    Block,
     CallStatement,
     Conditional,
     ConditionClause,
@@ -41,6 +42,10 @@ MAXIMUM_DEPTH: Final = 200
 
 Passes over the tree may recurse: at four Python frames per level they stay below the default limit of 1,000.
 """
+
+
+MAXIMUM_BLOCKS: Final = 16
+"""Blocks inside each other."""
 
 
 class RefusedError(Exception):
@@ -111,6 +116,11 @@ def _floating(token: Token) -> float:
         message = "this number is beyond the range of 64-bit floating point"
         raise RefusedError(Diagnostic(message, span_of(token), "the largest is 1.7976931348623157e308"))
     return value
+
+
+def _blocks_within(block: Block) -> int:
+    """The most blocks inside each other, the block itself among them."""
+    return 1 + max((_blocks_within(part) for part in block.statements if isinstance(part, Block)), default=0)
 
 
 class Target(NamedTuple):
@@ -274,6 +284,31 @@ class Builder(Transformer[Token, Text]):
             span_of(opening).to(where[-1].span if where else span_of(closing)),
             span_of(assignment),
         )
+
+    def block(
+        self,
+        opening: Token,
+        iterator: Token,
+        _in: Token,
+        begin: Measured,
+        end: Measured,
+        *rest: Statement | Token,
+    ) -> Block:
+        """``for iterator in begin:end { statements }``."""
+        statements = tuple(part for part in rest if not isinstance(part, Token))
+        closing = rest[-1]
+        assert isinstance(closing, Token)
+        span, own = span_of(opening).to(span_of(closing)), span_of(iterator)
+        found = Block(str(iterator), begin.expression, end.expression, statements, span, own)
+        if _blocks_within(found) > MAXIMUM_BLOCKS:
+            raise RefusedError(
+                Diagnostic(
+                    f"more than {MAXIMUM_BLOCKS} blocks stand inside each other",
+                    span_of(opening).to(own),
+                    "an iterator of a statement needs no block, unless a step needs those before it",
+                )
+            )
+        return found
 
     def where(self, _keyword: Token, *clauses: WhereClause) -> tuple[WhereClause, ...]:
         """All clauses behind ``where``."""

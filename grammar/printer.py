@@ -16,6 +16,7 @@ from tc.grammar.syntax import (
     Assign,
     Binary,
     BinaryOperator,
+    Block,
     CallStatement,
     Conditional,
     ConditionClause,
@@ -76,17 +77,26 @@ def print_definition(definition: Definition) -> str:
     """One definition, without a newline at the end."""
     parameters = ", ".join(map(_parameter, definition.parameters))
     header = f"def {definition.name}({parameters}) -> ({_results(definition.results)})"
+    return "\n".join([header + " {", *_indented(definition.statements), "}"])
+
+
+def _indented(statements: tuple[Statement, ...]) -> list[str]:
+    """The lines of statements in braces."""
     lines: list[str] = []
-    for statement in definition.statements:
+    for statement in statements:
         if lines and _continues(statement):
             lines[-1] += ";"
-        lines.append("    " + print_statement(statement))
-    return "\n".join([header + " {", *lines, "}"])
+        lines.extend("    " + line for line in print_statement(statement).split("\n"))
+    return lines
 
 
 def print_statement(statement: Statement) -> str:
-    """One statement on one line, without a separator."""
+    """One statement on one line, or a block with a line for each of its statements, without a separator."""
     match statement:
+        case Block(iterator, begin, end, statements):
+            level = _Level.DISJUNCTION
+            range = f"{_expression(begin, level)}:{_expression(end, level)}"
+            return "\n".join([f"for {iterator} in {range} {{", *_indented(statements), "}"])
         case Assign():
             target = statement.target
             if statement.subscripts is not None:
@@ -197,5 +207,7 @@ def _continues(statement: Statement) -> bool:
             return statement.target in ("where", "in")
         case CallStatement() | ArgReduction():
             return True
+        case Block():
+            return False
         case _:
             assert_never(statement)

@@ -163,7 +163,7 @@ def _assignment(place: Place) -> str | None:
 _UNDECLARED: Final = "write `x = ...`: names need no declaration; inside a statement, `where x = ...`"
 _NO_COMMANDS: Final = "there are no commands: a statement assigns, `B(i) = A(i)`"
 _WORDS: Final = {
-    "for": "loops go without saying: every index runs over all its values; `where i in 0:N` gives its range",
+    "for": "loops go without saying: `where i in 0:N` gives a range; steps in order: `for t in 0:T { ... }`",
     "if": "a conditional is written `condition ? value : value`",
     "else": "a conditional is written `condition ? value : value`",
     "and": "logical operators are written `&&`, `||` and `!`",

@@ -58,7 +58,7 @@ _SUM: Final = "a sum is a statement: write `+=!` in the place of `=`, and the te
 _SUMS: Final = "a sum is a statement: `s(i) +=! A(i,k)`, and a product of matrices `C(i,j) +=! A(i,k) * B(k,j)`"
 _MATRIX: Final = "a product is a statement: `C(i,j) +=! A(i,k) * B(k,j)`"
 _NO_PREFIX: Final = r"names have no prefix: `\g<a>`"
-_LOOP: Final = "loops go without saying: every index runs over all its values; `where i in 0:N` gives its range"
+_LOOP: Final = "loops go without saying: `where i in 0:N` gives a range; steps in order: `for t in 0:T { ... }`"
 _TRANSPOSE: Final = "a transposition is the subscripts in another order: `A(j, i)`"
 _CONDITION: Final = "a condition stands behind `where`, or in the value: `i < N ? x : 0`"
 _UNDER: Final = r"(?:_\w+|\{[^{}]*\}|\[[^\[\]]*\])?"

@@ -5,6 +5,7 @@ Nodes compare by what they say, not by where they stand: spans are excluded from
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
@@ -220,7 +221,28 @@ class ArgReduction:
     assignment_span: Span = field(compare=False)
 
 
-Statement: TypeAlias = Assign | CallStatement | ArgReduction
+@dataclass(frozen=True, slots=True)
+class Block:
+    """``for iterator in begin:end { statements }`` (upper end excluded): they run in order for every value."""
+
+    iterator: str
+    begin: Expression
+    end: Expression
+    statements: tuple[Statement, ...]
+    span: Span = field(compare=False)
+    iterator_span: Span = field(compare=False)
+
+
+Statement: TypeAlias = Assign | CallStatement | ArgReduction | Block
+
+
+def within_blocks(statements: Iterable[Statement]) -> Iterator[Assign | CallStatement | ArgReduction]:
+    """The statements, and those in blocks in the place of these."""
+    for statement in statements:
+        if isinstance(statement, Block):
+            yield from within_blocks(statement.statements)
+        else:
+            yield statement
 
 
 @dataclass(frozen=True, slots=True)

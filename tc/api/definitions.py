@@ -144,10 +144,10 @@ def _understood(text: str) -> tuple[Text, Mapping[str, Program]]:
 
 def _warn_of_libraries(parsed: Text, text: str) -> None:
     """Library calls behind ``<=>`` are ignored: a warning at the caller's line shows each of them."""
-    from tc.grammar.syntax import Assign
+    from tc.grammar.syntax import Assign, within_blocks
 
     for definition in parsed.definitions:
-        for statement in definition.statements:
+        for statement in within_blocks(definition.statements):
             library = statement.library if isinstance(statement, Assign) else None
             if library is not None:
                 message = (

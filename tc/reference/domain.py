@@ -31,12 +31,12 @@ def bounding_box(frame: Frame) -> Box:
         if any(len(box[frame.positions[name]]) == 0 for name in used):
             box[position] = range(0)
             continue
-        low, high = _bounds(iterator.begin, here)[0], _bounds(iterator.end, here)[1]
+        low, high = bounds_on_box(iterator.begin, here)[0], bounds_on_box(iterator.end, here)[1]
         box[position] = range(low, max(low, high))
     return tuple(box)
 
 
-def _bounds(expression: Expression, frame: Frame) -> tuple[int, int]:
+def bounds_on_box(expression: Expression, frame: Frame) -> tuple[int, int]:
     """The least and the greatest value of an index on the frame's box, which is not empty where it matters."""
     form = linear_form(expression, frame.positions)
     if form is not None:

@@ -46,6 +46,7 @@ from tc.reference.domain import bounding_box, fills_box, initialized, instances,
 from tc.reference.expressions import ALWAYS, Frame, is_product, unknown
 from tc.reference.expressions import evaluate as evaluate_expression
 from tc.reference.lifetimes import lifetimes, reads_elsewhere
+from tc.reference.order import block_ranges, in_order
 from tc.reference.parts import Parts
 from tc.reference.placement import Placement, doubtful, placement
 from tc.reference.plan import Plan
@@ -101,14 +102,15 @@ def evaluate(
         whole = (tensor for tensor in program.tensors if tensor.name not in plan.parts)
         tensors = {t.name: _initial(t, layouts[t.name], arrays, program.name) for t in whole}
         values = {s.name: constant(_scalar(s.name, scalars or {}, program.name), s.type) for s in program.scalars}
-        for number, statement in enumerate(program.statements):
-            if statement.target in plan.parts:
-                continue
-            frame = Frame(program, statement, positions(statement), (), tensors, values, check_indices)
-            keeps = number < spans[statement.target].bounds
-            window = whole_window(layouts[statement.target].shape)
-            tensors[statement.target] = _run(_Step(frame, window, layouts, parts, plan.shared), keeps_bounds=keeps)
-            for name in [n for n in tensors if spans[n].last <= number]:
+        for numbers in dict.fromkeys(block_ranges(program)):
+            for statement in in_order(program, numbers):
+                if statement.target in plan.parts:
+                    continue
+                frame = Frame(program, statement, positions(statement), (), tensors, values, check_indices)
+                keeps = numbers.start < spans[statement.target].bounds
+                window = whole_window(layouts[statement.target].shape)
+                tensors[statement.target] = _run(_Step(frame, window, layouts, parts, plan.shared), keeps_bounds=keeps)
+            for name in [n for n in tensors if spans[n].last < numbers.stop]:
                 del tensors[name]
         further = [t.name for t in program.tensors if temporaries and t.role is Role.TEMPORARY]
         wanted = (*program.results, *further)

@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tc.language.program.program import Expression, Program, Read, Role, Statement, walk
+from tc.reference.order import block_ranges
 
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
     """Numbers of statements.  ``first``: who uses it first.  ``last``: who uses it last; all of them, for a result.
 
-    ``bounds``: behind it, the bounds of the elements are not used; -1 if they never are.
+    ``bounds``: behind it, the bounds of the elements are not used; -1 if they never are.  What a statement of a block
+    uses is used from the first to the last of the outermost one around it.
     """
 
     first: int
@@ -33,6 +35,7 @@ def lifetimes(
     last: dict[str, int] = {}
     read: dict[str, int] = {}
     behind: dict[str, set[str]] = {name: set() for name in parts}
+    ranges = block_ranges(program)
     for number, statement in enumerate(program.statements):
         reads = {expression.tensor for expression in reads_of(statement)}
         reads = reads.union(*(behind[name] for name in reads & parts))
@@ -41,9 +44,9 @@ def lifetimes(
         if statement.reduction is not None:
             reads.add(statement.target)  # what it held before counts
         for name in {*reads, statement.target}:
-            first.setdefault(name, number)
-            last[name] = number
-        read.update(dict.fromkeys(reads, number))
+            first.setdefault(name, ranges[number].start)
+            last[name] = ranges[number].stop - 1
+        read.update(dict.fromkeys(reads, ranges[number].stop if statement.blocks else number))
     return {
         tensor.name: Lifetime(
             first.get(tensor.name, 0),
@@ -55,7 +58,12 @@ def lifetimes(
 
 
 def reads_elsewhere(statement: Statement) -> bool:
-    """Whether a statement reads other elements of its target than the one that it writes."""
+    """Whether a statement reads other elements of its target than the one that it writes.
+
+    In blocks, these are of other steps: of what a step overwrites, a copy is read (``tc.language.lower.own_copies``).
+    """
+    if statement.blocks:
+        return False
     return any(r.tensor == statement.target and r.subscripts != statement.subscripts for r in reads_of(statement))
 
 

@@ -116,10 +116,13 @@ def candidates(program: Program) -> frozenset[str]:
 
 def _may(name: str, statements: Sequence[Statement], writers: Mapping[str, Sequence[int]]) -> bool:
     complete = writers[name][-1]
+    if any(statements[writer].blocks for writer in writers[name]):
+        return False
     for number, statement in enumerate(statements):
         read = {r.tensor for r in reads_of(statement)}
         if name in read and number <= complete:
             return False
-        if statement.target == name and any(w > number for source in read for w in writers[source]):
+        sources = [writer for source in read for writer in writers[source]] if statement.target == name else []
+        if any(writer > number for writer in sources):
             return False
     return True

@@ -68,7 +68,7 @@ def windows(frame: Frame, shape: tuple[int, ...], shared: int, first: frozenset[
     ``shared``: of how many elements the totals may be kept where several instances write one.  ``first``: positions of
     iterators for whose values something is computed in every window anew: windows are cut along these first.
     """
-    whole = whole_window(shape)
+    whole = _reached(frame, shape) if frame.statement.blocks else whole_window(shape)
     forms = separate_forms(frame.statement.subscripts, frame.positions)
     is_separate = forms is not None and volume(frame.box) > 0 and inside(forms, shape, frame.box)
     most = _MOST if is_separate else min(shared, MOST_SHARED)
@@ -82,6 +82,19 @@ def windows(frame: Frame, shape: tuple[int, ...], shared: int, first: frozenset[
         return found
     most = max(shared, elements_shared(volume(whole.elements)))
     return [Window(part, shape) for part in pieces(whole.elements, dimensions, lambda part: volume(part) <= most)]
+
+
+def _reached(frame: Frame, shape: tuple[int, ...]) -> Window:
+    """What a step of a block may write: it would take long to go through all elements in every step."""
+    whole = whole_window(shape)
+    if volume(frame.box) == 0:
+        return whole
+    elements: list[range] = []
+    for subscript, interval in zip(frame.statement.subscripts, whole.elements, strict=True):
+        ends = index_interval(subscript, frame.positions, frame.box)
+        low, high = (interval.start, interval.stop - 1) if ends is None else ends
+        elements.append(range(max(low, interval.start), min(high + 1, interval.stop)))
+    return Window(tuple(elements), shape)
 
 
 def elements_shared(elements: int) -> int:

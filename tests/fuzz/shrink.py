@@ -130,12 +130,22 @@ def _targets(statement: syntax.Statement) -> Iterator[str]:
             yield from (result.name for result in results)
         case syntax.ArgReduction(values, indices):
             yield from (values.name, indices.name)
+        case syntax.Block():
+            yield from (name for own in statement.statements for name in _targets(own))
         case _:
             assert_never(statement)
 
 
 def _statements(statement: syntax.Statement) -> Iterator[syntax.Statement]:
-    """The statement with fewer clauses or a smaller value."""
+    """The statement with fewer clauses or a smaller value; a block with one statement less, or a smaller one."""
+    if isinstance(statement, syntax.Block):
+        own = statement.statements
+        for position, part in enumerate(own):
+            if len(own) > 1:
+                yield replace(statement, statements=own[:position] + own[position + 1 :])
+            for smaller in _statements(part):
+                yield replace(statement, statements=(*own[:position], smaller, *own[position + 1 :]))
+        return
     if not isinstance(statement, syntax.Assign):
         return
     for position in range(len(statement.where)):

@@ -12,6 +12,7 @@ from tc.grammar.syntax import (
     Assignment,
     Binary,
     BinaryOperator,
+    Block,
     CallStatement,
     Conditional,
     ConditionClause,
@@ -35,7 +36,7 @@ from tc.grammar.syntax import (
 from .nodes import NOWHERE
 
 _names: Final = st.one_of(
-    st.sampled_from(["i", "A", "where", "in", "exists", "min", "max", "def", "float", "e5", "2LUT", "1e", "_"]),
+    st.sampled_from(["i", "A", "for", "where", "in", "exists", "min", "max", "def", "float", "e5", "2LUT", "1e", "_"]),
     st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,3}", fullmatch=True),
 )
 _integers: Final = st.one_of(st.integers(0, 9), st.integers(0, 2**64 - 1))
@@ -75,7 +76,7 @@ _clauses: Final[st.SearchStrategy[WhereClause]] = st.one_of(
 _identifiers: Final = st.builds(Identifier, _names, st.just(NOWHERE))
 _results: Final = st.lists(_identifiers, min_size=1, max_size=3).map(tuple)
 
-statements: Final[st.SearchStrategy[Statement]] = st.one_of(
+_simple: Final[st.SearchStrategy[Statement]] = st.one_of(
     st.builds(
         Assign,
         _names,
@@ -89,6 +90,14 @@ statements: Final[st.SearchStrategy[Statement]] = st.one_of(
     ),
     st.builds(CallStatement, _results, _identifiers, _tuples(expressions), st.just(NOWHERE)),
 )
+
+
+def _blocks(parts: st.SearchStrategy[Statement]) -> st.SearchStrategy[Statement]:
+    inside = st.lists(parts, min_size=1, max_size=3).map(tuple)
+    return st.builds(Block, _names, expressions, expressions, inside, st.just(NOWHERE), st.just(NOWHERE))
+
+
+statements: Final[st.SearchStrategy[Statement]] = st.recursive(_simple, _blocks, max_leaves=4)
 
 _sizes: Final = st.builds(Name, _names, st.just(NOWHERE)) | st.builds(Number, _integers, st.just(NOWHERE))
 _parameters: Final = st.builds(

@@ -58,7 +58,7 @@ STATEMENTS = {
     "return v": "results are named behind `->`, and written like `B(i) = A(i)`",
     "let x = 1 B(i) = v(i)": "write `x = ...`: names need no declaration; inside a statement, `where x = ...`",
     "for i in 0:N B(i) = v(i)": (
-        "loops go without saying: every index runs over all its values; `where i in 0:N` gives its range"
+        "loops go without saying: `where i in 0:N` gives a range; steps in order: `for t in 0:T { ... }`"
     ),
     "B(i) = A @ v": "a product of matrices is a statement: `C(i,j) +=! A(i,k) * B(k,j)`",
     "B(i) = \u201cv(i)\u201d": QUOTES,

@@ -6,7 +6,7 @@ the least index counts, and the first NaN counts where there is one, as in NumPy
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from tc.base.types import ScalarType, scalar_type
@@ -23,14 +23,20 @@ def expand_arg_reductions(definition: syntax.Definition, report: Report) -> synt
     targets have different subscripts, and those that read what they write.
     """
     types = {r.name: scalar_type(r.type_name) for r in definition.results if isinstance(r, syntax.Parameter)}
-    statements: list[syntax.Statement] = []
-    for statement in definition.statements:
-        if not isinstance(statement, syntax.ArgReduction):
-            statements.append(statement)
-        elif _is_sound(statement, report):
-            type = types.get(statement.indices.name)
-            statements += _expanded(statement, type if type is not None and type.is_integer else ScalarType.INT32)
-    return replace(definition, statements=tuple(statements))
+
+    def expanded(statements: Iterable[syntax.Statement]) -> Iterator[syntax.Statement]:
+        for statement in statements:
+            if isinstance(statement, syntax.Block):
+                inside = tuple(expanded(statement.statements))
+                if inside:
+                    yield replace(statement, statements=inside)
+            elif not isinstance(statement, syntax.ArgReduction):
+                yield statement
+            elif _is_sound(statement, report):
+                type = types.get(statement.indices.name)
+                yield from _expanded(statement, type if type is not None and type.is_integer else ScalarType.INT32)
+
+    return replace(definition, statements=tuple(expanded(definition.statements)))
 
 
 def _is_sound(statement: syntax.ArgReduction, report: Report) -> bool:

@@ -13,6 +13,7 @@ from tc.grammar import syntax
 from tc.grammar.syntax import Assignment, BinaryOperator
 from tc.language.algebra.fold import fold_constants
 from tc.language.algebra.polynomial import Atoms
+from tc.language.check.blocks import Placed, check_steps
 from tc.language.check.check import ExpressionChecker
 from tc.language.check.lets import collect_lets
 from tc.language.check.scope import Scope, View
@@ -68,9 +69,17 @@ class _Clauses:
     data_ranges: list[DataRange]
 
 
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """The subscripts of the left-hand side, and the ranges of blocks, which a ``where`` may narrow by conditions."""
+
+    subscripts: tuple[Expression, ...]
+    steps: Mapping[str, Bounds]
+
+
 def check_comprehension(
     number: int,
-    statement: syntax.Assign,
+    placed: Placed,
     target: str,
     scope: Scope,
     views: Mapping[str, View],
@@ -78,18 +87,23 @@ def check_comprehension(
     report: Report,
 ) -> Draft:
     """The draft of a statement that writes the tensor ``target``; it is useless if the report grew."""
+    statement = placed.statement
+    assert isinstance(statement, syntax.Assign)
     lets = collect_lets(statement, scope, report)
     # Names whose clause is in error look like iterators, of which nothing should be said.
-    are_lets_sound = report.count == 0
+    are_names_sound = report.count == 0
     checker = ExpressionChecker(scope, views, lets, report)
     subscripts = tuple(checker.index(s) for s in statement.subscripts or ())
     value = checker.value(statement.value)
     _check_negation(statement, checker, report)
-    clauses = _clauses(statement, subscripts, checker, report)
+    before = report.count
+    steps = check_steps(placed, scope, checker, report)
+    are_names_sound = are_names_sound and report.count == before
+    clauses = _clauses(statement, _Left(subscripts, steps), checker, report)
     read = [e for data in clauses.data_ranges for e in (data.begin, data.end, IteratorReference(data.iterator))]
     parts = [*subscripts, value.expression, *read, *clauses.required, *clauses.conditions]
-    order = iteration_order(parts, clauses.bounds)
-    left = chosen_by(subscripts)
+    order = iteration_order(parts, clauses.bounds, steps)
+    left = chosen_by(subscripts) | steps.keys()
     draft = Draft(
         number=number,
         name=statement.target,
@@ -115,10 +129,11 @@ def check_comprehension(
         origin=TextOrigin(statement.span),
         arg_part=statement.arg_part,
         data_ranges=tuple(clauses.data_ranges),
+        blocks=placed.numbers,
     )
     if statement.arg_part is not None:
         check_arg_part(draft, statement.arg_part, statement.value.span, report)
-    if are_lets_sound and _check_names(draft, scope, report):
+    if are_names_sound and _check_names(draft, scope, report):
         return check_rules(draft, atoms, report)
     return draft
 
@@ -154,10 +169,8 @@ def _check_names(draft: Draft, scope: Scope, report: Report) -> bool:
 # --- where ---------------------------------------------------------------------------------------------------
 
 
-def _clauses(
-    statement: syntax.Assign, subscripts: tuple[Expression, ...], checker: ExpressionChecker, report: Report
-) -> _Clauses:
-    clauses = _Clauses({}, {}, [], [], [], [])
+def _clauses(statement: syntax.Assign, left: _Left, checker: ExpressionChecker, report: Report) -> _Clauses:
+    clauses = _Clauses(dict(left.steps), {}, [], [], [], [])
     for clause, following in zip_longest(statement.where, statement.where[1:]):
         match clause:
             case syntax.ConditionClause(syntax.Name(name)) if isinstance(
@@ -169,9 +182,10 @@ def _clauses(
                     f"every index has a range of its own: `where {name} in 0:N, ...`",
                 )
             case syntax.RangeClause():
-                _range(clause, subscripts, checker, clauses, report)
-            case syntax.LetClause():
-                pass
+                _range(clause, left, checker, clauses, report)
+            case syntax.LetClause(name):
+                if name in left.steps:
+                    report.error(f"`{name}` has a meaning already", clause.name_span, "choose another name")
             case syntax.ExistsClause(access):
                 result = checker.access(access)
                 if isinstance(result.expression, Read):
@@ -187,15 +201,15 @@ def _clauses(
 
 def _range(
     clause: syntax.RangeClause,
-    subscripts: tuple[Expression, ...],
+    left: _Left,
     checker: ExpressionChecker,
     clauses: _Clauses,
     report: Report,
 ) -> None:
     subject, begin, end = checker.index(clause.subject), checker.index(clause.begin), checker.index(clause.end)
-    if scatters(subject) and subject in subscripts:
-        _extent(clause, subscripts, (subject, begin, end), clauses, report)
-    elif not isinstance(subject, IteratorReference):
+    if scatters(subject) and subject in left.subscripts:
+        _extent(clause, left.subscripts, (subject, begin, end), clauses, report)
+    elif not isinstance(subject, IteratorReference) or subject.name in left.steps:
         for operator, bound in ((BinaryOperator.GREATER_EQUAL, begin), (BinaryOperator.LESS, end)):
             _condition(Binary(operator, subject, bound, ScalarType.BOOL), clause.span, clauses, report)
     elif any(isinstance(e, Read) for bound in (begin, end) for e in walk(bound)):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tc.base.errors import Span, nearest
 from tc.base.types import ScalarType, scalar_type, type_names
 from tc.grammar import syntax
+from tc.language.check.blocks import Simple, placed_statements
 from tc.language.check.foreign import TYPES
 from tc.language.check.scope import Scope
 from tc.language.check.uses import walk_syntax
@@ -79,13 +80,6 @@ def declare(definition: syntax.Definition, definitions: Collection[str], report:
     )
 
 
-def plain_statements(definition: syntax.Definition) -> Iterator[syntax.Assign | syntax.CallStatement]:
-    """The statements of a definition whose reductions with an index are expanded."""
-    for statement in definition.statements:
-        assert not isinstance(statement, syntax.ArgReduction), statement
-        yield statement
-
-
 def _type(parameter: syntax.Parameter, report: Report) -> ScalarType:
     type = scalar_type(parameter.type_name)
     if type is None:
@@ -121,7 +115,8 @@ def _results(definition: syntax.Definition, declared: Collection[str], report: R
 
 def _targets(definition: syntax.Definition) -> Iterator[tuple[str, Span]]:
     """Every name that a statement writes."""
-    for statement in plain_statements(definition):
+    for placed in placed_statements(definition):
+        statement = placed.statement
         if isinstance(statement, syntax.Assign):
             yield statement.target, statement.target_span
         else:
@@ -135,8 +130,10 @@ def _names(definition: syntax.Definition) -> Iterator[str]:
         yield parameter.name
         yield from (d.name for d in parameter.dimensions or () if isinstance(d, syntax.Name))
     yield from (result.name for result in definition.results)
-    for statement in plain_statements(definition):
-        expressions: list[syntax.Expression] = []
+    for placed in placed_statements(definition):
+        statement = placed.statement
+        yield from (around.block.iterator for around in placed.around)
+        expressions: list[syntax.Expression] = [*placed.bounds]
         if isinstance(statement, syntax.CallStatement):
             yield from (result.name for result in statement.results)
             expressions.extend(statement.arguments)
@@ -160,9 +157,7 @@ def _names(definition: syntax.Definition) -> Iterator[str]:
                     yield part.name
 
 
-def as_call(
-    statement: syntax.Assign | syntax.CallStatement, tensors: Collection[str], definitions: Collection[str]
-) -> syntax.CallStatement | None:
+def as_call(statement: Simple, tensors: Collection[str], definitions: Collection[str]) -> syntax.CallStatement | None:
     """A statement that calls a definition, in either form; None for a comprehension.
 
     ``tensors``: the names that mean a tensor, whatever definitions there are.
@@ -186,8 +181,8 @@ def called_names(definition: syntax.Definition, definitions: Collection[str]) ->
     """The definitions of the same text that a definition calls, with their first places."""
     found: dict[str, Span] = {}
     tensors = {*(p.name for p in definition.parameters), *(name for name, _ in _targets(definition))}
-    for statement in plain_statements(definition):
-        call = as_call(statement, tensors, definitions)
+    for placed in placed_statements(definition):
+        call = as_call(placed.statement, tensors, definitions)
         if call is not None and call.callee.name in definitions:
             found.setdefault(call.callee.name, call.callee.span)
     return found

@@ -7,6 +7,7 @@ from typing import assert_never
 
 from tc.base.errors import Span
 from tc.grammar import syntax
+from tc.language.check.blocks import Placed
 from tc.language.check.scope import Scope
 from tc.language.check.values import Use, Write
 
@@ -23,11 +24,13 @@ _WRITES = {
 }
 
 
-def use_of_assign(statement: syntax.Assign, scope: Scope) -> Use:
+def use_of_assign(placed: Placed, scope: Scope) -> Use:
     """The use of names of a comprehension."""
+    statement = placed.statement
+    assert isinstance(statement, syntax.Assign)
     reads: dict[str, Span] = {}
     mentions: dict[str, Span] = {}
-    for expression in (*(statement.subscripts or ()), statement.value):
+    for expression in (*(statement.subscripts or ()), statement.value, *placed.bounds):
         _collect(expression, scope, reads, mentions)
     for clause in statement.where:
         match clause:
@@ -50,7 +53,7 @@ def use_of_assign(statement: syntax.Assign, scope: Scope) -> Use:
     if how is Write.SET and _scatters(statement, scope):
         how = Write.UPDATE  # which elements it gives, only data say
     write = (statement.target, rank, how, statement.target_span)
-    return Use(reads, mentions, (write,))
+    return Use(reads, mentions, (write,), block=placed.numbers[0] if placed.around else None)
 
 
 def _scatters(statement: syntax.Assign, scope: Scope) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from tc.base.types import ScalarType
 from tc.grammar import syntax
 from tc.language.algebra.polynomial import Atoms
+from tc.language.check.blocks import Placed
 from tc.language.check.call_statement import ResolvedCall
 from tc.language.check.comprehension import check_comprehension
 from tc.language.check.declarations import Declarations
@@ -45,7 +46,7 @@ class ValueTyping:
 
     def __init__(
         self,
-        comprehensions: Mapping[int, syntax.Assign],
+        comprehensions: Mapping[int, Placed],
         calls: Mapping[int, ResolvedCall],
         declarations: Declarations,
         values: Values,
@@ -113,7 +114,12 @@ class ValueTyping:
         return self._names.get(tensor, tensor)
 
     def _target(self, number: int) -> str:
-        return self._values.written[number][self._comprehensions[number].target].tensor
+        return self._values.written[number][self._assign(number).target].tensor
+
+    def _assign(self, number: int) -> syntax.Assign:
+        statement = self._comprehensions[number].statement
+        assert isinstance(statement, syntax.Assign)
+        return statement
 
     def _tensors(self, number: int) -> set[str]:
         """Those that a comprehension writes and reads."""
@@ -177,8 +183,9 @@ class ValueTyping:
         halves = {tensor for tensor, type in types.items() if type.is_half and self._is_temporary(tensor)}
         reduced = {
             target
-            for number, statement in self._comprehensions.items()
-            if statement.assignment is not syntax.Assignment.SET and (target := self._target(number)) in halves
+            for number in self._comprehensions
+            if self._assign(number).assignment is not syntax.Assignment.SET
+            and (target := self._target(number)) in halves
         }
 
         def written(float32: Set[str]) -> set[str]:

@@ -3,6 +3,10 @@
 Statements run in order.  ``=`` or ``op=!`` on a name that was read since its last write starts a new version with
 a tensor of its own; any other write goes to the current version.  An output that is read before it is written
 comes in through ``out=``.  Only names are needed to decide this, so it precedes types and ranges.
+
+In a block a name keeps the value that it has: steps read what earlier ones wrote, so all of them write one tensor.  It
+may be read further up in the text than it is written; that it was written before is shown later
+(``tc.language.prove.written_before``).
 """
 
 from __future__ import annotations
@@ -35,13 +39,14 @@ class Use:
     """What one statement does with names: reads (name and first place) and writes (name, rank, how, place).
 
     ``mentions``: names whose extents it uses without reading them (``T.0``, ``exists T(i)``).  ``rereads``: names
-    that a callee reads after it has written them.
+    that a callee reads after it has written them.  ``block``: the outermost one around it.
     """
 
     reads: Mapping[str, Span]
     mentions: Mapping[str, Span]
     writes: tuple[tuple[str, int | None, Write, Span], ...]
     rereads: frozenset[str] = frozenset()
+    block: int | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -66,12 +71,14 @@ class Values:
 
     ``read``: per statement, the version that a name has for its reads.  ``written``: per statement, the version
     that it writes under a name.  ``saved``: incoming versions that must be copied before their storage is reused.
+    ``assumed``: results that a block reads further up in the text than it writes them, as if that were written before.
     """
 
     versions: tuple[Version, ...]
     read: tuple[Mapping[str, Version], ...]
     written: tuple[Mapping[str, Version], ...]
     saved: tuple[Version, ...]
+    assumed: frozenset[str]
 
 
 @dataclass(slots=True)
@@ -91,6 +98,10 @@ class _Tracker:
         self.versions: list[Version] = []
         self.saved: list[Version] = []
         self.places: dict[str, Span] = {}
+        # What the block in which the statements are gives a value, whether in an earlier statement or in a later one.
+        self.given: Collection[str] = ()
+        self.in_block = False
+        self.assumed: set[str] = set()
 
     def start(self, name: str, rank: int | None, incoming: bool = False) -> Version:
         version = Version(name, rank, incoming)
@@ -103,6 +114,9 @@ class _Tracker:
         state = self.states.get(name)
         if state is not None:
             return state.version
+        if name in self.given:
+            self.assumed |= {name} & set(self.results)
+            return self.start(name, rank)
         incoming = name in self.results
         if not incoming:
             self.report.error(
@@ -117,6 +131,8 @@ class _Tracker:
     def mention(self, name: str, span: Span) -> Version:
         """The version whose extents a statement uses."""
         state = self.states.get(name)
+        if state is None and name in self.given:
+            return self.start(name, None)
         if state is None:
             self.report.error(f"the extents of `{name}` are not known before it is written", span)
             state = _State(Version(name, None, incoming=False, broken=True))
@@ -138,7 +154,7 @@ class _Tracker:
             state = self.states[name]
         if state is None:
             version = self.start(name, rank)
-        elif how.starts_value and (state.was_read or (reads_itself and how is Write.FRESH)):
+        elif how.starts_value and not self.in_block and (state.was_read or (reads_itself and how is Write.FRESH)):
             if state.version.incoming and reads_itself:
                 self.saved.append(state.version)
             version = self.start(name, rank)
@@ -176,9 +192,17 @@ class _Tracker:
 
 
 def track_values(
-    uses: Sequence[Use], inputs: Collection[str], results: Collection[str], taken: Iterable[str], report: Report
+    uses: Sequence[Use],
+    inputs: Collection[str],
+    results: Collection[str],
+    taken: Iterable[str],
+    report: Report,
+    coming: Collection[str] = (),
 ) -> Values:
-    """Versions of all names.  ``taken``: the names that fresh tensors must not get."""
+    """Versions of all names.
+
+    ``taken``: the names that fresh tensors must not get.  ``coming``: results that blocks read before they write them.
+    """
     tracker = _Tracker(inputs, results, report)
     first_rank: dict[str, int | None] = {}
     for use in uses:
@@ -186,7 +210,10 @@ def track_values(
             first_rank.setdefault(name, rank)
     reads: list[Mapping[str, Version]] = []
     writes: list[Mapping[str, Version]] = []
+    blocks = {use.block for use in uses if use.block is not None}
+    given: dict[int | None, set[str]] = {block: _given_in(block, uses) - set(coming) for block in blocks}
     for number, use in enumerate(uses):
+        tracker.in_block, tracker.given = use.block is not None, given.get(use.block, ())
         read = {
             name: tracker.read(name, first_rank.get(name), span)
             for name, span in use.reads.items()
@@ -201,13 +228,22 @@ def track_values(
         for name, span in use.mentions.items():
             if name not in read and name not in inputs:
                 read[name] = tracker.mention(name, span)
+        if use.block is not None:
+            # Another step may read what this one writes.
+            for name in (n for other in uses if other.block == use.block for n in other.reads if n in tracker.states):
+                tracker.states[name].was_read = True
         reads.append(read)
         writes.append(written)
     tracker.check_incoming()
     # The incoming value needs a copy only if its storage is reused by the very next value, the last one.
     saved = tuple(v for v in tracker.saved if _successors(v, tracker.versions) == 1)
     _name_tensors(tracker.versions, saved, set(taken))
-    return Values(tuple(tracker.versions), tuple(reads), tuple(writes), saved)
+    return Values(tuple(tracker.versions), tuple(reads), tuple(writes), saved, frozenset(tracker.assumed))
+
+
+def _given_in(block: int, uses: Sequence[Use]) -> set[str]:
+    """The names to which the statements of a block give a value."""
+    return {name for use in uses if use.block == block for name, _, how, _ in use.writes if how.starts_value}
 
 
 def _successors(version: Version, versions: Sequence[Version]) -> int:

@@ -65,6 +65,7 @@ class Draft:
     ``extents``: of dimensions in which it scatters, where it says so.  ``requirements``: conditions of the ``where``
     without iterators, which the call must fulfil.  ``arg_part``: which half of a reduction with an index it is.
     ``data_ranges``: of reduced iterators, beside ``bounds``.
+    ``blocks``: the numbers of the blocks around it, outermost first; their iterators are the first in ``order``.
     """
 
     number: int
@@ -85,6 +86,12 @@ class Draft:
     origin: Origin
     arg_part: ArgPart | None = None
     data_ranges: tuple[DataRange, ...] = ()
+    blocks: tuple[int, ...] = ()
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The iterators of the blocks, outermost first."""
+        return self.order[: len(self.blocks)]
 
     def expressions(self) -> Iterator[Expression]:
         """Every expression of the statement."""

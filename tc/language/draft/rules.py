@@ -93,9 +93,13 @@ def is_piecewise_affine(expression: Expression) -> bool:
             assert_never(expression)
 
 
-def iteration_order(expressions: Iterable[Expression], bounds: Mapping[str, Bounds]) -> tuple[str, ...]:
-    """Iterators in order of appearance, each behind those on which its range depends."""
-    appearance = dict.fromkeys(_iterator_names((*expressions, *(e for b in bounds.values() for e in (b.begin, b.end)))))
+def iteration_order(
+    expressions: Iterable[Expression], bounds: Mapping[str, Bounds], steps: Iterable[str] = ()
+) -> tuple[str, ...]:
+    """Iterators of blocks (``steps``), then others in order of appearance, each behind those that its range needs."""
+    appearance = dict.fromkeys(steps)
+    ends = (e for b in bounds.values() for e in (b.begin, b.end))
+    appearance.update(dict.fromkeys(_iterator_names((*expressions, *ends))))
     appearance.update(dict.fromkeys(bounds))
     placed: dict[str, None] = {}
 
@@ -197,11 +201,14 @@ def _is_negation(draft: Draft) -> bool:
 
 
 def _check_own_reads(draft: Draft, atoms: Atoms, report: Report) -> Draft:
-    """A statement may read the value that it updates only element by element."""
+    """A statement may read the value that it updates only element by element; in blocks, it may read all of it."""
     reads = [e for e in walk(draft.value.expression) if isinstance(e, Read) and e.tensor == draft.target]
     if not reads:
         return draft
     name = draft.name
+    own = [atoms.polynomial(subscript) for subscript in draft.subscripts]
+    if draft.blocks:
+        return draft.rebuilt(lambda expression: _unify(expression, draft, own, atoms))
     if draft.initialize:
         report.error(
             f"`{name}` is set to its neutral element before it is read here",
@@ -214,7 +221,6 @@ def _check_own_reads(draft: Draft, atoms: Atoms, report: Report) -> Draft:
             draft.places.read(reads[0]),
             f"reduce into another name first, then update `{name}`",
         )
-    own = [atoms.polynomial(subscript) for subscript in draft.subscripts]
     for read in reads:
         if not _is_same(read, own, atoms):
             report.error(
@@ -224,7 +230,7 @@ def _check_own_reads(draft: Draft, atoms: Atoms, report: Report) -> Draft:
                 "write the result to another name",
             )
             return draft
-    return draft.rebuilt(lambda expression: _unify(expression, draft))
+    return draft.rebuilt(lambda expression: _unify(expression, draft, own, atoms))
 
 
 def _is_same(read: Read, subscripts: Sequence[Polynomial], atoms: Atoms) -> bool:
@@ -233,11 +239,11 @@ def _is_same(read: Read, subscripts: Sequence[Polynomial], atoms: Atoms) -> bool
     return all(atoms.polynomial(s) == own for s, own in zip(read.subscripts, subscripts, strict=True))
 
 
-def _unify(expression: Expression, draft: Draft) -> Expression:
-    """Own reads spelled exactly as the left-hand side."""
-    if isinstance(expression, Read) and expression.tensor == draft.target:
+def _unify(expression: Expression, draft: Draft, own: Sequence[Polynomial], atoms: Atoms) -> Expression:
+    """Reads of the element that is written spelled exactly as the left-hand side."""
+    if isinstance(expression, Read) and expression.tensor == draft.target and _is_same(expression, own, atoms):
         return Read(expression.tensor, draft.subscripts, expression.type)
-    return rebuild(expression, lambda child: _unify(child, draft))
+    return rebuild(expression, lambda child: _unify(child, draft, own, atoms))
 
 
 def _list(names: Sequence[str]) -> str:

@@ -77,12 +77,18 @@ class Assembly:
         tensors = {t for call in self.ranges.calls.values() for t in call.call.tensors.values()}
         declared = {*self.head.sizes, *(s.name for s in self.head.scalars), *self.head.inputs, *self.types, *tensors}
         unnumbered = [self._copy(saved, declared) for saved in self.saved]
+        # Blocks are numbered as they begin, in the text and in the definitions that it calls.
+        numbers: dict[tuple[int | None, int], int] = {}
         for item in items:
             if isinstance(item, CallDraft):
                 inlined = inlined_statements(self.ranges.calls[item.number], declared)
-                unnumbered.extend(replace(s, iterators=tuple(map(self._normal, s.iterators))) for s in inlined)
+                found = [replace(s, iterators=tuple(map(self._normal, s.iterators))) for s in inlined]
             else:
-                unnumbered.append(self._statement(self.ranges.resolved[item.number]))
+                found = [self._statement(self.ranges.resolved[item.number])]
+            called = item.number if isinstance(item, CallDraft) else None
+            for statement in found:
+                blocks = (numbers.setdefault((called, block), len(numbers)) for block in statement.blocks)
+                unnumbered.append(replace(statement, blocks=tuple(blocks)))
         prefix = _statement_prefix({*declared, *(statement.target for statement in unnumbered)})
         statements = tuple(replace(_ordered(s), name=f"{prefix}{number}") for number, s in enumerate(unnumbered))
         return Program(
@@ -113,6 +119,7 @@ class Assembly:
             value=self._within(draft, progress),
             required=draft.required,
             origin=draft.origin,
+            blocks=draft.blocks,
         )
 
     def _within(self, draft: Draft, progress: Progress) -> Expression:
@@ -193,7 +200,8 @@ def _ordered(statement: Statement) -> Statement:
     iterators = {iterator.name: iterator for iterator in statement.iterators}
     bounds = {name: Bounds(iterator.begin, iterator.end, None) for name, iterator in iterators.items()}
     expressions = [*statement.subscripts, statement.value, *statement.required, *statement.conditions]
-    return replace(statement, iterators=tuple(iterators[name] for name in iteration_order(expressions, bounds)))
+    steps = (iterator.name for iterator in statement.sequence)
+    return replace(statement, iterators=tuple(iterators[name] for name in iteration_order(expressions, bounds, steps)))
 
 
 def _statement_prefix(tensors: Collection[str]) -> str:

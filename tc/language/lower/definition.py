@@ -9,6 +9,7 @@ from tc.base.errors import Span, nearest
 from tc.base.types import ScalarType
 from tc.grammar import syntax
 from tc.language.algebra.polynomial import Atoms
+from tc.language.check.blocks import Placed, placed_statements
 from tc.language.check.call_statement import (
     Caller,
     ResolvedCall,
@@ -17,7 +18,7 @@ from tc.language.check.call_statement import (
     use_of_broken_call,
     use_of_call,
 )
-from tc.language.check.declarations import as_call, declare, plain_statements
+from tc.language.check.declarations import as_call, declare
 from tc.language.check.declared_results import with_declared_extents, with_declared_results
 from tc.language.check.held import Held, Inlining
 from tc.language.check.uses import use_of_assign
@@ -27,9 +28,11 @@ from tc.language.draft.draft import CallDraft, Item
 from tc.language.draft.requirements import Requirements
 from tc.language.lower.arg_preconditions import with_arg_preconditions
 from tc.language.lower.assemble import Assembly, Head, SavedValue
+from tc.language.lower.own_copies import with_own_copies
 from tc.language.program.program import Program, Read, Statement, Tensor, TextOrigin
 from tc.language.program.report import Report
 from tc.language.prove.prove import prove_values, span_of
+from tc.language.prove.written_before import come_in
 from tc.language.ranges.ranges import Known, infer_ranges
 
 
@@ -69,15 +72,18 @@ class _Lowering:
         self.inlining = inlining
         self.report = report
         self.declarations = declare(definition, definitions, report)
-        self.comprehensions: dict[int, syntax.Assign] = {}
+        self.statements = placed_statements(definition)
+        self.comprehensions: dict[int, Placed] = {}
         self.calls: dict[int, ResolvedCall] = {}
         self.atoms = Atoms(self.declarations.sizes, (scalar.name for scalar in self.declarations.scalars))
 
-    def lower(self, source: str | None) -> Program | None:
-        uses = [self._use(number, statement) for number, statement in enumerate(plain_statements(self.definition))]
+    def lower(self, source: str | None, coming: frozenset[str] = frozenset()) -> Program | None:
+        """``coming``: results that blocks read before they write them, with values from outside."""
+        uses = [self._use(number, placed) for number, placed in enumerate(self.statements)]
         declarations = self.declarations
         taken = {*declarations.names, *self.callees}
-        values = track_values(uses, declarations.inputs.keys(), declarations.results.keys(), taken, self.report)
+        inputs, results = declarations.inputs.keys(), declarations.results.keys()
+        values = track_values(uses, inputs, results, taken, self.report, coming)
         self._check_results(values)
         typing = ValueTyping(
             self.comprehensions, self.calls, declarations, values, self.atoms, self.held, self.inlining
@@ -106,7 +112,10 @@ class _Lowering:
             for version in values.saved
         ]
         assembly = Assembly(head, typed.types, incoming, saved, ranges, requirements, self.atoms)
-        program = assembly.program(items, source)
+        program = with_own_copies(assembly.program(items, source))
+        late = come_in(program, values.assumed)
+        if late:
+            return self.lower(source, coming | late)
         places = {
             (progress.draft.origin, read): span
             for progress in ranges.resolved.values()
@@ -125,11 +134,15 @@ class _Lowering:
 
     # --- names -----------------------------------------------------------------------------------------------
 
-    def _use(self, number: int, statement: syntax.Assign | syntax.CallStatement) -> Use:
+    def _use(self, number: int, placed: Placed) -> Use:
         """Sorts a statement into comprehensions and calls; one in error is neither, and nothing is known of it."""
-        scope = self.declarations.scope
+        scope, statement = self.declarations.scope, placed.statement
         call = as_call(statement, scope.tensors, scope.definitions)
         if call is not None:
+            if placed.around:
+                message = f"`{call.callee.name}` is called in a block, where each step would call it"
+                self.report.error(message, call.span, "write its statements in its place")
+                return use_of_broken_call(call)
             allowed = [self._check_target(result.name, result.span, None) for result in call.results]
             if not all(allowed):
                 return Use({}, {}, ())
@@ -141,8 +154,8 @@ class _Lowering:
         assert isinstance(statement, syntax.Assign)
         if not self._check_target(statement.target, statement.target_span, len(statement.subscripts or ())):
             return Use({}, {}, ())
-        self.comprehensions[number] = statement
-        return use_of_assign(statement, scope)
+        self.comprehensions[number] = placed
+        return use_of_assign(placed, scope)
 
     def _check_target(self, name: str, span: Span, rank: int | None) -> bool:
         declarations = self.declarations

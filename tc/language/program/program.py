@@ -432,7 +432,8 @@ def over_elements(statement: Statement, shape: Sequence[Expression]) -> Statemen
     if plain:
         # In the order of dimensions, which is that of memory.
         first = dict(reversed([(name, d) for d, own in enumerate(subscripts) for name in iterators_in((own,))]))
-        kept.sort(key=lambda iterator: first.get(iterator.name, -1))
+        steps, rest = kept[: len(statement.blocks)], kept[len(statement.blocks) :]
+        kept = [*steps, *sorted(rest, key=lambda iterator: first.get(iterator.name, -1))]
     return replace(
         statement, iterators=tuple(kept), conditions=initial_conditions(statement), subscripts=tuple(subscripts)
     )

@@ -34,7 +34,9 @@ class Report:
 
     def raise_if_any(self, source: str | None) -> None:
         """Raises RangeError if all complaints are about ranges, SemanticError if any is not."""
-        if self.meaning:
-            raise SemanticError((*self.meaning, *self.ranges), source)
-        if self.ranges:
-            raise RangeError(self.ranges, source)
+        # All statements of a block say what is wrong with its range.
+        meaning, ranges = tuple(dict.fromkeys(self.meaning)), tuple(dict.fromkeys(self.ranges))
+        if meaning:
+            raise SemanticError((*meaning, *ranges), source)
+        if ranges:
+            raise RangeError(ranges, source)

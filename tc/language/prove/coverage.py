@@ -17,6 +17,7 @@ from tc.language.isl.affine import (
     isl_name,
     iteration_domain,
 )
+from tc.language.isl.original_order import in_one_step
 from tc.language.isl.parameters import integer_parameters, possible_parameters
 from tc.language.isl.session import MAX_OPERATIONS, isl_context
 from tc.language.program.program import Program, Reduction, Statement
@@ -90,6 +91,8 @@ class _Prover:
         if written is None:
             return
         pairs = written.apply_range(written.reverse())
+        if statement.blocks:
+            pairs = pairs.intersect(in_one_step(pairs.get_space(), len(statement.blocks)))
         pairs = pairs.subtract(isl.Map.identity(pairs.get_space()))
         found = self._witness(pairs.domain().apply(written))
         if found is not None:
@@ -104,8 +107,8 @@ class _Prover:
             yield Problem(message, hint, statement, is_overlap=True)
 
     def overlapping(self, value: WrittenValue) -> Iterator[Problem]:
-        """Elements that two statements of one value give."""
-        given = [(statement, self._given(statement)) for statement in value.initial]
+        """Elements that two statements of one value give; those in blocks may write what is written already."""
+        given = [(statement, self._given(statement)) for statement in value.initial if not statement.blocks]
         for (_, first), (second_statement, second) in combinations(given, 2):
             if first is None or second is None:
                 continue

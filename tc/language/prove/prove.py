@@ -42,6 +42,7 @@ from tc.language.prove.leaving import (
 )
 from tc.language.prove.remedies import remedy
 from tc.language.prove.symbolic import NUMBERS, OPEN_DIVISORS
+from tc.language.prove.written_before import find_unwritten
 from tc.language.text.expression_text import expression_text
 
 # The place of a read of a statement in the text.
@@ -61,7 +62,10 @@ def prove_values(
     """
     try:
         found = [d for statement in program.statements for d in _always_leaving(statement, program, place_of)]
+        unwritten = [] if found else find_unwritten(program, max_operations)
+        early = {read.tensor for _, read in unwritten}
         problems = [] if found else find_problems(program, max_operations)
+        problems = [problem for problem in problems if problem.statement.target not in early]
     except isl.Error as error:
         if not is_out_of_operations(error):
             raise
@@ -74,6 +78,9 @@ def prove_values(
             report.error(problem.message, span, problem.hint)
         else:
             report.range_error(problem.message, span, problem.hint)
+    for problem, read in unwritten:
+        span = span_of(problem.statement.origin) if place_of is None else place_of(problem.statement, read)
+        report.error(problem.message, span, problem.hint)
 
 
 def _always_leaving(statement: Statement, program: Program, place_of: PlaceOf | None) -> Iterator[Diagnostic]:
@@ -148,7 +155,10 @@ def prove_specialized(
                 statement, _General(definition, general, values), shapes, sizes, max_operations
             )
         ]
+        unwritten = find_unwritten(program, max_operations, sizes)
+        early = {read.tensor for _, read in unwritten}
         problems = find_problems(program, max_operations, sizes, definition)
+        problems = [*(problem for problem, _ in unwritten), *(p for p in problems if p.statement.target not in early)]
     except isl.Error as error:
         if not is_out_of_operations(error):
             raise

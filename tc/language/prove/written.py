@@ -27,7 +27,8 @@ from tc.language.program.program import (
 class WrittenValue:
     """One value of a tensor.  ``initial``: the statements that give it elements, by ``=`` or ``op=!``.
 
-    ``complete``: they must give it all elements; the value of an in-out result starts with what came in.
+    ``complete``: they must give it all elements; the value of an in-out result starts with what came in.  A temporary
+    that is written in a block has those that are read (``tc.language.prove.written_before``).
     """
 
     tensor: Tensor
@@ -36,8 +37,9 @@ class WrittenValue:
 
 
 def reads_target(statement: Statement) -> bool:
-    """Whether a statement updates its target in place."""
-    return any(isinstance(e, Read) and e.tensor == statement.target for e in walk(statement.value))
+    """Whether a statement updates its target in place; in blocks, other elements may be those of other steps."""
+    own = (e for e in walk(statement.value) if isinstance(e, Read) and e.tensor == statement.target)
+    return any(not statement.blocks or read.subscripts == statement.subscripts for read in own)
 
 
 def is_single_valued(statement: Statement) -> bool:
@@ -77,12 +79,14 @@ def written_values(program: Program) -> Sequence[WrittenValue]:
     for statement in program.statements:
         tensor = tensors[statement.target]
         gives = gives_elements(statement)
-        replaces = gives and tensor.role is Role.IN_OUT and tensor.name in read
+        replaces = gives and tensor.role is Role.IN_OUT and tensor.name in read and not statement.blocks
         if tensor.name not in current or replaces:
             current[tensor.name] = WrittenValue(tensor, complete=tensor.role is not Role.IN_OUT or replaces)
             values.append(current[tensor.name])
         if gives:
             current[tensor.name].initial.append(statement)
+            if statement.blocks and tensor.role is Role.TEMPORARY:
+                current[tensor.name].complete = False
         read.update(name for name in _tensors_read(statement) if name != tensor.name)
         read.discard(tensor.name)
     return values
@@ -102,9 +106,12 @@ def _tensors_read(statement: Statement) -> Iterator[str]:
 
 
 def writes_distinct_elements(statement: Statement) -> bool:
-    """Whether every iterator is a subscript by itself, so that instances surely write different elements."""
+    """Whether every iterator is a subscript by itself, so that instances surely write different elements.
+
+    Those of blocks need not be: steps may write one element again and again.
+    """
     alone = {s.name for s in statement.subscripts if isinstance(s, IteratorReference)}
-    return alone >= {iterator.name for iterator in statement.iterators}
+    return alone >= {iterator.name for iterator in statement.iterators[len(statement.blocks) :]}
 
 
 def is_plainly_covered(value: WrittenValue) -> bool:

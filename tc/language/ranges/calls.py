@@ -142,10 +142,13 @@ def inlined_statements(bound: BoundCall, taken: Collection[str]) -> Iterator[Sta
     """The callee's statements in the caller's terms; iterators whose names are ``taken`` there get others."""
     call = bound.call
     origin = DerivedOrigin(f"call of {call.callee.name}", call.origin)
+    every = {iterator.name for statement in call.callee.statements for iterator in statement.iterators}
     for statement in call.callee.statements:
         used = {iterator.name for iterator in statement.iterators}
-        iterators: dict[str, str] = {}
-        for name in (i.name for i in statement.iterators if i.name in taken):
+        # Iterators of a block have one name in all its statements.
+        iterators = {i.name: fresh_name(i.name, {*taken, *every}) for i in statement.sequence if i.name in taken}
+        used |= set(iterators.values())
+        for name in (i.name for i in statement.iterators if i.name in taken and i.name not in iterators):
             iterators[name] = fresh_name(name, {*taken, *used})
             used.add(iterators[name])
 

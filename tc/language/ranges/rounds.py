@@ -168,7 +168,8 @@ def _smallest(limits: Sequence[Polynomial], atoms: Atoms) -> list[Polynomial]:
 
 def gives_elements(draft: Draft) -> bool:
     """Whether a statement gives elements, rather than updating those that there are."""
-    own = any(isinstance(e, Read) and e.tensor == draft.target for e in walk(draft.value.expression))
+    reads = (e for e in walk(draft.value.expression) if isinstance(e, Read) and e.tensor == draft.target)
+    own = any(not draft.blocks or read.subscripts == draft.subscripts for read in reads)
     own = own or any(map(scatters, draft.subscripts))
     return draft.initialize or not (draft.reduction is not None or own)
 

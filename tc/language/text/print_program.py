@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -63,10 +64,31 @@ def program_syntax(program: Program) -> syntax.Definition:
         name=program.name,
         parameters=tuple(_parameter(declared[name]) for name in program.arguments),
         results=tuple(syntax.Identifier(name, NOWHERE) for name in program.results),
-        statements=tuple(statements),
+        statements=tuple(_in_blocks(program.statements, statements, 0)),
         span=NOWHERE,
         name_span=NOWHERE,
     )
+
+
+def _in_blocks(
+    statements: Sequence[Statement], printed: Sequence[syntax.Statement], depth: int
+) -> Iterator[syntax.Statement]:
+    """Statements in so many common blocks, with further blocks around those that stand in them."""
+    numbered = list(zip(statements, printed, strict=True))
+    for block, group in itertools.groupby(numbered, lambda pair: pair[0].blocks[depth : depth + 1]):
+        own, inside = zip(*group, strict=True)
+        if not block:
+            yield from inside
+            continue
+        steps = own[0].iterators[depth]
+        yield syntax.Block(
+            iterator=steps.name,
+            begin=index_syntax(steps.begin),
+            end=index_syntax(steps.end),
+            statements=tuple(_in_blocks(own, inside, depth + 1)),
+            span=NOWHERE,
+            iterator_span=NOWHERE,
+        )
 
 
 def _places(program: Program) -> Iterator[tuple[Precondition, int]]:
@@ -125,7 +147,7 @@ def _data_range(inside: InRange) -> syntax.RangeClause:
 
 
 def _where(statement: Statement, shape: Sequence[Expression]) -> Iterator[syntax.WhereClause]:
-    for iterator in statement.iterators:
+    for iterator in statement.iterators[len(statement.blocks) :]:
         subject = syntax.Name(iterator.name, NOWHERE)
         yield syntax.RangeClause(subject, index_syntax(iterator.begin), index_syntax(iterator.end), NOWHERE)
     for subscript, extent in zip(statement.subscripts, shape, strict=True):

@@ -15,6 +15,7 @@ import islpy as isl
 
 from tc.polyhedral.ir.loops import Sharing
 from tc.polyhedral.ir.scop import Promotion, Scop, ScopStatement
+from tc.polyhedral.proof.steps import steps_of
 from tc.polyhedral.proof.verify_rotation import slot_pairs
 
 
@@ -94,7 +95,7 @@ def conflicts_of(scop: Scop) -> tuple[Conflict, ...]:
                 between[in_tensors] = between[in_tensors].union(isl.UnionMap.from_map(steps))
         for second in touching[position + 1 :]:
             for in_tensors, pairs in (*_pairs(first.accesses, second.accesses), *_copy_pairs(first, second)):
-                for ordered in _in_program_order(pairs, first.statement, second.statement):
+                for ordered in _in_program_order(pairs, first, second):
                     between[in_tensors] = between[in_tensors].union(isl.UnionMap.from_map(ordered))
             for pairs in _buffer_pairs(first, second):
                 buffers = buffers.union(isl.UnionMap.from_map(pairs))
@@ -126,24 +127,29 @@ class _Touching:
     """What a statement touches; ``copied``: the buffer that it fills or empties, if it is a copy.
 
     ``accesses``: all in the sense of the program.  ``in_tensors``: those to tensors themselves: a copy's, and what is
-    not promoted.
+    not promoted.  ``blocks``: that it stands in, as the program has them; ``steps``: ``{ instance -> [steps] }`` of
+    these (``tc.polyhedral.proof.steps``).
     """
 
     statement: ScopStatement
     copied: str | None
     accesses: Items[_Access]
     in_tensors: Items[_Access]
+    blocks: tuple[int, ...]
+    steps: isl.Map
 
 
 def _touching(scop: Scop, statement: ScopStatement) -> _Touching:
     copied = next((p.buffer.name for p in scop.promotions if statement.name in (p.loads, p.stores)), None)
     accesses = _accesses(statement)
+    blocks, steps = steps_of(scop, statement)
     if copied is None:
-        return _Touching(statement, None, accesses, [access for access in accesses if access.past])
-    if len(statement.promoted) > 1:
-        return _Touching(statement, copied, accesses, ())  # from one buffer to another
-    in_tensors = [_access(own.element, writes=not own.writes, past=True) for own in statement.promoted]
-    return _Touching(statement, copied, accesses, in_tensors)
+        in_tensors = [access for access in accesses if access.past]
+    elif len(statement.promoted) > 1:
+        in_tensors = []  # from one buffer to another
+    else:
+        in_tensors = [_access(own.element, writes=not own.writes, past=True) for own in statement.promoted]
+    return _Touching(statement, copied, accesses, in_tensors, blocks, steps)
 
 
 def _access(relation: isl.Map, *, writes: bool, past: bool) -> _Access:
@@ -169,7 +175,7 @@ def _pairs(first: Items[_Access], second: Items[_Access]) -> Iterator[tuple[bool
             yield a.past and b.past, a.relation.apply_range(b.relation.reverse())
 
 
-def _in_program_order(pairs: isl.Map, first: ScopStatement, second: ScopStatement) -> Iterator[isl.Map]:
+def _in_program_order(pairs: isl.Map, first: _Touching, second: _Touching) -> Iterator[isl.Map]:
     """The pairs of instances of two statements, the second behind the first in the program, with the earlier end first.
 
     In blocks that both stand in, the first step that differs decides.
@@ -180,8 +186,14 @@ def _in_program_order(pairs: isl.Map, first: ScopStatement, second: ScopStatemen
     if shared == 0:
         yield pairs
         return
-    yield pairs.intersect(isl.Map.lex_le_first(pairs.get_space(), shared))
-    yield pairs.intersect(isl.Map.lex_gt_first(pairs.get_space(), shared)).reverse()
+    steps, others = (
+        own.steps.project_out(isl.dim_type.out, shared, own.steps.dim(isl.dim_type.out) - shared)
+        for own in (first, second)
+    )
+    later = isl.Map.lex_gt(steps.get_space().range())
+    behind = steps.apply_range(later).apply_range(others.reverse())
+    yield pairs.subtract(behind)
+    yield pairs.intersect(behind).reverse()
 
 
 def _only_combines(touching: _Touching) -> bool:

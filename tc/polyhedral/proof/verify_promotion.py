@@ -5,7 +5,7 @@ beginning and the end of an iteration of the prefix (the loops around the buffer
 
 - the layout maps the place of every access back to the element that it stands for;
 - an array holds an element in one place only, and no two places overlap;
-- what is read was loaded, or written before in the same iteration;
+- what is read was loaded, or written before in the same iteration, if that is in one step of all blocks;
 - what is written is stored afterwards, and nothing else is; unless the tensor is a temporary of which every access goes
   to the buffer;
 - in the same iteration, no access bypasses the buffer to reach a promoted element, and no thread reaches an element
@@ -21,12 +21,14 @@ from functools import reduce
 import islpy as isl
 
 from tc.language.isl.affine import isl_name
+from tc.language.isl.original_order import runs_later
 from tc.polyhedral.analysis.functions import function_map
 from tc.polyhedral.analysis.local_subscripts import local_places
 from tc.polyhedral.execution.execution import Execution, LocalSubscripts
 from tc.polyhedral.ir.counterexample import Counterexample, Violation, pair_text, point_text
 from tc.polyhedral.ir.loops import Sharing
 from tc.polyhedral.ir.scop import PromotedAccess, Promotion, Scop, ScopStatement
+from tc.polyhedral.proof.steps import outlives_steps
 
 
 def check_places(scop: Scop) -> Counterexample | None:
@@ -114,6 +116,10 @@ def _has_one_place_each(promotion: Promotion) -> bool:
 def _check_copies(scop: Scop, promotion: Promotion) -> Counterexample | None:
     nothing = isl.Set.empty(promotion.elements.domain().get_space())
     available, written, stored = nothing, nothing, nothing
+    if outlives_steps(scop, promotion):
+        unwritten = _read_too_early(scop, promotion)
+        if unwritten is not None:
+            return Counterexample(Violation.NOT_LOADED, _place(unwritten))
     for statement, access in _uses(scop, promotion):
         places = access.location.range()
         if statement.name == promotion.stores:
@@ -129,6 +135,36 @@ def _check_copies(scop: Scop, promotion: Promotion) -> Counterexample | None:
     if written.is_subset(stored) or replaces_tensor(scop, promotion):
         return None
     return Counterexample(Violation.NOT_STORED, _place(written.subtract(stored)))
+
+
+def _read_too_early(scop: Scop, promotion: Promotion) -> isl.Set | None:
+    """Places of arrays that several steps of blocks use, which are read before any earlier step wrote them.
+
+    A statement further up in the program is earlier only in the same step and those behind it.
+    """
+    order = {statement.name: number for number, statement in enumerate(scop.statements)}
+    uses = _uses(scop, promotion)
+    for statement, access in uses:
+        if not access.reads or statement.name == promotion.stores:
+            continue
+        missing = access.location
+        for writer, written in uses:
+            if not written.writes or missing.is_empty():
+                continue
+            if writer.name == promotion.loads:
+                missing = missing.subtract_range(written.location.range())
+                continue
+            later = runs_later(
+                statement.domain.get_space(),
+                statement.blocks,
+                writer.domain.get_space(),
+                writer.blocks,
+                is_behind=order[statement.name] > order[writer.name],
+            )
+            missing = missing.subtract(later.apply_range(written.location))
+        if not missing.is_empty():
+            return missing.range()
+    return None
 
 
 def replaces_tensor(scop: Scop, promotion: Promotion) -> bool:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import islpy as isl
 
+from tc.language.isl.original_order import in_one_step, original_order
 from tc.language.isl.pieces import maps_of
-from tc.polyhedral.ir.original_order import original_order
 from tc.polyhedral.ir.scop import Scop, ScopStatement
 
 
@@ -39,7 +39,7 @@ def analyze_dependences(scop: Scop) -> Dependences:
     May-sources keep every pair.  With must-sources, dropping a reduction's self-dependences would leave only its last
     instance ordered before its readers.
     """
-    schedule = original_order(scop.statements, scop.context)
+    schedule = original_order([(s.blocks, s.domain) for s in scop.statements], scop.context)
     reads = union_of_accesses(scop.statements, scop.context, writes=False)
     writes = union_of_accesses(scop.statements, scop.context, writes=True)
 
@@ -87,11 +87,14 @@ def _split_steps(within: isl.UnionMap, statements: Items[ScopStatement]) -> tupl
     accumulation = steps
     named = {statement.name: statement for statement in statements}
     for pairs in maps_of(within):
-        statement, single = named[pairs.get_tuple_name(isl.dim_type.in_)], isl.UnionMap.from_map(pairs)
-        if statement.blocks and not only_accumulates(statement):
-            steps = steps.union(single)
-        else:
-            accumulation = accumulation.union(single)
+        statement, depth = named[pairs.get_tuple_name(isl.dim_type.in_)], 0
+        if not only_accumulates(statement):
+            depth = len(statement.blocks)
+        if depth:
+            earlier = isl.Map.lex_lt_first(pairs.get_space(), depth)
+            steps = steps.union(isl.UnionMap.from_map(pairs.intersect(earlier)))
+        unordered = pairs.intersect(in_one_step(pairs.get_space(), depth)) if depth else pairs
+        accumulation = accumulation.union(isl.UnionMap.from_map(unordered))
     return steps, accumulation
 
 

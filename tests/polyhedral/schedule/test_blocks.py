@@ -8,12 +8,12 @@ from dataclasses import replace
 import islpy as isl
 import pytest
 
+from tc.language.isl.original_order import original_order
 from tc.language.isl.session import isl_context
 from tc.polyhedral.execution.loop_execution import loop_execution
 from tc.polyhedral.execution.tree_execution import tree_execution
 from tc.polyhedral.generate.generate import generate_loops
 from tc.polyhedral.ir.counterexample import Violation
-from tc.polyhedral.ir.original_order import original_order
 from tc.polyhedral.ir.scop import Scop, build_scop
 from tc.polyhedral.ir.tree import Band, Filter, Leaf, Node, Sequence
 from tc.polyhedral.proof.verify import find_counterexample, prove
@@ -103,7 +103,7 @@ def test_a_sum_over_the_steps_leaves_the_block() -> None:
 def test_the_original_order_has_places_and_steps() -> None:
     with isl_context() as context:
         scop = build_scop(RECURRENCES["sweeps"], context)
-        order = original_order(scop.statements, context)
+        order = original_order([(s.blocks, s.domain) for s in scop.statements], context)
         assert order.is_equal(
             isl.UnionMap(
                 "{ S0[i] -> [0, i, 0, 0, 0] : 0 <= i < 7; S1[s, i] -> [1, s, 1, i, 1] : 0 <= s < 3 and 1 <= i < 6;"
