@@ -9,8 +9,8 @@ from typing import Final
 from lark import Token
 
 from tc.base.errors import Diagnostic, Span
-from tc.grammar.builder import span_of
 from tc.grammar.slip_hints import Place, remedy, unclosed_body
+from tc.grammar.syntax_builder import span_of
 
 
 def complain(text: str, tokens: Sequence[Token], position: int, accepted: Set[str]) -> Diagnostic:

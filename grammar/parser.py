@@ -10,9 +10,9 @@ from lark import Lark, Token
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 
 from tc.base.errors import ParseError
-from tc.grammar.builder import MAXIMUM_DEPTH, Builder, RefusedError, span_of, too_deep
 from tc.grammar.complaint import complain
 from tc.grammar.syntax import Text
+from tc.grammar.syntax_builder import MAXIMUM_DEPTH, Builder, RefusedError, span_of, too_deep
 
 _END: Final = "$END"
 

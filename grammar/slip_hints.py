@@ -12,8 +12,8 @@ from typing import Final
 from lark import Token
 
 from tc.base.errors import line_and_column, nearest
-from tc.grammar.builder import ARG_REDUCTION, span_of
 from tc.grammar.slips import HEADS, STATEMENTS, find_slip
+from tc.grammar.syntax_builder import ARG_REDUCTION, span_of
 
 
 @dataclass(frozen=True, slots=True)

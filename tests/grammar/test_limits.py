@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import tc.grammar.parser
 from tc.base.errors import ParseError
-from tc.grammar.builder import MAXIMUM_DEPTH
 from tc.grammar.parser import parse
 from tc.grammar.printer import print_text
+from tc.grammar.syntax_builder import MAXIMUM_DEPTH
 from tests.counting import calls
 from tests.turns import every
 

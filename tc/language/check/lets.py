@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tc.grammar import syntax
-from tc.grammar.builder import MAXIMUM_DEPTH
+from tc.grammar.syntax_builder import MAXIMUM_DEPTH
 from tc.language.check.scope import Scope
 from tc.language.check.uses import subexpressions, walk_syntax
 from tc.language.program.report import Report

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tc.base.types import ScalarType
-from tc.grammar.builder import MAXIMUM_DEPTH
 from tc.grammar.syntax import BinaryOperator
+from tc.grammar.syntax_builder import MAXIMUM_DEPTH
 from tc.language.algebra.fold import fold_keeping_reads, substitute
 from tc.language.algebra.polynomial import Atoms, Polynomial
 from tc.language.algebra.rewriting import fresh_name, map_statement, rename
