@@ -68,23 +68,44 @@ class _Localizer:
 
     def instance(self, instance: Instance, path: tuple[Step, ...]) -> Instance:
         frame = frame_of_path(path, self.scop.context, self.scop.sizes)
-        executes = instance_map(instance, follow_path(path, frame).points, frame)
+        points = follow_path(path, frame).points
+        executes = instance_map(instance, points, frame)
         local = tuple(
-            _function(executes.apply_range(subscript), frame.iterators)
+            _function(executes.apply_range(subscript), frame.iterators, points)
             for subscript in local_subscripts(self.promoted[instance.statement])
         )
         return replace(instance, arguments=(*instance.arguments, *local))
 
 
-def _function(values: isl.Map, iterators: tuple[str, ...]) -> IndexExpression:
+def _function(values: isl.Map, iterators: tuple[str, ...], points: isl.Set) -> IndexExpression:
     """A function that agrees with ``{ iterators -> [value] }`` wherever that is defined: affine, or with divisions.
 
-    Where it is nowhere defined, in a place that no iteration reaches, any will do.
+    Where it is nowhere defined, in a place that no iteration reaches, any will do.  It is computed at all ``points``,
+    also where a condition of the statement keeps it from being used.
     """
     if values.is_empty():
         return IndexLiteral(0)
     found = _linear(values, iterators)
-    return _with_divisions(values, iterators) if found is None else found
+    if found is not None:
+        return found
+    found = _with_divisions(values, iterators)
+    return found if points.is_subset(values.domain()) else _anywhere(found)
+
+
+def _anywhere(value: IndexExpression) -> IndexExpression:
+    """The value with divisions that round down, which any dividend may have."""
+    if not isinstance(value, IndexOperation):
+        return value
+    operands = tuple(map(_anywhere, value.operands))
+    match value.operator:
+        case IndexOperator.EXACT_DIVIDE | IndexOperator.NONNEGATIVE_DIVIDE:
+            return IndexOperation(IndexOperator.FLOOR_DIVIDE, operands)
+        case IndexOperator.NONNEGATIVE_REMAINDER:
+            quotient = IndexOperation(IndexOperator.FLOOR_DIVIDE, operands)
+            whole = IndexOperation(IndexOperator.MULTIPLY, (operands[1], quotient))
+            return IndexOperation(IndexOperator.SUBTRACT, (operands[0], whole))
+        case _:
+            return IndexOperation(value.operator, operands)
 
 
 def _with_divisions(values: isl.Map, iterators: tuple[str, ...]) -> IndexExpression:
