@@ -134,6 +134,20 @@ def test_an_open_size() -> None:
         np.testing.assert_allclose(np.asarray(kernel(x)), np.cumsum(x, 1), rtol=1e-4, atol=1e-5)
 
 
+def test_what_the_first_element_has_beside_an_open_size() -> None:
+    f = tc.define("def f(float(N,M) x) -> (y) { y(l) max=! x(k,i) where l in 0:4, i in l+1:M, k in 0:N }").f
+    kernel = f.compile((tc.dynamic(1), 8))
+    x = numbers((1, 8))
+    np.testing.assert_array_equal(np.asarray(kernel(x)), [x[0, n + 1 :].max() for n in range(4)])
+
+
+def test_a_result_in_the_memory_of_an_argument_is_written_when_that_is_read() -> None:
+    f = tc.define("def f(float16(N) x) -> (y) { y(m) +=! x(i) where m in 0:N, i in 0:N, i > m }").f
+    x = np.arange(1, 6, dtype=np.float16)
+    f(x, out=x)
+    np.testing.assert_array_equal(x, [14, 12, 9, 5, 0])
+
+
 def test_long_sums_are_as_good_as_those_in_float64() -> None:
     f = tc.define("def f(float(N) x) -> (y) { y(i) +=! x(j) where i in 0:N, j in 0:i+1 }").f
     x = np.full(1 << 20, 0.1, np.float32)

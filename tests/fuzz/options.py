@@ -53,7 +53,10 @@ def _gpu_options(source: Source) -> tc.GpuOptions:
     counted = [size for size in reversed(tile or ()) if size][:3]
     block = tuple(min(source.choice([1, 2, 3, 4, 8]), size) for size in counted)
     schedule = tc.ScheduleOptions(
-        fusion=source.choice(list(tc.Fusion)), tile=tile, unroll=source.choice([1, 1, 2, 4, 16])
+        fusion=source.choice(list(tc.Fusion)),
+        tile=tile,
+        unroll=source.choice([1, 1, 2, 4, 16]),
+        scans=source.chance(0.8),
     )
     return tc.GpuOptions(
         schedule=schedule,
@@ -80,7 +83,10 @@ def _cpu_options(source: Source) -> tc.CpuOptions:
     step = math.lcm(*register_tile or ())
     tile = source.choice([None, (), tuple(step * source.choice(_TILES) for _ in range(source.randint(1, 4)))])
     schedule = tc.ScheduleOptions(
-        fusion=source.choice(list(tc.Fusion)), tile=tile, unroll=source.choice([1, 1, 2, 4, 7, 16, 64])
+        fusion=source.choice(list(tc.Fusion)),
+        tile=tile,
+        unroll=source.choice([1, 1, 2, 4, 7, 16, 64]),
+        scans=source.chance(0.8),
     )
     return tc.CpuOptions(
         schedule=schedule,

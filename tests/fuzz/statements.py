@@ -75,6 +75,34 @@ def reduction(body: Body) -> None:
     body.write(body.fresh_target(), _names(kept), f"{operator}=!", value, _extents(kept), where, read)
 
 
+def scan(body: Body) -> None:
+    """``O(i, n) +=! A(j, n) where j in 0:i+1``, with any end of the range, or as a condition or a mask."""
+    source = body.source
+    skeleton = draw_skeleton(body, source.choice([1, 1, 2]))
+    if skeleton is None or not skeleton.iterators:
+        return
+    others = list(skeleton.iterators)
+    source.shuffle(others)
+    along = others.pop()
+    free = [name for name in body.names.iterators(8) if name not in _names(skeleton.iterators)]
+    extents = [along.end, Extent((along.end.value + 1) // 2, f"({along.end.text} + 1) / 2")]
+    growing = whole(free[0], source.choice(extents if along.end.value else extents[:1]))
+    kept = [growing, *others[: source.randint(0, len(others))]]
+    if not body.fits([*skeleton.iterators, growing]):
+        return
+    expressions = body.expressions(skeleton.iterators)
+    value = expressions.value(skeleton.terms, source.randint(0, 1))
+    operator = _operator(body, skeleton.iterators)
+    if operator in "+*":
+        value = _number(body, expressions, value)
+    i, j, end = growing.name, along.name, along.end.text
+    ranges = (f"0:{i} + 1", f"0:{i}", f"{i}:{end}", f"{i} + 1:{end}", f"0:{end}, {j} <= {i}", f"0:{end}, {j} > {i}")
+    where = [growing.clause, f"{j} in {source.choice(ranges)}", *clauses(body, others)]
+    source.shuffle(kept)
+    read = expressions.read | skeleton.read
+    body.write(body.fresh_target(), _names(kept), f"{operator}=!", value, _extents(kept), where, read)
+
+
 def _operator(body: Body, reduced: Sequence[Iterator]) -> str:
     """Of a reduction; long products of floats overflow or vanish, depending on their order."""
     operator = body.source.choice(_OPERATORS)

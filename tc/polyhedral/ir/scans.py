@@ -9,6 +9,19 @@ from tc.language.program.program import Expression
 
 
 @dataclass(frozen=True, slots=True)
+class Blocks:
+    """A scan in blocks, each of which goes on from what all blocks before it have.
+
+    ``partials``: the tensor of what each block has by itself, which is cleared by the scan's ``clear``.  ``total``: the
+    statement that adds it up.  ``before``: the one that combines that of all blocks before one, into its carry.
+    """
+
+    partials: str
+    total: str
+    before: str
+
+
+@dataclass(frozen=True, slots=True)
 class Scan:
     """A statement that is computed as a scan: each of its results goes on from the one before.
 
@@ -29,7 +42,12 @@ class Scan:
     add: str
     store: str
     backward: bool
+    blocks: Blocks | None = None
 
     def __str__(self) -> str:
         direction = ", from its last element to its first" if self.backward else ""
-        return f"{self.statement} is a scan along {self.iterator}{direction}; {self.carry} is carried from step to step"
+        blocks = "" if self.blocks is None else " in blocks"
+        return (
+            f"{self.statement} is a scan{blocks} along {self.iterator}{direction}; "
+            f"{self.carry} is carried from step to step"
+        )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 import islpy as isl
 
+from tc.base.types import ScalarType
 from tc.grammar.syntax import BinaryOperator
 from tc.language.algebra.rewriting import fresh_name
 from tc.language.isl.affine import Frame, iteration_domain
@@ -30,14 +31,47 @@ from tc.polyhedral.schedule.growth import Growth
 
 @dataclass(frozen=True)
 class Walk:
-    """The loop that counts the steps of a scan, and the iterator that grows, in terms of it."""
+    """The loop that counts the steps of a scan, and the iterator that grows, in terms of it.
+
+    ``blocks``: a loop over blocks of steps, if there is one.  ``bound``: what is true of all steps beside the ends of
+    loops.
+    """
 
     loop: IterationVariable
     place: Expression
+    blocks: tuple[IterationVariable, ...] = ()
+    bound: tuple[Expression, ...] = ()
 
     def at(self, expression: Expression, name: str) -> Expression:
         """The expression with the place instead of the iterator called so."""
         return in_terms_of(expression, {name: self.place})
+
+    @property
+    def steps(self) -> int | None:
+        """How many there are; None where that is no number."""
+        match self.loop.begin, self.loop.end:
+            case Literal(begin), Literal(end):
+                return int(end) - int(begin)
+            case _:
+                return None
+
+    def in_blocks(self, length: int, taken: Collection[str]) -> Walk:
+        """The same steps in blocks of so many; their number is known."""
+        steps = self.steps
+        assert steps is not None
+        block, step = (fresh_name(f"{self.loop.name}_{suffix}", taken) for suffix in ("block", "within"))
+        first: Expression = _binary(BinaryOperator.MULTIPLY, Literal(length, INDEX_TYPE), IteratorReference(block))
+        number = _binary(BinaryOperator.ADD, first, IteratorReference(step))
+        assert isinstance(self.loop.begin, Literal)
+        if self.loop.begin.value:
+            number = _binary(BinaryOperator.ADD, number, self.loop.begin)
+        bound = Binary(BinaryOperator.LESS, number, self.loop.end, ScalarType.BOOL)
+        return Walk(
+            _counted(step, length),
+            in_terms_of(self.place, {self.loop.name: number}),
+            (_counted(block, -(-steps // length)),),
+            (bound,) if steps % length else (),
+        )
 
 
 @dataclass(frozen=True)
@@ -69,9 +103,12 @@ class Points:
         """The elements without the iterator that the scan runs along."""
         return self.growth.elements.project_out(isl.dim_type.set, self.written.index(self.growth.iterator), 1)
 
-    def is_bounded(self) -> bool:
-        """Whether every loop has ends that are numbers, or that the program has for it."""
-        return all(self.ends(self.growth.elements, self.written, name) is not None for name in self.written)
+    def is_bounded(self, first: isl.Set | None) -> bool:
+        """Whether all loops have ends: over elements, and over what the ``first`` of them have."""
+        names = (*self.kept, *self.reduced)
+        return len(self.loops(self.written)) == len(self.written) and (
+            first is None or len(self.loops_of(first, names)) == len(names)
+        )
 
     def loops(self, names: tuple[str, ...]) -> tuple[IterationVariable, ...]:
         """Over what those iterators are at all elements."""
@@ -86,13 +123,15 @@ class Points:
 
     def ends(self, points: isl.Set, names: tuple[str, ...], name: str) -> IterationVariable | None:
         """The loop over the values that an iterator has at these points; None where it has no ends by itself."""
+        own = next(iterator for iterator in self.statement.iterators if iterator.name == name)
+        if self.sizes and not iterators_in((own.begin, own.end)):
+            return own
         position = names.index(name)
         least, most = points.dim_min_val(position), points.dim_max_val(position)
-        if least.is_int() and most.is_int() and not self.sizes:
-            begin, end = int(least.to_python()), int(most.to_python()) + 1
-            return IterationVariable(name, Literal(begin, INDEX_TYPE), Literal(end, INDEX_TYPE))
-        own = next(iterator for iterator in self.statement.iterators if iterator.name == name)
-        return None if iterators_in((own.begin, own.end)) else own
+        if not (least.is_int() and most.is_int()):
+            return None
+        begin, end = int(least.to_python()), int(most.to_python()) + 1
+        return IterationVariable(name, Literal(begin, INDEX_TYPE), Literal(end, INDEX_TYPE))
 
     def extent(self, loop: IterationVariable) -> int:
         """How many values the iterator of a loop over all elements has at most."""
@@ -158,6 +197,14 @@ class Points:
             return regular, None
         position = self.written.index(self.growth.iterator)
         return regular, first.wrap().flatten().project_out(isl.dim_type.set, position, 1)
+
+
+def _counted(name: str, count: int) -> IterationVariable:
+    return IterationVariable(name, Literal(0, INDEX_TYPE), Literal(count, INDEX_TYPE))
+
+
+def _binary(operator: BinaryOperator, left: Expression, right: Expression) -> Expression:
+    return Binary(operator, left, right, INDEX_TYPE)
 
 
 def _less(left: Expression, right: Expression) -> Expression:

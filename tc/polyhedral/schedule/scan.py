@@ -10,6 +10,7 @@ Where an element adds several terms, these are added up first, into a tensor of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
@@ -42,14 +43,35 @@ from tc.language.program.program import (
 )
 from tc.language.program.specialization import Layout, Specialization, contiguous_strides
 from tc.language.program.within import neutral_element
-from tc.polyhedral.ir.scans import Scan
+from tc.polyhedral.ir.scans import Blocks, Scan
 from tc.polyhedral.schedule.growing_points import Points, Walk
 from tc.polyhedral.schedule.growth import Growth, growth_of, without_mask
 
 
-def scan_reductions(specialization: Specialization, context: isl.Context) -> tuple[Specialization, tuple[Scan, ...]]:
-    """The program with a scan in the place of every reduction whose terms grow."""
-    scanner = _Scanner(specialization, context)
+@dataclass(frozen=True, slots=True)
+class Scanning:
+    """Which scans are made in blocks: those of less than ``rows`` elements side by side, with enough steps for them.
+
+    ``steps``: of a block.  ``least``: in how many steps a scan is not worth it.
+    """
+
+    rows: int
+    steps: int
+    least: int
+
+    def divides(self, rows: int, steps: int | None) -> bool:
+        """Whether a scan of so many rows, with so many steps, is made in blocks."""
+        return steps is not None and rows < self.rows and steps >= self.least
+
+
+def scan_reductions(
+    specialization: Specialization, context: isl.Context, scanning: Scanning | None = None
+) -> tuple[Specialization, tuple[Scan, ...]]:
+    """The program with a scan in the place of every reduction whose terms grow.
+
+    ``scanning``: which of them are in blocks.  What is carried from block to block grows, too, and may be scanned next.
+    """
+    scanner = _Scanner(specialization, context, scanning)
     statements = tuple(new for old in specialization.program.statements for new in scanner.scanned(old))
     program = replace(specialization.program, tensors=tuple(scanner.tensors), statements=statements)
     return replace(specialization, program=program, layouts=scanner.layouts), tuple(scanner.scans)
@@ -82,18 +104,25 @@ def combined(reduction: Reduction, left: Expression, right: Expression) -> Expre
 class _Scanner:
     """Collects the carries, and what became of which statement."""
 
-    def __init__(self, specialization: Specialization, context: isl.Context) -> None:
+    def __init__(self, specialization: Specialization, context: isl.Context, scanning: Scanning | None) -> None:
+        self.scanning = scanning
         self.program: Program = specialization.program
         self.sizes = specialization.sizes
         self.context = context
         self.tensors = list(self.program.tensors)
         self.layouts = dict(specialization.layouts)
         self.scans: list[Scan] = []
+        self.shared = {output for output, _ in specialization.signature.aliases}
         self.taken = {statement.name for statement in self.program.statements}
         self.blocks = max((block for s in self.program.statements for block in s.blocks), default=-1)
 
     def scanned(self, statement: Statement) -> tuple[Statement, ...]:
-        """The statements that stand for one."""
+        """The statements that stand for one.
+
+        Results that take the memory of an argument are written when all of it has been read, not step by step.
+        """
+        if statement.target in self.shared:
+            return (statement,)
         unmasked = without_mask(statement)
         for changed in (statement,) if unmasked is statement else (statement, unmasked):
             growth = growth_of(changed, self.sizes, self.context)
@@ -107,8 +136,12 @@ class _Scanner:
         regular, first = points.steps()
         values = points.values(regular)
         walk = points.walk()
-        if values is None or walk is None or not points.is_bounded():
+        if values is None or walk is None or not points.is_bounded(first):
             return None
+        rows = math.prod(points.extent(loop) for loop in points.loops(points.kept))
+        if first is None and self.scanning is not None and self.scanning.divides(rows, walk.steps):
+            taken = {iterator.name for iterator in statement.iterators}
+            walk = walk.in_blocks(self.scanning.steps, taken)
         return self.carried(statement, points, _Step(regular.domain(), first, values, walk))
 
     def writes_distinct_elements(self, statement: Statement, growth: Growth) -> bool:
@@ -119,72 +152,89 @@ class _Scanner:
         return bool(relation.intersect_domain(growth.elements.set_tuple_name(statement.name)).is_injective())
 
     def carried(self, statement: Statement, points: Points, step: _Step) -> tuple[Statement, ...]:
-        """A carry that is cleared, and a block that adds to it and stores it."""
+        """A carry, cleared or begun with what earlier blocks have, and the steps that add to it and store it."""
         assert statement.reduction is not None
-        rest = points.loops(points.kept)
-        carry = self.carry(statement, tuple(map(points.extent, rest)))
-        name, walk = points.growth.iterator, step.walk
-        origin = DerivedOrigin("a scan", statement.origin)
+        name, walk, kept = points.growth.iterator, step.walk, points.loops(points.kept)
+        rest, shape = (*kept, *walk.blocks), (*map(points.extent, kept), *map(_count, walk.blocks))
+        carry = self.tensor(statement, "carry", shape)
         base = replace(
             statement,
+            iterators=rest,
+            conditions=points.conditions(points.outside, points.kept),
             target=carry.name,
             subscripts=tuple(map(_from_zero, rest)),
             initialize=False,
             required=(),
-            origin=origin,
+            origin=DerivedOrigin("a scan", statement.origin),
         )
-        clear = replace(
-            base,
-            name=self.named(statement, "clear"),
-            iterators=rest,
-            conditions=points.conditions(points.outside, points.kept),
-            reduction=None,
-            value=neutral_element(statement.reduction, carry.type),
-        )
+        neutral = neutral_element(statement.reduction, carry.type)
+        clear = replace(base, name=self.named(statement, "clear"), reduction=None, value=neutral)
         term = _term(statement, carry.type)
         begun = self.begun(base, points, step.first, term)
-        self.blocks += 1
-        depth = len(statement.blocks)
-        inside = replace(
-            base, iterators=(*rest[:depth], walk.loop, *rest[depth:]), blocks=(*statement.blocks, self.blocks)
-        )
-        add = replace(
-            inside,
-            conditions=tuple(walk.at(c, name) for c in points.conditions(step.elements, points.written)),
+        each = replace(
+            base,
+            iterators=(*rest, walk.loop),
+            conditions=(*(walk.at(c, name) for c in points.conditions(step.elements, points.written)), *walk.bound),
             value=walk.at(in_terms_of(term, step.values), name),
         )
-        type = self.layouts[statement.target].type
-        total: Expression = Read(carry.name, base.subscripts, carry.type)
+        self.blocks += 1
+        depth = len(statement.blocks)
+        inside = (*rest[:depth], walk.loop, *rest[depth:])
+        add = replace(each, iterators=inside, blocks=(*statement.blocks, self.blocks))
+        store = self.store(statement, points, walk, add, carry.type)
+        scan = Scan(
+            statement.name,
+            name,
+            walk.place,
+            {reduced: walk.at(value, name) for reduced, value in step.values.items()},
+            carry.name,
+            clear.name,
+            None if begun is None else begun.name,
+            add.name,
+            store.name,
+            points.growth.backward,
+        )
+        if not walk.blocks:
+            self.scans.append(scan)
+            return (clear, add, store) if begun is None else (clear, begun, add, store)
+        partials = self.tensor(statement, "parts", shape)
+        each = replace(each, name=self.named(statement, "each"), target=partials.name)
+        before = self.before(base, partials)
+        self.scans.append(replace(scan, blocks=Blocks(partials.name, each.name, before.name)))
+        return (replace(clear, target=partials.name), each, before, add, store)
+
+    def store(self, statement: Statement, points: Points, walk: Walk, add: Statement, carried: ScalarType) -> Statement:
+        """What becomes of the carry in every step of the block in which ``add`` adds to it."""
+        assert statement.reduction is not None
+        name, type = points.growth.iterator, self.layouts[statement.target].type
+        value: Expression = Read(add.target, add.subscripts, carried)
         subscripts = tuple(walk.at(subscript, name) for subscript in statement.subscripts)
         if not statement.initialize:
             old = Read(statement.target, subscripts, type)
-            total = combined(statement.reduction, old if carry.type is type else Cast(old, carry.type), total)
-        store = replace(
-            inside,
+            value = combined(statement.reduction, old if carried is type else Cast(old, carried), value)
+        own = points.conditions(points.growth.elements, points.written)
+        return replace(
+            add,
             name=self.named(statement, "store"),
-            conditions=tuple(walk.at(c, name) for c in points.conditions(points.growth.elements, points.written)),
+            conditions=(*(walk.at(condition, name) for condition in own), *walk.bound),
             target=statement.target,
             subscripts=subscripts,
             reduction=None,
-            value=total if carry.type is type else Cast(total, type),
+            value=value if carried is type else Cast(value, type),
         )
-        values = {reduced: walk.at(value, name) for reduced, value in step.values.items()}
-        first = begun.name if begun is not None else None
-        self.scans.append(
-            Scan(
-                statement.name,
-                name,
-                walk.place,
-                values,
-                carry.name,
-                clear.name,
-                first,
-                add.name,
-                store.name,
-                points.growth.backward,
-            )
+
+    def before(self, base: Statement, partials: Tensor) -> Statement:
+        """What all blocks before one have: a triangular reduction of what each has."""
+        block = base.iterators[-1]
+        earlier = fresh_name(f"{block.name}_before", {loop.name for loop in base.iterators})
+        subscripts = (*base.subscripts[:-1], IteratorReference(earlier))
+        return replace(
+            base,
+            name=self.named(base, "before"),
+            iterators=(*base.iterators, replace(block, name=earlier, end=IteratorReference(block.name))),
+            initialize=True,
+            value=Read(partials.name, subscripts, partials.type),
         )
-        return (clear, add, store) if begun is None else (clear, begun, add, store)
 
     def begun(self, base: Statement, points: Points, first: isl.Set | None, term: Expression) -> Statement | None:
         """What the first elements have, added to their carries; None where that is one step like the others."""
@@ -206,13 +256,13 @@ class _Scanner:
         self.taken.add(name)
         return name
 
-    def carry(self, statement: Statement, shape: tuple[int, ...]) -> Tensor:
-        """A new temporary for the carries: one for every value of the other iterators."""
+    def tensor(self, statement: Statement, kind: str, shape: tuple[int, ...]) -> Tensor:
+        """A new temporary for carries, or for what blocks have: one for every value of the other iterators."""
         assert statement.reduction is not None
         type = carried_in(statement.reduction, self.layouts[statement.target].type)
-        name = fresh_name(f"{statement.target}_carry", {tensor.name for tensor in self.tensors})
+        name = fresh_name(f"{statement.target}_{kind}", {tensor.name for tensor in self.tensors})
         extents = tuple(Literal(extent, INDEX_TYPE) for extent in shape)
-        tensor = Tensor(name, type, extents, Role.TEMPORARY, DerivedOrigin("a carry", statement.origin))
+        tensor = Tensor(name, type, extents, Role.TEMPORARY, DerivedOrigin("a scan", statement.origin))
         self.tensors.append(tensor)
         self.layouts[name] = Layout(type, shape, contiguous_strides(shape))
         return tensor
@@ -235,6 +285,12 @@ def _term(statement: Statement, carried: ScalarType) -> Expression:
     """What is added, in the type of the carry; halves are rounded once, when all of it is there."""
     value = float32_term(statement.value) if statement.value.type.is_half else statement.value
     return value if value.type is carried else Cast(value, carried)
+
+
+def _count(loop: IterationVariable) -> int:
+    assert isinstance(loop.begin, Literal)
+    assert isinstance(loop.end, Literal)
+    return int(loop.end.value) - int(loop.begin.value)
 
 
 def _from_zero(loop: IterationVariable) -> Expression:
