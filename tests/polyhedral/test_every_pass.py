@@ -54,6 +54,22 @@ def attention(float(N,D) Q, float(M,D) K, float(M,D) V) -> (O) {
 """
 
 
+SCAN = "def sums(float(N,M) A) -> (y) { y(n,i) +=! A(n,j) where i in 0:M, j in 0:i+1 }"
+SCATTER = "def embed(int32(B) I, float(B,D) g, float(V,D) z) -> (y) { y(I(b),d) +=! g(b,d) where I(b) in 0:V }"
+GREATEST = "def greatest(float(N,M) A) -> (m, k) { (m(i), k(i)) max=! (A(i,j), j) }"
+SEGMENTS = "def segments(float(N) A, int32(R) P) -> (s) { s(r) +=! A(j) where r in 0:R-1, j in P(r):P(r+1) }"
+RECURRENT = """
+def rnn(float(T,B,I) x, float(I,H) W, float(H,H) U, float(B,H) h0) -> (h) {
+  h(0,b,i) = h0(b,i) where i in 0:H
+  for t in 0:T {
+    z(t,b,i) +=! x(t,b,k) * W(k,i)
+    z(t,b,i) += h(t,b,j) * U(j,i)
+    h(t+1,b,i) = tanh(z(t,b,i))
+  }
+}
+"""
+
+
 @dataclass(frozen=True)
 class Kind:
     """A kind of kernel: a program at some shapes, and how it is made."""
@@ -76,6 +92,15 @@ KINDS: Final = (
     Kind("sums of several blocks", COLUMNS, ((70, 5),), GpuOptions(split_k_blocks=3, register_accumulators=0)),
     Kind("a tile in shared memory", MATMUL, ((8, 8), (8, 8)), GpuOptions(TILES, block=(2, 2), stages=1)),
     Kind("an open size", SCALED, ((tc.dynamic(70), 9), (9,))),
+    Kind("scan", SCAN, ((3, 33),)),
+    Kind("scatter", SCATTER, ((33,), (33, 5), (9, 5)), GpuOptions(ScheduleOptions(scatter_owners=4))),
+    Kind("segments", SEGMENTS, ((70,), (9,))),
+    Kind("processor: scan", SCAN, ((3, 70),), CpuOptions(), MACHINE),
+    Kind(
+        "processor: scatter", SCATTER, ((33,), (33, 5), (9, 5)), CpuOptions(ScheduleOptions(scatter_parts=4)), MACHINE
+    ),
+    Kind("processor: segments", SEGMENTS, ((70,), (9,)), CpuOptions(), MACHINE),
+    Kind("processor: recurrence", RECURRENT, ((3, 2, 5), (5, 3), (3, 3), (2, 3)), CpuOptions(), MACHINE),
     Kind("processor: gather", BAG, ((9, 5), (7, 3)), CpuOptions(gather_prefetch=4), MACHINE),
     Kind("processor: stored past caches", SCALED, ((33, 129), (129,)), CpuOptions(nontemporal_stores=1), MACHINE),
     Kind("processor: packed", TRANSPOSED, ((33, 70), (65, 70)), CpuOptions(), MACHINE),
@@ -98,6 +123,12 @@ LARGE: Final = (
     Kind("attention", ATTENTION, ((5, 7), (9, 7), (9, 7)), machine=GPUS["sm_90"]),
     Kind("attention without promotion", ATTENTION, ((5, 7), (9, 7), (9, 7)),
          GpuOptions(shared_memory=0, register_accumulators=0, split_k_threads=())),
+    Kind("scatter of partial results", SCATTER, ((33,), (33, 5), (9, 5)), GpuOptions(ScheduleOptions(scatter_parts=4))),
+    Kind("scatter by one thread", SCATTER, ((33,), (33, 5), (9, 5)), GpuOptions(ScheduleOptions(scatter_owners=1))),
+    Kind("a reduction with an index", GREATEST, ((5, 70),)),
+    Kind("a recurrence", RECURRENT, ((3, 2, 5), (5, 3), (3, 3), (2, 3))),
+    Kind("a recurrence in tiles", RECURRENT, ((3, 9, 5), (5, 7), (7, 7), (9, 7)), machine=GPUS["sm_90"]),
+    Kind("processor: a reduction with an index", GREATEST, ((5, 70),), CpuOptions(), MACHINE),
     Kind("a long sum", SUM, ((1 << 22,),)),
     Kind("gradient of a convolution", GRADIENT, ((129,), (7,)), GpuOptions(ScheduleOptions(tile=(16,)), block=(16,))),
     Kind("processor: attention", ATTENTION, ((5, 7), (9, 7), (9, 7)), CpuOptions(), MACHINE),
