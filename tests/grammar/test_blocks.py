@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tc.base.errors import ParseError
-from tc.grammar.builder import MAXIMUM_BLOCKS
 from tc.grammar.parser import parse
 from tc.grammar.printer import print_text
 from tc.grammar.syntax import Block
+from tc.grammar.syntax_builder import MAXIMUM_BLOCKS
 from tests.grammar.nodes import NOWHERE, apply, assign, name, number, parse_statements
 
 TEXT = """\
