@@ -64,7 +64,8 @@ _GROUPS: Final[tuple[tuple[frozenset[str], frozenset[str], str], ...]] = (
 )
 _WORDS: Final = {
     "SET": "`=`", "LPAR": "`(`", "COMMA": "`,`", "COLON": "`:`", "RPAR": "`)`", "ARROW": "`->`", "IN": "`in`",
-    "EXISTS": "`exists`", "WHERE": "`where`", "LBRACE": "`{`", "RBRACE": "`}`", "DEF": "`def`",
+    "EXISTS": "`exists`", "DISTINCT": "`distinct`", "WHERE": "`where`",
+    "LBRACE": "`{`", "RBRACE": "`}`", "DEF": "`def`",
     "$END": "the end of the text",
 }  # fmt: skip
 

@@ -21,6 +21,7 @@ from tc.grammar.syntax import (
     Conditional,
     ConditionClause,
     Definition,
+    DistinctClause,
     ExistsClause,
     Expression,
     Extent,
@@ -188,6 +189,8 @@ def _clause(clause: WhereClause) -> str:
             return f"{name} = {print_expression(value)}"
         case ExistsClause(access):
             return f"exists {print_expression(access)}"
+        case DistinctClause(name):
+            return f"distinct {name}"
         case ConditionClause(condition):
             return _head(condition)
         case _:
@@ -196,7 +199,7 @@ def _clause(clause: WhereClause) -> str:
 
 def _head(expression: Expression) -> str:
     """The expression with which a clause starts: a variable called ``exists`` must not look like the keyword."""
-    bare_keyword = isinstance(expression, Name) and expression.name == "exists"
+    bare_keyword = isinstance(expression, Name) and expression.name in ("exists", "distinct")
     return _expression(expression, _Level.ATOM + 1 if bare_keyword else _Level.DISJUNCTION)
 
 

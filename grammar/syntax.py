@@ -148,6 +148,15 @@ class ExistsClause:
 
 
 @dataclass(frozen=True, slots=True)
+class DistinctClause:
+    """``distinct I``: no two instances find the same index in the tensor, so that ``=`` may write there."""
+
+    name: str
+    span: Span = field(compare=False)
+    name_span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class ConditionClause:
     """A boolean expression that every instance of the statement fulfils."""
 
@@ -155,7 +164,7 @@ class ConditionClause:
     span: Span = field(compare=False)
 
 
-WhereClause: TypeAlias = RangeClause | LetClause | ExistsClause | ConditionClause
+WhereClause: TypeAlias = RangeClause | LetClause | ExistsClause | DistinctClause | ConditionClause
 
 
 class ArgPart(Enum):

@@ -21,6 +21,7 @@ from tc.grammar.syntax import (
     Conditional,
     ConditionClause,
     Definition,
+    DistinctClause,
     ExistsClause,
     Expression,
     Extent,
@@ -328,6 +329,11 @@ class Builder(Transformer[Token, Text]):
         name_span, end = span_of(name), span_of(closing)
         access = Apply(str(name), _expressions(arguments), name_span.to(end), name_span)
         return ExistsClause(access, span_of(keyword).to(end))
+
+    def distinct(self, keyword: Token, name: Token) -> DistinctClause:
+        """``distinct name``."""
+        name_span = span_of(name)
+        return DistinctClause(str(name), span_of(keyword).to(name_span), name_span)
 
     def condition(self, condition: Measured) -> ConditionClause:
         """A condition on iterators."""

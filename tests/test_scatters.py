@@ -197,3 +197,88 @@ def test_owners_and_parts(form: str) -> None:
     for target, options in (("cpu", tc.CpuOptions), ("emulator", tc.GpuOptions)):
         for schedule in (tc.ScheduleOptions(scatter_owners=3), tc.ScheduleOptions(scatter_parts=4)):
             agree(tc.define(text)["f"], *given(), target=target, options=options(schedule))
+
+
+DISTINCT = {
+    "rows": "def f(int32(N) I, float(N,D) v, float(V,D) z) -> (y) "
+    "{ y(e,d) = z(e,d)  y(I(b), d) = v(b,d) where distinct I }",
+    "two indices": "def f(int32(N) I, float(N,D) v, float(V,D) z) -> (y) "
+    "{ y(a,b,d) = z(a,d) where b in 0:9  y(I(i), I(j), d) = v(i,d) - v(j,d) where distinct I }",
+    "without a declaration": "def f(int32(N) I, float(N,D) v, float(V,D) z) -> (y) "
+    "{ y(a,b) = z(b,0) where a in 0:2*N  y(2*b+1, I(b)) = v(b,0) }",
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", DISTINCT)
+def test_distinct_indices(name: str, target: str) -> None:
+    f = tc.define(DISTINCT[name]).single()
+    index = np.array([3, 1, 8, 0], np.int32)
+    others = (numbers((4, 3), "float32"), numbers((9, 3), "float32", 2))
+    agree(f, index, *others, target=target)
+    options = tc.CpuOptions if target == "cpu" else tc.GpuOptions
+    agree(f, index, *others, target=target, options=options(tc.ScheduleOptions(scatter_owners=4)))
+    index[1] = 8
+    if name == "without a declaration":
+        agree(f, index, *others, target=target)
+        return
+    message = "f: indices in I are declared distinct, and two of them are the same"
+    with pytest.raises(tc.ArgumentError, match=message):
+        f(index, *others, target=target)
+    with pytest.raises(tc.ArgumentError, match=message):
+        f.oracle(index, *others)
+    f(index, *others, target=target, options=options(check_indices=False))
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("y(I(b)) = v(b,0)", "or say that no index comes twice: `where distinct I`"),
+        ("y(I(b)) = v(b,d) where distinct I", "may be one element for several `d`"),
+        ("y(I(b)+1) = v(b,0) where distinct I", "`distinct I` says nothing: no subscript"),
+        ("y(I(b)) += v(b,0) where distinct I", "`distinct I` is said of `=`, and this is a reduction"),
+        ("y(int32(y(b))) += v(b,0)", "`y` would change while it says where the statement writes"),
+        ("y(I(b)) += v(b,0) where I(b) in 1:9", "let it begin at 0 and end at a size: `I(b) in 0:N`"),
+    ],
+)
+def test_refused(statement: str, message: str) -> None:
+    with pytest.raises(tc.SemanticError) as caught:
+        tc.define(f"def f(int32(N) I, float(N,D) v) -> (y) {{ y(a) = 0.0f where a in 0:9  {statement} }}")
+    assert message in str(caught.value)
+
+
+def test_unknown_extents_are_refused() -> None:
+    with pytest.raises(
+        tc.RangeError, match=r"the extent of dimension 0 of `h` is not known: `x\(i\)` may be any index"
+    ):
+        tc.define("def f(int32(N) x) -> (h) { h(x(i)) +=! 1 }")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("wrong", [-1, 7])
+def test_indices_are_checked(target: str, wrong: int) -> None:
+    f = tc.define("def f(int32(B) I, float(B) v) -> (float(7) y) { y(I(b)) +=! v(b) }").single()
+    index = np.array([0, wrong, 3], np.int32)
+    with pytest.raises(tc.ArgumentError, match="an index into dimension 0 of y is outside of 0:7"):
+        f(index, np.ones(3, np.float32), target=target)
+    with pytest.raises(tc.ArgumentError, match=f"index tensor I gives {wrong} for dimension 0 of y"):
+        f.oracle(index, np.ones(3, np.float32))
+
+
+@pytest.mark.parametrize("shape", [(0, 5, 7), (6, 0, 7), (1, 1, 1), (0, 0, 0)])
+@pytest.mark.parametrize("target", TARGETS)
+def test_empty_sizes(shape: tuple[int, int, int], target: str) -> None:
+    terms, width, rows = shape
+    f = tc.define(
+        "def f(int32(B) I, float(B,D) v, float(V,D) z) -> (float(V,D) y) { y(I(b), d) max=! v(b,d) }"
+    ).single()
+    agree(f, indices(terms, rows), numbers((terms, width), "float32"), numbers((rows, width), "float32"), target=target)
+
+
+def test_nan_and_infinities() -> None:
+    values = np.array([np.nan, 1, np.inf, -np.inf, 2, -0.0], np.float32)
+    index = np.array([0, 0, 1, 1, 2, 3], np.int32)
+    for operator in OPERATORS:
+        f = tc.define(f"def f(int32(B) I, float(B) v) -> (float(5) y) {{ y(I(b)) {operator}! v(b) }}").single()
+        for target in TARGETS:
+            agree(f, index, values, target=target)

@@ -8,7 +8,7 @@ from typing import Final, NoReturn
 
 from tc.artifact.convention import Convention
 from tc.base.errors import ArgumentError, DeviceError
-from tc.base.faults import BOUND, DIVERGED, MISALIGNED, OUTSIDE, UNKNOWN
+from tc.base.faults import BOUND, DIVERGED, MISALIGNED, OUTSIDE, TWICE, UNKNOWN
 from tc.runtime.loaded_kernel import NO_MEMORY
 
 _MISTAKES: Final[Mapping[int, str]] = MappingProxyType(
@@ -34,6 +34,11 @@ def report_fault(convention: Convention, fault: int) -> NoReturn:
             f"{name}: {_MISTAKES[fault]}; the compiler made a mistake, please report it with the definition"
         )
     check = convention.checks[fault - 1]
+    if check.dimension == TWICE:
+        raise ArgumentError(
+            f"{name}: indices in {check.tensor} are declared distinct, and two of them are the same "
+            f"(statement {check.statement}); the results are undefined"
+        )
     if check.dimension == BOUND:
         allowed = "its iterator's range" if check.extent == UNKNOWN else f"0..{check.extent}"
         raise ArgumentError(

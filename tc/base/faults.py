@@ -14,6 +14,8 @@ MISALIGNED: Final = -4
 
 # In place of a dimension, for a bound of a range.
 BOUND: Final = -1
+# And for indices that are declared distinct.
+TWICE: Final = -2
 # In place of an extent that depends on open sizes.
 UNKNOWN: Final = -1
 
@@ -23,6 +25,7 @@ class Check:
     """What is checked at run time: the index into dimension ``dimension`` of ``tensor`` in ``statement``.
 
     With the dimension ``BOUND`` it is a bound of a range, which ``tensor`` gives; it may be ``extent``, too.
+    With the dimension ``TWICE``, the indices in ``tensor`` are declared distinct.
     """
 
     statement: str

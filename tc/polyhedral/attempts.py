@@ -15,6 +15,7 @@ from tc.base.errors import OptionsError
 from tc.language.program.specialization import Specialization
 from tc.polyhedral.generate.obstacles import InBuffers, LongSums, MissingInstances, Obstacle
 from tc.polyhedral.gpu.mapping.split_plan import Plan, plan_split
+from tc.polyhedral.schedule.counted import with_counts
 from tc.polyhedral.schedule.scatter_plan import Owners, plan_scatters
 from tc.targets.machine import CpuMachine, GpuMachine, Machine
 from tc.targets.options import CpuOptions, GpuOptions, Options
@@ -84,8 +85,9 @@ def plan_of(specialization: Specialization, options: Options, machine: Machine) 
             owners, parts = Owners(cores, 1), _PARTS
         case _:
             raise AssertionError("the options are those of the machine")
-    shares = plan_scatters(specialization, options.schedule, owners=owners, parts=parts)
-    return replace(plan, scans=options.schedule.scans, shares=shares)
+    counted = with_counts(specialization) if options.check_indices else specialization
+    shares = plan_scatters(counted, options.schedule, owners=owners, parts=parts)
+    return replace(plan, scans=options.schedule.scans, shares=shares, counts=options.check_indices)
 
 
 # The most partial results of scatters: enough for the cores of most machines, and for the threads of a GPU.

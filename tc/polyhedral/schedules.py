@@ -19,6 +19,7 @@ from tc.polyhedral.proof.verify_initialization import prove_initialization
 from tc.polyhedral.proof.verify_scans import prove_scans
 from tc.polyhedral.proof.verify_shares import prove_shares
 from tc.polyhedral.proof.verify_split import prove_split
+from tc.polyhedral.schedule.counted import with_counts
 from tc.polyhedral.schedule.scan import scan_reductions
 from tc.polyhedral.schedule.scatter import share_scatters
 from tc.polyhedral.schedule.schedule import schedule_scop, untransformed_tree
@@ -58,6 +59,8 @@ class Schedules:
         """The statements, with reductions split; ``context`` must be the one that was entered."""
         if plan not in self._scops:
             specialization, between_kernels, parts = self._split(plan, context)
+            if plan.counts:
+                specialization = with_counts(specialization)
             if plan.shares:
                 specialization, shared = share_scatters(unshared := specialization, plan.shares)
                 prove_shares(unshared, specialization, shared, context)

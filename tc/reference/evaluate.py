@@ -296,12 +296,30 @@ def _own(array: npt.NDArray[ElementType], shape: tuple[int, ...]) -> npt.NDArray
     return np.array(np.broadcast_to(array, shape))
 
 
+def _require_distinct(place: Placement, seen: set[int], frame: Frame) -> None:
+    """ArgumentError where an element is written that was written before."""
+    assert place.elements is not None
+    written = place.elements.flat.reshape(-1).tolist()
+    before = len(seen)
+    seen.update(written)
+    if len(seen) < before + len(written):
+        statement = frame.statement
+        raise ArgumentError(
+            f"{frame.program.name}: indices in {statement.distinct[0].tensor} are declared distinct, and two of them "
+            f"are the same element of {statement.target}"
+        )
+
+
 def _assign(step: _Step, after: _Whole) -> None:
+    seen: set[int] = set()
     for here in step.pieces(frozenset(), step.fits):
         mask = instances(here)
         if mask.any():
             terms = collapse(evaluate_expression(here.statement.value, here, mask), step.type)
-            after.assign(terms, placement(here, mask, step.window))
+            place = placement(here, mask, step.window)
+            if step.frame.check_indices and here.statement.distinct:
+                _require_distinct(place, seen, here)
+            after.assign(terms, place)
 
 
 def _reduce(step: _Step, reduction: Reduction, before: Bounded, after: _Whole) -> None:

@@ -17,6 +17,7 @@ from tc.grammar.syntax import (
     Conditional,
     ConditionClause,
     Definition,
+    DistinctClause,
     ExistsClause,
     Expression,
     Extent,
@@ -36,7 +37,9 @@ from tc.grammar.syntax import (
 from .nodes import NOWHERE
 
 _names: Final = st.one_of(
-    st.sampled_from(["i", "A", "for", "where", "in", "exists", "min", "max", "def", "float", "e5", "2LUT", "1e", "_"]),
+    st.sampled_from(
+        ["i", "A", "for", "where", "in", "exists", "distinct", "min", "max", "def", "float", "e5", "2LUT", "1e", "_"]
+    ),
     st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,3}", fullmatch=True),
 )
 _integers: Final = st.one_of(st.integers(0, 9), st.integers(0, 2**64 - 1))
@@ -71,6 +74,7 @@ _clauses: Final[st.SearchStrategy[WhereClause]] = st.one_of(
     st.builds(RangeClause, expressions, expressions, expressions, st.just(NOWHERE)),
     st.builds(LetClause, _names, expressions, st.just(NOWHERE), st.just(NOWHERE)),
     st.builds(ExistsClause, _applications(expressions), st.just(NOWHERE)),
+    st.builds(DistinctClause, _names.filter(lambda name: name != "in"), st.just(NOWHERE), st.just(NOWHERE)),
     st.builds(ConditionClause, expressions, st.just(NOWHERE)),
 )
 _identifiers: Final = st.builds(Identifier, _names, st.just(NOWHERE))

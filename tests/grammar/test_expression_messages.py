@@ -190,7 +190,7 @@ MESSAGES = {
 """,
     # Behind `where`.
     "def f() -> (c) { c = a where }": """
-1:30: expected an expression or `exists`, found `}`
+1:30: expected an expression, `exists` or `distinct`, found `}`
     def f() -> (c) { c = a where }
                                  ^
     hint: behind `where` stand ranges and conditions: `where i in 0:N, j < i`

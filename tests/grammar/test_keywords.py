@@ -6,7 +6,7 @@ import pytest
 
 from tc.grammar.parser import parse
 from tc.grammar.printer import print_text
-from tc.grammar.syntax import Assignment, ConditionClause, ExistsClause, LetClause, RangeClause
+from tc.grammar.syntax import Assign, Assignment, ConditionClause, DistinctClause, ExistsClause, LetClause, RangeClause
 from tests.turns import one_in
 
 from .nodes import (
@@ -128,6 +128,26 @@ def test_exists_is_a_keyword_before_an_access() -> None:
         ConditionClause(apply("exists", name("i")), NOWHERE),
         ConditionClause(name("exists"), NOWHERE),
     )
+
+
+def test_distinct_is_a_keyword_before_a_name() -> None:
+    assert parse_where("distinct distinct, distinct 2LUT") == (
+        DistinctClause("distinct", NOWHERE, NOWHERE),
+        DistinctClause("2LUT", NOWHERE, NOWHERE),
+    )
+    assert parse_where("distinct in 0:3") == (RangeClause(name("distinct"), number(0), number(3), NOWHERE),)
+    assert parse_where("distinct(i), distinct = 3, distinct") == (
+        ConditionClause(apply("distinct", name("i")), NOWHERE),
+        LetClause("distinct", number(3), NOWHERE, NOWHERE),
+        ConditionClause(name("distinct"), NOWHERE),
+    )
+    first, second = parse_statements("a(i) = b(i) where distinct c(i) = d(i)")
+    assert isinstance(first, Assign)
+    assert isinstance(second, Assign)
+    assert (first.where, second.target) == ((ConditionClause(name("distinct"), NOWHERE),), "c")
+    first, second = parse_statements("a(I(b)) = v(b) where distinct I c(i) = d(i)")
+    assert isinstance(first, Assign)
+    assert first.where == (DistinctClause("I", NOWHERE, NOWHERE),)
 
 
 @pytest.mark.parametrize("word", ["2LUT", "1e", "0x", "0xg", "1e5x", "2ff", "3d", "1_", "0b1", "e5", "_", "1e5e5"])

@@ -145,6 +145,13 @@ static inline int64_t tc_checked_index(int64_t index, int64_t extent, int32_t *f
   return outside ? 0 : index;
 }
 
+//= tc_holds
+// Whether a condition holds; where it does not, the fault is noted.
+static inline bool tc_holds(bool condition, int32_t *faulted, int32_t number) {
+  if (!condition) *faulted = number;
+  return condition;
+}
+
 //= tc_is_inside
 // Whether an index is inside the dimension; where it is not, the fault is noted.
 static inline bool tc_is_inside(int64_t index, int64_t extent, int32_t *faulted, int32_t number) {

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from tc.base.faults import Check
+from tc.base.faults import TWICE, Check
 from tc.codegen.printer.context import Context, Scope
 from tc.codegen.printer.expressions import FAULTED, Site
 from tc.codegen.printer.printed import Printed, line
 from tc.codegen.text.fragment import Fragment, call, infix, named, prefix
-from tc.language.program.program import scatters
+from tc.language.program.program import index_read, scatters
 from tc.polyhedral.analysis.ranges import always_runs
 from tc.polyhedral.analysis.scattered import is_scatter, placing
 from tc.polyhedral.ir.loops import (
@@ -73,6 +73,12 @@ def _placed(context: Context, body: StatementBody, site: Site, inner: Printed) -
         if body.owned is not None and body.owned.dimension == dimension:
             first, end = (expressions.value(bound, site) for bound in (body.owned.begin, body.owned.end))
             conditions += [infix(">=", place, first), infix("<", place, end)]
+    for count in body.counts:
+        index = index_read(count.subscripts[0])
+        assert index is not None, "what is distinct is read"
+        number = expressions.number(Check(body.name, index.tensor, TWICE, 1))
+        once = infix("==", expressions.value(count, site), Fragment("1"))
+        conditions.append(call("tc_holds", once, prefix("&", named(FAULTED)), Fragment(str(number))))
     if not conditions:
         return declared + inner
     condition = conditions[0]

@@ -48,5 +48,7 @@ def map_statement(statement: Statement, change: Callable[[Expression], Expressio
         subscripts=tuple(change(s) for s in statement.subscripts),
         value=change(statement.value),
         required=tuple(r for r in map(change, statement.required) if isinstance(r, Read)),
+        distinct=tuple(r for r in map(change, statement.distinct) if isinstance(r, Read)),
+        counts=tuple(r for r in map(change, statement.counts) if isinstance(r, Read)),
         owned=None if (own := statement.owned) is None else replace(own, begin=change(own.begin), end=change(own.end)),
     )

@@ -60,6 +60,11 @@ class ExpressionChecker:
         """Whether a bare name is something else than an iterator."""
         return name in self._lets or self._scope.is_declared(name)
 
+    def tensor(self, name: str) -> str | None:
+        """The tensor that a name means; None if it means none."""
+        view = self._views.get(name)
+        return None if view is None else view.tensor
+
     # --- values ----------------------------------------------------------------------------------------------
 
     def access(self, expression: syntax.Apply) -> Typed:

@@ -31,6 +31,7 @@ from tc.language.program.program import (
     Reduction,
     TextOrigin,
     chosen_by,
+    index_read,
     iterators_in,
     scatters,
     walk,
@@ -67,6 +68,7 @@ class _Clauses:
     requirements: list[tuple[Expression, Span | None]]
     required: list[Read]
     data_ranges: list[DataRange]
+    distinct: list[Read]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,7 @@ def check_comprehension(
         conditions=tuple(clauses.conditions),
         requirements=tuple(clauses.requirements),
         required=tuple(clauses.required),
+        distinct=tuple(clauses.distinct),
         places=Places(
             statement=statement.span,
             operator=statement.assignment_span,
@@ -170,7 +173,7 @@ def _check_names(draft: Draft, scope: Scope, report: Report) -> bool:
 
 
 def _clauses(statement: syntax.Assign, left: _Left, checker: ExpressionChecker, report: Report) -> _Clauses:
-    clauses = _Clauses(dict(left.steps), {}, [], [], [], [])
+    clauses = _Clauses(dict(left.steps), {}, [], [], [], [], [])
     for clause, following in zip_longest(statement.where, statement.where[1:]):
         match clause:
             case syntax.ConditionClause(syntax.Name(name)) if isinstance(
@@ -192,6 +195,8 @@ def _clauses(statement: syntax.Assign, left: _Left, checker: ExpressionChecker, 
                     clauses.required.append(result.expression)
                 elif not report.count:
                     report.error("`exists` needs the access of a tensor", access.span, "write `exists T(i)`")
+            case syntax.DistinctClause(name, span):
+                clauses.distinct += _distinct(name, span, left.subscripts, checker, report)
             case syntax.ConditionClause(condition):
                 _condition(checker.condition(condition), clause.span, clauses, report)
             case _:
@@ -220,6 +225,22 @@ def _range(
             begin = Call("max", (first.begin, begin), INDEX_TYPE)
             end = Call("min", (first.end, end), INDEX_TYPE)
         clauses.bounds[subject.name] = Bounds(begin, end, clause.span)
+
+
+def _distinct(
+    name: str, span: Span, subscripts: tuple[Expression, ...], checker: ExpressionChecker, report: Report
+) -> list[Read]:
+    """The subscripts of the left-hand side that are elements of a tensor by that name."""
+    tensor = checker.tensor(name)
+    reads = (read for subscript in subscripts if (read := index_read(subscript)) is not None)
+    found = [read for read in reads if read.tensor == tensor]
+    if not found:
+        report.error(
+            f"`distinct {name}` says nothing: no subscript of the left-hand side is an element of `{name}` by itself",
+            span,
+            "it says of `y(I(b)) = ...` that no index comes twice: `where distinct I`",
+        )
+    return found
 
 
 def _extent(

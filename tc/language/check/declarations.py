@@ -149,6 +149,8 @@ def _names(definition: syntax.Definition) -> Iterator[str]:
                         expressions.append(value)
                     case syntax.ExistsClause(access):
                         expressions.append(access)
+                    case syntax.DistinctClause(name):
+                        yield name
                     case syntax.ConditionClause(condition):
                         expressions.append(condition)
         for expression in expressions:

@@ -39,6 +39,8 @@ def use_of_assign(placed: Placed, scope: Scope) -> Use:
                     _collect(expression, scope, reads, mentions)
             case syntax.LetClause(_, value):
                 _collect(value, scope, reads, mentions)
+            case syntax.DistinctClause():
+                pass  # the left-hand side reads it
             case syntax.ConditionClause(condition):
                 _collect(condition, scope, reads, mentions)
             case syntax.ExistsClause(access):

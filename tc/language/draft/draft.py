@@ -82,6 +82,7 @@ class Draft:
     conditions: tuple[Expression, ...]
     requirements: tuple[tuple[Expression, Span | None], ...]
     required: tuple[Read, ...]
+    distinct: tuple[Read, ...]
     places: Places
     origin: Origin
     arg_part: ArgPart | None = None
@@ -129,6 +130,7 @@ class Draft:
             conditions=tuple(change(c) for c in self.conditions),
             requirements=tuple((change(c), span) for c, span in self.requirements),
             required=required,
+            distinct=tuple(read for read in map(change, self.distinct) if isinstance(read, Read)),
             places=replace(
                 self.places,
                 reads={r: s for read, s in self.places.reads.items() if isinstance(r := change(read), Read)},

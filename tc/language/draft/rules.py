@@ -25,6 +25,7 @@ from tc.language.program.program import (
     Select,
     SizeReference,
     Unary,
+    index_read,
     iterators_in,
     reads_in,
     rebuild,
@@ -144,12 +145,8 @@ def _check_left(draft: Draft, report: Report) -> None:
 def _check_reduction(draft: Draft, report: Report) -> None:
     names = _list(draft.reduced)
     through = next((d for d, subscript in enumerate(draft.subscripts) if scatters(subscript)), None)
-    if draft.reduction is None and through is not None:
-        report.error(
-            f"`=` writes `{draft.name}` where data say, which may be one element several times",
-            draft.places.subscript(through),
-            "reduce with `+=`, `*=`, `min=` or `max=`",
-        )
+    if through is not None:
+        _check_scatter(draft, through, report)
     elif draft.reduction is None and draft.reduced:
         report.error(
             f"a reduction without an operator: {names} {_verb(draft.reduced, 'stand')} only on the right of `=`",
@@ -190,6 +187,50 @@ def _check_data_ranges(draft: Draft, report: Report) -> None:
             )
         elif data.iterator in iterators_in((data.begin, data.end)):
             report.error(f"the range of `{data.iterator}` depends on itself", data.span, "use another iterator")
+
+
+def _check_scatter(draft: Draft, dimension: int, report: Report) -> None:
+    """``=`` writes an element once: every iterator chooses it by itself, or through indices that are distinct."""
+    if draft.reduction is not None:
+        if draft.distinct:
+            report.error(
+                f"`distinct {draft.distinct[0].tensor}` is said of `=`, and this is a reduction",
+                draft.places.operator or draft.places.statement,
+                "leave it out",
+            )
+        return
+    whole = [
+        s for s in (*draft.subscripts, *(s for read in draft.distinct for s in read.subscripts)) if not scatters(s)
+    ]
+    free = [name for name in draft.order if not any(iterators_in((s,)) == {name} and _is_linear(s) for s in whole)]
+    if not free:
+        return
+    tensors = dict.fromkeys(read.tensor for s in draft.subscripts if (read := index_read(s)) is not None)
+    remedy = "reduce with `+=`, `*=`, `min=` or `max=`"
+    if tensors and not draft.distinct:
+        clauses = ", ".join(f"distinct {name}" for name in tensors)
+        remedy += f", or say that no index comes twice: `where {clauses}`"
+    report.error(
+        f"`=` writes `{draft.name}` where data say, which may be one element for several {_list(free)}",
+        draft.places.subscript(dimension),
+        remedy,
+    )
+
+
+def _is_linear(subscript: Expression) -> bool:
+    """Whether an index with one iterator differs from value to value of it."""
+    match subscript:
+        case IteratorReference():
+            return True
+        case Binary(BinaryOperator.ADD | BinaryOperator.SUBTRACT, left, right):
+            one = [side for side in (left, right) if iterators_in((side,))]
+            return len(one) == 1 and _is_linear(one[0])
+        case Binary(BinaryOperator.MULTIPLY, left, Literal(value)) | Binary(
+            BinaryOperator.MULTIPLY, Literal(value), left
+        ):
+            return value != 0 and _is_linear(left)
+        case _:
+            return False
 
 
 def _is_negation(draft: Draft) -> bool:

@@ -118,6 +118,7 @@ class Assembly:
             initialize=draft.initialize,
             value=self._within(draft, progress),
             required=draft.required,
+            distinct=draft.distinct,
             origin=draft.origin,
             blocks=draft.blocks,
         )

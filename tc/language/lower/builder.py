@@ -136,12 +136,14 @@ class ProgramBuilder:
         extents: Mapping[int, Expression | int] | None = None,
         conditions: Iterable[Expression] = (),
         required: Iterable[Read] = (),
+        distinct: Iterable[Read] = (),
     ) -> None:
         """``target = value``, or ``target reduction= value``, for all points of the iteration domain.
 
         ``ranges``: begin and end of iterators that are not to be inferred.  ``extents``: of dimensions of the target
         whose subscripts read tensors.  ``conditions``: BOOL expressions that
         every instance fulfils.  ``required``: accesses that must stay inside although nothing reads them.
+        ``distinct``: subscripts of the target that are read, all of whose values differ.
         """
         report = Report()
         conditions, required = tuple(conditions), tuple(required)
@@ -172,6 +174,7 @@ class ProgramBuilder:
             conditions=tuple(c for c in conditions if iterators_in((c,))),
             requirements=tuple((c, None) for c in conditions if not iterators_in((c,))),
             required=required,
+            distinct=tuple(distinct),
             places=Places(),
             origin=_caller(),
         )

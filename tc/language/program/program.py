@@ -322,7 +322,9 @@ class Statement:
     A statement reads its whole right-hand side before it writes; a read of ``target`` inside ``value`` is
     element-wise (the same subscripts).  ``required``: accesses named by ``exists``; they must be in bounds.
     A subscript that reads a tensor scatters: its value must be inside the target, which is checked at run time, and it
-    may be any element of its dimension, or any that is ``owned``.
+    may be any element of its dimension, or any that is ``owned``.  ``distinct``: subscripts that are read, whose values
+    are declared to differ from element to element of what they read.  ``counts``: what must be 1 for an instance, which
+    is checked at run time: how often an index is one that is declared distinct.
 
     ``blocks``: the numbers of the blocks (``for t in 0:T { ... }``) that the statement stands in, outermost first; its
     first iterators are theirs, in the same order.  Statements of one block follow each other, and run in order for each
@@ -341,6 +343,8 @@ class Statement:
     origin: Origin = field(compare=False)
     blocks: tuple[int, ...] = ()
     owned: Owned | None = None
+    distinct: tuple[Read, ...] = ()
+    counts: tuple[Read, ...] = ()
 
     @property
     def sequence(self) -> tuple[IterationVariable, ...]:
@@ -356,6 +360,13 @@ def iterators_in(expressions: Iterable[Expression]) -> frozenset[str]:
 def scatters(subscript: Expression) -> bool:
     """Whether a subscript of a left-hand side depends on data."""
     return any(isinstance(part, Read) for part in walk(subscript))
+
+
+def index_read(subscript: Expression) -> Read | None:
+    """The element that a subscript is; None if it is computed."""
+    while isinstance(subscript, Cast):
+        subscript = subscript.operand
+    return subscript if isinstance(subscript, Read) else None
 
 
 def is_scatter(statement: Statement) -> bool:

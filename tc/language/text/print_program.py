@@ -158,6 +158,8 @@ def _where(statement: Statement, shape: Sequence[Expression]) -> Iterator[syntax
             yield syntax.RangeClause(index_syntax(subscript), begin, end, NOWHERE)
     for condition in statement.conditions:
         yield syntax.ConditionClause(value_syntax(condition), NOWHERE)
+    for name in dict.fromkeys(read.tensor for read in statement.distinct):
+        yield syntax.DistinctClause(name, NOWHERE, NOWHERE)
     for read in statement.required:
         access = syntax.Apply(read.tensor, tuple(map(index_syntax, read.subscripts)), NOWHERE, NOWHERE)
         yield syntax.ExistsClause(access, NOWHERE)

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias, assert_never
 
 from tc.base.grid import WARP
 from tc.base.types import ScalarType
-from tc.language.program.program import Expression, InRange, Owned, Reduction
+from tc.language.program.program import Expression, InRange, Owned, Read, Reduction
 from tc.language.program.specialization import Layout, Sizes
 
 
@@ -83,7 +83,8 @@ class StatementBody:
     """What one instance of a statement does: ``target[subscripts] (reduction)= value``.
 
     ``iterators`` name the variables in ``subscripts`` and ``value``.  ``terms``: of a sum, instances that add to one
-    element at most, wherever that is kept; None where no bound is known.  ``owned``: of the elements that data choose,
+    element at most, wherever that is kept; None where no bound is known.  ``counts``: what must be 1, or a fault is
+    noted.  ``owned``: of the elements that data choose,
     those that it writes.
     """
 
@@ -95,6 +96,7 @@ class StatementBody:
     value: Expression
     terms: int | None = None
     owned: Owned | None = None
+    counts: tuple[Read, ...] = ()
 
 
 class LoopKind(Enum):

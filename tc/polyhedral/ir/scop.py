@@ -108,9 +108,10 @@ class ScopStatement:
 
     ``reads`` and ``writes`` map instances to elements of storages, in the sense of the program: promoted accesses are
     among them, and all that gathers may read.  ``accumulates``: instances only combine into their target with an
-    associative and commutative operator, so they may run in any order, but not at once.  ``promoted``: accesses that go
-    to buffers; the last iterators of ``body`` are their local subscripts, in order.  ``blocks``: those of the program
-    (``tc.language.program.program.Statement``) that the statement stands in; its first dimensions count their steps.
+    associative and commutative operator, or set distinct elements that data choose, so they may run in any order, but
+    not at once.  ``promoted``: accesses that go to buffers; the last iterators of ``body`` are their local subscripts,
+    in order.  ``blocks``: those of the program (``tc.language.program.program.Statement``) that the statement stands
+    in; its first dimensions count their steps.
     """
 
     name: str
@@ -312,8 +313,8 @@ class _Builder:
         write = self.relation(statement.target, statement.subscripts, frame).intersect_domain(domain)
         write = owned_elements(write, statement.owned, frame)
         reads = [self.read(guarded, domain, frame) for guarded in guarded_reads(statement.value)]
-        for subscript in statement.subscripts:
-            reads += [self.read(guarded, domain, frame) for guarded in guarded_reads(subscript)]
+        for other in (*statement.subscripts, *statement.counts):
+            reads += [self.read(guarded, domain, frame) for guarded in guarded_reads(other)]
         if statement.reduction is not None or is_scatter(statement):
             reads.append(write)  # what data do not choose stays as it is
         body = StatementBody(
@@ -325,8 +326,10 @@ class _Builder:
             statement.value,
             most_terms(write) if statement.reduction is Reduction.ADD else None,
             statement.owned,
+            statement.counts,
         )
-        accumulates = statement.reduction is not None
+        # What data choose is distinct, where it is set: in any order, then.
+        accumulates = statement.reduction is not None or is_scatter(statement)
         self.statements.append(
             ScopStatement(statement.name, domain, body, tuple(reads), (write,), accumulates, blocks=statement.blocks)
         )

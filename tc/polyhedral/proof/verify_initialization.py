@@ -30,6 +30,7 @@ from tc.language.program.program import (
     Read,
     Reduction,
     Statement,
+    is_scatter,
     over_elements,
 )
 from tc.language.program.specialization import Specialization
@@ -137,7 +138,8 @@ class _Group:
         wanted, update, reduction = self.updated, self.update, self.statement.reduction
         same = (
             wanted is not None
-            and (update.body.reduction, update.accumulates) == (reduction, reduction is not None)
+            and update.body.reduction is reduction
+            and update.accumulates is (reduction is not None or is_scatter(self.statement))
             and update.blocks == self.statement.blocks
             and update.domain.is_equal(wanted.domain())
             and _are_equal(_elements_of(update.writes, update.body.target), wanted)

@@ -183,8 +183,8 @@ IN_PLACE = (
         (
             "O(I(i)) = A(i,0)",
             (
-                "`=` writes `O` where data say, which may be one element several times "
-                "[reduce with `+=`, `*=`, `min=` or `max=`]"
+                "`=` writes `O` where data say, which may be one element for several `i` "
+                "[reduce with `+=`, `*=`, `min=` or `max=`, or say that no index comes twice: `where distinct I`]"
             ),
             "I(i)",
         ),

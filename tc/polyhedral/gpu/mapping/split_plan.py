@@ -49,7 +49,8 @@ class Plan:
     ``among``: the names of the statements that are split; None for all.  ``required_parts``, ``required_blocks``: they
     were asked for explicitly.  ``lanes``: the lanes of a warp combine their partial results by shuffles.  ``wide``: the
     statements whose sums are accumulated in float64 in memory.  ``scans``: what grows is computed as a scan, before
-    anything is split.  ``shares``: how scatters are shared.
+    anything is split.  ``shares``: how scatters are shared.  ``counts``: indices that are
+    declared distinct are counted, and checked.
     """
 
     parts: tuple[int, ...] = ()
@@ -61,6 +62,7 @@ class Plan:
     wide: frozenset[str] = frozenset()
     scans: bool = False
     shares: tuple[Share, ...] = ()
+    counts: bool = False
 
     @property
     def steps(self) -> tuple[Step, ...]:
