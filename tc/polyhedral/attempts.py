@@ -16,6 +16,7 @@ from tc.language.program.specialization import Specialization
 from tc.polyhedral.generate.obstacles import InBuffers, LongSums, MissingInstances, Obstacle
 from tc.polyhedral.gpu.mapping.split_plan import Plan, plan_split
 from tc.polyhedral.schedule.counted import with_counts
+from tc.polyhedral.schedule.scan import Scanning
 from tc.polyhedral.schedule.scatter_plan import Owners, plan_scatters
 from tc.targets.machine import CpuMachine, GpuMachine, Machine
 from tc.targets.options import CpuOptions, GpuOptions, Options
@@ -87,7 +88,26 @@ def plan_of(specialization: Specialization, options: Options, machine: Machine) 
             raise AssertionError("the options are those of the machine")
     counted = with_counts(specialization) if options.check_indices else specialization
     shares = plan_scatters(counted, options.schedule, owners=owners, parts=parts)
-    return replace(plan, scans=options.schedule.scans, shares=shares, counts=options.check_indices)
+    scans = _scanning(machine) if options.schedule.scans else None
+    return replace(plan, scans=scans, shares=shares, counts=options.check_indices)
+
+
+# Steps of a scan in one block, and how many of them are worth a second pass over what is scanned.
+_STEPS_OF_CORES: Final = 4096
+_WORTH_CORES: Final = 1 << 17
+_STEPS_OF_THREADS: Final = 64
+_WORTH_THREADS: Final = 256
+
+
+def _scanning(machine: Machine) -> Scanning:
+    """In blocks where there are fewer rows than can be scanned at a time."""
+    match machine:
+        case CpuMachine():
+            return Scanning(machine.cores, _STEPS_OF_CORES, _WORTH_CORES)
+        case GpuMachine():
+            return Scanning(machine.enough_blocks * machine.block_threads, _STEPS_OF_THREADS, _WORTH_THREADS)
+        case _:
+            assert_never(machine)
 
 
 # The most partial results of scatters: enough for the cores of most machines, and for the threads of a GPU.

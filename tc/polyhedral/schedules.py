@@ -20,7 +20,7 @@ from tc.polyhedral.proof.verify_scans import prove_scans
 from tc.polyhedral.proof.verify_shares import prove_shares
 from tc.polyhedral.proof.verify_split import prove_split
 from tc.polyhedral.schedule.counted import with_counts
-from tc.polyhedral.schedule.scan import scan_reductions
+from tc.polyhedral.schedule.scan import Scanning, scan_reductions
 from tc.polyhedral.schedule.scatter import share_scatters
 from tc.polyhedral.schedule.schedule import schedule_scop, untransformed_tree
 from tc.polyhedral.schedule.split import Dealing, split_reductions
@@ -51,8 +51,7 @@ class Schedules:
             self.max_operations, self._to_schedule = max_operations, max_operations // 2
         self._scops: dict[Plan, Scop] = {}
         self._schedules: dict[tuple[Fusion, Plan], ScheduleTree] = {}
-        self._with_scans: Specialization | None = None
-        self._scans: tuple[Scan, ...] = ()
+        self._with_scans: dict[Scanning, tuple[Specialization, tuple[Scan, ...]]] = {}
         self._unscheduled: set[tuple[Fusion, Plan]] = set()
 
     def scop(self, context: isl.Context, plan: Plan) -> Scop:
@@ -77,7 +76,7 @@ class Schedules:
         """
         between_kernels = frozenset[str]()
         parts: dict[str, str] = {}
-        found = self._scanned(context) if plan.scans else self.specialization
+        found = self.specialization if plan.scans is None else self._scanned(plan.scans, context)
         among = frozenset(s.name for s in found.program.statements) if plan.among is None else plan.among
         whose = {Whose.REDUCTIONS: among}
         for step in plan.steps:
@@ -101,17 +100,22 @@ class Schedules:
                 parts |= {done.total: parts[done.statement] for done in splits if done.statement in parts}
         return found, between_kernels, MappingProxyType(parts)
 
-    def _scanned(self, context: isl.Context) -> Specialization:
-        """The program with scans, proven."""
-        if self._with_scans is None:
-            changed, scans = scan_reductions(self.specialization, context)
-            prove_scans(self.specialization, changed, scans, context)
-            self._with_scans, self._scans = changed, scans
-        return self._with_scans
+    def _scanned(self, scanning: Scanning, context: isl.Context) -> Specialization:
+        """The program with scans, proven; what is carried between blocks of one may be the next."""
+        if scanning not in self._with_scans:
+            found, every = self.specialization, list[Scan]()
+            while True:
+                changed, scans = scan_reductions(found, context, scanning)
+                prove_scans(found, changed, scans, context)
+                if not scans:
+                    break
+                found, every = changed, [*every, *scans]
+            self._with_scans[scanning] = found, tuple(every)
+        return self._with_scans[scanning][0]
 
     def scans(self, plan: Plan) -> tuple[Scan, ...]:
         """What is computed as a scan, in the statements that were asked for before."""
-        return self._scans if plan.scans else ()
+        return () if plan.scans is None else self._with_scans[plan.scans][1]
 
     def schedule(self, fusion: Fusion, context: isl.Context, plan: Plan) -> ScheduleTree:
         """isl's schedule if its budget suffices for it, else the program's own order."""

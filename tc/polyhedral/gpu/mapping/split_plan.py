@@ -17,6 +17,7 @@ from tc.polyhedral.analysis.strides import stride
 from tc.polyhedral.gpu.mapping.grid_defaults import ENOUGH_STEPS, PRODUCT_TILES
 from tc.polyhedral.ir.loops import LANES
 from tc.polyhedral.ir.splits import Share
+from tc.polyhedral.schedule.scan import Scanning
 from tc.polyhedral.schedule.split import Dealing, reads_of, walk_of
 from tc.targets.machine import GpuMachine
 from tc.targets.options import GpuOptions
@@ -48,8 +49,8 @@ class Plan:
     ``parts``: partial results in the threads of a block, by step.  ``blocks``: that share each reduction (split-K).
     ``among``: the names of the statements that are split; None for all.  ``required_parts``, ``required_blocks``: they
     were asked for explicitly.  ``lanes``: the lanes of a warp combine their partial results by shuffles.  ``wide``: the
-    statements whose sums are accumulated in float64 in memory.  ``scans``: what grows is computed as a scan, before
-    anything is split.  ``shares``: how scatters are shared.  ``counts``: indices that are
+    statements whose sums are accumulated in float64 in memory.  ``scans``: what grows is computed as a scan, and how,
+    before anything is split.  ``shares``: how scatters are shared.  ``counts``: indices that are
     declared distinct are counted, and checked.
     """
 
@@ -60,7 +61,7 @@ class Plan:
     required_blocks: bool = False
     lanes: bool = False
     wide: frozenset[str] = frozenset()
-    scans: bool = False
+    scans: Scanning | None = None
     shares: tuple[Share, ...] = ()
     counts: bool = False
 
