@@ -126,6 +126,31 @@ def test_nan_and_infinity_go_on() -> None:
         np.testing.assert_array_equal(np.asarray(definition(body)(x)), expected(x))
 
 
+@one_in(5)
+@pytest.mark.parametrize("name", ["along rows", "least", "reversed", "exclusive", "products", "a turned result"])
+@pytest.mark.parametrize("length", [300, 512, 1031])
+def test_threads_of_a_gpu_scan_in_blocks(name: str, length: int) -> None:
+    body, expected = CASES[name]
+    x = numbers((2, length)) if name != "least" else numbers((length, 2))
+    x = np.sign(x) * np.sqrt(np.abs(x)) if name == "products" else x
+    f = definition(body)
+    kernel = f.compile(x, target="emulator")
+    assert "scan in blocks" in next(stage.text for stage in kernel.stages if stage.name == "scans")
+    found = np.asarray(kernel(x))
+    assert compare(f.oracle(x)["y"], found).ok
+    np.testing.assert_allclose(found, expected(x.astype(np.float64)), rtol=1e-4, atol=1e-5)
+
+
+def test_cores_scan_a_long_row_in_blocks() -> None:
+    f = tc.define("def f(float(N) x) -> (y) { y(i) +=! x(j) where i in 0:N, j in i:N }").f
+    x = numbers(((1 << 17) + 5,))
+    kernel = f.compile(x)
+    assert "in blocks" in next(stage.text for stage in kernel.stages if stage.name == "scans")
+    found = np.asarray(kernel(x))
+    assert compare(f.oracle(x)["y"], found).ok
+    np.testing.assert_array_equal(np.asarray(f(x, options=tc.CpuOptions(threads=1))), found)
+
+
 def test_an_open_size() -> None:
     f = definition(CASES["along rows"][0])
     kernel = f.compile((tc.dynamic(50), 33))

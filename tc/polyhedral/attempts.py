@@ -92,6 +92,8 @@ def plan_of(specialization: Specialization, options: Options, machine: Machine) 
     return replace(plan, scans=scans, shares=shares, counts=options.check_indices)
 
 
+# Rows that do not keep the cores of most machines busy: whatever this one has, it computes the same bits.
+_ROWS_OF_CORES: Final = 4
 # Steps of a scan in one block, and how many of them are worth a second pass over what is scanned.
 _STEPS_OF_CORES: Final = 4096
 _WORTH_CORES: Final = 1 << 17
@@ -103,7 +105,7 @@ def _scanning(machine: Machine) -> Scanning:
     """In blocks where there are fewer rows than can be scanned at a time."""
     match machine:
         case CpuMachine():
-            return Scanning(machine.cores, _STEPS_OF_CORES, _WORTH_CORES)
+            return Scanning(_ROWS_OF_CORES, _STEPS_OF_CORES, _WORTH_CORES)
         case GpuMachine():
             return Scanning(machine.enough_blocks * machine.block_threads, _STEPS_OF_THREADS, _WORTH_THREADS)
         case _:

@@ -59,6 +59,11 @@ class Scanning:
     steps: int
     least: int
 
+    def length(self, steps: int) -> int:
+        """Of blocks of so many steps in all: if possible, there is a whole number of them."""
+        near = range(self.steps // 2 + 1, 2 * self.steps)
+        return min((n for n in near if steps % n == 0), key=lambda n: abs(n - self.steps), default=self.steps)
+
     def divides(self, rows: int, steps: int | None) -> bool:
         """Whether a scan of so many rows, with so many steps, is made in blocks."""
         return steps is not None and rows < self.rows and steps >= self.least
@@ -141,7 +146,7 @@ class _Scanner:
         rows = math.prod(points.extent(loop) for loop in points.loops(points.kept))
         if first is None and self.scanning is not None and self.scanning.divides(rows, walk.steps):
             taken = {iterator.name for iterator in statement.iterators}
-            walk = walk.in_blocks(self.scanning.steps, taken)
+            walk = walk.in_blocks(self.scanning.length(walk.steps or 0), taken)
         return self.carried(statement, points, _Step(regular.domain(), first, values, walk))
 
     def writes_distinct_elements(self, statement: Statement, growth: Growth) -> bool:

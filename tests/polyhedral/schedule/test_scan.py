@@ -25,7 +25,7 @@ from tc.language.program.program import (
 from tc.language.program.specialization import Specialization
 from tc.language.text.print_program import program_text
 from tc.polyhedral.proof.verify_scans import find_wrong_scan, prove_scans
-from tc.polyhedral.schedule.scan import scan_reductions
+from tc.polyhedral.schedule.scan import Scanning, scan_reductions
 
 SUMS = "def sums(float(N,M) x) -> (y) { y(n,i) +=! x(n,j) where i in 0:M, j in 0:i+1 }"
 
@@ -148,6 +148,28 @@ def shifted(statement: Statement) -> Statement:
     return replace(statement, value=one_on(statement.value))
 
 
+def fewer(statement: Statement) -> Statement:
+    """Without the last iteration of its last loop."""
+    *others, last = statement.iterators
+    assert isinstance(last.end, Literal)
+    return replace(statement, iterators=(*others, replace(last, end=Literal(int(last.end.value) - 1, INDEX_TYPE))))
+
+
+def inclusive(statement: Statement) -> Statement:
+    """With one more iteration of its last loop."""
+    *others, last = statement.iterators
+    more = Binary(BinaryOperator.ADD, last.end, Literal(1, INDEX_TYPE), INDEX_TYPE)
+    return replace(statement, iterators=(*others, replace(last, end=more)))
+
+
+def turned(statement: Statement) -> Statement:
+    """What it reads, it reads for another row."""
+    assert isinstance(statement.value, Read)
+    first, *others = statement.value.subscripts
+    other = Binary(BinaryOperator.SUBTRACT, Literal(8, INDEX_TYPE), first, INDEX_TYPE)
+    return replace(statement, value=replace(statement.value, subscripts=(other, *others)))
+
+
 def without(number: int) -> Callable[[Program], Program]:
     return lambda program: replace(
         program, statements=(*program.statements[:number], *program.statements[number + 1 :])
@@ -187,10 +209,12 @@ MUTANTS: dict[str, Callable[[Program], Program]] = {
 }  # fmt: skip
 
 
-def wrong(text: str, mutate: Callable[[Program], Program], *shapes: tuple[int, ...]) -> object:
+def wrong(
+    text: str, mutate: Callable[[Program], Program], *shapes: tuple[int, ...], scanning: Scanning | None = None
+) -> object:
     original = specialized(text, *shapes)
     with isl_context() as context:
-        changed, scans = scan_reductions(original, context)
+        changed, scans = scan_reductions(original, context, scanning)
         mutant = replace(changed, program=mutate(changed.program))
         return find_wrong_scan(original, mutant, scans, context)
 
@@ -232,3 +256,57 @@ def test_a_narrow_carry_is_refused() -> None:
         mutant = replace(changed, program=replace(changed.program, tensors=tensors))
         found = find_wrong_scan(original, mutant, scans, context)
     assert str(found) == "a statement is not what the program says: y_carry is not of S0 alone"
+
+
+# --- in blocks
+
+
+IN_BLOCKS = Scanning(rows=100, steps=4, least=5)
+BLOCKS: dict[str, Callable[[Program], Program]] = {
+    "what blocks have is not begun": without(0),
+    "what blocks have is lost": without(1),
+    "what blocks before have is lost": without(2),
+    "carries that are lost": without(3),
+    "nothing is stored": without(4),
+    "a block too few is begun": changed_statement(0, fewer),
+    "a block adds another term": changed_statement(1, shifted),
+    "a block adds too few terms": changed_statement(1, fewer),
+    "a block begins with its own terms": changed_statement(2, inclusive),
+    "a block begins with those of another row": changed_statement(2, turned),
+    "blocks are combined by another reduction": changed_statement(2, lambda s: replace(s, reduction=Reduction.MAXIMUM)),
+    "carries begin anywhere": changed_statement(2, lambda s: replace(s, initialize=False)),
+    "steps add another term": changed_statement(3, shifted),
+    "results go elsewhere": changed_statement(4, lambda s: replace(s, subscripts=s.subscripts[::-1])),
+    "no end": changed_statement(4, lambda s: replace(s, conditions=())),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mutate", BLOCKS.values(), ids=BLOCKS)
+def test_mutants_in_blocks_are_refused(mutate: Callable[[Program], Program]) -> None:
+    assert wrong(SUMS, lambda program: program, (11, 11), scanning=IN_BLOCKS) is None
+    assert wrong(SUMS, mutate, (11, 11), scanning=IN_BLOCKS) is not None
+
+
+@pytest.mark.parametrize("range", ["0:i+1", "0:i", "i:M", "i+1:M"])
+@pytest.mark.parametrize("columns", [9, 12, 13])
+def test_blocks_hold_what_is_left_over(range: str, columns: int) -> None:
+    original = specialized(SUMS.replace("0:i+1", range), (5, columns))
+    with isl_context() as context:
+        changed, (scan,) = scan_reductions(original, context, IN_BLOCKS)
+        assert scan.blocks is not None
+        prove_scans(original, changed, (scan,), context)
+        # What is carried from block to block is a scan, too, and then nothing is left.
+        again, (between,) = scan_reductions(changed, context)
+        assert between.statement == scan.blocks.before
+        prove_scans(changed, again, (between,), context)
+        assert scan_reductions(again, context)[1] == ()
+
+
+def test_blocks_are_of_one_length_if_possible() -> None:
+    assert [Scanning(1, 64, 256).length(steps) for steps in (1000, 1024, 10_007, 300)] == [50, 64, 64, 60]
+    assert [Scanning(8, 64, 256).divides(rows, steps) for rows, steps in ((7, 256), (8, 256), (7, 255), (1, None))] == [
+        True,
+        False,
+        False,
+        False,
+    ]
