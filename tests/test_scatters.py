@@ -282,3 +282,26 @@ def test_nan_and_infinities() -> None:
         f = tc.define(f"def f(int32(B) I, float(B) v) -> (float(5) y) {{ y(I(b)) {operator}! v(b) }}").single()
         for target in TARGETS:
             agree(f, index, values, target=target)
+
+
+def test_open_sizes() -> None:
+    text = "def f(int32(B) I, float(B,D) v, float(V,D) z) -> (float(V,D) y) { y(I(b), d) +=! v(b,d) }"
+    f, open_ = tc.define(text).single(), tc.dynamic(40)
+    index, rows = tc.ArraySpec((open_,), tc.ScalarType.INT32), tc.ArraySpec((open_, 5), tc.ScalarType.FLOAT32)
+    kernel = f.compile(index, rows, (7, 5))
+    for terms in (1, 23):
+        arrays = (indices(terms, 7), numbers((terms, 5), "float32"), numbers((7, 5), "float32"))
+        assert compare(f.oracle(*arrays)["y"], np.asarray(kernel(*arrays))).ok
+    with pytest.raises(
+        tc.ArgumentError, match="`y` is scattered to along a dimension that would stay open; pass a number"
+    ):
+        f.compile((23,), (23, 5), rows)
+
+
+def test_options_of_other_statements() -> None:
+    """Copies of unrolled loops have indices of their own, and nothing of a scatter is in shared memory."""
+    f = tc.define(BITS).single()
+    arrays = (indices(5, 3), numbers((5, 4), "float32"), numbers((3, 4), "float32"))
+    agree(f, *arrays, options=tc.CpuOptions(tc.ScheduleOptions(unroll=64)))
+    points = tc.GpuOptions(tc.ScheduleOptions(scatter_parts=3), layout=tc.TileLayout.POINTS)
+    agree(f, *arrays, target="emulator", options=points)

@@ -27,6 +27,7 @@ from tests.comprehensions import (
     quantized,
     recurrence,
     reduction,
+    scatters,
     sequence,
     softmax,
     wavenet,
@@ -57,4 +58,5 @@ CASES: tuple[Case, ...] = (
     *inference.CASES,
     *bands.CASES,
     *overlapping.CASES,
+    *scatters.CASES,
 )

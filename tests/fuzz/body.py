@@ -40,6 +40,7 @@ class Body:
     incoming: set[str] = field(default_factory=set)
     statements: list[str] = field(default_factory=list)
     definitions: list[str] = field(default_factory=list)
+    scatters: int = 0
 
     # --- arguments -------------------------------------------------------------------------------------------
 

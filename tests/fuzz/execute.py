@@ -296,6 +296,8 @@ def _shorter(options: Options) -> Options | None:
         return replace(options, register_tile=options.register_tile[1:], vector_axis=None)
     if options.schedule.tile:
         return replace(options, schedule=replace(options.schedule, tile=options.schedule.tile[:-1]))
+    if options.schedule.scatter_parts is not None:
+        return replace(options, schedule=replace(options.schedule, scatter_parts=None))
     return None
 
 

@@ -7,8 +7,8 @@ from tests.fuzz.body import Body, whole
 from tests.fuzz.model import reading
 from tests.fuzz.skeleton import clauses
 
-_INDEX_TYPES = (ScalarType.INT32, ScalarType.INT32, ScalarType.INT64, ScalarType.INT16, ScalarType.UINT8,
-                ScalarType.INT8, ScalarType.UINT16, ScalarType.UINT32, ScalarType.UINT64)  # fmt: skip
+INDEX_TYPES = (ScalarType.INT32, ScalarType.INT32, ScalarType.INT64, ScalarType.INT16, ScalarType.UINT8,
+               ScalarType.INT8, ScalarType.UINT16, ScalarType.UINT32, ScalarType.UINT64)  # fmt: skip
 
 
 def gather(body: Body) -> None:
@@ -21,7 +21,7 @@ def gather(body: Body) -> None:
     axis = source.randrange(len(tensor.extents))
     names = body.names.iterators(8)
     outer = [whole(names.pop(), body.extent(), bound=True) for _ in range(source.randint(0, 2))]
-    type = source.choice([t for t in _INDEX_TYPES if t.maximum >= tensor.extents[axis].value])
+    type = source.choice([t for t in INDEX_TYPES if t.maximum >= tensor.extents[axis].value])
     indices = body.add_input(type, [i.end for i in outer], below=tensor.extents[axis].value)
     inner = [whole(names.pop(), extent, bound=True) for d, extent in enumerate(tensor.extents) if d != axis]
     subscripts = [i.name for i in inner]

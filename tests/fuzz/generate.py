@@ -14,6 +14,7 @@ from tests.fuzz.names import Names
 from tests.fuzz.options import draw_options, draw_target
 from tests.fuzz.overlaps import overlap
 from tests.fuzz.recipe import WRITABLE_LAYOUTS, Content, Layout, Recipe, ScalarArgument, TensorArgument
+from tests.fuzz.scatters import scatter
 from tests.fuzz.source import Source, source_of
 from tests.fuzz.statements import accumulate, elementwise, reduction, scan, update
 
@@ -21,6 +22,7 @@ _BUDGET = 20_000
 _LARGE_BUDGET = 60_000
 _STATEMENTS: list[tuple[float, Callable[[Body], None]]] = [
     (6, elementwise), (6, reduction), (1.5, scan), (1.5, accumulate), (2, update), (2, convolution), (1.5, gather),
+    (1.5, scatter),
     (1, concatenate), (0.7, pad), (0.7, triangles), (1, resample), (1, call), (1.5, overlap),
 ]  # fmt: skip
 _SIZES = ((0.4, 0), (1, 1), (1, 2), (1, 3), (1, 5), (1, 7), (0.7, 13), (0.5, 17), (0.4, 31), (1, 4), (1, 8), (0.5, 16),
@@ -58,7 +60,7 @@ def generate(seed: int, number: int, target: str | None = None) -> Recipe:
         arguments=(arguments := _dressed(source, body)),
         outputs=_outputs(source, results),
         shared=_shared(source, body, arguments, results),
-        options=draw_options(source, chosen),
+        options=draw_options(source, chosen, scatters=body.scatters > 0),
         target=chosen,
         opened=_opened(source, arguments, body.sizes),
     )

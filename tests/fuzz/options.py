@@ -37,8 +37,17 @@ def _runs(name: str) -> bool:
     return True
 
 
-def draw_options(source: Source, target: str) -> Options:
-    """Every option at random, or now and then none."""
+def draw_options(source: Source, target: str, *, scatters: bool = False) -> Options:
+    """Every option at random, or now and then none; ``scatters``: also how these are shared."""
+    options = _drawn(source, target)
+    if not scatters or source.chance(0.4):
+        return options
+    count, schedule = source.choice([1, 2, 3, 5, 16]), options.schedule
+    owned = replace(schedule, scatter_owners=count)
+    return replace(options, schedule=owned if source.chance(0.5) else replace(schedule, scatter_parts=count))
+
+
+def _drawn(source: Source, target: str) -> Options:
     if target in ("emulator", "opencl"):
         drawn = tc.GpuOptions() if source.chance(0.3) else _gpu_options(source)
         return (

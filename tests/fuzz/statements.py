@@ -13,7 +13,7 @@ from tests.fuzz.model import Extent, Iterator, Tensor, Term, reading
 from tests.fuzz.skeleton import broadcast, clauses, draw_skeleton, narrowed
 
 _OPERATORS = ("+", "+", "+", "*", "min", "max")
-_FACTORS = 40
+FACTORS = 40
 
 
 def _extents(iterators: Sequence[Iterator]) -> list[int]:
@@ -26,10 +26,11 @@ def _names(iterators: Sequence[Iterator]) -> list[str]:
 
 def _number(body: Body, expressions: Expressions, term: Term) -> Term:
     """The term, cast if it is bool: sums and products need numbers."""
-    return expressions.cast(term, _numeric(body)) if term.is_bool else term
+    return expressions.cast(term, numeric_type(body)) if term.is_bool else term
 
 
-def _numeric(body: Body) -> ScalarType:
+def numeric_type(body: Body) -> ScalarType:
+    """A type of the program that is no bool."""
     numbers = [t for t in body.types if t is not ScalarType.BOOL]
     return body.source.choice(numbers or [ScalarType.INT32])
 
@@ -106,7 +107,7 @@ def scan(body: Body) -> None:
 def _operator(body: Body, reduced: Sequence[Iterator]) -> str:
     """Of a reduction; long products of floats overflow or vanish, depending on their order."""
     operator = body.source.choice(_OPERATORS)
-    return "+" if operator == "*" and math.prod(i.length for i in reduced) > _FACTORS else operator
+    return "+" if operator == "*" and math.prod(i.length for i in reduced) > FACTORS else operator
 
 
 def _product_or_any(body: Body, expressions: Expressions, terms: Sequence[Term]) -> Term:
@@ -161,7 +162,7 @@ def accumulate(body: Body) -> None:
     expressions = body.expressions(iterators, without=target.name if target else None)
     value = expressions.value(skeleton.terms, source.randint(0, 2))
     operator = _operator(body, iterators[len(kept) :])
-    type = target.type if target is not None else _numeric(body)
+    type = target.type if target is not None else numeric_type(body)
     if type is ScalarType.BOOL:
         operator = source.choice(["min", "max"])
     if value.type is not type or value.strength is not Strength.STRONG:

@@ -36,7 +36,7 @@ def scattered(
     """The statement, which ``assign`` prints for a place in memory, behind what says where that is."""
     indices = {d: named(_place(d)) for d, subscript in enumerate(body.subscripts) if scatters(subscript)}
     assigned = assign(context.expressions.location(body.target, body.subscripts, site, indices))
-    return assigned if body.name in scope.placed else _placed(context, body, site, assigned)
+    return assigned if body.name in scope.placed else _placed(context, body, site, assigned).braced()
 
 
 def hoisted(context: Context, loop: Loop, scope: Scope) -> tuple[StatementBody, Site] | None:

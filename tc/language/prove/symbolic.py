@@ -11,7 +11,7 @@ from tc.language.algebra.open_extents import extent_of
 from tc.language.isl.affine import Frame, affine_condition, affine_function
 from tc.language.isl.session import isl_context
 from tc.language.program.extent import Extent
-from tc.language.program.program import Expression, Literal, Program, Read, SizeReference, Tensor, walk
+from tc.language.program.program import Expression, Literal, Program, Read, SizeReference, Tensor, reads_in, walk
 from tc.language.program.specialization import Signature, Sizes
 from tc.language.text.expression_text import expression_text
 
@@ -99,12 +99,14 @@ def always_holds(condition: Expression, sizes: Sizes) -> bool:
 def require_plain_gathers(program: Program) -> None:
     """ArgumentError where a gather reads along an extent that stays open: its checks compare with numbers."""
     for statement in program.statements:
-        for read in (e for e in walk(statement.value) if isinstance(e, Read)):
+        target = Read(statement.target, statement.subscripts, statement.value.type)
+        for read in (target, *(e for x in (*statement.subscripts, statement.value) for e in reads_in(x))):
             for subscript, extent in zip(read.subscripts, program.tensor(read.tensor).shape, strict=True):
                 gathers = any(isinstance(e, Read) for e in walk(subscript))
                 if gathers and not isinstance(extent, Literal):
+                    done = "scattered to" if read is target else "gathered from"
                     raise ArgumentError(
-                        f"{program.name}: `{read.tensor}` is gathered from along a dimension that would stay open; "
+                        f"{program.name}: `{read.tensor}` is {done} along a dimension that would stay open; "
                         "pass a number for it"
                     )
 

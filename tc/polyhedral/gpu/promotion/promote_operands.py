@@ -21,6 +21,7 @@ from tc.polyhedral.analysis.box import Box, bounding_box, box_elements, own_spac
 from tc.polyhedral.analysis.copies import copy_band
 from tc.polyhedral.analysis.extents import extent_of
 from tc.polyhedral.analysis.reads import has_affine_subscripts, program_names
+from tc.polyhedral.analysis.scattered import is_scatter
 from tc.polyhedral.ir.loops import Buffer, LoopKind
 from tc.polyhedral.ir.scop import PromotedAccess, Promotion, Scop, ScopStatement, layouts_of, reads_by_position
 from tc.polyhedral.ir.tree import Band, Extension, Filter, Leaf, Member, Node, ScheduleTree, Sequence
@@ -114,8 +115,8 @@ class _Operand:
 
 def _operands(statement: ScopStatement, scop: Scop) -> Iterator[_Operand]:
     """Reads of tensors that no statement writes, and of their copies in shared memory."""
-    if statement.body.owned is not None:
-        return  # few of its instances write, and need what they read
+    if is_scatter(statement.body):
+        return  # few of an owner's instances need what they read, and results are no box
     written = {relation.get_tuple_name(isl.dim_type.out) for own in scop.statements for relation in own.writes}
     buffers = {promotion.buffer.name: promotion for promotion in scop.promotions}
     for position, own in reads_by_position(statement, scop.promotions):

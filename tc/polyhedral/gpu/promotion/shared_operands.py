@@ -15,6 +15,7 @@ from tc.language.isl.pieces import pieces_of
 from tc.language.program.program import GuardedRead, Read, walk
 from tc.polyhedral.analysis.box import Box, bounding_box
 from tc.polyhedral.analysis.reads import data_ranges, has_affine_subscripts, program_names
+from tc.polyhedral.analysis.scattered import is_scatter
 from tc.polyhedral.analysis.strides import is_turned, iterator_of
 from tc.polyhedral.gpu.promotion.promote_temporaries import has_owner
 from tc.polyhedral.ir.gathered import Gathered
@@ -145,8 +146,8 @@ def _operands(scop: Scop, domain: isl.UnionSet, *, indices: bool) -> Iterator[Op
 
 
 def _operands_of(statement: ScopStatement, scop: Scop, names: Items[str], *, indices: bool) -> Iterator[Operand]:
-    if statement.body.owned is not None:
-        return  # few of its instances write, and need what they read
+    if is_scatter(statement.body):
+        return  # few of an owner's instances need what they read, and results are no box
     tensors = layouts_of(scop).keys() - {promotion.buffer.name for promotion in scop.promotions}
     promoted = {access.element.get_tuple_name(isl.dim_type.out) for access in statement.promoted}
     reads = list(reads_by_position(statement, scop.promotions))
