@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias, TypeVar
 
 from tc.polyhedral.analysis.ranges import size_ranges
+from tc.polyhedral.cpu.chunk_steps import chunk_steps
 from tc.polyhedral.cpu.defaults import default_sizes
 from tc.polyhedral.cpu.parallelize import parallelize_tree
 from tc.polyhedral.cpu.promote import Room, promote_tree
@@ -68,6 +69,10 @@ def _register_tile(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine:
     return register_tile_tree(tree, scop, choose, lanes=options.vectorize, tiles=tiles), scop
 
 
+def _chunk_steps(tree: ScheduleTree, scop: Scop, options: CpuOptions, machine: CpuMachine) -> State:
+    return chunk_steps(tree, scop, options.threads or machine.cores), scop
+
+
 def _tile(tree: ScheduleTree, scop: Scop, options: CpuOptions, _machine: CpuMachine) -> State:
     return tile_tree(tree, panels_of(options, scop)), scop
 
@@ -114,6 +119,7 @@ REGISTER_TILE: Final = "register tile"
 MAP: Final = "map"
 
 PASSES: Final[Passes[ScheduleTree, CpuOptions, CpuMachine]] = (
+    ("chunk steps", _chunk_steps),
     (REGISTER_TILE, _register_tile),
     ("tile", _tile),
     ("vectorize", _vectorize),

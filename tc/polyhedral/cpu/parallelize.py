@@ -16,6 +16,7 @@ from tc.polyhedral.analysis.paths import paths_below
 from tc.polyhedral.analysis.reads import value_reads
 from tc.polyhedral.analysis.scattered import owners_of
 from tc.polyhedral.analysis.strides import iterator_of, stride
+from tc.polyhedral.cpu.chunk_steps import runs_steps
 from tc.polyhedral.cpu.join_regions import join_regions
 from tc.polyhedral.ir.loops import LoopKind
 from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
@@ -24,6 +25,8 @@ from tc.polyhedral.transform.tile import is_register
 
 # Waking another core costs a few microseconds: below this many instances one core is done earlier.
 WORTH_SPREADING = 1 << 14
+# In every step of a block they wait for each other again.
+WORTH_SPREADING_STEPS = 1 << 18
 # With this many chunks for two cores the last one to finish leaves little idle time.
 ENOUGH_CHUNKS = 16
 
@@ -55,22 +58,29 @@ class _Parallelizer:
     def packs(self) -> bool:
         return self.room > 0
 
-    def visit(self, node: Node, domain: isl.UnionSet) -> Node:
+    def visit(self, node: Node, domain: isl.UnionSet, steps: int = 1) -> Node:
+        """``steps``: how often the node runs, in the steps of blocks around it."""
+        worth = WORTH_SPREADING if steps == 1 else WORTH_SPREADING_STEPS * steps
         match node:
             case Leaf() | Extension():
                 return node
             case Sequence():
-                if self.join and volume(domain) >= WORTH_SPREADING:
+                if self.join and volume(domain) >= worth:
                     node = join_regions(node, domain, self.scop, self.cores, self.cut)
-                branches = (replace(f, child=self.visit(f.child, domain.intersect(f.domain))) for f in node.filters)
+                branches = (
+                    replace(f, child=self.visit(f.child, domain.intersect(f.domain), steps)) for f in node.filters
+                )
                 return Sequence(tuple(branches)) if len(node.filters) > 1 else next(branches).child
+            case Band() if runs_steps(node):
+                below = steps * max(1, extent_of(node.members[0].function, domain))
+                return replace(node, child=self.visit(node.child, domain, below))
             case Band():
                 joined = any(member.kind is LoopKind.PARALLEL for member in node.members)
-                return node if joined or volume(domain) < WORTH_SPREADING else self.band(node, domain)
+                return node if joined or volume(domain) < worth else self.band(node, domain, steps)
             case _:
                 assert_never(node)
 
-    def band(self, band: Band, domain: isl.UnionSet) -> Node:
+    def band(self, band: Band, domain: isl.UnionSet, steps: int) -> Node:
         members = band.members
         counts = [extent_of(m.function, domain) if m.coincident else 0 for m in members]
         shared = self.operand(band, domain)
@@ -90,8 +100,8 @@ class _Parallelizer:
             for position, (count, member) in enumerate(zip(counts, members, strict=True))
             if count > 1
         ]
-        if not ranked or not band.permutable:
-            return replace(band, child=self.visit(band.child, domain))
+        if not ranked:
+            return replace(band, child=self.visit(band.child, domain, steps))
         position = -max(ranked)[-1]
         others = [p for p in range(len(members)) if p != position]
         if shared is not None and all(members[p].coincident for p in others):

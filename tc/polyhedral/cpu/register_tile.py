@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 import islpy as isl
 
@@ -17,10 +17,11 @@ from tc.language.program.specialization import Layout
 from tc.polyhedral.analysis.extents import extent_of, volume
 from tc.polyhedral.analysis.scattered import is_scatter
 from tc.polyhedral.analysis.strides import iterator_of, stride
+from tc.polyhedral.cpu.chunk_steps import runs_steps
 from tc.polyhedral.cpu.microkernel import MicroKernel, carried_rows, choose_microkernel
 from tc.polyhedral.ir.loops import LoopKind, StatementBody
 from tc.polyhedral.ir.scop import Scop, ScopStatement, layouts_of
-from tc.polyhedral.ir.tree import Band, Member, ScheduleTree, statement_names
+from tc.polyhedral.ir.tree import Band, Extension, Leaf, Member, Node, ScheduleTree, Sequence, statement_names
 from tc.polyhedral.transform.tile import WHOLE, Cut, sizes_at, tile_tree
 from tc.targets.machine import VectorUnit
 
@@ -59,7 +60,7 @@ def default_tile(scop: Scop, unit: VectorUnit, *, packs: bool) -> ChooseTile:
             return None
         rows = carried_rows(statement, layouts)
         if rows is not None:
-            return None if fixed or within else rows
+            return None if any(size > 1 for _, size in fixed) or within else rows
         return choose_microkernel(statement, layouts, unit, packs=packs, fixed=dict(fixed), within=dict(within))
 
     def choose(statement: ScopStatement, fixed: Mapping[str, int], within: Mapping[str, int]) -> MicroKernel | None:
@@ -82,17 +83,49 @@ def register_tile_tree(
 ) -> ScheduleTree:
     """Tile the loops around every reduction that has a register tile.
 
-    ``lanes``: mark the one for vectors.  ``tiles``: sizes of the larger tiles that the same loops will get.
+    ``lanes``: mark the one for vectors.  ``tiles``: sizes of the larger tiles that the same loops will get.  Loops that
+    run the steps of blocks are not tiled: one step at a time is in a tile.
     """
+    steps = _step_iterators(tree, scop)
+
+    def below_steps(
+        statement: ScopStatement, fixed: Mapping[str, int], within: Mapping[str, int]
+    ) -> MicroKernel | None:
+        return choose(statement, {**steps.get(statement.name, {}), **fixed}, within)
 
     def cuts(band: Band, domain: isl.UnionSet, depth: int, points: tuple[Member, ...]) -> tuple[Cut, ...]:
         sizes = tuple(zip(band.members, sizes_at(tiles, band, depth), strict=True))
-        found = _heaviest_tile(scop, domain, points, sizes, choose)
+        found = _heaviest_tile(scop, domain, points, sizes, below_steps)
         if found is None:
             return tuple(WHOLE for _ in band.members)
         return tuple(_cut(member, *found, lanes=lanes) for member in band.members)
 
     return tile_tree(tree, cuts)
+
+
+def _step_iterators(tree: ScheduleTree, scop: Scop) -> Mapping[str, Mapping[str, int]]:
+    """By statement, the iterators that loops over steps have, each with the size that it has in a tile."""
+    found: dict[str, dict[str, int]] = {}
+
+    def visit(node: Node, domain: isl.UnionSet) -> None:
+        match node:
+            case Band():
+                if runs_steps(node):
+                    for name in statement_names(domain):
+                        iterator = iterator_of(node.members[0].function, scop.statement(name).body)
+                        if iterator is not None:
+                            found.setdefault(name, {})[iterator] = 1
+                visit(node.child, domain)
+            case Sequence(filters):
+                for branch in filters:
+                    visit(branch.child, domain.intersect(branch.domain))
+            case Leaf() | Extension():
+                pass
+            case _:
+                assert_never(node)
+
+    visit(tree.root, tree.domain)
+    return found
 
 
 def _heaviest_tile(
