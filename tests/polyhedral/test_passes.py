@@ -196,7 +196,8 @@ def test_a_budget_too_small_for_scheduling_but_not_for_the_proof() -> None:
 
 
 def test_the_pipeline_is_literal_lists() -> None:
-    assert [name for name, _ in PASSES] == ["register tile", "tile", "vectorize", "parallelize", "promote", "unroll"]
+    names = ["chunk steps", "register tile", "tile", "vectorize", "parallelize", "promote", "unroll"]
+    assert [name for name, _ in PASSES] == names
     loops = ["localize", "separate tiles", "constant unroll bounds"]
     assert [name for name, _ in LOOP_PASSES] == loops
     prefetches = ["prefetch gathers", "prefetch blocks", "prefetch stores"]
