@@ -135,3 +135,14 @@ def test_whole_vectors_of_a_row_stay_inside_its_array() -> None:
     for width, name, first in loads:
         if name in sizes:
             assert int(first) + int(width) <= sizes[name]
+
+
+@pytest.mark.parametrize("unroll", [1, 8, 64])
+@pytest.mark.parametrize("operator", ["+=!", "max=!"])
+@pytest.mark.parametrize("range", ["0:i+1", "i:N", "i+1:N", "0:i"])
+def test_lanes_without_instances_keep_what_they_have(range: str, operator: str, unroll: int) -> None:
+    """Of an unrolled triangle, every copy has other lanes: it had changed all of a vector."""
+    f = tc.define(f"def f(double(N) x) -> (y) {{ y(i) {operator} x(j) * 2 where i in 0:N, j in {range} }}").f
+    x = np.random.default_rng(0).uniform(-1, 1, 8)
+    options = tc.CpuOptions(tc.ScheduleOptions(unroll=unroll, scans=False))
+    np.testing.assert_allclose(np.asarray(f(x, options=options)), f.reference(x), rtol=1e-12, atol=1e-12)

@@ -47,6 +47,7 @@ class RegisterPrinter:
         self._context: Final = trees.context
         self._tile: Final = Tile(buffer, str(trees.context.pointer(buffer.name)), trees.context.vector_bytes)
         self._uses_array = False
+        self._changed: Final[set[int]] = set()  # how many lanes statements change
         self._totals: VectorTotals | None = None
         self._numbers: Final = itertools.count()
 
@@ -133,6 +134,8 @@ class RegisterPrinter:
         if not isinstance(loop.body, Instance) or loop.step != 1:
             raise NotVectorsError("a loop over lanes that holds more than one statement")
         vectors = self._used(loop, known)
+        if self._context.bodies[loop.body.statement].target == self._tile.buffer.name:
+            self._require_lanes(len(iterations(loop, known)))
         ragged = repeated and len({vector.width for vector in vectors}) > 1
         widest = vectors[0] if ragged else None
         statement = VectorStatement(self._context, self._tile, loop, loop.body, scope, known, widest)
@@ -143,6 +146,12 @@ class RegisterPrinter:
             if repeated:
                 raise
         return self._through_array(loop, statement, scope, known)
+
+    def _require_lanes(self, lanes: int) -> None:
+        """NotVectorsError where some statements change fewer lanes than others: vectors change all of theirs."""
+        self._changed.add(lanes)
+        if len(self._changed) > 1:
+            raise NotVectorsError("fewer lanes than a row has in use")
 
     def _used(self, loop: Loop, known: Mapping[str, int]) -> list[Vector]:
         return self._tile.used(len(iterations(loop, known)))
