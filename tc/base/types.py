@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from typing import Final
 
@@ -27,6 +28,8 @@ class ScalarType(Enum):
     UINT16 = "uint16"
     UINT32 = "uint32"
     UINT64 = "uint64"
+    FLOAT8_E4M3FN = "float8_e4m3fn"
+    FLOAT8_E5M2 = "float8_e5m2"
     FLOAT16 = "float16"
     BFLOAT16 = "bfloat16"
     FLOAT32 = "float32"
@@ -52,8 +55,8 @@ class ScalarType(Enum):
 
     @property
     def is_half(self) -> bool:
-        """Sixteen-bit floating point: computed and accumulated in float32, rounded when stored."""
-        return self in (ScalarType.FLOAT16, ScalarType.BFLOAT16)
+        """Floating point of sixteen or eight bits: computed and accumulated in float32, rounded when stored."""
+        return self.is_floating and self.itemsize < 4
 
     @property
     def itemsize(self) -> int:
@@ -78,6 +81,16 @@ class ScalarType(Enum):
         return _UNIT_ROUNDOFF.get(self, 0.0)
 
     @property
+    def largest(self) -> float:
+        """The largest finite number of a floating type."""
+        return _LARGEST[self]
+
+    @property
+    def has_infinities(self) -> bool:
+        """Whether the largest number of a floating type is followed by infinity, and not by NaN."""
+        return self is not ScalarType.FLOAT8_E4M3FN
+
+    @property
     def smallest_subnormal(self) -> float:
         """The absolute error of one operation whose result underflows; 0 for integers."""
         return _SMALLEST_SUBNORMAL.get(self, 0.0)
@@ -88,15 +101,28 @@ _KIND: Final = {
     t: next((kind for name, kind in _KINDS_OF_NAMES if t.value.startswith(name)), Kind.FLOATING) for t in ScalarType
 }
 _ITEMSIZE: Final = {
-    t: 1 if t is ScalarType.BOOL else int(t.value.lstrip("abcdefghijklmnopqrstuvwxyz")) // 8 for t in ScalarType
+    t: 1 if bits is None else int(bits.group()) // 8
+    for t, bits in ((t, re.search(r"\d+", t.value)) for t in ScalarType)
 }
 _UNIT_ROUNDOFF: Final = {
+    ScalarType.FLOAT8_E4M3FN: 2.0**-4,
+    ScalarType.FLOAT8_E5M2: 2.0**-3,
     ScalarType.FLOAT16: 2.0**-11,
     ScalarType.BFLOAT16: 2.0**-8,
     ScalarType.FLOAT32: 2.0**-24,
     ScalarType.FLOAT64: 2.0**-53,
 }
+_LARGEST: Final = {
+    ScalarType.FLOAT8_E4M3FN: 448.0,
+    ScalarType.FLOAT8_E5M2: 57344.0,
+    ScalarType.FLOAT16: 65504.0,
+    ScalarType.BFLOAT16: 255 * 2.0**120,
+    ScalarType.FLOAT32: (2.0**24 - 1) * 2.0**104,
+    ScalarType.FLOAT64: (2.0 - 2.0**-52) * 2.0**1023,
+}
 _SMALLEST_SUBNORMAL: Final = {
+    ScalarType.FLOAT8_E4M3FN: 2.0**-9,
+    ScalarType.FLOAT8_E5M2: 2.0**-16,
     ScalarType.FLOAT16: 2.0**-24,
     ScalarType.BFLOAT16: 2.0**-133,
     ScalarType.FLOAT32: 2.0**-149,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from types import EllipsisType
 from typing import Any, Final, TypeAlias
@@ -66,8 +67,10 @@ def overflow_threshold(type: ScalarType) -> float:
     """The least magnitude that rounds to infinity; infinite for float64, where the oracle overflows by itself."""
     if type is ScalarType.FLOAT64:
         return float("inf")
-    exponent = 15 if type is ScalarType.FLOAT16 else 127
-    return (2.0 - type.unit_roundoff) * 2.0**exponent
+    quantum = 2.0 * type.unit_roundoff * 2.0 ** math.floor(math.log2(type.largest))
+    middle = type.largest + quantum / 2
+    # In a type without infinities the largest number is even, and what lies in the middle is rounded to it.
+    return middle if type.has_infinities else math.nextafter(middle, math.inf)
 
 
 def smallest_normal(type: ScalarType) -> float:
@@ -137,18 +140,27 @@ def settle(operand: Bounded, type: ScalarType) -> Bounded:
 
 
 def collapse(stored: Bounded, type: ScalarType) -> Bounded:
-    """The value after it was certainly rounded to its type: infinity where every outcome overflows."""
-    if stored.is_exact or not type.is_floating:
+    """The value after it was certainly rounded to its type: infinity, or NaN, where every outcome overflows."""
+    if not type.is_floating or (stored.is_exact and type.has_infinities):
         return stored
     certain = np.isfinite(stored.value) & (np.abs(stored.value) - stored.error >= overflow_threshold(type))
+    if not type.has_infinities:
+        certain = certain | np.isinf(stored.value)
     if not certain.any():
         return stored
-    value = np.where(certain, np.copysign(np.inf, stored.value), stored.value)
+    beyond = np.copysign(np.inf, stored.value) if type.has_infinities else np.nan
+    value = np.where(certain, beyond, stored.value)
     return Bounded(value, np.where(certain, 0.0, stored.error), stored.ambiguous)
 
 
 def rounded(value: Array, type: ScalarType) -> FloatArray:
     """The nearest values of a floating type, as float64 (bfloat16 by way of float32)."""
+    if type.itemsize == 1:
+        wide = np.asarray(value, np.float64)
+        quantum = np.maximum(np.ldexp(type.unit_roundoff, np.frexp(wide)[1]), type.smallest_subnormal)
+        near = np.copysign(np.rint(wide / quantum) * quantum, wide)
+        beyond = np.copysign(np.inf, wide) if type.has_infinities else np.nan
+        return np.where(np.abs(near) <= type.largest, near, np.where(np.isnan(wide), np.nan, beyond))
     if type is ScalarType.BFLOAT16:
         bits = np.asarray(value, np.float32).view(np.uint32)
         kept = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) & np.uint32(0xFFFF0000)

@@ -51,8 +51,8 @@ class Comparison:
 def compare(result: Result, actual: Array) -> Comparison:
     """Compares a kernel's output with the oracle's result for it.
 
-    NaN must meet NaN and infinities the same infinity, except that infinity is accepted where a value within the
-    bound rounds to it.  ArgumentError if shape or dtype differ from the result's.
+    NaN must meet NaN and infinities the same infinity, except that infinity (NaN, in a type without infinities) is
+    accepted where a value within the bound rounds to it.  ArgumentError if shape or dtype differ from the result's.
     """
     actual = np.asarray(actual)
     if actual.shape != result.values.shape or actual.dtype.name != result.type.value:
@@ -79,6 +79,8 @@ def _floating(result: Result, actual: Array) -> tuple[FloatArray, BoolArray]:
     gap = np.abs(given - value)
     reached = np.abs(value) + error >= overflow_threshold(result.type)
     overflowed = np.isinf(given) & reached & (np.sign(given) * value + error >= overflow_threshold(result.type))
+    if not result.type.has_infinities:
+        overflowed = np.isnan(given) & reached
     same = (given == value) | (np.isnan(given) & np.isnan(value)) | overflowed
     gap = np.where(same, 0.0, np.where(np.isnan(gap), np.inf, gap))
     return gap, gap <= error * _SLACK

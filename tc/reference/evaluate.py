@@ -129,6 +129,8 @@ def _initial(tensor: Tensor, layout: Layout, arrays: Mapping[str, Array], progra
             f"{program}: argument {tensor.name} must be {layout.type} of shape {layout.shape}, "
             f"got {array.dtype.name} of shape {array.shape}"
         )
+    if layout.type.is_half and layout.type.itemsize == 1:  # NumPy has no views of some of these
+        array = array.astype(np.float32)
     # Arguments are only read, and results that come in are written to.
     return Bounded(array if tensor.role is Role.INPUT else array.astype(numpy_type(layout.type)))
 

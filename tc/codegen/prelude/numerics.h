@@ -226,19 +226,64 @@ static inline tc_bfloat16 tc_bfloat16_from_float32(float x) {
 }
 static inline tc_bfloat16 tc_bfloat16_from_float64(double x) { return tc_bfloat16_from_float32(tc_round_to_odd(x)); }
 
-//= tc_nextafter_float16 tc_nextafter_bfloat16
+//= tc_float8_e5m2 tc_float32_from_float8_e5m2 tc_float8_e5m2_from_*
+// The upper byte of a float16.
+typedef uint8_t tc_float8_e5m2;
+static inline float tc_float32_from_float8_e5m2(tc_float8_e5m2 x) {
+  union { uint32_t u; float f; } r = {.u = (uint32_t)(x & 0x7f) << 21};
+  r.f *= 0x1p112f;  // moves the exponent's bias, and normalizes subnormals
+  r.u |= (r.f >= 0x1p16f ? 0x7f800000 : 0) | (uint32_t)(x & 0x80) << 24;
+  return r.f;
+}
+static inline tc_float8_e5m2 tc_float8_e5m2_from_float32(float x) {
+  union { float f; uint32_t u; } bits = {.f = x}, magnitude = {.f = fabsf(x)}, shifted = {.f = fabsf(x) + 0x1p7f};
+  const uint32_t normal = (magnitude.u - 0x38000000 + 0xfffff + (magnitude.u >> 21 & 1)) >> 21;
+  const uint32_t subnormal = shifted.u - 0x43000000;  // the last place of 128 is that of subnormal numbers
+  uint32_t narrow = magnitude.f < 0x1p-14f ? subnormal : normal;
+  narrow = magnitude.f >= 0x1p16f ? 0x7c : narrow;
+  narrow = magnitude.u > 0x7f800000 ? 0x7e : narrow;
+  return narrow | (bits.u >> 24 & 0x80);
+}
+static inline tc_float8_e5m2 tc_float8_e5m2_from_float64(double x) {
+  return tc_float8_e5m2_from_float32(tc_round_to_odd(x));
+}
+
+//= tc_float8_e4m3fn tc_float32_from_float8_e4m3fn tc_float8_e4m3fn_from_*
+// Without infinities: what is too large, beyond 464, is NaN.
+typedef uint8_t tc_float8_e4m3fn;
+static inline float tc_float32_from_float8_e4m3fn(tc_float8_e4m3fn x) {
+  union { uint32_t u; float f; } r = {.u = (uint32_t)(x & 0x7f) << 20};
+  r.f *= 0x1p120f;  // moves the exponent's bias, and normalizes subnormals
+  r.u |= ((x & 0x7f) == 0x7f ? 0x7fc00000 : 0) | (uint32_t)(x & 0x80) << 24;
+  return r.f;
+}
+static inline tc_float8_e4m3fn tc_float8_e4m3fn_from_float32(float x) {
+  union { float f; uint32_t u; } bits = {.f = x}, magnitude = {.f = fabsf(x)}, shifted = {.f = fabsf(x) + 0x1p14f};
+  const uint32_t normal = (magnitude.u - 0x3c000000 + 0x7ffff + (magnitude.u >> 20 & 1)) >> 20;
+  const uint32_t subnormal = shifted.u - 0x46800000;  // the last place of 16384 is that of subnormal numbers
+  uint32_t narrow = magnitude.f < 0x1p-6f ? subnormal : normal;
+  narrow = magnitude.f <= 464.0f ? narrow : 0x7f;
+  return narrow | (bits.u >> 24 & 0x80);
+}
+static inline tc_float8_e4m3fn tc_float8_e4m3fn_from_float64(double x) {
+  return tc_float8_e4m3fn_from_float32(tc_round_to_odd(x));
+}
+
+//= tc_nextafter_float16 tc_nextafter_bfloat16 tc_nextafter_float8_e5m2 tc_nextafter_float8_e4m3fn
 // The neighbour among the halves, of an operand that is rounded to one first.
-#define TC_NEXTAFTER(half, narrow, widen)                      \
-  static inline float tc_nextafter_##half(float x, float y) { \
-    uint16_t bits = narrow(x);                                 \
-    const float from = widen(bits), to = widen(narrow(y));     \
-    if (from != from || to != to) return from + to;            \
-    if (from == to) return to;                                 \
-    if (from == 0) return widen(to < 0 ? 0x8001 : 0x0001);     \
-    return widen(bits + ((from < to) == (from > 0) ? 1 : -1)); \
+#define TC_NEXTAFTER(half, narrow, widen)                              \
+  static inline float tc_nextafter_##half(float x, float y) {         \
+    tc_##half bits = narrow(x);                                        \
+    const float from = widen(bits), to = widen(narrow(y));             \
+    if (from != from || to != to) return from + to;                    \
+    if (from == to) return to;                                         \
+    if (from == 0) return to < 0 ? -widen(0x01) : widen(0x01);         \
+    return widen(bits + ((from < to) == (from > 0) ? 1 : -1));         \
   }
 TC_NEXTAFTER(float16, tc_float16_from_float32, tc_float32_from_float16)
 TC_NEXTAFTER(bfloat16, tc_bfloat16_from_float32, tc_float32_from_bfloat16)
+TC_NEXTAFTER(float8_e5m2, tc_float8_e5m2_from_float32, tc_float32_from_float8_e5m2)
+TC_NEXTAFTER(float8_e4m3fn, tc_float8_e4m3fn_from_float32, tc_float32_from_float8_e4m3fn)
 
 // Functions that the C library lacks, or that compilers cannot run in lanes.  Those of float32 are computed in double
 // where that is simplest.

@@ -119,8 +119,7 @@ _EXACT_INTEGERS: Final = {type: f"{type.value}_t" for type in ScalarType if type
 _C_VALUES: Final = {
     **_EXACT_INTEGERS,
     ScalarType.BOOL: "bool",
-    ScalarType.FLOAT16: "float",
-    ScalarType.BFLOAT16: "float",
+    **{type: "float" for type in ScalarType if type.is_half},
     ScalarType.FLOAT32: "float",
     ScalarType.FLOAT64: "double",
 }
@@ -130,8 +129,7 @@ C: Final = Dialect(
     storage={
         **_C_VALUES,
         ScalarType.BOOL: "uint8_t",
-        ScalarType.FLOAT16: "tc_float16",
-        ScalarType.BFLOAT16: "tc_bfloat16",
+        **{type: f"tc_{type}" for type in ScalarType if type.is_half},
     },
     restrict="restrict",
     routine="static __attribute__((noinline))",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import struct
 from typing import assert_never
 
+from tc.base.rounding import round_to
 from tc.base.types import Kind, ScalarType
 from tc.codegen.text.dialect import Dialect
 from tc.codegen.text.fragment import Fragment, Precedence, cast
@@ -51,32 +51,3 @@ def _floating(value: float, type: ScalarType) -> Fragment:
         decimal = repr(magnitude)
         text = (decimal if len(decimal) <= _READABLE else magnitude.hex()) + suffix
     return Fragment(f"-{text}", Precedence.PREFIX) if negative else Fragment(text)
-
-
-def round_to(value: float, type: ScalarType) -> float:
-    """The nearest number of a floating type, ties to even; infinity beyond the largest."""
-    match type:
-        case ScalarType.FLOAT16:
-            return _packed(value, "e")
-        case ScalarType.FLOAT32:
-            return _packed(value, "f")
-        case ScalarType.BFLOAT16:
-            return _bfloat16(value)
-        case _:
-            return value
-
-
-def _packed(value: float, format: str) -> float:
-    try:
-        return float(struct.unpack(format, struct.pack(format, value))[0])
-    except OverflowError:
-        return math.copysign(math.inf, value)
-
-
-def _bfloat16(value: float) -> float:
-    if value == 0 or not math.isfinite(value):
-        return value
-    # Eight bits of precision; below the normal range the spacing stays that of the least exponent.
-    spacing = math.ldexp(1.0, max(math.frexp(value)[1], -125) - 8)
-    rounded = round(value / spacing) * spacing
-    return rounded if abs(rounded) < 2.0**128 else math.copysign(math.inf, value)

@@ -85,6 +85,8 @@ _TYPES: Final = {
     "float64": "double",
     "float16": "uint16_t",
     "bfloat16": "uint16_t",
+    "float8_e4m3fn": "uint8_t",
+    "float8_e5m2": "uint8_t",
     "bool": "uint8_t",
 }
 

@@ -7,10 +7,9 @@ to the kernel, whose rounding is its own.
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Callable, Mapping
-from typing import Final
 
+from tc.base.rounding import round_to
 from tc.base.types import Kind, ScalarType
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
 from tc.language.program.program import (
@@ -46,24 +45,6 @@ def remainder(dividend: int, divisor: int) -> int:
 def wrap(value: int, type: ScalarType) -> int:
     """The value modulo the range of an integer type."""
     return (value - type.minimum) % (type.maximum - type.minimum + 1) + type.minimum
-
-
-_STRUCT_FORMATS: Final = {ScalarType.FLOAT16: "e", ScalarType.FLOAT32: "f"}
-
-
-def round_to(value: float, type: ScalarType) -> float:
-    """The value rounded to nearest, ties to even, in a floating type; infinity where it is too large."""
-    if type is ScalarType.FLOAT64 or not math.isfinite(value) or value == 0.0:
-        return value
-    if type is ScalarType.BFLOAT16:
-        mantissa, exponent = math.frexp(value)
-        scale = max(exponent - 8, -133)  # eight bits of precision; subnormals end at 2**-133
-        rounded = math.ldexp(round(math.ldexp(mantissa, exponent - scale)), scale)
-        return rounded if abs(rounded) < 2.0**128 else math.copysign(math.inf, value)
-    try:
-        return float(struct.unpack(_STRUCT_FORMATS[type], struct.pack(_STRUCT_FORMATS[type], value))[0])
-    except OverflowError:
-        return math.copysign(math.inf, value)
 
 
 def convert_literal(literal: Literal, type: ScalarType) -> Literal:

@@ -136,6 +136,6 @@ TYPES: Final = MappingProxyType(
         "bf16": "bfloat16", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8",
         "u16": "uint16", "u32": "uint32", "u64": "uint64", "long": "int64", "short": "int16", "char": "int8",
         "unsigned": "uint32", "uint": "uint32", "boolean": "bool", "integer": "int32", "real": "float32",
-        "single": "float32", "tensor": "float32", "float8": "float16", "int4": "int8", "uint4": "uint8",
+        "single": "float32", "tensor": "float32", "float8": "float8_e4m3fn", "int4": "int8", "uint4": "uint8",
     }
 )  # fmt: skip

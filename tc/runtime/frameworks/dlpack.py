@@ -76,10 +76,12 @@ _LEGACY: Final = 1
 _NO_ORDER: Final = -1
 
 _CODES: Final = MappingProxyType({Kind.SIGNED: 0, Kind.UNSIGNED: 1, Kind.FLOATING: 2, Kind.BOOLEAN: 6})
-_BFLOAT: Final = 4
+_EXTENSIONS: Final = MappingProxyType(
+    {ScalarType.BFLOAT16: 4, ScalarType.FLOAT8_E4M3FN: 10, ScalarType.FLOAT8_E5M2: 12},
+)
 # Code and bits of every element type, and the way back.
 CODES: Final = MappingProxyType(
-    {t: (_BFLOAT if t is ScalarType.BFLOAT16 else _CODES[t.kind], 8 * t.itemsize) for t in ScalarType},
+    {t: (_EXTENSIONS.get(t, _CODES[t.kind]), 8 * t.itemsize) for t in ScalarType},
 )
 _TYPES: Final = MappingProxyType({code: type for type, code in CODES.items()})
 

@@ -1,4 +1,4 @@
-"""NumPy's arrays in and out; bfloat16 is the one of ml_dtypes."""
+"""NumPy's arrays in and out; bfloat16 and floats of eight bits are those of ml_dtypes."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ _KINDS: Final = MappingProxyType(
 )
 # NumPy has several dtypes of one size (long, long long), so types are found by what they are, not by name.
 _TYPES: Final = MappingProxyType(
-    {(_KINDS[t.kind], t.itemsize): t for t in ScalarType if t is not ScalarType.BFLOAT16},
+    {(_KINDS[t.kind], t.itemsize): t for t in ScalarType if not t.is_half or t is ScalarType.FLOAT16},
 )
+# Those of ml_dtypes, by name.
+_EXTENSIONS: Final = MappingProxyType({t.value: t for t in ScalarType if t.is_half and t is not ScalarType.FLOAT16})
 
 
 def scalar_type_of(dtype: np.dtype, place: str) -> ScalarType:
@@ -39,26 +41,26 @@ def scalar_type_of(dtype: np.dtype, place: str) -> ScalarType:
     found = _TYPES.get((dtype.kind, dtype.itemsize))
     if found is not None:
         return found
-    if dtype.name == "bfloat16":
-        return ScalarType.BFLOAT16
+    if dtype.name in _EXTENSIONS:
+        return _EXTENSIONS[dtype.name]
     raise unsupported_type(dtype.name, place)
 
 
 @functools.cache
 def numpy_dtype(type: ScalarType) -> np.dtype:
-    """NumPy's dtype for ``type``; ArgumentError for bfloat16 without ml_dtypes."""
-    dtype: np.dtype = _bfloat16() if type is ScalarType.BFLOAT16 else np.dtype(type.value)
+    """NumPy's dtype for ``type``; ArgumentError for one of ml_dtypes' without that."""
+    dtype: np.dtype = _extension(type) if type.value in _EXTENSIONS else np.dtype(type.value)
     return dtype
 
 
-def _bfloat16() -> np.dtype:
+def _extension(type: ScalarType) -> np.dtype:
     try:
         import ml_dtypes
     except ImportError as error:
         raise ArgumentError(
-            "NumPy has no bfloat16 of its own: pip install ml_dtypes, or pass PyTorch tensors"
+            f"NumPy has no {type} of its own: pip install ml_dtypes, or pass PyTorch tensors"
         ) from error
-    dtype: np.dtype = np.dtype(ml_dtypes.bfloat16)
+    dtype: np.dtype = np.dtype(getattr(ml_dtypes, type.value))
     return dtype
 
 

@@ -6,12 +6,12 @@ import math
 import operator
 import sys
 from collections.abc import Callable
-from types import MappingProxyType
-from typing import Final, assert_never
+from typing import assert_never
 
 import numpy as np
 
 from tc.base.errors import ArgumentError
+from tc.base.rounding import round_to
 from tc.base.types import Kind, ScalarType
 
 
@@ -73,30 +73,18 @@ def _name(value: object) -> str:
     return value.__class__.__name__
 
 
-# Finite values of a type stay below 2 to this power.
-_EXPONENTS: Final = MappingProxyType(
-    {ScalarType.FLOAT16: 16, ScalarType.BFLOAT16: 128, ScalarType.FLOAT32: 128, ScalarType.FLOAT64: 1024}
-)
-
-
 def _rounded(number: int | float, type: ScalarType, place: str) -> float:
     """The value of a floating type nearest to ``number``; infinities and NaN are values like others."""
     try:
         value = float(number)
         if not math.isfinite(value):
             return value
-        rounded = value if type is ScalarType.FLOAT64 else _nearest(value, type)
+        rounded = round_to(value, type)
     except OverflowError:  # an integer beyond float64
         rounded = math.inf
-    if math.isfinite(rounded) and math.frexp(rounded)[1] <= _EXPONENTS[type]:
+    if math.isfinite(rounded):
         return rounded
     raise ArgumentError(f"{place}: {_shortened(number)} is too large for {type}")
-
-
-def _nearest(value: float, type: ScalarType) -> float:
-    """``value`` rounded half to even.  Scaling by a power of two is exact, so this rounds once."""
-    quantum = max(math.ldexp(type.unit_roundoff, math.frexp(value)[1]), type.smallest_subnormal)
-    return math.copysign(round(value / quantum) * quantum, value)
 
 
 def _shortened(number: int | float) -> str:
