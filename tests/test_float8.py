@@ -27,7 +27,7 @@ def edges() -> Array:
     numbers = np.unique(numbers[np.isfinite(numbers)])
     middles = (numbers[1:] + numbers[:-1]) / 2
     around = [np.nextafter(middles, np.float32(side)) for side in (-np.inf, np.inf)]
-    rest = np.float32([464, 465, 480, 500, 61440, 65535, 1e30, 1e-30, -0.0, np.inf, -np.inf, np.nan])
+    rest = np.array([464, 465, 480, 500, 61440, 65535, 1e30, 1e-30, -0.0, np.inf, -np.inf, np.nan], np.float32)
     return np.concatenate([numbers, middles, *around, rest, -rest]).astype(np.float32)
 
 
@@ -77,13 +77,19 @@ def test_products_of_matrices_are_summed_in_float32(type: str, target: str) -> N
 
 
 def test_types_promote_and_scalars_are_rounded() -> None:
-    text = "def f(float8_e4m3fn(N) x, float8_e5m2(N) y, float16(N) z) -> (a, b, c) { a(i) = x(i) + y(i)  b(i) = x(i) * z(i)  c(i) = x(i) * 2 }"
+    text = """
+def f(float8_e4m3fn(N) x, float8_e5m2(N) y, float16(N) z) -> (a, b, c) {
+    a(i) = x(i) + y(i)
+    b(i) = x(i) * z(i)
+    c(i) = x(i) * 2
+}"""
     x, y, z = (np.ones(3, type) for type in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, np.float16))
-    a, b, c = tc.define(text)(x, y, z)
-    assert [np.asarray(r).dtype.name for r in (a, b, c)] == ["float32", "float16", "float8_e4m3fn"]
+    results = tc.define(text)(x, y, z)
+    assert isinstance(results, tuple)
+    assert [np.asarray(result).dtype.name for result in results] == ["float32", "float16", "float8_e4m3fn"]
     scaled = tc.define("def f(float8_e5m2 s, float(N) x) -> (y) { y(i) = float32(s) * x(i) }").single()
     np.testing.assert_array_equal(scaled(0.3, np.ones(1, np.float32)), [0.3125])
-    with pytest.raises(tc.ArgumentError, match="100000.0 is too large for float8_e5m2"):
+    with pytest.raises(tc.ArgumentError, match=r"100000\.0 is too large for float8_e5m2"):
         scaled(1e5, np.ones(1, np.float32))
 
 
@@ -101,4 +107,4 @@ def test_other_backends_compile(type: str) -> None:
 def test_torch_tensors() -> None:
     torch = pytest.importorskip("torch")
     f = tc.define("def f(float8_e4m3fn(N) x) -> (y) { y(i) = float32(x(i)) }").single()
-    assert f(torch.ones(4).to(torch.float8_e4m3fn)).tolist() == [1.0] * 4
+    assert torch.equal(f(torch.ones(4).to(torch.float8_e4m3fn)), torch.ones(4))

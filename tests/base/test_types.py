@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import itertools
 
-import ml_dtypes
 import numpy as np
 import pytest
 import torch
 
 from tc.base.types import ALIASES, Kind, ScalarType, computation_type, float_of, promote, scalar_type, type_names
+from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 
-NUMPY = {t: np.dtype(ml_dtypes.bfloat16 if t is ScalarType.BFLOAT16 else t.value) for t in ScalarType}
+NUMPY = {t: numpy_dtype(t) for t in ScalarType}
+EXTENSIONS = (ScalarType.BFLOAT16, ScalarType.FLOAT8_E4M3FN, ScalarType.FLOAT8_E5M2)
 INTEGERS = [t for t in ScalarType if t.is_integer]
 FLOATS = [t for t in ScalarType if t.is_floating]
 
@@ -29,20 +30,23 @@ PAIRS = list(itertools.product(ScalarType, repeat=2))
 
 @pytest.mark.parametrize(("left", "right"), [pair for pair in PAIRS if has_numpy_promotion(*pair)])
 def test_promotion_is_numpys(left: ScalarType, right: ScalarType) -> None:
+    if {left, right} == {ScalarType.FLOAT8_E5M2, ScalarType.FLOAT16}:  # float16 holds both; NumPy takes float32
+        assert promote(left, right) is ScalarType.FLOAT16
+        return
     assert NUMPY[promote(left, right)] == np.promote_types(NUMPY[left], NUMPY[right])
 
 
 def test_promotion_where_numpy_has_none() -> None:
-    missing = {frozenset(pair) for pair in PAIRS if not has_numpy_promotion(*pair)}
-    bfloat16 = ScalarType.BFLOAT16
-    assert missing == {frozenset((bfloat16, other)) for other in (ScalarType.FLOAT16, *INTEGERS)} - {
-        frozenset((bfloat16, other)) for other in (ScalarType.INT8, ScalarType.UINT8)
-    }
-    for pair in missing:
-        (other,) = pair - {bfloat16}
-        narrow = other in (ScalarType.FLOAT16, ScalarType.INT16, ScalarType.UINT16)
-        assert promote(bfloat16, other) is promote(other, bfloat16)
-        assert promote(bfloat16, other) is (ScalarType.FLOAT32 if narrow else ScalarType.FLOAT64)
+    """Of bfloat16 and floats of eight bits with each other, with float16 and with long integers."""
+    for left, right in (pair for pair in PAIRS if not has_numpy_promotion(*pair)):
+        own, other = (left, right) if left in EXTENSIONS else (right, left)
+        assert own in EXTENSIONS
+        assert promote(left, right) is promote(right, left)
+        if other.is_floating:
+            wider = max(own, other, key=lambda t: t.itemsize)
+            assert promote(own, other) is (ScalarType.FLOAT32 if own.itemsize == other.itemsize else wider)
+        else:
+            assert promote(own, other) is (ScalarType.FLOAT32 if other.itemsize == 2 else ScalarType.FLOAT64)
 
 
 @pytest.mark.parametrize("type", list(ScalarType))
@@ -69,17 +73,18 @@ def test_precision_of_floats(type: ScalarType) -> None:
     limits = torch.finfo(getattr(torch, type.value))
     assert type.unit_roundoff == limits.eps / 2
     assert type.smallest_subnormal == limits.smallest_normal * limits.eps
+    assert type.largest == limits.max
 
 
-@pytest.mark.parametrize("type", [t for t in ScalarType if t is not ScalarType.BFLOAT16])
+@pytest.mark.parametrize("type", [t for t in ScalarType if t not in EXTENSIONS])
 def test_functions_compute_where_numpys_do(type: ScalarType) -> None:
     assert NUMPY[float_of(type)] == np.exp(np.zeros(1, NUMPY[type])).dtype
 
 
 def test_halves_compute_in_single_precision() -> None:
-    assert float_of(ScalarType.BFLOAT16) is ScalarType.BFLOAT16
+    assert all(float_of(type) is type for type in EXTENSIONS)
     halves = {t for t in ScalarType if t.is_half}
-    assert halves == {ScalarType.FLOAT16, ScalarType.BFLOAT16}
+    assert halves == {ScalarType.FLOAT16, *EXTENSIONS}
     for type in ScalarType:
         assert computation_type(type) is (ScalarType.FLOAT32 if type in halves else type)
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, TypeAlias
 
-import ml_dtypes
 import numpy as np
 
 from tc.base.types import Kind, ScalarType
@@ -20,6 +19,7 @@ from tc.codegen.printer.placement import ALIGNMENT
 from tc.codegen.printer.source import c_source
 from tc.language.program.program import Expression
 from tc.polyhedral.ir.loops import LoopProgram
+from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 from tests.codegen.build import buffer, pointwise
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -123,5 +123,4 @@ def evaluate(values: Mapping[str, Expression], inputs: Mapping[str, Array], *fla
 
 def dtype_of(scalar_type: ScalarType) -> np.dtype[Any]:
     """NumPy's name of a scalar type."""
-    scalar: type[Any] | str = ml_dtypes.bfloat16 if scalar_type is ScalarType.BFLOAT16 else str(scalar_type)
-    return np.dtype(scalar)
+    return numpy_dtype(scalar_type)

@@ -80,6 +80,8 @@ def test_reductions_over_one_loop(type: ScalarType) -> None:
     random = np.random.default_rng(0)
     # So few and small that every partial result of the floating types is exact, in any order.
     columns = 9 if type.is_half else COLUMNS
+    if type.is_half and type.itemsize == 1:
+        columns = 3
     x = random.choice((1, 1, 1, 2), (ROWS, columns)).astype(dtype_of(type))
     start = random.choice((1, 2), ROWS).astype(dtype_of(type))
     results = {reduction: start.copy() for reduction in Reduction}

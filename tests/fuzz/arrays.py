@@ -29,14 +29,8 @@ class Placed:
 
 
 def dtype_of(type: tc.ScalarType) -> np.dtype[Any]:
-    """NumPy's type for a scalar type (importing ml_dtypes has registered bfloat16 by its name)."""
+    """NumPy's type for a scalar type (importing ml_dtypes has registered its own by name)."""
     return np.dtype(type.value)
-
-
-def _greatest(type: tc.ScalarType) -> float:
-    """The greatest finite value of a floating type."""
-    exponent = {tc.ScalarType.FLOAT16: 15, tc.ScalarType.FLOAT64: 1023}.get(type, 127)
-    return float((2.0 - 2.0 * type.unit_roundoff) * 2.0**exponent)
 
 
 def fill(rng: np.random.Generator, type: tc.ScalarType, shape: tuple[int, ...], content: Content) -> Array:
@@ -69,7 +63,7 @@ def _floats(rng: np.random.Generator, type: tc.ScalarType, shape: tuple[int, ...
     if content is Content.WIDE:
         values = values * 2.0 ** rng.integers(-8, 9, shape)
     if content is Content.SPECIAL:
-        most = _greatest(type)
+        most = type.largest
         least = type.smallest_subnormal
         special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, least, -least, 5 * least])
         values = np.where(rng.random(shape) < 0.15, rng.choice(special, shape), values)

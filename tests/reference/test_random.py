@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, assert_never
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -29,6 +28,7 @@ from tc.language.program.program import (
 )
 from tc.reference.compare import compare
 from tc.reference.evaluate import evaluate
+from tc.runtime.frameworks.numpy_arrays import numpy_dtype
 from tests.reference.build import binary, call, cast, read, select, specialize, statement, tensor, unary
 from tests.turns import every
 
@@ -40,8 +40,7 @@ SIZE = 256
 
 def dtype_of(type: ScalarType) -> np.dtype[Any]:
     """NumPy's type of the elements."""
-    name: npt.DTypeLike = ml_dtypes.bfloat16 if type is ScalarType.BFLOAT16 else type.value
-    return np.dtype(name)
+    return numpy_dtype(type)
 
 
 @dataclass(frozen=True)

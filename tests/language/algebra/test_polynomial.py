@@ -6,9 +6,10 @@ import math
 
 import pytest
 
+from tc.base.rounding import round_to
 from tc.base.types import ScalarType
 from tc.grammar.syntax import BinaryOperator
-from tc.language.algebra.fold import convert_literal, divide, remainder, round_to, substitute, wrap
+from tc.language.algebra.fold import convert_literal, divide, remainder, substitute, wrap
 from tc.language.algebra.polynomial import Atoms, constant
 from tc.language.program.program import INDEX_TYPE, Binary, Cast, Literal, SizeReference
 from tc.language.text.expression_text import expression_text

@@ -233,7 +233,7 @@ def test_declarations_refused(text: str, message: str) -> None:
         ("x = 1, x = 2", "`x` is defined twice"),
         ("x = x + 1", "`x` is defined by itself"),
         ("x = y, y = x", "`x` is defined by itself"),
-        ("i in 0:I(0)", "a `where` must not read tensors, this one reads `I`"),
+        ("i in 0:I(0)", "the range of `i` reads a tensor, so a statement may only reduce over it"),
         ("A(i,0) > 0", "a `where` must not read tensors, this one reads `A`"),
         ("i * i < N", "a `where` must be affine in the iterators"),
         ("i < 2.5", "a `where` must be affine in the iterators"),

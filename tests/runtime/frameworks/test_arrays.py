@@ -118,7 +118,7 @@ REFUSED: list[tuple[Making, type[TCError], str]] = [
     (lambda: np.ones(3, "M8[s]"), ArgumentError, "element type datetime64[s] is not supported"),
     (lambda: np.ones(3, "S4"), ArgumentError, "element type bytes32 is not supported"),
     (lambda: np.ones(3, [("x", "f4")]), ArgumentError, "element type void32 is not supported"),
-    (lambda: np.ones(3, ml_dtypes.float8_e4m3fn), ArgumentError, "element type float8_e4m3fn is not supported"),
+    (lambda: np.ones(3, ml_dtypes.float8_e3m4), ArgumentError, "element type float8_e3m4 is not supported"),
     (lambda: np.ones(3, ">f4"), ArgumentError, "dtype '>f4' are not in this machine's byte order; pass array.astype("),
     (lambda: np.ones(3, "f4,u1")["f0"], ArgumentError, "a stride of 5 bytes is no multiple of the element size, 4"),
     (lambda: np.zeros(17, "u1")[1:].view("f4"), ArgumentError, "which is not aligned to 4 bytes; pass a copy"),
