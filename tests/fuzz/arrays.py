@@ -124,8 +124,9 @@ def to_torch(array: Array) -> torch.Tensor:
     """The same memory as a tensor of PyTorch."""
     import torch
 
-    if array.dtype == ml_dtypes.bfloat16:
-        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    if hasattr(ml_dtypes, array.dtype.name):  # PyTorch takes their bits
+        bits = np.dtype(f"int{8 * array.itemsize}")
+        return torch.from_numpy(array.view(bits)).view(getattr(torch, array.dtype.name))
     return torch.from_numpy(array)
 
 
@@ -135,8 +136,10 @@ def to_numpy(array: object) -> Array:
         return np.asarray(array)
     import torch
 
-    if array.dtype is torch.bfloat16:
-        return np.asarray(array.view(torch.int16).numpy().view(ml_dtypes.bfloat16))
+    name = str(array.dtype).removeprefix("torch.")
+    if hasattr(ml_dtypes, name):
+        bits = getattr(torch, f"int{8 * array.element_size()}")
+        return np.asarray(array.view(bits).numpy().view(np.dtype(name)))
     return np.asarray(array.numpy())
 
 
