@@ -99,6 +99,8 @@ def _parser() -> argparse.ArgumentParser:
     proofs.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     overlapping = commands.add_parser("overlapping", help="`+=!` whose elements several instances write")
     overlapping.add_argument("--rounds", type=int, default=100, help="calls of each form, in turns")
+    scatters = commands.add_parser("scatters", help="scatters beside PyTorch's and NumPy's, in processes apart")
+    scatters.add_argument("--rounds", type=int, default=5, help="processes of each contender, in turns")
     replay = commands.add_parser("replay", help="searches of the suite once more, told what was recorded")
     replay.add_argument("--recording", type=Path, default=None, help="file of what they were told")
     return parser
@@ -150,6 +152,8 @@ def _run(given: argparse.Namespace) -> None:
             _proofs(given)
         case "overlapping":
             _overlapping(given.rounds)
+        case "scatters":
+            _scatters(given.rounds)
         case "replay":
             _replay(given.recording)
         case _:
@@ -197,6 +201,20 @@ def _overlapping(rounds: int) -> None:
         late += [found.name] if found.ratio > MOST_RATIO else []
     if late:
         sys.exit(f"more than {MOST_RATIO} times as long in one statement: {', '.join(late)}")
+
+
+def _scatters(rounds: int) -> None:
+    from benchmarks.scattering import HEADER, measure_cases
+
+    if rounds < 1:
+        raise UsageError("--rounds must be at least 1")
+    print(HEADER, flush=True)
+    slow: list[str] = []
+    for found in measure_cases(rounds):
+        print(found.line, flush=True)
+        slow += [found.case.name] if found.ratio < found.case.minimum else []
+    if slow:
+        sys.exit(f"too slow: {', '.join(slow)}")
 
 
 def _proofs(given: argparse.Namespace) -> None:
