@@ -52,7 +52,7 @@ from tc.reference.bounded import (
     span,
     unsigned_zeros,
 )
-from tc.reference.functions import call
+from tc.reference.functions import call, logistic_argument, over_logistic
 from tc.reference.intervals import read_window
 
 ALWAYS: BoolArray = np.ones((), dtype=np.bool_)
@@ -140,9 +140,12 @@ def _binary(expression: Binary, frame: Frame, mask: BoolArray) -> Bounded:
             return decisions.disjunction(first, settled(expression.right, frame, taken))
         case _:
             pass
+    type = expression.left.type
+    argument = logistic_argument(expression.right) if expression.operator is BinaryOperator.DIVIDE else None
+    if argument is not None and type.is_floating:
+        return over_logistic(first, settled(argument, frame, mask), type)
     right = evaluate(expression.right, frame, mask)
     second = settle(right, expression.right.type)
-    type = expression.left.type
     match expression.operator:
         case BinaryOperator.ADD | BinaryOperator.SUBTRACT if type.is_floating:
             combine = arithmetic.add if expression.operator is BinaryOperator.ADD else arithmetic.subtract

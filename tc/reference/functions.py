@@ -8,7 +8,9 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from tc.base.types import ScalarType, computation_type
+from tc.grammar.syntax import BinaryOperator
 from tc.language.program.functions import FUNCTIONS
+from tc.language.program.program import Binary, Call, Cast, Expression, Literal
 from tc.reference import arithmetic
 from tc.reference.binary_functions import (
     atan2,
@@ -22,10 +24,12 @@ from tc.reference.binary_functions import (
     remainder,
 )
 from tc.reference.bounded import (
+    EXACT,
     ORACLE_ROUNDOFF,
     Bounded,
     FloatArray,
     distance,
+    roundoff,
 )
 from tc.reference.elementary import (
     Elementary,
@@ -256,3 +260,48 @@ _TYPED: Final[dict[str, Callable[..., Bounded]]] = {
     "fma": fma,
     "nextafter": nextafter,
 }
+
+
+# --- the logistic function ---------------------------------------------------------------------------------------
+
+
+def logistic_argument(divisor: Expression) -> Expression | None:
+    """``z`` of ``1 + exp(z)``; None for another divisor."""
+    match divisor:
+        case Binary(BinaryOperator.ADD, one, Call("exp", (argument,))) if _is_one(one):
+            return argument
+        case Binary(BinaryOperator.ADD, Call("exp", (argument,)), one) if _is_one(one):
+            return argument
+        case _:
+            return None
+
+
+def _is_one(expression: Expression) -> bool:
+    match expression:
+        case Literal(value):
+            return value == 1
+        case Cast(operand):
+            return _is_one(operand)
+        case _:
+            return False
+
+
+def over_logistic(dividend: Bounded, argument: Bounded, type: ScalarType) -> Bounded:
+    """``dividend / (1 + exp(argument))``; both are settled.
+
+    Errors of the parts would grow from step to step: by ``exp``, and a divisor whose bound reaches 0 says nothing.
+    With the roundings of its parts where they are, and the error of the argument by the mean value theorem: the
+    derivative is ``exp(z) / (1 + exp(z))**2``, which is 1/4 at most, and falls with the distance from 0.
+    """
+    exact = Bounded(argument.value, EXACT, argument.ambiguous)
+    divisor = arithmetic.add(Bounded(np.ones(())), call("exp", (exact,), type), type)
+    found = arithmetic.divide(dividend, divisor, type)
+    if argument.is_exact:
+        return found
+    nearest = np.exp(-np.maximum(np.abs(argument.value) - argument.error, 0.0))
+    moved = np.minimum(argument.error * nearest / np.square(1.0 + nearest), 1.0)
+    moved = moved * (np.abs(dividend.value) + dividend.error)
+    # Roundings are relative to what is rounded, which moved with the argument: three operations, one of two units.
+    moved = moved * (1.0 + 8.0 * roundoff(type))
+    error = np.where(np.isinf(argument.error), np.inf, found.error + moved)
+    return Bounded(found.value, error, found.ambiguous)

@@ -1,0 +1,51 @@
+"""The logistic function: bounds hold whatever the argument's error is, and stay useful over hundreds of steps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tc
+from tc.base.types import ScalarType
+from tc.reference.bounded import Bounded
+from tc.reference.functions import over_logistic
+from tests.turns import one_in
+
+
+@pytest.mark.parametrize("error", [0.0, 1e-6, 1e-2, 1.0, 30.0])
+def test_quotients_of_arguments_within_their_error_are_within_the_bound(error: float) -> None:
+    random = np.random.default_rng(3)
+    z, x = random.uniform(-40, 40, 4000), random.standard_normal(4000)
+    found = over_logistic(Bounded(x), Bounded(z, np.asarray(error)), ScalarType.FLOAT32)
+    for moved in (z, z - error, z + error, z + random.uniform(-error, error, z.size)):
+        kernel = x.astype(np.float32) / (np.float32(1) + np.exp(moved.astype(np.float32)))
+        rounded = np.abs(x) * 2.0**-20 * (1 + np.abs(z))  # of the arguments, which are no floats
+        assert (np.abs(kernel - found.value) <= found.error + rounded).all()
+    assert (found.error <= np.abs(x) * 1.001).all()
+
+
+def test_nothing_is_known_of_the_quotient_where_nothing_is_known_of_the_argument() -> None:
+    found = over_logistic(Bounded(np.ones(2)), Bounded(np.zeros(2), np.array([np.inf, 0.0])), ScalarType.FLOAT32)
+    assert np.isinf(found.error[0])
+    assert found.error[1] < 1e-6
+
+
+@one_in(3)
+@pytest.mark.parametrize("gate", ["1 / (1 + exp(-z(b,i)))", "z(b,i) / (exp(-z(b,i)) + 1)", "tanh(z(b,i))"])
+def test_bounds_stay_useful_over_500_steps(gate: str) -> None:
+    text = f"""
+    def f(float(T,B,H) x, float(H,H) U) -> (h) {{
+        h(b,i) = x(0,b,i)
+        for t in 0:T {{
+            z(b,i) +=! h(b,j) * U(i,j)
+            z(b,i) = z(b,i) + x(t,b,i)
+            h(b,i) = {gate}
+        }}
+    }}
+    """
+    random = np.random.default_rng(5)
+    x = random.standard_normal((500, 2, 8)).astype(np.float32)
+    u = random.uniform(-0.2, 0.2, (8, 8)).astype(np.float32)
+    result = tc.define(text).single().oracle(x, u)["h"]
+    assert result.error.max() < 1e-4
+    assert not result.ambiguous.any()
