@@ -28,7 +28,7 @@ Number = TypeVar("Number", int, float)
 _PEERS: Final = MappingProxyType(
     {"cpu": ("torch", "compile", "numpy", "jax"), "cuda": ("torch", "compile", "triton", "jax")}
 )
-_SUITES: Final = ("paper", "modern", "all")
+_SUITES: Final = ("paper", "modern", "language", "all")
 
 
 class UsageError(Exception):

@@ -84,10 +84,32 @@ def kronecker(w2: Array, x: Array) -> object:
     return (x.reshape(-1, x.shape[-1]) @ w2.T).reshape(*x.shape[:-1], -1)
 
 
+def cumsum_rows(i: Array) -> object:
+    return np.cumsum(i, 1)
+
+
+def cumsum_columns(i: Array) -> object:
+    return np.cumsum(i, 0)
+
+
 CALLS: Final[Mapping[str, Callable[..., object]]] = MappingProxyType(
     {
         call.__name__: call
-        for call in (tmm, tbmm, mlp1, mlp3, lut1, lut2, group_norm, moments, softmax, layer_norm, kronecker)
+        for call in (
+            tmm,
+            tbmm,
+            mlp1,
+            mlp3,
+            lut1,
+            lut2,
+            group_norm,
+            moments,
+            softmax,
+            layer_norm,
+            kronecker,
+            cumsum_rows,
+            cumsum_columns,
+        )
     }
     | {"c3": tmm}
 )

@@ -62,10 +62,33 @@ def kronecker(w2: Tensor, x: Tensor) -> object:
     return functional.linear(x, w2)
 
 
+def cumsum_rows(i: Tensor) -> object:
+    return torch.cumsum(i, 1)
+
+
+def cumsum_columns(i: Tensor) -> object:
+    return torch.cumsum(i, 0)
+
+
 CALLS: Final[Mapping[str, Callable[..., object]]] = MappingProxyType(
     {
         call.__name__: call
-        for call in (tmm, tbmm, gconv, mlp1, mlp3, lut1, lut2, group_norm, moments, softmax, layer_norm, kronecker)
+        for call in (
+            tmm,
+            tbmm,
+            gconv,
+            mlp1,
+            mlp3,
+            lut1,
+            lut2,
+            group_norm,
+            moments,
+            softmax,
+            layer_norm,
+            kronecker,
+            cumsum_rows,
+            cumsum_columns,
+        )
     }
     | {"c3": tmm}
 )

@@ -12,10 +12,14 @@ from tc.base.errors import nearest
 
 
 class Suite(Enum):
-    """``PAPER``: the kernels of *Tensor Comprehensions*, Section 7.  ``MODERN``: what networks are made of since."""
+    """``PAPER``: the kernels of *Tensor Comprehensions*, Section 7.  ``MODERN``: what networks are made of since.
+
+    ``LANGUAGE``: what this language has beyond the original's.
+    """
 
     PAPER = "paper"
     MODERN = "modern"
+    LANGUAGE = "language"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +64,12 @@ MOMENTS: Final = Problem("moments")
 SOFTMAX: Final = Problem("softmax")
 LAYER_NORM: Final = Problem("layer_norm")
 KRONECKER: Final = Problem("kronecker")
+CUMSUM_ROWS: Final = Problem("cumsum_rows")
+CUMSUM_COLUMNS: Final = Problem("cumsum_columns")
 
 PROBLEMS: Final = (
     *(TMM, TBMM, GCONV, C3, MLP1, MLP3, LUT1, LUT2),
-    *(GROUP_NORM, MOMENTS, SOFTMAX, LAYER_NORM, KRONECKER),
+    *(GROUP_NORM, MOMENTS, SOFTMAX, LAYER_NORM, KRONECKER, CUMSUM_ROWS, CUMSUM_COLUMNS),
 )
 
 
@@ -103,6 +109,12 @@ CASES: Final = (
     Case("layer-norm", Suite.MODERN, LAYER_NORM, {"N": 4096, "D": 1024}, 1.2),
     Case("kronecker", Suite.MODERN, KRONECKER, {"M": 256, "N0": 32, "N1": 32, "N2": 32, "D2": 16}, 1.0),
 )
+# Those of which no searches are recorded.
+FURTHER_CASES: Final = (
+    Case("cumsum-rows", Suite.LANGUAGE, CUMSUM_ROWS, {"M": 256, "N": 1024}, 1.0),
+    Case("cumsum-long-rows", Suite.LANGUAGE, CUMSUM_ROWS, {"M": 16, "N": 1 << 20}, 1.0),
+    Case("cumsum-columns", Suite.LANGUAGE, CUMSUM_COLUMNS, {"M": 256, "N": 1024}, 1.0),
+)
 
 
 def chosen(suites: Iterable[Suite], names: Iterable[str] = ()) -> tuple[Case, ...]:
@@ -111,7 +123,7 @@ def chosen(suites: Iterable[Suite], names: Iterable[str] = ()) -> tuple[Case, ..
     ValueError, with the nearest name, for one that no case of the suites has.
     """
     wanted, among = frozenset(names), frozenset(suites)
-    of_suites = [case for case in CASES if case.suite in among]
+    of_suites = [case for case in (*CASES, *FURTHER_CASES) if case.suite in among]
     known = {name for case in of_suites for name in (case.name, case.problem.name)}
     for name in sorted(wanted - known):
         guess = nearest(name, known)
@@ -122,4 +134,4 @@ def chosen(suites: Iterable[Suite], names: Iterable[str] = ()) -> tuple[Case, ..
 
 def case_called(name: str) -> Case:
     """The case called ``name``; KeyError if there is none."""
-    return {case.name: case for case in CASES}[name]
+    return {case.name: case for case in (*CASES, *FURTHER_CASES)}[name]

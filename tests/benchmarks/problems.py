@@ -19,6 +19,8 @@ SIZES: dict[str, Sizes] = {
     "softmax": {"N": 7, "D": 129},
     "layer_norm": {"N": 7, "D": 129},
     "kronecker": {"M": 2, "N0": 3, "N1": 5, "N2": 7, "D2": 13},
+    "cumsum_rows": {"M": 7, "N": 129},
+    "cumsum_columns": {"M": 129, "N": 7},
 }
 
 

@@ -13,7 +13,7 @@ from benchmarks.measuring.contender import Contender
 from benchmarks.measuring.messages import CheckAgain, Judge, Measure, Prepare, Ready, Refused, Sample
 from benchmarks.measuring.worker import Worker
 from benchmarks.peers import numpy_calls
-from benchmarks.problems.cases import CASES, PROBLEMS, TMM, Suite, case_called, chosen
+from benchmarks.problems.cases import CASES, FURTHER_CASES, PROBLEMS, TMM, Suite, case_called, chosen
 from benchmarks.problems.goals import GOALS_ON_GPUS, Goal, goal_of
 from tc.targets.options import CpuOptions
 from tc.targets.options_json import to_json
@@ -129,7 +129,8 @@ def test_goals_are_those_of_cases() -> None:
 
 
 def test_cases_are_chosen_by_suite_and_by_name() -> None:
-    assert chosen(Suite) == CASES
+    assert chosen(Suite) == (*CASES, *FURTHER_CASES)
+    assert {case.name for case in chosen([Suite.LANGUAGE])} == {case.name for case in FURTHER_CASES}
     assert {case.name for case in chosen(Suite, ["gconv", "mlp3"])} == {
         *(f"gconv-{channels}" for channels in (4, 8, 16, 32)),
         "mlp3",

@@ -20,7 +20,9 @@ from tc.language.program.program import (
     Role,
     Statement,
     Unary,
+    iterators_in,
     walk,
+    written_iterators,
 )
 from tc.language.program.specialization import Specialization
 from tc.language.program.within import ranges_in
@@ -72,7 +74,21 @@ def operations(program: Program) -> int:
 def _instances(statement: Statement) -> int:
     if statement.conditions or ranges_in(statement.value):
         raise ValueError(f"the instances of {statement.name} are not counted: they depend on conditions")
-    return math.prod(_extent(iterator) for iterator in statement.iterators)
+    running = _running(statement)
+    return math.prod(_extent(iterator) for iterator in statement.iterators if iterator.name not in running)
+
+
+def _running(statement: Statement) -> frozenset[str]:
+    """Reduced iterators up to, or from, an iterator of the elements on which the value does not depend.
+
+    Such totals go on from element to element, each with one term, or as many, more.
+    """
+    written = {iterator.name for iterator in written_iterators(statement)}
+    growing = written - iterators_in((statement.value,))
+    ends = {i.name: iterators_in((i.begin, i.end)) for i in statement.iterators if i.name not in written}
+    return frozenset(
+        name for name, used in ends.items() if statement.reduction is not None and used and used <= growing
+    )
 
 
 def _extent(iterator: IterationVariable) -> int:

@@ -49,6 +49,11 @@ def test_conditions_are_not_counted() -> None:
     program = tc.define(text).single().specialize(np.zeros(4, np.float32)).program
     with pytest.raises(ValueError, match="they depend on conditions"):
         operations(program)
-    triangle = tc.define("def f(float(N) x) -> (y) { y(i) +=! x(j) where i in 0:N, j in 0:i+1 }").single()
+    triangle = tc.define("def f(float(N) x) -> (y) { y(i) +=! x(j) * i where i in 0:N, j in 0:i+1 }").single()
     with pytest.raises(ValueError, match="the range of j is not made of numbers"):
         operations(triangle.specialize(np.zeros(4, np.float32)).program)
+
+
+def test_running_totals_have_one_operation_for_each_element() -> None:
+    text = "def f(float(M,N) x) -> (y) { y(m,i) +=! x(m,j) where i in 0:N, j in 0:i+1 }"
+    assert operations(tc.define(text).single().specialize((3, 5)).program) == 15
