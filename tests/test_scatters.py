@@ -305,3 +305,11 @@ def test_options_of_other_statements() -> None:
     agree(f, *arrays, options=tc.CpuOptions(tc.ScheduleOptions(unroll=64)))
     points = tc.GpuOptions(tc.ScheduleOptions(scatter_parts=3), layout=tc.TileLayout.POINTS)
     agree(f, *arrays, target="emulator", options=points)
+
+
+def test_what_explain_says() -> None:
+    f = tc.define(BITS).single()
+    owned = f.explain((1024,), (1024, 64), (100, 64), options=tc.CpuOptions(tc.ScheduleOptions(scatter_owners=4)))
+    assert "== scatters ==\nS0: 4 owners of ranges of its elements, who look at all indices" in owned
+    parts = f.explain((1024,), (1024, 64), (4, 64), options=tc.CpuOptions(tc.ScheduleOptions(scatter_parts=8)))
+    assert "== scatters ==\nS0: 8 parts with some of the terms each, combined in this order" in parts

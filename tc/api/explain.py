@@ -53,6 +53,7 @@ def _sections(compilation: Compilation, stages: tuple[Stage, ...], decision: str
     yield "buffers", "\n".join(_buffers(compilation.specialization, layouts))
     yield "statements", _stage(stages, "scop")
     yield "scans", _stage(stages, "scans")
+    yield "scatters", _stage(stages, "scatters")
     yield "schedule", _stage(stages, "schedule")
     yield "schedule, mapped", compilation.schedule
     yield "kernels", _stage(stages, "kernels")

@@ -34,6 +34,7 @@ from tc.polyhedral.generate.outermost_nests import OutermostNest, outermost_nest
 from tc.polyhedral.generate.unroll_copies import count_copies, unroll_copies
 from tc.polyhedral.gpu.feasibility.infeasible_buffers import infeasible_buffers
 from tc.polyhedral.gpu.mapping.map_to_grid import refuse_surplus_dimensions
+from tc.polyhedral.gpu.mapping.split_plan import Plan
 from tc.polyhedral.ir.loop_text import loop_text
 from tc.polyhedral.ir.loops import LoopProgram, LoopTree, StatementBody
 from tc.polyhedral.ir.scop import Scop
@@ -218,12 +219,17 @@ class _Run:
         self.stages.append(Stage(name, now - self.started, text))
         self.started = time.perf_counter()
 
+    def done_to_statements(self, plan: Plan) -> None:
+        """Says what became of those that are computed in another way."""
+        for name, rewritten in (("scans", self.schedules.scans(plan)), ("scatters", plan.shares)):
+            if rewritten:
+                self.done(name, "\n".join(map(str, rewritten)))
+
     def generate(self) -> Generated | Obstacle:
         """The loops, or why there are none to take."""
         plan = self.attempt.plan
         scop = self.schedules.scop(self.context, plan)
-        if scans := self.schedules.scans(plan):
-            self.done("scans", "\n".join(map(str, scans)))
+        self.done_to_statements(plan)
         self.done("scop", "\n".join(f"{s.name}: {s.domain}" for s in scop.statements))
         fusion = self.options.schedule.fusion
         tree = self.schedules.schedule(fusion, self.context, plan)

@@ -30,6 +30,11 @@ class Share:
     owners: int = 1
     parts: int = 1
 
+    def __str__(self) -> str:
+        if self.parts > 1:
+            return f"{self.statement}: {self.parts} parts with some of the terms each, combined in this order"
+        return f"{self.statement}: {self.owners} owners of ranges of its elements, who look at all indices"
+
 
 @dataclass(frozen=True, slots=True)
 class Shared:

@@ -23,9 +23,14 @@ from tc.language.program.program import (
 )
 from tc.language.program.specialization import Specialization
 from tc.language.text.print_program import program_text
+from tc.polyhedral.analysis.box import bounding_box
+from tc.polyhedral.ir.counterexample import Violation
+from tc.polyhedral.ir.scop import build_scop
 from tc.polyhedral.ir.splits import Share
 from tc.polyhedral.proof.verify_shares import find_wrong_share, prove_shares
+from tc.polyhedral.proof.verify_statements import find_changed_statement
 from tc.polyhedral.schedule.scatter import share_scatters
+from tc.polyhedral.transform.promotion import Access, Footprint, Placement, accesses_to, promote_accesses
 
 ROWS = "def f(int32(B) I, float(B,D) v, float(V,D) z) -> (y) { y(I(b), d) +=! v(b, d) where I(b) in 0:V }"
 SHAPES = ((20,), (20, 3), (11, 3))
@@ -165,3 +170,22 @@ def test_what_options_ask_for() -> None:
     assert "S0[owner, b, d]" in owners.schedule
     parts = f.compile(*SHAPES, options=tc.CpuOptions(tc.ScheduleOptions(scatter_parts=4)))
     assert "S0_total" in parts.schedule
+
+
+def test_what_data_choose_is_not_promoted() -> None:
+    """With one element for each owner, the relation says what is written; whether it is, only data say."""
+    changed, _ = share_scatters(specialized(), (Share("S0", owners=11),))
+    with isl_context() as context:
+        scop = build_scop(changed, context)
+        access = Access("S0", None)
+        assert accesses_to(scop, "y", scop.domain) is None
+        (write,) = scop.statement("S0").writes
+        assert write.is_single_valued()
+        box = bounding_box([write], ())
+        assert box is not None
+        promoted = promote_accesses(
+            scop, Footprint((access,), (), box), Placement("buffer", tuple(range(len(box.extents)))), stored=True
+        )
+        found = find_changed_statement(scop, promoted.scop)
+        assert found is not None
+        assert found.violation is Violation.CHANGED
