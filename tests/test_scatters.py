@@ -313,3 +313,43 @@ def test_what_explain_says() -> None:
     assert "== scatters ==\nS0: 4 owners of ranges of its elements, who look at all indices" in owned
     parts = f.explain((1024,), (1024, 64), (4, 64), options=tc.CpuOptions(tc.ScheduleOptions(scatter_parts=8)))
     assert "== scatters ==\nS0: 8 parts with some of the terms each, combined in this order" in parts
+
+
+REDUCED = {"sum": "+=", "prod": "*=", "amin": "min=", "amax": "max="}
+
+
+@pytest.mark.parametrize("mode", REDUCED)
+def test_like_scatter_reduce(mode: str) -> None:
+    torch = pytest.importorskip("torch")
+    text = (
+        f"def f(float(V,D) x, int64(B) I, float(B,D) v) -> (y) {{ y(e,d) = x(e,d)  y(I(b), d) {REDUCED[mode]} v(b,d) }}"
+    )
+    random = np.random.default_rng(4)
+    x, v = random.uniform(0.5, 1.5, (9, 5)), random.uniform(0.5, 1.5, (23, 5))
+    x, v, index = x.astype(np.float32), v.astype(np.float32), indices(23, 9).astype(np.int64)
+    given = torch.from_numpy(index)[:, None].expand(-1, 5)
+    wanted = torch.from_numpy(x).scatter_reduce(0, given, torch.from_numpy(v), mode)
+    np.testing.assert_allclose(np.asarray(tc.define(text).single()(x, index, v)), wanted.numpy(), rtol=1e-5)
+
+
+BAGS = {
+    "sum": "y(bag(n), d) +=! t(i(n), d) where bag(n) in 0:B",
+    "mean": (
+        "c(bag(n)) +=! 1 where bag(n) in 0:B  s(bag(n), d) +=! t(i(n), d) where bag(n) in 0:B  "
+        "y(b,d) = s(b,d) / max(c(b), 1)"
+    ),
+    "max": "y(bag(n), d) max=! t(i(n), d) where bag(n) in 0:B",
+}
+
+
+@pytest.mark.parametrize("mode", BAGS)
+def test_like_embedding_bag(mode: str) -> None:
+    torch = pytest.importorskip("torch")
+    f = tc.define(f"def f(float(V,D) t, int64(N) i, int64(N) bag, int64(B) begins) -> (y) {{ {BAGS[mode]} }}").single()
+    table = np.random.default_rng(5).standard_normal((11, 6)).astype(np.float32)
+    begins = np.array([0, 3, 4, 9], np.int64)
+    index, bags = indices(13, 11).astype(np.int64), np.repeat(np.arange(4), (3, 1, 5, 4))
+    given = map(torch.from_numpy, (index, table, begins))
+    wanted = torch.nn.functional.embedding_bag(*given, mode=mode)
+    found = np.asarray(f(table, index, bags, begins))
+    np.testing.assert_allclose(found, wanted.numpy(), rtol=1e-5, atol=1e-6)
