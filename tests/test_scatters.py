@@ -247,6 +247,12 @@ def test_refused(statement: str, message: str) -> None:
     assert message in str(caught.value)
 
 
+def test_an_element_without_terms_has_no_index() -> None:
+    message = "data choose which elements of `m` have terms, and one without has no index"
+    with pytest.raises(tc.SemanticError, match=message):
+        tc.define("def f(int32(N) I, float(N) x) -> (m, k) { (m(I(n)), k(I(n))) max=! (x(n), n) where I(n) in 0:5 }")
+
+
 def test_unknown_extents_are_refused() -> None:
     with pytest.raises(
         tc.RangeError, match=r"the extent of dimension 0 of `h` is not known: `x\(i\)` may be any index"

@@ -6,7 +6,7 @@ from tc.base.errors import Span
 from tc.grammar.syntax import ArgPart, BinaryOperator
 from tc.language.draft.draft import Draft
 from tc.language.program.functions import FUNCTIONS
-from tc.language.program.program import Binary, Call, Cast, Expression, Read, Select, Unary, children, walk
+from tc.language.program.program import Binary, Call, Cast, Expression, Read, Select, Unary, children, scatters, walk
 from tc.language.program.report import Report
 
 _SUMS = (BinaryOperator.ADD, BinaryOperator.SUBTRACT)
@@ -15,6 +15,13 @@ _SUMS = (BinaryOperator.ADD, BinaryOperator.SUBTRACT)
 def check_arg_part(draft: Draft, part: ArgPart, span: Span, report: Report) -> None:
     """Reports a value that two loops may round differently, or an index that is not one."""
     match part:
+        case ArgPart.VALUES if any(map(scatters, draft.subscripts)):
+            report.error(
+                f"data choose which elements of `{draft.name}` have terms, and one without has no index",
+                draft.places.statement,
+                f"reduce into `{draft.name}` alone, and reduce the indices of the terms that are equal to it in a "
+                "second statement",
+            )
         case ArgPart.VALUES if not is_reproducible(draft.value.expression):
             report.error(
                 "this value is computed twice, once for its index, and may be rounded differently then",
