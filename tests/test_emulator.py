@@ -70,6 +70,12 @@ def test_loops_of_many_pieces_do_not_take_all_operations(name: str, options: str
     check(case, case.large_ragged_sizes, OPTIONS[options], "emulator")
 
 
+@pytest.mark.parametrize(("name", "options"), [("gauss_seidel", "several points"), ("gru", "partial results")])
+def test_steps_of_blocks_stay_in_order_under_tiles_and_have_partial_results(name: str, options: str) -> None:
+    (case,) = (case for case in CASES if case.name == name)
+    check(case, case.large_ragged_sizes, OPTIONS[options], "emulator")
+
+
 def test_a_block_is_as_large_as_the_options_say() -> None:
     found = loops(tc.GpuOptions(tc.ScheduleOptions(tile=(32, 16)), block=(8, 4)))
     assert found[-2:] == ["thread_y = 0; thread_y < 4", "thread_x = 0; thread_x < 8"]

@@ -114,7 +114,8 @@ def _combined(
     All of them have been begun.
     """
     names = tuple(e.name for e in partial.subscripts if isinstance(e, IteratorReference))
-    own = iterators_in(statement.subscripts)
+    # In a block, each step has partial results of its own, also where it writes the same elements as the one before.
+    own = iterators_in(statement.subscripts) | {iterator.name for iterator in written_iterators(statement)}
     # Which of the subscripts is the number of the partial result.
     numbers = [position for position, name in enumerate(names) if name not in own]
     value = total.value
@@ -130,6 +131,7 @@ def _combined(
         return None
     right = (
         total.reduction is statement.reduction
+        and total.blocks == partial.blocks == statement.blocks
         and (total.target, total.subscripts) == (statement.target, statement.subscripts)
         and own <= {names[position] for position in kept}
         and all(value.subscripts[position] == partial.subscripts[position] for position in kept)

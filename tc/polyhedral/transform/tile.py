@@ -158,7 +158,12 @@ class _Tiler:
             point = Member(member.function.mod_val(value), member.coincident, cut.points)
             (sunk if member.coincident else carried).extend(in_groups(point, cut.within) if cut.within else (point,))
         counted = sum(map(is_counted, band.members))
-        below = self.tile(band.child, domain, depth + counted, (*carried, *sunk))
+        if carried and not band.permutable:
+            # What a step needs of the one before may lie in another tile of the loops inside.
+            inside = self.tile(band.child, domain, depth + counted, tuple(sunk))
+            below: Node = Band(tuple(carried), permutable=False, child=inside)
+        else:
+            below = self.tile(band.child, domain, depth + counted, (*carried, *sunk))
         return Band(_without_single(tuple(tiles), domain), band.permutable, below)
 
 
