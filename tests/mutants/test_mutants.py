@@ -8,13 +8,16 @@ from tests.mutants.judge import Verdict
 from tests.mutants.programs import OPTIONS, case_named, judged, mistake_names
 from tests.turns import SLOW, every
 
-# A product, rows that are reduced and used again, a result that comes in; ``python -m tests.mutants`` has the whole
+# A product, rows that are reduced and used again, a result that comes in, steps with barriers between them; ``python -m tests.mutants`` has the whole
 # corpus and all options.
 SOME = (
     ("mm", "copied two tiles ahead"),
     ("softmax", "partial results in lanes"),
     ("sum_of_rows", "partial results"),
     ("sum_of_vector", "blocks and lanes share sums"),
+    ("jacobi", "default"),
+    pytest.param("recurrent_network", "default", marks=SLOW),
+    pytest.param("floyd_warshall", "default", marks=SLOW),
     pytest.param("mv_accumulate", "default", marks=SLOW),
     pytest.param("sum_of_rows", "tiles", marks=SLOW),
     pytest.param("sum_of_rows", "blocks share sums", marks=SLOW),
