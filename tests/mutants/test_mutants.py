@@ -8,7 +8,8 @@ from tests.mutants.judge import Verdict
 from tests.mutants.programs import OPTIONS, case_named, judged, mistake_names
 from tests.turns import SLOW, every
 
-# A product, rows that are reduced and used again, a result that comes in, steps with barriers between them; ``python -m tests.mutants`` has the whole
+# A product, rows that are reduced and used again, a result that comes in, steps with barriers between them;
+# ``python -m tests.mutants`` has the whole
 # corpus and all options.
 SOME = (
     ("mm", "copied two tiles ahead"),
