@@ -13,6 +13,8 @@ from itertools import combinations
 import numpy as np
 
 from tc.base.types import computation_type
+from tc.grammar.syntax import BinaryOperator
+from tc.language.program.program import Binary, Expression
 from tc.reference.access import extents
 from tc.reference.accumulate import FloatSum, growth
 from tc.reference.bounded import Bounded, FloatArray, overflow_threshold, roundoff
@@ -127,3 +129,19 @@ def absorb_product(total: FloatSum, factors: Sequence[Bounded], place: Placement
         sound = contract([np.where(f.ambiguous, 0.0, np.ones(f.value.shape)) for f in factors], kept, shape)
         total.ambiguous.mark(sound < terms - 0.5, place)
     return True
+
+
+def as_grid(operand: Bounded, dimensions: int) -> Bounded:
+    """A constant as an open grid."""
+    if operand.value.ndim:
+        return operand
+    return Bounded(operand.value.reshape((1,) * dimensions), operand.error, operand.ambiguous)
+
+
+def factors_of(expression: Expression) -> tuple[Expression, ...]:
+    """The operands of a product of products."""
+    match expression:
+        case Binary(BinaryOperator.MULTIPLY, left, right):
+            return (*factors_of(left), *factors_of(right))
+        case _:
+            return (expression,)

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tc.language.program.program import Expression, Statement, iterators_in, over_elements, written_iterators
+from tc.language.program.program import Expression, Statement, iterators_in
+from tc.language.program.written_elements import over_elements, written_iterators
 from tc.reference.access import Box, bounds, extents, grid, halves, linear_form, volume
 from tc.reference.bounded import BoolArray
 from tc.reference.expressions import ALWAYS, Frame, all_of, evaluate

@@ -12,20 +12,10 @@ import numpy.typing as npt
 
 from tc.base.errors import ArgumentError
 from tc.base.types import ScalarType
-from tc.grammar.syntax import BinaryOperator
-from tc.language.program.program import (
-    Binary,
-    Cast,
-    Expression,
-    Reduction,
-    Role,
-    Tensor,
-    float32_term,
-    is_product_of_two,
-    is_scatter,
-    iterators_in,
-)
+from tc.language.program.program import Cast, Expression, Reduction, Role, Tensor, iterators_in
 from tc.language.program.specialization import Layout, Specialization
+from tc.language.program.terms import float32_term, is_product_of_two
+from tc.language.program.written_elements import is_scatter
 from tc.reference import decisions
 from tc.reference.access import Box, Window, extents, volume, whole_window
 from tc.reference.accumulate import Accumulator, FloatSum, Slices, accumulator
@@ -41,7 +31,7 @@ from tc.reference.bounded import (
     numpy_type,
     settle,
 )
-from tc.reference.contract import absorb_product, largest_intermediate
+from tc.reference.contract import absorb_product, as_grid, factors_of, largest_intermediate
 from tc.reference.domain import bounding_box, fills_box, initialized, instances, pieces, positions
 from tc.reference.expressions import ALWAYS, Frame, is_product, unknown
 from tc.reference.expressions import evaluate as evaluate_expression
@@ -361,7 +351,7 @@ def _totals(step: _Step, reduction: Reduction, type: ScalarType) -> tuple[Accumu
     product, of_two = is_product(statement.value), is_product_of_two(statement.value)
     total = accumulator(reduction, shape, type, product, of_two, is_scatter(statement))
     touched = np.zeros(shape, np.bool_)
-    factors = _factors(statement.value)
+    factors = factors_of(statement.value)
     if isinstance(total, FloatSum) and len(factors) > 1 and fills_box(statement):
         _contract(step, factors, total, touched)
     else:
@@ -420,27 +410,11 @@ def _contract(step: _Step, factors: tuple[Expression, ...], total: FloatSum, tou
     for here in step.pieces(kept, fits):
         place = placement(here, ALWAYS, step.window)
         operands = [settle(evaluate_expression(factor, here, ALWAYS), factor.type) for factor in factors]
-        grids = [_open(operand, len(here.box)) for operand in operands]
+        grids = [as_grid(operand, len(here.box)) for operand in operands]
         if place.forms is not None and absorb_product(total, grids, place):
             place.fold(np.logical_or, touched, ALWAYS, ~ALWAYS)
         else:
             _absorb(replace(step, frame=here), total, touched)
-
-
-def _open(operand: Bounded, dimensions: int) -> Bounded:
-    """A constant as an open grid."""
-    if operand.value.ndim:
-        return operand
-    return Bounded(operand.value.reshape((1,) * dimensions), operand.error, operand.ambiguous)
-
-
-def _factors(expression: Expression) -> tuple[Expression, ...]:
-    """The operands of a product of products."""
-    match expression:
-        case Binary(BinaryOperator.MULTIPLY, left, right):
-            return (*_factors(left), *_factors(right))
-        case _:
-            return (expression,)
 
 
 def _fresh(step: _Step) -> BoolArray:

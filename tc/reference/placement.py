@@ -9,7 +9,8 @@ from typing import Protocol
 
 import numpy as np
 
-from tc.language.program.program import Read, scatters
+from tc.language.program.program import Read
+from tc.language.program.written_elements import scatters
 from tc.reference.access import SubscriptForm, Window, extents, inside, linear_forms, shifted, strided_view
 from tc.reference.bounded import Array, BoolArray
 from tc.reference.expressions import Frame, evaluate, require_inside

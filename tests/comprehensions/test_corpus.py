@@ -11,7 +11,8 @@ import pytest
 
 import tc
 from tc.language.algebra.fold import fold_constants
-from tc.language.program.program import Expression, Literal, iterators_in, written_iterators
+from tc.language.program.program import Expression, Literal, iterators_in
+from tc.language.program.written_elements import written_iterators
 from tc.reference.compare import compare
 from tc.reference.evaluate import Result
 from tc.runtime.frameworks.numpy_arrays import numpy_dtype

@@ -22,10 +22,10 @@ from tc.language.program.program import (
     Unary,
     iterators_in,
     walk,
-    written_iterators,
 )
 from tc.language.program.specialization import Specialization
 from tc.language.program.within import ranges_in
+from tc.language.program.written_elements import written_iterators
 from tc.tuner.roofline.roofline import Work
 
 Array: TypeAlias = npt.NDArray[Any]

@@ -13,12 +13,11 @@ from tc.language.program.program import (
     Role,
     Select,
     Statement,
-    is_scatter,
     iterators_in,
     walk,
-    written_iterators,
 )
 from tc.language.program.specialization import Layout, Specialization
+from tc.language.program.written_elements import is_scatter, written_iterators
 from tc.targets.target import CpuTarget, OpenClTarget, Target
 from tc.tuner.space.nest import Nest
 

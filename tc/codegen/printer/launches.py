@@ -15,7 +15,7 @@ from tc.codegen.text.dialect import Dialect, GridWords
 from tc.codegen.text.fragment import NO_NAMES, Fragment, call, filled, named
 from tc.codegen.text.lines import braced
 from tc.codegen.text.names import loop_variable
-from tc.language.program.program import guarded_reads
+from tc.language.program.guards import guarded_reads
 from tc.polyhedral.analysis.ranges import Ranges, range_of
 from tc.polyhedral.ir.loops import (
     Barrier,

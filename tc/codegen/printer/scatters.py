@@ -13,7 +13,7 @@ from tc.codegen.printer.context import Context, Scope
 from tc.codegen.printer.expressions import FAULTED, Site
 from tc.codegen.printer.printed import Printed, line
 from tc.codegen.text.fragment import Fragment, call, infix, named, prefix
-from tc.language.program.program import index_read, scatters
+from tc.language.program.written_elements import index_read, scatters
 from tc.polyhedral.analysis.ranges import always_runs
 from tc.polyhedral.analysis.scattered import is_scatter, placing
 from tc.polyhedral.ir.loops import (

@@ -30,13 +30,11 @@ from tc.language.program.program import (
     Read,
     Reduction,
     TextOrigin,
-    chosen_by,
-    index_read,
     iterators_in,
-    scatters,
     walk,
 )
 from tc.language.program.report import Report
+from tc.language.program.written_elements import chosen_by, index_read, scatters
 from tc.language.text.expression_text import expression_text
 
 _REDUCTIONS = {

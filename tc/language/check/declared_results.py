@@ -19,9 +19,9 @@ from tc.language.program.program import (
     Program,
     SizeReference,
     TextOrigin,
-    scatters,
 )
 from tc.language.program.report import Report
+from tc.language.program.written_elements import scatters
 from tc.language.text.expression_text import expression_text
 
 

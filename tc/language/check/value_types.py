@@ -18,8 +18,9 @@ from tc.language.check.scope import View
 from tc.language.check.values import Values, Version
 from tc.language.draft.draft import Draft
 from tc.language.draft.typed import Strength, Typed, convert
-from tc.language.program.program import Cast, Program, float32_term
+from tc.language.program.program import Cast, Program
 from tc.language.program.report import Report
+from tc.language.program.terms import float32_term
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ from tc.base.errors import Span
 from tc.grammar.syntax import ArgPart, BinaryOperator
 from tc.language.draft.draft import Draft
 from tc.language.program.functions import FUNCTIONS
-from tc.language.program.program import Binary, Call, Cast, Expression, Read, Select, Unary, children, scatters, walk
+from tc.language.program.program import Binary, Call, Cast, Expression, Read, Select, Unary, children, walk
 from tc.language.program.report import Report
+from tc.language.program.written_elements import scatters
 
 _SUMS = (BinaryOperator.ADD, BinaryOperator.SUBTRACT)
 

@@ -9,7 +9,8 @@ from typing import TypeAlias
 from tc.base.errors import Span
 from tc.grammar.syntax import ArgPart
 from tc.language.draft.typed import Typed
-from tc.language.program.program import Expression, GuardedRead, Origin, Program, Read, Reduction, guarded_reads
+from tc.language.program.guards import GuardedRead, guarded_reads
+from tc.language.program.program import Expression, Origin, Program, Read, Reduction
 
 
 @dataclass(frozen=True, slots=True)

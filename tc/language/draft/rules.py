@@ -25,14 +25,13 @@ from tc.language.program.program import (
     Select,
     SizeReference,
     Unary,
-    index_read,
     iterators_in,
     reads_in,
     rebuild,
-    scatters,
     walk,
 )
 from tc.language.program.report import Report
+from tc.language.program.written_elements import index_read, scatters
 
 
 def check_rules(draft: Draft, atoms: Atoms, report: Report) -> Draft:

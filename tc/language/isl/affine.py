@@ -14,12 +14,12 @@ import islpy as isl
 
 from tc.base.types import ScalarType
 from tc.grammar.syntax import BinaryOperator, UnaryOperator
+from tc.language.program.guards import GuardedRead
 from tc.language.program.program import (
     Binary,
     Call,
     Cast,
     Expression,
-    GuardedRead,
     InRange,
     IteratorReference,
     Literal,

@@ -42,12 +42,12 @@ from tc.language.program.program import (
     ScalarReference,
     SizeReference,
     Tensor,
-    chosen_by,
     iterators_in,
     walk,
 )
 from tc.language.program.report import Report
 from tc.language.program.type_rules import find_type_error
+from tc.language.program.written_elements import chosen_by
 from tc.language.prove.prove import prove_values
 from tc.language.ranges.ranges import Known, infer_ranges
 

@@ -12,11 +12,11 @@ from dataclasses import replace
 from tc.grammar.syntax import UnaryOperator
 from tc.language.algebra.rewriting import fresh_name
 from tc.language.draft.rules import is_piecewise_affine
+from tc.language.program.guards import GuardedRead, guarded_reads
 from tc.language.program.program import (
     INDEX_TYPE,
     DerivedOrigin,
     Expression,
-    GuardedRead,
     IterationVariable,
     IteratorReference,
     Literal,
@@ -26,7 +26,6 @@ from tc.language.program.program import (
     Statement,
     Tensor,
     Unary,
-    guarded_reads,
     iterators_in,
     rebuild,
     walk,

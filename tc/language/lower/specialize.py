@@ -14,6 +14,7 @@ from tc.language.algebra.open_divisors import without_open_divisors
 from tc.language.algebra.polynomial import Atoms
 from tc.language.algebra.specialized import specialized
 from tc.language.program.extent import Extent
+from tc.language.program.guards import guarded_reads
 from tc.language.program.program import (
     INDEX_TYPE,
     Cast,
@@ -25,7 +26,6 @@ from tc.language.program.program import (
     ScalarReference,
     SizeReference,
     Tensor,
-    guarded_reads,
     rebuild,
     walk,
 )

@@ -7,7 +7,7 @@ of a new value has a tensor of its own (see *Values* in the design).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final, TypeAlias, assert_never
@@ -357,97 +357,10 @@ def iterators_in(expressions: Iterable[Expression]) -> frozenset[str]:
     return frozenset(e.name for x in expressions for e in walk(x) if isinstance(e, IteratorReference))
 
 
-def scatters(subscript: Expression) -> bool:
-    """Whether a subscript of a left-hand side depends on data."""
-    return any(isinstance(part, Read) for part in walk(subscript))
-
-
-def index_read(subscript: Expression) -> Read | None:
-    """The element that a subscript is; None if it is computed."""
-    while isinstance(subscript, Cast):
-        subscript = subscript.operand
-    return subscript if isinstance(subscript, Read) else None
-
-
-def is_scatter(statement: Statement) -> bool:
-    """Whether data say which elements a statement writes."""
-    return any(map(scatters, statement.subscripts))
-
-
-def chosen_by(subscripts: Iterable[Expression]) -> frozenset[str]:
-    """The iterators that choose the element of a left-hand side by themselves: not through data."""
-    return iterators_in(subscript for subscript in subscripts if not scatters(subscript))
-
-
-def written_iterators(statement: Statement) -> tuple[IterationVariable, ...]:
-    """The iterators of the blocks, and of the left-hand side but for those in reads; the others are reduced."""
-    names = chosen_by(statement.subscripts) | {iterator.name for iterator in statement.sequence}
-    return tuple(iterator for iterator in statement.iterators if iterator.name in names)
-
-
-def float32_term(value: Expression) -> Expression:
-    """What a statement that reduces halves adds up, in float32.
-
-    A conversion to a half at the root of the value says what type the reduction has; it rounds no term.
-    """
-    while isinstance(value, Cast) and value.type.is_half:
-        value = value.operand
-    return value if value.type is ScalarType.FLOAT32 else Cast(value, ScalarType.FLOAT32)
-
-
-def is_product_of_two(value: Expression) -> bool:
-    """Whether the terms of a sum are products of two things that are read, as in a product of matrices."""
-    match value:
-        case Cast(operand, type) if operand.type is type:
-            return is_product_of_two(operand)
-        case Binary(BinaryOperator.MULTIPLY, left, right):
-            first, second = ({part for part in walk(side) if isinstance(part, Read)} for side in (left, right))
-            return bool(first and second) and first != second
-        case _:
-            return False
-
-
 def touches(statement: Statement, tensor: str) -> bool:
     """Whether the statement reads or writes the tensor."""
     reads = (e for x in (statement.value, *statement.subscripts) for e in walk(x) if isinstance(e, Read))
     return statement.target == tensor or any(read.tensor == tensor for read in reads)
-
-
-def initial_conditions(statement: Statement) -> tuple[Expression, ...]:
-    """The conditions on written iterators alone.
-
-    ``+=!`` sets every element whose written iterators lie in their ranges and fulfil these conditions to the neutral
-    element, also where the conditions on reduced iterators leave nothing to add.
-    """
-    names = {iterator.name for iterator in written_iterators(statement)}
-    return tuple(condition for condition in statement.conditions if iterators_in((condition,)) <= names)
-
-
-def over_elements(statement: Statement, shape: Sequence[Expression]) -> Statement:
-    """The statement over all elements that it may write: what ``+=!`` initializes.
-
-    It has its written iterators and, in every dimension of its target in which it scatters, a new one over the whole
-    dimension.  ``shape``: of the target.
-    """
-    kept = list(written_iterators(statement))
-    plain = not iterators_in(bound for iterator in kept for bound in (iterator.begin, iterator.end))
-    taken = {iterator.name for iterator in statement.iterators}
-    subscripts = list(statement.subscripts)
-    for dimension, (subscript, extent) in enumerate(zip(subscripts, shape, strict=True)):
-        if scatters(subscript):
-            name = f"e{dimension}"
-            while name in taken:
-                name = f"e{name}"
-            kept.append(IterationVariable(name, Literal(0, INDEX_TYPE), extent))
-            subscripts[dimension] = IteratorReference(name)
-    if plain:
-        # In the order of dimensions, which is that of memory.
-        first = dict(reversed([(name, d) for d, own in enumerate(subscripts) for name in iterators_in((own,))]))
-        steps, rest = kept[: len(statement.blocks)], kept[len(statement.blocks) :]
-        kept = [*steps, *sorted(rest, key=lambda iterator: first.get(iterator.name, -1))]
-    return replace(
-        statement, iterators=tuple(kept), conditions=initial_conditions(statement), subscripts=tuple(subscripts)
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -483,38 +396,3 @@ class Program:
             if tensor.name == name:
                 return tensor
         raise KeyError(name)
-
-
-# --- guards --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class GuardedRead:
-    """A read, and the conditions (with the value they must have) under which it is evaluated."""
-
-    read: Read
-    guards: tuple[tuple[Expression, bool], ...]
-
-
-def guarded_reads(expression: Expression) -> Iterator[GuardedRead]:
-    """Every read below ``expression``, reads inside subscripts included, with its guards, outermost first."""
-    yield from _guarded(expression, ())
-
-
-def _guarded(expression: Expression, guards: tuple[tuple[Expression, bool], ...]) -> Iterator[GuardedRead]:
-    match expression:
-        case Select(condition, then, otherwise):
-            yield from _guarded(condition, guards)
-            yield from _guarded(then, (*guards, (condition, True)))
-            yield from _guarded(otherwise, (*guards, (condition, False)))
-        case Binary(BinaryOperator.AND, left, right):
-            yield from _guarded(left, guards)
-            yield from _guarded(right, (*guards, (left, True)))
-        case Binary(BinaryOperator.OR, left, right):
-            yield from _guarded(left, guards)
-            yield from _guarded(right, (*guards, (left, False)))
-        case _:
-            if isinstance(expression, Read):
-                yield GuardedRead(expression, guards)
-            for child in children(expression):
-                yield from _guarded(child, guards)

@@ -12,17 +12,16 @@ from tc.grammar.syntax import BinaryOperator
 from tc.language.algebra.extremes import Extremes, Interval
 from tc.language.algebra.polynomial import Atoms
 from tc.language.isl.affine import Frame, affine_function
+from tc.language.program.guards import GuardedRead, guarded_reads
 from tc.language.program.program import (
     INDEX_TYPE,
     Binary,
     Expression,
-    GuardedRead,
     IteratorReference,
     Literal,
     Read,
     SizeReference,
     Statement,
-    guarded_reads,
     walk,
 )
 from tc.language.prove.written import initialization

@@ -25,8 +25,8 @@ from tc.language.program.program import (
     Statement,
     iterators_in,
     walk,
-    written_iterators,
 )
+from tc.language.program.written_elements import written_iterators
 from tc.language.prove.written import initialization
 
 

@@ -8,18 +8,9 @@ from tc.language.algebra.extents import Writing, extent_name, named_extent, writ
 from tc.language.algebra.open_extents import open_extent
 from tc.language.algebra.polynomial import Atoms, Polynomial, constant
 from tc.language.algebra.specialized import specialized
-from tc.language.program.program import (
-    Expression,
-    Literal,
-    Program,
-    SizeReference,
-    Statement,
-    chosen_by,
-    iterators_in,
-    scatters,
-    walk,
-)
+from tc.language.program.program import Expression, Literal, Program, SizeReference, Statement, iterators_in, walk
 from tc.language.program.specialization import Sizes
+from tc.language.program.written_elements import chosen_by, scatters
 from tc.language.prove.leaving import intervals_of
 from tc.language.prove.written import gives_elements
 

@@ -16,6 +16,7 @@ from tc.language.algebra.polynomial import Atoms, Polynomial, constant
 from tc.language.isl.affine import affine_function, frame_of, iteration_domain
 from tc.language.isl.parameters import integer_parameters, possible_parameters
 from tc.language.isl.session import isl_context
+from tc.language.program.guards import guarded_reads
 from tc.language.program.program import (
     INDEX_TYPE,
     Binary,
@@ -27,10 +28,9 @@ from tc.language.program.program import (
     Reduction,
     SizeReference,
     Statement,
-    guarded_reads,
     iterators_in,
-    written_iterators,
 )
+from tc.language.program.written_elements import written_iterators
 from tc.language.prove.leaving import gathers, intervals_of, negative_remainder
 from tc.language.prove.written import reads_target
 from tc.language.text.expression_text import expression_text

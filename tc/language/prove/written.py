@@ -14,13 +14,10 @@ from tc.language.program.program import (
     Role,
     Statement,
     Tensor,
-    initial_conditions,
-    is_scatter,
     iterators_in,
-    over_elements,
     walk,
-    written_iterators,
 )
+from tc.language.program.written_elements import initial_conditions, is_scatter, over_elements, written_iterators
 
 
 @dataclass(slots=True)

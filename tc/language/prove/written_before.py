@@ -24,17 +24,8 @@ from tc.language.isl.affine import (
 from tc.language.isl.original_order import in_one_step, runs_later
 from tc.language.isl.parameters import integer_parameters, possible_parameters
 from tc.language.isl.session import MAX_OPERATIONS, is_out_of_operations, isl_context
-from tc.language.program.program import (
-    Expression,
-    GuardedRead,
-    Program,
-    Read,
-    Role,
-    Statement,
-    Tensor,
-    guarded_reads,
-    iterators_in,
-)
+from tc.language.program.guards import GuardedRead, guarded_reads
+from tc.language.program.program import Expression, Program, Read, Role, Statement, Tensor, iterators_in
 from tc.language.program.specialization import Sizes
 from tc.language.prove.coverage import Problem, witness_of
 from tc.language.prove.leaving import with_least_parameters

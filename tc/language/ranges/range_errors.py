@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from tc.base.errors import nearest
 from tc.language.algebra.polynomial import Atoms, Polynomial
 from tc.language.draft.draft import CallDraft, Draft, Item
-from tc.language.program.program import IteratorReference, iterators_in, scatters
+from tc.language.program.program import IteratorReference, iterators_in
 from tc.language.program.report import Report
+from tc.language.program.written_elements import scatters
 from tc.language.ranges.progress import Progress
 from tc.language.text.expression_text import expression_text
 

@@ -13,7 +13,9 @@ from tc.language.algebra.polynomial import Atoms, Polynomial, constant
 from tc.language.draft.draft import Draft
 from tc.language.draft.requirements import Requirements
 from tc.language.draft.rules import is_piecewise_affine
-from tc.language.program.program import Expression, GuardedRead, Read, chosen_by, scatters, walk
+from tc.language.program.guards import GuardedRead
+from tc.language.program.program import Expression, Read, walk
+from tc.language.program.written_elements import chosen_by, scatters
 from tc.language.ranges.progress import Access, Progress
 from tc.language.ranges.range_errors import RangeErrors
 

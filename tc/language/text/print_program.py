@@ -26,10 +26,10 @@ from tc.language.program.program import (
     Statement,
     Tensor,
     rebuild,
-    scatters,
     walk,
 )
 from tc.language.program.within import without_ranges
+from tc.language.program.written_elements import scatters
 from tc.language.text.expression_text import NOWHERE, index_syntax, value_syntax
 
 _ASSIGNMENTS = {

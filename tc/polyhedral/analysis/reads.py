@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import islpy as isl
 
 from tc.language.isl.affine import Frame, affine_function, isl_name
-from tc.language.program.program import Expression, InRange, Read, guarded_reads, iterators_in, walk
+from tc.language.program.guards import guarded_reads
+from tc.language.program.program import Expression, InRange, Read, iterators_in, walk
 from tc.language.program.within import ranges_in
 from tc.polyhedral.ir.loops import StatementBody
 from tc.polyhedral.ir.scop import Scop, ScopStatement

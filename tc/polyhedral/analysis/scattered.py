@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tc.language.program.program import iterators_in, scatters
+from tc.language.program.program import iterators_in
+from tc.language.program.written_elements import scatters
 from tc.polyhedral.ir.loops import StatementBody
 
 

@@ -25,7 +25,8 @@ from typing import Final, assert_never
 from tc.base.types import ScalarType
 from tc.grammar.syntax import BinaryOperator
 from tc.language.isl.affine import parameter_name
-from tc.language.program.program import Binary, Cast, Reduction, is_product_of_two
+from tc.language.program.program import Binary, Cast, Reduction
+from tc.language.program.terms import is_product_of_two
 from tc.polyhedral.analysis.accumulate import accumulation
 from tc.polyhedral.analysis.element_counts import Count, Path, most_trips, moving_loops
 from tc.polyhedral.analysis.ranges import Range, Ranges, always_runs

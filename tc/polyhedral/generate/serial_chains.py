@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, assert_never
 
-from tc.language.program.program import Read, is_product_of_two, walk
+from tc.language.program.program import Read, walk
 from tc.language.program.specialization import Layout
+from tc.language.program.terms import is_product_of_two
 from tc.polyhedral.analysis.accumulate import target_iterators
 from tc.polyhedral.analysis.element_counts import Count, Elements, Path, most_met, moving_loops
 from tc.polyhedral.analysis.offsets import Forms

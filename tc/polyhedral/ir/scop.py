@@ -14,24 +14,12 @@ import islpy as isl
 
 from tc.base.types import ScalarType, computation_type
 from tc.language.isl.affine import Frame, access_relation, frame_of, guard_domain, iteration_domain, owned_elements
-from tc.language.program.program import (
-    INDEX_TYPE,
-    Cast,
-    Expression,
-    GuardedRead,
-    Literal,
-    Read,
-    Reduction,
-    Role,
-    Statement,
-    float32_term,
-    guarded_reads,
-    is_scatter,
-    over_elements,
-    rebuild,
-)
+from tc.language.program.guards import GuardedRead, guarded_reads
+from tc.language.program.program import INDEX_TYPE, Cast, Expression, Literal, Read, Reduction, Role, Statement, rebuild
 from tc.language.program.specialization import Layout, Sizes, Specialization, contiguous_strides
+from tc.language.program.terms import float32_term
 from tc.language.program.within import neutral_element
+from tc.language.program.written_elements import is_scatter, over_elements
 from tc.language.prove.written import writes_distinct_elements
 from tc.polyhedral.ir.elements import at_elements, element_instances, element_names, steps_and_subscripts
 from tc.polyhedral.ir.gathered import Gathered

@@ -25,14 +25,14 @@ from tc.language.program.program import (
     Reduction,
     Role,
     Statement,
-    float32_term,
     in_terms_of,
     iterators_in,
     reads_in,
     touches,
-    written_iterators,
 )
 from tc.language.program.specialization import Sizes, Specialization
+from tc.language.program.terms import float32_term
+from tc.language.program.written_elements import written_iterators
 from tc.language.prove.written import initialization
 from tc.polyhedral.ir.counterexample import Counterexample, Violation, point_text
 from tc.polyhedral.ir.scans import Scan

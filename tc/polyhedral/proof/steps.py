@@ -63,7 +63,7 @@ def _steps_of_arrays(users: list[ScopStatement], promotion: Promotion, shared: i
             if access.buffer == promotion.buffer.name:
                 own = access.prefix.reverse().apply_range(_first(user.domain, shared))
                 found = own if found is None else found.union(own)
-    assert found is not None, "somebody uses the buffer"
+    assert found is not None, "some statement uses the buffer"
     return found.coalesce()
 
 

@@ -15,8 +15,9 @@ from typing import Final, assert_never
 from tc.base.errors import VerificationError
 from tc.base.types import ScalarType
 from tc.language.isl.affine import parameter_name
-from tc.language.program.program import Read, Reduction, scatters, walk
+from tc.language.program.program import Read, Reduction, walk
 from tc.language.program.specialization import Layout
+from tc.language.program.written_elements import scatters
 from tc.polyhedral.analysis.accumulate import accumulation, target_iterators
 from tc.polyhedral.analysis.element_counts import Count, Elements, Path, most_met, most_trips, moving_loops
 from tc.polyhedral.analysis.offsets import Forms

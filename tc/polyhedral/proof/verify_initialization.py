@@ -22,18 +22,9 @@ import islpy as isl
 from tc.base.errors import VerificationError
 from tc.base.types import ScalarType
 from tc.language.isl.affine import Frame, access_relation, frame_of, isl_name, iteration_domain, owned_elements
-from tc.language.program.program import (
-    INDEX_TYPE,
-    Cast,
-    Expression,
-    Literal,
-    Read,
-    Reduction,
-    Statement,
-    is_scatter,
-    over_elements,
-)
+from tc.language.program.program import INDEX_TYPE, Cast, Expression, Literal, Read, Reduction, Statement
 from tc.language.program.specialization import Specialization
+from tc.language.program.written_elements import is_scatter, over_elements
 from tc.polyhedral.ir.counterexample import Counterexample, Violation, point_text
 from tc.polyhedral.ir.lazy_attribute import LazyAttribute
 from tc.polyhedral.ir.scop import Scop, ScopStatement

@@ -22,14 +22,9 @@ import islpy as isl
 from tc.base.errors import VerificationError
 from tc.base.types import ScalarType
 from tc.grammar.syntax import UnaryOperator
-from tc.language.program.program import (
-    Select,
-    Statement,
-    Unary,
-    iterators_in,
-    written_iterators,
-)
+from tc.language.program.program import Select, Statement, Unary, iterators_in
 from tc.language.program.specialization import Specialization
+from tc.language.program.written_elements import written_iterators
 from tc.polyhedral.ir.counterexample import Counterexample, Violation
 from tc.polyhedral.ir.scans import Scan
 from tc.polyhedral.proof.scan_group import ScanGroup

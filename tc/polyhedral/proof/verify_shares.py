@@ -25,15 +25,13 @@ from tc.language.program.program import (
     Read,
     Role,
     Statement,
-    float32_term,
     in_terms_of,
     iterators_in,
-    over_elements,
-    scatters,
     touches,
-    written_iterators,
 )
 from tc.language.program.specialization import Specialization
+from tc.language.program.terms import float32_term
+from tc.language.program.written_elements import over_elements, scatters, written_iterators
 from tc.polyhedral.ir.counterexample import Counterexample, Violation
 from tc.polyhedral.ir.splits import Shared
 

@@ -22,13 +22,12 @@ from tc.language.program.program import (
     Read,
     Role,
     Statement,
-    float32_term,
     in_terms_of,
-    initial_conditions,
     iterators_in,
     touches,
-    written_iterators,
 )
+from tc.language.program.terms import float32_term
+from tc.language.program.written_elements import initial_conditions, written_iterators
 from tc.language.prove.written import initialization
 from tc.polyhedral.ir.counterexample import Counterexample, Violation
 from tc.polyhedral.ir.splits import Split

@@ -14,7 +14,8 @@ import islpy as isl
 
 from tc.base.errors import VerificationError
 from tc.language.isl.affine import Frame, access_function, access_relation, affine_function
-from tc.language.program.program import Expression, IteratorReference, Read, guarded_reads, rebuild
+from tc.language.program.guards import guarded_reads
+from tc.language.program.program import Expression, IteratorReference, Read, rebuild
 from tc.polyhedral.analysis.reads import value_reads
 from tc.polyhedral.ir.counterexample import Counterexample, Violation
 from tc.polyhedral.ir.loops import StatementBody

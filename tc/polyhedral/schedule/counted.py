@@ -21,10 +21,10 @@ from tc.language.program.program import (
     Role,
     Statement,
     Tensor,
-    index_read,
     iterators_in,
 )
 from tc.language.program.specialization import Layout, Specialization, contiguous_strides
+from tc.language.program.written_elements import index_read
 
 
 def with_counts(specialization: Specialization) -> Specialization:

@@ -23,9 +23,9 @@ from tc.language.program.program import (
     Statement,
     in_terms_of,
     iterators_in,
-    written_iterators,
 )
 from tc.language.program.specialization import Sizes
+from tc.language.program.written_elements import written_iterators
 from tc.polyhedral.schedule.growth import Growth
 
 

@@ -14,9 +14,10 @@ import islpy as isl
 from tc.base.types import ScalarType
 from tc.grammar.syntax import UnaryOperator
 from tc.language.isl.affine import frame_of, iteration_domain
-from tc.language.program.program import Select, Statement, Unary, iterators_in, reads_in, written_iterators
+from tc.language.program.program import Select, Statement, Unary, iterators_in, reads_in
 from tc.language.program.specialization import Sizes
 from tc.language.program.within import neutral_element
+from tc.language.program.written_elements import written_iterators
 from tc.language.prove.written import initialization
 
 

@@ -37,12 +37,12 @@ from tc.language.program.program import (
     Role,
     Statement,
     Tensor,
-    float32_term,
     in_terms_of,
-    written_iterators,
 )
 from tc.language.program.specialization import Layout, Specialization, contiguous_strides
+from tc.language.program.terms import float32_term
 from tc.language.program.within import neutral_element
+from tc.language.program.written_elements import written_iterators
 from tc.polyhedral.ir.scans import Blocks, Scan
 from tc.polyhedral.schedule.growing_points import Points, Walk
 from tc.polyhedral.schedule.growth import Growth, growth_of, without_mask

@@ -32,16 +32,13 @@ from tc.language.program.program import (
     Role,
     Statement,
     Tensor,
-    float32_term,
     in_terms_of,
-    is_scatter,
     iterators_in,
-    over_elements,
     reads_in,
-    scatters,
-    written_iterators,
 )
 from tc.language.program.specialization import Layout, Specialization, contiguous_strides
+from tc.language.program.terms import float32_term
+from tc.language.program.written_elements import is_scatter, over_elements, scatters, written_iterators
 from tc.polyhedral.ir.splits import Share, Shared
 
 

@@ -28,16 +28,14 @@ from tc.language.program.program import (
     Role,
     Statement,
     Tensor,
-    float32_term,
     in_terms_of,
-    initial_conditions,
-    is_scatter,
     iterators_in,
     touches,
     walk,
-    written_iterators,
 )
 from tc.language.program.specialization import Layout, Sizes, Specialization, contiguous_strides
+from tc.language.program.terms import float32_term
+from tc.language.program.written_elements import initial_conditions, is_scatter, written_iterators
 from tc.language.prove.symbolic import greatest
 from tc.polyhedral.analysis.strides import stride
 from tc.polyhedral.ir.loops import LANES

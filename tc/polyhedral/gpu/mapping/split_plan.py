@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from tc.language.program.program import Statement, is_scatter, iterators_in, written_iterators
+from tc.language.program.program import Statement, iterators_in
 from tc.language.program.specialization import Specialization
 from tc.language.program.within import ranges_in
+from tc.language.program.written_elements import is_scatter, written_iterators
 from tc.polyhedral.analysis.reuse import product_loops
 from tc.polyhedral.analysis.strides import stride
 from tc.polyhedral.gpu.mapping.grid_defaults import ENOUGH_STEPS, PRODUCT_TILES

@@ -12,7 +12,8 @@ import islpy as isl
 from tc.language.algebra.rewriting import fresh_name
 from tc.language.isl.affine import isl_name
 from tc.language.isl.pieces import pieces_of
-from tc.language.program.program import GuardedRead, Read, walk
+from tc.language.program.guards import GuardedRead
+from tc.language.program.program import Read, walk
 from tc.polyhedral.analysis.box import Box, bounding_box
 from tc.polyhedral.analysis.reads import data_ranges, has_affine_subscripts, program_names
 from tc.polyhedral.analysis.scattered import is_scatter
