@@ -99,8 +99,9 @@ def _parser() -> argparse.ArgumentParser:
     proofs.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     overlapping = commands.add_parser("overlapping", help="`+=!` whose elements several instances write")
     overlapping.add_argument("--rounds", type=int, default=100, help="calls of each form, in turns")
-    scatters = commands.add_parser("scatters", help="scatters beside PyTorch's and NumPy's, in processes apart")
-    scatters.add_argument("--rounds", type=int, default=5, help="processes of each contender, in turns")
+    apart = commands.add_parser("apart", help="scatters, sparse products and recurrences, in processes apart")
+    apart.add_argument("--kernels", type=_names, default=(), help="cases, separated by commas")
+    apart.add_argument("--rounds", type=int, default=5, help="processes of each contender, in turns")
     replay = commands.add_parser("replay", help="searches of the suite once more, told what was recorded")
     replay.add_argument("--recording", type=Path, default=None, help="file of what they were told")
     return parser
@@ -152,8 +153,8 @@ def _run(given: argparse.Namespace) -> None:
             _proofs(given)
         case "overlapping":
             _overlapping(given.rounds)
-        case "scatters":
-            _scatters(given.rounds)
+        case "apart":
+            _apart(given.rounds, given.kernels)
         case "replay":
             _replay(given.recording)
         case _:
@@ -203,14 +204,18 @@ def _overlapping(rounds: int) -> None:
         sys.exit(f"more than {MOST_RATIO} times as long in one statement: {', '.join(late)}")
 
 
-def _scatters(rounds: int) -> None:
-    from benchmarks.scattering import HEADER, measure_cases
+def _apart(rounds: int, names: tuple[str, ...]) -> None:
+    from benchmarks.apart import CASES, HEADER, measure_cases
 
     if rounds < 1:
         raise UsageError("--rounds must be at least 1")
+    known = [case.name for case in CASES]
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise UsageError(f"unknown case {unknown[0]!r}; there are {', '.join(known)}")
     print(HEADER, flush=True)
     slow: list[str] = []
-    for found in measure_cases(rounds):
+    for found in measure_cases(rounds, names=names):
         print(found.line, flush=True)
         slow += [found.case.name] if found.ratio < found.case.minimum else []
     if slow:

@@ -1,0 +1,94 @@
+"""``python -m benchmarks apart``: contenders of the language's indirect accesses and recurrences, in processes apart.
+
+Every contender runs in processes of its own, which take turns, so that no thread pool disturbs another one; the least
+time of all its calls counts.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from benchmarks.problems.indirect import Histogram, Rows, Sparse
+from benchmarks.problems.recurrent import Lstm, SelectiveScan, Task
+
+_SECONDS: Final = 1.0
+
+CASES: Final[tuple[Task, ...]] = (
+    Rows("embedding-10^4", 1024, 10**4, 64, 1.0),
+    Rows("embedding-10^6", 1024, 10**6, 64, 1.0),
+    Histogram("histogram-256", 10**7, 256, 1.5),
+    Histogram("histogram-65536", 10**7, 65536, 1.5),
+    Sparse("sparse-vector", 10**5, 20, 0, 1.0),
+    Sparse("sparse-matrix", 10**5, 20, 64, 1.0),
+    Lstm("lstm-32-256", 100, 32, 256, 1.0),
+    Lstm("lstm-1-64", 100, 1, 64, 2.0),
+    SelectiveScan("selective-scan", 2, 512, 256, 16, 10.0),
+)
+HEADER: Final = f"{'microseconds':20}{'ours':>12}{'peer':>12}{'peer/ours':>11}{'at least':>10}"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Seconds of a call at best, of ours and of the peer."""
+
+    case: Task
+    ours: float
+    peer: float
+
+    @property
+    def ratio(self) -> float:
+        """Of the peer's time to ours."""
+        return self.peer / self.ours
+
+    @property
+    def line(self) -> str:
+        """A row of the table that ``HEADER`` begins."""
+        times = f"{self.ours * 1e6:12,.0f}{self.peer * 1e6:12,.0f}"
+        return f"{self.case.name:20}{times}{self.ratio:11.2f}{self.case.minimum:10.2f}"
+
+
+def measure_cases(
+    rounds: int, measure: Callable[[str, str], float] | None = None, names: tuple[str, ...] = ()
+) -> Iterator[Found]:
+    """All cases, or those with these names, each contender in so many processes.
+
+    ``measure``: what takes the time of one process.
+    """
+    take = measure or measure_apart
+    for case in (case for case in CASES if not names or case.name in names):
+        times = [(take(case.name, "ours"), take(case.name, "peer")) for _ in range(rounds)]
+        yield Found(case, min(ours for ours, _ in times), min(peer for _, peer in times))
+
+
+def measure_apart(case: str, contender: str) -> float:
+    """The least seconds of a call in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.apart", case, contender]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def least_time(call: Callable[[], object], seconds: float = _SECONDS) -> float:
+    """The least seconds of a call, of as many as there is time for, and two at least."""
+    least, end = float("inf"), time.perf_counter() + seconds
+    for number in range(1_000_000):
+        started = time.perf_counter()
+        if number > 2 and started > end:
+            break
+        call()
+        least = min(least, time.perf_counter() - started)
+    return least
+
+
+def main(arguments: list[str]) -> None:
+    """Prints the least seconds of one contender of one case."""
+    name, contender = arguments
+    case = next(case for case in CASES if case.name == name)
+    print(least_time(case.ours() if contender == "ours" else case.peer()))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

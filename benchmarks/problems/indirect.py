@@ -1,0 +1,121 @@
+"""Accesses that data choose: scatters beside PyTorch's ``index_add_`` and NumPy's ``bincount``, CSR beside SciPy's.
+
+Sums include what sets the result to 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+import tc
+
+Array = npt.NDArray[Any]
+_SEED: Final = 1
+_THREADS: Final = 2
+
+_GRADIENT: Final = "def f(int32(B) I, float(B,D) v, float(V,D) z) -> (float(V,D) y) { y(I(b), d) +=! v(b,d) }"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The gradient of a lookup: ``terms`` rows of ``width`` numbers are added to some of ``rows``."""
+
+    name: str
+    terms: int
+    rows: int
+    width: int
+    minimum: float
+
+    def ours(self) -> Callable[[], object]:
+        """A call of ours."""
+        index, values, result = self._arguments()
+        f = tc.define(_GRADIENT).single()
+        return lambda: f(index, values, result, out=result)
+
+    def peer(self) -> Callable[[], object]:
+        """A call of PyTorch's."""
+        import torch
+
+        torch.set_num_threads(_THREADS)
+        index, values, result = map(torch.from_numpy, self._arguments())
+        index = index.long()
+        return lambda: result.zero_().index_add_(0, index, values)
+
+    def _arguments(self) -> tuple[Array, Array, Array]:
+        random = np.random.default_rng(_SEED)
+        index = random.integers(0, self.rows, self.terms).astype(np.int32)
+        values = random.standard_normal((self.terms, self.width), np.float32)
+        return index, values, np.zeros((self.rows, self.width), np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """How often each of so many bins is met."""
+
+    name: str
+    terms: int
+    bins: int
+    minimum: float
+
+    def ours(self) -> Callable[[], object]:
+        """A call of ours."""
+        numbers = self._numbers()
+        text = f"def f(int64(N) x) -> (h) {{ h(x(i)) +=! 1 where x(i) in 0:{self.bins} }}"
+        f = tc.define(text).single()
+        return lambda: f(numbers)
+
+    def peer(self) -> Callable[[], object]:
+        """A call of NumPy's."""
+        numbers = self._numbers()
+        return lambda: np.bincount(numbers, minlength=self.bins)
+
+    def _numbers(self) -> Array:
+        return np.random.default_rng(_SEED).integers(0, self.bins, self.terms)
+
+
+_SPARSE: Final = """
+def vector(int32(P) R, int32(Z) c, float(Z) v, float(N) x) -> (y) {
+    y(i) +=! v(j) * x(c(j)) where j in R(i):R(i+1)
+}
+def matrix(int32(P) R, int32(Z) c, float(Z) v, float(N,K) x) -> (y) {
+    y(i,k) +=! v(j) * x(c(j),k) where j in R(i):R(i+1)
+}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Sparse:
+    """A square matrix in CSR, with about so many elements in each row, times ``columns`` columns; 0: times a vector."""
+
+    name: str
+    rows: int
+    per_row: int
+    columns: int
+    minimum: float
+
+    def ours(self) -> Callable[[], object]:
+        """A call of ours."""
+        arguments = self._arguments()
+        f = tc.define(_SPARSE)["matrix" if self.columns else "vector"]
+        return lambda: f(*arguments)
+
+    def peer(self) -> Callable[[], object]:
+        """A call of SciPy's."""
+        from scipy.sparse import csr_array
+
+        bounds, column, values, x = self._arguments()
+        matrix = csr_array((values, column, bounds), shape=(self.rows, self.rows))
+        return lambda: matrix @ x
+
+    def _arguments(self) -> tuple[Array, Array, Array, Array]:
+        random = np.random.default_rng(_SEED)
+        lengths = random.poisson(self.per_row, self.rows)
+        bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        column = random.integers(0, self.rows, bounds[-1]).astype(np.int32)
+        shape = (self.rows, self.columns) if self.columns else (self.rows,)
+        values, x = (random.standard_normal(s, np.float32) for s in ((int(bounds[-1]),), shape))
+        return bounds, column, values, x

@@ -1,0 +1,90 @@
+"""Contenders in processes apart: they compute the same, and the command names what is slow."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchmarks.__main__ import UsageError, main
+from benchmarks.apart import CASES, HEADER, Found, least_time, measure_cases
+from benchmarks.apart import main as measure_one
+from benchmarks.problems.indirect import Histogram, Rows, Sparse
+from benchmarks.problems.recurrent import Lstm, SelectiveScan, Task
+
+
+def small(case: Task) -> Task:
+    match case:
+        case Rows():
+            return replace(case, terms=100, rows=7)
+        case Histogram():
+            return replace(case, terms=1000, bins=9)
+        case Sparse(columns=columns):
+            return replace(case, rows=50, per_row=3, columns=min(columns, 5))
+        case Lstm():
+            return replace(case, steps=3, batch=2, size=5)
+        case SelectiveScan():
+            return replace(case, batch=1, length=4, channels=3, states=2)
+        case _:
+            raise AssertionError(case)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_contenders_compute_the_same(case: Task) -> None:
+    if not isinstance(case, Histogram | Sparse):
+        pytest.importorskip("torch")
+    ours, theirs = small(case).ours()(), small(case).peer()()
+    if isinstance(case, Lstm):
+        assert isinstance(ours, tuple)
+        assert isinstance(theirs, tuple)
+        ours, theirs = ours[0][1:], theirs[0]
+    np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-4, atol=1e-5)
+
+
+def test_the_least_time_of_several_calls_counts() -> None:
+    calls: list[int] = []
+    assert 0 <= least_time(lambda: calls.append(1), seconds=0) < 1
+    assert len(calls) == 3
+
+
+def test_processes_take_turns() -> None:
+    times = iter([4.0, 9.0, 3.0, 6.0] * len(CASES))
+    asked: list[tuple[str, str]] = []
+
+    def measure(case: str, contender: str) -> float:
+        asked.append((case, contender))
+        return next(times)
+
+    found = list(measure_cases(2, measure))
+    assert [(own.ours, own.peer, own.ratio) for own in found] == [(3.0, 6.0, 2.0)] * len(CASES)
+    assert asked[:4] == [(CASES[0].name, contender) for contender in ("ours", "peer", "ours", "peer")]
+
+
+def test_the_command_names_what_is_slow(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [Found(CASES[0], 2e-6, 4e-6), Found(CASES[1], 8e-6, 4e-6)]
+    monkeypatch.setattr("benchmarks.apart.measure_cases", lambda rounds, names: iter(rows))
+    with pytest.raises(SystemExit, match=r"^too slow: embedding-10\^6$"):
+        main(["apart"])
+    head, first, second = capsys.readouterr().out.splitlines()
+    assert head == HEADER
+    assert first.split() == [CASES[0].name, "2", "4", "2.00", "1.00"]
+    assert second == rows[1].line
+
+
+def test_rounds_are_counted_from_one() -> None:
+    with pytest.raises((UsageError, SystemExit)):
+        main(["apart", "--rounds", "0"])
+
+
+def test_cases_are_chosen_by_name() -> None:
+    found = list(measure_cases(1, lambda case, contender: 1.0, names=("lstm-1-64", "sparse-vector")))
+    assert [own.case.name for own in found] == ["sparse-vector", "lstm-1-64"]
+    with pytest.raises((UsageError, SystemExit), match="unknown case 'lstm'"):
+        main(["apart", "--kernels", "lstm"])
+
+
+def test_one_contender_prints_its_time(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("benchmarks.apart.least_time", lambda call: 0.25)
+    measure_one(["histogram-256", "peer"])
+    assert capsys.readouterr().out == "0.25\n"
