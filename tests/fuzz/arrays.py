@@ -109,7 +109,7 @@ def place(rng: np.random.Generator, values: Array, layout: Layout) -> Placed:
             for axis in np.flatnonzero(rng.random(values.ndim) < 0.5):
                 base = base.take(range(min(1, base.shape[axis])), axis)
             strides = np.broadcast_to(base, values.shape).strides
-            return Placed(np.lib.stride_tricks.as_strided(base, values.shape, strides), base)
+            return Placed(np.ndarray(values.shape, base.dtype, base, strides=strides), base)
     view[...] = values
     return Placed(view, base)
 

@@ -101,6 +101,7 @@ def _strided(values: Array, strides: tuple[int, ...]) -> Array:
     first = -sum(step for step in steps if step < 0)
     memory = np.zeros(first + sum(step for step in steps if step > 0) + 1, values.dtype)
     size = values.dtype.itemsize
-    array = np.lib.stride_tricks.as_strided(memory[first:], values.shape, [stride * size for stride in strides])
+    # Not ``as_strided``, which knows no types but NumPy's own.
+    array: Array = np.ndarray(values.shape, values.dtype, memory, first * size, [stride * size for stride in strides])
     array[...] = values
     return array
