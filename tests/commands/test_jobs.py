@@ -118,7 +118,8 @@ WRONG = {
     KERNEL.replace('"mm"', "5"): "{path}: kernel 1: definition must be a name or a list of names, got 5",
     f"{KERNEL}dtypes = [1]": "{path}: kernel 1: dtypes must be a name or a list of names, got [1]",
     f"{KERNEL}dtypes = 'float'": (
-        "{path}: kernel 1: dtypes must be among float16, bfloat16, float32, float64, got 'float'"
+        "{path}: kernel 1: dtypes must be among float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64, "
+        "got 'float'"
     ),
     KERNEL.replace("K = 3, ", ""): "{path}: kernel 1: mm needs the sizes M, K, N; missing: K",
     KERNEL.replace("K = 3", "K = 3, L = 1"): "{path}: kernel 1: mm has no size L; it has M, K, N",

@@ -299,7 +299,7 @@ def test_arguments_that_cannot_be_honoured(capsys: pytest.CaptureFixture[str], f
         ((file, *sizes, "--definition", "once"), f"{file} defines no 'once'; defined: twice"),
         (
             (file, *sizes, "--dtype", "int8"),
-            f"{file}: dtypes must be among float16, bfloat16, float32, float64, got 'i",
+            f"{file}: dtypes must be among float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64, got 'i",
         ),
         ((file, *sizes, "--budget", "soon"), "'soon' is no budget; write a time as '8h'"),
         ((file, *sizes, "--budget", "-1s"), "'-1s' is no budget; write a time as '8h'"),

@@ -52,6 +52,8 @@ _FORMATS: Final = MappingProxyType(
         ScalarType.UINT16: "H",
         ScalarType.UINT32: "I",
         ScalarType.UINT64: "Q",
+        ScalarType.FLOAT8_E4M3FN: "f",
+        ScalarType.FLOAT8_E5M2: "f",
         ScalarType.FLOAT16: "f",
         ScalarType.BFLOAT16: "f",
         ScalarType.FLOAT32: "f",

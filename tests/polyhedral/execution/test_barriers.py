@@ -118,11 +118,11 @@ RAGGED = {
         ((14,), (4,)),
         tc.GpuOptions(),
     ),
-    "a scan": (  # copies in vectors, the last of which is cut
+    "a triangle": (  # copies in vectors, the last of which is cut
         "def f(int32(K) S) -> (O) { O(k) +=! (r < k) ? S(r) : 0 where k in 0:K+1 }",
         ((4,),),
         tc.GpuOptions(
-            tc.ScheduleOptions(tile=(3, 5), unroll=4, fusion=tc.Fusion.MAXIMAL),
+            tc.ScheduleOptions(tile=(3, 5), unroll=4, fusion=tc.Fusion.MAXIMAL, scans=False),
             block=(3,),
             grid=(2,),
             distribution=tc.Distribution.BLOCKED,

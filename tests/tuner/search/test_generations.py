@@ -32,6 +32,9 @@ TINY = Space.of(
         "register_accumulators",
         "register_tile",
         "vector_axis",
+        "scatter_owners",
+        "scatter_parts",
+        "scans",
     ),
 )
 
