@@ -95,7 +95,9 @@ def begun(
 ) -> Tuning:
     """The search, before it does anything."""
     nest = nest_of(specialize(parse_task(trial.TASK), trial.TASK.signature))
-    space = Space.of(CpuOptions, nest, preferences=settings.preferences)
+    # The kernel scatters nothing: these change nothing.
+    fixed = ("scatter_owners", "scatter_parts")
+    space = Space.of(CpuOptions, nest, fixed=fixed, preferences=settings.preferences)
     return Tuning(
         trial.TASK,
         space,
