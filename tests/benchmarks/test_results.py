@@ -31,7 +31,11 @@ def test_a_report_survives_its_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("place", "value", "message"),
     [
-        (("rows", 0, "suite"), "ancient", r"rows\[0\]\.suite must be one of paper, modern, language, got 'ancient'"),
+        (
+            ("rows", 0, "suite"),
+            "ancient",
+            r"Report\.rows\[0\]\.suite must be one of paper, modern, language, got 'ancient'",
+        ),
         (("machine", "cores"), "two", r"Report\.machine\.cores must be a int, got 'two'"),
         (("machine", "cores"), True, r"Report\.machine\.cores must be a int, got True"),
         (("settings", "turns"), 3, r"Report\.settings has no turns; known: target, threads"),
