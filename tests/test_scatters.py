@@ -169,6 +169,7 @@ def test_forms(form: str, target: str) -> None:
     agree(tc.define(text)["f"], *given(), target=target)
 
 
+@one_in(3)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.skipif(missing() is not None, reason=f"no OpenCL: {missing()}")
 def test_forms_on_opencl(form: str) -> None:
