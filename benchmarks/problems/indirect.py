@@ -15,8 +15,8 @@ import numpy.typing as npt
 import tc
 
 Array = npt.NDArray[Any]
-_SEED: Final = 1
-_THREADS: Final = 2
+SEED: Final = 1
+THREADS: Final = 2
 
 _GRADIENT: Final = "def f(int32(B) I, float(B,D) v, float(V,D) z) -> (float(V,D) y) { y(I(b), d) +=! v(b,d) }"
 
@@ -41,13 +41,13 @@ class Rows:
         """A call of PyTorch's."""
         import torch
 
-        torch.set_num_threads(_THREADS)
+        torch.set_num_threads(THREADS)
         index, values, result = map(torch.from_numpy, self._arguments())
         index = index.long()
         return lambda: result.zero_().index_add_(0, index, values)
 
     def _arguments(self) -> tuple[Array, Array, Array]:
-        random = np.random.default_rng(_SEED)
+        random = np.random.default_rng(SEED)
         index = random.integers(0, self.rows, self.terms).astype(np.int32)
         values = random.standard_normal((self.terms, self.width), np.float32)
         return index, values, np.zeros((self.rows, self.width), np.float32)
@@ -75,7 +75,7 @@ class Histogram:
         return lambda: np.bincount(numbers, minlength=self.bins)
 
     def _numbers(self) -> Array:
-        return np.random.default_rng(_SEED).integers(0, self.bins, self.terms)
+        return np.random.default_rng(SEED).integers(0, self.bins, self.terms)
 
 
 _SPARSE: Final = """
@@ -112,7 +112,7 @@ class Sparse:
         return lambda: matrix @ x
 
     def _arguments(self) -> tuple[Array, Array, Array, Array]:
-        random = np.random.default_rng(_SEED)
+        random = np.random.default_rng(SEED)
         lengths = random.poisson(self.per_row, self.rows)
         bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
         column = random.integers(0, self.rows, bounds[-1]).astype(np.int32)

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 import tc
-
-Array = npt.NDArray[Any]
-_SEED: Final = 1
-_THREADS: Final = 2
+from benchmarks.problems.indirect import SEED, THREADS, Array
 
 _LSTM: Final = """
 def lstm(float(T,B,I) x, float(4,H,I) W, float(4,H,H) U, float(4,H) v, float(B,H) h0, float(B,H) c0) -> (h, c) {
@@ -71,7 +67,7 @@ class Lstm:
         """A call of PyTorch's."""
         import torch
 
-        torch.set_num_threads(_THREADS)
+        torch.set_num_threads(THREADS)
         x, w, u, bias, h, c = map(torch.from_numpy, self._arguments())
         layer = torch.nn.LSTM(self.size, self.size)
         with torch.no_grad():
@@ -87,7 +83,7 @@ class Lstm:
         return call
 
     def _arguments(self) -> tuple[Array, ...]:
-        random, size = np.random.default_rng(_SEED), self.size
+        random, size = np.random.default_rng(SEED), self.size
         shapes = (self.steps, self.batch, size), (4, size, size), (4, size, size), (4, size), *[(self.batch, size)] * 2
         return tuple(random.standard_normal(shape, np.float32) * np.float32(0.1) for shape in shapes)
 
@@ -113,7 +109,7 @@ class SelectiveScan:
         """The loop over steps in PyTorch."""
         import torch
 
-        torch.set_num_threads(_THREADS)
+        torch.set_num_threads(THREADS)
         x, dt, a, p, q = map(torch.from_numpy, self._arguments())
 
         def call() -> object:
@@ -128,7 +124,7 @@ class SelectiveScan:
         return call
 
     def _arguments(self) -> tuple[Array, ...]:
-        random = np.random.default_rng(_SEED)
+        random = np.random.default_rng(SEED)
         channels, states = (self.batch, self.length, self.channels), (self.batch, self.length, self.states)
         x, p, q = (random.standard_normal(shape, np.float32) for shape in (channels, states, states))
         dt = random.uniform(0.01, 0.1, channels).astype(np.float32)
