@@ -90,6 +90,29 @@ def test_indices_of_windows_masks_and_triangles(target: str) -> None:
     assert run(masked, target, x[0], on)[1] == np.where(on > 0, x[0], -1).argmax()
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_best_predecessors_of_a_hidden_markov_model(target: str) -> None:
+    """They wait for no step and leave the block: what they read is stored, and copied, behind the steps."""
+    viterbi = tc.define("""
+        def f(float(S) start, float(S,S) A, float(T,S) E) -> (v, w, k) {
+            v(0,s) = start(s)
+            for t in 0:T {
+                (w(t,s), k(t,s)) max=! (v(t,r) + A(r,s), r)
+                v(t+1,s) = w(t,s) + E(t,s)
+            }
+        }
+    """).single()
+    start, a, e = with_ties((17,), "float32"), with_ties((17, 17), "float32"), with_ties((9, 17), "float32")
+    v, w, k = run(viterbi, target, start, a, e)
+    states = [start]
+    for t, emission in enumerate(e):
+        reached = states[-1][:, None] + a
+        np.testing.assert_array_equal(k[t], reached.argmax(axis=0))
+        np.testing.assert_array_equal(w[t], reached.max(axis=0))
+        states.append(w[t] + emission)
+    np.testing.assert_array_equal(v, states)
+
+
 def test_the_index_is_a_value_like_others() -> None:
     text = """
         def best(float(N,M) s, float(M,D) v) -> (y) { (m(i), k(i)) max=! (s(i,j), j) y(i,d) = v(k(i), d) }

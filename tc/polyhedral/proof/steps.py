@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import islpy as isl
 
-from tc.polyhedral.ir.scop import Promotion, Scop, ScopStatement
+from tc.polyhedral.ir.scop import PromotedAccess, Promotion, Scop, ScopStatement
 
 
 def steps_of(scop: Scop, statement: ScopStatement) -> tuple[tuple[int, ...], isl.Map]:
     """The blocks that a statement stands in, outermost first, and ``{ instance -> [steps] }``.
 
-    A copy stands in those blocks of the users of its buffer in one step of which each of their arrays is used.
+    A copy stands in those blocks of the users of its buffer in one step of which each of their arrays is used, or each
+    place that it copies.
     """
     promotion = next((p for p in scop.promotions if statement.name in (p.loads, p.stores)), None)
     if promotion is None:
@@ -22,6 +25,9 @@ def steps_of(scop: Scop, statement: ScopStatement) -> tuple[tuple[int, ...], isl
         steps = _steps_of_arrays(users, promotion, shared)
         if steps.is_single_valued():
             return users[0].blocks[:shared], own.prefix.apply_range(steps)
+        steps = own.location.apply_range(_steps_of_places(users, promotion, shared))
+        if steps.is_single_valued() and statement.domain.is_subset(steps.domain()):
+            return users[0].blocks[:shared], steps
         shared -= 1
     return (), _first(statement.domain, 0)
 
@@ -57,11 +63,22 @@ def _shared(users: list[ScopStatement]) -> int:
 
 def _steps_of_arrays(users: list[ScopStatement], promotion: Promotion, shared: int) -> isl.Map:
     """``{ [prefix] -> [steps] }``: in which steps each array is used."""
+    return _used(users, promotion, shared, lambda access: access.prefix)
+
+
+def _steps_of_places(users: list[ScopStatement], promotion: Promotion, shared: int) -> isl.Map:
+    """``{ buffer[prefix, local] -> [steps] }``: in which steps each place of each array is used."""
+    return _used(users, promotion, shared, lambda access: access.location)
+
+
+def _used(
+    users: list[ScopStatement], promotion: Promotion, shared: int, part: Callable[[PromotedAccess], isl.Map]
+) -> isl.Map:
     found: isl.Map | None = None
     for user in users:
         for access in user.promoted:
             if access.buffer == promotion.buffer.name:
-                own = access.prefix.reverse().apply_range(_first(user.domain, shared))
+                own = part(access).reverse().apply_range(_first(user.domain, shared))
                 found = own if found is None else found.union(own)
     assert found is not None, "some statement uses the buffer"
     return found.coalesce()

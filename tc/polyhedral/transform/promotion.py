@@ -28,7 +28,7 @@ from tc.language.program.program import (
 )
 from tc.language.program.specialization import Layout, contiguous_strides
 from tc.polyhedral.analysis.box import Box, box_elements, prefix_map
-from tc.polyhedral.analysis.reads import has_affine_subscripts, program_names, value_reads
+from tc.polyhedral.analysis.reads import has_affine_subscripts, program_names, touches, value_reads
 from tc.polyhedral.analysis.scattered import is_scatter
 from tc.polyhedral.ir.gathered import Gathered
 from tc.polyhedral.ir.loops import LINE_BYTES, Buffer, Sharing, StatementBody
@@ -253,16 +253,33 @@ def _name(statement: ScopStatement | None) -> str | None:
 def _with_copies(
     scop: Scop, changed: dict[str, ScopStatement], loads: ScopStatement | None, stores: ScopStatement | None
 ) -> tuple[ScopStatement, ...]:
-    """All statements in program order: loads stand before the first changed one, stores after the last."""
+    """All statements in program order: loads stand before the first changed one, stores after the last.
+
+    But what reads the tensor itself, behind the last one that writes the buffer, reads what was stored.
+    """
     names = [statement.name for statement in scop.statements if statement.name in changed]
+    last = names[-1] if stores is None else _last_before_others(scop, changed, stores)
     statements: list[ScopStatement] = []
     for statement in scop.statements:
         if loads is not None and statement.name == names[0]:
             statements.append(loads)
         statements.append(changed.get(statement.name, statement))
-        if stores is not None and statement.name == names[-1]:
+        if stores is not None and statement.name == last:
             statements.append(stores)
     return tuple(statements)
+
+
+def _last_before_others(scop: Scop, changed: dict[str, ScopStatement], stores: ScopStatement) -> str:
+    """The last changed statement, or the last one before what touches the tensor when all is written."""
+    buffer, last = stores.promoted[0].buffer, ""
+    writing = [name for name, s in changed.items() if any(a.writes and a.buffer == buffer for a in s.promoted)]
+    for statement in scop.statements:
+        if statement.name in changed:
+            last = statement.name
+        elif not writing and touches(statement, stores.body.target):
+            break
+        writing = [name for name in writing if name != statement.name]
+    return last
 
 
 # Rows of a packed operand begin at multiples of so many elements, a line of the cache for float32, but not of four
