@@ -18,7 +18,8 @@ class Dependences:
 
     ``order``: conflicts between different statements, source first in program order; they must stay in order.
     ``steps``: those among instances of one statement in different steps of its blocks; they must stay in order, too.
-    ``accumulation``: conflicts among instances of one reducing statement; any order, but never at once.
+    ``accumulation``: conflicts among instances of one reducing statement; any order, but never at once.  Atomic
+    updates of a statement have none.
     ``flow``: from the last write of a value to its reads; worth keeping close.
     """
 
@@ -90,6 +91,8 @@ def _split_steps(within: isl.UnionMap, statements: Items[ScopStatement]) -> tupl
         statement, depth = named[pairs.get_tuple_name(isl.dim_type.in_)], 0
         if not only_accumulates(statement):
             depth = len(statement.blocks)
+        elif statement.body.atomic:
+            continue
         if depth:
             earlier = isl.Map.lex_lt_first(pairs.get_space(), depth)
             steps = steps.union(isl.UnionMap.from_map(pairs.intersect(earlier)))
