@@ -97,9 +97,9 @@ class ScopStatement:
     ``reads`` and ``writes`` map instances to elements of storages, in the sense of the program: promoted accesses are
     among them, and all that gathers may read.  ``accumulates``: instances only combine into their target with an
     associative and commutative operator, or set distinct elements that data choose, so they may run in any order, but
-    not at once, unless they are atomic.  ``promoted``: accesses that go to buffers; the last iterators of ``body`` are their local subscripts,
-    in order.  ``blocks``: those of the program (``tc.language.program.program.Statement``) that the statement stands
-    in; its first dimensions count their steps.
+    not at once, unless they are atomic.  ``promoted``: accesses that go to buffers; the last iterators of ``body`` are
+    their local subscripts, in order.  ``blocks``: those of the program (``tc.language.program.program.Statement``) that
+    the statement stands in; its first dimensions count their steps.
     """
 
     name: str

@@ -97,8 +97,8 @@ def _is_atomic(statement: Statement, shared: Statement, changed: Specialization)
     )
 
 
-# Integers wrap around.  Of numbers that are rounded, only the least and the greatest are the same from every side, where
-# zeros have an order, and all that is no number is one (``tc/codegen/prelude/atomics.h``).
+# Integers wrap around.  Of numbers that are rounded, only the least and the greatest are the same in any order, where
+# zeros have an order, and what is no number stays as it is (``tc/codegen/prelude/atomics.h``).
 _SAME_IN_ANY_ORDER: Final = {
     Kind.SIGNED: tuple(Reduction),
     Kind.UNSIGNED: tuple(Reduction),

@@ -80,13 +80,11 @@ def _may_be_dealt(statement: Statement, specialization: Specialization) -> bool:
     return known and statement.reduction is not None and dealt(statement) is not None
 
 
-def _share(
-    statement: Statement, specialization: Specialization, options: ScheduleOptions, sharers: Sharers
-) -> Share:
+def _share(statement: Statement, specialization: Specialization, options: ScheduleOptions, sharers: Sharers) -> Share:
     name, loop, owners = statement.name, dealt(statement), sharers.owners
-    if options.scatter_owners is None and options.scatter_parts is None:
-        if _may_be_atomic(statement, specialization, sharers.atomic_bytes):
-            return Share(name, atomic=True)
+    open_ = options.scatter_owners is None and options.scatter_parts is None
+    if open_ and _may_be_atomic(statement, specialization, sharers.atomic_bytes):
+        return Share(name, atomic=True)
     extents = extents_of(statement, specialization)
     if _may_be_dealt(statement, specialization) and loop is not None and extents is not None:
         dealt_to = options.scatter_parts
